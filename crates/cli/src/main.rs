@@ -1,0 +1,2 @@
+//! The zonda command.
+fn main() {}
