@@ -1,1 +1,19 @@
-//! See the crate description.
+//! Page stores for trees.
+//!
+//! A [`PageStore`] keeps two kinds of things for a tree that knows nothing of zones: **pages** (leaves; placed as a
+//! whole, found again by [`PageAddress`], released when superseded) and **areas** (append-only chunk sequences: log,
+//! MetaLog, values). The zoned store ([`ZonedStore`]) writes pages through a write sequencer and a ring merger
+//! (ZKV 3.4), keeps hot ones in a read cache (SIEVE) and reclaims zones by calling the tree back through [`Relocate`].
+#![forbid(unsafe_code)]
+
+mod address;
+mod area;
+mod error;
+mod relocate;
+mod store;
+
+pub use address::{BLOCK_BYTES, PAGE_BLOCKS_MAX, PageAddress, PageId};
+pub use area::{Area, AreaKind, Chunk, ChunkAddress, Segment, SegmentId};
+pub use error::PageError;
+pub use relocate::{Relocate, Relocated, Stamp};
+pub use store::{Heat, NewPage, PageStore, Reclaimed, StoreUsage, WrittenBy};

@@ -1,0 +1,98 @@
+//! Areas: append-only sequences of chunks in segments.
+
+use crate::PageError;
+
+/// What an area holds; also which stream of zones it fills and which column of the write report it counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AreaKind {
+    /// Write-ahead log.
+    Log,
+    /// MetaLog: the address journal and the buffer images.
+    Meta,
+    /// Large values.
+    Values,
+}
+
+/// One segment of an area: a zone in the zoned store. Ids of one area grow in the order of creation, over reopening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentId(pub u64);
+
+/// Where a chunk begins, in blocks of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChunkAddress(pub u64);
+
+/// A segment as [`Area::segments`] lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its id.
+    pub id: SegmentId,
+    /// Bytes written into it.
+    pub bytes: u64,
+}
+
+/// One chunk as recovery reads it back.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    /// Where it begins.
+    pub address: ChunkAddress,
+    /// The payload that `append` was given.
+    pub payload: &'a [u8],
+}
+
+/// An append-only sequence of chunks, kept in segments that are released as a whole.
+///
+/// Contract.
+/// - *Order*: chunks are found again in the order of the `append` calls. Appends to one area are serialised inside;
+///   any thread may call.
+/// - *Framing*: the store frames a chunk (magic, length, segment identity, CRC-32C) and pads it to blocks; a chunk is
+///   whole or absent. Reading a segment stops at the first chunk that is not whole: the torn tail of a crash.
+/// - *Durability*: an appended chunk is on the device when `append` returns and durable when a later
+///   [`flush`](Area::flush) returns.
+/// - *Limits*: a payload is at most [`chunk_bytes_max`](Area::chunk_bytes_max) bytes; a chunk never spans segments.
+/// - *After an error* of `append` or `flush` the caller must assume the tail to be lost and stop (poison); the area
+///   itself places nothing behind a failed chunk in the same segment.
+/// - *Reopening*: chunks of earlier lives of the store stay in their segments; new ones go to fresh segments.
+pub trait Area: Send + Sync {
+    /// Appends one chunk and returns where it begins and the segment that holds it.
+    ///
+    /// # Errors
+    /// `NoSpace` before anything is written; `ChunkTooLong`; `Device`.
+    fn append(&self, payload: &[u8]) -> Result<(ChunkAddress, SegmentId), PageError>;
+
+    /// Makes everything appended before this call durable (a device flush).
+    ///
+    /// # Errors
+    /// `Device`: nothing since the last good flush may be taken as durable.
+    fn flush(&self) -> Result<(), PageError>;
+
+    /// The longest payload in bytes.
+    fn chunk_bytes_max(&self) -> usize;
+
+    /// All segments that are not released, oldest first.
+    fn segments(&self) -> Vec<Segment>;
+
+    /// Visits the whole chunks of a segment in order; `visit` returns `false` to stop early. Reads a block range at a
+    /// time; memory is bounded by the longest chunk.
+    ///
+    /// # Errors
+    /// `Device`; `NoSuchSegment`; what `visit` returns.
+    fn read_segment(
+        &self,
+        segment: SegmentId,
+        visit: &mut dyn FnMut(Chunk<'_>) -> Result<bool, PageError>,
+    ) -> Result<(), PageError>;
+
+    /// Reads one chunk by address; at most one device read of `len_bytes_hint` bytes when the hint covers the chunk.
+    ///
+    /// # Errors
+    /// `Device`; `Damaged` when there is no whole chunk at that address.
+    fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError>;
+
+    /// Declares a segment dead. It is reset by the store's next reclaim step under the rules of
+    /// [`Relocate`](crate::Relocate) (the caller must have made durable whatever allows to forget it). Releasing the
+    /// segment that is being written seals it first. Idempotent.
+    ///
+    /// # Errors
+    /// `Device` while sealing.
+    fn release(&self, segment: SegmentId) -> Result<(), PageError>;
+}

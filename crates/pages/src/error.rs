@@ -1,0 +1,56 @@
+//! Errors of page stores.
+
+use thiserror::Error;
+
+/// Why a page store could not do what it was asked.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// The write sequencer has no room; `pump` with no latch held and try again.
+    #[error("the write sequencer is full")]
+    Busy,
+    /// Live data fills the usable space.
+    #[error(
+        "no space: {live_bytes} bytes are live of {usable_bytes} usable ({free_zones} free zones, {reserve_bytes} bytes in reserve)"
+    )]
+    NoSpace {
+        /// Live page and value bytes.
+        live_bytes: u64,
+        /// Bytes that live data may fill.
+        usable_bytes: u64,
+        /// Empty zones.
+        free_zones: u32,
+        /// Bytes kept back.
+        reserve_bytes: u64,
+    },
+    /// What lies at an address is not what should be there.
+    #[error("damaged {what} at block {block}: {why}")]
+    Damaged {
+        /// Page, chunk, zone header, ...
+        what: &'static str,
+        /// First block.
+        block: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A chunk longer than a segment takes.
+    #[error("a chunk of {bytes} bytes; the limit is {bytes_max}")]
+    ChunkTooLong {
+        /// Asked for.
+        bytes: usize,
+        /// Limit.
+        bytes_max: usize,
+    },
+    /// A segment that does not exist or was released.
+    #[error("no segment {0}")]
+    NoSuchSegment(u64),
+    /// The zone manager failed.
+    #[error(transparent)]
+    Space(#[from] zonda_space::SpaceError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] zonda_device::DeviceError),
+    /// The tree's side of a call failed (decoding a chunk, relocating a page).
+    #[error("{0}")]
+    Tree(String),
+}

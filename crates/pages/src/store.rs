@@ -1,0 +1,170 @@
+//! The page store contract.
+
+use crate::{Area, AreaKind, PageAddress, PageError, PageId, Relocate};
+
+/// What a writer expects of a page's future; decides which stream of zones it goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heat {
+    /// Written by a foreground merge: likely to be rewritten soon.
+    Hot,
+    /// Written by an ordered load or `compact`: expected to stay.
+    Cold,
+    /// Moved by reclaim: survived once, expected to stay longest.
+    Relocated,
+}
+
+/// A page to be placed.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPage<'a> {
+    /// Its leaf.
+    pub id: PageId,
+    /// Highest log sequence number whose effect it holds.
+    pub sequence: u64,
+    /// Its content; at most `page_body_bytes(PAGE_BLOCKS_MAX)`. The store adds header, checksum and padding.
+    pub body: &'a [u8],
+}
+
+/// Bytes written to the device since open, by cause, block padding included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrittenBy {
+    /// Leaves written because buffers were merged.
+    pub flush: u64,
+    /// Leaves moved by reclaim.
+    pub relocation: u64,
+    /// Write-ahead log.
+    pub log: u64,
+    /// MetaLog: address records and buffer images together; the tree splits it further.
+    pub meta: u64,
+    /// Large values, first writing and relocation.
+    pub values: u64,
+    /// Zone headers.
+    pub headers: u64,
+}
+
+/// Space of a store in bytes (I9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreUsage {
+    /// All zones' capacity.
+    pub capacity_bytes: u64,
+    /// Kept back: open streams, journal, checkpoints, log limit, relocation.
+    pub reserve_bytes: u64,
+    /// `capacity - reserve`: what live data may fill.
+    pub usable_bytes: u64,
+    /// Live leaves.
+    pub live_page_bytes: u64,
+    /// Live values (an estimate after reopening).
+    pub live_value_bytes: u64,
+    /// Zones with nothing in them.
+    pub free_zones: u32,
+    /// Zones in all.
+    pub zones: u32,
+    /// Zones that hold an active token, and the most there may be.
+    pub active_zones: u32,
+    /// Zones reset since open.
+    pub zones_reset: u64,
+    /// Memory of sequencer, read cache and tables in bytes.
+    pub memory_bytes: u64,
+    /// Most memory that they may take.
+    pub memory_bytes_max: u64,
+}
+
+/// What a reclaim step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaimed {
+    /// Nothing to do.
+    Idle,
+    /// Some work was done; call again.
+    Progress,
+    /// Work is left, but it waits for readers, snapshots or latches; call again later.
+    Waiting,
+}
+
+/// Where the leaves of a tree live.
+///
+/// Contract.
+/// - *Pages* are placed whole; [`place`](PageStore::place) of n pages reserves room for all n or for none and only copies
+///   to memory, so that it may be called under a leaf latch; the device write happens in [`pump`](PageStore::pump),
+///   which must be called with no latch held. Reads find a page from the moment `place` returned.
+/// - *Durability*: a placed page is durable after [`settle`](PageStore::settle). The caller's address record must become
+///   durable after that (write-ahead rule), the old page may be reused only after the record (I3).
+/// - *Release*: [`release`](PageStore::release) tells that nothing newer than the next [`Relocate::stamp`] will ask for the page.
+/// - *Reads* verify checksum and identity on every device read (I5) and cost at most one device read (I8). The caller
+///   keeps the address alive by an epoch guard (see [`Relocate::drained`]).
+/// - *Failed zones*: a page that cannot be written where it was placed is placed again by the store; it then tells the
+///   tree through `moved` of `pump`/`settle`.
+/// - *Threads*: every method may be called by any thread.
+pub trait PageStore: Send + Sync {
+    /// Calls `visit` with the body of page `id` at `at`: from the sequencer, the read cache or the device.
+    ///
+    /// # Errors
+    /// `Damaged` when what is there is not that page; `Device`.
+    fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError>;
+
+    /// Reads several pages, with the device reads in flight together. `visit` gets the index into `pages`.
+    ///
+    /// # Errors
+    /// As [`read`](PageStore::read); pages before the failing one may have been visited.
+    fn read_many(
+        &self,
+        pages: &[(PageId, PageAddress)],
+        visit: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<(), PageError>;
+
+    /// Places pages: all or none. Memory only.
+    ///
+    /// # Errors
+    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had.
+    fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError>;
+
+    /// Waits until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
+    /// latch held.
+    ///
+    /// # Errors
+    /// `NoSpace` with numbers when live bytes exceed the usable space so that reclaim cannot help.
+    fn admit(&self, pages: u32) -> Result<(), PageError>;
+
+    /// Writes complete groups to the device. `moved` hears of pages that had to be placed again because a zone failed:
+    /// (page, old address, new address).
+    ///
+    /// # Errors
+    /// `Device` when pages could not be placed anywhere.
+    fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError>;
+
+    /// Writes everything placed before this call, incomplete groups too, and flushes the device. `moved` as in `pump`.
+    ///
+    /// # Errors
+    /// As `pump`.
+    fn settle(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError>;
+
+    /// The page at `at` is superseded.
+    fn release(&self, at: PageAddress);
+
+    /// `bytes` of the value chunk at `at` are superseded.
+    fn release_value(&self, at: crate::ChunkAddress, bytes: u64);
+
+    /// After recovery: the pages that are live. Everything else in data zones is garbage. Called once, before any
+    /// `place`.
+    fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>);
+
+    /// An append area.
+    fn area(&self, kind: AreaKind) -> &dyn Area;
+
+    /// One step of reclaim: picks victims when free zones are short, moves their live pages and values, resets what is
+    /// empty and drained.
+    ///
+    /// # Errors
+    /// Those of `Relocate` and `Device`.
+    fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError>;
+
+    /// Body bytes that fit a page of `blocks` blocks.
+    fn page_body_bytes(&self, blocks: u64) -> usize;
+
+    /// Space and memory.
+    fn usage(&self) -> StoreUsage;
+
+    /// Bytes written by cause.
+    fn written_by(&self) -> WrittenBy;
+
+    /// Bytes and operations read from the device since open: (leaf read operations, bytes of all reads).
+    fn reads(&self) -> (u64, u64);
+}
