@@ -1,0 +1,89 @@
+//! Errors of the tree.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use zonda_pages::PageError;
+
+/// Why an operation of the tree failed. Cloneable: a poisoned tree answers the same cause to everyone.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// A key over the limit; nothing was written.
+    #[error("a key of {bytes} bytes; the limit is {bytes_max}")]
+    KeyTooLong {
+        /// Given.
+        bytes: usize,
+        /// Limit.
+        bytes_max: usize,
+    },
+    /// A value over the limit; nothing was written.
+    #[error("a value of {bytes} bytes; the limit is {bytes_max}")]
+    ValueTooLong {
+        /// Given.
+        bytes: usize,
+        /// Limit.
+        bytes_max: usize,
+    },
+    /// A batch over the limit; nothing was written.
+    #[error("a batch of {bytes} bytes; the limit is {bytes_max}")]
+    BatchTooLong {
+        /// Given.
+        bytes: usize,
+        /// Limit.
+        bytes_max: usize,
+    },
+    /// Options that cannot work.
+    #[error("option {name}: {why}")]
+    BadOption {
+        /// Which.
+        name: &'static str,
+        /// Why not, with numbers.
+        why: String,
+    },
+    /// The snapshot was given up because keeping it cost too much.
+    #[error("the snapshot is too old: {kept_bytes} bytes were kept for snapshots, the limit is {bytes_max}")]
+    SnapshotTooOld {
+        /// Kept when it was given up.
+        kept_bytes: u64,
+        /// Limit.
+        bytes_max: u64,
+    },
+    /// The page store failed. Writes stop if it was a write.
+    #[error(transparent)]
+    Store(Arc<PageError>),
+    /// An earlier write or sync failed: the tree refuses writes, reads go on.
+    #[error("the store refuses writes since an earlier failure: {0}")]
+    Poisoned(Arc<TreeError>),
+    /// Something on the device does not fit together.
+    #[error("damaged {what}: {why}")]
+    Damaged {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The engine was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// The process forked: a child must open the store itself.
+    #[error("the store was opened by process {opened_by} and is used by {used_by} after a fork")]
+    Forked {
+        /// Opener.
+        opened_by: u32,
+        /// User.
+        used_by: u32,
+    },
+}
+
+impl From<PageError> for TreeError {
+    fn from(error: PageError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+impl From<TreeError> for PageError {
+    fn from(error: TreeError) -> Self {
+        PageError::Tree(error.to_string())
+    }
+}

@@ -1,0 +1,10 @@
+//! Limits of keys, values and batches; tested at +-1.
+
+/// The longest key in bytes, as the tree sees it (a facade's prefix included).
+pub const KEY_BYTES_MAX: usize = 1040;
+
+/// The longest value in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// The most bytes of keys and inline values that one batch may hold: it must fit one log chunk.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;

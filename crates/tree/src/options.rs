@@ -1,0 +1,64 @@
+//! What a tree is told at creation and opening.
+
+/// What a leaf keeps in memory (DESIGN 4, first axis).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Design {
+    /// Whole pages are cached: the conventional B+-tree.
+    BTree,
+    /// Adaptive delta buffers of growing size classes (ZKV 3.3, plain version).
+    Adb,
+}
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// In memory and in the log's buffer; reaches the device within [`TreeOptions::log_interval_ms`] and is durable after
+    /// the next `sync`, `Synced` write or checkpoint. A crash loses at most what was written since then, newest first.
+    #[default]
+    Buffered,
+    /// Durable when the call returns: a crash loses nothing.
+    Synced,
+}
+
+/// Options of a tree. `leaf_bytes` is fixed at creation; the others may differ at every opening.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// What leaves keep in memory.
+    pub design: Design,
+    /// Memory for leaf buffers in bytes. Inner nodes, leaf table and log rings come on top; see `Engine::stats`.
+    pub buffer_bytes: u64,
+    /// Leaf size in bytes: a multiple of 4096, to 32 KiB.
+    pub leaf_bytes: u32,
+    /// Values longer than this go to the value log. At most 1/4 of the leaf size.
+    pub value_inline_bytes_max: u32,
+    /// Log instances (ZKV's WALA instances).
+    pub log_instances: u32,
+    /// How long a buffered write may wait for the device, in milliseconds.
+    pub log_interval_ms: u64,
+    /// Log bytes after which a checkpoint starts; 0 = 4 x `buffer_bytes`, at least 4 MiB.
+    pub log_limit_bytes: u64,
+    /// Memory that snapshots may keep in bytes before the oldest is given up.
+    pub snapshot_bytes_max: u64,
+    /// Seed of everything random in the tree.
+    pub seed: u64,
+    /// `false`: no log at all (what is not checkpointed is lost at a crash); for measurements.
+    pub log: bool,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            design: Design::Adb,
+            buffer_bytes: 16 << 20,
+            leaf_bytes: 4096,
+            value_inline_bytes_max: 1024,
+            log_instances: 2,
+            log_interval_ms: 1,
+            log_limit_bytes: 0,
+            snapshot_bytes_max: 4 << 20,
+            seed: 0,
+            log: true,
+        }
+    }
+}
