@@ -1,0 +1,97 @@
+//! What the steps need on the machine, and how to get it.
+//!
+//! A C linker is not in the list: without one this program could not have been built. `.cargo/cc` sees to it.
+
+use std::{os::unix::fs::MetadataExt, process::Command};
+
+use anyhow::{Result, bail};
+
+use crate::{process, tally::Tally, workspace::Workspace};
+
+/// Something that has to be there before the steps run.
+struct Need {
+    /// A command that works when it is there.
+    probe: &'static [&'static str],
+    /// Its name for `rustup component add`.
+    component: &'static str,
+    /// Its Debian package, for a Rust that came from Debian.
+    package: &'static str,
+}
+
+const NEEDS: [Need; 2] = [
+    Need {
+        probe: &["fmt", "--version"],
+        component: "rustfmt",
+        package: "rustfmt",
+    },
+    Need {
+        probe: &["clippy", "--version"],
+        component: "clippy",
+        package: "rust-clippy",
+    },
+];
+
+/// Finds what is missing and installs it: with rustup where there is one, with apt when we are root, else says what to
+/// install.
+///
+/// # Errors
+/// When something is missing and cannot be installed from here.
+pub(crate) fn prepare(workspace: &Workspace, _: &mut Tally) -> Result<()> {
+    let missing: Vec<&Need> = NEEDS
+        .iter()
+        .filter(|need| !is_there(workspace, need))
+        .collect();
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    install(&missing)?;
+    match missing.iter().find(|need| !is_there(workspace, need)) {
+        Some(need) => bail!(
+            "installed {}, but `cargo {}` still fails",
+            need.component,
+            need.probe.join(" ")
+        ),
+        None => Ok(()),
+    }
+}
+
+fn is_there(workspace: &Workspace, need: &Need) -> bool {
+    process::succeeds(&mut process::cargo(workspace, need.probe))
+}
+
+fn install(missing: &[&Need]) -> Result<()> {
+    let components: Vec<_> = missing.iter().map(|need| need.component).collect();
+    let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
+    if process::succeeds(Command::new("rustup").arg("--version")) {
+        return process::run(
+            Command::new("rustup")
+                .args(["component", "add"])
+                .args(components),
+        );
+    }
+    if is_root() && process::succeeds(Command::new("apt-get").arg("--version")) {
+        process::run(Command::new("apt-get").arg("update"))?;
+        return process::run(apt_install().args(packages));
+    }
+    bail!(
+        "missing: {}; install with `rustup component add {}` or, as root, `apt-get install {}`",
+        components.join(", "),
+        components.join(" "),
+        packages.join(" ")
+    )
+}
+
+fn apt_install() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "--yes",
+        "--no-install-recommends",
+    ]);
+    command
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}

@@ -1,0 +1,58 @@
+//! The fuzz smoke: the fuzz targets on stable Rust, for a few seconds each.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{process, tally::Tally, workspace::Workspace};
+
+const SECONDS: u64 = 3;
+
+/// How long and from where.
+#[derive(Args)]
+pub(crate) struct FuzzArguments {
+    /// Seconds per target
+    #[arg(long, default_value_t = SECONDS)]
+    seconds: u64,
+    /// Seed of the generated inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// This target only [default: all]
+    #[arg(long)]
+    target: Option<String>,
+}
+
+impl Default for FuzzArguments {
+    fn default() -> Self {
+        Self {
+            seconds: SECONDS,
+            seed: 1,
+            target: None,
+        }
+    }
+}
+
+/// Runs `fuzz/src/bin/smoke.rs`.
+///
+/// # Errors
+/// When an input makes a decoder panic, hang or allocate without bound (I10): the program prints how to replay it.
+pub(crate) fn smoke(
+    workspace: &Workspace,
+    tally: &mut Tally,
+    arguments: &FuzzArguments,
+) -> Result<()> {
+    let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
+    let mut command = process::cargo(workspace, ["run", "--quiet", "--manifest-path"]);
+    command.arg(workspace.fuzz_manifest()).args([
+        "--bin",
+        "smoke",
+        "--",
+        "--seconds",
+        &seconds,
+        "--seed",
+        &seed,
+    ]);
+    if let Some(target) = &arguments.target {
+        command.args(["--target", target]);
+    }
+    process::run_counting(&mut command, tally)
+}
