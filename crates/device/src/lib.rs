@@ -1,1 +1,32 @@
-//! See the crate description.
+//! Zoned and conventional block devices: the two traits everything else stores through, and what implements them.
+//!
+//! - [`ZonedDevice`] and [`BlockDevice`] are the contracts; [`IoQueue`] keeps many requests in flight from one thread.
+//! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
+//! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory.
+//!
+//! This crate knows nothing of keys or files of a store. All blocking calls go through [`zonda_rt::device_call`].
+mod address;
+mod block;
+mod buffer;
+mod counters;
+mod error;
+mod geometry;
+mod mem;
+mod mem_block;
+mod queue;
+mod zone;
+mod zone_machine;
+mod zoned;
+
+pub use address::{Lba, ZoneId};
+pub use block::BlockDevice;
+pub use buffer::{AlignedBuf, BUFFER_ALIGNMENT};
+pub use counters::DeviceCounters;
+pub use error::{DeviceError, ErrorKind, Result};
+pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
+pub use mem::MemDevice;
+pub use mem_block::MemBlockDevice;
+pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
+pub use zone::{ZoneReport, ZoneState};
+pub use zone_machine::{WriteGrant, ZoneMachine};
+pub use zoned::ZonedDevice;
