@@ -8,6 +8,8 @@ mod error;
 mod limits;
 mod options;
 mod record;
+#[cfg(test)]
+mod testing;
 
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;

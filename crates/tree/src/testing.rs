@@ -1,0 +1,511 @@
+//! A page store in memory for the tests of this crate, with the crash model of the contract and nothing more.
+//!
+//! It is conservative where the contract allows it to be: `settle` makes only pages durable, an area's `flush` only
+//! that area's chunks, so that a missing flush shows as a loss.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use zonda_pages::{
+    Area, AreaKind, BLOCK_BYTES, Chunk, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
+    Reclaimed, Relocate, Segment, SegmentId, StoreUsage, WrittenBy,
+};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+use zonda_rt::{DeviceCall, Mutex, Rng, device_call};
+
+type Result<T> = std::result::Result<T, PageError>;
+
+/// Bytes that the double's framing adds to a chunk or page.
+const FRAME_BYTES: usize = 32;
+
+/// What survives when a [`MemStore`] is opened again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Survives {
+    /// Everything written: the death of a process.
+    Written,
+    /// Only what was flushed: the harshest power cut.
+    Flushed,
+    /// What was flushed, and of the rest a legal subset by this seed: per segment a prefix of its chunks, of pages any.
+    Seeded(u64),
+}
+
+/// Power, counters and the failures to come; shared by pages and areas.
+#[derive(Debug, Default)]
+pub(crate) struct Wire {
+    operations: AtomicU64,
+    writes: AtomicU64,
+    blocks_written: AtomicU64,
+    flushes: AtomicU64,
+    reads: AtomicU64,
+    cut_at: AtomicU64,
+    full: AtomicBool,
+}
+
+impl Wire {
+    /// Counts one operation, or fails it when the power is off.
+    fn operation(&self) -> Result<()> {
+        let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
+        let cut_at = self.cut_at.load(Ordering::SeqCst);
+        if cut_at != 0 && number >= cut_at {
+            return Err(PageError::Tree(format!("the power went at operation {cut_at}")));
+        }
+        Ok(())
+    }
+
+    fn write(&self, bytes: usize) -> Result<u64> {
+        self.operation()?;
+        let blocks = (bytes + FRAME_BYTES).div_ceil(BLOCK_BYTES) as u64;
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        self.blocks_written.fetch_add(blocks, Ordering::SeqCst);
+        Ok(blocks)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.operation()?;
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes the power away at the `operations`-th device operation from now (1 = the next one).
+    pub(crate) fn cut_after(&self, operations: u64) {
+        self.cut_at.store(self.operations() + operations, Ordering::SeqCst);
+    }
+
+    /// Lets appends to areas and placing answer `NoSpace`, or no longer.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.full.store(full, Ordering::SeqCst);
+    }
+
+    fn room(&self) -> Result<()> {
+        if !self.full.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(PageError::NoSpace { live_bytes: 1, usable_bytes: 1, free_zones: 0, reserve_bytes: 0 })
+    }
+
+    /// Writes and flushes so far.
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::SeqCst)
+    }
+
+    /// Device writes so far.
+    pub(crate) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::SeqCst)
+    }
+
+    /// 4 KiB blocks written so far.
+    pub(crate) fn blocks_written(&self) -> u64 {
+        self.blocks_written.load(Ordering::SeqCst)
+    }
+
+    /// Device flushes so far.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::SeqCst)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct StoredChunk {
+    address: u64,
+    payload: Arc<[u8]>,
+    durable: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct StoredSegment {
+    chunks: Vec<StoredChunk>,
+    blocks: u64,
+    sealed: bool,
+}
+
+#[derive(Debug)]
+struct AreaState {
+    segments: BTreeMap<u64, StoredSegment>,
+    next_segment: u64,
+    next_block: u64,
+}
+
+/// An append area in memory.
+pub(crate) struct MemArea {
+    wire: Arc<Wire>,
+    chunk_bytes_max: usize,
+    segment_blocks: u64,
+    state: Mutex<AreaState>,
+}
+
+impl MemArea {
+    fn new(wire: &Arc<Wire>, options: MemOptions) -> Self {
+        let state = AreaState { segments: BTreeMap::new(), next_segment: 1, next_block: 1 };
+        let MemOptions { chunk_bytes_max, segment_blocks } = options;
+        Self { wire: Arc::clone(wire), chunk_bytes_max, segment_blocks, state: Mutex::new(state) }
+    }
+
+    fn survivor(&self, wire: &Arc<Wire>, survives: Survives, rng: &mut Rng) -> Self {
+        let state = self.state.lock();
+        let mut segments = state.segments.clone();
+        for segment in segments.values_mut() {
+            let durable = segment.chunks.iter().take_while(|chunk| chunk.durable).count();
+            let keep = match survives {
+                Survives::Written => segment.chunks.len(),
+                Survives::Flushed => durable,
+                Survives::Seeded(_) => durable + rng.index(segment.chunks.len() - durable + 1),
+            };
+            segment.chunks.truncate(keep);
+            segment.sealed = true;
+        }
+        let state = AreaState { segments, ..*state };
+        Self { wire: Arc::clone(wire), state: Mutex::new(state), ..*self }
+    }
+
+    /// The payloads of all chunks, for tests that look at bytes.
+    pub(crate) fn payloads(&self) -> Vec<Vec<u8>> {
+        let state = self.state.lock();
+        state.segments.values().flat_map(|segment| &segment.chunks).map(|chunk| chunk.payload.to_vec()).collect()
+    }
+}
+
+impl AreaState {
+    /// The segment that the next chunk goes to.
+    fn open_segment(&mut self, blocks: u64, segment_blocks: u64) -> u64 {
+        let last = self.segments.last_key_value();
+        match last.filter(|(_, segment)| !segment.sealed && segment.blocks + blocks <= segment_blocks) {
+            Some((&id, _)) => id,
+            None => {
+                let id = self.next_segment;
+                self.next_segment += 1;
+                self.segments.insert(id, StoredSegment::default());
+                id
+            }
+        }
+    }
+
+    fn push(&mut self, payload: &[u8], blocks: u64, segment_blocks: u64) -> (ChunkAddress, SegmentId) {
+        let id = self.open_segment(blocks, segment_blocks);
+        let address = self.next_block;
+        self.next_block += blocks;
+        let segment = self.segments.get_mut(&id).expect("just opened");
+        segment.blocks += blocks;
+        segment.chunks.push(StoredChunk { address, payload: payload.into(), durable: false });
+        (ChunkAddress(address), SegmentId(id))
+    }
+}
+
+impl Area for MemArea {
+    fn append(&self, payload: &[u8]) -> Result<(ChunkAddress, SegmentId)> {
+        if payload.len() > self.chunk_bytes_max {
+            return Err(PageError::ChunkTooLong { bytes: payload.len(), bytes_max: self.chunk_bytes_max });
+        }
+        self.wire.room()?;
+        let mut state = self.state.lock();
+        device_call(DeviceCall::Write, || {
+            let blocks = self.wire.write(payload.len())?;
+            Ok(state.push(payload, blocks, self.segment_blocks))
+        })
+    }
+
+    fn flush(&self) -> Result<()> {
+        let written = self.state.lock().next_block;
+        device_call(DeviceCall::Flush, || self.wire.flush())?;
+        let mut state = self.state.lock();
+        let chunks = state.segments.values_mut().flat_map(|segment| &mut segment.chunks);
+        chunks.filter(|chunk| chunk.address < written).for_each(|chunk| chunk.durable = true);
+        Ok(())
+    }
+
+    fn chunk_bytes_max(&self) -> usize {
+        self.chunk_bytes_max
+    }
+
+    fn segments(&self) -> Vec<Segment> {
+        let state = self.state.lock();
+        let segment = |(&id, segment): (&u64, &StoredSegment)| Segment {
+            id: SegmentId(id),
+            bytes: segment.blocks * BLOCK_BYTES as u64,
+        };
+        state.segments.iter().map(segment).collect()
+    }
+
+    fn read_segment(&self, segment: SegmentId, visit: &mut dyn FnMut(Chunk<'_>) -> Result<bool>) -> Result<()> {
+        let chunks = {
+            let state = self.state.lock();
+            state.segments.get(&segment.0).ok_or(PageError::NoSuchSegment(segment.0))?.chunks.clone()
+        };
+        for chunk in chunks {
+            if !visit(Chunk { address: ChunkAddress(chunk.address), payload: &chunk.payload })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>> {
+        let state = self.state.lock();
+        let mut chunks = state.segments.values().flat_map(|segment| &segment.chunks);
+        let found = chunks.find(|chunk| chunk.address == at.0 && chunk.payload.len() == payload_bytes);
+        let missing = || PageError::Damaged { what: "chunk", block: at.0, why: "no whole chunk there".into() };
+        found.map(|chunk| chunk.payload.to_vec()).ok_or_else(missing)
+    }
+
+    fn release(&self, segment: SegmentId) -> Result<()> {
+        self.state.lock().segments.remove(&segment.0);
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Placed,
+    Written,
+    Durable,
+}
+
+#[derive(Clone, Debug)]
+struct StoredPage {
+    id: PageId,
+    body: Arc<[u8]>,
+    stage: Stage,
+    released: bool,
+}
+
+#[derive(Debug)]
+struct Pages {
+    pages: HashMap<PageAddress, StoredPage>,
+    fifo: VecDeque<PageAddress>,
+    next_block: u64,
+}
+
+impl Pages {
+    fn put(&mut self, id: PageId, body: Arc<[u8]>) -> PageAddress {
+        let blocks = (body.len() + FRAME_BYTES).div_ceil(BLOCK_BYTES) as u64;
+        let address = PageAddress::new(self.next_block, blocks);
+        self.next_block += blocks;
+        self.pages.insert(address, StoredPage { id, body, stage: Stage::Placed, released: false });
+        self.fifo.push_back(address);
+        address
+    }
+}
+
+/// Sizes of a [`MemStore`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemOptions {
+    /// Longest chunk in bytes.
+    pub(crate) chunk_bytes_max: usize,
+    /// Blocks of one segment.
+    pub(crate) segment_blocks: u64,
+}
+
+impl Default for MemOptions {
+    fn default() -> Self {
+        Self { chunk_bytes_max: 2 << 20, segment_blocks: 1024 }
+    }
+}
+
+/// A page store in memory.
+pub(crate) struct MemStore {
+    wire: Arc<Wire>,
+    pages: Mutex<Pages>,
+    /// Pages that may wait to be written before `place` answers `Busy`.
+    waiting_pages_max: usize,
+    fail_zone: AtomicBool,
+    log: MemArea,
+    meta: MemArea,
+    values: MemArea,
+}
+
+impl MemStore {
+    /// An empty store.
+    pub(crate) fn new(options: MemOptions) -> Arc<Self> {
+        let wire = Arc::new(Wire::default());
+        let pages = Pages { pages: HashMap::new(), fifo: VecDeque::new(), next_block: 1 };
+        let [log, meta, values] = [(); 3].map(|()| MemArea::new(&wire, options));
+        Arc::new(Self {
+            wire,
+            pages: Mutex::new(pages),
+            waiting_pages_max: 256,
+            fail_zone: AtomicBool::new(false),
+            log,
+            meta,
+            values,
+        })
+    }
+
+    /// The store as the next life finds it.
+    pub(crate) fn reopen(&self, survives: Survives) -> Arc<Self> {
+        let mut rng = Rng::seeded(if let Survives::Seeded(seed) = survives { seed } else { 0 });
+        let wire = Arc::new(Wire::default());
+        let state = self.pages.lock();
+        let kept = |page: &StoredPage, rng: &mut Rng| match survives {
+            Survives::Written => page.stage >= Stage::Written,
+            Survives::Flushed => page.stage == Stage::Durable,
+            Survives::Seeded(_) => page.stage == Stage::Durable || page.stage == Stage::Written && rng.chance(0.5),
+        };
+        let mut pages: Vec<_> = state.pages.iter().map(|(at, page)| (*at, page.clone())).collect();
+        pages.sort_by_key(|(at, _)| *at);
+        pages.retain(|(_, page)| kept(page, &mut rng));
+        let pages =
+            Pages { pages: pages.into_iter().collect(), fifo: VecDeque::new(), next_block: state.next_block };
+        Arc::new(Self {
+            pages: Mutex::new(pages),
+            waiting_pages_max: self.waiting_pages_max,
+            fail_zone: AtomicBool::new(false),
+            log: self.log.survivor(&wire, survives, &mut rng),
+            meta: self.meta.survivor(&wire, survives, &mut rng),
+            values: self.values.survivor(&wire, survives, &mut rng),
+            wire,
+        })
+    }
+
+    /// Power and counters.
+    pub(crate) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// The next `pump` or `settle` finds that the zone of all waiting pages failed and places them again.
+    pub(crate) fn fail_zone(&self) {
+        self.fail_zone.store(true, Ordering::SeqCst);
+    }
+
+    /// The area, with its test-only methods.
+    pub(crate) fn mem_area(&self, kind: AreaKind) -> &MemArea {
+        match kind {
+            AreaKind::Log => &self.log,
+            AreaKind::Meta => &self.meta,
+            AreaKind::Values => &self.values,
+        }
+    }
+
+    /// Pages that were placed and not released, in address order.
+    pub(crate) fn live_pages(&self) -> Vec<(PageId, PageAddress)> {
+        let state = self.pages.lock();
+        let live = state.pages.iter().filter(|(_, page)| !page.released);
+        let mut live: Vec<_> = live.map(|(at, page)| (page.id, *at)).collect();
+        live.sort_by_key(|(_, at)| *at);
+        live
+    }
+
+    fn place_again(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) {
+        if !self.fail_zone.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let moves: Vec<_> = {
+            let mut state = self.pages.lock();
+            let waiting = std::mem::take(&mut state.fifo);
+            let lost = waiting.into_iter().filter_map(|at| Some((at, state.pages.remove(&at)?)));
+            let lost: Vec<_> = lost.collect();
+            lost.into_iter().map(|(at, page)| (page.id, at, state.put(page.id, page.body))).collect()
+        };
+        moves.into_iter().for_each(|(id, from, to)| moved(id, from, to));
+    }
+
+    /// Writes the waiting pages in order; returns the first block that no written page reaches.
+    fn write_waiting(&self) -> Result<u64> {
+        let until = self.pages.lock().next_block;
+        loop {
+            let next = { self.pages.lock().fifo.front().copied().filter(|at| at.block() < until) };
+            let Some(at) = next else { return Ok(until) };
+            device_call(DeviceCall::Write, || self.wire.write(usize_of(at.len_bytes()) - FRAME_BYTES))?;
+            let mut state = self.pages.lock();
+            if state.fifo.front() == Some(&at) {
+                state.fifo.pop_front();
+            }
+            if let Some(page) = state.pages.get_mut(&at) {
+                page.stage = Stage::Written;
+            }
+        }
+    }
+}
+
+fn usize_of(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("a page fits in memory")
+}
+
+impl PageStore for MemStore {
+    fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let page = self.pages.lock().pages.get(&at).cloned();
+        let page = page.filter(|page| page.id == id).ok_or_else(|| PageError::Damaged {
+            what: "page",
+            block: at.block(),
+            why: format!("page {} is not there", id.0),
+        })?;
+        if page.stage != Stage::Placed {
+            device_call(DeviceCall::Read, || self.wire.reads.fetch_add(1, Ordering::SeqCst));
+        }
+        visit(&page.body);
+        Ok(())
+    }
+
+    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        pages.iter().enumerate().try_for_each(|(i, &(id, at))| self.read(id, at, &mut |body| visit(i, body)))
+    }
+
+    fn place(&self, _heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
+        self.wire.room()?;
+        let mut state = self.pages.lock();
+        if state.fifo.len() + pages.len() > self.waiting_pages_max {
+            return Err(PageError::Busy);
+        }
+        Ok(pages.iter().map(|page| state.put(page.id, page.body.into())).collect())
+    }
+
+    fn admit(&self, _pages: u32) -> Result<()> {
+        self.wire.room()
+    }
+
+    fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<()> {
+        self.place_again(moved);
+        self.write_waiting().map(|_| ())
+    }
+
+    fn settle(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<()> {
+        self.place_again(moved);
+        let until = self.write_waiting()?;
+        device_call(DeviceCall::Flush, || self.wire.flush())?;
+        let mut state = self.pages.lock();
+        let written = state.pages.iter_mut().filter(|(at, page)| at.block() < until && page.stage == Stage::Written);
+        written.for_each(|(_, page)| page.stage = Stage::Durable);
+        Ok(())
+    }
+
+    fn release(&self, at: PageAddress) {
+        let mut state = self.pages.lock();
+        let page = state.pages.get_mut(&at).expect("only placed pages are released");
+        assert!(!page.released, "page {} at {at:?} is released twice", page.id.0);
+        page.released = true;
+    }
+
+    fn release_value(&self, _at: ChunkAddress, _bytes: u64) {}
+
+    fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {
+        let mut state = self.pages.lock();
+        state.pages.values_mut().for_each(|page| page.released = true);
+        for at in live {
+            state.pages.get_mut(&at).expect("I3 a durable record names a durable page").released = false;
+        }
+    }
+
+    fn area(&self, kind: AreaKind) -> &dyn Area {
+        self.mem_area(kind)
+    }
+
+    fn reclaim_step(&self, _relocate: &dyn Relocate) -> Result<Reclaimed> {
+        Ok(Reclaimed::Idle)
+    }
+
+    fn page_body_bytes(&self, blocks: u64) -> usize {
+        usize_of(blocks) * BLOCK_BYTES - FRAME_BYTES
+    }
+
+    fn usage(&self) -> StoreUsage {
+        let live = self.live_pages().iter().map(|(_, at)| at.len_bytes()).sum();
+        StoreUsage { live_page_bytes: live, ..StoreUsage::default() }
+    }
+
+    fn written_by(&self) -> WrittenBy {
+        WrittenBy { flush: self.wire.blocks_written() * BLOCK_BYTES as u64, ..WrittenBy::default() }
+    }
+
+    fn reads(&self) -> (u64, u64) {
+        let reads = self.wire.reads.load(Ordering::SeqCst);
+        (reads, reads * BLOCK_BYTES as u64)
+    }
+}
