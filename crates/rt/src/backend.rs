@@ -1,8 +1,4 @@
 //! The switch between the operating system's primitives and shuttle's. Nothing else in the crate names either.
-#![expect(
-    clippy::disallowed_types,
-    reason = "this module is what the other crates use instead of std's types"
-)]
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{sync, thread};

@@ -16,6 +16,15 @@
 //! - Atomics are not scheduling points of the simulator (they are of shuttle): a loop that polls an atomic must call
 //!   [`spin_wait`] or [`yield_now`], or virtual time stands still.
 
+#![cfg_attr(
+    not(feature = "shuttle"),
+    expect(
+        clippy::disallowed_types,
+        clippy::disallowed_methods,
+        reason = "this crate is what the others use instead of std's types"
+    )
+)]
+
 mod backend;
 pub mod channel;
 mod condvar;

@@ -82,10 +82,7 @@ impl Rng {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the high half of 128 bits has 64"
-)]
+/// The result fits: the high half of 128 bits has 64.
 fn high_half(product: u128) -> u64 {
     (product >> 64) as u64
 }
@@ -95,7 +92,6 @@ fn high_half(product: u128) -> u64 {
     clippy::cast_possible_truncation,
     reason = "float to integer casts saturate, which is what we want"
 )]
-#[expect(clippy::cast_sign_loss, reason = "clamped to 0..=1 first")]
 pub(crate) fn threshold(probability: f64) -> u64 {
     (probability.clamp(0.0, 1.0) * 18_446_744_073_709_551_616.0) as u64
 }

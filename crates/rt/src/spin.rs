@@ -10,12 +10,6 @@ pub struct Spin {
     rounds: u32,
 }
 
-/// Rounds of busy waiting (1, 2, 4 .. 32 pause instructions, some 0.3 us in all).
-const BUSY_ROUNDS: u32 = 6;
-/// Rounds after which the thread sleeps instead of yielding.
-const YIELD_ROUNDS: u32 = 16;
-/// The first sleep, doubled up to 32 times that.
-const SLEEP_US: u64 = 20;
 /// The first virtual wait in a simulation, doubled up to 256 times that.
 const VIRTUAL_NS: u64 = 250;
 
@@ -53,6 +47,12 @@ pub fn spin_wait(spin: &mut Spin) {
 
 #[cfg(not(feature = "shuttle"))]
 fn spin_real(round: u32) {
+    // Rounds of busy waiting (1, 2, 4 .. 32 pause instructions, some 0.3 us in all).
+    const BUSY_ROUNDS: u32 = 6;
+    // Rounds after which the thread sleeps instead of yielding.
+    const YIELD_ROUNDS: u32 = 16;
+    // The first sleep, doubled up to 32 times that.
+    const SLEEP_US: u64 = 20;
     match round {
         0..BUSY_ROUNDS => (0..1u32 << round).for_each(|_| std::hint::spin_loop()),
         BUSY_ROUNDS..YIELD_ROUNDS => crate::yield_now(),
@@ -64,6 +64,5 @@ fn spin_real(round: u32) {
 
 #[cfg(feature = "shuttle")]
 fn spin_real(_round: u32) {
-    const _UNUSED: (u32, u32, u64) = (BUSY_ROUNDS, YIELD_ROUNDS, SLEEP_US);
     crate::yield_now();
 }

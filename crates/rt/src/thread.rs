@@ -107,7 +107,6 @@ where
 
 /// Sleeps for at least `duration`; in a simulation, of virtual time. Under shuttle it only yields.
 #[track_caller]
-#[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
 pub fn sleep(duration: Duration) {
     if sim::possible() {
         match sim::enter() {
@@ -121,7 +120,6 @@ pub fn sleep(duration: Duration) {
 
 /// Lets other threads run. In a simulation a microsecond of virtual time passes, so that polling loops end.
 #[track_caller]
-#[expect(clippy::disallowed_methods, reason = "the one place that yields")]
 pub fn yield_now() {
     if sim::possible() {
         match sim::enter() {

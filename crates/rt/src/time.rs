@@ -63,10 +63,6 @@ pub fn now() -> Time {
 }
 
 #[cfg(not(feature = "shuttle"))]
-#[expect(
-    clippy::disallowed_types,
-    reason = "the one place that reads the operating system's clock"
-)]
 fn real_now() -> Time {
     static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     Time::ZERO + ORIGIN.get_or_init(std::time::Instant::now).elapsed()

@@ -1,9 +1,4 @@
 //! Passing the baton: the scheduler's lock, and a simulated thread's view of its simulation.
-#![expect(
-    clippy::disallowed_types,
-    clippy::disallowed_methods,
-    reason = "the simulator is built on the real primitives"
-)]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};

@@ -1,8 +1,4 @@
 //! Waiting for the end of a simulated thread.
-#![expect(
-    clippy::disallowed_types,
-    reason = "the simulator is built on the real primitives"
-)]
 
 use std::sync::{Arc, Mutex, PoisonError};
 
