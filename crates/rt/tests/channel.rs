@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::on_each_backend;
 use zonda_rt::channel::{RecvError, SendError, TrySendError, bounded};
 use zonda_rt::spawn;
@@ -76,15 +74,18 @@ fn receiving_times_out() {
     on_each_backend(|| {
         let (sender, receiver) = bounded(1);
         assert_eq!(
-            receiver.recv_timeout(Duration::from_millis(1)),
+            receiver.recv_timeout(std::time::Duration::from_millis(1)),
             Err(RecvError::Timeout)
         );
         assert_eq!(receiver.try_recv(), Ok(None));
         sender.send(9).unwrap();
-        assert_eq!(receiver.recv_timeout(Duration::from_millis(1)), Ok(9));
+        assert_eq!(
+            receiver.recv_timeout(std::time::Duration::from_millis(1)),
+            Ok(9)
+        );
         drop(sender);
         assert_eq!(
-            receiver.recv_timeout(Duration::from_secs(9)),
+            receiver.recv_timeout(std::time::Duration::from_secs(9)),
             Err(RecvError::Disconnected)
         );
     });

@@ -61,13 +61,16 @@ fn a_panic_does_not_poison() {
 #[test]
 fn readers_share_and_writers_do_not() {
     on_each_backend(|| {
-        let mut lock = RwLock::new((0, 0));
+        let lock = Arc::new(RwLock::new((0, 0)));
         let first = lock.read();
-        assert!(lock.try_read().is_some());
         assert!(lock.try_write().is_none());
+        let second = Arc::clone(&lock);
+        let reader = spawn("second reader", move || second.try_read().is_some());
+        assert_eq!(reader.join(), Ok(true));
         drop(first);
         lock.try_write().unwrap().0 = 5;
         assert!(lock.write().0 == 5);
+        let mut lock = Arc::into_inner(lock).unwrap();
         lock.get_mut().1 = 6;
         assert_eq!(lock.into_inner(), (5, 6));
     });

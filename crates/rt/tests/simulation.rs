@@ -31,10 +31,9 @@ fn interleaving() -> Vec<usize> {
         .map(|me| spawn(format!("writer {me}"), work(Arc::clone(&order), me)))
         .collect();
     for thread in threads {
-        thread.join().unwrap();
+        thread.join().expect("writers do not panic");
     }
-    let order = order.lock().clone();
-    order
+    order.lock().clone()
 }
 
 /// The message of the panic that `f` must raise.
@@ -101,8 +100,7 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
             }
             assert!(now() >= Time::ZERO + Duration::from_secs(30));
             assert!(now() < Time::ZERO + Duration::from_secs(31));
-            let order = order.lock().clone();
-            order
+            order.lock().clone()
         });
         assert_eq!(order, [10, 20, 30], "seed {seed}");
     }
