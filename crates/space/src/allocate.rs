@@ -1,0 +1,145 @@
+//! Gives zones to writers.
+
+use zonda_device::ZoneId;
+
+use crate::table::{Pick, Slot};
+use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
+
+impl Space {
+    /// Opens a free zone for a stream: takes an active token, opens the zone explicitly and writes its header. The
+    /// lowest free zone is taken. Never waits for a token: each share of the budget has its own. Cost: one block
+    /// written; rarely a flush and resets of what earlier openings left behind.
+    ///
+    /// # Errors
+    /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
+    /// `TokensHeld`, `NoSuchStream`; `Device`. In all cases no zone was given and no token is held by the caller.
+    pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
+        let _allocation = self.core.allocation.lock();
+        self.reset_torn()?;
+        let pick = self.pick_and_prepare(stream, urgency)?;
+        self.release_retired()?;
+        Ok(ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1))
+    }
+
+    /// Continues a partly written zone at its write pointer. A torn block at the pointer is completed with zeros.
+    ///
+    /// # Errors
+    /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
+    pub fn adopt_for_writing(&self, zone: ZoneId) -> Result<ZoneWriter> {
+        let _allocation = self.core.allocation.lock();
+        self.reset_torn()?;
+        let (stream, generation) = self.claim_partial(zone)?;
+        match self.continue_zone(zone) {
+            Ok(written_blocks) => Ok(ZoneWriter::new(self.clone(), zone, stream, generation, written_blocks)),
+            Err(error) => {
+                self.core.table.lock().set_state(zone, ZoneUse::Partial, true);
+                self.mark_bad(zone)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes free zones until one can be used; zones that turn out to be lost drop out, so this ends.
+    fn pick_and_prepare(&self, stream: StreamId, urgency: Urgency) -> Result<Pick> {
+        loop {
+            let pick = self.core.table.lock().pick(stream, urgency)?;
+            let pick = pick.ok_or_else(|| self.usage().no_space())?;
+            match self.prepare(pick) {
+                Ok(()) => return Ok(pick),
+                Err(error) => self.give_up(pick.zone, error)?,
+            }
+        }
+    }
+
+    fn prepare(&self, pick: Pick) -> Result<()> {
+        let device = &self.core.device;
+        if pick.reset_first {
+            device.reset(pick.zone)?;
+        }
+        device.open(pick.zone)?;
+        self.core.write_header(pick)?;
+        let mut table = self.core.table.lock();
+        table.set_state(pick.zone, ZoneUse::Open, true);
+        table.written = table.written.max(pick.generation);
+        Ok(())
+    }
+
+    /// After a failed opening: a lost zone is struck off (and the next is tried), any other is free again, but torn.
+    fn give_up(&self, zone: ZoneId, error: SpaceError) -> Result<()> {
+        let asked = self.core.ask(zone);
+        let mut table = self.core.table.lock();
+        match asked {
+            Ok(asked) => match asked.lost {
+                Some(state) => {
+                    table.set(zone, Slot { state, ..Slot::FREE }, false);
+                    return Ok(());
+                }
+                None => table.set(zone, Slot { torn: asked.active, ..Slot::FREE }, asked.active),
+            },
+            Err(_) => table.set(zone, Slot { torn: true, ..Slot::FREE }, true),
+        }
+        Err(error)
+    }
+
+    /// Resets what interrupted allocations left, so that the device stops counting it as active.
+    fn reset_torn(&self) -> Result<()> {
+        let torn = self.core.table.lock().torn();
+        for zone in torn {
+            self.core.device.reset(zone)?;
+            self.core.free(zone);
+        }
+        Ok(())
+    }
+
+    /// Resets the zones that were retired, now that a newer header exists: makes that one durable first.
+    pub(crate) fn release_retired(&self) -> Result<()> {
+        let retired = self.core.table.lock().zones_in(ZoneUse::Retired);
+        for zone in retired {
+            let generation = self.core.table.lock().slot(zone).generation;
+            if !self.newer_is_durable(generation)? {
+                continue;
+            }
+            self.core.device.reset(zone)?;
+            self.core.table.lock().zones_reset += 1;
+            self.core.free(zone);
+        }
+        Ok(())
+    }
+
+    /// Whether a header newer than `generation` is durable; flushes if one is written.
+    pub(crate) fn newer_is_durable(&self, generation: u64) -> Result<bool> {
+        let (written, durable) = {
+            let table = self.core.table.lock();
+            (table.written, table.durable)
+        };
+        if written > generation && durable <= generation {
+            self.flush()?;
+        }
+        Ok(written > generation)
+    }
+
+    fn claim_partial(&self, zone: ZoneId) -> Result<(StreamId, u64)> {
+        let mut table = self.core.table.lock();
+        let slot = table.slot(zone).clone();
+        let stream = slot.stream.filter(|_| slot.state == ZoneUse::Partial);
+        let stream = stream.ok_or(SpaceError::WrongState { zone, state: slot.state.name(), needed: "partly written" })?;
+        table.set_state(zone, ZoneUse::Open, true);
+        Ok((stream, slot.generation))
+    }
+
+    /// Opens a partly written zone on the device, completes a torn block, and returns the blocks written.
+    fn continue_zone(&self, zone: ZoneId) -> Result<u64> {
+        let core = &self.core;
+        core.device.open(zone)?;
+        let asked = core.ask(zone)?;
+        let mut written_blocks = asked.written_blocks;
+        if let (Some(at), 1..) = (asked.write_pointer, asked.missing_lbas) {
+            let lba_bytes = core.device.geometry().block_bytes as usize;
+            let missing = usize::try_from(asked.missing_lbas).expect("less than one block");
+            core.device.write(at, &zonda_device::AlignedBuf::with_len(missing * lba_bytes))?;
+            written_blocks += 1;
+        }
+        core.gauges.set_written(zone, written_blocks);
+        Ok(written_blocks)
+    }
+}

@@ -1,0 +1,127 @@
+//! Makes a store on a device.
+
+use std::sync::Arc;
+
+use zonda_device::{Geometry, ZoneId, ZoneState, ZonedDevice};
+
+use crate::budget::Budget;
+use crate::format::Identity;
+use crate::options::check_features;
+use crate::scan::{Scanned, scan};
+use crate::table::{Slot, Table};
+use crate::units::Units;
+use crate::{NewStore, Result, Space, SpaceError, SpaceOptions, ZoneUse};
+
+/// The generation of the anchor: the first of a store.
+const FIRST_GENERATION: u64 = 1;
+
+impl Space {
+    /// Makes a store on an empty device, or with `overwrite` on any, and opens it. Checks everything before it writes
+    /// anything. Writes one zone header (the anchor; its zone is given back once other headers are durable), so that
+    /// the store is recognisable from now on.
+    ///
+    /// # Errors
+    /// `BadOption`, `UnknownFeatures`, `BadGeometry`, `TooFewActive`, `TooFewZones`, `NotEmpty`: nothing was written.
+    /// `Device`: a half-made store is not recognised as one; make it again with `overwrite`.
+    pub fn format(device: Arc<dyn ZonedDevice>, new: NewStore, options: &SpaceOptions) -> Result<Self> {
+        new.check(options)?;
+        let units = Units::of(device.geometry())?;
+        let mut table = table_for(device.geometry(), &units, options)?;
+        let zones = scan(device.as_ref(), &units)?;
+        if !new.overwrite {
+            refuse_written(&zones)?;
+        }
+        let anchor = mark_lost(&mut table, &zones)?;
+        empty(device.as_ref(), &zones)?;
+        let identity = identity(new, options, &units);
+        let space = Self::build(device, units, identity, table);
+        space.write_first_zone(anchor)?;
+        Ok(space)
+    }
+
+    fn write_first_zone(&self, anchor: ZoneId) -> Result<()> {
+        let core = &self.core;
+        core.write_anchor(anchor, FIRST_GENERATION)?;
+        core.device.finish(anchor)?;
+        let mut table = core.table.lock();
+        table.set(anchor, Slot { state: ZoneUse::Retired, generation: FIRST_GENERATION, ..Slot::FREE }, false);
+        (table.issued, table.written) = (FIRST_GENERATION, FIRST_GENERATION);
+        drop(table);
+        self.flush()
+    }
+}
+
+/// A table of free zones for this device, with its budget.
+pub(crate) fn table_for(geometry: &Geometry, units: &Units, options: &SpaceOptions) -> Result<Table> {
+    let limits = [geometry.max_open, geometry.max_active, options.active_limit];
+    let limit = limits.into_iter().flatten().min();
+    let budget = Budget::plan(limit.unwrap_or(u32::MAX), &options.streams)?;
+    let active_max = limit.unwrap_or(budget.zones());
+    let needed = options.reserve_zones.saturating_add(budget.zones()).saturating_add(1);
+    if units.zone_count < needed {
+        return Err(SpaceError::TooFewZones { zones: units.zone_count, needed });
+    }
+    Ok(Table::new(units.zone_count, budget, active_max, options.reserve_zones))
+}
+
+fn identity(new: NewStore, options: &SpaceOptions, units: &Units) -> Identity {
+    debug_assert!(check_features(new.features, options).is_ok(), "checked with the options");
+    Identity {
+        store: new.id,
+        client: options.client,
+        features: new.features,
+        superblock: new.superblock,
+        zone_count: units.zone_count,
+        zone_size_blocks: units.zone_size,
+        zone_capacity_blocks: units.zone_capacity,
+    }
+}
+
+fn refuse_written(zones: &[Scanned]) -> Result<()> {
+    let written = zones.iter().filter(|zone| zone.is_written());
+    let written_zones = u32::try_from(written.clone().count()).expect("no more than there are zones");
+    let Some(first) = written.clone().next() else {
+        return Ok(());
+    };
+    let header = written.filter_map(Scanned::intact).next();
+    let holds = header.map_or("unknown data".to_string(), |header| format!("store {}", header.identity.store));
+    let zones = u32::try_from(zones.len()).expect("a device has at most 2^20 zones");
+    Err(SpaceError::NotEmpty { written_zones, zones, first: first.report.zone, holds })
+}
+
+/// Records zones that can never be written again, and finds the first that can: the anchor's.
+fn mark_lost(table: &mut Table, zones: &[Scanned]) -> Result<ZoneId> {
+    for zone in zones {
+        if let Some(state) = lost(zone.report.state) {
+            table.set(zone.report.zone, Slot { state, ..Slot::FREE }, false);
+        }
+    }
+    let usable = table.free_zones();
+    let needed = table.reserve_zones + table.budget.zones() + 1;
+    let anchor = table.zones_in(ZoneUse::Free).first().copied();
+    anchor.filter(|_| usable >= needed).ok_or(SpaceError::TooFewZones { zones: usable, needed })
+}
+
+/// Our word for a state in which a zone can never be written again.
+pub(crate) fn lost(state: ZoneState) -> Option<ZoneUse> {
+    match state {
+        ZoneState::ReadOnly => Some(ZoneUse::ReadOnly),
+        ZoneState::Offline => Some(ZoneUse::Offline),
+        _ => None,
+    }
+}
+
+/// Resets everything that is not empty, durably, before the first header is written: a crash in between leaves no
+/// mixture of two stores.
+fn empty(device: &dyn ZonedDevice, zones: &[Scanned]) -> Result<()> {
+    let used = |zone: &&Scanned| zone.report.state != ZoneState::Empty && lost(zone.report.state).is_none();
+    let mut any = false;
+    for zone in zones.iter().filter(used) {
+        device.reset(zone.report.zone)?;
+        any = true;
+    }
+    if any {
+        device.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! What the zone manager writes to the device: one header block at the start of each zone.
+//!
+//! The header says which store, which generation of the zone and which streams, and carries a copy of the client's
+//! superblock, because a zoned device has no place to overwrite. Little-endian; one block of 4,096 bytes:
+//!
+//! | offset | bytes | field |
+//! |-------:|------:|-------|
+//! | 0      | 8     | magic `ZONDAZON` |
+//! | 8      | 4     | format version, 1 |
+//! | 12     | 4     | bytes of the superblock, at most 2,048 |
+//! | 16     | 8     | feature bits of the client |
+//! | 24     | 16    | store id |
+//! | 40     | 8     | client, ASCII padded with zeros |
+//! | 48     | 8     | generation of the zone |
+//! | 56     | 4     | number of the zone |
+//! | 60     | 4     | stream after which the zone is named; 255 for the anchor that `format` writes |
+//! | 64     | 4     | streams that the zone may hold, bit n for stream n |
+//! | 68     | 4     | zones of the device |
+//! | 72     | 8     | zone size in blocks of 4,096 bytes |
+//! | 80     | 8     | zone capacity in blocks of 4,096 bytes |
+//! | 88     | 36    | zeros |
+//! | 124    | 4     | CRC-32C of bytes 0 to 123 and 128 to 4,095 |
+//! | 128    | 2,048 | superblock, padded with zeros |
+//! | 2,176  | 1,920 | zeros |
+//!
+//! Magic, version and the place of the checksum stay where they are in every later version, so that damage and a newer
+//! version can be told apart.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::stream::StreamSet;
+use crate::{BLOCK_BYTES, StoreId, StreamId, SUPERBLOCK_BYTES_MAX};
+
+/// The format version that this program writes.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"ZONDAZON";
+
+/// The stream number of the anchor: the zone that `format` writes so that an unused store is recognisable. On disk,
+/// never renumber.
+const ANCHOR: u32 = 255;
+
+const CRC_OFFSET: usize = 124;
+const SUPERBLOCK_OFFSET: usize = 128;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawHeader {
+    magic: [u8; 8],
+    version: U32,
+    superblock_bytes: U32,
+    features: U64,
+    store: [u8; 16],
+    client: [u8; 8],
+    generation: U64,
+    zone: U32,
+    stream: U32,
+    holds: U32,
+    zone_count: U32,
+    zone_size_blocks: U64,
+    zone_capacity_blocks: U64,
+    zeros: [u8; 36],
+    crc: U32,
+    superblock: [u8; SUPERBLOCK_BYTES_MAX],
+    padding: [u8; BLOCK_BYTES - SUPERBLOCK_OFFSET - SUPERBLOCK_BYTES_MAX],
+}
+
+const _: () = assert!(size_of::<RawHeader>() == BLOCK_BYTES);
+const _: () = assert!(std::mem::offset_of!(RawHeader, crc) == CRC_OFFSET);
+const _: () = assert!(std::mem::offset_of!(RawHeader, superblock) == SUPERBLOCK_OFFSET);
+
+/// What is the same in all headers of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Which store.
+    pub store: StoreId,
+    /// Which kind of client wrote it.
+    pub client: [u8; 8],
+    /// The client's feature bits.
+    pub features: u64,
+    /// The client's bytes, at most [`SUPERBLOCK_BYTES_MAX`].
+    pub superblock: Vec<u8>,
+    /// Zones of the device.
+    pub zone_count: u32,
+    /// From zone to zone, in blocks of [`BLOCK_BYTES`].
+    pub zone_size_blocks: u64,
+    /// Writable in a zone, in blocks of [`BLOCK_BYTES`].
+    pub zone_capacity_blocks: u64,
+}
+
+/// The content of a zone header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneHeader {
+    /// What all headers of the store share.
+    pub identity: Identity,
+    /// Number of this allocation of the zone; no two allocations of a store have the same.
+    pub generation: u64,
+    /// The zone that the header was written to.
+    pub zone: u32,
+    /// The stream after which the zone is named; `None` for the anchor.
+    pub stream: Option<StreamId>,
+    /// Every stream whose data it may hold.
+    pub holds: StreamSet,
+}
+
+/// Why a block is not a zone header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderFault {
+    /// The device cannot read it.
+    Unreadable,
+    /// Shorter than a block.
+    Truncated,
+    /// Other bytes: not a header at all.
+    NoMagic,
+    /// The checksum does not fit.
+    BadChecksum,
+    /// Intact, but of a newer version.
+    NewerVersion(u32),
+    /// Intact, but a field has a value that no version writes.
+    BadField(&'static str),
+}
+
+impl HeaderFault {
+    /// A phrase for reports.
+    #[must_use]
+    pub fn describe(self) -> String {
+        match self {
+            Self::Unreadable => "the device cannot read it".into(),
+            Self::Truncated => "shorter than a block".into(),
+            Self::NoMagic => "no zone header".into(),
+            Self::BadChecksum => "its checksum does not fit".into(),
+            Self::NewerVersion(version) => format!("format version {version}, newer than {VERSION}"),
+            Self::BadField(field) => format!("its {field} makes no sense"),
+        }
+    }
+}
+
+impl ZoneHeader {
+    /// Writes the header into `block`, all [`BLOCK_BYTES`] of it.
+    ///
+    /// # Panics
+    /// If `block` is not one block or the superblock is too long; both are checked when a store is made.
+    pub fn encode(&self, block: &mut [u8]) {
+        let identity = &self.identity;
+        let mut superblock = [0; SUPERBLOCK_BYTES_MAX];
+        superblock[..identity.superblock.len()].copy_from_slice(&identity.superblock);
+        let raw = RawHeader {
+            magic: MAGIC,
+            version: VERSION.into(),
+            superblock_bytes: u32::try_from(identity.superblock.len()).expect("at most 2,048").into(),
+            features: identity.features.into(),
+            store: identity.store.0.to_le_bytes(),
+            client: identity.client,
+            generation: self.generation.into(),
+            zone: self.zone.into(),
+            stream: self.stream.map_or(ANCHOR, |stream| stream.0.into()).into(),
+            holds: self.holds.0.into(),
+            zone_count: identity.zone_count.into(),
+            zone_size_blocks: identity.zone_size_blocks.into(),
+            zone_capacity_blocks: identity.zone_capacity_blocks.into(),
+            zeros: [0; 36],
+            crc: 0.into(),
+            superblock,
+            padding: [0; _],
+        };
+        block.copy_from_slice(raw.as_bytes());
+        let crc = checksum(block);
+        block[CRC_OFFSET..SUPERBLOCK_OFFSET].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads a header from any bytes (I10).
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn decode(block: &[u8]) -> std::result::Result<Self, HeaderFault> {
+        let (raw, _) = RawHeader::ref_from_prefix(block).map_err(|_| HeaderFault::Truncated)?;
+        if raw.magic != MAGIC {
+            return Err(HeaderFault::NoMagic);
+        }
+        if raw.crc.get() != checksum(raw.as_bytes()) {
+            return Err(HeaderFault::BadChecksum);
+        }
+        if raw.version.get() != VERSION {
+            return Err(raw.wrong_version());
+        }
+        raw.header()
+    }
+}
+
+impl RawHeader {
+    fn wrong_version(&self) -> HeaderFault {
+        match self.version.get() {
+            0 => HeaderFault::BadField("version"),
+            newer => HeaderFault::NewerVersion(newer),
+        }
+    }
+
+    fn header(&self) -> std::result::Result<ZoneHeader, HeaderFault> {
+        let superblock_bytes = self.superblock_bytes.get() as usize;
+        let superblock = self.superblock.get(..superblock_bytes).ok_or(HeaderFault::BadField("superblock length"))?;
+        let (stream, holds) = self.streams()?;
+        let identity = Identity {
+            store: StoreId(u128::from_le_bytes(self.store)),
+            client: self.client,
+            features: self.features.get(),
+            superblock: superblock.to_vec(),
+            zone_count: self.zone_count.get(),
+            zone_size_blocks: self.zone_size_blocks.get(),
+            zone_capacity_blocks: self.zone_capacity_blocks.get(),
+        };
+        Ok(ZoneHeader { identity, generation: self.generation.get(), zone: self.zone.get(), stream, holds })
+    }
+
+    fn streams(&self) -> std::result::Result<(Option<StreamId>, StreamSet), HeaderFault> {
+        let holds = StreamSet(self.holds.get());
+        if self.stream.get() == ANCHOR {
+            return Ok((None, holds));
+        }
+        let stream = u8::try_from(self.stream.get()).map_err(|_| HeaderFault::BadField("stream"))?;
+        if !holds.contains(StreamId(stream)) {
+            return Err(HeaderFault::BadField("stream"));
+        }
+        Ok((Some(StreamId(stream)), holds))
+    }
+}
+
+fn checksum(block: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&block[..CRC_OFFSET]), &block[SUPERBLOCK_OFFSET..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> ZoneHeader {
+        let identity = Identity {
+            store: StoreId(0x1234_5678_9abc_def0_0fed_cba9_8765_4321),
+            client: *b"tree\0\0\0\0",
+            features: 5,
+            superblock: b"options".to_vec(),
+            zone_count: 16,
+            zone_size_blocks: 256,
+            zone_capacity_blocks: 200,
+        };
+        ZoneHeader { identity, generation: 77, zone: 3, stream: Some(StreamId(2)), holds: StreamSet(0b1100) }
+    }
+
+    fn encoded(header: &ZoneHeader) -> Vec<u8> {
+        let mut block = vec![0xff; BLOCK_BYTES];
+        header.encode(&mut block);
+        block
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let anchor = ZoneHeader { stream: None, holds: StreamSet::default(), ..header() };
+        let mut longest = header();
+        longest.identity.superblock = vec![9; SUPERBLOCK_BYTES_MAX];
+        for header in [header(), anchor, longest] {
+            assert_eq!(ZoneHeader::decode(&encoded(&header)), Ok(header));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let block = encoded(&header());
+        for byte in 0..BLOCK_BYTES {
+            let mut damaged = block.clone();
+            damaged[byte] ^= 1 << (byte % 8);
+            assert!(ZoneHeader::decode(&damaged).is_err(), "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        let mut block = encoded(&header());
+        block[8] = 2;
+        let crc = checksum(&block);
+        block[CRC_OFFSET..SUPERBLOCK_OFFSET].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(ZoneHeader::decode(&block), Err(HeaderFault::NewerVersion(2)));
+    }
+
+    /// The byte table of this module and of docs/format.md, worked out on one example.
+    #[test]
+    fn fields_are_where_the_table_says() {
+        let block = encoded(&header());
+        assert_eq!(&block[..8], b"ZONDAZON");
+        assert_eq!(block[8..16], [1, 0, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(block[16], 5);
+        assert_eq!(block[24], 0x21);
+        assert_eq!(&block[40..44], b"tree");
+        assert_eq!((block[48], block[56], block[60], block[64], block[68]), (77, 3, 2, 12, 16));
+        assert_eq!((block[72..74].to_vec(), block[80]), (vec![0, 1], 200));
+        assert_eq!(&block[128..135], b"options");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_decoded_without_panic(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..5_000),
+            fix in proptest::bool::ANY,
+        ) {
+            if fix && bytes.len() >= BLOCK_BYTES {
+                bytes[..8].copy_from_slice(&MAGIC);
+                bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+                let crc = checksum(&bytes[..BLOCK_BYTES]);
+                bytes[CRC_OFFSET..SUPERBLOCK_OFFSET].copy_from_slice(&crc.to_le_bytes());
+            }
+            let _ = ZoneHeader::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Takes zones back: sealing, resetting, and giving up those that failed.
+
+use zonda_device::ZoneId;
+
+use crate::table::Slot;
+use crate::{Result, Space, SpaceError, ZoneUse, ZoneWriter};
+
+/// What a reset has to do.
+enum Reset {
+    /// Reset the zone; it was in this state.
+    Now(ZoneUse),
+    /// Keep it for its generation number; it was in this state.
+    Retire(ZoneUse),
+    /// Nothing: it can never be written again.
+    Nothing,
+}
+
+impl Space {
+    /// Finishes a writer's zone and gives its token back. Costs one device command, none if the zone is full.
+    ///
+    /// # Errors
+    /// `Device`; the zone is then partly written and may be sealed again.
+    pub fn seal(&self, writer: ZoneWriter) -> Result<()> {
+        let zone = writer.zone();
+        drop(writer);
+        match self.core.table.lock().slot(zone).state {
+            ZoneUse::Partial => {}
+            _ => return Ok(()),
+        }
+        self.seal_recovered(zone)
+    }
+
+    /// Finishes a partly written zone and gives its token back.
+    ///
+    /// # Errors
+    /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
+    pub fn seal_recovered(&self, zone: ZoneId) -> Result<()> {
+        self.change(zone, &[ZoneUse::Partial], "partly written")?;
+        self.finish_changing(zone)
+    }
+
+    /// Finishes a zone that nobody else touches.
+    pub(crate) fn finish_changing(&self, zone: ZoneId) -> Result<()> {
+        match self.core.device.finish(zone) {
+            Ok(()) => {
+                self.core.table.lock().set_state(zone, ZoneUse::Sealed, false);
+                Ok(())
+            }
+            Err(error) => self.after_failure(zone, ZoneUse::Partial, error.into()),
+        }
+    }
+
+    /// Empties a zone and makes it free. The order of I3 is the caller's: whatever was live is durable elsewhere, and
+    /// nobody reads the zone any more. The zone with the newest header is retired instead, and reset once a newer one
+    /// is durable; so no generation number is ever used twice. Costs one device command, and a flush if the only newer
+    /// headers are not durable yet. Wakes waiting writers.
+    ///
+    /// A read-only zone without live bytes is struck off. A damaged zone may be reset.
+    ///
+    /// # Errors
+    /// `WrongState` for a zone that is free, open or lost; `Device`: the zone is as it was.
+    ///
+    /// # Panics
+    /// If something in the zone is live (I3).
+    pub fn reset(&self, zone: ZoneId) -> Result<()> {
+        match self.begin_reset(zone)? {
+            Reset::Nothing => Ok(()),
+            Reset::Retire(from) => self.retire(zone, from),
+            Reset::Now(from) => self.reset_changing(zone, from),
+        }
+    }
+
+    fn begin_reset(&self, zone: ZoneId) -> Result<Reset> {
+        let live_bytes = self.core.gauges.live_bytes(zone);
+        assert!(live_bytes == 0, "I3 {zone} is to be reset with {live_bytes} live bytes");
+        let states = [ZoneUse::Sealed, ZoneUse::Partial, ZoneUse::Damaged, ZoneUse::ReadOnly];
+        let before = self.change(zone, &states, "sealed or partly written")?;
+        if before.state == ZoneUse::ReadOnly {
+            self.core.table.lock().set(zone, Slot { state: ZoneUse::ReadOnly, ..Slot::FREE }, false);
+            return Ok(Reset::Nothing);
+        }
+        if before.generation >= self.core.table.lock().written {
+            return Ok(Reset::Retire(before.state));
+        }
+        Ok(Reset::Now(before.state))
+    }
+
+    fn reset_changing(&self, zone: ZoneId, from: ZoneUse) -> Result<()> {
+        let generation = self.core.table.lock().slot(zone).generation;
+        let done = self.newer_is_durable(generation).and_then(|_| Ok(self.core.device.reset(zone)?));
+        if let Err(error) = done {
+            return self.after_failure(zone, from, error);
+        }
+        self.core.table.lock().zones_reset += 1;
+        self.core.free(zone);
+        Ok(())
+    }
+
+    fn retire(&self, zone: ZoneId, from: ZoneUse) -> Result<()> {
+        if from == ZoneUse::Partial {
+            self.finish_changing(zone)?;
+        }
+        self.core.table.lock().set_state(zone, ZoneUse::Retired, false);
+        Ok(())
+    }
+
+    /// Asks the device about a zone that misbehaved. If it is read-only or offline, the zone is never given to a writer
+    /// again; live data in a read-only one makes it the first victim. Returns what the zone is now. Cost: one report.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn mark_bad(&self, zone: ZoneId) -> Result<ZoneUse> {
+        let asked = self.core.ask(zone)?;
+        let mut table = self.core.table.lock();
+        if let Some(state) = asked.lost {
+            table.set_state(zone, state, false);
+        }
+        Ok(table.slot(zone).state)
+    }
+
+    /// Takes a zone out of one of `states` into [`Changing`](ZoneUse::Changing), and returns what it was.
+    fn change(&self, zone: ZoneId, states: &[ZoneUse], needed: &'static str) -> Result<Slot> {
+        let mut table = self.core.table.lock();
+        let before = table.slot(zone).clone();
+        if !states.contains(&before.state) {
+            return Err(SpaceError::WrongState { zone, state: before.state.name(), needed });
+        }
+        let active = before.state == ZoneUse::Partial;
+        table.set_state(zone, ZoneUse::Changing, active);
+        Ok(before)
+    }
+
+    /// A device command on a changing zone failed: the zone is as before, or lost if the device says so.
+    fn after_failure(&self, zone: ZoneId, before: ZoneUse, error: SpaceError) -> Result<()> {
+        self.core.table.lock().set_state(zone, before, before == ZoneUse::Partial);
+        match self.mark_bad(zone) {
+            Ok(ZoneUse::ReadOnly | ZoneUse::Offline) if before == ZoneUse::Partial => Ok(()),
+            Ok(_) | Err(_) => Err(error),
+        }
+    }
+}

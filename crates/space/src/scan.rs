@@ -1,0 +1,88 @@
+//! Reads the header of every zone that is not empty, many at a time.
+
+use zonda_device::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, ZoneId, ZoneReport, ZoneState, ZonedDevice};
+
+use crate::format::{HeaderFault, ZoneHeader};
+use crate::units::Units;
+use crate::{BLOCK_BYTES, Result};
+
+/// Header reads in flight at a time: 256 KiB of buffers.
+const READS_IN_FLIGHT_MAX: u32 = 64;
+
+/// One zone as the device and its own first block describe it.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    pub(crate) report: ZoneReport,
+    /// Whole blocks written, the header included.
+    pub(crate) written_blocks: u64,
+    /// What the first block says; `None` for zones that are empty or offline.
+    pub(crate) header: Option<std::result::Result<ZoneHeader, HeaderFault>>,
+}
+
+impl Scanned {
+    /// Whether there is something in the zone (torn blocks count), as far as can be known.
+    pub(crate) fn is_written(&self) -> bool {
+        self.report.state != ZoneState::Offline && self.report.written_blocks() > 0
+    }
+
+    /// The header, if it is intact.
+    pub(crate) fn intact(&self) -> Option<&ZoneHeader> {
+        self.header.as_ref()?.as_ref().ok()
+    }
+}
+
+/// All zones by number. Reads one block of each that is written, and writes nothing.
+pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanned>> {
+    let reports = device.report(ZoneId(0), units.zone_count)?;
+    let scanned = |report| Scanned { report, written_blocks: units.written(&report), header: None };
+    let mut zones: Vec<Scanned> = reports.into_iter().map(scanned).collect();
+    let written: Vec<ZoneId> = zones.iter().filter(|zone| zone.is_written()).map(|zone| zone.report.zone).collect();
+    if !written.is_empty() {
+        read_headers(device, units, &written, &mut zones)?;
+    }
+    Ok(zones)
+}
+
+fn read_headers(device: &dyn ZonedDevice, units: &Units, written: &[ZoneId], zones: &mut [Scanned]) -> Result<()> {
+    let mut queue = device.queue(READS_IN_FLIGHT_MAX)?;
+    let mut waiting = written.iter();
+    let mut done = Vec::new();
+    loop {
+        while queue.in_flight() < queue.depth() {
+            let Some(&zone) = waiting.next() else { break };
+            submit(queue.as_mut(), units, zone)?;
+        }
+        if queue.in_flight() == 0 {
+            return Ok(());
+        }
+        queue.complete(1, &mut done)?;
+        for completion in done.drain(..) {
+            take(units, completion, zones)?;
+        }
+    }
+}
+
+fn submit(queue: &mut dyn IoQueue, units: &Units, zone: ZoneId) -> Result<()> {
+    let read = Io::Read { at: units.lba(units.first_block(zone)), into: AlignedBuf::with_len(BLOCK_BYTES) };
+    queue.submit(zone.0.into(), read).map_err(|rejected| rejected.error.into())
+}
+
+fn take(units: &Units, completion: Completion, zones: &mut [Scanned]) -> Result<()> {
+    let zone = usize::try_from(completion.token).expect("the token is a zone number");
+    let header = match completion.result {
+        Ok(_) => decode(zones[zone].report.zone, completion.buffer.as_deref().unwrap_or_default(), units),
+        Err(error) if error.kind() == ErrorKind::Media => Err(HeaderFault::Unreadable),
+        Err(error) => return Err(error.into()),
+    };
+    zones[zone].header = Some(header);
+    Ok(())
+}
+
+/// A header counts only in the zone that it was written to.
+fn decode(zone: ZoneId, block: &[u8], units: &Units) -> std::result::Result<ZoneHeader, HeaderFault> {
+    let header = ZoneHeader::decode(block)?;
+    if header.zone != zone.0 && header.identity.zone_size_blocks == units.zone_size {
+        return Err(HeaderFault::BadField("zone number"));
+    }
+    Ok(header)
+}

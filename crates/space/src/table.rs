@@ -1,0 +1,210 @@
+//! The state of every zone and the active tokens: a plain value, changed under one lock, without I/O.
+//!
+//! Life of a zone: 1 free -> 2 changing (token taken, header being written) -> 3 open -> 4 sealed (token returned) ->
+//! 5 changing (being reset) -> 1. A writer that is dropped leaves its zone partly written, from where it is adopted (3) or sealed
+//! (4). The newest zone is retired instead of reset, until a newer header is durable.
+
+use std::collections::BTreeSet;
+
+use zonda_device::ZoneId;
+
+use crate::budget::{Budget, Share};
+use crate::{Result, SpaceError, StreamId, StreamSet, Urgency, ZoneUse};
+
+/// One zone.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) state: ZoneUse,
+    pub(crate) stream: Option<StreamId>,
+    pub(crate) holds: StreamSet,
+    pub(crate) generation: u64,
+    pub(crate) relocating: bool,
+    /// Free as far as we are concerned, but the device holds the rest of an interrupted allocation.
+    pub(crate) torn: bool,
+}
+
+impl Slot {
+    pub(crate) const FREE: Self = Self {
+        state: ZoneUse::Free,
+        stream: None,
+        holds: StreamSet::EMPTY,
+        generation: 0,
+        relocating: false,
+        torn: false,
+    };
+}
+
+/// All zones. Always: `free` holds exactly the free zones; `tokens` those that the device counts as active, at most
+/// `active_max` once zones are opened (I2).
+#[derive(Debug)]
+pub(crate) struct Table {
+    slots: Vec<Slot>,
+    free: BTreeSet<u32>,
+    tokens: BTreeSet<u32>,
+    pub(crate) budget: Budget,
+    pub(crate) active_max: u32,
+    pub(crate) reserve_zones: u32,
+    /// The highest generation ever given to a zone, even if its header was never written.
+    pub(crate) issued: u64,
+    /// The highest generation whose header is written.
+    pub(crate) written: u64,
+    /// The highest generation whose header is known to be durable.
+    pub(crate) durable: u64,
+    pub(crate) zones_reset: u64,
+    /// Counts events for which a waiting writer should look again.
+    pub(crate) wakes: u64,
+}
+
+/// A free zone that was given to a writer; its header is not written yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pick {
+    pub(crate) zone: ZoneId,
+    pub(crate) generation: u64,
+    pub(crate) stream: StreamId,
+    pub(crate) holds: StreamSet,
+    /// Whether the device must reset it first.
+    pub(crate) reset_first: bool,
+}
+
+impl Table {
+    pub(crate) fn new(zone_count: u32, budget: Budget, active_max: u32, reserve_zones: u32) -> Self {
+        Self {
+            slots: vec![Slot::FREE; zone_count as usize],
+            free: (0..zone_count).collect(),
+            tokens: BTreeSet::new(),
+            budget,
+            active_max,
+            reserve_zones,
+            issued: 0,
+            written: 0,
+            durable: 0,
+            zones_reset: 0,
+            wakes: 0,
+        }
+    }
+
+    pub(crate) fn slot(&self, zone: ZoneId) -> &Slot {
+        &self.slots[zone.0 as usize]
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (ZoneId, &Slot)> {
+        (0..).map(ZoneId).zip(&self.slots)
+    }
+
+    pub(crate) fn free_zones(&self) -> u32 {
+        count(&self.free)
+    }
+
+    pub(crate) fn active(&self) -> u32 {
+        count(&self.tokens)
+    }
+
+    /// Zones in this state. Cost: one pass.
+    pub(crate) fn zones_in(&self, state: ZoneUse) -> Vec<ZoneId> {
+        self.slots().filter(|(_, slot)| slot.state == state).map(|(zone, _)| zone).collect()
+    }
+
+    /// Zones that the device must reset before it may count them as inactive. They hold tokens or are free.
+    pub(crate) fn torn(&self) -> Vec<ZoneId> {
+        self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).torn).collect()
+    }
+
+    /// Puts a zone into a state; `active` says whether the device counts it as active.
+    pub(crate) fn set(&mut self, zone: ZoneId, slot: Slot, active: bool) {
+        put(&mut self.free, zone, slot.state == ZoneUse::Free);
+        put(&mut self.tokens, zone, active);
+        self.slots[zone.0 as usize] = slot;
+    }
+
+    /// Changes a zone's state and keeps what it holds.
+    pub(crate) fn set_state(&mut self, zone: ZoneId, state: ZoneUse, active: bool) {
+        let slot = Slot { state, ..self.slot(zone).clone() };
+        self.set(zone, slot, active);
+    }
+
+    /// Marks whether a zone's live data is being moved; returns whether that changed anything.
+    pub(crate) fn set_relocating(&mut self, zone: ZoneId, relocating: bool) -> bool {
+        let slot = &mut self.slots[zone.0 as usize];
+        std::mem::replace(&mut slot.relocating, relocating) != relocating
+    }
+
+    /// Makes a zone free and counts the wake-up that this is for waiting writers.
+    pub(crate) fn set_free(&mut self, zone: ZoneId) {
+        self.set(zone, Slot::FREE, false);
+        self.wakes += 1;
+    }
+
+    /// Takes the lowest free zone and a token for a stream, or `None` if no free zone may be taken. The lowest: a device
+    /// in a file then grows no more than it must.
+    ///
+    /// # Errors
+    /// `NoSuchStream`, `StreamFull`, `TokensHeld`; nothing is taken.
+    pub(crate) fn pick(&mut self, stream: StreamId, urgency: Urgency) -> Result<Option<Pick>> {
+        let share = self.budget.share_of(stream).cloned().ok_or(SpaceError::NoSuchStream(stream))?;
+        self.check_tokens(stream, &share)?;
+        let Some(zone) = self.takeable(urgency) else {
+            return Ok(None);
+        };
+        let before = self.slot(zone);
+        let reset_first = before.torn || before.state == ZoneUse::Retired;
+        self.issued += 1;
+        let pick = Pick { zone, generation: self.issued, stream: share.stream, holds: share.streams, reset_first };
+        self.take(pick);
+        Ok(Some(pick))
+    }
+
+    fn take(&mut self, pick: Pick) {
+        let slot = Slot {
+            state: ZoneUse::Changing,
+            stream: Some(pick.stream),
+            holds: pick.holds,
+            generation: pick.generation,
+            ..Slot::FREE
+        };
+        self.set(pick.zone, slot, true);
+        assert!(self.active() <= self.active_max, "I2 {} of {} zones active", self.active(), self.active_max);
+    }
+
+    fn check_tokens(&self, stream: StreamId, share: &Share) -> Result<()> {
+        let held = self.held_by(share);
+        if held >= share.zones {
+            return Err(SpaceError::StreamFull { stream, held, held_max: share.zones });
+        }
+        if self.active() >= self.active_max {
+            return Err(SpaceError::TokensHeld { active: self.active(), active_max: self.active_max });
+        }
+        Ok(())
+    }
+
+    /// Tokens of the zones whose stream belongs to this share.
+    fn held_by(&self, share: &Share) -> u32 {
+        let stream_of = |&zone: &u32| self.slot(ZoneId(zone)).stream;
+        let held = self.tokens.iter().filter_map(stream_of).filter(|&stream| share.streams.contains(stream)).count();
+        u32::try_from(held).expect("no more tokens than zones")
+    }
+
+    fn takeable(&self, urgency: Urgency) -> Option<ZoneId> {
+        let kept = match urgency {
+            Urgency::Foreground => self.reserve_zones,
+            Urgency::Reserve => 0,
+        };
+        if self.free_zones() > kept {
+            return self.free.first().map(|&zone| ZoneId(zone));
+        }
+        // The very last resort of a relocation: give up the zone that keeps the newest generation number.
+        let last_resort = urgency == Urgency::Reserve && self.free.is_empty();
+        last_resort.then(|| self.zones_in(ZoneUse::Retired).first().copied()).flatten()
+    }
+}
+
+fn put(set: &mut BTreeSet<u32>, zone: ZoneId, member: bool) {
+    if member {
+        set.insert(zone.0);
+    } else {
+        set.remove(&zone.0);
+    }
+}
+
+fn count(set: &BTreeSet<u32>) -> u32 {
+    u32::try_from(set.len()).expect("no more members than zones")
+}

@@ -1,0 +1,36 @@
+//! Back-pressure: foreground writers wait for cleaning instead of failing.
+
+use std::time::Duration;
+
+use crate::{Result, Space, SpaceUsage};
+
+impl Space {
+    /// Waits until a foreground writer may open a zone: until more zones are free than the reserve. Whenever space may
+    /// have come back, and at least every `patience`, asks `hopeless` with the numbers of the moment; if it says so,
+    /// gives up. Usual answers are `live_bytes > usable_bytes`, or that the cleaner has died.
+    ///
+    /// Call it with no lock or latch held that a cleaner may want.
+    ///
+    /// # Errors
+    /// `NoSpace` with the numbers.
+    pub fn wait_for_free(&self, patience: Duration, hopeless: &dyn Fn(&SpaceUsage) -> bool) -> Result<()> {
+        loop {
+            let wakes = self.core.table.lock().wakes;
+            let usage = self.usage();
+            if usage.free_zones > usage.reserve_zones {
+                return Ok(());
+            }
+            if hopeless(&usage) {
+                return Err(usage.no_space());
+            }
+            let table = self.core.table.lock();
+            let _woken = self.core.wakeup.wait_timeout_while(table, patience, |table| table.wakes == wakes);
+        }
+    }
+
+    /// Wakes waiting writers, so that they ask again: after deletes, or when cleaning stops for good.
+    pub fn notify(&self) {
+        self.core.table.lock().wakes += 1;
+        self.core.wakeup.notify_all();
+    }
+}

@@ -1,0 +1,148 @@
+//! The only writer of one zone.
+
+use zonda_device::{DeviceError, ErrorKind, ZoneId};
+
+use crate::units::Units;
+use crate::{Result, Space, SpaceError, StreamId, ZoneUse};
+
+/// The only writer of its zone (I1): one write in flight, always at the write pointer.
+///
+/// Life cycle: 1 writing -> 2 closed, when the zone is full or failed (its token is then returned). Dropped before that,
+/// it leaves the zone partly written, and the token held, until the zone is adopted or sealed. Cost of a write: one
+/// device write.
+#[derive(Debug)]
+pub struct ZoneWriter {
+    space: Space,
+    zone: ZoneId,
+    stream: StreamId,
+    generation: u64,
+    next_block: u64,
+    end_block: u64,
+    closed: bool,
+}
+
+impl ZoneWriter {
+    pub(crate) fn new(space: Space, zone: ZoneId, stream: StreamId, generation: u64, written_blocks: u64) -> Self {
+        let first = space.core.units.first_block(zone);
+        let (next_block, end_block) = (first + written_blocks, first + space.core.units.zone_capacity);
+        Self { space, zone, stream, generation, next_block, end_block, closed: false }
+    }
+
+    /// Its zone.
+    #[must_use]
+    pub fn zone(&self) -> ZoneId {
+        self.zone
+    }
+
+    /// The stream after which the zone is named.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// Number of the zone's allocation.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where the next write goes.
+    #[must_use]
+    pub fn next_block(&self) -> u64 {
+        self.next_block
+    }
+
+    /// Blocks that can still be written; 0 once the writer is closed.
+    #[must_use]
+    pub fn remaining_blocks(&self) -> u64 {
+        if self.closed { 0 } else { self.end_block - self.next_block }
+    }
+
+    /// Whether the zone is sealed or failed; nothing can be written any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Writes whole blocks at the write pointer and returns the first block. The bytes are durable after the next
+    /// [`Space::flush`]. A zone that is full now is sealed. `from` must be aligned for the device.
+    ///
+    /// # Errors
+    /// `NotWholeBlocks`, `DoesNotFit`: nothing was written. `ZoneFailed`: the writer is closed, the zone sealed (or
+    /// lost), and the caller places what lies at and behind `written_up_to` elsewhere. `Device`: nothing of this call counts as written;
+    /// after a full host file system the writer stays usable, after a power cut or a failed report nothing is.
+    pub fn write(&mut self, from: &[u8]) -> Result<u64> {
+        let blocks = Units::blocks_of(from.len())?;
+        let remaining = self.remaining_blocks();
+        if blocks > remaining {
+            return Err(SpaceError::DoesNotFit { zone: self.zone, blocks, remaining });
+        }
+        let first = self.next_block;
+        if let Err(error) = self.space.core.device.write(self.space.lba_of(first), from) {
+            return Err(self.failed(error));
+        }
+        self.wrote(blocks, from.len());
+        if self.next_block == self.end_block {
+            self.close()?;
+        }
+        Ok(first)
+    }
+
+    fn wrote(&mut self, blocks: u64, bytes: usize) {
+        self.next_block += blocks;
+        self.space.core.gauges.wrote(self.zone, blocks);
+        self.space.core.count_written(self.stream, bytes);
+    }
+
+    /// Seals the zone: the device already has it full, unless its capacity is no whole number of our blocks.
+    fn close(&mut self) -> Result<()> {
+        self.closed = true;
+        let core = &self.space.core;
+        if core.ask(self.zone)?.active {
+            core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
+            return self.space.finish_changing(self.zone);
+        }
+        core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
+        Ok(())
+    }
+
+    /// Adopts the device's write pointer after a failed write and seals the zone (DESIGN 3).
+    fn failed(&mut self, error: DeviceError) -> SpaceError {
+        let core = &self.space.core;
+        let Ok(asked) = core.ask(self.zone) else {
+            return error.into();
+        };
+        let written_up_to = core.units.first_block(self.zone) + asked.written_blocks;
+        if error.kind() == ErrorKind::NoSpaceOnHost && written_up_to == self.next_block && asked.missing_lbas == 0 {
+            return error.into();
+        }
+        // A zone that lost its write pointer cannot say how far it got: only what was acknowledged counts.
+        let known = asked.write_pointer.is_some();
+        let written_up_to = if known { written_up_to.min(self.end_block) } else { self.next_block };
+        core.gauges.set_written(self.zone, written_up_to - core.units.first_block(self.zone));
+        self.next_block = written_up_to;
+        self.abandon(asked.lost);
+        SpaceError::ZoneFailed { zone: self.zone, written_up_to, source: error }
+    }
+
+    /// Gives up a failed zone. One that cannot even be finished stays partly written and keeps its token.
+    fn abandon(&mut self, lost: Option<ZoneUse>) {
+        self.closed = true;
+        let core = &self.space.core;
+        if let Some(state) = lost {
+            core.table.lock().set_state(self.zone, state, false);
+            return;
+        }
+        core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
+        let _partial_if_it_fails = self.space.finish_changing(self.zone);
+    }
+}
+
+impl Drop for ZoneWriter {
+    fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
+        self.space.core.table.lock().set_state(self.zone, ZoneUse::Partial, true);
+    }
+}
