@@ -2,10 +2,7 @@
 //!
 //! Engine crates take time from `zonda-rt`, so that a simulator can own it; a development task has nothing to simulate
 //! and must not depend on the engine it tests, so this file reads the operating system's clock.
-#![expect(
-    clippy::disallowed_types,
-    reason = "no simulator here, and xtask depends on no crate of the workspace"
-)]
+#![expect(clippy::disallowed_types, reason = "no simulator here, and xtask depends on no crate of the workspace")]
 
 use std::time::{Duration, Instant};
 

@@ -19,22 +19,11 @@ use crate::{metadata::Metadata, tally::Tally, workspace::Workspace};
 pub(crate) fn check(workspace: &Workspace, _: &mut Tally) -> Result<()> {
     let metadata = Metadata::read(workspace)?;
     let edges = edges_of(&metadata);
-    let forbidden: Vec<String> = edges
-        .iter()
-        .filter(|edge| !is_allowed(edge))
-        .map(describe)
-        .collect();
+    let forbidden: Vec<String> = edges.iter().filter(|edge| !is_allowed(edge)).map(describe).collect();
     if !forbidden.is_empty() {
-        bail!(
-            "{}\nthe allowed edges and their reasons: xtask/src/edges/table.rs",
-            forbidden.join("\n")
-        );
+        bail!("{}\nthe allowed edges and their reasons: xtask/src/edges/table.rs", forbidden.join("\n"));
     }
-    println!(
-        "{} edges between {} crates, all allowed",
-        edges.len(),
-        metadata.packages.len()
-    );
+    println!("{} edges between {} crates, all allowed", edges.len(), metadata.packages.len());
     Ok(())
 }
 
@@ -52,11 +41,7 @@ fn edges_of(metadata: &Metadata) -> Vec<Declared<'_>> {
         for dependency in &package.dependencies {
             if metadata.package(&dependency.name).is_some() {
                 let for_tests = dependency.kind.as_deref() == Some("dev");
-                edges.push(Declared {
-                    from: &package.name,
-                    to: &dependency.name,
-                    for_tests,
-                });
+                edges.push(Declared { from: &package.name, to: &dependency.name, for_tests });
             }
         }
     }
@@ -84,12 +69,7 @@ fn reaches(from: &str, to: &str) -> bool {
         if is_direct(at, to) {
             return true;
         }
-        next.extend(
-            ALLOWED
-                .iter()
-                .filter(|edge| edge.from == at && seen.insert(edge.to))
-                .map(|edge| edge.to),
-        );
+        next.extend(ALLOWED.iter().filter(|edge| edge.from == at && seen.insert(edge.to)).map(|edge| edge.to));
     }
     false
 }
@@ -113,11 +93,7 @@ mod tests {
 
     #[test]
     fn tests_may_set_up_the_layers_below_and_use_the_test_kit() {
-        let edge = |from, to| Declared {
-            from,
-            to,
-            for_tests: true,
-        };
+        let edge = |from, to| Declared { from, to, for_tests: true };
         assert!(is_allowed(&edge("zonda-tree", "zonda-device")));
         assert!(is_allowed(&edge("zonda-tree", "zonda-testkit")));
         assert!(!is_allowed(&edge("zonda-device", "zonda-tree")));
@@ -134,19 +110,9 @@ mod tests {
     #[test]
     fn the_table_has_no_cycle_and_no_duplicate() {
         for (index, edge) in ALLOWED.iter().enumerate() {
-            assert!(
-                !reaches(edge.to, edge.from),
-                "{} and {} would need each other",
-                edge.from,
-                edge.to
-            );
+            assert!(!reaches(edge.to, edge.from), "{} and {} would need each other", edge.from, edge.to);
             let same = |other: &&Edge| other.from == edge.from && other.to == edge.to;
-            assert!(
-                !ALLOWED[..index].iter().any(|other| same(&other)),
-                "{} -> {} twice",
-                edge.from,
-                edge.to
-            );
+            assert!(!ALLOWED[..index].iter().any(|other| same(&other)), "{} -> {} twice", edge.from, edge.to);
         }
     }
 }

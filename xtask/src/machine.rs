@@ -19,16 +19,8 @@ struct Need {
 }
 
 const NEEDS: [Need; 2] = [
-    Need {
-        probe: &["fmt", "--version"],
-        component: "rustfmt",
-        package: "rustfmt",
-    },
-    Need {
-        probe: &["clippy", "--version"],
-        component: "clippy",
-        package: "rust-clippy",
-    },
+    Need { probe: &["fmt", "--version"], component: "rustfmt", package: "rustfmt" },
+    Need { probe: &["clippy", "--version"], component: "clippy", package: "rust-clippy" },
 ];
 
 /// Finds what is missing and installs it: with rustup where there is one, with apt when we are root, else says what to
@@ -37,21 +29,14 @@ const NEEDS: [Need; 2] = [
 /// # Errors
 /// When something is missing and cannot be installed from here.
 pub(crate) fn prepare(workspace: &Workspace, _: &mut Tally) -> Result<()> {
-    let missing: Vec<&Need> = NEEDS
-        .iter()
-        .filter(|need| !is_there(workspace, need))
-        .collect();
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(workspace, need)).collect();
     if missing.is_empty() {
         println!("nothing is missing");
         return Ok(());
     }
     install(&missing)?;
     match missing.iter().find(|need| !is_there(workspace, need)) {
-        Some(need) => bail!(
-            "installed {}, but `cargo {}` still fails",
-            need.component,
-            need.probe.join(" ")
-        ),
+        Some(need) => bail!("installed {}, but `cargo {}` still fails", need.component, need.probe.join(" ")),
         None => Ok(()),
     }
 }
@@ -64,11 +49,7 @@ fn install(missing: &[&Need]) -> Result<()> {
     let components: Vec<_> = missing.iter().map(|need| need.component).collect();
     let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
     if process::succeeds(Command::new("rustup").arg("--version")) {
-        return process::run(
-            Command::new("rustup")
-                .args(["component", "add"])
-                .args(components),
-        );
+        return process::run(Command::new("rustup").args(["component", "add"]).args(components));
     }
     if is_root() && process::succeeds(Command::new("apt-get").arg("--version")) {
         process::run(Command::new("apt-get").arg("update"))?;
@@ -84,11 +65,7 @@ fn install(missing: &[&Need]) -> Result<()> {
 
 fn apt_install() -> Command {
     let mut command = Command::new("apt-get");
-    command.env("DEBIAN_FRONTEND", "noninteractive").args([
-        "install",
-        "--yes",
-        "--no-install-recommends",
-    ]);
+    command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);
     command
 }
 

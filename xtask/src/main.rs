@@ -23,11 +23,7 @@ use crate::{step::Step, tally::Tally, workspace::Workspace};
 
 /// Development tasks of Zonda. `cargo xtask test` runs everything CI runs.
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    version,
-    after_help = "Example:\n  cargo xtask test\n  cargo xtask sim --seed 42"
-)]
+#[command(name = "cargo xtask", version, after_help = "Example:\n  cargo xtask test\n  cargo xtask sim --seed 42")]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -103,14 +99,10 @@ fn step_of(task: Task) -> Step {
         Task::House => Step::new("house", house::check),
         Task::Unit => Step::new("unit", steps::unit::unit),
         Task::Shuttle => Step::new("shuttle", steps::unit::shuttle),
-        Task::Sim(arguments) => Step::new("sim", move |w: &Workspace, t: &mut Tally| {
-            steps::sim::run(w, t, &arguments)
-        }),
+        Task::Sim(arguments) => Step::new("sim", move |w: &Workspace, t: &mut Tally| steps::sim::run(w, t, &arguments)),
         Task::BenchSmoke => Step::new("bench-smoke", steps::bench::smoke),
         Task::FuzzSmoke(arguments) => {
-            Step::new("fuzz-smoke", move |w: &Workspace, t: &mut Tally| {
-                steps::fuzz::smoke(w, t, &arguments)
-            })
+            Step::new("fuzz-smoke", move |w: &Workspace, t: &mut Tally| steps::fuzz::smoke(w, t, &arguments))
         }
         Task::Doc => Step::new("doc", steps::lint::doc),
     }
@@ -133,10 +125,7 @@ mod tests {
         names.push("test");
         names.sort_unstable();
         let arguments = Arguments::command();
-        let mut subcommands: Vec<_> = arguments
-            .get_subcommands()
-            .map(clap::Command::get_name)
-            .collect();
+        let mut subcommands: Vec<_> = arguments.get_subcommands().map(clap::Command::get_name).collect();
         subcommands.sort_unstable();
         assert_eq!(names, subcommands);
     }

@@ -49,19 +49,12 @@ impl Metadata {
     /// # Errors
     /// When cargo fails or prints what we cannot read.
     pub(crate) fn read(workspace: &Workspace) -> Result<Self> {
-        let mut command = process::cargo(
-            workspace,
-            ["metadata", "--no-deps", "--format-version", "1"],
-        );
-        let output = command
-            .stderr(Stdio::inherit())
-            .output()
-            .context("cannot start cargo metadata")?;
+        let mut command = process::cargo(workspace, ["metadata", "--no-deps", "--format-version", "1"]);
+        let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo metadata")?;
         if !output.status.success() {
             bail!("cargo metadata: {}", output.status);
         }
-        serde_json::from_slice(&output.stdout)
-            .context("cargo metadata printed something else than its JSON")
+        serde_json::from_slice(&output.stdout).context("cargo metadata printed something else than its JSON")
     }
 
     /// The member called `name`.
@@ -73,8 +66,6 @@ impl Metadata {
 impl Package {
     /// Whether it builds a program.
     pub(crate) fn has_binary(&self) -> bool {
-        self.targets
-            .iter()
-            .any(|target| target.kind.iter().any(|kind| kind == "bin"))
+        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "bin"))
     }
 }

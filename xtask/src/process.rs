@@ -11,12 +11,16 @@ use anyhow::{Context, Result, bail};
 use crate::{tally::Tally, workspace::Workspace};
 
 /// The cargo that runs us, in the root of the workspace.
-pub(crate) fn cargo<I: AsRef<OsStr>>(
-    workspace: &Workspace,
-    arguments: impl IntoIterator<Item = I>,
-) -> Command {
+pub(crate) fn cargo<I: AsRef<OsStr>>(workspace: &Workspace, arguments: impl IntoIterator<Item = I>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(&workspace.root);
+    command
+}
+
+/// [`cargo`] on the fuzz crate, which stands outside the workspace.
+pub(crate) fn in_fuzz(workspace: &Workspace, subcommand: &str, arguments: &[&str]) -> Command {
+    let mut command = cargo(workspace, [subcommand, "--manifest-path"]);
+    command.arg(workspace.fuzz_manifest()).args(arguments);
     command
 }
 
@@ -26,9 +30,7 @@ pub(crate) fn cargo<I: AsRef<OsStr>>(
 /// When the command cannot be started or does not exit with 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     println!("$ {}", shown(command));
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
     expect_success(command, status)
 }
 
@@ -38,14 +40,9 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// As [`run`]; the tally holds what was printed until then.
 pub(crate) fn run_counting(command: &mut Command, tally: &mut Tally) -> Result<()> {
     println!("$ {}", shown(command));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
-    let output = child
-        .stdout
-        .take()
-        .expect("standard output was piped above");
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    let output = child.stdout.take().expect("standard output was piped above");
     echo_counting(BufReader::new(output), &mut std::io::stdout(), tally)?;
     let status = child.wait()?;
     expect_success(command, status)
@@ -53,11 +50,7 @@ pub(crate) fn run_counting(command: &mut Command, tally: &mut Tally) -> Result<(
 
 /// Whether the command can be started and exits with 0; prints nothing.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// The command as one would type it, without the directory of the program.
@@ -65,10 +58,7 @@ pub(crate) fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 fn echo_counting(mut from: impl BufRead, to: &mut impl Write, tally: &mut Tally) -> Result<()> {
@@ -98,24 +88,12 @@ mod tests {
         let (mut echo, mut tally) = (Vec::new(), Tally::default());
         echo_counting(&text[..], &mut echo, &mut tally).unwrap();
         assert_eq!(echo, text);
-        assert_eq!(
-            tally,
-            Tally {
-                passed: 2,
-                failed: 0,
-                not_run: 0
-            }
-        );
+        assert_eq!(tally, Tally { passed: 2, failed: 0, not_run: 0 });
     }
 
     #[test]
     fn failure_names_the_command() {
         let error = run(Command::new("false").arg("--flag")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("`false --flag`: exit status: 1"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("`false --flag`: exit status: 1"), "{error}");
     }
 }

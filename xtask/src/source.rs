@@ -36,16 +36,10 @@ pub(crate) struct Function<'a> {
 pub(crate) fn read_all(root: &Path) -> Result<Vec<Source>> {
     let (mut sources, mut directories) = (Vec::new(), vec![root.to_path_buf()]);
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory)
-            .with_context(|| format!("cannot list {}", directory.display()))?
-        {
+        for entry in fs::read_dir(&directory).with_context(|| format!("cannot list {}", directory.display()))? {
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
-            if kind.is_dir()
-                && !SKIPPED_DIRECTORIES
-                    .iter()
-                    .any(|skipped| path.ends_with(skipped))
-            {
+            if kind.is_dir() && !SKIPPED_DIRECTORIES.iter().any(|skipped| path.ends_with(skipped)) {
                 directories.push(path);
             } else if kind.is_file() && is_text_name(&path) {
                 sources.extend(read(root, &path)?);
@@ -65,39 +59,24 @@ fn is_text_name(path: &Path) -> bool {
 
 fn read(root: &Path, path: &Path) -> Result<Option<Source>> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let path = path
-        .strip_prefix(root)
-        .expect("the walk began at root")
-        .to_path_buf();
-    Ok(String::from_utf8(bytes)
-        .ok()
-        .map(|text| Source { path, text }))
+    let path = path.strip_prefix(root).expect("the walk began at root").to_path_buf();
+    Ok(String::from_utf8(bytes).ok().map(|text| Source { path, text }))
 }
 
 impl Source {
     /// Whether it is Rust that ships: not a test, bench or example file.
     pub(crate) fn is_shipped_rust(&self) -> bool {
-        let is_rust = self
-            .path
-            .extension()
-            .is_some_and(|extension| extension == "rs");
-        let is_test = self.path.iter().any(|part| {
-            ["tests", "benches", "examples", "tests.rs"]
-                .iter()
-                .any(|t| part == *t)
-        });
+        let is_rust = self.path.extension().is_some_and(|extension| extension == "rs");
+        let is_test =
+            self.path.iter().any(|part| ["tests", "benches", "examples", "tests.rs"].iter().any(|t| part == *t));
         is_rust && !is_test
     }
 
     /// The lines before the file's test module.
     pub(crate) fn shipped_lines(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.text.lines().collect();
-        let is_test_module =
-            |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ");
-        let end = lines
-            .windows(2)
-            .position(is_test_module)
-            .unwrap_or(lines.len());
+        let is_test_module = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ");
+        let end = lines.windows(2).position(is_test_module).unwrap_or(lines.len());
         lines[..end].to_vec()
     }
 }
@@ -109,28 +88,14 @@ pub(crate) fn functions<'a>(lines: &[&'a str]) -> Vec<Function<'a>> {
     let heads = (0..lines.len()).filter(|&index| is_head(lines[index]));
     heads
         .filter_map(|index| {
-            Some(Function {
-                head: lines[index].trim(),
-                line: index + 1,
-                lines: body_end(lines, index)? - index + 1,
-            })
+            Some(Function { head: lines[index].trim(), line: index + 1, lines: body_end(lines, index)? - index + 1 })
         })
         .collect()
 }
 
 fn is_head(line: &str) -> bool {
-    const QUALIFIERS: [&str; 7] = [
-        "pub",
-        "pub(crate)",
-        "pub(super)",
-        "const",
-        "async",
-        "unsafe",
-        "extern",
-    ];
-    let mut words = line
-        .split_whitespace()
-        .skip_while(|word| QUALIFIERS.contains(word) || word.starts_with('"'));
+    const QUALIFIERS: [&str; 7] = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern"];
+    let mut words = line.split_whitespace().skip_while(|word| QUALIFIERS.contains(word) || word.starts_with('"'));
     words.next() == Some("fn")
 }
 
@@ -176,29 +141,17 @@ unsafe extern \"C\" fn raw() { 1 }
     #[test]
     fn finds_functions_and_their_lengths() {
         let lines: Vec<_> = TEXT.lines().collect();
-        let found: Vec<_> = functions(&lines)
-            .into_iter()
-            .map(|f| (f.line, f.lines))
-            .collect();
+        let found: Vec<_> = functions(&lines).into_iter().map(|f| (f.line, f.lines)).collect();
         assert_eq!(found, [(5, 1), (8, 5), (13, 1)]);
     }
 
     #[test]
     fn test_modules_and_test_files_do_not_ship() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n}\n".to_owned();
-        let source = Source {
-            path: "src/a.rs".into(),
-            text,
-        };
+        let source = Source { path: "src/a.rs".into(), text };
         assert_eq!(source.shipped_lines(), ["fn a() {}", ""]);
         assert!(source.is_shipped_rust());
-        assert!(
-            !Source {
-                path: "tests/a.rs".into(),
-                text: String::new()
-            }
-            .is_shipped_rust()
-        );
+        assert!(!Source { path: "tests/a.rs".into(), text: String::new() }.is_shipped_rust());
     }
 
     #[test]
@@ -209,11 +162,7 @@ unsafe extern \"C\" fn raw() { 1 }
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "text").unwrap();
         }
-        let found: Vec<_> = read_all(root.path())
-            .unwrap()
-            .into_iter()
-            .map(|source| source.path)
-            .collect();
+        let found: Vec<_> = read_all(root.path()).unwrap().into_iter().map(|source| source.path).collect();
         assert_eq!(found, ["a.rs", "docs/c.md", "run"].map(PathBuf::from));
     }
 }

@@ -17,14 +17,8 @@ pub(crate) struct Step {
 
 impl Step {
     /// A step that is done by `run`.
-    pub(crate) fn new(
-        name: &'static str,
-        run: impl Fn(&Workspace, &mut Tally) -> Result<()> + 'static,
-    ) -> Self {
-        Self {
-            name,
-            run: Box::new(run),
-        }
+    pub(crate) fn new(name: &'static str, run: impl Fn(&Workspace, &mut Tally) -> Result<()> + 'static) -> Self {
+        Self { name, run: Box::new(run) }
     }
 
     /// Runs the step and settles its tally: at least one check passed, or at least one failed.
@@ -48,23 +42,14 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step]) -> Result<()> {
     let (mut total, watch) = (Tally::default(), Stopwatch::start());
     let mut done = Vec::new();
     for step in steps {
-        println!(
-            "\n=== {} ({} of {}) ===",
-            step.name,
-            done.len() + 1,
-            steps.len()
-        );
+        println!("\n=== {} ({} of {}) ===", step.name, done.len() + 1, steps.len());
         let step_watch = Stopwatch::start();
         let (tally, result) = step.settle(workspace);
         total.add(tally);
         done.push((step.name, tally, step_watch.elapsed()));
         if let Err(error) = result {
             print_summary(&done, total, watch.elapsed());
-            bail!(
-                "step {} failed: {error:#}\nrun it alone: cargo xtask {}",
-                step.name,
-                step.name
-            );
+            bail!("step {} failed: {error:#}\nrun it alone: cargo xtask {}", step.name, step.name);
         }
     }
     print_summary(&done, total, watch.elapsed());
@@ -92,22 +77,8 @@ mod tests {
 
     #[test]
     fn a_step_without_tests_is_one_check() {
-        assert_eq!(
-            settled(|_, _| Ok(())),
-            Tally {
-                passed: 1,
-                failed: 0,
-                not_run: 0
-            }
-        );
-        assert_eq!(
-            settled(|_, _| Err(anyhow!("no"))),
-            Tally {
-                passed: 0,
-                failed: 1,
-                not_run: 0
-            }
-        );
+        assert_eq!(settled(|_, _| Ok(())), Tally { passed: 1, failed: 0, not_run: 0 });
+        assert_eq!(settled(|_, _| Err(anyhow!("no"))), Tally { passed: 0, failed: 1, not_run: 0 });
     }
 
     #[test]
@@ -116,13 +87,6 @@ mod tests {
             tally.passed = 7;
             Err(anyhow!("did not compile"))
         };
-        assert_eq!(
-            settled(fail_after_tests),
-            Tally {
-                passed: 7,
-                failed: 1,
-                not_run: 0
-            }
-        );
+        assert_eq!(settled(fail_after_tests), Tally { passed: 7, failed: 1, not_run: 0 });
     }
 }

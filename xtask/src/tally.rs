@@ -52,9 +52,7 @@ impl fmt::Display for Tally {
 /// The number that stands directly before the first `word` in `text`.
 fn number_before(text: &str, word: &str) -> Option<u64> {
     let before = &text[..text.find(word)?];
-    let digits = before
-        .rfind(|c: char| !c.is_ascii_digit())
-        .map_or(before, |at| &before[at + 1..]);
+    let digits = before.rfind(|c: char| !c.is_ascii_digit()).map_or(before, |at| &before[at + 1..]);
     digits.parse().ok()
 }
 
@@ -72,10 +70,7 @@ mod tests {
     fn counts_summaries_of_the_test_harness_only() {
         let ok = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s";
         assert_eq!(counted(ok), (12, 0));
-        assert_eq!(
-            counted("test result: FAILED. 3 passed; 2 failed; 0 ignored"),
-            (3, 2)
-        );
+        assert_eq!(counted("test result: FAILED. 3 passed; 2 failed; 0 ignored"), (3, 2));
         assert_eq!(counted("12 passed by here, 3 failed to stop"), (0, 0));
         assert_eq!(counted("test result: what?"), (0, 0));
     }

@@ -18,9 +18,7 @@ impl Workspace {
     pub(crate) fn find() -> Result<Self> {
         let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = manifest_dir.join("..");
-        let root = root
-            .canonicalize()
-            .with_context(|| format!("no directory {}", root.display()))?;
+        let root = root.canonicalize().with_context(|| format!("no directory {}", root.display()))?;
         Ok(Self { root })
     }
 

@@ -29,69 +29,25 @@ const fn edge(from: &'static str, to: &'static str, why: &'static str) -> Edge {
 
 /// Every other allowed edge, lowest layer first.
 pub(super) const ALLOWED: [Edge; 17] = [
-    edge(
-        "zonda-flash",
-        "zonda-device",
-        "the modelled SSD implements both device traits",
-    ),
-    edge(
-        "zonda-space",
-        "zonda-device",
-        "streams append to zones; the superblock and journal live in zones",
-    ),
-    edge(
-        "zonda-pages",
-        "zonda-space",
-        "the zoned page store gets its zones from streams",
-    ),
+    edge("zonda-flash", "zonda-device", "the modelled SSD implements both device traits"),
+    edge("zonda-space", "zonda-device", "streams append to zones; the superblock and journal live in zones"),
+    edge("zonda-pages", "zonda-space", "the zoned page store gets its zones from streams"),
     edge(
         "zonda-pages",
         "zonda-device",
         "the in-place page store writes a block device; reads go to the device directly",
     ),
-    edge(
-        "zonda-tree",
-        "zonda-pages",
-        "leaves, log, MetaLog and values live in a page store; the tree knows no zones",
-    ),
-    edge(
-        "zonda-files",
-        "zonda-space",
-        "file extents are appended to streams",
-    ),
+    edge("zonda-tree", "zonda-pages", "leaves, log, MetaLog and values live in a page store; the tree knows no zones"),
+    edge("zonda-files", "zonda-space", "file extents are appended to streams"),
     edge("zonda", "zonda-tree", "the facade hides the tree"),
-    edge(
-        "zonda",
-        "zonda-pages",
-        "opening a store builds its page store",
-    ),
-    edge(
-        "zonda",
-        "zonda-space",
-        "opening a store mounts its space; statistics show zones and usable bytes",
-    ),
+    edge("zonda", "zonda-pages", "opening a store builds its page store"),
+    edge("zonda", "zonda-space", "opening a store mounts its space; statistics show zones and usable bytes"),
     edge("zonda", "zonda-device", "only to open URIs"),
     edge("zonda", "zonda-flash", "only to open `flash:` URIs"),
-    edge(
-        "zonda-rocksdb",
-        "zonda-files",
-        "the plugin is a file system on zones",
-    ),
+    edge("zonda-rocksdb", "zonda-files", "the plugin is a file system on zones"),
     edge("zonda-cli", "zonda", "the commands work on a database"),
     edge("zonda-cli", "zonda-bench", "`zonda bench`"),
-    edge(
-        "zonda-cli",
-        "zonda-device",
-        "`zonda device` creates, reports and resets devices",
-    ),
-    edge(
-        "zonda-cli",
-        "zonda-space",
-        "`zonda zones` shows what lives in each zone",
-    ),
-    edge(
-        "zonda-cli",
-        "zonda-files",
-        "file commands on a zoned file store",
-    ),
+    edge("zonda-cli", "zonda-device", "`zonda device` creates, reports and resets devices"),
+    edge("zonda-cli", "zonda-space", "`zonda zones` shows what lives in each zone"),
+    edge("zonda-cli", "zonda-files", "file commands on a zoned file store"),
 ];

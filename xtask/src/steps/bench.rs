@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::{process, tally::Tally, workspace::Workspace};
 
-const WORKLOADS: [&str; 7] = [
-    "zkv-a", "zkv-b", "zkv-c", "zkv-d", "zkv-e", "ycsb-a", "scan:10",
-];
+const WORKLOADS: [&str; 7] = ["zkv-a", "zkv-b", "zkv-c", "zkv-d", "zkv-e", "ycsb-a", "scan:10"];
 
 /// What every phase of a report must state.
 const FIELDS: [&str; 19] = [
@@ -40,25 +38,11 @@ const FIELDS: [&str; 19] = [
 /// When the command fails, a workload is missing in the report, or a phase lacks a figure.
 pub(crate) fn smoke(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let report = empty_report(workspace)?;
-    let mut command = process::cargo(
-        workspace,
-        ["run", "--quiet", "--package", "zonda-cli", "--"],
-    );
-    command.args([
-        "bench",
-        "ycsb",
-        "--records",
-        "20000",
-        "--operations",
-        "2000",
-        "--seed",
-        "1",
-        "--workload",
-    ]);
+    let mut command = process::cargo(workspace, ["run", "--quiet", "--package", "zonda-cli", "--"]);
+    command.args(["bench", "ycsb", "--records", "20000", "--operations", "2000", "--seed", "1", "--workload"]);
     command.arg(WORKLOADS.join(",")).arg("--json").arg(&report);
     process::run(&mut command)?;
-    let text = fs::read_to_string(&report)
-        .with_context(|| format!("no report in {}", report.display()))?;
+    let text = fs::read_to_string(&report).with_context(|| format!("no report in {}", report.display()))?;
     tally.passed += check_report(&text)?;
     Ok(())
 }
@@ -74,42 +58,21 @@ fn empty_report(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Checks the report (one JSON object per phase) and returns the number of phases.
 fn check_report(text: &str) -> Result<u64> {
-    let phases: Vec<Value> = serde_json::Deserializer::from_str(text)
-        .into_iter()
-        .collect::<Result<_, _>>()?;
+    let phases: Vec<Value> = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>()?;
     for phase in &phases {
         check_phase(phase)?;
     }
     let is_reported = |name: &str| phases.iter().any(|phase| phase["phase"] == name);
-    let missing: Vec<_> = WORKLOADS
-        .into_iter()
-        .filter(|name| !is_reported(name))
-        .collect();
-    ensure!(
-        missing.is_empty(),
-        "the report lacks {}",
-        missing.join(", ")
-    );
+    let missing: Vec<_> = WORKLOADS.into_iter().filter(|name| !is_reported(name)).collect();
+    ensure!(missing.is_empty(), "the report lacks {}", missing.join(", "));
     Ok(phases.len() as u64)
 }
 
 fn check_phase(phase: &Value) -> Result<()> {
-    let missing: Vec<_> = FIELDS
-        .into_iter()
-        .filter(|field| phase.get(field).is_none())
-        .collect();
-    ensure!(
-        missing.is_empty(),
-        "phase {} lacks {}",
-        phase["phase"],
-        missing.join(", ")
-    );
+    let missing: Vec<_> = FIELDS.into_iter().filter(|field| phase.get(field).is_none()).collect();
+    ensure!(missing.is_empty(), "phase {} lacks {}", phase["phase"], missing.join(", "));
     let rate = phase["operations_per_second"].as_f64().unwrap_or(0.0);
-    ensure!(
-        rate > 0.0,
-        "phase {} reports {rate} operations/s",
-        phase["phase"]
-    );
+    ensure!(rate > 0.0, "phase {} reports {rate} operations/s", phase["phase"]);
     Ok(())
 }
 
@@ -118,10 +81,7 @@ mod tests {
     use super::*;
 
     fn phase(name: &str) -> Value {
-        let mut phase: Value = FIELDS
-            .iter()
-            .map(|field| ((*field).to_owned(), Value::from(1.0)))
-            .collect();
+        let mut phase: Value = FIELDS.iter().map(|field| ((*field).to_owned(), Value::from(1.0))).collect();
         phase["phase"] = name.into();
         phase
     }
@@ -131,18 +91,8 @@ mod tests {
         let mut phases: Vec<Value> = WORKLOADS.into_iter().map(phase).collect();
         let text = |phases: &[Value]| phases.iter().map(|p| format!("{p}\n")).collect::<String>();
         assert_eq!(check_report(&text(&phases)).unwrap(), 7);
-        assert!(
-            check_report(&text(&phases[1..]))
-                .unwrap_err()
-                .to_string()
-                .contains("lacks zkv-a")
-        );
+        assert!(check_report(&text(&phases[1..])).unwrap_err().to_string().contains("lacks zkv-a"));
         phases[2].as_object_mut().unwrap().remove("zones_reset");
-        assert!(
-            check_report(&text(&phases))
-                .unwrap_err()
-                .to_string()
-                .contains("lacks zones_reset")
-        );
+        assert!(check_report(&text(&phases)).unwrap_err().to_string().contains("lacks zones_reset"));
     }
 }

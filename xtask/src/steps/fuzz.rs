@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{process, tally::Tally, workspace::Workspace};
+use crate::{process, process::in_fuzz, tally::Tally, workspace::Workspace};
 
 const SECONDS: u64 = 3;
 
@@ -23,34 +23,19 @@ pub(crate) struct FuzzArguments {
 
 impl Default for FuzzArguments {
     fn default() -> Self {
-        Self {
-            seconds: SECONDS,
-            seed: 1,
-            target: None,
-        }
+        Self { seconds: SECONDS, seed: 1, target: None }
     }
 }
 
-/// Runs `fuzz/src/bin/smoke.rs`.
+/// Runs the fuzz crate's own tests, then `fuzz/src/bin/smoke.rs`.
 ///
 /// # Errors
 /// When an input makes a decoder panic, hang or allocate without bound (I10): the program prints how to replay it.
-pub(crate) fn smoke(
-    workspace: &Workspace,
-    tally: &mut Tally,
-    arguments: &FuzzArguments,
-) -> Result<()> {
+pub(crate) fn smoke(workspace: &Workspace, tally: &mut Tally, arguments: &FuzzArguments) -> Result<()> {
+    process::run_counting(&mut in_fuzz(workspace, "test", &["--quiet"]), tally)?;
     let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
-    let mut command = process::cargo(workspace, ["run", "--quiet", "--manifest-path"]);
-    command.arg(workspace.fuzz_manifest()).args([
-        "--bin",
-        "smoke",
-        "--",
-        "--seconds",
-        &seconds,
-        "--seed",
-        &seed,
-    ]);
+    let smoke = ["--quiet", "--bin", "smoke", "--", "--seconds", &seconds, "--seed", &seed];
+    let mut command = in_fuzz(workspace, "run", &smoke);
     if let Some(target) = &arguments.target {
         command.args(["--target", target]);
     }

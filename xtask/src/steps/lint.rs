@@ -1,10 +1,8 @@
 //! Formatting, lints and documentation: the workspace and the fuzz crate outside it.
 
-use std::process::Command;
-
 use anyhow::Result;
 
-use crate::{process, tally::Tally, workspace::Workspace};
+use crate::{process, process::in_fuzz, tally::Tally, workspace::Workspace};
 
 /// `cargo fmt --check`.
 ///
@@ -20,22 +18,8 @@ pub(crate) fn fmt(workspace: &Workspace, _: &mut Tally) -> Result<()> {
 /// # Errors
 /// When clippy has anything to say.
 pub(crate) fn clippy(workspace: &Workspace, _: &mut Tally) -> Result<()> {
-    process::run(&mut process::cargo(
-        workspace,
-        [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    ))?;
-    process::run(&mut in_fuzz(
-        workspace,
-        "clippy",
-        &["--all-targets", "--", "-D", "warnings"],
-    ))
+    process::run(&mut process::cargo(workspace, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    process::run(&mut in_fuzz(workspace, "clippy", &["--all-targets", "--", "-D", "warnings"]))
 }
 
 /// `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and their pages
@@ -46,10 +30,4 @@ pub(crate) fn clippy(workspace: &Workspace, _: &mut Tally) -> Result<()> {
 pub(crate) fn doc(workspace: &Workspace, _: &mut Tally) -> Result<()> {
     let mut command = process::cargo(workspace, ["doc", "--workspace", "--lib", "--no-deps"]);
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
-}
-
-fn in_fuzz(workspace: &Workspace, subcommand: &str, arguments: &[&str]) -> Command {
-    let mut command = process::cargo(workspace, [subcommand, "--manifest-path"]);
-    command.arg(workspace.fuzz_manifest()).args(arguments);
-    command
 }

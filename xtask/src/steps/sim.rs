@@ -28,10 +28,7 @@ pub(crate) struct SimArguments {
 
 impl Default for SimArguments {
     fn default() -> Self {
-        Self {
-            seed: None,
-            steps: STEPS,
-        }
+        Self { seed: None, steps: STEPS }
     }
 }
 
@@ -40,15 +37,9 @@ impl Default for SimArguments {
 ///
 /// # Errors
 /// When the model and the store disagree: the simulator prints how to replay.
-pub(crate) fn run(
-    workspace: &Workspace,
-    tally: &mut Tally,
-    arguments: &SimArguments,
-) -> Result<()> {
+pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SimArguments) -> Result<()> {
     let metadata = Metadata::read(workspace)?;
-    let testkit = metadata
-        .package(PACKAGE)
-        .with_context(|| format!("the workspace has no {PACKAGE}"))?;
+    let testkit = metadata.package(PACKAGE).with_context(|| format!("the workspace has no {PACKAGE}"))?;
     if !testkit.has_binary() {
         println!("NOT RUN: {PACKAGE} builds no program yet");
         tally.not_run = 1;
@@ -63,18 +54,7 @@ pub(crate) fn run(
 
 fn simulate(workspace: &Workspace, seed: u64, steps: u64) -> Result<()> {
     let (seed, steps) = (seed.to_string(), steps.to_string());
-    let arguments = [
-        "run",
-        "--quiet",
-        "--package",
-        PACKAGE,
-        "--",
-        "sim",
-        "--seed",
-        &seed,
-        "--steps",
-        &steps,
-    ];
+    let arguments = ["run", "--quiet", "--package", PACKAGE, "--", "sim", "--seed", &seed, "--steps", &steps];
     process::run(&mut process::cargo(workspace, arguments))
 }
 
@@ -96,13 +76,7 @@ mod tests {
 
     #[test]
     fn a_given_seed_is_the_only_one() {
-        assert_eq!(
-            seeds(&SimArguments {
-                seed: Some(7),
-                steps: 1
-            }),
-            [7]
-        );
+        assert_eq!(seeds(&SimArguments { seed: Some(7), steps: 1 }), [7]);
         let default = seeds(&SimArguments::default());
         assert_eq!((default.len(), default[0]), (2, FIXED_SEED));
     }

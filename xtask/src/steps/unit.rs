@@ -9,10 +9,7 @@ use crate::{metadata::Metadata, process, tally::Tally, workspace::Workspace};
 /// # Errors
 /// When a test fails or does not compile.
 pub(crate) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
-    process::run_counting(
-        &mut process::cargo(workspace, ["test", "--workspace", "--no-fail-fast"]),
-        tally,
-    )
+    process::run_counting(&mut process::cargo(workspace, ["test", "--workspace", "--no-fail-fast"]), tally)
 }
 
 /// The tests of every crate that declares a `shuttle` feature, with it on: each crate apart, because the feature
@@ -22,23 +19,12 @@ pub(crate) fn unit(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
 /// When a test fails, or no crate declares the feature any more.
 pub(crate) fn shuttle(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let metadata = Metadata::read(workspace)?;
-    let crates: Vec<_> = metadata
-        .packages
-        .iter()
-        .filter(|package| package.features.contains_key("shuttle"))
-        .collect();
+    let crates: Vec<_> = metadata.packages.iter().filter(|package| package.features.contains_key("shuttle")).collect();
     if crates.is_empty() {
         bail!("no crate has a `shuttle` feature");
     }
     for package in crates {
-        let arguments = [
-            "test",
-            "--package",
-            &package.name,
-            "--features",
-            "shuttle",
-            "--no-fail-fast",
-        ];
+        let arguments = ["test", "--package", &package.name, "--features", "shuttle", "--no-fail-fast"];
         process::run_counting(&mut process::cargo(workspace, arguments), tally)?;
     }
     Ok(())

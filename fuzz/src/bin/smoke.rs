@@ -1,0 +1,113 @@
+//! The smoke run: every target on stable Rust for a few seconds, from a seed.
+//!
+//! It finds what I10 forbids: a panic (caught), a hang (a watchdog ends the program) and unbounded allocation (the
+//! allocator ends the program). Each prints the command that replays the one input.
+
+#[path = "smoke/heap.rs"]
+mod heap;
+#[path = "smoke/running.rs"]
+mod running;
+
+use std::{fs, io, panic, path::Path, process::ExitCode, time::Duration};
+
+use clap::Parser;
+use zonda_fuzz::{TARGETS, Target, generate::Generator, target};
+
+#[global_allocator]
+static HEAP: heap::LimitedHeap = heap::LimitedHeap;
+
+/// Feeds every decoder seeded random and mutated inputs.
+#[derive(Parser)]
+struct Arguments {
+    /// Seconds per target
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Seed of the generated inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// This target only [default: all]
+    #[arg(long, value_parser = named_target)]
+    target: Option<&'static Target>,
+    /// Replay the generated input with this number only
+    #[arg(long, requires = "target")]
+    input: Option<u64>,
+    /// Write the replayed input to this file, to keep it in regressions/TARGET/
+    #[arg(long, requires = "input")]
+    save: Option<std::path::PathBuf>,
+}
+
+fn named_target(name: &str) -> Result<&'static Target, String> {
+    let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+    target(name).ok_or_else(|| format!("no such target; there are {}", names.join(", ")))
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    running::start_watchdog();
+    if let (Some(target), Some(index)) = (arguments.target, arguments.input) {
+        return replay(&arguments, target, index);
+    }
+    let chosen = TARGETS.iter().filter(|target| arguments.target.is_none_or(|only| only.name == target.name));
+    let (passed, failed): (Vec<_>, Vec<_>) = chosen.partition(|target| smoke(target, &arguments));
+    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    println!("test result: {verdict}. {} passed; {} failed; (fuzz targets)", passed.len(), failed.len());
+    ExitCode::from(u8::from(!failed.is_empty()))
+}
+
+/// Runs one target on its regressions, then on generated inputs until the time is up. False after a panic.
+fn smoke(target: &'static Target, arguments: &Arguments) -> bool {
+    let generator = Generator::new(target, arguments.seed);
+    let regressions = regressions(target).expect("the repository's regressions can be read");
+    if !regressions.iter().all(|(name, input)| runs(target, input, &format!("regression {name}"))) {
+        return false;
+    }
+    let (began, limit) = (zonda_rt::now(), Duration::from_secs(arguments.seconds));
+    for index in 0.. {
+        if zonda_rt::now().since(began) >= limit {
+            println!("{}: {} regressions, {index} inputs", target.name, regressions.len());
+            break;
+        }
+        running::begin(target.name, arguments.seed, index);
+        if !runs(target, &generator.input(index), "a generated input") {
+            running::print_replay();
+            return false;
+        }
+        running::end();
+    }
+    true
+}
+
+fn replay(arguments: &Arguments, target: &'static Target, index: u64) -> ExitCode {
+    let input = Generator::new(target, arguments.seed).input(index);
+    println!("{} bytes: {:02x?}", input.len(), &input[..input.len().min(256)]);
+    if let Some(path) = &arguments.save {
+        fs::write(path, &input).expect("the file given with --save can be written");
+    }
+    running::begin(target.name, arguments.seed, index);
+    let passed = runs(target, &input, "the replayed input");
+    ExitCode::from(u8::from(!passed))
+}
+
+/// Runs one input; prints what it was when the target panics.
+fn runs(target: &Target, input: &[u8], what: &str) -> bool {
+    let passed = panic::catch_unwind(|| (target.run)(input)).is_ok();
+    if !passed {
+        println!("{}: panic on {what} of {} bytes", target.name, input.len());
+    }
+    passed
+}
+
+/// Inputs that broke this target once, by file name.
+fn regressions(target: &Target) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(target.name);
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        found.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
+    }
+    found.sort();
+    Ok(found)
+}
