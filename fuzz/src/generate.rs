@@ -7,6 +7,9 @@ use crate::Target;
 /// Random inputs have at most this many bytes: two blocks.
 const RANDOM_BYTES_MAX: usize = 8192;
 
+/// The blocks of our devices.
+const BLOCK_BYTES: usize = 4096;
+
 /// A mutated input grows by at most this many bytes at a time.
 const GROWTH_BYTES_MAX: usize = 64;
 
@@ -74,9 +77,14 @@ fn mutate(rng: &mut Rng, input: &mut Vec<u8>) {
     }
 }
 
-/// Where to damage: headers are short and stand first, so every second place is in the first 128 bytes.
+/// Where to damage. Headers are short and stand first, in the input and in each of its blocks: of three places one is in
+/// the first 128 bytes, one in the first 128 bytes of a block, one anywhere.
 fn position(rng: &mut Rng, len: usize) -> usize {
-    if rng.below(2) == 0 { rng.index(len.min(128)) } else { rng.index(len) }
+    match rng.below(3) {
+        0 => rng.index(len.min(128)),
+        1 => (rng.index(len.div_ceil(BLOCK_BYTES)) * BLOCK_BYTES + rng.index(128)).min(len - 1),
+        _ => rng.index(len),
+    }
 }
 
 /// Writes an edge number, little-endian in 1, 2, 4 or 8 bytes, or an offset of it by one.
@@ -119,8 +127,9 @@ mod tests {
     #[test]
     fn valid_inputs_come_first_and_lengths_are_bounded() {
         let valid = (crate::TARGETS[0].valid)();
+        let growth_max = usize::try_from(MUTATIONS_MAX).unwrap() * GROWTH_BYTES_MAX;
         let inputs = inputs(1);
         assert_eq!(inputs[..valid.len()], valid);
-        assert!(inputs.iter().all(|input| input.len() <= RANDOM_BYTES_MAX));
+        assert!(inputs.iter().all(|input| input.len() <= RANDOM_BYTES_MAX + growth_max));
     }
 }

@@ -2,12 +2,17 @@
 //!
 //! A target is a plain function over bytes. Two programs call it: the libFuzzer entry of the same name in
 //! `fuzz_targets/` (nightly, coverage-guided, for hours) and the smoke run in `src/bin/smoke.rs` (stable, seeded, for
-//! seconds; part of `cargo xtask test`). To add one: write the function, give it its line in [`TARGETS`], a file in
-//! `fuzz_targets/` and a `[[bin]]` in `Cargo.toml`. A test below fails when one of these is missing.
+//! seconds; part of `cargo xtask test`). To add one: write the function in the file of its crate, give it its line in
+//! [`TARGETS`], a file in `fuzz_targets/` and a `[[bin]]` in `Cargo.toml`. A test below fails when one of these is missing.
 
+mod device;
 pub mod generate;
+mod pages;
+mod space;
 
-use zonda_device::ZoneState;
+pub use device::{device_entry, device_header, device_image};
+pub use pages::page_address;
+pub use space::{space_header, space_open};
 
 /// A decoder under test.
 pub struct Target {
@@ -22,8 +27,19 @@ pub struct Target {
 }
 
 /// Every target, in the order of the layers.
-pub const TARGETS: &[Target] =
-    &[Target { name: "zone_state", run: zone_state, valid: zone_state_valid, seal: no_checksum }];
+pub const TARGETS: &[Target] = &[
+    Target { name: "device_header", run: device_header, valid: device::device_header_valid, seal: seal_last_4 },
+    Target { name: "device_entry", run: device_entry, valid: device::device_entry_valid, seal: seal_last_4 },
+    Target {
+        name: "device_image",
+        run: device_image,
+        valid: device::device_image_valid,
+        seal: device::device_image_seal,
+    },
+    Target { name: "space_header", run: space_header, valid: space::space_valid, seal: space::space_seal },
+    Target { name: "space_open", run: space_open, valid: space::space_valid, seal: space::space_seal },
+    Target { name: "page_address", run: page_address, valid: pages::page_address_valid, seal: no_checksum },
+];
 
 /// The target called `name`.
 pub fn target(name: &str) -> Option<&'static Target> {
@@ -33,17 +49,11 @@ pub fn target(name: &str) -> Option<&'static Target> {
 /// For inputs without a checksum.
 fn no_checksum(_: &mut [u8]) {}
 
-/// The state byte of a zone table entry: what decodes encodes to the same number.
-pub fn zone_state(input: &[u8]) {
-    let Some(&number) = input.first() else { return };
-    let Some(state) = ZoneState::from_number(number) else {
-        return;
-    };
-    assert_eq!(state as u8, number);
-}
-
-fn zone_state_valid() -> Vec<Vec<u8>> {
-    vec![vec![ZoneState::Empty as u8], vec![ZoneState::Offline as u8]]
+/// Makes the CRC-32C right that stands in the last 4 bytes and covers the others.
+fn seal_last_4(record: &mut [u8]) {
+    let Some(at) = record.len().checked_sub(4) else { return };
+    let crc = crc32c::crc32c(&record[..at]);
+    record[at..].copy_from_slice(&crc.to_le_bytes());
 }
 
 #[cfg(test)]

@@ -1,0 +1,106 @@
+//! Decoders of `zonda-device`: the records of a device file, and the file as a whole.
+
+use std::{fs, path::Path};
+
+use tempfile::TempDir;
+use zonda_device::{
+    AlignedBuf, Direct, FileDevice, FileOptions, Geometry, QueueKind, ZoneId, ZoneState, ZonedDevice,
+    format::{self, DeviceKind, ENTRY_BYTES, Entry, Header, MARK_OFFSET, PAGE_BYTES},
+};
+
+use crate::seal_last_4;
+
+/// Zones and capacity in blocks that the table entries are decoded for.
+const ENTRY_ZONE: ZoneId = ZoneId(3);
+const ENTRY_CAPACITY_BLOCKS: u64 = 16;
+
+/// Zones of the valid image: 16 KiB each, so that an image stays small.
+const IMAGE_ZONES: u32 = 4;
+const IMAGE_ZONE_BYTES: u64 = 16 << 10;
+
+/// The header page: what decodes is a legal shape, and encodes to a header that says the same.
+pub fn device_header(input: &[u8]) {
+    let _ = format::has_magic(input);
+    let Ok(header) = Header::decode(input) else { return };
+    header.geometry.validate().expect("a decoded geometry is a legal one");
+    assert_eq!(Header::decode(&header.encode()).expect("an encoded header decodes"), header);
+}
+
+pub(crate) fn device_header_valid() -> Vec<Vec<u8>> {
+    let zoned = Geometry::new(64 << 10, 9).with_limits(3, 5).with_capacity_blocks(11);
+    let headers = [(DeviceKind::Zoned, 1, zoned), (DeviceKind::Block, 0, Geometry::new(64 << 10, 1))];
+    headers.map(|(kind, features, geometry)| Header { kind, features, geometry }.encode()).into()
+}
+
+/// A zone table entry: what decodes fits the zone.
+pub fn device_entry(input: &[u8]) {
+    let _ = format::mark_is_clean(input);
+    let Ok(entry) = Entry::decode(input, ENTRY_ZONE, ENTRY_CAPACITY_BLOCKS) else { return };
+    assert!(entry.written_blocks <= ENTRY_CAPACITY_BLOCKS, "{entry:?} in {ENTRY_CAPACITY_BLOCKS} blocks");
+    Entry::decode(&entry.encode(ENTRY_ZONE), ENTRY_ZONE, ENTRY_CAPACITY_BLOCKS).expect("an encoded entry decodes");
+}
+
+pub(crate) fn device_entry_valid() -> Vec<Vec<u8>> {
+    let entry = |state, written_blocks| Entry { state, written_blocks }.encode(ENTRY_ZONE).to_vec();
+    let mark = format::encode_mark(true).to_vec();
+    vec![entry(ZoneState::Closed, 7), entry(ZoneState::Full, ENTRY_CAPACITY_BLOCKS), entry(ZoneState::Offline, 0), mark]
+}
+
+/// A device file: it is refused, or every zone can be reported and read.
+pub fn device_image(input: &[u8]) {
+    let directory = scratch_directory();
+    let path = directory.path().join("image");
+    fs::write(&path, input).expect("the scratch directory can be written");
+    if let Ok(device) = FileDevice::open_read_only(&path, &options()) {
+        read_every_zone(&device);
+    }
+}
+
+fn read_every_zone(device: &FileDevice) {
+    let geometry = device.geometry().clone();
+    let reports = device.report(ZoneId(0), geometry.zone_count).expect("an open device reports its zones");
+    assert_eq!(reports.len(), geometry.zone_count as usize);
+    let mut block = AlignedBuf::with_len(geometry.block_bytes as usize);
+    for report in reports.iter().take(64) {
+        assert!(report.written_blocks() <= geometry.zone_capacity_blocks, "{report:?}");
+        let _ = device.read(report.start, &mut block); // an offline zone or a short file: an error, but no panic
+    }
+}
+
+pub(crate) fn device_image_valid() -> Vec<Vec<u8>> {
+    let directory = scratch_directory();
+    let path = directory.path().join("image");
+    write_image(&path).expect("the scratch directory can hold a device");
+    vec![fs::read(&path).expect("the image was written above")]
+}
+
+fn write_image(path: &Path) -> zonda_device::Result<()> {
+    let geometry = Geometry::new(IMAGE_ZONE_BYTES, IMAGE_ZONES).with_limits(2, 3);
+    let device = FileDevice::create(path, geometry.clone(), &options())?;
+    let block = AlignedBuf::from_slice(&vec![7; geometry.block_bytes as usize]);
+    device.append(ZoneId(0), &block)?;
+    device.finish(ZoneId(0))?;
+    device.append(ZoneId(1), &block)?;
+    device.close()
+}
+
+/// Makes the checksums of header, mark and table entries right.
+pub(crate) fn device_image_seal(image: &mut [u8]) {
+    let mark = usize::try_from(MARK_OFFSET).expect("the mark is in the second page");
+    let entries = (0..IMAGE_ZONES).map(|zone| usize::try_from(format::entry_offset(ZoneId(zone))).expect("small"));
+    let entries = entries.map(|start| start..start + ENTRY_BYTES);
+    for record in [0..PAGE_BYTES, mark..mark + 64].into_iter().chain(entries) {
+        if let Some(record) = image.get_mut(record) {
+            seal_last_4(record);
+        }
+    }
+}
+
+fn options() -> FileOptions {
+    FileOptions { direct: Direct::Off, queue: QueueKind::Sync, full_length: false }
+}
+
+/// In memory where the system has a place for that: an image is written for every input.
+fn scratch_directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory can be made")
+}
