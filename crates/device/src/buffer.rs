@@ -27,19 +27,13 @@ impl AlignedBuf {
     #[must_use]
     pub fn with_len(bytes: usize) -> Self {
         if bytes == 0 {
-            return Self {
-                start: dangling(),
-                len_bytes: 0,
-            };
+            return Self { start: dangling(), len_bytes: 0 };
         }
         let layout = layout(bytes);
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Self {
-            start,
-            len_bytes: bytes,
-        }
+        Self { start, len_bytes: bytes }
     }
 
     /// A copy of `bytes`.
@@ -52,13 +46,11 @@ impl AlignedBuf {
 }
 
 fn layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes, BUFFER_ALIGNMENT)
-        .expect("a buffer is far smaller than the address space")
+    Layout::from_size_align(bytes, BUFFER_ALIGNMENT).expect("a buffer is far smaller than the address space")
 }
 
 fn dangling() -> NonNull<u8> {
-    NonNull::new(std::ptr::without_provenance_mut(BUFFER_ALIGNMENT))
-        .expect("the alignment is not zero")
+    NonNull::new(std::ptr::without_provenance_mut(BUFFER_ALIGNMENT)).expect("the alignment is not zero")
 }
 
 impl Drop for AlignedBuf {
@@ -108,19 +100,11 @@ pub(crate) fn check(buffer: &[u8], block_bytes: u32) -> Result<u64> {
     let block = u64::from(block_bytes);
     let (bytes, address) = (buffer.len() as u64, buffer.as_ptr().addr() as u64);
     if bytes == 0 || !bytes.is_multiple_of(block) {
-        return Err(DeviceError::Unaligned {
-            what: "buffer length in bytes",
-            value: bytes,
-            multiple: block,
-        });
+        return Err(DeviceError::Unaligned { what: "buffer length in bytes", value: bytes, multiple: block });
     }
     let alignment = block.min(BUFFER_ALIGNMENT as u64);
     if !address.is_multiple_of(alignment) {
-        return Err(DeviceError::Unaligned {
-            what: "buffer address",
-            value: address,
-            multiple: alignment,
-        });
+        return Err(DeviceError::Unaligned { what: "buffer address", value: address, multiple: alignment });
     }
     Ok(bytes / block)
 }

@@ -384,15 +384,8 @@ mod tests {
 
     #[test]
     fn messages_carry_the_numbers() {
-        let error = DeviceError::InvalidWrite {
-            zone: ZoneId(3),
-            at: Lba(7),
-            write_pointer: Lba(5),
-        };
-        assert_eq!(
-            error.to_string(),
-            "zone 3: write at block 7 is not at the write pointer, block 5"
-        );
+        let error = DeviceError::InvalidWrite { zone: ZoneId(3), at: Lba(7), write_pointer: Lba(5) };
+        assert_eq!(error.to_string(), "zone 3: write at block 7 is not at the write pointer, block 5");
         assert_eq!(error.to_errno(), libc::EIO);
     }
 
@@ -404,10 +397,6 @@ mod tests {
 
     #[test]
     fn an_error_is_small_enough_to_return_by_value() {
-        assert!(
-            size_of::<DeviceError>() <= 64,
-            "{}",
-            size_of::<DeviceError>()
-        );
+        assert!(size_of::<DeviceError>() <= 64, "{}", size_of::<DeviceError>());
     }
 }

@@ -106,14 +106,7 @@ impl Geometry {
     /// # Errors
     /// `NoSuchZone`.
     pub fn check_zone(&self, zone: ZoneId) -> Result<()> {
-        if zone.0 < self.zone_count {
-            Ok(())
-        } else {
-            Err(DeviceError::NoSuchZone {
-                zone,
-                zones: self.zone_count,
-            })
-        }
+        if zone.0 < self.zone_count { Ok(()) } else { Err(DeviceError::NoSuchZone { zone, zones: self.zone_count }) }
     }
 
     /// Checks a buffer and returns its length in blocks.
@@ -131,11 +124,7 @@ impl Geometry {
     pub fn check_span(&self, at: Lba, blocks: u64) -> Result<(ZoneId, u64)> {
         let device_blocks = self.device_blocks();
         if at.0 >= device_blocks || blocks > device_blocks {
-            return Err(DeviceError::OutOfRange {
-                at,
-                blocks,
-                device_blocks,
-            });
+            return Err(DeviceError::OutOfRange { at, blocks, device_blocks });
         }
         let (zone, offset) = (self.zone_of(at), self.offset_in_zone(at));
         if offset + blocks > self.zone_size_blocks {
@@ -155,42 +144,12 @@ impl Geometry {
     /// `Geometry` names the field, its value and the range.
     pub fn validate(&self) -> Result<()> {
         check_block_bytes(self.block_bytes)?;
-        within(
-            "zone_count",
-            self.zone_count.into(),
-            1,
-            ZONE_COUNT_MAX.into(),
-        )?;
-        within(
-            "zone_size_blocks",
-            self.zone_size_blocks,
-            1,
-            DEVICE_BLOCKS_MAX / u64::from(self.zone_count),
-        )?;
-        within(
-            "zone_capacity_blocks",
-            self.zone_capacity_blocks,
-            1,
-            self.zone_size_blocks,
-        )?;
-        within(
-            "max_active",
-            self.max_active.unwrap_or(1).into(),
-            1,
-            u32::MAX.into(),
-        )?;
-        within(
-            "max_open",
-            self.max_open.unwrap_or(1).into(),
-            1,
-            self.max_active.unwrap_or(u32::MAX).into(),
-        )?;
-        within(
-            "append_blocks_max",
-            self.append_blocks_max.unwrap_or(1).into(),
-            1,
-            self.zone_size_blocks.max(1 << 16),
-        )
+        within("zone_count", self.zone_count.into(), 1, ZONE_COUNT_MAX.into())?;
+        within("zone_size_blocks", self.zone_size_blocks, 1, DEVICE_BLOCKS_MAX / u64::from(self.zone_count))?;
+        within("zone_capacity_blocks", self.zone_capacity_blocks, 1, self.zone_size_blocks)?;
+        within("max_active", self.max_active.unwrap_or(1).into(), 1, u32::MAX.into())?;
+        within("max_open", self.max_open.unwrap_or(1).into(), 1, self.max_active.unwrap_or(u32::MAX).into())?;
+        within("append_blocks_max", self.append_blocks_max.unwrap_or(1).into(), 1, self.zone_size_blocks.max(1 << 16))
     }
 }
 
@@ -201,25 +160,12 @@ pub(crate) fn check_block_bytes(bytes: u32) -> Result<()> {
     if bytes.is_power_of_two() {
         return Ok(());
     }
-    Err(DeviceError::Unaligned {
-        what: "block_bytes",
-        value: bytes.into(),
-        multiple: bytes.next_power_of_two().into(),
-    })
+    Err(DeviceError::Unaligned { what: "block_bytes", value: bytes.into(), multiple: bytes.next_power_of_two().into() })
 }
 
 /// Checks that one number of a geometry is in its range.
 pub(crate) fn within(field: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
-    if (min..=max).contains(&value) {
-        Ok(())
-    } else {
-        Err(DeviceError::Geometry {
-            field,
-            value,
-            min,
-            max,
-        })
-    }
+    if (min..=max).contains(&value) { Ok(()) } else { Err(DeviceError::Geometry { field, value, min, max }) }
 }
 
 #[cfg(test)]

@@ -2,14 +2,17 @@
 //!
 //! - [`ZonedDevice`] and [`BlockDevice`] are the contracts; [`IoQueue`] keeps many requests in flight from one thread.
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
-//! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory.
+//! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file ([`format`]).
 //!
 //! This crate knows nothing of keys or files of a store. All blocking calls go through [`zonda_rt::device_call`].
 mod address;
 mod block;
 mod buffer;
+pub mod conformance;
 mod counters;
 mod error;
+mod file;
+pub mod format;
 mod geometry;
 mod mem;
 mod mem_block;
@@ -23,6 +26,7 @@ pub use block::BlockDevice;
 pub use buffer::{AlignedBuf, BUFFER_ALIGNMENT};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, ErrorKind, Result};
+pub use file::{Direct, FileBlockDevice, FileDevice, FileOptions, QueueKind};
 pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
 pub use mem::MemDevice;
 pub use mem_block::MemBlockDevice;

@@ -4,8 +4,7 @@ use std::{fmt, sync::Arc};
 use zonda_rt::{DeviceCall, RwLock, device_call};
 
 use crate::{
-    DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport, ZoneState,
-    ZonedDevice,
+    DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice,
     counters::Counting,
     queue::{SyncQueue, Zoned},
     zone_machine::ZoneMachine,
@@ -35,10 +34,7 @@ pub(crate) struct MemZones {
 impl MemZones {
     pub(crate) fn new(geometry: Geometry) -> Self {
         let bytes = vec![Vec::new(); geometry.zone_count as usize];
-        Self {
-            machine: ZoneMachine::new(geometry),
-            bytes,
-        }
+        Self { machine: ZoneMachine::new(geometry), bytes }
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
@@ -48,9 +44,7 @@ impl MemZones {
         let (data, beyond) = into.split_at_mut(index(readable));
         let from = index(geometry.offset_in_zone(at) * u64::from(geometry.block_bytes));
         if !data.is_empty() {
-            data.copy_from_slice(
-                &self.bytes[geometry.zone_of(at).0 as usize][from..][..data.len()],
-            );
+            data.copy_from_slice(&self.bytes[geometry.zone_of(at).0 as usize][from..][..data.len()]);
         }
         beyond.fill(0);
         Ok(())
@@ -66,11 +60,7 @@ impl MemZones {
     fn append(&mut self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
         let blocks = self.machine.geometry().check_buffer(from)?;
         let grant = self.machine.begin_append(zone, blocks)?;
-        let at = self
-            .machine
-            .geometry()
-            .zone_start(zone)
-            .plus(grant.offset());
+        let at = self.machine.geometry().zone_start(zone).plus(grant.offset());
         self.bytes[zone.0 as usize].extend_from_slice(from);
         self.machine.end_write(grant, true)?;
         Ok(at)
@@ -95,29 +85,17 @@ impl MemDevice {
     /// `Geometry`, `Unaligned` for absurd numbers.
     pub fn new(geometry: Geometry) -> Result<Self> {
         geometry.validate()?;
-        Ok(Self::from_zones(MemZones::new(Self::backend_geometry(
-            geometry,
-        ))))
+        Ok(Self::from_zones(MemZones::new(Self::backend_geometry(geometry))))
     }
 
     fn backend_geometry(geometry: Geometry) -> Geometry {
-        Geometry {
-            ordered_queue: true,
-            volatile_cache: true,
-            ..geometry
-        }
+        Geometry { ordered_queue: true, volatile_cache: true, ..geometry }
     }
 
     pub(crate) fn from_zones(zones: MemZones) -> Self {
         let geometry = zones.machine.geometry().clone();
-        let shared = Shared {
-            geometry,
-            zones: RwLock::new(zones),
-            counting: Counting::default(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Shared { geometry, zones: RwLock::new(zones), counting: Counting::default() };
+        Self { shared: Arc::new(shared) }
     }
 
     /// A copy of all zones as they are.
@@ -153,9 +131,7 @@ impl MemDevice {
 
 impl fmt::Debug for MemDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemDevice")
-            .field("geometry", &self.shared.geometry)
-            .finish_non_exhaustive()
+        f.debug_struct("MemDevice").field("geometry", &self.shared.geometry).finish_non_exhaustive()
     }
 }
 
@@ -165,9 +141,7 @@ impl ZonedDevice for MemDevice {
     }
 
     fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>> {
-        device_call(DeviceCall::Report, || {
-            self.shared.zones.read().machine.report(first, count)
-        })
+        device_call(DeviceCall::Report, || self.shared.zones.read().machine.report(first, count))
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
@@ -177,17 +151,13 @@ impl ZonedDevice for MemDevice {
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
-        device_call(DeviceCall::Write, || {
-            self.shared.zones.write().write(at, from)
-        })?;
+        device_call(DeviceCall::Write, || self.shared.zones.write().write(at, from))?;
         self.shared.counting.written(from.len());
         Ok(())
     }
 
     fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
-        let at = device_call(DeviceCall::Append, || {
-            self.shared.zones.write().append(zone, from)
-        })?;
+        let at = device_call(DeviceCall::Append, || self.shared.zones.write().append(zone, from))?;
         self.shared.counting.written(from.len());
         Ok(at)
     }
@@ -199,21 +169,15 @@ impl ZonedDevice for MemDevice {
     }
 
     fn open(&self, zone: ZoneId) -> Result<()> {
-        device_call(DeviceCall::Open, || {
-            self.shared.zones.write().machine.open(zone)
-        })
+        device_call(DeviceCall::Open, || self.shared.zones.write().machine.open(zone))
     }
 
     fn close(&self, zone: ZoneId) -> Result<()> {
-        device_call(DeviceCall::Close, || {
-            self.shared.zones.write().machine.close(zone)
-        })
+        device_call(DeviceCall::Close, || self.shared.zones.write().machine.close(zone))
     }
 
     fn finish(&self, zone: ZoneId) -> Result<()> {
-        device_call(DeviceCall::Finish, || {
-            self.shared.zones.write().machine.finish(zone)
-        })?;
+        device_call(DeviceCall::Finish, || self.shared.zones.write().machine.finish(zone))?;
         self.shared.counting.finished();
         Ok(())
     }

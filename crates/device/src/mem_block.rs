@@ -34,24 +34,13 @@ impl BlockShape {
     pub(crate) fn new(block_bytes: u32, capacity_blocks: u64) -> Result<Self> {
         check_block_bytes(block_bytes)?;
         within("capacity_blocks", capacity_blocks, 1, DEVICE_BLOCKS_MAX)?;
-        Ok(Self {
-            block_bytes,
-            capacity_blocks,
-        })
+        Ok(Self { block_bytes, capacity_blocks })
     }
 
     /// Checks a span of blocks; returns its first byte.
     pub(crate) fn check_span(&self, at: Lba, blocks: u64) -> Result<u64> {
-        if at
-            .0
-            .checked_add(blocks)
-            .is_none_or(|end| end > self.capacity_blocks)
-        {
-            return Err(DeviceError::OutOfRange {
-                at,
-                blocks,
-                device_blocks: self.capacity_blocks,
-            });
+        if at.0.checked_add(blocks).is_none_or(|end| end > self.capacity_blocks) {
+            return Err(DeviceError::OutOfRange { at, blocks, device_blocks: self.capacity_blocks });
         }
         Ok(at.0 * u64::from(self.block_bytes))
     }
@@ -73,21 +62,12 @@ impl MemBlockDevice {
     /// `Geometry`, `Unaligned` for absurd numbers.
     pub fn new(block_bytes: u32, capacity_blocks: u64) -> Result<Self> {
         let shape = BlockShape::new(block_bytes, capacity_blocks)?;
-        Ok(Self::from_bytes(
-            shape,
-            vec![0; index(shape.capacity_bytes())],
-        ))
+        Ok(Self::from_bytes(shape, vec![0; index(shape.capacity_bytes())]))
     }
 
     pub(crate) fn from_bytes(shape: BlockShape, bytes: Vec<u8>) -> Self {
-        let shared = Shared {
-            shape,
-            bytes: RwLock::new(bytes),
-            counting: Counting::default(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Shared { shape, bytes: RwLock::new(bytes), counting: Counting::default() };
+        Self { shared: Arc::new(shared) }
     }
 
     pub(crate) fn shape(&self) -> BlockShape {
@@ -121,9 +101,7 @@ impl MemBlockDevice {
 
 impl fmt::Debug for MemBlockDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemBlockDevice")
-            .field("shape", &self.shared.shape)
-            .finish_non_exhaustive()
+        f.debug_struct("MemBlockDevice").field("shape", &self.shared.shape).finish_non_exhaustive()
     }
 }
 

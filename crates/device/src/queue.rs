@@ -1,9 +1,7 @@
 //! Many requests in flight from one thread: the queue's contract, and the plain queue that does each request at once.
 use std::{collections::VecDeque, fmt::Debug};
 
-use crate::{
-    AlignedBuf, BlockDevice, DeviceError, Lba, Result, ZoneId, ZonedDevice, geometry::within,
-};
+use crate::{AlignedBuf, BlockDevice, DeviceError, Lba, Result, ZoneId, ZonedDevice, geometry::within};
 
 /// Most requests of one queue.
 pub const QUEUE_DEPTH_MAX: u32 = 1024;
@@ -89,13 +87,7 @@ pub(crate) fn check_depth(depth: u32) -> Result<usize> {
 
 /// Refuses a request because the queue is full.
 pub(crate) fn refuse_full(depth: usize, io: Io) -> Box<Rejected> {
-    Box::new(Rejected {
-        error: DeviceError::Busy {
-            in_flight: depth as u64,
-            max: depth as u64,
-        },
-        io,
-    })
+    Box::new(Rejected { error: DeviceError::Busy { in_flight: depth as u64, max: depth as u64 }, io })
 }
 
 /// What [`SyncQueue`] needs of a device: one blocking call per request.
@@ -142,9 +134,7 @@ impl<D: BlockDevice> Blocking for Block<D> {
     }
 
     fn append(&self, _: ZoneId, _: &[u8]) -> Result<Lba> {
-        Err(DeviceError::NotSupported {
-            what: "append on a block device",
-        })
+        Err(DeviceError::NotSupported { what: "append on a block device" })
     }
 
     fn flush(&self) -> Result<()> {
@@ -162,11 +152,7 @@ pub(crate) struct SyncQueue<D> {
 
 impl<D: Blocking> SyncQueue<D> {
     pub(crate) fn new(device: D, depth: u32) -> Result<Self> {
-        Ok(Self {
-            device,
-            done: VecDeque::new(),
-            depth: check_depth(depth)?,
-        })
+        Ok(Self { device, done: VecDeque::new(), depth: check_depth(depth)? })
     }
 
     fn perform(&self, io: Io) -> (Result<Lba>, Option<AlignedBuf>) {
@@ -185,11 +171,7 @@ impl<D: Blocking> IoQueue for SyncQueue<D> {
             return Err(refuse_full(self.depth, io));
         }
         let (result, buffer) = self.perform(io);
-        self.done.push_back(Completion {
-            token,
-            result,
-            buffer,
-        });
+        self.done.push_back(Completion { token, result, buffer });
         Ok(())
     }
 

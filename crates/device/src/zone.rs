@@ -25,15 +25,8 @@ pub enum ZoneState {
 
 impl ZoneState {
     /// All states.
-    pub const ALL: [Self; 7] = [
-        Self::Empty,
-        Self::ImplicitOpen,
-        Self::ExplicitOpen,
-        Self::Closed,
-        Self::ReadOnly,
-        Self::Full,
-        Self::Offline,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Empty, Self::ImplicitOpen, Self::ExplicitOpen, Self::Closed, Self::ReadOnly, Self::Full, Self::Offline];
 
     /// The state with this number.
     #[must_use]
@@ -93,8 +86,7 @@ impl ZoneReport {
     /// Blocks that can still be written.
     #[must_use]
     pub fn remaining_blocks(&self) -> u64 {
-        self.write_pointer
-            .map_or(0, |at| self.start.0 + self.capacity_blocks - at.0)
+        self.write_pointer.map_or(0, |at| self.start.0 + self.capacity_blocks - at.0)
     }
 
     /// Blocks written so far; the whole capacity where the zone has no write pointer.

@@ -66,22 +66,9 @@ impl ZoneMachine {
     /// A device whose zones are all empty. The geometry must be valid.
     #[must_use]
     pub fn new(geometry: Geometry) -> Self {
-        let empty = Zone {
-            state: ZoneState::Empty,
-            written: 0,
-            in_flight: 0,
-            failures: 0,
-            opened: 0,
-        };
+        let empty = Zone { state: ZoneState::Empty, written: 0, in_flight: 0, failures: 0, opened: 0 };
         let zones = vec![empty; geometry.zone_count as usize];
-        Self {
-            geometry,
-            zones,
-            implicit: BTreeSet::new(),
-            open: 0,
-            active: 0,
-            tick: 0,
-        }
+        Self { geometry, zones, implicit: BTreeSet::new(), open: 0, active: 0, tick: 0 }
     }
 
     /// The geometry.
@@ -131,10 +118,7 @@ impl ZoneMachine {
             state: zone.state,
             start,
             capacity_blocks: self.geometry.zone_capacity_blocks,
-            write_pointer: zone
-                .state
-                .has_write_pointer()
-                .then(|| start.plus(zone.written)),
+            write_pointer: zone.state.has_write_pointer().then(|| start.plus(zone.written)),
         }
     }
 
@@ -162,11 +146,7 @@ impl ZoneMachine {
         let written = self.zones[id.0 as usize].written;
         if offset != written {
             let write_pointer = self.geometry.zone_start(id).plus(written);
-            return Err(DeviceError::InvalidWrite {
-                zone: id,
-                at,
-                write_pointer,
-            });
+            return Err(DeviceError::InvalidWrite { zone: id, at, write_pointer });
         }
         self.grant(id, blocks)
     }
@@ -193,28 +173,18 @@ impl ZoneMachine {
             ZoneState::Full => Err(DeviceError::Full { zone: id }),
             ZoneState::ReadOnly => Err(DeviceError::ReadOnly { zone: id }),
             ZoneState::Offline => Err(DeviceError::Offline { zone: id }),
-            _ if zone.written == self.geometry.zone_capacity_blocks => {
-                Err(DeviceError::Full { zone: id })
-            }
+            _ if zone.written == self.geometry.zone_capacity_blocks => Err(DeviceError::Full { zone: id }),
             _ => Ok(()),
         }
     }
 
     fn check_fits(&self, id: ZoneId, offset: u64, blocks: u64) -> Result<()> {
-        let (start, capacity) = (
-            self.geometry.zone_start(id),
-            self.geometry.zone_capacity_blocks,
-        );
+        let (start, capacity) = (self.geometry.zone_start(id), self.geometry.zone_capacity_blocks);
         if offset + blocks <= capacity {
             return Ok(());
         }
         let (at, end) = (start.plus(offset), start.plus(capacity));
-        Err(DeviceError::Boundary {
-            zone: id,
-            at,
-            blocks,
-            end,
-        })
+        Err(DeviceError::Boundary { zone: id, at, blocks, end })
     }
 
     fn grant(&mut self, id: ZoneId, blocks: u64) -> Result<WriteGrant> {
@@ -226,12 +196,7 @@ impl ZoneMachine {
         let offset = zone.written;
         zone.written += blocks;
         zone.in_flight += 1;
-        Ok(WriteGrant {
-            zone: id,
-            offset,
-            blocks,
-            failures: zone.failures,
-        })
+        Ok(WriteGrant { zone: id, offset, blocks, failures: zone.failures })
     }
 
     /// Ends a write. After a failure the write pointer is back where the write began, and writes in flight behind it have failed too.
@@ -241,11 +206,7 @@ impl ZoneMachine {
     pub fn end_write(&mut self, grant: WriteGrant, succeeded: bool) -> Result<()> {
         let capacity = self.geometry.zone_capacity_blocks;
         let zone = &mut self.zones[grant.zone.0 as usize];
-        assert!(
-            zone.in_flight > 0,
-            "I1 a write of {} ended twice",
-            grant.zone
-        );
+        assert!(zone.in_flight > 0, "I1 a write of {} ended twice", grant.zone);
         zone.in_flight -= 1;
         let lost = zone.failures != grant.failures;
         if !succeeded && !lost {
@@ -255,11 +216,7 @@ impl ZoneMachine {
         if zone.written == capacity && zone.in_flight == 0 && zone.state.is_active() {
             self.enter(grant.zone, ZoneState::Full);
         }
-        if lost {
-            Err(DeviceError::SequenceLost { zone: grant.zone })
-        } else {
-            Ok(())
-        }
+        if lost { Err(DeviceError::SequenceLost { zone: grant.zone }) } else { Ok(()) }
     }
 
     /// Opens a zone explicitly.
@@ -273,11 +230,7 @@ impl ZoneMachine {
             ZoneState::ImplicitOpen => {}
             ZoneState::Empty | ZoneState::Closed => self.take_resources(id)?,
             from => {
-                return Err(DeviceError::InvalidTransition {
-                    zone: id,
-                    from,
-                    action: "open",
-                });
+                return Err(DeviceError::InvalidTransition { zone: id, from, action: "open" });
             }
         }
         self.enter(id, ZoneState::ExplicitOpen);
@@ -295,11 +248,7 @@ impl ZoneMachine {
                 self.enter(id, ZoneState::Closed);
                 Ok(())
             }
-            from => Err(DeviceError::InvalidTransition {
-                zone: id,
-                from,
-                action: "close",
-            }),
+            from => Err(DeviceError::InvalidTransition { zone: id, from, action: "close" }),
         }
     }
 
@@ -333,16 +282,9 @@ impl ZoneMachine {
         let zone = &self.zones[id.0 as usize];
         match zone.state {
             from @ (ZoneState::ReadOnly | ZoneState::Offline) => {
-                Err(DeviceError::InvalidTransition {
-                    zone: id,
-                    from,
-                    action,
-                })
+                Err(DeviceError::InvalidTransition { zone: id, from, action })
             }
-            _ if zone.in_flight > 0 => Err(DeviceError::Busy {
-                in_flight: zone.in_flight.into(),
-                max: 0,
-            }),
+            _ if zone.in_flight > 0 => Err(DeviceError::Busy { in_flight: zone.in_flight.into(), max: 0 }),
             _ => Ok(()),
         }
     }
@@ -352,10 +294,7 @@ impl ZoneMachine {
     /// # Panics
     /// If `to` is another state.
     pub fn retire(&mut self, id: ZoneId, to: ZoneState) {
-        assert!(
-            matches!(to, ZoneState::ReadOnly | ZoneState::Offline),
-            "a zone retires to read-only or offline"
-        );
+        assert!(matches!(to, ZoneState::ReadOnly | ZoneState::Offline), "a zone retires to read-only or offline");
         self.enter(id, to);
     }
 
@@ -369,14 +308,7 @@ impl ZoneMachine {
             if !state.is_active() || (state.is_open() && stays_open(id)) {
                 continue;
             }
-            self.enter(
-                id,
-                if written == 0 {
-                    ZoneState::Empty
-                } else {
-                    ZoneState::Closed
-                },
-            );
+            self.enter(id, if written == 0 { ZoneState::Empty } else { ZoneState::Closed });
         }
     }
 
@@ -398,11 +330,7 @@ impl ZoneMachine {
             self.check_active_limit(id)?;
         }
         self.enter(id, state);
-        self.zones[id.0 as usize].written = if state == ZoneState::Empty {
-            0
-        } else {
-            written
-        };
+        self.zones[id.0 as usize].written = if state == ZoneState::Empty { 0 } else { written };
         Ok(())
     }
 
@@ -420,22 +348,14 @@ impl ZoneMachine {
 
     fn check_active_limit(&self, zone: ZoneId) -> Result<()> {
         match self.geometry.max_active {
-            Some(max) if self.active >= max => Err(DeviceError::TooManyActive {
-                zone,
-                active: self.active,
-                max,
-            }),
+            Some(max) if self.active >= max => Err(DeviceError::TooManyActive { zone, active: self.active, max }),
             _ => Ok(()),
         }
     }
 
     fn close_oldest(&mut self, for_zone: ZoneId, max: u32) -> Result<()> {
         let Some(&(_, oldest)) = self.implicit.first() else {
-            return Err(DeviceError::TooManyOpen {
-                zone: for_zone,
-                open: self.open,
-                max,
-            });
+            return Err(DeviceError::TooManyOpen { zone: for_zone, open: self.open, max });
         };
         self.enter(oldest, ZoneState::Closed);
         Ok(())
@@ -455,15 +375,7 @@ impl ZoneMachine {
         }
         self.open = self.open + u32::from(to.is_open()) - u32::from(from.is_open());
         self.active = self.active + u32::from(to.is_active()) - u32::from(from.is_active());
-        assert!(
-            self.open <= self.geometry.max_open.unwrap_or(u32::MAX),
-            "I2 {} zones open",
-            self.open
-        );
-        assert!(
-            self.active <= self.geometry.max_active.unwrap_or(u32::MAX),
-            "I2 {} zones active",
-            self.active
-        );
+        assert!(self.open <= self.geometry.max_open.unwrap_or(u32::MAX), "I2 {} zones open", self.open);
+        assert!(self.active <= self.geometry.max_active.unwrap_or(u32::MAX), "I2 {} zones active", self.active);
     }
 }

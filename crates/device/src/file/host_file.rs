@@ -1,0 +1,241 @@
+//! One file of the host's file system, locked, with typed errors: what both file backends are made of.
+//!
+//! Always: the lock is held from opening to dropping; after a failed sync every later sync fails, because the system may have dropped the data
+//! and would call the next one a success.
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use zonda_rt::atomic::{AtomicBool, Ordering};
+
+use super::{options::Direct, sys};
+use crate::{AlignedBuf, DeviceError, Result};
+
+/// What an opener may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Make a new file; refuse an existing one.
+    Create,
+    /// Read and write an existing file.
+    ReadWrite,
+    /// Read an existing file.
+    ReadOnly,
+}
+
+/// A locked file. `cached` goes through the page cache and carries the tables; `direct`, if there is one, carries the data.
+#[derive(Debug)]
+pub(crate) struct HostFile {
+    path: PathBuf,
+    cached: File,
+    direct: Option<File>,
+    read_only: bool,
+    sync_failed: AtomicBool,
+}
+
+impl HostFile {
+    /// Opens and locks a file: alone for writing, shared for reading.
+    pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
+        if path.is_dir() {
+            return Err(not_a_device(path, "it is a directory"));
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(access != Access::ReadOnly).create_new(access == Access::Create);
+        let cached = options.open(path).map_err(|e| io_error(path, "open", e))?;
+        let kind = cached.metadata().map_err(|e| io_error(path, "examine", e))?.file_type();
+        if !kind.is_file() {
+            return Err(not_a_device(path, "it is not an ordinary file"));
+        }
+        lock(path, &cached, access)?;
+        Ok(Self {
+            path: path.to_owned(),
+            cached,
+            direct: None,
+            read_only: access == Access::ReadOnly,
+            sync_failed: AtomicBool::new(false),
+        })
+    }
+
+    /// Chooses direct I/O for data, tried out by reading one block at `offset`.
+    pub(crate) fn choose_direct(&mut self, wish: Direct, offset: u64, block_bytes: u32) -> Result<()> {
+        if wish == Direct::Off {
+            return Ok(());
+        }
+        self.direct = self.try_direct(offset, block_bytes);
+        if self.direct.is_none() && wish == Direct::On {
+            return Err(DeviceError::NotSupported { what: "direct I/O on this file system" });
+        }
+        Ok(())
+    }
+
+    fn try_direct(&self, offset: u64, block_bytes: u32) -> Option<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(!self.read_only).custom_flags(sys::DIRECT_FLAG?);
+        let file = options.open(&self.path).ok()?;
+        let mut block = AlignedBuf::with_len(block_bytes as usize);
+        file.read_at(&mut block, offset).ok().map(|_| file)
+    }
+
+    pub(crate) fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The file that carries the data.
+    pub(crate) fn data(&self) -> &File {
+        self.direct.as_ref().unwrap_or(&self.cached)
+    }
+
+    /// One phrase for reports.
+    pub(crate) fn describe(&self) -> String {
+        let how = if self.direct.is_some() { "O_DIRECT" } else { "page cache" };
+        format!("file ({how})")
+    }
+
+    pub(crate) fn len_bytes(&self) -> Result<u64> {
+        Ok(self.cached.metadata().map_err(|e| self.error("examine", e))?.len())
+    }
+
+    pub(crate) fn set_len(&self, bytes: u64) -> Result<()> {
+        self.cached.set_len(bytes).map_err(|e| self.write_error(0, bytes, e))
+    }
+
+    /// Reads data; what lies past the file's end reads as zeros.
+    pub(crate) fn read_data(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        read_or_zero(self.data(), offset, into).map_err(|e| self.error("read", e))
+    }
+
+    pub(crate) fn write_data(&self, offset: u64, from: &[u8]) -> Result<()> {
+        let written = self.data().write_all_at(from, offset);
+        written.map_err(|e| self.write_error(offset, from.len() as u64, e))
+    }
+
+    /// Reads exactly: a table or the header.
+    pub(crate) fn read_table(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let needed_bytes = offset + into.len() as u64;
+        self.cached.read_exact_at(into, offset).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => self.truncated(needed_bytes),
+            _ => self.error("read", e),
+        })
+    }
+
+    pub(crate) fn write_table(&self, offset: u64, from: &[u8]) -> Result<()> {
+        let written = self.cached.write_all_at(from, offset);
+        written.map_err(|e| self.write_error(offset, from.len() as u64, e))
+    }
+
+    /// Makes all that was written durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.check_sync()?;
+        self.cached.sync_data().map_err(|e| self.sync_error(e))
+    }
+
+    /// Fails if an earlier sync failed.
+    pub(crate) fn check_sync(&self) -> Result<()> {
+        if self.sync_failed.load(Ordering::Acquire) {
+            return Err(DeviceError::FlushLost { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    /// Remembers that a sync failed.
+    pub(crate) fn sync_error(&self, error: io::Error) -> DeviceError {
+        self.sync_failed.store(true, Ordering::Release);
+        self.error("flush", error)
+    }
+
+    /// Makes the file's name durable.
+    pub(crate) fn sync_directory(&self) -> Result<()> {
+        let parent = self.path.parent().filter(|p| !p.as_os_str().is_empty());
+        let directory =
+            File::open(parent.unwrap_or(Path::new("."))).map_err(|e| self.error("open the directory of", e))?;
+        directory.sync_all().map_err(|e| self.error("flush the directory of", e))
+    }
+
+    /// Gives a range back to the file system. False if the system cannot.
+    pub(crate) fn punch(&self, offset: u64, bytes: u64) -> Result<bool> {
+        match sys::punch_hole(&self.cached, offset, bytes) {
+            Ok(()) => Ok(true),
+            Err(e) if is_unsupported(&e) => Ok(false),
+            Err(e) => Err(self.error("punch a hole into", e)),
+        }
+    }
+
+    /// End of the last data in a range, in bytes from its start. 0 if all is hole.
+    pub(crate) fn data_end(&self, offset: u64, bytes: u64) -> Result<u64> {
+        sys::data_end(&self.cached, offset, bytes).map_err(|e| self.error("look for data in", e))
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(DeviceError::WriteProtected { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn truncated(&self, needed_bytes: u64) -> DeviceError {
+        let bytes = self.cached.metadata().map_or(0, |m| m.len());
+        DeviceError::Truncated { path: self.path.clone(), bytes, needed_bytes }
+    }
+
+    pub(crate) fn not_a_device(&self, reason: &'static str) -> DeviceError {
+        not_a_device(&self.path, reason)
+    }
+
+    pub(crate) fn error(&self, action: &'static str, source: io::Error) -> DeviceError {
+        io_error(&self.path, action, source)
+    }
+
+    /// A failed write: a full file system has its own variant.
+    pub(crate) fn write_error(&self, offset: u64, bytes: u64, source: io::Error) -> DeviceError {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                DeviceError::NoSpaceOnHost { path: self.path.clone(), offset, bytes }
+            }
+            io::ErrorKind::WriteZero => DeviceError::NoSpaceOnHost { path: self.path.clone(), offset, bytes },
+            _ => self.error("write", source),
+        }
+    }
+}
+
+fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
+    let locked = if access == Access::ReadOnly { file.try_lock_shared() } else { file.try_lock() };
+    match locked {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(DeviceError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(e)) => Err(io_error(path, "lock", e)),
+    }
+}
+
+fn read_or_zero(file: &File, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
+    while !into.is_empty() {
+        match file.read_at(into, offset) {
+            Ok(0) => {
+                into.fill(0);
+                return Ok(());
+            }
+            Ok(bytes) => {
+                offset += bytes as u64;
+                into = &mut into[bytes..];
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported)
+        || matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS))
+}
+
+fn io_error(path: &Path, action: &'static str, source: io::Error) -> DeviceError {
+    DeviceError::Io { path: path.to_owned(), action, source: Arc::new(source) }
+}
+
+fn not_a_device(path: &Path, reason: &'static str) -> DeviceError {
+    DeviceError::NotADevice { path: path.to_owned(), reason }
+}

@@ -1,0 +1,205 @@
+//! Creating and opening a zoned device file, and finding the write pointers after a crash.
+use std::path::Path;
+
+use zonda_rt::{RwLock, atomic::AtomicBool};
+
+use super::{
+    device::Shared,
+    host_file::{Access, HostFile},
+    options::FileOptions,
+    probe::holes_are_exact,
+    zones::{FileZones, Layout, OnFile},
+};
+use crate::{
+    DeviceError, Geometry, Result, ZoneId, ZoneMachine, ZoneState,
+    counters::Counting,
+    format::{self, DeviceKind, Entry, Header, PAGE_BYTES, feature},
+};
+
+/// Makes a device file; removes it again if that fails.
+pub(crate) fn create(path: &Path, geometry: Geometry, options: &FileOptions) -> Result<Shared> {
+    let file = HostFile::open(path, Access::Create)?;
+    build(file, geometry, options).map_err(|error| remove_after(path, error))
+}
+
+/// Removes a half-made file; the error that stopped its making is the one to tell.
+pub(crate) fn remove_after(path: &Path, error: DeviceError) -> DeviceError {
+    match std::fs::remove_file(path) {
+        Ok(()) => error,
+        // It stays, without a header: opening it says so.
+        Err(_) => error,
+    }
+}
+
+fn build(mut file: HostFile, geometry: Geometry, options: &FileOptions) -> Result<Shared> {
+    let geometry = Geometry { ordered_queue: true, volatile_cache: true, ..geometry };
+    let layout = Layout::new(&geometry);
+    let full_bytes = layout.byte_of(ZoneId(geometry.zone_count), 0);
+    file.set_len(if options.full_length { full_bytes } else { layout.data_offset() })?;
+    let exact_holes = holes_are_exact(&file, layout.data_offset(), geometry.block_bytes)?;
+    file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
+    let zones = FileZones {
+        on_file: vec![OnFile::Empty; geometry.zone_count as usize],
+        machine: ZoneMachine::new(geometry.clone()),
+        layout: layout.clone(),
+        exact_holes,
+        file_bytes: file.len_bytes()?,
+        dirty: Default::default(),
+    };
+    zones.record_all(&file)?;
+    file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
+    let features = if exact_holes { feature::EXACT_HOLES } else { 0 };
+    write_header(&file, &Header { kind: DeviceKind::Zoned, features, geometry: geometry.clone() })?;
+    Ok(share(file, zones, geometry, options))
+}
+
+/// Completes a creation: the header goes last, after everything it speaks of is durable.
+pub(crate) fn write_header(file: &HostFile, header: &Header) -> Result<()> {
+    file.sync()?;
+    file.write_table(0, &header.encode())?;
+    file.sync()?;
+    file.sync_directory()
+}
+
+fn share(file: HostFile, zones: FileZones, geometry: Geometry, options: &FileOptions) -> Shared {
+    Shared {
+        layout: zones.layout.clone(),
+        geometry,
+        file,
+        zones: RwLock::new(zones),
+        queue_kind: options.queue,
+        counting: Counting::default(),
+        closed: AtomicBool::new(false),
+    }
+}
+
+/// Opens a device file. Reads and checks everything before the first write.
+pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Result<Shared> {
+    let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let mut file = HostFile::open(path, access)?;
+    let header = read_header(&file, DeviceKind::Zoned)?;
+    let geometry = header.geometry;
+    let layout = Layout::new(&geometry);
+    let entries = read_entries(&file, &geometry)?;
+    check_length(&file, &layout, &entries)?;
+    file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
+    let clean = is_clean(&file)?;
+    let mut zones = FileZones {
+        on_file: Vec::with_capacity(entries.len()),
+        machine: ZoneMachine::new(geometry.clone()),
+        layout,
+        exact_holes: header.features & feature::EXACT_HOLES != 0,
+        file_bytes: file.len_bytes()?,
+        dirty: Default::default(),
+    };
+    let leftovers = restore(&file, &mut zones, &entries, clean)?;
+    if !read_only {
+        file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
+        file.sync()?;
+        erase_leftovers(&file, &zones, &leftovers)?;
+    }
+    Ok(share(file, zones, geometry, options))
+}
+
+/// Reads and checks the header.
+pub(crate) fn read_header(file: &HostFile, wanted: DeviceKind) -> Result<Header> {
+    let mut page = [0; PAGE_BYTES];
+    let bytes = file.len_bytes()?;
+    let there = usize::try_from(bytes).unwrap_or(PAGE_BYTES).min(8);
+    file.read_table(0, &mut page[..there])?;
+    if bytes == 0 {
+        return Err(file.not_a_device("it is empty"));
+    }
+    if !format::has_magic(&page[..there]) {
+        let unfinished = page[..there].iter().all(|&b| b == 0);
+        return Err(file.not_a_device(if unfinished {
+            "its creation was not completed"
+        } else {
+            "it starts differently"
+        }));
+    }
+    file.read_table(0, &mut page)?;
+    let header = Header::decode(&page)?;
+    match (header.kind, wanted) {
+        (DeviceKind::Block, DeviceKind::Zoned) => Err(file.not_a_device("it holds a block device, not zones")),
+        (DeviceKind::Zoned, DeviceKind::Block) => Err(file.not_a_device("it holds zones, not a block device")),
+        _ => Ok(header),
+    }
+}
+
+fn is_clean(file: &HostFile) -> Result<bool> {
+    let mut mark = [0; 64];
+    file.read_table(format::MARK_OFFSET, &mut mark)?;
+    Ok(format::mark_is_clean(&mark))
+}
+
+fn read_entries(file: &HostFile, geometry: &Geometry) -> Result<Vec<Entry>> {
+    let needed = format::data_offset(geometry.zone_count);
+    if file.len_bytes()? < needed {
+        return Err(file.truncated(needed));
+    }
+    let mut table = vec![0; geometry.zone_count as usize * format::ENTRY_BYTES];
+    file.read_table(format::TABLE_OFFSET, &mut table)?;
+    let entries = table.chunks_exact(format::ENTRY_BYTES).zip((0..).map(ZoneId));
+    entries.map(|(bytes, zone)| Entry::decode(bytes, zone, geometry.zone_capacity_blocks)).collect()
+}
+
+/// The file must reach the end of all that is recorded as written.
+fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<()> {
+    let ends = entries.iter().zip((0..).map(ZoneId)).filter(|(entry, _)| entry.written_blocks > 0);
+    let needed = ends.map(|(entry, zone)| layout.byte_of(zone, entry.written_blocks)).max();
+    match needed {
+        Some(needed) if file.len_bytes()? < needed => Err(file.truncated(needed)),
+        _ => Ok(()),
+    }
+}
+
+/// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may hold data.
+fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: bool) -> Result<Vec<ZoneId>> {
+    let mut leftovers = Vec::new();
+    for (entry, zone) in entries.iter().zip((0..).map(ZoneId)) {
+        let look = !clean && zones.exact_holes && (entry.state.is_active() || entry.state == ZoneState::Empty);
+        let found = if look { blocks_of_data(file, zones, zone)? } else { 0 };
+        let written = if entry.state == ZoneState::Empty { 0 } else { entry.written_blocks.max(found) };
+        zones.machine.restore(zone, entry.state, written).map_err(|e| too_many_active(zone, e))?;
+        let now = zones.machine.state(zone);
+        if now == ZoneState::Empty && (found > 0 || entry.state != ZoneState::Empty) {
+            leftovers.push(zone);
+        }
+        zones.on_file.push(if now == ZoneState::Empty { OnFile::Empty } else { OnFile::InUse });
+    }
+    Ok(leftovers)
+}
+
+/// More zones recorded as active than the header allows: never written by us (I2).
+fn too_many_active(zone: ZoneId, error: DeviceError) -> DeviceError {
+    match error {
+        DeviceError::TooManyActive { .. } => DeviceError::Damaged {
+            what: "zone table",
+            offset: format::entry_offset(zone),
+            reason: "more zones are active than the limit",
+        },
+        other => other,
+    }
+}
+
+fn blocks_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<u64> {
+    let (start, bytes) = zones.layout.extent(zone);
+    let end = file.data_end(start, bytes)?;
+    Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))
+}
+
+/// A crash between recording a reset and punching its hole, or before anything was written, leaves zones that are empty: make the file say and be so.
+fn erase_leftovers(file: &HostFile, zones: &FileZones, leftovers: &[ZoneId]) -> Result<()> {
+    for &zone in leftovers {
+        zones.record_now(file, zone)?;
+    }
+    if !leftovers.is_empty() {
+        file.sync()?;
+    }
+    for &zone in leftovers {
+        let (start, bytes) = zones.layout.extent(zone);
+        file.punch(start, bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! How a file backend does its I/O. Nothing here is stored: each opening may choose anew.
+
+/// Whether to go past the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direct {
+    /// Direct I/O where the file system has it, else the page cache.
+    #[default]
+    Auto,
+    /// Direct I/O, or an error.
+    On,
+    /// The page cache.
+    Off,
+}
+
+/// How [`queue`](crate::ZonedDevice::queue) keeps requests in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// `io_uring` where the kernel has it and lets us, else plain calls.
+    #[default]
+    Auto,
+    /// `io_uring`, or an error.
+    Uring,
+    /// Plain calls: a request is done when it is submitted.
+    Sync,
+}
+
+/// How a file backend does its I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Page cache or not.
+    pub direct: Direct,
+    /// Kind of queue.
+    pub queue: QueueKind,
+    /// At creation: give the file its full (sparse) length at once instead of growing it zone by zone.
+    pub full_length: bool,
+}

@@ -1,0 +1,225 @@
+//! The queue on `io_uring`: up to `depth` requests of one thread in flight in the kernel. Safe code is not enough: the kernel reads and writes buffers after the
+//! submitting call has returned.
+//!
+//! Always: a buffer that the kernel may touch is owned by a slot of the queue and does not move (its bytes are on the heap); a slot is freed only after its completion was
+//! seen; dropping the queue waits for all completions, and leaks the buffers if it cannot.
+use std::{collections::VecDeque, fmt, io, os::fd::AsRawFd};
+
+use io_uring::{IoUring, opcode, squeue, types};
+use zonda_rt::{DeviceCall, device_call};
+
+use super::{
+    host_file::HostFile,
+    queue::{Started, Target, Transfer},
+};
+use crate::{
+    AlignedBuf, Completion, Io, IoQueue, Rejected, Result,
+    queue::{check_depth, refuse_full},
+};
+
+/// The data file's index among the registered files.
+const DATA_FILE: types::Fixed = types::Fixed(0);
+/// Longest transfer asked of the kernel at once; what remains of a longer one is done plainly.
+const TRANSFER_BYTES_MAX: u32 = 1 << 30;
+
+/// A queue whose requests are in flight in the kernel.
+pub(crate) struct UringQueue<T: Target> {
+    ring: IoUring,
+    target: T,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    done: VecDeque<Completion>,
+}
+
+/// A request in the kernel's hands.
+struct Slot {
+    token: u64,
+    buffer: Option<AlignedBuf>,
+    started: Started,
+}
+
+impl<T: Target> UringQueue<T> {
+    pub(crate) fn new(target: T, depth: u32) -> Result<Self> {
+        let slots = check_depth(depth)?;
+        let opened = open_ring(target.file(), depth);
+        let ring = opened.map_err(|e| target.file().error("open an io_uring for", e))?;
+        Ok(Self {
+            ring,
+            target,
+            slots: (0..slots).map(|_| None).collect(),
+            free: (0..slots).rev().collect(),
+            done: VecDeque::new(),
+        })
+    }
+
+    fn in_kernel(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Puts a started request into a slot and hands it to the kernel.
+    fn hand_over(&mut self, slot: Slot) {
+        let index = self.free.pop().expect("submit has checked that a slot is free");
+        let slot = self.slots[index].insert(slot);
+        let entry = entry_for(slot).user_data(index as u64);
+        // SAFETY: the entry points into the slot's buffer, which is owned by the slot and stays where it is until its completion is seen; its length
+        // is the buffer's. The file is registered and open for as long as `target` lives.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the ring has at least as many entries as there are slots");
+        // If the kernel takes nothing now, the entry stays in the ring: `complete` hands it over again and tells the error.
+        let _told_later = self.ring.submit();
+    }
+
+    /// Moves what the kernel has completed to `done`.
+    fn reap(&mut self) {
+        let completed: Vec<_> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
+        for (index, result) in completed {
+            let index = usize::try_from(index).expect("user data is a slot's index");
+            let slot = self.slots[index].take().expect("a request completes once");
+            self.free.push(index);
+            self.end(slot, result);
+        }
+    }
+
+    fn end(&mut self, slot: Slot, result: i32) {
+        let Slot { token, mut buffer, started } = slot;
+        let outcome = settle(self.target.file(), started.transfer, buffer.as_deref_mut(), result);
+        self.tell(token, buffer, started, outcome);
+    }
+
+    fn tell(&mut self, token: u64, buffer: Option<AlignedBuf>, started: Started, outcome: Result<()>) {
+        let bytes = buffer.as_ref().map_or(0, |b| b.len());
+        let result = self.target.end(started, bytes, outcome);
+        self.done.push_back(Completion { token, result, buffer });
+    }
+
+    /// Waits until `wanted` requests are done.
+    fn wait_for(&mut self, wanted: usize) -> Result<()> {
+        self.reap();
+        while self.done.len() < wanted {
+            let missing = (wanted - self.done.len()).min(self.in_kernel());
+            match self.ring.submit_and_wait(missing) {
+                Ok(_) => {}
+                Err(e) if is_passing(&e) => {}
+                Err(e) => return Err(self.target.file().error("wait for the io_uring of", e)),
+            }
+            self.reap();
+        }
+        Ok(())
+    }
+}
+
+impl<T: Target> IoQueue for UringQueue<T> {
+    fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>> {
+        if self.in_flight() == self.depth() {
+            return Err(refuse_full(self.depth(), io));
+        }
+        let planned = device_call(DeviceCall::Submit, || self.target.start(&io));
+        let mut buffer = into_buffer(io);
+        match planned {
+            Err(error) => self.done.push_back(Completion { token, result: Err(error), buffer }),
+            Ok(started) => {
+                let in_kernel = clear_beyond(started.transfer, buffer.as_deref_mut());
+                if in_kernel {
+                    self.hand_over(Slot { token, buffer, started });
+                } else {
+                    self.tell(token, buffer, started, Ok(()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {
+        let wanted = min.min(self.in_flight());
+        device_call(DeviceCall::Complete, || self.wait_for(wanted))?;
+        let count = self.done.len();
+        out.extend(self.done.drain(..));
+        Ok(count)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_kernel() + self.done.len()
+    }
+
+    fn depth(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl<T: Target> Drop for UringQueue<T> {
+    fn drop(&mut self) {
+        let all = self.in_flight();
+        if self.wait_for(all).is_err() {
+            // The kernel may still write to the buffers: never free them.
+            std::mem::forget(std::mem::take(&mut self.slots));
+        }
+    }
+}
+
+impl<T: Target> fmt::Debug for UringQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UringQueue({} of {} in flight)", self.in_flight(), self.depth())
+    }
+}
+
+fn open_ring(file: &HostFile, depth: u32) -> io::Result<IoUring> {
+    let ring = IoUring::new(depth.next_power_of_two())?;
+    ring.submitter().register_files(&[file.data().as_raw_fd()])?;
+    Ok(ring)
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+}
+
+fn into_buffer(io: Io) -> Option<AlignedBuf> {
+    match io {
+        Io::Read { into, .. } => Some(into),
+        Io::Write { from, .. } | Io::Append { from, .. } => Some(from),
+        Io::Flush => None,
+    }
+}
+
+/// Zeros what a read does not fetch. False if nothing is left for the kernel to do.
+fn clear_beyond(transfer: Transfer, buffer: Option<&mut [u8]>) -> bool {
+    match (transfer, buffer) {
+        (Transfer::Read { bytes, .. }, Some(buffer)) => {
+            buffer[bytes..].fill(0);
+            bytes > 0
+        }
+        _ => true,
+    }
+}
+
+fn entry_for(slot: &mut Slot) -> squeue::Entry {
+    let buffer = slot.buffer.as_deref_mut().unwrap_or_default();
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).min(TRANSFER_BYTES_MAX);
+    match slot.started.transfer {
+        Transfer::Read { offset, bytes } => {
+            opcode::Read::new(DATA_FILE, buffer.as_mut_ptr(), length(bytes)).offset(offset).build()
+        }
+        Transfer::Write { offset } => {
+            opcode::Write::new(DATA_FILE, buffer.as_ptr(), length(buffer.len())).offset(offset).build()
+        }
+        Transfer::Sync => opcode::Fsync::new(DATA_FILE).flags(types::FsyncFlags::DATASYNC).build(),
+    }
+}
+
+/// Judges what the kernel did, and does the rest of a short transfer plainly.
+fn settle(file: &HostFile, transfer: Transfer, buffer: Option<&mut [u8]>, result: i32) -> Result<()> {
+    let buffer = buffer.unwrap_or_default();
+    let (done, error) = match usize::try_from(result) {
+        Ok(done) => (done, None),
+        Err(_) => (0, Some(io::Error::from_raw_os_error(-result))),
+    };
+    match (transfer, error) {
+        (Transfer::Read { .. }, Some(e)) => Err(file.error("read", e)),
+        (Transfer::Write { offset }, Some(e)) => Err(file.write_error(offset, buffer.len() as u64, e)),
+        (Transfer::Sync, Some(e)) => Err(file.sync_error(e)),
+        (Transfer::Read { offset, bytes }, None) => {
+            file.read_data(offset + done as u64, &mut buffer[done.min(bytes)..bytes])
+        }
+        (Transfer::Write { offset }, None) => file.write_data(offset + done as u64, &buffer[done..]),
+        (Transfer::Sync, None) => Ok(()),
+    }
+}
