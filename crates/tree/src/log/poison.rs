@@ -1,0 +1,47 @@
+//! The memory of a failure after which nothing may be written.
+
+use std::sync::{Arc, OnceLock};
+
+use zonda_pages::PageError;
+
+use crate::TreeError;
+
+/// Set once by the first failed write or flush; from then on every caller gets the same cause.
+///
+/// `NoSpace` and `Busy` do not set it (I9): nothing was written, and the caller may try again.
+#[derive(Debug, Default)]
+pub(crate) struct Poison {
+    cause: OnceLock<Arc<TreeError>>,
+}
+
+impl Poison {
+    /// Refuses if something failed before. Cost: one acquire load.
+    ///
+    /// # Errors
+    /// `Poisoned` with the first cause.
+    pub(crate) fn check(&self) -> Result<(), TreeError> {
+        self.cause.get().map_or(Ok(()), |cause| Err(TreeError::Poisoned(Arc::clone(cause))))
+    }
+
+    /// Remembers the error of a write or flush, unless it is one after which one may go on.
+    ///
+    /// # Errors
+    /// The error of `result`.
+    pub(crate) fn watch<T>(&self, result: Result<T, TreeError>) -> Result<T, TreeError> {
+        result.inspect_err(|error| {
+            if !can_go_on(error) {
+                // Somebody else's failure may have come first; then that one stays.
+                let _ = self.cause.set(Arc::new(error.clone()));
+            }
+        })
+    }
+}
+
+/// Whether nothing was written or lost: the store is full, the caller must pump, or the poison is old.
+pub(crate) fn can_go_on(error: &TreeError) -> bool {
+    match error {
+        TreeError::Poisoned(_) => true,
+        TreeError::Store(error) => matches!(**error, PageError::NoSpace { .. } | PageError::Busy),
+        _ => false,
+    }
+}
