@@ -122,7 +122,8 @@ impl Space {
         let mut table = self.core.table.lock();
         let slot = table.slot(zone).clone();
         let stream = slot.stream.filter(|_| slot.state == ZoneUse::Partial);
-        let stream = stream.ok_or(SpaceError::WrongState { zone, state: slot.state.name(), needed: "partly written" })?;
+        let stream =
+            stream.ok_or(SpaceError::WrongState { zone, state: slot.state.name(), needed: "partly written" })?;
         table.set_state(zone, ZoneUse::Open, true);
         Ok((stream, slot.generation))
     }

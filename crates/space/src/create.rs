@@ -54,14 +54,22 @@ impl Space {
 /// A table of free zones for this device, with its budget.
 pub(crate) fn table_for(geometry: &Geometry, units: &Units, options: &SpaceOptions) -> Result<Table> {
     let limits = [geometry.max_open, geometry.max_active, options.active_limit];
-    let limit = limits.into_iter().flatten().min();
-    let budget = Budget::plan(limit.unwrap_or(u32::MAX), &options.streams)?;
-    let active_max = limit.unwrap_or(budget.zones());
-    let needed = options.reserve_zones.saturating_add(budget.zones()).saturating_add(1);
-    if units.zone_count < needed {
-        return Err(SpaceError::TooFewZones { zones: units.zone_count, needed });
-    }
+    let limit = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
+    let budget = plan(limit, units.zone_count, options)?;
+    let active_max = if limit == u32::MAX { budget.zones() } else { limit };
     Ok(Table::new(units.zone_count, budget, active_max, options.reserve_zones))
+}
+
+/// The budget, cut down on a device with so few zones that the open ones and the reserve would fill it.
+fn plan(limit: u32, zones: u32, options: &SpaceOptions) -> Result<Budget> {
+    let kept = options.reserve_zones.saturating_add(1);
+    let room = zones.saturating_sub(kept);
+    match Budget::plan(limit.min(room), &options.streams) {
+        Err(SpaceError::TooFewActive { needed, .. }) if needed <= limit => {
+            Err(SpaceError::TooFewZones { zones, needed: needed.saturating_add(kept) })
+        }
+        planned => planned,
+    }
 }
 
 fn identity(new: NewStore, options: &SpaceOptions, units: &Units) -> Identity {
@@ -97,7 +105,7 @@ fn mark_lost(table: &mut Table, zones: &[Scanned]) -> Result<ZoneId> {
         }
     }
     let usable = table.free_zones();
-    let needed = table.reserve_zones + table.budget.zones() + 1;
+    let needed = table.reserve_zones.saturating_add(table.budget.zones()).saturating_add(1);
     let anchor = table.zones_in(ZoneUse::Free).first().copied();
     anchor.filter(|_| usable >= needed).ok_or(SpaceError::TooFewZones { zones: usable, needed })
 }

@@ -100,7 +100,9 @@ pub enum SpaceError {
         holds: String,
     },
     /// No zone of the device begins with a valid header.
-    #[error("no store on the device: {written_zones} of {zones} zones are written, none begins with a valid zone header")]
+    #[error(
+        "no store on the device: {written_zones} of {zones} zones are written, none begins with a valid zone header"
+    )]
     NotAStore {
         /// Zones that are not empty.
         written_zones: u32,

@@ -30,7 +30,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::stream::StreamSet;
-use crate::{BLOCK_BYTES, StoreId, StreamId, SUPERBLOCK_BYTES_MAX};
+use crate::{BLOCK_BYTES, SUPERBLOCK_BYTES_MAX, StoreId, StreamId};
 
 /// The format version that this program writes.
 pub const VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{ZoneId, ZonedDevice};
+use zonda_device::{ZoneId, ZoneState, ZonedDevice};
 
 use crate::create::{lost, table_for};
 use crate::format::{HeaderFault, Identity, VERSION, ZoneHeader};
@@ -190,9 +190,9 @@ fn slot_of(zone: &Scanned) -> Slot {
         return Slot { state, ..Slot::FREE };
     }
     // Headers are written first and alone: whoever has more behind a bad one was damaged, not interrupted.
-    let interrupted = active && zone.written_blocks <= 1;
+    let interrupted = active && zone.written_blocks <= 1 || zone.blank;
     if interrupted || !zone.is_written() {
-        return Slot { torn: active, ..Slot::FREE };
+        return Slot { torn: zone.report.state != ZoneState::Empty, ..Slot::FREE };
     }
     Slot { state: ZoneUse::Damaged, ..Slot::FREE }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Scanned {
     pub(crate) written_blocks: u64,
     /// What the first block says; `None` for zones that are empty or offline.
     pub(crate) header: Option<std::result::Result<ZoneHeader, HeaderFault>>,
+    /// No header, and the first data block is zeros too: of what was written, nothing became durable.
+    pub(crate) blank: bool,
 }
 
 impl Scanned {
@@ -34,11 +36,14 @@ impl Scanned {
 /// All zones by number. Reads one block of each that is written, and writes nothing.
 pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanned>> {
     let reports = device.report(ZoneId(0), units.zone_count)?;
-    let scanned = |report| Scanned { report, written_blocks: units.written(&report), header: None };
+    let scanned = |report| Scanned { report, written_blocks: units.written(&report), header: None, blank: false };
     let mut zones: Vec<Scanned> = reports.into_iter().map(scanned).collect();
     let written: Vec<ZoneId> = zones.iter().filter(|zone| zone.is_written()).map(|zone| zone.report.zone).collect();
     if !written.is_empty() {
         read_headers(device, units, &written, &mut zones)?;
+    }
+    for zone in zones.iter_mut().filter(|zone| matches!(zone.header, Some(Err(HeaderFault::NoMagic)))) {
+        zone.blank = is_blank(device, units, zone.report.zone)?;
     }
     Ok(zones)
 }
@@ -76,6 +81,14 @@ fn take(units: &Units, completion: Completion, zones: &mut [Scanned]) -> Result<
     };
     zones[zone].header = Some(header);
     Ok(())
+}
+
+/// Whether the first two blocks of a zone are zeros. Zones keep a prefix of what was written, so what lies behind a lost
+/// header is lost too; a header that was damaged later has data behind it.
+fn is_blank(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<bool> {
+    let mut start = AlignedBuf::with_len(2 * BLOCK_BYTES);
+    device.read(units.lba(units.first_block(zone)), &mut start)?;
+    Ok(start.iter().all(|&byte| byte == 0))
 }
 
 /// A header counts only in the zone that it was written to.

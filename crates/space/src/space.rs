@@ -52,7 +52,7 @@ pub(crate) struct Core {
 pub struct WrittenBytes {
     /// Zone headers.
     pub headers: u64,
-    /// By the stream after which the zone is named.
+    /// By the stream after which the zone is named, where there are any.
     pub streams: Vec<(StreamId, u64)>,
 }
 
@@ -205,8 +205,8 @@ impl Space {
     /// Bytes written since the store was opened, by the stream after which a zone is named.
     #[must_use]
     pub fn written_by_stream(&self) -> WrittenBytes {
-        let bytes = |stream: StreamId| self.core.written_by_stream[usize::from(stream.0)].load(Ordering::Relaxed);
-        let streams = self.shares().iter().map(|share| (share.stream, bytes(share.stream))).collect();
+        let bytes = self.core.written_by_stream.iter().map(|bytes| bytes.load(Ordering::Relaxed));
+        let streams = (0..).map(StreamId).zip(bytes).filter(|&(_, bytes)| bytes > 0).collect();
         WrittenBytes { headers: self.core.header_bytes.load(Ordering::Relaxed), streams }
     }
 }

@@ -104,7 +104,7 @@ impl Table {
         self.slots().filter(|(_, slot)| slot.state == state).map(|(zone, _)| zone).collect()
     }
 
-    /// Zones that the device must reset before it may count them as inactive. They hold tokens or are free.
+    /// Torn zones that the device counts as active. Others are reset when they are taken.
     pub(crate) fn torn(&self) -> Vec<ZoneId> {
         self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).torn).collect()
     }

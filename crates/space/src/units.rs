@@ -97,7 +97,10 @@ mod tests {
             capacity_blocks: 100,
             write_pointer: pointer,
         };
-        assert_eq!((units.written(&report(Some(Lba(128 + 9)))), units.missing_lbas(&report(Some(Lba(128 + 9))))), (1, 7));
+        assert_eq!(
+            (units.written(&report(Some(Lba(128 + 9)))), units.missing_lbas(&report(Some(Lba(128 + 9))))),
+            (1, 7)
+        );
         assert_eq!((units.written(&report(None)), units.missing_lbas(&report(Some(Lba(128 + 16))))), (12, 0));
     }
 

@@ -42,7 +42,7 @@ impl SpaceUsage {
         let in_state = |state| table.slots().filter(|(_, slot)| slot.state == state).map(|_| 1).sum::<u32>();
         let lost_zones = in_state(ZoneUse::ReadOnly) + in_state(ZoneUse::Offline);
         let capacity_bytes = u64::from(units.zone_count - lost_zones) * zone_bytes;
-        let reserve_bytes = u64::from(table.reserve_zones + table.budget.zones()) * zone_bytes;
+        let reserve_bytes = (u64::from(table.reserve_zones) + u64::from(table.budget.zones())) * zone_bytes;
         Self {
             capacity_bytes,
             reserve_bytes,

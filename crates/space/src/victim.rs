@@ -18,7 +18,7 @@ pub enum VictimPolicy {
 #[must_use]
 pub fn choose<'a>(policy: VictimPolicy, zones: impl IntoIterator<Item = &'a ZoneView>) -> Option<&'a ZoneView> {
     let candidates = zones.into_iter().filter(|view| !view.relocating);
-    candidates.filter_map(|view| rank(policy, view).map(|rank| (rank, view))).min_by(|a, b| order(a, b)).map(|best| best.1)
+    candidates.filter_map(|view| rank(policy, view).map(|rank| (rank, view))).min_by(order).map(|best| best.1)
 }
 
 fn order(a: &(f64, &ZoneView), b: &(f64, &ZoneView)) -> std::cmp::Ordering {

@@ -3,7 +3,7 @@
 use zonda_device::{DeviceError, ErrorKind, ZoneId};
 
 use crate::units::Units;
-use crate::{Result, Space, SpaceError, StreamId, ZoneUse};
+use crate::{Result, Space, SpaceError, StreamId, StreamSet, ZoneUse};
 
 /// The only writer of its zone (I1): one write in flight, always at the write pointer.
 ///
@@ -40,6 +40,13 @@ impl ZoneWriter {
         self.stream
     }
 
+    /// Every stream whose data the zone may hold. A zone of an earlier life keeps the set of that life, even if more
+    /// streams share now: write nothing else into it.
+    #[must_use]
+    pub fn holds(&self) -> StreamSet {
+        self.space.core.table.lock().slot(self.zone).holds
+    }
+
     /// Number of the zone's allocation.
     #[must_use]
     pub fn generation(&self) -> u64 {
@@ -69,8 +76,9 @@ impl ZoneWriter {
     ///
     /// # Errors
     /// `NotWholeBlocks`, `DoesNotFit`: nothing was written. `ZoneFailed`: the writer is closed, the zone sealed (or
-    /// lost), and the caller places what lies at and behind `written_up_to` elsewhere. `Device`: nothing of this call counts as written;
-    /// after a full host file system the writer stays usable, after a power cut or a failed report nothing is.
+    /// lost), and the caller places what lies at and behind `written_up_to` elsewhere. `Device`: nothing of this call
+    /// counts as written; if the device refused it (a full host file system, an unaligned buffer) the writer stays
+    /// usable, after a power cut nothing is.
     pub fn write(&mut self, from: &[u8]) -> Result<u64> {
         let blocks = Units::blocks_of(from.len())?;
         let remaining = self.remaining_blocks();
@@ -113,7 +121,7 @@ impl ZoneWriter {
             return error.into();
         };
         let written_up_to = core.units.first_block(self.zone) + asked.written_blocks;
-        if error.kind() == ErrorKind::NoSpaceOnHost && written_up_to == self.next_block && asked.missing_lbas == 0 {
+        if is_refusal(&error) && written_up_to == self.next_block && asked.missing_lbas == 0 {
             return error.into();
         }
         // A zone that lost its write pointer cannot say how far it got: only what was acknowledged counts.
@@ -136,6 +144,12 @@ impl ZoneWriter {
         core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
         let _partial_if_it_fails = self.space.finish_changing(self.zone);
     }
+}
+
+/// Whether the device refused the call as such: the zone is as it was and no other zone would do better.
+fn is_refusal(error: &DeviceError) -> bool {
+    use ErrorKind as Kind;
+    matches!(error.kind(), Kind::NoSpaceOnHost | Kind::Invalid | Kind::Busy | Kind::WriteProtected | Kind::Closed)
 }
 
 impl Drop for ZoneWriter {

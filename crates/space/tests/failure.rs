@@ -1,0 +1,94 @@
+//! Zones that fail: the writer adopts the device's write pointer and seals them; worn and lost zones drop out.
+
+mod common;
+
+use common::{COLD, HOT, blocks, byte_at, device, format};
+use zonda_device::{ErrorKind, ZoneState};
+use zonda_space::{SpaceError, Urgency, VictimPolicy, ZoneUse};
+
+#[test]
+fn a_writer_whose_zone_turns_read_only_says_what_is_written() {
+    let device = device(14);
+    let space = format(&device);
+    let mut writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    let first = writer.write(&blocks(1, 2)).unwrap();
+    space.add_live(zone, 2 * 4096);
+    device.retire(zone, ZoneState::ReadOnly).unwrap();
+
+    let error = writer.write(&blocks(2, 1)).unwrap_err();
+    let SpaceError::ZoneFailed { written_up_to, source, .. } = error else { panic!("{error}") };
+    assert_eq!((written_up_to, source.kind()), (first + 2, ErrorKind::ReadOnly));
+    assert!(writer.is_closed());
+    assert!(matches!(writer.write(&blocks(2, 1)), Err(SpaceError::DoesNotFit { remaining: 0, .. })));
+    assert_eq!(byte_at(&space, first + 1), 1);
+    assert_eq!((space.usage().active, space.usage().lost_zones), (0, 1));
+
+    let victim = space.victim(VictimPolicy::CostBenefit, &|_| true).unwrap();
+    assert_eq!((victim.zone, victim.state), (zone, ZoneUse::ReadOnly), "its data is moved first");
+    space.sub_live(zone, 2 * 4096);
+    space.reset(zone).unwrap();
+    assert_eq!(space.victim(VictimPolicy::CostBenefit, &|_| true), None);
+    assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::ReadOnly);
+}
+
+#[test]
+fn a_misplaced_pointer_seals_the_zone_where_the_device_says() {
+    let device = device(14);
+    let space = format(&device);
+    let mut writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let first = writer.write(&blocks(1, 2)).unwrap();
+    // Somebody else's block moves the pointer under the writer.
+    zonda_device::ZonedDevice::append(device.as_ref(), writer.zone(), &blocks(9, 1)).unwrap();
+    let error = writer.write(&blocks(2, 1)).unwrap_err();
+    assert!(matches!(error, SpaceError::ZoneFailed { written_up_to, .. } if written_up_to == first + 3), "{error}");
+    assert_eq!(space.view()[writer.zone().0 as usize].state, ZoneUse::Sealed);
+    assert_eq!(space.usage().active, 0);
+}
+
+#[test]
+fn a_refused_buffer_leaves_the_writer_as_it_was() {
+    let space = format(&device(14));
+    let mut writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let buffer = blocks(1, 2);
+    assert!(matches!(writer.write(&buffer[8..4104]), Err(SpaceError::Device(_))));
+    writer.write(&buffer).unwrap();
+}
+
+#[test]
+fn a_free_zone_that_is_lost_is_passed_over() {
+    let device = device(14);
+    let space = format(&device);
+    device.retire(zonda_device::ZoneId(1), ZoneState::Offline).unwrap();
+    device.retire(zonda_device::ZoneId(2), ZoneState::ReadOnly).unwrap();
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    assert_eq!(writer.zone().0, 3);
+    assert_eq!(space.usage().lost_zones, 2);
+    assert_eq!(space.usage().active, 1);
+}
+
+#[test]
+fn marking_asks_the_device() {
+    let device = device(14);
+    let space = format(&device);
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    space.seal(writer).unwrap();
+    assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Sealed);
+    device.retire(zone, ZoneState::Offline).unwrap();
+    assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Offline);
+    assert!(matches!(space.reset(zone), Err(SpaceError::WrongState { state: "offline", .. })));
+}
+
+#[test]
+fn a_reset_that_fails_on_a_worn_zone_strikes_it_off() {
+    let device = device(14);
+    let space = format(&device);
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    space.seal(writer).unwrap();
+    let _newer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    device.retire(zone, ZoneState::ReadOnly).unwrap();
+    assert!(matches!(space.reset(zone), Err(SpaceError::Device(_))));
+    assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::ReadOnly);
+}
