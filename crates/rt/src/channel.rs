@@ -69,7 +69,8 @@ pub struct Sender<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The receiving end. Each value goes to one receiver. Dropping the last clone drops what is queued.
+/// The receiving end. Each value goes to one receiver. Dropping the last clone drops what is
+/// queued.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
 }
@@ -79,28 +80,11 @@ pub struct Receiver<T> {
 /// # Panics
 /// If `values_max` is 0: a rendezvous is not offered.
 pub fn bounded<T>(values_max: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(
-        values_max > 0,
-        "a channel needs room for at least one value"
-    );
-    let queue = Queue {
-        values: VecDeque::new(),
-        values_max,
-        senders: 1,
-        receivers: 1,
-    };
-    let shared = Shared {
-        queue: Mutex::new(queue),
-        not_empty: Condvar::new(),
-        not_full: Condvar::new(),
-    };
+    assert!(values_max > 0, "a channel needs room for at least one value");
+    let queue = Queue { values: VecDeque::new(), values_max, senders: 1, receivers: 1 };
+    let shared = Shared { queue: Mutex::new(queue), not_empty: Condvar::new(), not_full: Condvar::new() };
     let shared = Arc::new(shared);
-    (
-        Sender {
-            shared: Arc::clone(&shared),
-        },
-        Receiver { shared },
-    )
+    (Sender { shared: Arc::clone(&shared) }, Receiver { shared })
 }
 
 impl<T> Sender<T> {
@@ -214,18 +198,14 @@ impl<T> Queue<T> {
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         self.shared.queue.lock().senders += 1;
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
         self.shared.queue.lock().receivers += 1;
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -245,11 +225,7 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut queue = self.shared.queue.lock();
         queue.receivers -= 1;
-        let orphans = if queue.receivers == 0 {
-            Some(std::mem::take(&mut queue.values))
-        } else {
-            None
-        };
+        let orphans = if queue.receivers == 0 { Some(std::mem::take(&mut queue.values)) } else { None };
         drop(queue);
         if orphans.is_some() {
             self.shared.not_full.notify_all();

@@ -11,8 +11,9 @@ use crate::time::now;
 
 /// A place to wait for a change of what a [`Mutex`] guards.
 ///
-/// A wait may end without a notification, so callers loop over their condition. Which of several waiters
-/// [`notify_one`](Condvar::notify_one) wakes is not defined; the simulator chooses by its seed.
+/// A wait may end without a notification, so callers loop over their condition. Which of several
+/// waiters [`notify_one`](Condvar::notify_one) wakes is not defined; the simulator chooses by its
+/// seed.
 #[derive(Default)]
 pub struct Condvar {
     inner: backend::Condvar,
@@ -21,9 +22,7 @@ pub struct Condvar {
 impl Condvar {
     /// A condition variable that nobody waits for.
     pub const fn new() -> Self {
-        Self {
-            inner: backend::Condvar::new(),
-        }
+        Self { inner: backend::Condvar::new() }
     }
 
     /// Releases the lock, waits for a notification and takes the lock again.
@@ -36,31 +35,16 @@ impl Condvar {
                 sim::Entry::Outside => {}
             }
         }
-        let MutexGuard {
-            inner,
-            mutex,
-            released,
-        } = guard;
-        let inner = self
-            .inner
-            .wait(inner)
-            .unwrap_or_else(PoisonError::into_inner);
-        MutexGuard {
-            inner,
-            mutex,
-            released,
-        }
+        let MutexGuard { inner, mutex, released } = guard;
+        let inner = self.inner.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { inner, mutex, released }
     }
 
     /// As [`wait`](Condvar::wait), but for at most `timeout`; the flag is true if the time ran out.
     ///
     /// Under shuttle, which has no time, every such wait may run out at once.
     #[track_caller]
-    pub fn wait_timeout<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        timeout: Duration,
-    ) -> (MutexGuard<'a, T>, bool) {
+    pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> (MutexGuard<'a, T>, bool) {
         if sim::possible() {
             match sim::enter() {
                 sim::Entry::Inside(here) => {
@@ -117,8 +101,9 @@ impl Condvar {
         self.inner.notify_all();
     }
 
-    /// The scheduling point stands before the release: a notification sent without the lock may be missed here, as it
-    /// may on a real machine. Between release and wait there is none, as `wait` is atomic.
+    /// The scheduling point stands before the release: a notification sent without the lock may be
+    /// missed here, as it may on a real machine. Between release and wait there is none, as `wait`
+    /// is atomic.
     #[cold]
     #[track_caller]
     fn wait_simulated<'a, T>(
@@ -128,11 +113,7 @@ impl Condvar {
         timeout: Option<Duration>,
     ) -> (MutexGuard<'a, T>, bool) {
         here.point(Op::Wait);
-        let MutexGuard {
-            inner,
-            mutex,
-            released,
-        } = guard;
+        let MutexGuard { inner, mutex, released } = guard;
         drop(inner);
         std::mem::forget(released);
         here.wake_all(mutex.key());
@@ -141,37 +122,15 @@ impl Condvar {
     }
 
     #[cfg(not(feature = "shuttle"))]
-    fn wait_timeout_raw<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        timeout: Duration,
-    ) -> (MutexGuard<'a, T>, bool) {
-        let MutexGuard {
-            inner,
-            mutex,
-            released,
-        } = guard;
-        let (inner, result) = self
-            .inner
-            .wait_timeout(inner, timeout)
-            .unwrap_or_else(PoisonError::into_inner);
-        (
-            MutexGuard {
-                inner,
-                mutex,
-                released,
-            },
-            result.timed_out(),
-        )
+    fn wait_timeout_raw<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> (MutexGuard<'a, T>, bool) {
+        let MutexGuard { inner, mutex, released } = guard;
+        let (inner, result) = self.inner.wait_timeout(inner, timeout).unwrap_or_else(PoisonError::into_inner);
+        (MutexGuard { inner, mutex, released }, result.timed_out())
     }
 
     /// shuttle's own never times out, which would turn every timer thread into a deadlock.
     #[cfg(feature = "shuttle")]
-    fn wait_timeout_raw<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        _timeout: Duration,
-    ) -> (MutexGuard<'a, T>, bool) {
+    fn wait_timeout_raw<'a, T>(&self, guard: MutexGuard<'a, T>, _timeout: Duration) -> (MutexGuard<'a, T>, bool) {
         let mutex = guard.mutex;
         drop(guard);
         crate::yield_now();
@@ -183,7 +142,8 @@ impl Condvar {
     }
 }
 
-/// A wait in a destructor after the simulation ended: let the others unwind, then return for no reason.
+/// A wait in a destructor after the simulation ended: let the others unwind, then return for no
+/// reason.
 fn wait_ended<T>(guard: MutexGuard<'_, T>) -> MutexGuard<'_, T> {
     let mutex: &Mutex<T> = guard.mutex;
     drop(guard);

@@ -37,7 +37,8 @@ pub enum DeviceCall {
 impl DeviceCall {
     /// The mean cost in virtual time: the order of magnitude of a TLC flash device, small requests.
     ///
-    /// It shapes interleavings only. Experiments about time use the flash model, which has its own clock.
+    /// It shapes interleavings only. Experiments about time use the flash model, which has its own
+    /// clock.
     pub const fn virtual_cost(self) -> Duration {
         Duration::from_micros(match self {
             DeviceCall::Read => 70,
@@ -55,9 +56,10 @@ impl DeviceCall {
 
 /// Runs the blocking device call `f`.
 ///
-/// On the operating system this is just `f()`. In a simulation the clock advances by 0.5 to 1.5 times
-/// [`DeviceCall::virtual_cost`], half before `f` takes effect and half after, and other threads run meanwhile: they
-/// see the device both before the effect and before the caller knows of it. `f` itself runs with the baton held.
+/// On the operating system this is just `f()`. In a simulation the clock advances by 0.5 to 1.5
+/// times [`DeviceCall::virtual_cost`], half before `f` takes effect and half after, and other
+/// threads run meanwhile: they see the device both before the effect and before the caller knows of
+/// it. `f` itself runs with the baton held.
 #[inline]
 #[track_caller]
 pub fn device_call<R>(kind: DeviceCall, f: impl FnOnce() -> R) -> R {

@@ -1,12 +1,14 @@
-//! Waiting until every reader that could still see something has gone: for zone resets, block reuse, leaf ids and
-//! immutable inner nodes.
+//! Waiting until every reader that could still see something has gone: for zone resets, block
+//! reuse, leaf ids and immutable inner nodes.
 //!
-//! A reader [`pin`](Epoch::pin)s before it takes an address or a pointer and drops the guard after its last use. Who
-//! removes something first unlinks it, then calls [`advance`](Epoch::advance), and reuses it once
-//! [`has_drained`](Epoch::has_drained) says that no guard is left from before. Readers never wait.
+//! A reader [`pin`](Epoch::pin)s before it takes an address or a pointer and drops the guard after
+//! its last use. Who removes something first unlinks it, then calls [`advance`](Epoch::advance),
+//! and reuses it once [`has_drained`](Epoch::has_drained) says that no guard is left from before.
+//! Readers never wait.
 //!
-//! Why it is safe (E1): a guard publishes its epoch in a slot, then a fence, then reads; a remover unlinks, then
-//! advances, then a fence, then reads the slots. Either the remover sees the guard, or the guard's reads see the unlink.
+//! Why it is safe (E1): a guard publishes its epoch in a slot, then a fence, then reads; a remover
+//! unlinks, then advances, then a fence, then reads the slots. Either the remover sees the guard,
+//! or the guard's reads see the unlink.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +21,8 @@ use crate::thread::thread_ordinal;
 
 /// Guards that can be held at once before they begin to share slots.
 const SLOTS: usize = 64;
-/// One collection per this many deferred values, so that garbage is bounded by what pinned readers hold back.
+/// One collection per this many deferred values, so that garbage is bounded by what pinned readers
+/// hold back.
 const DEFERS_PER_COLLECT: usize = 64;
 /// A slot is `epoch << COUNT_BITS | guards`; zero is free.
 const COUNT_BITS: u32 = 16;
@@ -58,7 +61,8 @@ struct Deferred {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// While it lives, nothing that was reachable when it was taken is reused. Cheap: one compare-and-swap each way.
+/// While it lives, nothing that was reachable when it was taken is reused. Cheap: one
+/// compare-and-swap each way.
 #[must_use = "dropping the guard ends the protection at once"]
 pub struct Guard<'e> {
     epoch: &'e Epoch,
@@ -77,8 +81,8 @@ impl Epoch {
         Self::with_slots(SLOTS)
     }
 
-    /// With `slots` slots. More guards than slots share them: they stay safe, but each then holds back what the
-    /// oldest in its slot holds back.
+    /// With `slots` slots. More guards than slots share them: they stay safe, but each then holds
+    /// back what the oldest in its slot holds back.
     ///
     /// # Panics
     /// If `slots` is 0.
@@ -109,12 +113,14 @@ impl Epoch {
         Ticket(self.current.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// Whether every guard older than `ticket` is gone. Once true it stays true. Costs a pass over the slots at most.
+    /// Whether every guard older than `ticket` is gone. Once true it stays true. Costs a pass over
+    /// the slots at most.
     pub fn has_drained(&self, ticket: Ticket) -> bool {
         ticket.0 <= self.drained.load(Ordering::Acquire) || ticket.0 <= self.scan()
     }
 
-    /// Waits until every guard older than `ticket` is gone; the caller must hold none of them itself.
+    /// Waits until every guard older than `ticket` is gone; the caller must hold none of them
+    /// itself.
     #[track_caller]
     pub fn wait_drained(&self, ticket: Ticket) {
         let mut spin = Spin::new();
@@ -123,20 +129,17 @@ impl Epoch {
         }
     }
 
-    /// Drops `value` once every guard held now is gone; `size_bytes` is what it counts as until then.
+    /// Drops `value` once every guard held now is gone; `size_bytes` is what it counts as until
+    /// then.
     ///
-    /// Every 64th call also collects, so values are dropped in any thread that defers: they must be plain memory, with
-    /// no lock or device call in their `Drop`.
+    /// Every 64th call also collects, so values are dropped in any thread that defers: they must be
+    /// plain memory, with no lock or device call in their `Drop`.
     pub fn defer(&self, value: Box<dyn Send>, size_bytes: usize) {
         self.garbage_bytes.fetch_add(size_bytes, Ordering::Relaxed);
         let mut garbage = self.garbage.lock();
         // Under the lock, so that tickets ascend in the queue.
         let ticket = self.advance();
-        garbage.queue.push_back(Deferred {
-            ticket,
-            size_bytes,
-            value,
-        });
+        garbage.queue.push_back(Deferred { ticket, size_bytes, value });
         garbage.defers += 1;
         let due = garbage.defers.is_multiple_of(DEFERS_PER_COLLECT);
         drop(garbage);
@@ -150,8 +153,7 @@ impl Epoch {
         let mut freed_bytes = 0;
         while let Some(deferred) = self.next_drained() {
             drop(deferred.value);
-            self.garbage_bytes
-                .fetch_sub(deferred.size_bytes, Ordering::Relaxed);
+            self.garbage_bytes.fetch_sub(deferred.size_bytes, Ordering::Relaxed);
             freed_bytes += deferred.size_bytes;
         }
         freed_bytes
@@ -165,40 +167,26 @@ impl Epoch {
     fn next_drained(&self) -> Option<Deferred> {
         let mut garbage = self.garbage.lock();
         let oldest = garbage.queue.front()?.ticket;
-        if self.has_drained(oldest) {
-            garbage.queue.pop_front()
-        } else {
-            None
-        }
+        if self.has_drained(oldest) { garbage.queue.pop_front() } else { None }
     }
 
     /// Takes a free slot, looking from `home` on.
     fn claim(&self, home: usize, epoch: u64) -> Option<usize> {
         let word = (epoch << COUNT_BITS) | 1;
         let slots = self.slots.len();
-        (home..home + slots)
-            .map(|index| index % slots)
-            .find(|&index| {
-                let slot = &self.slots[index].0;
-                slot.load(Ordering::Relaxed) == 0
-                    && slot
-                        .compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed)
-                        .is_ok()
-            })
+        (home..home + slots).map(|index| index % slots).find(|&index| {
+            let slot = &self.slots[index].0;
+            slot.load(Ordering::Relaxed) == 0
+                && slot.compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        })
     }
 
     /// Joins the guards of an occupied slot, whose epoch is older or the same, hence safe.
     fn share(&self, home: usize) -> usize {
         let mut spin = Spin::new();
         for index in (0..self.slots.len()).cycle().skip(home) {
-            let join = |word: u64| {
-                (word & COUNT_MASK != 0 && word & COUNT_MASK != COUNT_MASK).then_some(word + 1)
-            };
-            if self.slots[index]
-                .0
-                .fetch_update(Ordering::SeqCst, Ordering::Relaxed, join)
-                .is_ok()
-            {
+            let join = |word: u64| (word & COUNT_MASK != 0 && word & COUNT_MASK != COUNT_MASK).then_some(word + 1);
+            if self.slots[index].0.fetch_update(Ordering::SeqCst, Ordering::Relaxed, join).is_ok() {
                 return index;
             }
             if let Some(index) = self.claim(index, self.current.load(Ordering::SeqCst)) {
@@ -211,13 +199,8 @@ impl Epoch {
 
     fn unpin(&self, slot: usize) {
         let leave = |word: u64| Some(if word & COUNT_MASK == 1 { 0 } else { word - 1 });
-        let left = self.slots[slot]
-            .0
-            .fetch_update(Ordering::Release, Ordering::Relaxed, leave);
-        debug_assert!(
-            left.is_ok_and(|word| word & COUNT_MASK != 0),
-            "a guard left a slot that it was not in"
-        );
+        let left = self.slots[slot].0.fetch_update(Ordering::Release, Ordering::Relaxed, leave);
+        debug_assert!(left.is_ok_and(|word| word & COUNT_MASK != 0), "a guard left a slot that it was not in");
     }
 
     /// The newest ticket that has drained, remembered in `drained`.
@@ -226,14 +209,9 @@ impl Epoch {
         // E1: the unlink and the advance come before the slots are read.
         fence(Ordering::SeqCst);
         let words = self.slots.iter().map(|slot| slot.0.load(Ordering::Acquire));
-        let oldest = words
-            .filter(|&word| word != 0)
-            .map(|word| word >> COUNT_BITS)
-            .min();
+        let oldest = words.filter(|&word| word != 0).map(|word| word >> COUNT_BITS).min();
         let drained = oldest.map_or(current, |oldest| oldest.min(current)) - 1;
-        self.drained
-            .fetch_max(drained, Ordering::AcqRel)
-            .max(drained)
+        self.drained.fetch_max(drained, Ordering::AcqRel).max(drained)
     }
 }
 
@@ -245,9 +223,7 @@ impl Drop for Guard<'_> {
 
 impl fmt::Debug for Guard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("slot", &self.slot)
-            .finish_non_exhaustive()
+        f.debug_struct("Guard").field("slot", &self.slot).finish_non_exhaustive()
     }
 }
 

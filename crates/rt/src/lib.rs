@@ -1,20 +1,23 @@
 //! The one place for threads, locks, time, waiting and randomness.
 //!
-//! Every other crate takes `Mutex`, `Condvar`, `spawn`, `sleep`, `now`, channels and atomics from here, so that
-//! three back ends can own every wait:
+//! Every other crate takes `Mutex`, `Condvar`, `spawn`, `sleep`, `now`, channels and atomics from
+//! here, so that three back ends can own every wait:
 //!
-//! 1. **Operating system** (the default): thin wrappers over `std`. A lock costs one relaxed load more than std's.
-//! 2. **Virtual time** ([`sim`], chosen at run time by [`sim::run`]): the same program runs on real threads of which
-//!    only one, the holder of the *baton*, runs at a time. A seeded generator decides where the baton goes, the clock
-//!    jumps when everybody sleeps, and a deadlock is reported with every thread's name. A seed replays for ever.
-//! 3. **shuttle** (cargo feature `shuttle`): the primitives and atomics are shuttle's, for exhaustive-ish search of
-//!    interleavings in small tests. [`sim`] is inert then.
+//! 1. **Operating system** (the default): thin wrappers over `std`. A lock costs one relaxed load
+//!    more than std's.
+//! 2. **Virtual time** ([`sim`], chosen at run time by [`sim::run`]): the same program runs on real
+//!    threads of which only one, the holder of the *baton*, runs at a time. A seeded generator
+//!    decides where the baton goes, the clock jumps when everybody sleeps, and a deadlock is
+//!    reported with every thread's name. A seed replays for ever.
+//! 3. **shuttle** (cargo feature `shuttle`): the primitives and atomics are shuttle's, for
+//!    exhaustive-ish search of interleavings in small tests. [`sim`] is inert then.
 //!
 //! Rules for users:
 //! - Block only through this crate. A simulated thread that blocks in `std` stops the simulation.
-//! - Wrap each blocking device call in [`device_call`]; compute time from [`now`]; take randomness as an [`Rng`].
-//! - Atomics are not scheduling points of the simulator (they are of shuttle): a loop that polls an atomic must call
-//!   [`spin_wait`] or [`yield_now`], or virtual time stands still.
+//! - Wrap each blocking device call in [`device_call`]; compute time from [`now`]; take randomness
+//!   as an [`Rng`].
+//! - Atomics are not scheduling points of the simulator (they are of shuttle): a loop that polls an
+//!   atomic must call [`spin_wait`] or [`yield_now`], or virtual time stands still.
 
 #![cfg_attr(
     not(feature = "shuttle"),

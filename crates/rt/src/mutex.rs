@@ -1,7 +1,8 @@
 //! Mutual exclusion without poisoning.
 //!
-//! A panic while a lock is held does not lock others out: our code keeps no half-done state behind a lock that it
-//! cannot bear (a failed engine is poisoned explicitly), and a simulator must be able to unwind threads anywhere.
+//! A panic while a lock is held does not lock others out: our code keeps no half-done state behind
+//! a lock that it cannot bear (a failed engine is poisoned explicitly), and a simulator must be
+//! able to unwind threads anywhere.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,10 +11,11 @@ use std::sync::{PoisonError, TryLockError};
 use crate::backend;
 use crate::sim::{self, Key, Op};
 
-/// A mutual exclusion lock, like std's but never poisoned and owned by the simulator inside a simulation.
+/// A mutual exclusion lock, like std's but never poisoned and owned by the simulator inside a
+/// simulation.
 ///
-/// A lock must not be shared between simulated and other threads. Cost uncontended: one compare-and-swap and one
-/// relaxed load to lock, the same to unlock.
+/// A lock must not be shared between simulated and other threads. Cost uncontended: one
+/// compare-and-swap and one relaxed load to lock, the same to unlock.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
     inner: backend::Mutex<T>,
@@ -22,22 +24,18 @@ pub struct Mutex<T: ?Sized> {
 impl<T> Mutex<T> {
     /// An unlocked mutex around `value`.
     pub const fn new(value: T) -> Self {
-        Self {
-            inner: backend::Mutex::new(value),
-        }
+        Self { inner: backend::Mutex::new(value) }
     }
 
     /// The value, consuming the lock.
     pub fn into_inner(self) -> T {
-        self.inner
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until the lock is free and takes it. Not reentrant: locking twice in one thread is a deadlock, which the
-    /// simulator reports.
+    /// Waits until the lock is free and takes it. Not reentrant: locking twice in one thread is a
+    /// deadlock, which the simulator reports.
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -94,11 +92,7 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     fn guard<'a>(&'a self, inner: backend::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        MutexGuard {
-            inner,
-            mutex: self,
-            released: Released(self.key()),
-        }
+        MutexGuard { inner, mutex: self, released: Released(self.key()) }
     }
 
     pub(crate) fn key(&self) -> Key {

@@ -8,8 +8,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A small fast generator: xoshiro256++, its state filled from the seed by SplitMix64.
 ///
-/// **Stable for ever**: the same seed gives the same numbers in every version, and each function documents how many
-/// numbers it draws. A seed in a bug report from years ago still replays. Not for secrets.
+/// **Stable for ever**: the same seed gives the same numbers in every version, and each function
+/// documents how many numbers it draws. A seed in a bug report from years ago still replays. Not
+/// for secrets.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: Xoshiro256PlusPlus,
@@ -18,9 +19,7 @@ pub struct Rng {
 impl Rng {
     /// A generator for `seed`; all seeds are equally good, zero included.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            state: Xoshiro256PlusPlus::seed_from_u64(seed),
-        }
+        Self { state: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// The next 64 uniform bits.
@@ -88,10 +87,7 @@ fn high_half(product: u128) -> u64 {
 }
 
 /// The probability as a share of 2^64; `u64::MAX` stands for "always".
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "float to integer casts saturate, which is what we want"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "float to integer casts saturate, which is what we want")]
 pub(crate) fn threshold(probability: f64) -> u64 {
     (probability.clamp(0.0, 1.0) * 18_446_744_073_709_551_616.0) as u64
 }
@@ -106,15 +102,15 @@ impl Seed {
         Rng::seeded(self.0)
     }
 
-    /// A seed of its own for the part called `label`; stable for ever (FNV-1a of the label, mixed by SplitMix64).
+    /// A seed of its own for the part called `label`; stable for ever (FNV-1a of the label, mixed
+    /// by SplitMix64).
     ///
-    /// A new part does not shift the numbers of the others, as drawing from one shared generator would.
+    /// A new part does not shift the numbers of the others, as drawing from one shared generator
+    /// would.
     pub fn derive(self, label: &str) -> Seed {
-        let hash = label
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
+        let hash = label.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         Seed(mix(self.0 ^ hash))
     }
 }

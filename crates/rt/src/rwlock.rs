@@ -8,9 +8,11 @@ use crate::backend;
 use crate::mutex::Released;
 use crate::sim::{self, Key, Op};
 
-/// Many readers or one writer; like std's but never poisoned and owned by the simulator inside a simulation.
+/// Many readers or one writer; like std's but never poisoned and owned by the simulator inside a
+/// simulation.
 ///
-/// Whether waiting writers keep new readers out depends on the back end: a thread must not read-lock it twice.
+/// Whether waiting writers keep new readers out depends on the back end: a thread must not
+/// read-lock it twice.
 #[derive(Default)]
 pub struct RwLock<T: ?Sized> {
     inner: backend::RwLock<T>,
@@ -19,16 +21,12 @@ pub struct RwLock<T: ?Sized> {
 impl<T> RwLock<T> {
     /// An unlocked lock around `value`.
     pub const fn new(value: T) -> Self {
-        Self {
-            inner: backend::RwLock::new(value),
-        }
+        Self { inner: backend::RwLock::new(value) }
     }
 
     /// The value, consuming the lock.
     pub fn into_inner(self) -> T {
-        self.inner
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -37,18 +35,14 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         let taken = self.take_simulated(Op::Read, Self::try_read_raw);
-        taken.unwrap_or_else(|| {
-            self.read_guard(self.inner.read().unwrap_or_else(PoisonError::into_inner))
-        })
+        taken.unwrap_or_else(|| self.read_guard(self.inner.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Waits until nobody holds the lock and takes it alone.
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         let taken = self.take_simulated(Op::Write, Self::try_write_raw);
-        taken.unwrap_or_else(|| {
-            self.write_guard(self.inner.write().unwrap_or_else(PoisonError::into_inner))
-        })
+        taken.unwrap_or_else(|| self.write_guard(self.inner.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Shares the lock unless a writer holds it.
@@ -68,14 +62,11 @@ impl<T: ?Sized> RwLock<T> {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inside a simulation, tries until `take` succeeds; `None` tells the caller to take it from the back end.
+    /// Inside a simulation, tries until `take` succeeds; `None` tells the caller to take it from
+    /// the back end.
     #[inline]
     #[track_caller]
-    fn take_simulated<'a, G>(
-        &'a self,
-        wait: Op,
-        take: impl Fn(&'a Self) -> Option<G>,
-    ) -> Option<G> {
+    fn take_simulated<'a, G>(&'a self, wait: Op, take: impl Fn(&'a Self) -> Option<G>) -> Option<G> {
         if !sim::possible() {
             return None;
         }
@@ -108,17 +99,11 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     fn read_guard<'a>(&self, inner: backend::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
-        RwLockReadGuard {
-            inner,
-            _released: Released(self.key()),
-        }
+        RwLockReadGuard { inner, _released: Released(self.key()) }
     }
 
     fn write_guard<'a>(&self, inner: backend::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
-        RwLockWriteGuard {
-            inner,
-            _released: Released(self.key()),
-        }
+        RwLockWriteGuard { inner, _released: Released(self.key()) }
     }
 
     fn key(&self) -> Key {

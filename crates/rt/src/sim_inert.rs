@@ -1,4 +1,5 @@
-//! The simulator's place under the feature `shuttle`: present, but inert. shuttle schedules everything.
+//! The simulator's place under the feature `shuttle`: present, but inert. shuttle schedules
+//! everything.
 
 use std::time::Duration;
 
@@ -18,11 +19,7 @@ pub struct Options {
 impl Options {
     /// Options that will be ignored.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            seed,
-            schedule_probability: 0.125,
-            time_limit: Duration::from_secs(3_600),
-        }
+        Self { seed, schedule_probability: 0.125, time_limit: Duration::from_secs(3_600) }
     }
 }
 
@@ -72,10 +69,7 @@ pub(crate) fn pause_ended() {}
 
 /// Types without values that satisfy the callers; the compiler removes every use.
 mod inert {
-    #![expect(
-        dead_code,
-        reason = "the names exist for callers whose simulated branch is never taken"
-    )]
+    #![expect(dead_code, reason = "the names exist for callers whose simulated branch is never taken")]
 
     use std::convert::Infallible;
     use std::marker::PhantomData;
@@ -100,6 +94,7 @@ mod inert {
         Write,
         Wait,
         Sleep,
+        Spin,
         Device,
         Pin,
         Latch,
@@ -140,7 +135,7 @@ mod inert {
             match self.0 {}
         }
 
-        pub(crate) fn spin(&self, _duration: Duration) {
+        pub(crate) fn relax(&self, _duration: Duration) {
             match self.0 {}
         }
 

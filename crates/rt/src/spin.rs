@@ -27,22 +27,31 @@ impl Spin {
 
 /// Waits a little, and longer each time: spins, then yields, then sleeps (20 to 640 us).
 ///
-/// In a simulation it hands the baton over for a short virtual time, so that whoever holds the latch gets on. Under
-/// shuttle it yields.
+/// In a simulation it hands the baton over for a short virtual time, so that whoever holds the
+/// latch gets on. Under shuttle it yields.
 #[track_caller]
 pub fn spin_wait(spin: &mut Spin) {
     let round = spin.rounds;
     spin.rounds = spin.rounds.saturating_add(1);
     if sim::possible() {
         match sim::enter() {
-            sim::Entry::Inside(here) => {
-                return here.spin(Duration::from_nanos(VIRTUAL_NS << round.min(8)));
-            }
+            sim::Entry::Inside(here) => return spin_virtual(&here, round),
             sim::Entry::Ended => return sim::pause_ended(),
             sim::Entry::Outside => {}
         }
     }
     spin_real(round);
+}
+
+/// Polls at first, so that the holder may be met at any point; then sleeps, so that time can jump.
+#[track_caller]
+fn spin_virtual(here: &sim::Here, round: u32) {
+    let duration = Duration::from_nanos(VIRTUAL_NS << round.min(8));
+    if round < 4 {
+        here.relax(duration);
+    } else {
+        here.sleep(duration, sim::Op::Spin);
+    }
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -56,9 +65,7 @@ fn spin_real(round: u32) {
     match round {
         0..BUSY_ROUNDS => (0..1u32 << round).for_each(|_| std::hint::spin_loop()),
         BUSY_ROUNDS..YIELD_ROUNDS => crate::yield_now(),
-        _ => crate::sleep(Duration::from_micros(
-            SLEEP_US << (round - YIELD_ROUNDS).min(5),
-        )),
+        _ => crate::sleep(Duration::from_micros(SLEEP_US << (round - YIELD_ROUNDS).min(5))),
     }
 }
 

@@ -15,8 +15,9 @@ const CONTENDED: u32 = 2;
 
 /// A power of two of latches, each in cache lines of its own (128 bytes).
 ///
-/// Two keys may share a stripe, so a thread must not lock a second one while it holds one, except all at once by
-/// [`lock_many`](Stripes::lock_many). Cost uncontended: one compare-and-swap to lock, one swap to unlock.
+/// Two keys may share a stripe, so a thread must not lock a second one while it holds one, except
+/// all at once by [`lock_many`](Stripes::lock_many). Cost uncontended: one compare-and-swap to
+/// lock, one swap to unlock.
 pub struct Stripes {
     stripes: Box<[Stripe]>,
 }
@@ -50,13 +51,8 @@ impl Stripes {
     /// # Panics
     /// If `stripes` is not a power of two.
     pub fn new(stripes: usize) -> Self {
-        assert!(
-            stripes.is_power_of_two(),
-            "{stripes} stripes: not a power of two"
-        );
-        Self {
-            stripes: (0..stripes).map(|_| Stripe::default()).collect(),
-        }
+        assert!(stripes.is_power_of_two(), "{stripes} stripes: not a power of two");
+        Self { stripes: (0..stripes).map(|_| Stripe::default()).collect() }
     }
 
     /// How many stripes there are.
@@ -73,11 +69,7 @@ impl Stripes {
     /// Waits for the stripe of `hash` and takes it.
     #[track_caller]
     pub fn lock(&self, hash: u64) -> Guard<'_> {
-        let mut guard = Guard {
-            stripes: self,
-            indexes: Indexes::One(self.index(hash)),
-            held: 0,
-        };
+        let mut guard = Guard { stripes: self, indexes: Indexes::One(self.index(hash)), held: 0 };
         guard.acquire();
         guard
     }
@@ -86,29 +78,20 @@ impl Stripes {
     pub fn try_lock(&self, hash: u64) -> Option<Guard<'_>> {
         let index = self.index(hash);
         sim::point(sim::Op::Latch);
-        self.stripes[index].try_take().then(|| Guard {
-            stripes: self,
-            indexes: Indexes::One(index),
-            held: 1,
-        })
+        self.stripes[index].try_take().then(|| Guard { stripes: self, indexes: Indexes::One(index), held: 1 })
     }
 
-    /// Waits for all stripes of `indexes` and takes them, in ascending order, so that two batches cannot deadlock.
+    /// Waits for all stripes of `indexes` and takes them, in ascending order, so that two batches
+    /// cannot deadlock.
     ///
     /// # Panics
-    /// If `indexes` is not strictly ascending ([`sort_indexes`] makes it so) or names a stripe that does not exist.
+    /// If `indexes` is not strictly ascending ([`sort_indexes`] makes it so) or names a stripe that
+    /// does not exist.
     #[track_caller]
     pub fn lock_many<'a>(&'a self, indexes: impl Into<Cow<'a, [usize]>>) -> Guard<'a> {
         let indexes = indexes.into();
-        assert!(
-            indexes.is_sorted_by(|a, b| a < b),
-            "lock_many: the indexes must ascend, each once: {indexes:?}"
-        );
-        let mut guard = Guard {
-            stripes: self,
-            indexes: Indexes::Many(indexes),
-            held: 0,
-        };
+        assert!(indexes.is_sorted_by(|a, b| a < b), "lock_many: the indexes must ascend, each once: {indexes:?}");
+        let mut guard = Guard { stripes: self, indexes: Indexes::Many(indexes), held: 0 };
         guard.acquire();
         guard
     }
@@ -121,7 +104,8 @@ pub fn sort_indexes(indexes: &mut Vec<usize>) {
 }
 
 impl Guard<'_> {
-    /// Takes what is not held yet. If the thread unwinds meanwhile, the drop releases exactly what was taken.
+    /// Takes what is not held yet. If the thread unwinds meanwhile, the drop releases exactly what
+    /// was taken.
     #[track_caller]
     fn acquire(&mut self) {
         while let Some(&index) = self.indexes.as_slice().get(self.held) {
@@ -150,9 +134,7 @@ impl Drop for Guard<'_> {
 
 impl Stripe {
     fn try_take(&self) -> bool {
-        self.state
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[track_caller]
@@ -163,7 +145,8 @@ impl Stripe {
         }
     }
 
-    /// Sleeps until the stripe is free. Who took it here leaves it marked contended: others may sleep.
+    /// Sleeps until the stripe is free. Who took it here leaves it marked contended: others may
+    /// sleep.
     #[cold]
     #[track_caller]
     fn take_slowly(&self) {
@@ -184,16 +167,12 @@ impl Stripe {
 
 impl fmt::Debug for Guard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("indexes", &self.indexes.as_slice())
-            .finish_non_exhaustive()
+        f.debug_struct("Guard").field("indexes", &self.indexes.as_slice()).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Stripes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stripes")
-            .field("count", &self.count())
-            .finish_non_exhaustive()
+        f.debug_struct("Stripes").field("count", &self.count()).finish_non_exhaustive()
     }
 }

@@ -17,7 +17,8 @@ pub struct Panicked {
     pub message: String,
 }
 
-/// The right to wait for a thread's end and take its result. Dropping it lets the thread run on by itself.
+/// The right to wait for a thread's end and take its result. Dropping it lets the thread run on by
+/// itself.
 pub struct JoinHandle<T> {
     name: String,
     inner: Inner<T>,
@@ -37,25 +38,21 @@ impl<T> JoinHandle<T> {
     /// Waits for the thread to end.
     ///
     /// # Errors
-    /// [`Panicked`] if the thread panicked. In a simulation it is never seen: a panic ends the whole simulation.
+    /// [`Panicked`] if the thread panicked. In a simulation it is never seen: a panic ends the
+    /// whole simulation.
     #[track_caller]
     pub fn join(self) -> Result<T, Panicked> {
         let result = match self.inner {
             Inner::Real(handle) => handle.join().map_err(|payload| panic_message(&*payload)),
             Inner::Simulated(handle) => handle.join().ok_or_else(|| "in a simulation".to_string()),
         };
-        result.map_err(|message| Panicked {
-            thread: self.name,
-            message,
-        })
+        result.map_err(|message| Panicked { thread: self.name, message })
     }
 }
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("JoinHandle").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -76,8 +73,7 @@ where
     T: Send + 'static,
 {
     let name = name.into();
-    try_spawn(name.clone(), f)
-        .unwrap_or_else(|error| panic!("cannot start the thread '{name}': {error}"))
+    try_spawn(name.clone(), f).unwrap_or_else(|error| panic!("cannot start the thread '{name}': {error}"))
 }
 
 /// As [`spawn`], for callers that can report that there is no thread to be had.
@@ -96,13 +92,8 @@ where
         let inner = Inner::Simulated(here.spawn(name.clone(), f)?);
         return Ok(JoinHandle { name, inner });
     }
-    let handle = backend::thread::Builder::new()
-        .name(name.clone())
-        .spawn(f)?;
-    Ok(JoinHandle {
-        name,
-        inner: Inner::Real(handle),
-    })
+    let handle = backend::thread::Builder::new().name(name.clone()).spawn(f)?;
+    Ok(JoinHandle { name, inner: Inner::Real(handle) })
 }
 
 /// Sleeps for at least `duration`; in a simulation, of virtual time. Under shuttle it only yields.
@@ -118,12 +109,13 @@ pub fn sleep(duration: Duration) {
     backend::thread::sleep(duration);
 }
 
-/// Lets other threads run. In a simulation a microsecond of virtual time passes, so that polling loops end.
+/// Lets other threads run. In a simulation a microsecond of virtual time passes, so that polling
+/// loops end.
 #[track_caller]
 pub fn yield_now() {
     if sim::possible() {
         match sim::enter() {
-            sim::Entry::Inside(here) => return here.spin(Duration::from_micros(1)),
+            sim::Entry::Inside(here) => return here.relax(Duration::from_micros(1)),
             sim::Entry::Ended => return sim::pause_ended(),
             sim::Entry::Outside => {}
         }
@@ -133,8 +125,8 @@ pub fn yield_now() {
 
 /// A small number of the current thread, for spreading threads over stripes or rings.
 ///
-/// Threads are numbered in the order of their first call; simulated threads from 0 in the order of their start,
-/// so that a replay spreads them alike.
+/// Threads are numbered in the order of their first call; simulated threads from 0 in the order of
+/// their start, so that a replay spreads them alike.
 pub fn thread_ordinal() -> usize {
     if sim::possible()
         && let sim::Entry::Inside(here) = sim::enter()
@@ -165,10 +157,7 @@ mod tests {
     fn join_returns_the_result_or_the_panic() {
         assert_eq!(spawn("adder", || 1 + 1).join(), Ok(2));
         let failed = spawn("faller", || panic!("down {}", 3)).join();
-        let expected = Panicked {
-            thread: "faller".into(),
-            message: "down 3".into(),
-        };
+        let expected = Panicked { thread: "faller".into(), message: "down 3".into() };
         assert_eq!(failed, Err(expected.clone()));
         assert_eq!(expected.to_string(), "thread 'faller' panicked: down 3");
     }

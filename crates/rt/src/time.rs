@@ -7,8 +7,9 @@ use crate::sim;
 
 /// An instant in nanoseconds since an arbitrary origin; it never goes back.
 ///
-/// The origin is the first call of [`now`] in the process, or the start of the simulation. Instants of different
-/// simulations, or of a simulation and the real clock, must not be mixed. 2^64 ns are 584 years.
+/// The origin is the first call of [`now`] in the process, or the start of the simulation. Instants
+/// of different simulations, or of a simulation and the real clock, must not be mixed. 2^64 ns are
+/// 584 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
@@ -50,9 +51,11 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The current time: the operating system's monotonic clock, or the virtual clock inside a simulation.
+/// The current time: the operating system's monotonic clock, or the virtual clock inside a
+/// simulation.
 ///
-/// Under shuttle, which has no time, it counts context switches as microseconds: monotonic and replayable.
+/// Under shuttle, which has no time, it counts context switches as microseconds: monotonic and
+/// replayable.
 pub fn now() -> Time {
     if sim::possible()
         && let sim::Entry::Inside(here) = sim::enter()

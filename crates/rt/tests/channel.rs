@@ -10,9 +10,7 @@ use zonda_rt::spawn;
 fn values_arrive_in_order_through_a_small_queue() {
     on_each_backend(|| {
         let (sender, receiver) = bounded(2);
-        let thread = spawn("sender", move || {
-            (0..20).for_each(|value| sender.send(value).unwrap())
-        });
+        let thread = spawn("sender", move || (0..20).for_each(|value| sender.send(value).unwrap()));
         let received: Vec<i32> = std::iter::from_fn(|| receiver.recv().ok()).collect();
         assert_eq!(received, (0..20).collect::<Vec<_>>());
         assert_eq!(receiver.try_recv(), Err(RecvError::Disconnected));
@@ -27,20 +25,13 @@ fn every_value_goes_to_one_receiver() {
         let sum = |receiver: zonda_rt::channel::Receiver<u64>| {
             move || std::iter::from_fn(|| receiver.recv().ok()).sum::<u64>()
         };
-        let threads: Vec<_> = (0..2)
-            .map(|i| spawn(format!("receiver {i}"), sum(receiver.clone())))
-            .collect();
+        let threads: Vec<_> = (0..2).map(|i| spawn(format!("receiver {i}"), sum(receiver.clone()))).collect();
         let second = sender.clone();
-        let feeder = spawn("feeder", move || {
-            (1..=10).for_each(|value| second.send(value).unwrap())
-        });
+        let feeder = spawn("feeder", move || (1..=10).for_each(|value| second.send(value).unwrap()));
         (11..=20).for_each(|value| sender.send(value).unwrap());
         drop(sender);
         feeder.join().unwrap();
-        let total: u64 = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .sum();
+        let total: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert_eq!(total, 210);
     });
 }
@@ -73,20 +64,11 @@ fn a_blocked_sender_learns_that_the_receiver_is_gone() {
 fn receiving_times_out() {
     on_each_backend(|| {
         let (sender, receiver) = bounded(1);
-        assert_eq!(
-            receiver.recv_timeout(std::time::Duration::from_millis(1)),
-            Err(RecvError::Timeout)
-        );
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_millis(1)), Err(RecvError::Timeout));
         assert_eq!(receiver.try_recv(), Ok(None));
         sender.send(9).unwrap();
-        assert_eq!(
-            receiver.recv_timeout(std::time::Duration::from_millis(1)),
-            Ok(9)
-        );
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_millis(1)), Ok(9));
         drop(sender);
-        assert_eq!(
-            receiver.recv_timeout(std::time::Duration::from_secs(9)),
-            Err(RecvError::Disconnected)
-        );
+        assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(9)), Err(RecvError::Disconnected));
     });
 }

@@ -51,27 +51,19 @@ fn nothing_is_reused_under_a_reader() {
         reused: [AtomicBool; BLOCKS],
     }
     on_each_backend(|| {
-        let store = Arc::new(Store {
-            epoch: Epoch::with_slots(2),
-            current: AtomicUsize::new(0),
-            reused: Default::default(),
-        });
+        let store =
+            Arc::new(Store { epoch: Epoch::with_slots(2), current: AtomicUsize::new(0), reused: Default::default() });
         let read = |store: Arc<Store>| {
             move || {
                 for _ in 0..6 {
                     let _guard = store.epoch.pin();
                     let block = store.current.load(Ordering::Acquire);
                     yield_now();
-                    assert!(
-                        !store.reused[block].load(Ordering::Relaxed),
-                        "block {block} reused under a reader"
-                    );
+                    assert!(!store.reused[block].load(Ordering::Relaxed), "block {block} reused under a reader");
                 }
             }
         };
-        let readers: Vec<_> = (0..3)
-            .map(|i| spawn(format!("reader {i}"), read(Arc::clone(&store))))
-            .collect();
+        let readers: Vec<_> = (0..3).map(|i| spawn(format!("reader {i}"), read(Arc::clone(&store)))).collect();
         for block in 1..BLOCKS {
             let old = store.current.swap(block, Ordering::AcqRel);
             store.epoch.wait_drained(store.epoch.advance());
@@ -115,10 +107,6 @@ fn deferring_for_ever_collects_by_itself() {
         for _ in 0..200 {
             epoch.defer(Box::new(0u64), 8);
         }
-        assert!(
-            epoch.garbage_bytes() <= 64 * 8,
-            "{} bytes",
-            epoch.garbage_bytes()
-        );
+        assert!(epoch.garbage_bytes() <= 64 * 8, "{} bytes", epoch.garbage_bytes());
     });
 }

@@ -22,9 +22,7 @@ fn a_mutex_excludes() {
                 }
             }
         };
-        let threads: Vec<_> = (0..3)
-            .map(|i| spawn(format!("adder {i}"), add(Arc::clone(&total))))
-            .collect();
+        let threads: Vec<_> = (0..3).map(|i| spawn(format!("adder {i}"), add(Arc::clone(&total)))).collect();
         for thread in threads {
             thread.join().unwrap();
         }
@@ -120,12 +118,8 @@ fn a_waiter_is_woken() {
 fn notify_all_wakes_everybody() {
     on_each_backend(|| {
         let shared = Arc::new((Mutex::new(false), Condvar::new()));
-        let wait = |shared: Arc<(Mutex<bool>, Condvar)>| {
-            move || drop(shared.1.wait_while(shared.0.lock(), |go| !*go))
-        };
-        let threads: Vec<_> = (0..3)
-            .map(|i| spawn(format!("waiter {i}"), wait(Arc::clone(&shared))))
-            .collect();
+        let wait = |shared: Arc<(Mutex<bool>, Condvar)>| move || drop(shared.1.wait_while(shared.0.lock(), |go| !*go));
+        let threads: Vec<_> = (0..3).map(|i| spawn(format!("waiter {i}"), wait(Arc::clone(&shared)))).collect();
         *shared.0.lock() = true;
         shared.1.notify_all();
         for thread in threads {
@@ -150,8 +144,7 @@ fn a_wait_for_a_condition_lasts_its_whole_timeout() {
     on_each_backend(|| {
         let (mutex, condvar) = (Mutex::new(()), Condvar::new());
         let start = zonda_rt::now();
-        let (guard, still) =
-            condvar.wait_timeout_while(mutex.lock(), Duration::from_millis(2), |_| true);
+        let (guard, still) = condvar.wait_timeout_while(mutex.lock(), Duration::from_millis(2), |_| true);
         assert!(still);
         drop(guard);
         assert!(zonda_rt::now().since(start) >= Duration::from_millis(2));

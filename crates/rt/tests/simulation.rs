@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use zonda_rt::sim::{self, Options};
 use zonda_rt::{
-    Condvar, DeviceCall, Mutex, Spin, Time, channel, device_call, now, sleep, spawn, spin_wait,
-    thread_ordinal,
+    Condvar, DeviceCall, Mutex, Spin, Time, channel, device_call, now, sleep, spawn, spin_wait, thread_ordinal,
+    yield_now,
 };
 
-/// Three threads write their names with locks, sleeps and device calls; the order is the interleaving.
+/// Three threads write their names with locks, sleeps and device calls; the order is the
+/// interleaving.
 fn interleaving() -> Vec<usize> {
     let order = Arc::new(Mutex::new(Vec::new()));
     let work = |order: Arc<Mutex<Vec<usize>>>, me: usize| {
@@ -27,9 +28,7 @@ fn interleaving() -> Vec<usize> {
             }
         }
     };
-    let threads: Vec<_> = (0..3)
-        .map(|me| spawn(format!("writer {me}"), work(Arc::clone(&order), me)))
-        .collect();
+    let threads: Vec<_> = (0..3).map(|me| spawn(format!("writer {me}"), work(Arc::clone(&order), me))).collect();
     for thread in threads {
         thread.join().expect("writers do not panic");
     }
@@ -40,8 +39,7 @@ fn interleaving() -> Vec<usize> {
 fn panic_of(f: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("a panic was expected");
     let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .expect("a message")
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("a message")
 }
 
 #[test]
@@ -73,9 +71,7 @@ fn different_seeds_give_different_interleavings() {
 #[test]
 fn simulations_run_side_by_side_without_meeting() {
     let alone: Vec<_> = (0..4).map(|seed| sim::run(seed, interleaving)).collect();
-    let threads: Vec<_> = (0..4)
-        .map(|seed| spawn("runner", move || sim::run(seed, interleaving)))
-        .collect();
+    let threads: Vec<_> = (0..4).map(|seed| spawn("runner", move || sim::run(seed, interleaving))).collect();
     for (seed, thread) in threads.into_iter().enumerate() {
         assert_eq!(thread.join().unwrap(), alone[seed], "seed {seed}");
     }
@@ -92,9 +88,7 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
                     order.lock().push(seconds);
                 }
             };
-            let threads: Vec<_> = [30, 10, 20]
-                .map(|s| spawn(format!("{s} s"), doze(Arc::clone(&order), s)))
-                .into();
+            let threads: Vec<_> = [30, 10, 20].map(|s| spawn(format!("{s} s"), doze(Arc::clone(&order), s))).into();
             for thread in threads {
                 thread.join().unwrap();
             }
@@ -111,9 +105,7 @@ fn a_condition_variable_times_out_in_virtual_time_or_is_notified_before() {
     sim::run(1, || {
         let shared = Arc::new((Mutex::new(false), Condvar::new()));
         let start = now();
-        let (guard, timed_out) = shared
-            .1
-            .wait_timeout(shared.0.lock(), Duration::from_secs(5));
+        let (guard, timed_out) = shared.1.wait_timeout(shared.0.lock(), Duration::from_secs(5));
         drop(guard);
         assert!(timed_out);
         assert!(now().since(start) >= Duration::from_secs(5));
@@ -126,10 +118,7 @@ fn a_condition_variable_times_out_in_virtual_time_or_is_notified_before() {
         });
         let start = now();
         let ready = |ready: &mut bool| !*ready;
-        let (guard, timed_out) =
-            shared
-                .1
-                .wait_timeout_while(shared.0.lock(), Duration::from_secs(5), ready);
+        let (guard, timed_out) = shared.1.wait_timeout_while(shared.0.lock(), Duration::from_secs(5), ready);
         assert!(*guard && !timed_out);
         drop(guard);
         assert!(now().since(start) < Duration::from_secs(2));
@@ -152,10 +141,7 @@ fn a_device_call_takes_time_and_lets_others_see_before_and_after() {
             sleep(Duration::from_micros(100));
             let early = done.load(Ordering::Relaxed);
             let took = writer.join().unwrap();
-            assert!(
-                took >= Duration::from_micros(100) && took < Duration::from_micros(310),
-                "{took:?}"
-            );
+            assert!(took >= Duration::from_micros(100) && took < Duration::from_micros(310), "{took:?}");
             assert!(done.load(Ordering::Relaxed));
             early
         }));
@@ -181,14 +167,8 @@ fn a_deadlock_is_found_and_everybody_is_named() {
         });
     };
     let report = panic_of(deadlock);
-    for part in [
-        "seed 77",
-        "deadlock",
-        "thread 0 'main'",
-        "thread 1 'crossing'",
-        "waits for a mutex",
-        "simulation.rs:",
-    ] {
+    for part in ["seed 77", "deadlock", "thread 0 'main'", "thread 1 'crossing'", "waits for a mutex", "simulation.rs:"]
+    {
         assert!(report.contains(part), "no {part:?} in: {report}");
     }
     assert_eq!(report, panic_of(deadlock), "reports replay");
@@ -204,18 +184,9 @@ fn waiting_for_a_thread_that_waits_for_ever_names_the_line() {
             drop(sender);
         });
     });
-    assert!(
-        report.contains("waits for the end of thread 1 'consumer'"),
-        "{report}"
-    );
-    assert!(
-        report.contains("waits for a condition variable"),
-        "{report}"
-    );
-    assert!(
-        report.contains("simulation.rs:") && !report.contains("channel.rs:"),
-        "the caller's line: {report}"
-    );
+    assert!(report.contains("waits for the end of thread 1 'consumer'"), "{report}");
+    assert!(report.contains("waits for a condition variable"), "{report}");
+    assert!(report.contains("simulation.rs:") && !report.contains("channel.rs:"), "the caller's line: {report}");
 }
 
 #[test]
@@ -257,12 +228,24 @@ fn spinning_for_ever_is_a_livelock() {
 }
 
 #[test]
+fn polling_for_longer_than_a_livelock_takes_is_none_if_somebody_sleeps() {
+    sim::run(4, || {
+        let thread = spawn("sleeper", || sleep(Duration::from_secs(2)));
+        let deadline = now() + Duration::from_secs(2);
+        while now() < deadline {
+            yield_now();
+        }
+        thread.join().unwrap();
+        for _ in 0..500_000 {
+            yield_now();
+        }
+    });
+}
+
+#[test]
 fn the_time_limit_ends_a_wait_beside_a_ticking_timer() {
     let report = panic_of(|| {
-        let options = Options {
-            time_limit: Duration::from_secs(1),
-            ..Options::seeded(5)
-        };
+        let options = Options { time_limit: Duration::from_secs(1), ..Options::seeded(5) };
         sim::run_with(&options, || {
             spawn("timer", || {
                 loop {
@@ -273,10 +256,7 @@ fn the_time_limit_ends_a_wait_beside_a_ticking_timer() {
             drop(Condvar::new().wait(mutex.lock()));
         });
     });
-    assert!(
-        report.contains("limit of virtual time") && report.contains("'timer'"),
-        "{report}"
-    );
+    assert!(report.contains("limit of virtual time") && report.contains("'timer'"), "{report}");
 }
 
 #[test]
@@ -340,11 +320,7 @@ fn destructors_may_wait_for_threads_while_a_panic_unwinds() {
     impl Drop for Service {
         fn drop(&mut self) {
             self.stop.send(()).expect("the service listens");
-            self.thread
-                .take()
-                .expect("joined once")
-                .join()
-                .expect("the service does not panic");
+            self.thread.take().expect("joined once").join().expect("the service does not panic");
         }
     }
     let message = panic_of(|| {

@@ -22,9 +22,7 @@ fn writers_of_one_key_take_turns() {
                 }
             }
         };
-        let threads: Vec<_> = (0..3)
-            .map(|i| spawn(format!("writer {i}"), add(Arc::clone(&shared))))
-            .collect();
+        let threads: Vec<_> = (0..3).map(|i| spawn(format!("writer {i}"), add(Arc::clone(&shared)))).collect();
         for thread in threads {
             thread.join().unwrap();
         }
@@ -46,9 +44,7 @@ fn batches_of_several_stripes_do_not_deadlock() {
                 }
             }
         };
-        let threads: Vec<_> = (1..4)
-            .map(|i| spawn(format!("batch {i}"), lock(Arc::clone(&stripes), i)))
-            .collect();
+        let threads: Vec<_> = (1..4).map(|i| spawn(format!("batch {i}"), lock(Arc::clone(&stripes), i))).collect();
         for thread in threads {
             thread.join().unwrap();
         }
@@ -91,7 +87,6 @@ fn a_count_that_is_no_power_of_two_is_refused() {
 #[test]
 fn neighbouring_hashes_spread() {
     let stripes = Stripes::new(64);
-    let used: std::collections::BTreeSet<usize> =
-        (0..1_000).map(|hash| stripes.index(hash)).collect();
+    let used: std::collections::BTreeSet<usize> = (0..1_000).map(|hash| stripes.index(hash)).collect();
     assert_eq!(used.len(), 64);
 }

@@ -14,10 +14,12 @@ use super::{Membership, Options};
 use crate::rng::threshold;
 use crate::time::{Time, nanos};
 
-/// The payload that unwinds the threads of a simulation that has ended (S4); no message is printed for it.
+/// The payload that unwinds the threads of a simulation that has ended (S4); no message is printed
+/// for it.
 pub(super) struct Unwound;
 
-/// Pauses of 1 ms in destructors, after the end, before the process gives up: they wait for what will not come.
+/// Pauses of 1 ms in destructors, after the end, before the process gives up: they wait for what
+/// will not come.
 const ENDED_PAUSES_MAX: u32 = 20_000;
 
 /// One simulation, shared by its threads.
@@ -31,11 +33,7 @@ pub(crate) struct Sim {
 impl Sim {
     pub(super) fn new(options: &Options) -> Self {
         let state = Mutex::new(State::new(options));
-        Self {
-            state,
-            ended: AtomicBool::new(false),
-            ended_pauses: AtomicU32::new(0),
-        }
+        Self { state, ended: AtomicBool::new(false), ended_pauses: AtomicU32::new(0) }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -58,11 +56,7 @@ impl Sim {
     pub(super) fn end(&self) {
         let mut state = self.state();
         self.release_all(&state);
-        let real: Vec<_> = state
-            .threads
-            .iter_mut()
-            .filter_map(|thread| thread.real.take())
-            .collect();
+        let real: Vec<_> = state.threads.iter_mut().filter_map(|thread| thread.real.take()).collect();
         drop(state);
         for thread in real {
             // The panic that matters, if any, is already recorded in the state.
@@ -70,12 +64,10 @@ impl Sim {
         }
     }
 
-    /// Ends the simulation because of `failure`. A panic of the program outranks what follows from it.
+    /// Ends the simulation because of `failure`. A panic of the program outranks what follows from
+    /// it.
     fn fail(&self, state: &mut State, failure: Failure) {
-        let outranks = matches!(
-            (&state.failure, &failure),
-            (Some(Failure::Report(_)), Failure::Panic(_))
-        );
+        let outranks = matches!((&state.failure, &failure), (Some(Failure::Report(_)), Failure::Panic(_)));
         if state.failure.is_none() || outranks {
             state.failure = Some(failure);
         }
@@ -112,12 +104,7 @@ impl Sim {
     }
 
     /// The whole life of a spawned thread.
-    fn thread_main<T>(
-        self: &Arc<Self>,
-        id: usize,
-        result: &Mutex<Option<T>>,
-        f: impl FnOnce() -> T,
-    ) {
+    fn thread_main<T>(self: &Arc<Self>, id: usize, result: &Mutex<Option<T>>, f: impl FnOnce() -> T) {
         let _membership = Membership::enter(self, id);
         let run = || {
             drop(self.await_turn(self.state(), id));
@@ -134,12 +121,9 @@ impl Sim {
         }
     }
 
-    /// Puts the result where the joiner finds it; returns the payload of a panic of the program's own.
-    fn deposit<T>(
-        &self,
-        outcome: thread::Result<Option<T>>,
-        result: &Mutex<Option<T>>,
-    ) -> Option<Box<dyn Any + Send>> {
+    /// Puts the result where the joiner finds it; returns the payload of a panic of the program's
+    /// own.
+    fn deposit<T>(&self, outcome: thread::Result<Option<T>>, result: &Mutex<Option<T>>) -> Option<Box<dyn Any + Send>> {
         match outcome {
             Ok(value) => {
                 *result.lock().unwrap_or_else(PoisonError::into_inner) = value;
@@ -194,7 +178,8 @@ impl Here {
         self.unwind_if_ended();
     }
 
-    /// Makes waiters of `key` ready, then a scheduling point that never unwinds: destructors call it.
+    /// Makes waiters of `key` ready, then a scheduling point that never unwinds: destructors call
+    /// it.
     pub(super) fn wake(&self, key: Key, all: bool, op: Op) {
         let mut state = self.sim.state();
         if !self.ended() {
@@ -208,7 +193,8 @@ impl Here {
         self.sim.state().wake(key, true);
     }
 
-    /// Perhaps passes the baton on and waits for its return. Not while unwinding, to keep a panic's aftermath short.
+    /// Perhaps passes the baton on and waits for its return. Not while unwinding, to keep a panic's
+    /// aftermath short.
     fn offer<'a>(&self, mut state: MutexGuard<'a, State>, op: Op) -> MutexGuard<'a, State> {
         if self.ended() || thread::panicking() {
             return state;
@@ -222,7 +208,8 @@ impl Here {
         state
     }
 
-    /// Waits until `key` is woken or `timeout` has passed. No other thread runs before the wait has begun.
+    /// Waits until `key` is woken or `timeout` has passed. No other thread runs before the wait has
+    /// begun.
     #[track_caller]
     pub(crate) fn block(&self, op: Op, key: Key, timeout: Option<Duration>) -> Woken {
         let at = Location::caller();
@@ -230,12 +217,7 @@ impl Here {
         if !self.ended() {
             let stepped = state.step(op);
             let deadline_ns = state.deadline(timeout.map(nanos));
-            state.block(Blocked {
-                op,
-                key,
-                deadline_ns,
-                at,
-            });
+            state.block(Blocked { op, key, deadline_ns, at });
             match stepped {
                 Ok(()) => self.sim.pass_on(&mut state),
                 Err(failure) => self.sim.fail(&mut state, failure),
@@ -254,10 +236,18 @@ impl Here {
         self.block(op, Key::Clock, Some(duration));
     }
 
-    /// A round of back-off: hands the baton over for a short virtual time.
-    #[track_caller]
-    pub(crate) fn spin(&self, duration: Duration) {
-        self.sleep(duration, Op::Spin);
+    /// A round of polling: time passes, then any ready thread may run, this one included.
+    pub(crate) fn relax(&self, duration: Duration) {
+        let mut state = self.sim.state();
+        if !self.ended() {
+            match state.step(Op::Spin).and_then(|()| state.pass_time(nanos(duration))) {
+                Ok(()) => self.sim.pass_on(&mut state),
+                Err(failure) => self.sim.fail(&mut state, failure),
+            }
+            state = self.sim.await_turn(state, self.id);
+        }
+        drop(state);
+        self.unwind_if_ended();
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -309,10 +299,7 @@ impl Here {
     /// Such a wait may never end. After 20 s of them the process is aborted: a hang would say less.
     pub(super) fn pause_ended(&self) {
         if self.sim.ended_pauses.fetch_add(1, Ordering::Relaxed) >= ENDED_PAUSES_MAX {
-            eprintln!(
-                "simulation of seed {}: a destructor waits for ever after the end",
-                self.seed()
-            );
+            eprintln!("simulation of seed {}: a destructor waits for ever after the end", self.seed());
             std::process::abort();
         }
         thread::sleep(Duration::from_millis(1));

@@ -20,27 +20,22 @@ impl<T> Joinable<T> {
 
     /// Waits for the end; `None` if the thread was unwound.
     ///
-    /// The real thread is joined too, so that destructors of its thread-local values have run: they happen outside of
-    /// the simulation's order.
+    /// The real thread is joined too, so that destructors of its thread-local values have run: they
+    /// happen outside of the simulation's order.
     #[track_caller]
     pub(crate) fn join(self) -> Option<T> {
         if let Entry::Inside(here) = enter()
             && Arc::ptr_eq(here.sim(), &self.sim)
         {
             here.point(Op::Join);
-            while !self.finished()
-                && here.block(Op::Join, Key::Thread(self.id), None) != Woken::Ended
-            {}
+            while !self.finished() && here.block(Op::Join, Key::Thread(self.id), None) != Woken::Ended {}
         }
         let real = self.sim.state().threads[self.id].real.take();
         if let Some(real) = real {
             // A panic has ended the simulation and is raised by `run`.
             let _ = real.join();
         }
-        self.result
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn finished(&self) -> bool {

@@ -1,21 +1,25 @@
 //! Virtual time: run a multi-threaded program so that a seed decides every interleaving.
 //!
-//! [`run`] makes the calling thread the first simulated thread. Threads that it [`spawn`](crate::spawn)s are real, but
-//! only the holder of the *baton* runs. Each operation of this crate is a scheduling point, where the seeded generator
-//! may pass the baton on. What is guaranteed:
+//! [`run`] makes the calling thread the first simulated thread. Threads that it
+//! [`spawn`](crate::spawn)s are real, but only the holder of the *baton* runs. Each operation of
+//! this crate is a scheduling point, where the seeded generator may pass the baton on. What is
+//! guaranteed:
 //!
-//! - S1 One thread of a simulation runs at a time, so a program whose randomness is seeded behaves alike for the same
-//!   seed; [`trace_hash`] is the witness. (Addresses, `HashMap`'s default hasher and real time are not seeded.)
-//! - S2 Virtual time advances by 20 ns per operation, and jumps to the next deadline when nobody can run. It never
-//!   passes a deadline without making its thread ready.
-//! - S3 When nobody can run and there is no deadline, the simulation fails and names every thread, what it waits for
-//!   and the line that waits. So it does when threads only spin, and at the time limit.
-//! - S4 A panic in any thread, or a failure, ends the simulation: all other threads unwind at their next operation,
-//!   and [`run`] panics with the cause after the last thread is gone. When the first thread returns, the others are
-//!   unwound in the same way, as at the exit of a process: join what matters.
+//! - S1 One thread of a simulation runs at a time, so a program whose randomness is seeded behaves
+//!   alike for the same seed; [`trace_hash`] is the witness. (Addresses, `HashMap`'s default hasher
+//!   and real time are not seeded.)
+//! - S2 Virtual time advances by 20 ns per operation, and jumps to the next deadline when nobody
+//!   can run. It never passes a deadline without making its thread ready.
+//! - S3 When nobody can run and there is no deadline, the simulation fails and names every thread,
+//!   what it waits for and the line that waits. So it does when threads only spin, and at the time
+//!   limit.
+//! - S4 A panic in any thread, or a failure, ends the simulation: all other threads unwind at their
+//!   next operation, and [`run`] panics with the cause after the last thread is gone. When the
+//!   first thread returns, the others are unwound in the same way, as at the exit of a process:
+//!   join what matters.
 //!
-//! Several simulations may run in one process at once (tests do); they share nothing. Simulated threads must not block
-//! on anything that another simulation, a plain thread or `std` releases.
+//! Several simulations may run in one process at once (tests do); they share nothing. Simulated
+//! threads must not block on anything that another simulation, a plain thread or `std` releases.
 
 mod here;
 mod join;
@@ -51,22 +55,20 @@ pub struct Options {
     pub seed: u64,
     /// How likely a scheduling point passes the baton on, 0 to 1. See [`schedule_probability`].
     pub schedule_probability: f64,
-    /// Virtual time after which the simulation fails: catches programs that wait for ever while a timer ticks.
+    /// Virtual time after which the simulation fails: catches programs that wait for ever while a
+    /// timer ticks.
     pub time_limit: Duration,
 }
 
 impl Options {
     /// The defaults: switch at one point in eight, at most one virtual hour.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            seed,
-            schedule_probability: 0.125,
-            time_limit: Duration::from_secs(3_600),
-        }
+        Self { seed, schedule_probability: 0.125, time_limit: Duration::from_secs(3_600) }
     }
 }
 
-/// Runs `f` as the first thread of a simulation with the default [`Options`] and returns its result.
+/// Runs `f` as the first thread of a simulation with the default [`Options`] and returns its
+/// result.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,8 +81,8 @@ impl Options {
 /// ```
 ///
 /// # Panics
-/// With the program's own panic, from whichever thread; or with a report of a deadlock, a livelock or the time limit
-/// (S3, S4). Also if called inside a simulation: they do not nest.
+/// With the program's own panic, from whichever thread; or with a report of a deadlock, a livelock
+/// or the time limit (S3, S4). Also if called inside a simulation: they do not nest.
 pub fn run<T>(seed: u64, f: impl FnOnce() -> T) -> T {
     run_with(&Options::seeded(seed), f)
 }
@@ -90,10 +92,7 @@ pub fn run<T>(seed: u64, f: impl FnOnce() -> T) -> T {
 /// # Panics
 /// As [`run`].
 pub fn run_with<T>(options: &Options, f: impl FnOnce() -> T) -> T {
-    assert!(
-        !active(),
-        "a simulation inside a simulation: they do not nest"
-    );
+    assert!(!active(), "a simulation inside a simulation: they do not nest");
     let sim = Arc::new(Sim::new(options));
     let result = {
         let _membership = Membership::enter(&sim, 0);
@@ -122,7 +121,8 @@ pub fn seed() -> Option<u64> {
     current().map(|here| here.seed())
 }
 
-/// A hash of every scheduling decision so far; after [`run`], of the last simulation run by this thread.
+/// A hash of every scheduling decision so far; after [`run`], of the last simulation run by this
+/// thread.
 ///
 /// Equal hashes mean equal interleavings, at the cost of one multiplication per operation.
 pub fn trace_hash() -> u64 {
@@ -131,7 +131,8 @@ pub fn trace_hash() -> u64 {
 
 /// Sets how likely each scheduling point passes the baton on, from now on in this simulation.
 ///
-/// 0 switches only when a thread must wait (fastest), 1 at every operation. No effect outside of a simulation.
+/// 0 switches only when a thread must wait (fastest), 1 at every operation. No effect outside of a
+/// simulation.
 pub fn schedule_probability(probability: f64) {
     if let Some(here) = current() {
         here.schedule_probability(probability);
@@ -142,8 +143,8 @@ pub fn schedule_probability(probability: f64) {
 pub(crate) enum Entry {
     /// In a running simulation.
     Inside(Rc<Here>),
-    /// In a destructor of a thread that unwinds after the end of its simulation: act as on the operating system, but
-    /// never wait for long.
+    /// In a destructor of a thread that unwinds after the end of its simulation: act as on the
+    /// operating system, but never wait for long.
     Ended,
     /// In a plain thread.
     Outside,
@@ -156,10 +157,7 @@ pub(crate) fn possible() -> bool {
 }
 
 fn current() -> Option<Rc<Here>> {
-    CURRENT
-        .try_with(|current| current.borrow().clone())
-        .ok()
-        .flatten()
+    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
 /// Begins an operation; unwinds the thread if its simulation has ended (S4).

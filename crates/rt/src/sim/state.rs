@@ -25,7 +25,8 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The identity of a primitive. Addresses are only compared, never hashed or ordered: they differ between runs.
+    /// The identity of a primitive. Addresses are only compared, never hashed or ordered: they
+    /// differ between runs.
     pub(crate) fn address<T: ?Sized>(primitive: &T) -> Key {
         Key::Address(std::ptr::from_ref(primitive).cast::<()>().addr())
     }
@@ -62,7 +63,8 @@ pub(crate) enum Woken {
     Ended,
 }
 
-/// A simulated thread. Life cycle: 1 ready -> 2 blocked -> 1 ready ... -> 3 finished. The running one is ready.
+/// A simulated thread. Life cycle: 1 ready -> 2 blocked -> 1 ready ... -> 3 finished. The running
+/// one is ready.
 pub(super) struct Thread {
     pub(super) name: String,
     pub(super) status: Status,
@@ -102,7 +104,8 @@ pub(super) struct State {
     live: Vec<usize>,
     /// The thread that holds the baton.
     pub(super) running: usize,
-    /// No blocked thread has an earlier deadline (it may be too early: notified threads do not update it).
+    /// No blocked thread has an earlier deadline (it may be too early: notified threads do not
+    /// update it).
     next_deadline_ns: u64,
     pub(super) failure: Option<Failure>,
 }
@@ -118,7 +121,7 @@ impl State {
             time_limit_ns: nanos(options.time_limit),
             steps: 0,
             spins: 0,
-            trace: mix(options.seed),
+            trace: 0,
             threads: Vec::new(),
             live: Vec::new(),
             running: 0,
@@ -133,13 +136,7 @@ impl State {
     pub(super) fn add(&mut self, name: String) -> usize {
         let id = self.threads.len();
         let turn = Arc::new(Condvar::new());
-        self.threads.push(Thread {
-            name,
-            status: Status::Ready,
-            timed_out: false,
-            turn,
-            real: None,
-        });
+        self.threads.push(Thread { name, status: Status::Ready, timed_out: false, turn, real: None });
         self.live.push(id);
         id
     }
@@ -150,10 +147,18 @@ impl State {
         self.spins = if op == Op::Spin { self.spins + 1 } else { 0 };
         self.trace = mix(self.trace ^ self.clock_ns ^ ((self.running as u64) << 8) ^ op as u64);
         self.advance_to(self.clock_ns + OPERATION_NS)?;
-        if self.spins > SPINS_MAX {
+        if self.spins > SPINS_MAX && !self.awaits_event() {
             return Err(self.report("livelock: for long, threads have only spun"));
         }
         Ok(())
+    }
+
+    /// Whether time alone will make a thread ready that does not just spin.
+    fn awaits_event(&self) -> bool {
+        self.live.iter().any(|&id| match &self.threads[id].status {
+            Status::Blocked(blocked) => blocked.op != Op::Spin && blocked.deadline_ns != NEVER,
+            _ => false,
+        })
     }
 
     /// Whether this scheduling point passes the baton on, if there is somebody to take it.
@@ -175,27 +180,18 @@ impl State {
     }
 
     pub(super) fn woken(&self, id: usize) -> Woken {
-        if self.threads[id].timed_out {
-            Woken::TimedOut
-        } else {
-            Woken::Notified
-        }
+        if self.threads[id].timed_out { Woken::TimedOut } else { Woken::Notified }
     }
 
     /// Makes all threads that wait for `key` ready, or one of them, chosen by the seed.
     pub(super) fn wake(&mut self, key: Key, all: bool) {
         let threads = &self.threads;
-        let waits =
-            |id: &&usize| matches!(&threads[**id].status, Status::Blocked(b) if b.key == key);
+        let waits = |id: &&usize| matches!(&threads[**id].status, Status::Blocked(b) if b.key == key);
         let waiters = self.live.iter().filter(waits).count();
         if waiters == 0 {
             return;
         }
-        let chosen = if all {
-            None
-        } else {
-            Some(self.rng.index(waiters))
-        };
+        let chosen = if all { None } else { Some(self.rng.index(waiters)) };
         let woken: Vec<usize> = self.live.iter().filter(waits).copied().collect();
         for (index, id) in woken.into_iter().enumerate() {
             if chosen.is_none_or(|chosen| chosen == index) {
@@ -225,9 +221,7 @@ impl State {
             if ready > 0 {
                 let chosen = if ready == 1 { 0 } else { self.rng.index(ready) };
                 let mut ids = self.live.iter().copied().filter(|&id| self.is_ready(id));
-                return Ok(ids
-                    .nth(chosen)
-                    .expect("chosen is below the number of ready threads"));
+                return Ok(ids.nth(chosen).expect("chosen is below the number of ready threads"));
             }
             if self.next_deadline_ns == NEVER {
                 return Err(self.report("deadlock: every thread waits"));
@@ -240,6 +234,11 @@ impl State {
         matches!(self.threads[id].status, Status::Ready)
     }
 
+    /// Lets time pass for a running thread that polls.
+    pub(super) fn pass_time(&mut self, duration_ns: u64) -> Result<(), Failure> {
+        self.advance_to(self.clock_ns.saturating_add(duration_ns))
+    }
+
     /// Moves the clock, and makes threads ready whose deadline has come.
     fn advance_to(&mut self, clock_ns: u64) -> Result<(), Failure> {
         self.clock_ns = self.clock_ns.max(clock_ns);
@@ -247,9 +246,7 @@ impl State {
             self.fire();
         }
         if self.clock_ns > self.time_limit_ns {
-            return Err(self.report(
-                "the limit of virtual time is reached (raise Options::time_limit if it should be)",
-            ));
+            return Err(self.report("the limit of virtual time is reached (raise Options::time_limit if it should be)"));
         }
         Ok(())
     }
