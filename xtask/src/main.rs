@@ -7,6 +7,7 @@
 mod clock;
 mod edges;
 mod house;
+mod links;
 mod machine;
 mod metadata;
 mod process;
@@ -15,6 +16,8 @@ mod step;
 mod steps;
 mod tally;
 mod workspace;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -53,11 +56,22 @@ enum Task {
     BenchSmoke,
     /// Feeds every decoder seeded random and mutated inputs for a few seconds (stable Rust)
     FuzzSmoke(steps::fuzz::FuzzArguments),
-    /// Builds the documentation; a broken link is an error
+    /// Builds the documentation; a broken link is an error, in the documents of the repository too
     Doc,
 }
 
-fn main() -> Result<()> {
+/// Errors are shown without a backtrace, whatever `RUST_BACKTRACE` says: that is for the programs under test.
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let workspace = Workspace::find()?;
     let steps = match Arguments::parse().task {
         Task::Test => all_steps(),

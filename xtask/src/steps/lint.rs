@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{process, process::in_fuzz, tally::Tally, workspace::Workspace};
+use crate::{links, process, process::in_fuzz, tally::Tally, workspace::Workspace};
 
 /// `cargo fmt --check`.
 ///
@@ -22,12 +22,13 @@ pub(crate) fn clippy(workspace: &Workspace, _: &mut Tally) -> Result<()> {
     process::run(&mut in_fuzz(workspace, "clippy", &["--all-targets", "--", "-D", "warnings"]))
 }
 
-/// `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and their pages
+/// The links of the documents, then `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and their pages
 /// would overwrite each other.
 ///
 /// # Errors
 /// When a link is broken or an example block is malformed.
 pub(crate) fn doc(workspace: &Workspace, _: &mut Tally) -> Result<()> {
+    links::check(workspace)?;
     let mut command = process::cargo(workspace, ["doc", "--workspace", "--lib", "--no-deps"]);
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
