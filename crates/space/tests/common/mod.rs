@@ -1,6 +1,8 @@
 //! What the tests share: a small device, the streams of a tree, and blocks to write.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod model;
+
 use std::sync::Arc;
 
 use zonda_device::{AlignedBuf, Geometry, MemDevice, ZonedDevice};
