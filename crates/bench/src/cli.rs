@@ -1,0 +1,293 @@
+//! The command line of `zonda bench`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::experiment::{ChildProgram, ChildTask, Kill, Large, Overwrite, Scale, Setting, Space, Suite, Sync, Ycsb};
+use crate::keys::Order;
+use crate::output::Output;
+use crate::subject::Durability;
+use crate::workload::Workload;
+use crate::{BenchError, Distribution, Result, parse_bytes, parse_count};
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda bench                                     the default suite: load and the five ZKV workloads, within a minute
+  zonda bench ycsb --workload ycsb-a,ycsb-c --distribution zipf:0.9 --records 1M
+  zonda bench ycsb --on mem: --workload skew-a,scan:100 --json -
+  zonda bench sync | space | overwrite | large | kill
+  zonda bench kill --scale tiny                   a second or two of it, to see that it works";
+
+/// Measures a store: the default suite, or one experiment.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Args, Debug)]
+struct CommonArgs {
+    /// Seed of everything random; the same seed gives the same operations
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also write one JSON object per phase and verdict, to this file or `-` for standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// How much to do
+    #[arg(long, value_enum, default_value_t = Scale::Full)]
+    scale: Scale,
+    /// Where temporary stores are made; decides which file system is measured
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+    /// Preset of the store; `map` is the standard library's ordered map, which shows what the bench itself costs
+    #[arg(long, default_value = "zonda")]
+    design: String,
+}
+
+#[derive(Subcommand, Debug)]
+enum BenchCommand {
+    /// Loads a new store and runs workloads on it
+    Ycsb(YcsbArgs),
+    /// Durable puts with 1 and 16 threads against a loop of write and fdatasync
+    Sync(CommonArgs),
+    /// Device bytes per user byte after loads, deletes and compact
+    Space(SizedArgs),
+    /// Overwrites ten times the data with usable space of 1.25 x the live leaves
+    Overwrite(SizedArgs),
+    /// Twenty million pairs with 40 MiB: memory, reads per get, reopening
+    Large(SizedArgs),
+    /// Kills a loading process again and again; nothing acknowledged may be lost
+    Kill(KillArgs),
+    /// The process that `kill` and `large` kill
+    #[command(hide = true)]
+    Child {
+        /// What to do, as JSON
+        task: String,
+    },
+}
+
+#[derive(Args, Debug)]
+struct SizedArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Records instead of the scale's own number
+    #[arg(long, value_parser = parse_count)]
+    records: Option<u64>,
+    /// Memory budget instead of the scale's own
+    #[arg(long, value_parser = parse_bytes)]
+    memory: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+struct KillArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Kills instead of the scale's own number
+    #[arg(long, value_parser = parse_count)]
+    kills: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OrderArg {
+    /// Each new record lies at a random place among the keys
+    Random,
+    /// Each new record has the highest key
+    Sorted,
+}
+
+#[derive(Args, Debug)]
+struct YcsbArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// Where to make the store, e.g. file:PATH or mem:; a temporary file by default
+    #[arg(long, value_name = "URI")]
+    on: Option<String>,
+    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N; several with commas, run one after the other
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "zkv-a,zkv-b,zkv-c,zkv-d,zkv-e")]
+    workload: Vec<Workload>,
+    /// uniform, hot, hot-range, zipf:0.9 or latest, instead of the workloads' own
+    #[arg(long)]
+    distribution: Option<Distribution>,
+    /// Records to load first
+    #[arg(long, value_parser = parse_count, default_value = "1M")]
+    records: u64,
+    /// Operations of each workload
+    #[arg(long, value_parser = parse_count, default_value = "100k")]
+    operations: u64,
+    /// Bytes of a key
+    #[arg(long, default_value_t = 8)]
+    key_bytes: usize,
+    /// Bytes of a value
+    #[arg(long, value_parser = parse_bytes, default_value = "8")]
+    value_bytes: u64,
+    /// Memory budget of the store, e.g. 8MiB
+    #[arg(long, value_parser = parse_bytes, default_value = "8MiB")]
+    memory: u64,
+    /// Threads of every phase
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Order of the load
+    #[arg(long, value_enum, default_value_t = OrderArg::Random)]
+    order: OrderArg,
+    /// buffered, or synced: every write on the device before it counts as done
+    #[arg(long, default_value = "buffered")]
+    durability: Durability,
+    /// No write-ahead log: what is not checkpointed is lost at a crash
+    #[arg(long)]
+    no_log: bool,
+    /// Do not compare the values read with what they should be
+    #[arg(long)]
+    no_verify: bool,
+}
+
+/// Runs what the command line asks for. A target that is missed is reported, and is not an error.
+///
+/// # Errors
+/// The first error of store, file system or check; `Usage` for senseless options.
+pub fn run(arguments: BenchArgs) -> Result<()> {
+    match arguments.command {
+        None => with(&arguments.common, |setting, output| Suite::new(setting).run(output)),
+        Some(BenchCommand::Ycsb(ycsb)) => run_ycsb(&ycsb),
+        Some(BenchCommand::Sync(common)) => with(&common, |setting, output| Sync::new(setting).run(output)),
+        Some(BenchCommand::Space(sized)) => run_space(&sized),
+        Some(BenchCommand::Overwrite(sized)) => run_overwrite(&sized),
+        Some(BenchCommand::Large(sized)) => run_large(&sized),
+        Some(BenchCommand::Kill(kill)) => run_kill(&kill),
+        Some(BenchCommand::Child { task }) => ChildTask::run(&task),
+    }
+}
+
+/// The words that start a child from the command `zonda`.
+fn program() -> Result<ChildProgram> {
+    ChildProgram::current(&["bench", "child"])
+}
+
+fn with(common: &CommonArgs, run: impl FnOnce(Setting, &mut Output) -> Result<()>) -> Result<()> {
+    let mut setting = Setting::new(common.seed, common.scale);
+    setting.directory.clone_from(&common.directory);
+    setting.design.clone_from(&common.design);
+    run(setting, &mut Output::new(common.json.as_deref())?)
+}
+
+fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
+    let value_bytes = usize::try_from(arguments.value_bytes).map_err(|_| BenchError::Usage {
+        option: "--value-bytes",
+        given: arguments.value_bytes.to_string(),
+        expected: "a value that fits into memory".into(),
+    })?;
+    with(&arguments.common, |setting, output| {
+        output.command(setting.seed.0)?;
+        let ycsb = Ycsb {
+            on: arguments.on.clone(),
+            directory: setting.directory,
+            design: setting.design,
+            workloads: arguments.workload.clone(),
+            distribution: arguments.distribution,
+            records: setting.scale.pick(arguments.records, arguments.records.min(10_000)),
+            operations: setting.scale.pick(arguments.operations, arguments.operations.min(1_000)),
+            key_bytes: arguments.key_bytes,
+            value_bytes,
+            memory_bytes: arguments.memory,
+            threads: arguments.threads,
+            order: match arguments.order {
+                OrderArg::Random => Order::Random,
+                OrderArg::Sorted => Order::Sorted,
+            },
+            durability: arguments.durability,
+            log: !arguments.no_log,
+            verify: !arguments.no_verify,
+            seed: setting.seed.0,
+        };
+        ycsb.run(output).map(drop)
+    })
+}
+
+fn run_space(sized: &SizedArgs) -> Result<()> {
+    with(&sized.common, |setting, output| {
+        let mut space = Space::new(setting);
+        space.records = sized.records.unwrap_or(space.records);
+        space.memory_bytes = sized.memory.unwrap_or(space.memory_bytes);
+        space.run(output)
+    })
+}
+
+fn run_overwrite(sized: &SizedArgs) -> Result<()> {
+    with(&sized.common, |setting, output| {
+        let mut overwrite = Overwrite::new(setting);
+        overwrite.records = sized.records.unwrap_or(overwrite.records);
+        overwrite.memory_bytes = sized.memory.unwrap_or(overwrite.memory_bytes);
+        overwrite.run(output)
+    })
+}
+
+fn run_large(sized: &SizedArgs) -> Result<()> {
+    with(&sized.common, |setting, output| {
+        let mut large = Large::new(setting, program()?);
+        large.records = sized.records.unwrap_or(large.records);
+        large.memory_bytes = sized.memory.unwrap_or(large.memory_bytes);
+        large.run(output)
+    })
+}
+
+fn run_kill(arguments: &KillArgs) -> Result<()> {
+    with(&arguments.common, |setting, output| {
+        let mut kill = Kill::new(setting, program()?);
+        kill.kills = arguments.kills.unwrap_or(kill.kills);
+        kill.run(output)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(words: &str) -> std::result::Result<BenchArgs, clap::Error> {
+        Program::try_parse_from(std::iter::once("bench").chain(words.split_whitespace())).map(|program| program.bench)
+    }
+
+    #[test]
+    fn the_command_line_of_the_issue_is_understood() {
+        let words = "ycsb --on mem: --design map --workload zkv-a,skew-e,ycsb-f,scan:7 --distribution zipf:0.9 --records 4M \
+             --operations 100k --key-bytes 8 --value-bytes 8 --memory 8MiB --threads 2 --seed 3 --durability synced \
+             --order sorted --no-log --json -";
+        let Some(BenchCommand::Ycsb(ycsb)) = parse(words).unwrap().command else { panic!("not ycsb") };
+        assert_eq!((ycsb.workload.len(), ycsb.records, ycsb.memory), (4, 4_000_000, 8 << 20));
+        assert!(parse("").unwrap().command.is_none());
+        assert!(matches!(parse("large --scale tiny").unwrap().command, Some(BenchCommand::Large(_))));
+    }
+
+    #[test]
+    fn nonsense_is_a_usage_error() {
+        for words in
+            ["ycsb --workload zkv-z", "ycsb --distribution hott", "ycsb --memory 8MB", "--scale huge", "nothing"]
+        {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_tiny_run_writes_json() {
+        let directory = tempfile::tempdir().unwrap();
+        let json = directory.path().join("out.json");
+        let words =
+            format!("ycsb --on mem: --design map --scale tiny --workload zkv-b,ycsb-d --json {}", json.display());
+        run(parse(&words).unwrap()).unwrap();
+        let text = std::fs::read_to_string(json).unwrap();
+        let phases: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
+        assert_eq!(names, ["load", "zkv-b", "ycsb-d"]);
+        assert_eq!(phases[2]["distribution"], "latest");
+    }
+}

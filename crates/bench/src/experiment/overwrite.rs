@@ -1,0 +1,145 @@
+//! `bench overwrite`: overwriting ten times the data on a device with little room, where every write needs reclaim.
+
+use super::Setting;
+use crate::keys::Order;
+use crate::output::Output;
+use crate::phase::{DataSet, Phase};
+use crate::place::Place;
+use crate::progress::Progress;
+use crate::report::PhaseReport;
+use crate::subject::{Counters, StorePlan};
+use crate::verdict::Verdict;
+use crate::workload::Workload;
+use crate::{BenchError, Result, show_bytes};
+
+/// How often the data is overwritten.
+const TIMES: u64 = 10;
+
+/// No second may complete fewer operations than this share of the median second.
+const SLOWEST_SECOND_SHARE_MIN: f64 = 0.5;
+
+/// No gap without a completion may be longer.
+const GAP_MS_MAX: f64 = 1_000.0;
+
+/// Probes for the right number of zones; each corrects by what the one before measured, so two or three do.
+const PROBES_MAX: u32 = 12;
+
+/// Overwrites on a small device.
+#[derive(Clone, Debug)]
+pub struct Overwrite {
+    setting: Setting,
+    /// Records loaded.
+    pub records: u64,
+    /// Threads that overwrite.
+    pub threads: usize,
+    /// Memory budget.
+    pub memory_bytes: u64,
+    /// Bytes of a zone.
+    pub zone_bytes: u64,
+}
+
+impl Overwrite {
+    /// The experiment at the setting's scale.
+    #[must_use]
+    pub fn new(setting: Setting) -> Self {
+        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (100_000, 256 << 10));
+        Self { setting, records, threads: 2, memory_bytes: 8 << 20, zone_bytes }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Those of the store; `Store` when no number of zones gives the usable space that is asked for.
+    pub fn run(&self, output: &mut Output) -> Result<()> {
+        output.command(self.setting.seed.0)?;
+        let live_bytes = self.live_bytes_after_load(output)?;
+        let zones = self.zones_for(live_bytes)?;
+        let (before, report) = self.overwrite(zones, output)?;
+        let share = before.usable_bytes as f64 / before.leaf_bytes as f64;
+        output.line(format!(
+            "{zones} zones of {}: usable {} = {share:.3} x live leaves {} after load",
+            show_bytes(self.zone_bytes),
+            show_bytes(before.usable_bytes),
+            show_bytes(before.leaf_bytes),
+        ))?;
+        output.phases(std::slice::from_ref(&report))?;
+        output.line(amplification(&report))?;
+        let slowest = report.slowest_second_share.unwrap_or(f64::NAN);
+        output.verdict(&Verdict::at_least("slowest second / median second", slowest, SLOWEST_SECOND_SHARE_MIN, "x"))?;
+        output.verdict(&Verdict::at_most("longest gap without an operation", report.longest_gap_ms, GAP_MS_MAX, "ms"))
+    }
+
+    fn plan(&self, uri: &str, zones: Option<u32>) -> StorePlan {
+        let mut plan = self.setting.plan(uri, self.memory_bytes);
+        plan.zones = zones;
+        plan.zone_bytes = Some(self.zone_bytes);
+        plan
+    }
+
+    /// Loads a store with plenty of room, to learn how large the live leaves are.
+    fn live_bytes_after_load(&self, output: &Output) -> Result<u64> {
+        let place = Place::temporary(&self.setting.directory)?;
+        let (subject, _) = self.loaded(&self.plan(place.uri(), None), &output.progress("size", self.records))?;
+        let live_bytes = subject.counters()?.leaf_bytes;
+        subject.close()?;
+        Ok(live_bytes)
+    }
+
+    fn loaded(&self, plan: &StorePlan, progress: &Progress) -> Result<(std::sync::Arc<dyn crate::Subject>, DataSet)> {
+        let mut data = DataSet::new(8, 8, self.records, Order::Random, self.setting.seed)?;
+        let subject = plan.create()?;
+        let load = Phase::new(Workload::load(), self.records, self.threads);
+        load.run(&subject, &mut data, &self.setting.design, progress)?;
+        Ok((subject, data))
+    }
+
+    /// Zones that leave 1.25 x `live_bytes` usable: asks empty stores in memory what they would offer.
+    fn zones_for(&self, live_bytes: u64) -> Result<u32> {
+        let wanted = i64::try_from(live_bytes / 4 * 5).unwrap_or(i64::MAX / 2);
+        let zone_bytes = i64::try_from(self.zone_bytes).unwrap_or(i64::MAX);
+        let mut zones = wanted / zone_bytes + 16;
+        for _ in 0..PROBES_MAX {
+            let subject = self.plan("mem:", u32::try_from(zones).ok()).create()?;
+            let offered = i64::try_from(subject.counters()?.usable_bytes).unwrap_or(i64::MAX);
+            subject.close()?;
+            let missing =
+                (wanted - offered).div_euclid(zone_bytes) + i64::from((wanted - offered).rem_euclid(zone_bytes) > 0);
+            if missing == 0 {
+                break;
+            }
+            zones = (zones + missing).max(4);
+        }
+        u32::try_from(zones).map_err(|_| BenchError::Store { doing: "size the device", why: format!("{zones} zones") })
+    }
+
+    fn overwrite(&self, zones: u32, output: &Output) -> Result<(Counters, PhaseReport)> {
+        let place = Place::temporary(&self.setting.directory)?;
+        let plan = self.plan(place.uri(), Some(zones));
+        let (subject, mut data) = self.loaded(&plan, &output.progress("load", self.records))?;
+        let before = subject.counters()?;
+        let phase = Phase::new(Workload::named("update")?, self.records * TIMES, self.threads);
+        let report =
+            phase.run(&subject, &mut data, &self.setting.design, &output.progress("overwrite", phase.operations))?;
+        data.verify_all(&subject)?;
+        subject.close()?;
+        Ok((before, report))
+    }
+}
+
+/// Device bytes per user byte, by cause.
+fn amplification(report: &PhaseReport) -> String {
+    let user_bytes = (report.operations * 16).max(1) as f64;
+    let by = report.written_by;
+    let causes = [
+        ("flush", by.flush),
+        ("relocation", by.relocation),
+        ("log", by.log),
+        ("journal", by.journal),
+        ("image", by.image),
+        ("headers", by.headers),
+    ];
+    let parts: Vec<_> =
+        causes.iter().map(|(name, bytes)| format!("{name} {:.2}", *bytes as f64 / user_bytes)).collect();
+    let total = report.written_bytes_per_operation / 16.0;
+    format!("write amplification {total:.2} x: {}", parts.join(", "))
+}

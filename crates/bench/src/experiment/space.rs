@@ -1,0 +1,115 @@
+//! `bench space`: device bytes per user byte after a random load, a sorted load, and deleting most of it.
+//!
+//! Judged are the bytes that the store holds live on the device: leaves, large values and the log that recovery would
+//! read. What lies dead in zones until reclaim needs them is printed beside it, as the file system sees it.
+
+use std::sync::Arc;
+
+use super::Setting;
+use crate::keys::Order;
+use crate::output::Output;
+use crate::phase::{DataSet, Phase};
+use crate::place::Place;
+use crate::subject::Subject;
+use crate::verdict::Verdict;
+use crate::workload::Workload;
+use crate::{Result, show_bytes};
+
+/// After a random load, and again after deletes and `compact`.
+const RANDOM_MAX: f64 = 1.7;
+
+/// After a sorted load.
+const SORTED_MAX: f64 = 1.15;
+
+/// One record of this many survives the deletes.
+const KEPT_ONE_IN: u64 = 10;
+
+/// Space amplification in three situations.
+#[derive(Clone, Debug)]
+pub struct Space {
+    setting: Setting,
+    /// Records loaded.
+    pub records: u64,
+    /// Memory budget.
+    pub memory_bytes: u64,
+}
+
+impl Space {
+    /// The experiment at the setting's scale.
+    #[must_use]
+    pub fn new(setting: Setting) -> Self {
+        let records = setting.scale.pick(4_000_000, 50_000);
+        Self { setting, records, memory_bytes: 8 << 20 }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn run(&self, output: &mut Output) -> Result<()> {
+        output.command(self.setting.seed.0)?;
+        self.random_and_deleted(output)?;
+        self.sorted(output)
+    }
+
+    fn random_and_deleted(&self, output: &mut Output) -> Result<()> {
+        let place = Place::temporary(&self.setting.directory)?;
+        let (subject, data) = self.load(&place, Order::Random, output)?;
+        let loaded = measure(&subject, &place, data.user_bytes(), "after random load", output)?;
+        output.verdict(&Verdict::at_most("device bytes / user bytes after random load", loaded, RANDOM_MAX, "x"))?;
+        let kept = self.delete_most(&subject, &data)?;
+        subject.compact()?;
+        let user_bytes = data.user_bytes() / data.records() * kept;
+        let ratio = measure(&subject, &place, user_bytes, "after deleting 90 % and compact", output)?;
+        output.verdict(&Verdict::at_most(
+            "device bytes / user bytes after deletes and compact",
+            ratio,
+            RANDOM_MAX,
+            "x",
+        ))?;
+        subject.close()
+    }
+
+    fn sorted(&self, output: &mut Output) -> Result<()> {
+        let place = Place::temporary(&self.setting.directory)?;
+        let (subject, data) = self.load(&place, Order::Sorted, output)?;
+        let ratio = measure(&subject, &place, data.user_bytes(), "after sorted load", output)?;
+        output.verdict(&Verdict::at_most("device bytes / user bytes after sorted load", ratio, SORTED_MAX, "x"))?;
+        subject.close()
+    }
+
+    fn load(&self, place: &Place, order: Order, output: &Output) -> Result<(Arc<dyn Subject>, DataSet)> {
+        let mut data = DataSet::new(8, 8, self.records, order, self.setting.seed)?;
+        let subject = self.setting.plan(place.uri(), self.memory_bytes).create()?;
+        let progress = output.progress("load", self.records);
+        Phase::new(Workload::load(), self.records, 1).run(&subject, &mut data, &self.setting.design, &progress)?;
+        subject.sync()?;
+        Ok((subject, data))
+    }
+
+    /// Deletes nine of ten records, scattered; returns how many are left.
+    fn delete_most(&self, subject: &Arc<dyn Subject>, data: &DataSet) -> Result<u64> {
+        let mut key = Vec::new();
+        for index in (0..data.records()).filter(|index| !index.is_multiple_of(KEPT_ONE_IN)) {
+            data.keys().key(index, &mut key);
+            subject.delete(&key)?;
+        }
+        Ok(data.records().div_ceil(KEPT_ONE_IN))
+    }
+}
+
+/// Live device bytes over `user_bytes`.
+fn measure(subject: &Arc<dyn Subject>, place: &Place, user_bytes: u64, when: &str, output: &mut Output) -> Result<f64> {
+    let counters = subject.counters()?;
+    let device = counters.leaf_bytes + counters.value_bytes + counters.log_bytes;
+    let per_user = |bytes: u64| bytes as f64 / user_bytes.max(1) as f64;
+    let (leaves, log) = (per_user(counters.leaf_bytes), per_user(counters.log_bytes));
+    let file = place.allocated_bytes().unwrap_or(0);
+    output.line(format!(
+        "{when}: user {}, leaves {leaves:.3} x, log {log:.3} x; file on disk {} ({:.2} x, with what awaits reclaim)",
+        show_bytes(user_bytes),
+        show_bytes(file),
+        per_user(file),
+    ))?;
+    Ok(per_user(device))
+}

@@ -1,0 +1,236 @@
+//! Which key record number `i` has, and back, without storing a key.
+//!
+//! Records are numbered in the order of their creation (`index`). A bijection of `0..2^bits` gives each index its
+//! *rank*: its place in key order. The key is the rank, spread over the whole key space with low bits that look random,
+//! so that a page sees what it would see of random keys. Both directions are a handful of multiplications.
+
+use zonda_rt::Seed;
+
+use crate::{BenchError, Result};
+
+/// How the order of creation and the order of keys relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each new record lies at a random place among the keys.
+    Random,
+    /// Each new record has the highest key so far.
+    Sorted,
+}
+
+/// The keys of one data set.
+///
+/// Always: `index_of(key(i)) == Some(i)` for every `i < capacity`, and keys compare as their ranks do.
+#[derive(Clone, Debug)]
+pub struct KeySpace {
+    key_bytes: usize,
+    bits: u32,
+    order: Order,
+    padding: u64,
+    scramble: Scramble,
+}
+
+/// Room for keys of up to 1,000 bytes and no more: what the issue asks of the store.
+const KEY_BYTES_MAX: usize = 1_000;
+
+impl KeySpace {
+    /// Keys of `key_bytes` bytes for records `0..capacity`.
+    ///
+    /// # Errors
+    /// `Usage` when `key_bytes` is 0, above 1,000 or too short to tell `capacity` records apart.
+    pub fn new(key_bytes: usize, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
+        let bits = u64::BITS - capacity.saturating_sub(1).leading_zeros();
+        let bits = bits.max(1);
+        if key_bytes > KEY_BYTES_MAX || key_bytes * 8 < bits as usize {
+            let expected = format!("{capacity} records need {} to {KEY_BYTES_MAX} bytes", bits.div_ceil(8));
+            return Err(BenchError::Usage { option: "--key-bytes", given: key_bytes.to_string(), expected });
+        }
+        let scramble = Scramble::new(bits, seed);
+        Ok(Self { key_bytes, bits, order, padding: seed.derive("key padding").0, scramble })
+    }
+
+    /// Length of every key.
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+
+    /// Puts the key of record `index` into `into`.
+    pub fn key(&self, index: u64, into: &mut Vec<u8>) {
+        let rank = self.rank_of(index);
+        let number = self.number(rank).to_be_bytes();
+        into.clear();
+        into.extend_from_slice(&number[..self.key_bytes.min(8)]);
+        let mut pad = self.padding ^ rank;
+        while into.len() < self.key_bytes {
+            pad = mix(pad);
+            let take = (self.key_bytes - into.len()).min(8);
+            into.extend_from_slice(&pad.to_be_bytes()[..take]);
+        }
+    }
+
+    /// The record that `key` belongs to, or `None` when it is no key of this space.
+    #[must_use]
+    pub fn index_of(&self, key: &[u8]) -> Option<u64> {
+        let mut number = [0; 8];
+        let head = self.key_bytes.min(8);
+        number[..head].copy_from_slice(key.get(..head)?);
+        let index = self.index_at(u64::from_be_bytes(number) >> (u64::BITS - self.bits));
+        let mut expected = Vec::with_capacity(self.key_bytes);
+        self.key(index, &mut expected);
+        (expected == key).then_some(index)
+    }
+
+    /// Place of record `index` in key order, among `span` places.
+    #[must_use]
+    pub fn rank_of(&self, index: u64) -> u64 {
+        match self.order {
+            Order::Random => self.scramble.forward(index),
+            Order::Sorted => index,
+        }
+    }
+
+    /// The record at place `rank` of key order; it may not have been created yet.
+    #[must_use]
+    pub fn index_at(&self, rank: u64) -> u64 {
+        match self.order {
+            Order::Random => self.scramble.backward(rank),
+            Order::Sorted => rank,
+        }
+    }
+
+    /// The ranks of the first `existing` records lie in `0..span`.
+    #[must_use]
+    pub fn span(&self, existing: u64) -> u64 {
+        match self.order {
+            Order::Random => 1u64.checked_shl(self.bits).unwrap_or(u64::MAX),
+            Order::Sorted => existing,
+        }
+    }
+
+    /// The first 8 bytes of a key: the rank on top, bits that depend on it below.
+    fn number(&self, rank: u64) -> u64 {
+        let free = u64::BITS - self.bits;
+        let low = mix(self.padding.wrapping_add(rank)).checked_shr(self.bits).unwrap_or(0);
+        rank.checked_shl(free).unwrap_or(0) | low
+    }
+}
+
+/// A bijection of `0..2^bits`: three rounds of add, multiply by an odd number and xor with the upper half.
+#[derive(Clone, Debug)]
+struct Scramble {
+    mask: u64,
+    half: u32,
+    rounds: [Round; 3],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    add: u64,
+    multiply: u64,
+    unmultiply: u64,
+}
+
+impl Scramble {
+    fn new(bits: u32, seed: Seed) -> Self {
+        let mut rng = seed.derive("key order").rng();
+        let rounds = std::array::from_fn(|_| Round::new(rng.next_u64(), rng.next_u64() | 1));
+        Self { mask: u64::MAX >> (u64::BITS - bits), half: bits.div_ceil(2), rounds }
+    }
+
+    fn forward(&self, value: u64) -> u64 {
+        self.rounds.iter().fold(value & self.mask, |value, round| {
+            let value = value.wrapping_add(round.add).wrapping_mul(round.multiply) & self.mask;
+            value ^ (value >> self.half)
+        })
+    }
+
+    fn backward(&self, value: u64) -> u64 {
+        // Xor with the upper half undoes itself, because the shift is at least half the width.
+        self.rounds.iter().rev().fold(value & self.mask, |value, round| {
+            let value = value ^ (value >> self.half);
+            value.wrapping_mul(round.unmultiply).wrapping_sub(round.add) & self.mask
+        })
+    }
+}
+
+impl Round {
+    fn new(add: u64, multiply: u64) -> Self {
+        // Newton's iteration doubles the number of right low bits each time: 1 (odd), so 2^6 = 64 after six.
+        let unmultiply = (0..6)
+            .fold(multiply, |inverse: u64, _| inverse.wrapping_mul(2u64.wrapping_sub(multiply.wrapping_mul(inverse))));
+        Self { add, multiply, unmultiply }
+    }
+}
+
+/// SplitMix64's output function.
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key_of(keys: &KeySpace, index: u64) -> Vec<u8> {
+        let mut key = Vec::new();
+        keys.key(index, &mut key);
+        key
+    }
+
+    #[test]
+    fn every_index_has_its_own_key_and_comes_back() {
+        for (key_bytes, capacity) in [(1, 256), (2, 1_000), (8, 5_000), (16, 3_000), (100, 300), (8, 1)] {
+            for order in [Order::Random, Order::Sorted] {
+                let keys = KeySpace::new(key_bytes, capacity, order, Seed(3)).unwrap();
+                let mut seen = std::collections::BTreeSet::new();
+                for index in 0..capacity {
+                    let key = key_of(&keys, index);
+                    assert_eq!((key.len(), keys.index_of(&key)), (key_bytes, Some(index)));
+                    assert!(seen.insert(key));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_widest_scramble_is_a_bijection_too() {
+        for bits in [1, 2, 3, 31, 32, 33, 63, 64] {
+            let scramble = Scramble::new(bits, Seed(9));
+            for value in [0, 1, 2, 12_345, u64::MAX, 1 << 63] {
+                assert_eq!(scramble.backward(scramble.forward(value)), value & scramble.mask, "{bits} bits");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_compare_as_ranks() {
+        let keys = KeySpace::new(8, 1_000, Order::Random, Seed(1)).unwrap();
+        let mut by_key: Vec<u64> = (0..1_000).collect();
+        by_key.sort_by_key(|index| key_of(&keys, *index));
+        assert!(by_key.is_sorted_by_key(|index| keys.rank_of(*index)));
+        assert!(!by_key.is_sorted());
+        let sorted = KeySpace::new(8, 1_000, Order::Sorted, Seed(1)).unwrap();
+        assert!((0..999).all(|index| key_of(&sorted, index) < key_of(&sorted, index + 1)));
+    }
+
+    #[test]
+    fn strangers_are_no_keys() {
+        let keys = KeySpace::new(16, 1_000, Order::Random, Seed(1)).unwrap();
+        let mut key = key_of(&keys, 5);
+        key[15] ^= 1;
+        assert_eq!(keys.index_of(&key), None);
+        assert_eq!(keys.index_of(b"short"), None);
+    }
+
+    #[test]
+    fn too_short_keys_are_refused_with_numbers() {
+        let error = KeySpace::new(2, 65_537, Order::Random, Seed(0)).unwrap_err().to_string();
+        assert!(error.contains("65537 records need 3 to 1000 bytes"), "{error}");
+        assert!(KeySpace::new(2, 65_536, Order::Random, Seed(0)).is_ok());
+        assert!(KeySpace::new(1_001, 1, Order::Random, Seed(0)).is_err());
+        assert!(KeySpace::new(0, 1, Order::Random, Seed(0)).is_err());
+    }
+}

@@ -1,0 +1,294 @@
+//! One measured phase: threads run the operations of one workload against a subject.
+
+mod data;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_rt::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use zonda_rt::{now, sleep, spawn};
+
+pub use data::DataSet;
+use worker::Worker;
+
+use crate::choose::{Chooser, Distribution};
+use crate::measure::{LastCompletion, Recorder};
+use crate::population::Population;
+use crate::process::{self, StorageBytes};
+use crate::progress::Progress;
+use crate::report::PhaseReport;
+use crate::subject::{Counters, Durability, Subject, WrittenBytes};
+use crate::workload::Workload;
+use crate::{BenchError, Result};
+
+/// How often the progress bar is redrawn, and how late the end of a phase may be noticed (it is not measured).
+const POLL: Duration = Duration::from_millis(10);
+
+/// What one phase does.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// The operations.
+    pub workload: Workload,
+    /// Which records they go to.
+    pub distribution: Distribution,
+    /// How many operations, over all threads.
+    pub operations: u64,
+    /// Threads that run them.
+    pub threads: usize,
+    /// When a write counts as done.
+    pub durability: Durability,
+    /// Whether every value read is compared with what it should be.
+    pub verify: bool,
+}
+
+impl Phase {
+    /// `operations` operations of `workload` over its own distribution, buffered, verified.
+    #[must_use]
+    pub fn new(workload: Workload, operations: u64, threads: usize) -> Self {
+        let distribution = workload.distribution;
+        Self { workload, distribution, operations, threads, durability: Durability::Buffered, verify: true }
+    }
+
+    /// Runs the phase and reports it; `data` then counts the records that it inserted.
+    ///
+    /// # Errors
+    /// `Usage` when there are no records to read; `Wrong` for a wrong answer; the subject's errors. The first error
+    /// stops all threads.
+    pub fn run(
+        &self,
+        subject: &Arc<dyn Subject>,
+        data: &mut DataSet,
+        design: &str,
+        progress: &Progress,
+    ) -> Result<PhaseReport> {
+        self.check(data)?;
+        process::reset_rss_peak();
+        let shared = Arc::new(self.shared(subject, data));
+        let before = Usage::of(subject)?;
+        let recorded = self.work(&shared, data, progress);
+        data.set_records(shared.population.existing());
+        let recorded = recorded?;
+        let after = Usage::of(subject)?;
+        let mut report = self.report(&recorded, &after.since(&before), &after.counters);
+        design.clone_into(&mut report.design);
+        report.device = subject.device();
+        report.records = shared.records_before;
+        report.seed = data.seed().0;
+        Ok(report)
+    }
+
+    fn check(&self, data: &DataSet) -> Result<()> {
+        let refused = |option, given: String, expected: &str| {
+            Err(BenchError::Usage { option, given, expected: expected.to_owned() })
+        };
+        if self.threads == 0 || self.threads > THREADS_MAX {
+            return refused("--threads", self.threads.to_string(), "1 to 1024 threads");
+        }
+        if self.workload.mix.needs_records() && data.records() == 0 {
+            return refused("--records", "0".into(), "this workload needs records to read or update");
+        }
+        if self.workload.mix.inserts() && data.room() < self.operations {
+            return refused("--operations", self.operations.to_string(), "more inserts than the data set has keys for");
+        }
+        Ok(())
+    }
+
+    fn shared(&self, subject: &Arc<dyn Subject>, data: &DataSet) -> Shared {
+        Shared {
+            phase: self.clone(),
+            subject: Arc::clone(subject),
+            population: Population::new(data.records(), self.threads),
+            records_before: data.records(),
+            done: AtomicU64::new(0),
+            running: AtomicUsize::new(self.threads),
+            stop: AtomicBool::new(false),
+            last: LastCompletion::new(now()),
+        }
+    }
+
+    /// Runs all threads to their end; their records merged, or the first error.
+    fn work(&self, shared: &Arc<Shared>, data: &DataSet, progress: &Progress) -> Result<Recorder> {
+        let chooser = Chooser::new(self.distribution, data.keys(), data.records());
+        let start = now();
+        shared.last.gap_until(start);
+        let threads: Vec<_> = (0..self.threads)
+            .map(|nth| {
+                let worker = Worker::new(nth, shared, data, chooser.clone(), start);
+                let operations = share_of(self.operations, self.threads, nth);
+                spawn(format!("bench-{nth}"), move || worker.run(operations))
+            })
+            .collect();
+        while shared.running.load(Ordering::Acquire) > 0 {
+            sleep(POLL);
+            progress.set(shared.done.load(Ordering::Relaxed));
+        }
+        let mut merged = Recorder::new(start);
+        let ends: Vec<Result<Recorder>> = threads.into_iter().map(|thread| thread.join()?).collect();
+        for recorded in ends {
+            merged.merge(&recorded?);
+        }
+        Ok(merged)
+    }
+
+    fn report(&self, recorded: &Recorder, used: &Used, now: &Counters) -> PhaseReport {
+        let operations = recorded.latencies().operations();
+        let seconds = recorded.elapsed().as_secs_f64();
+        let per_operation = |amount: f64| if operations == 0 { 0.0 } else { amount / operations as f64 };
+        let latency_us: BTreeMap<_, _> = recorded
+            .latencies()
+            .percentiles()
+            .into_iter()
+            .map(|(kind, percentiles)| (kind.name(), percentiles))
+            .collect();
+        PhaseReport {
+            phase: self.workload.name.clone(),
+            design: String::new(),
+            device: String::new(),
+            threads: self.threads,
+            records: 0,
+            operations,
+            seconds,
+            operations_per_second: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
+            cpu_us_per_operation: per_operation(used.cpu.as_secs_f64() * 1e6),
+            latency_us,
+            written_bytes_per_operation: per_operation(used.device_written_bytes as f64),
+            read_bytes_per_operation: per_operation(used.device_read_bytes as f64),
+            written_by: used.written,
+            zones_reset: used.zones_reset,
+            longest_gap_ms: recorded.gap_longest().as_secs_f64() * 1e3,
+            slowest_second_share: recorded.slowest_second_share(),
+            memory_peak_bytes: now.memory_peak_bytes,
+            rss_peak_bytes: process::rss_peak_bytes().unwrap_or(0),
+            seed: 0,
+            distribution: self.distribution.to_string(),
+            process_written_bytes_per_operation: used.process.map(|bytes| per_operation(bytes.written as f64)),
+            process_read_bytes_per_operation: used.process.map(|bytes| per_operation(bytes.read as f64)),
+        }
+    }
+}
+
+/// More threads than this are a typing error.
+const THREADS_MAX: usize = 1_024;
+
+/// What the threads of one phase share.
+struct Shared {
+    phase: Phase,
+    subject: Arc<dyn Subject>,
+    population: Population,
+    records_before: u64,
+    done: AtomicU64,
+    running: AtomicUsize,
+    stop: AtomicBool,
+    last: LastCompletion,
+}
+
+/// Everything counted, at one moment.
+struct Usage {
+    counters: Counters,
+    cpu: Duration,
+    process: Option<StorageBytes>,
+}
+
+/// Differences of two [`Usage`]s.
+struct Used {
+    device_written_bytes: u64,
+    device_read_bytes: u64,
+    written: WrittenBytes,
+    zones_reset: u64,
+    cpu: Duration,
+    process: Option<StorageBytes>,
+}
+
+impl Usage {
+    fn of(subject: &Arc<dyn Subject>) -> Result<Self> {
+        Ok(Self { counters: subject.counters()?, cpu: process::cpu_time(), process: process::storage_bytes() })
+    }
+
+    fn since(&self, before: &Self) -> Used {
+        let (now, then) = (&self.counters, &before.counters);
+        Used {
+            device_written_bytes: now.device_written_bytes - then.device_written_bytes,
+            device_read_bytes: now.device_read_bytes - then.device_read_bytes,
+            written: now.written.since(&then.written),
+            zones_reset: now.zones_reset - then.zones_reset,
+            cpu: self.cpu.saturating_sub(before.cpu),
+            process: self.process.zip(before.process).map(|(now, then)| StorageBytes {
+                read: now.read.saturating_sub(then.read),
+                written: now.written.saturating_sub(then.written),
+            }),
+        }
+    }
+}
+
+/// How many of `operations` thread `nth` of `threads` runs: they differ by one at most.
+fn share_of(operations: u64, threads: usize, nth: usize) -> u64 {
+    let (threads, nth) = (threads as u64, nth as u64);
+    operations / threads + u64::from(nth < operations % threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_rt::Seed;
+
+    use super::*;
+    use crate::keys::Order;
+    use crate::subject::MapSubject;
+
+    fn map() -> Arc<dyn Subject> {
+        Arc::new(MapSubject::default())
+    }
+
+    fn run(subject: &Arc<dyn Subject>, data: &mut DataSet, workload: &str, operations: u64) -> Result<PhaseReport> {
+        let workload = workload.parse().unwrap();
+        Phase::new(workload, operations, 2).run(subject, data, "map", &Progress::hidden())
+    }
+
+    #[test]
+    fn phases_follow_each_other_on_one_store() {
+        let (subject, mut data) = (map(), DataSet::new(8, 8, 20_000, Order::Random, Seed(1)).unwrap());
+        let load = Phase::new(Workload::load(), 3_001, 2);
+        let loaded = load.run(&subject, &mut data, "map", &Progress::hidden()).unwrap();
+        assert_eq!((loaded.records, loaded.operations, data.records()), (0, 3_001, 3_001));
+        for workload in Workload::zkv() {
+            let report = run(&subject, &mut data, &workload.name, 1_000).unwrap();
+            assert_eq!((report.operations, report.threads), (1_000, 2));
+            assert!(report.operations_per_second > 0.0 && report.seconds > 0.0);
+        }
+        let report = run(&subject, &mut data, "ycsb-f", 500).unwrap();
+        assert_eq!(report.latency_us.keys().copied().collect::<Vec<_>>(), ["modify", "read"]);
+        assert_eq!(data.verify_all(&subject).unwrap(), data.records());
+    }
+
+    #[test]
+    fn a_wrong_answer_is_an_error() {
+        let (subject, mut data) = (map(), DataSet::new(8, 8, 1_000, Order::Random, Seed(1)).unwrap());
+        data.set_records(10);
+        let missing = run(&subject, &mut data, "get", 10).unwrap_err().to_string();
+        assert!(missing.contains("wrong answer"), "{missing}");
+        let mut key = Vec::new();
+        for index in 0..10 {
+            data.keys().key(index, &mut key);
+            subject.put(&key, &[9; 8], Durability::Buffered).unwrap();
+        }
+        assert!(run(&subject, &mut data, "get", 10).is_err());
+        assert!(data.verify_all(&subject).is_err());
+    }
+
+    #[test]
+    fn senseless_phases_are_refused() {
+        let (subject, mut data) = (map(), DataSet::new(8, 8, 100, Order::Random, Seed(1)).unwrap());
+        assert!(matches!(run(&subject, &mut data, "get", 10), Err(BenchError::Usage { .. })));
+        assert!(matches!(run(&subject, &mut data, "zkv-a", 101), Err(BenchError::Usage { .. })));
+        let mut idle = Phase::new(Workload::load(), 1, 1);
+        idle.threads = 0;
+        assert!(idle.run(&subject, &mut data, "map", &Progress::hidden()).is_err());
+    }
+
+    #[test]
+    fn shares_add_up() {
+        let shares: Vec<_> = (0..3).map(|nth| share_of(11, 3, nth)).collect();
+        assert_eq!(shares, [4, 4, 3]);
+    }
+}

@@ -1,0 +1,127 @@
+//! The records of a run: their keys, their values, and how many of them there are.
+
+use std::sync::Arc;
+
+use zonda_rt::Seed;
+
+use crate::keys::{KeySpace, Order};
+use crate::subject::Subject;
+use crate::values::Values;
+use crate::{BenchError, Result};
+
+/// The data of one run. Phases take it in turn: each finds the records that the ones before it left.
+#[derive(Clone, Debug)]
+pub struct DataSet {
+    keys: Arc<KeySpace>,
+    values: Values,
+    seed: Seed,
+    records: u64,
+    capacity: u64,
+}
+
+impl DataSet {
+    /// A data set with no records yet and room for `capacity`.
+    ///
+    /// # Errors
+    /// `Usage` when keys of `key_bytes` bytes cannot tell so many records apart.
+    pub fn new(key_bytes: usize, value_bytes: usize, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
+        let keys = Arc::new(KeySpace::new(key_bytes, capacity, order, seed)?);
+        Ok(Self { keys, values: Values::new(value_bytes, seed), seed, records: 0, capacity })
+    }
+
+    /// Keys by record.
+    #[must_use]
+    pub fn keys(&self) -> &Arc<KeySpace> {
+        &self.keys
+    }
+
+    /// Values by record and version.
+    #[must_use]
+    pub fn values(&self) -> Values {
+        self.values
+    }
+
+    /// Seed of the run.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Records `0..records` exist.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Says that records `0..records` exist: after a phase, or because the store was filled before.
+    pub fn set_records(&mut self, records: u64) {
+        self.records = records;
+    }
+
+    /// Records that may still be inserted.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.capacity.saturating_sub(self.records)
+    }
+
+    /// Bytes of keys and values of all records: what the user stored.
+    #[must_use]
+    pub fn user_bytes(&self) -> u64 {
+        self.records * (self.keys.key_bytes() + self.values.value_bytes()) as u64
+    }
+
+    /// Reads the whole store in key order and checks every pair; returns how many pairs there are.
+    ///
+    /// Costs one scan, and one bit of memory per record that can exist. Records beyond [`records`](Self::records) may be
+    /// there (written but not acknowledged); those below must.
+    ///
+    /// # Errors
+    /// `Wrong` for a record that is missing, holds a wrong value or is none of this data set, and for keys out of order.
+    pub fn verify_all(&self, subject: &Arc<dyn Subject>) -> Result<u64> {
+        let mut seen = Seen::new(self.capacity);
+        let mut scratch = Vec::new();
+        let mut last = Vec::new();
+        let pairs = subject.scan(&[], u64::MAX, &mut |key, value| {
+            let wrong = |index, what: &str| BenchError::Wrong { index, what: format!("{what} (key {key:02x?})") };
+            let index = self.keys.index_of(key).ok_or_else(|| wrong(0, "is asked for, but this key is no record's"))?;
+            if !last.is_empty() && last.as_slice() >= key {
+                return Err(wrong(index, "comes out of order"));
+            }
+            self.values.check(index, value, &mut scratch)?;
+            seen.insert(index);
+            key.clone_into(&mut last);
+            Ok(())
+        })?;
+        match seen.first_missing(self.records) {
+            None => Ok(pairs),
+            Some(index) => {
+                Err(BenchError::Wrong { index, what: format!("is missing, of {} that must be there", self.records) })
+            }
+        }
+    }
+}
+
+/// A set of record numbers, one bit each.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn new(capacity: u64) -> Self {
+        let words = usize::try_from(capacity.div_ceil(64)).expect("a bit per record fits into memory");
+        Self(vec![0; words + 1])
+    }
+
+    fn insert(&mut self, index: u64) {
+        if let Some(word) = usize::try_from(index / 64).ok().and_then(|word| self.0.get_mut(word)) {
+            *word |= 1 << (index % 64);
+        }
+    }
+
+    fn contains(&self, index: u64) -> bool {
+        let word = usize::try_from(index / 64).ok().and_then(|word| self.0.get(word));
+        word.is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    fn first_missing(&self, records: u64) -> Option<u64> {
+        (0..records).find(|index| !self.contains(*index))
+    }
+}

@@ -1,0 +1,183 @@
+//! One thread of a phase.
+
+use std::sync::Arc;
+
+use zonda_rt::atomic::Ordering;
+use zonda_rt::{Rng, Time, now};
+
+use super::{DataSet, Shared};
+use crate::choose::Chooser;
+use crate::keys::KeySpace;
+use crate::measure::Recorder;
+use crate::values::Values;
+use crate::workload::Kind;
+use crate::{BenchError, Result};
+
+/// Operations between two updates of the shared progress counter.
+const PROGRESS_EVERY: u64 = 256;
+
+/// A thread's own part of a phase: generator, chooser, buffers, recorder. Reused buffers: no allocation per operation.
+pub(super) struct Worker {
+    nth: usize,
+    shared: Arc<Shared>,
+    keys: Arc<KeySpace>,
+    values: Values,
+    rng: Rng,
+    chooser: Chooser,
+    recorder: Recorder,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl Worker {
+    pub(super) fn new(nth: usize, shared: &Arc<Shared>, data: &DataSet, chooser: Chooser, start: Time) -> Self {
+        let label = format!("{} from {} thread {nth}", shared.phase.workload.name, shared.records_before);
+        Self {
+            nth,
+            shared: Arc::clone(shared),
+            keys: Arc::clone(data.keys()),
+            values: data.values(),
+            rng: data.seed().derive(&label).rng(),
+            chooser,
+            recorder: Recorder::new(start),
+            key: Vec::new(),
+            value: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Runs `operations` operations, or fewer when another thread failed.
+    pub(super) fn run(mut self, operations: u64) -> Result<Recorder> {
+        // Counted down even when this thread panics, or the phase would wait for ever.
+        let _running = Running(Arc::clone(&self.shared));
+        let result = self.operations(operations);
+        if result.is_err() {
+            self.shared.stop.store(true, Ordering::Relaxed);
+        }
+        result.map(|()| self.recorder)
+    }
+
+    fn operations(&mut self, operations: u64) -> Result<()> {
+        for done in 1..=operations {
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            self.operation()?;
+            if done % PROGRESS_EVERY == 0 {
+                self.shared.done.fetch_add(PROGRESS_EVERY, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self) -> Result<()> {
+        let kind = self.shared.phase.workload.mix.kind(&mut self.rng);
+        let begin = match kind {
+            Kind::Insert => self.insert(),
+            Kind::Update => self.update(),
+            Kind::Read => self.read(),
+            Kind::Scan => self.scan(),
+            Kind::Modify => self.modify(),
+        }?;
+        self.recorder.record(kind, begin, now(), &self.shared.last);
+        Ok(())
+    }
+
+    // Each operation prepares key and value first and returns when its own time began.
+
+    fn insert(&mut self) -> Result<Time> {
+        let index = self.shared.population.begin_insert(self.nth);
+        self.keys.key(index, &mut self.key);
+        self.values.fill(index, 0, &mut self.value);
+        let begin = now();
+        let put = self.put();
+        if put.is_ok() {
+            // A failed insert stays announced for ever, so that nobody takes its record for existing.
+            self.shared.population.inserted(self.nth);
+        }
+        put.map(|()| begin)
+    }
+
+    fn update(&mut self) -> Result<Time> {
+        let index = self.existing();
+        self.new_version(index);
+        let begin = now();
+        self.put()?;
+        Ok(begin)
+    }
+
+    fn read(&mut self) -> Result<Time> {
+        let index = self.existing();
+        let begin = now();
+        self.get(index)?;
+        Ok(begin)
+    }
+
+    fn modify(&mut self) -> Result<Time> {
+        let index = self.existing();
+        let begin = now();
+        self.get(index)?;
+        self.new_version(index);
+        self.put()?;
+        Ok(begin)
+    }
+
+    fn scan(&mut self) -> Result<Time> {
+        let index = self.existing();
+        let pairs = self.shared.phase.workload.scan.pairs(&mut self.rng);
+        let value_bytes = self.values.value_bytes();
+        self.scratch.clear();
+        let last = &mut self.scratch;
+        let begin = now();
+        let seen = self.shared.subject.scan(&self.key, pairs, &mut |key, value| {
+            if value.len() != value_bytes || (!last.is_empty() && last.as_slice() >= key) {
+                let what = format!("starts a scan that goes wrong at key {key:02x?}");
+                return Err(BenchError::Wrong { index, what });
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            Ok(())
+        })?;
+        if seen == 0 {
+            return Err(BenchError::Wrong { index, what: "exists, but a scan from it finds nothing".into() });
+        }
+        Ok(begin)
+    }
+
+    /// Chooses a record that exists and makes its key.
+    fn existing(&mut self) -> u64 {
+        let existing = self.shared.population.existing();
+        let index = self.chooser.choose(&mut self.rng, existing);
+        self.keys.key(index, &mut self.key);
+        index
+    }
+
+    fn new_version(&mut self, index: u64) {
+        let [version, ..] = self.rng.next_u64().to_le_bytes();
+        self.values.fill(index, u32::from(version), &mut self.value);
+    }
+
+    fn put(&mut self) -> Result<()> {
+        self.shared.subject.put(&self.key, &self.value, self.shared.phase.durability)
+    }
+
+    fn get(&mut self, index: u64) -> Result<()> {
+        if !self.shared.subject.get(&self.key, &mut self.value)? {
+            return Err(BenchError::Wrong { index, what: "exists, but a read does not find it".into() });
+        }
+        if self.shared.phase.verify {
+            self.values.check(index, &self.value, &mut self.scratch)?;
+        }
+        Ok(())
+    }
+}
+
+/// One running thread; ends when dropped.
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Release);
+    }
+}

@@ -1,0 +1,99 @@
+//! What the operating system says of this process: CPU time, memory, bytes of input and output.
+//!
+//! `getrusage` has no safe equivalent with microseconds for all threads; the rest comes from `/proc` and is `None` where
+//! that does not exist.
+
+use std::fs;
+use std::time::Duration;
+
+/// Bytes that the process moved to and from storage, `/proc/self/io`. Direct reads and writes count where they happen;
+/// through the page cache, writes count when pages are dirtied and reads only when they miss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StorageBytes {
+    /// `read_bytes`.
+    pub read: u64,
+    /// `write_bytes`.
+    pub written: u64,
+}
+
+/// User and system time of all threads so far, those that ended included.
+#[must_use]
+pub fn cpu_time() -> Duration {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is a writable rusage; RUSAGE_SELF is valid, so the call fills it or leaves the zeroes, which are a
+    // valid rusage as well (integers only).
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    duration_of(usage.ru_utime) + duration_of(usage.ru_stime)
+}
+
+fn duration_of(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
+}
+
+/// The most memory that the process held since start or the last [`reset_rss_peak`].
+#[must_use]
+pub fn rss_peak_bytes() -> Option<u64> {
+    status_kib("VmHWM:").map(|kib| kib * 1024)
+}
+
+/// The memory that the process holds now.
+#[must_use]
+pub fn rss_bytes() -> Option<u64> {
+    status_kib("VmRSS:").map(|kib| kib * 1024)
+}
+
+fn status_kib(name: &str) -> Option<u64> {
+    number_after(&fs::read_to_string("/proc/self/status").ok()?, name)
+}
+
+/// Starts the measurement of [`rss_peak_bytes`] anew; says whether the system allows it.
+pub fn reset_rss_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// Bytes read and written so far.
+#[must_use]
+pub fn storage_bytes() -> Option<StorageBytes> {
+    let text = fs::read_to_string("/proc/self/io").ok()?;
+    // The line break keeps `read_bytes` from being found in a longer name; the first line is another one.
+    let read = number_after(&text, "\nread_bytes:")?;
+    let written = number_after(&text, "\nwrite_bytes:")?;
+    Some(StorageBytes { read, written })
+}
+
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    let rest = &text[text.find(name)? + name.len()..];
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_cpu_time() {
+        let before = cpu_time();
+        let sum = (0..20_000_000u64).fold(0u64, |sum, value| sum.wrapping_mul(31).wrapping_add(value));
+        assert_ne!(sum, 1);
+        assert!(cpu_time() > before);
+    }
+
+    #[test]
+    fn numbers_are_found_by_name() {
+        let text = "wchar: 7\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n";
+        assert_eq!(number_after(text, "\nwrite_bytes:"), Some(8192));
+        assert_eq!(number_after(text, "\nmissing:"), None);
+    }
+
+    #[test]
+    fn memory_has_a_peak() {
+        if let (Some(peak), Some(now)) = (rss_peak_bytes(), rss_bytes()) {
+            assert!(peak > 0 && now > 0);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What is measured: a store, seen as the few calls that workloads make.
+
+mod map;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use map::MapSubject;
+
+use crate::{BenchError, Result};
+
+/// When a write of a workload counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Handed to the store; lost at a power cut unless synced since.
+    Buffered,
+    /// On the device.
+    Synced,
+}
+
+impl std::str::FromStr for Durability {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "buffered" => Ok(Self::Buffered),
+            "synced" => Ok(Self::Synced),
+            _ => Err(format!("`{text}` is neither buffered nor synced")),
+        }
+    }
+}
+
+/// What store to make or open.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StorePlan {
+    /// Where: `file:PATH`, `mem:`, ...
+    pub uri: String,
+    /// Preset by name; `map` is the bench's own baseline in memory.
+    pub design: String,
+    /// Memory budget in bytes.
+    pub memory_bytes: u64,
+    /// Whether there is a write-ahead log.
+    pub log: bool,
+    /// Seed of whatever is random in the store.
+    pub seed: u64,
+    /// Number of zones of a new device, where the default does not do.
+    pub zones: Option<u32>,
+    /// Bytes of a zone of a new device, where the default does not do.
+    pub zone_bytes: Option<u64>,
+}
+
+impl StorePlan {
+    /// A store of the default design at `uri`.
+    #[must_use]
+    pub fn new(uri: String, memory_bytes: u64, seed: u64) -> Self {
+        Self { uri, design: "zonda".to_owned(), memory_bytes, log: true, seed, zones: None, zone_bytes: None }
+    }
+
+    /// Makes a new store; one that exists is refused.
+    ///
+    /// # Errors
+    /// `Store` with the store's own words.
+    pub fn create(&self) -> Result<Arc<dyn Subject>> {
+        match self.design.as_str() {
+            "map" => Ok(Arc::new(MapSubject::default())),
+            _ => Err(BenchError::Store { doing: "create", why: "no store yet".into() }),
+        }
+    }
+
+    /// Opens a store that exists.
+    ///
+    /// # Errors
+    /// `Store` with the store's own words.
+    pub fn open(&self) -> Result<Arc<dyn Subject>> {
+        Err(BenchError::Store { doing: "open", why: format!("design {} keeps nothing", self.design) })
+    }
+}
+
+/// Bytes written to the device, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WrittenBytes {
+    /// Leaves written because their buffers were merged, or evicted dirty.
+    pub flush: u64,
+    /// Leaves moved by reclaim.
+    pub relocation: u64,
+    /// Write-ahead log.
+    pub log: u64,
+    /// Address records and other structure.
+    pub journal: u64,
+    /// Buffer images of checkpoints.
+    pub image: u64,
+    /// Large values.
+    pub values: u64,
+    /// Zone headers.
+    pub headers: u64,
+}
+
+impl WrittenBytes {
+    /// What was written after `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            flush: self.flush - before.flush,
+            relocation: self.relocation - before.relocation,
+            log: self.log - before.log,
+            journal: self.journal - before.journal,
+            image: self.image - before.image,
+            values: self.values - before.values,
+            headers: self.headers - before.headers,
+        }
+    }
+
+    /// Bytes of checkpoints: structure and images.
+    #[must_use]
+    pub fn checkpoint(&self) -> u64 {
+        self.journal + self.image
+    }
+}
+
+/// Everything that a store counts. The first group only grows and is reported as differences; the second is of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes that the device layer wrote.
+    pub device_written_bytes: u64,
+    /// Bytes that the device layer read.
+    pub device_read_bytes: u64,
+    /// What they were written for.
+    pub written: WrittenBytes,
+    /// Zones reset.
+    pub zones_reset: u64,
+    /// Point reads.
+    pub gets: u64,
+    /// Leaves that point reads took from the device.
+    pub leaf_reads: u64,
+    /// Checkpoints taken.
+    pub checkpoints: u64,
+
+    /// Memory in use under the budget.
+    pub memory_bytes: u64,
+    /// The most memory that was in use since opening.
+    pub memory_peak_bytes: u64,
+    /// Memory of inner nodes.
+    pub inner_bytes: u64,
+    /// Memory of the leaf table.
+    pub leaf_table_bytes: u64,
+    /// Live leaves on the device.
+    pub leaf_bytes: u64,
+    /// Live large values on the device.
+    pub value_bytes: u64,
+    /// Log that recovery would read.
+    pub log_bytes: u64,
+    /// Zones that hold something.
+    pub zones_used: u64,
+    /// All zones.
+    pub zones: u64,
+    /// Capacity of all zones.
+    pub capacity_bytes: u64,
+    /// What live data may fill.
+    pub usable_bytes: u64,
+}
+
+/// A visitor of scanned pairs: key and value.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
+/// A store under test. Any thread may call anything.
+pub trait Subject: Send + Sync {
+    /// What the device column of reports says, `page cache` included.
+    fn device(&self) -> String;
+
+    /// Maps `key` to `value`.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()>;
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn delete(&self, key: &[u8]) -> Result<()>;
+
+    /// Puts the value of `key` into `into` and says whether there is one.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool>;
+
+    /// Visits up to `pairs` pairs in key order, from `from` on; returns how many there were.
+    ///
+    /// # Errors
+    /// `Store`, and what `visit` returns.
+    fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64>;
+
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn sync(&self) -> Result<()>;
+
+    /// Merges all buffers and underfull leaves.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn compact(&self) -> Result<()>;
+
+    /// Walks everything; returns what is wrong.
+    ///
+    /// # Errors
+    /// `Store` when the walk itself fails.
+    fn check(&self) -> Result<Vec<String>>;
+
+    /// Everything that is counted.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn counters(&self) -> Result<Counters>;
+
+    /// Closes cleanly; the subject answers errors from then on.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn close(&self) -> Result<()>;
+}
