@@ -342,8 +342,7 @@ impl MemStore {
         let mut pages: Vec<_> = state.pages.iter().map(|(at, page)| (*at, page.clone())).collect();
         pages.sort_by_key(|(at, _)| *at);
         pages.retain(|(_, page)| kept(page, &mut rng));
-        let pages =
-            Pages { pages: pages.into_iter().collect(), fifo: VecDeque::new(), next_block: state.next_block };
+        let pages = Pages { pages: pages.into_iter().collect(), fifo: VecDeque::new(), next_block: state.next_block };
         Arc::new(Self {
             pages: Mutex::new(pages),
             waiting_pages_max: self.waiting_pages_max,

@@ -30,10 +30,15 @@ impl Poison {
     pub(crate) fn watch<T>(&self, result: Result<T, TreeError>) -> Result<T, TreeError> {
         result.inspect_err(|error| {
             if !can_go_on(error) {
-                // Somebody else's failure may have come first; then that one stays.
-                let _ = self.cause.set(Arc::new(error.clone()));
+                self.set(error.clone());
             }
         })
+    }
+
+    /// Remembers `error`, whatever it is, and gives it back. If somebody else's failure came first, that one stays.
+    pub(crate) fn set(&self, error: TreeError) -> TreeError {
+        let _ = self.cause.set(Arc::new(error.clone()));
+        error
     }
 }
 

@@ -176,7 +176,7 @@ fn split_part(bytes: &[u8]) -> Result<(Units<'_>, &[u8]), TreeError> {
         .map_err(|_| damaged(format!("{} bytes hold no part head", bytes.len())))?;
     let len = usize::try_from(header.len_bytes.get()).ok();
     let split = len.and_then(|len| rest.split_at_checked(len));
-    let (units, after) =
-        split.ok_or_else(|| damaged(format!("{} bytes are announced and {} are left", header.len_bytes, rest.len())))?;
+    let (units, after) = split
+        .ok_or_else(|| damaged(format!("{} bytes are announced and {} are left", header.len_bytes, rest.len())))?;
     Ok((Units::new(header.first_sequence.get(), units), after))
 }

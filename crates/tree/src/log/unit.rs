@@ -10,10 +10,10 @@
 //! other instances drew numbers in between. A put of 8 B + 8 B takes 19 bytes when fewer than 64 were skipped.
 //! A unit is never split, so that a batch is whole or absent.
 
+use crate::TreeError;
 use crate::codec::{NUMBER_BYTES_MAX, Reader, number_bytes, put_number};
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::record::{Kind, Record};
-use crate::TreeError;
 
 /// The most bytes that a unit takes beside its ops.
 pub(super) const UNIT_HEAD_BYTES_MAX: usize = 2 * NUMBER_BYTES_MAX;
@@ -136,9 +136,8 @@ impl<'a> Iterator for Units<'a> {
 /// The records of a unit's ops with their numbers.
 pub(super) fn records(first: u64, ops: &[u8]) -> impl Iterator<Item = Result<(u64, Record<'_>), TreeError>> {
     let mut reader = Reader::new("log unit", ops);
-    (first..).map_while(move |sequence| {
-        (!reader.is_empty()).then(|| read_op(&mut reader).map(|record| (sequence, record)))
-    })
+    (first..)
+        .map_while(move |sequence| (!reader.is_empty()).then(|| read_op(&mut reader).map(|record| (sequence, record))))
 }
 
 #[cfg(test)]

@@ -1,0 +1,145 @@
+//! Groups of chunks: what one flush of the MetaLog writes is wholly there or wholly absent.
+//!
+//! A group is usually one chunk. Chunks are numbered without gaps over the stream; a group is complete when its chunks
+//! from position 0 to the one with the flag `last` are there. A new group is begun only after the one before it is
+//! durable, so at most the last group of a session can be incomplete; the next session takes its numbers again.
+
+use zerocopy::IntoBytes;
+use zonda_pages::{Area, SegmentId};
+
+use crate::TreeError;
+use crate::format::{CHUNK_VERSION, META_LAST_IN_GROUP, META_MAGIC, MetaChunkHeader, split_header};
+
+/// How the writing of a group ended.
+pub(super) struct Written {
+    /// Chunks that were appended.
+    pub(super) chunks: u64,
+    /// The segment of the first one.
+    pub(super) segment: Option<SegmentId>,
+    /// Why not all of them.
+    pub(super) error: Option<TreeError>,
+}
+
+/// Appends `group` as chunks numbered from `number`. No flush.
+pub(super) fn write_group(area: &dyn Area, session: u32, number: u64, group: &[u8]) -> Written {
+    let piece_bytes = area.chunk_bytes_max() - size_of::<MetaChunkHeader>();
+    let mut pieces = group.chunks(piece_bytes).zip(0_u32..).peekable();
+    let mut written = Written { chunks: 0, segment: None, error: None };
+    let mut payload = Vec::with_capacity(size_of::<MetaChunkHeader>() + group.len().min(piece_bytes));
+    while let Some((piece, group_position)) = pieces.next() {
+        let flags = if pieces.peek().is_none() { META_LAST_IN_GROUP } else { 0 };
+        let header = MetaChunkHeader {
+            magic: META_MAGIC,
+            version: CHUNK_VERSION.into(),
+            reserved: 0.into(),
+            session: session.into(),
+            flags: flags.into(),
+            number: (number + u64::from(group_position)).into(),
+            group_position: group_position.into(),
+            reserved_too: 0.into(),
+        };
+        payload.clear();
+        payload.extend_from_slice(header.as_bytes());
+        payload.extend_from_slice(piece);
+        match area.append(&payload) {
+            Ok((_, segment)) => written.segment = written.segment.or(Some(segment)),
+            Err(error) => {
+                written.error = Some(error.into());
+                return written;
+            }
+        }
+        written.chunks += 1;
+    }
+    written
+}
+
+/// A complete group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group<'a> {
+    /// Number of its first chunk.
+    pub(super) number: u64,
+    /// The segment of its first chunk.
+    pub(super) segment: SegmentId,
+    /// Its records.
+    pub(super) bytes: &'a [u8],
+    /// Chunks before it are missing: it does not continue the group that was found before it.
+    pub(super) after_gap: bool,
+}
+
+/// Puts groups together from chunks in stream order. Memory: one group.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Number that the next group begins with; `None` before the first chunk.
+    next: Option<u64>,
+    after_gap: bool,
+    partial: Option<Partial>,
+}
+
+#[derive(Debug)]
+struct Partial {
+    number: u64,
+    segment: SegmentId,
+    session: u32,
+    chunks: u32,
+    bytes: Vec<u8>,
+}
+
+impl Groups {
+    /// Takes a chunk's payload; calls `complete` if it completes a group. What is left of a session's last, incomplete
+    /// group is passed over.
+    ///
+    /// # Errors
+    /// `Damaged` for a head that is none or a group whose number was there before; those of `complete`.
+    pub(super) fn push(
+        &mut self,
+        segment: SegmentId,
+        payload: &[u8],
+        complete: &mut dyn FnMut(Group<'_>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
+        let (header, piece) = split_header::<MetaChunkHeader>(payload)?;
+        if header.group_position.get() == 0 {
+            self.begin(segment, &header)?;
+        }
+        let Some(partial) = &mut self.partial else { return Ok(()) };
+        if !partial.continued_by(&header) {
+            return Ok(());
+        }
+        partial.bytes.extend_from_slice(piece);
+        partial.chunks += 1;
+        if header.flags.get() & META_LAST_IN_GROUP == 0 {
+            return Ok(());
+        }
+        self.next = Some(partial.number + u64::from(partial.chunks));
+        let after_gap = std::mem::take(&mut self.after_gap);
+        let outcome =
+            complete(Group { number: partial.number, segment: partial.segment, bytes: &partial.bytes, after_gap });
+        self.partial = None;
+        outcome
+    }
+
+    fn begin(&mut self, segment: SegmentId, header: &MetaChunkHeader) -> Result<(), TreeError> {
+        let number = header.number.get();
+        let expected = self.next.unwrap_or(number);
+        if number < expected || number == u64::MAX {
+            let why = format!("chunk {number} follows chunk {expected}");
+            return Err(TreeError::Damaged { what: "MetaLog", why });
+        }
+        self.after_gap |= number > expected;
+        let (session, bytes) = (header.session.get(), Vec::new());
+        self.partial = Some(Partial { number, segment, session, chunks: 0, bytes });
+        Ok(())
+    }
+
+    /// The number for the next group to be written.
+    pub(super) fn next(&self) -> u64 {
+        self.next.unwrap_or(0)
+    }
+}
+
+impl Partial {
+    fn continued_by(&self, header: &MetaChunkHeader) -> bool {
+        header.session.get() == self.session
+            && header.group_position.get() == self.chunks
+            && self.number.checked_add(self.chunks.into()) == Some(header.number.get())
+    }
+}
