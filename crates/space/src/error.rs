@@ -192,6 +192,17 @@ pub enum SpaceError {
         /// Its length.
         bytes: usize,
     },
+    /// A journal record that is too long; nothing was written.
+    #[error("a journal record of {bytes} bytes; the limit is {bytes_max}")]
+    RecordTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// An earlier write or flush of the journal failed, so nobody knows what of it is durable. Open the store again.
+    #[error("the journal failed earlier; nothing more can be recorded")]
+    JournalFailed,
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -1,6 +1,8 @@
-//! What the zone manager writes to the device: one header block at the start of each zone.
+//! What this crate writes to the device: a header block at the start of each zone, and the chunks of a
+//! [`Journal`](crate::Journal).
 //!
-//! The header says which store, which generation of the zone and which streams, and carries a copy of the client's
+//! # Zone header
+//! It says which store, which generation of the zone and which streams, and carries a copy of the client's
 //! superblock, because a zoned device has no place to overwrite. Little-endian; one block of 4,096 bytes:
 //!
 //! | offset | bytes | field |
@@ -25,6 +27,20 @@
 //!
 //! Magic, version and the place of the checksum stay where they are in every later version, so that damage and a newer
 //! version can be told apart.
+//!
+//! # Journal chunk
+//! Whole blocks; items of the client, each after its length in 4 bytes:
+//!
+//! | offset | bytes | field |
+//! |-------:|------:|-------|
+//! | 0      | 4     | magic `ZJRN` |
+//! | 4      | 1     | kind: 1 records, 2 snapshot begins, 3 snapshot items, 4 snapshot ends |
+//! | 5      | 3     | zeros |
+//! | 8      | 8     | sequence: dense over the life of the store |
+//! | 16     | 8     | generation of the zone |
+//! | 24     | 4     | bytes of the payload |
+//! | 28     | 4     | CRC-32C of bytes 0 to 27 and the payload |
+//! | 32     |       | payload, then zeros to the end of the block |
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -225,6 +241,117 @@ impl RawHeader {
     }
 }
 
+const CHUNK_MAGIC: [u8; 4] = *b"ZJRN";
+const CHUNK_CRC_OFFSET: usize = 28;
+
+/// Bytes of a journal chunk before its payload.
+pub(crate) const CHUNK_HEADER_BYTES: usize = 32;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawChunk {
+    magic: [u8; 4],
+    kind: u8,
+    zeros: [u8; 3],
+    sequence: U64,
+    generation: U64,
+    payload_bytes: U32,
+    crc: U32,
+}
+
+const _: () = assert!(size_of::<RawChunk>() == CHUNK_HEADER_BYTES);
+const _: () = assert!(std::mem::offset_of!(RawChunk, crc) == CHUNK_CRC_OFFSET);
+
+/// What a chunk of a journal holds. On disk, never renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ChunkKind {
+    /// Records of changes.
+    Records = 1,
+    /// Nothing; what follows is a snapshot.
+    SnapshotBegin = 2,
+    /// Items of a snapshot.
+    SnapshotItems = 3,
+    /// Nothing; the snapshot since the last beginning is complete.
+    SnapshotEnd = 4,
+}
+
+impl ChunkKind {
+    const ALL: [Self; 4] = [Self::Records, Self::SnapshotBegin, Self::SnapshotItems, Self::SnapshotEnd];
+}
+
+/// The header of a journal chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// What the chunk holds.
+    pub kind: ChunkKind,
+    /// Its number in the journal.
+    pub sequence: u64,
+    /// The generation of the zone that it was written to.
+    pub generation: u64,
+    /// Bytes behind the header.
+    pub payload_bytes: u32,
+}
+
+impl ChunkHeader {
+    /// Writes the header in front of the payload, which already stands in `chunk`.
+    ///
+    /// # Panics
+    /// If `chunk` is shorter than header and payload: a bug of the journal.
+    pub fn encode(&self, chunk: &mut [u8]) {
+        let raw = RawChunk {
+            magic: CHUNK_MAGIC,
+            kind: self.kind as u8,
+            zeros: [0; 3],
+            sequence: self.sequence.into(),
+            generation: self.generation.into(),
+            payload_bytes: self.payload_bytes.into(),
+            crc: 0.into(),
+        };
+        chunk[..CHUNK_HEADER_BYTES].copy_from_slice(raw.as_bytes());
+        let crc = chunk_checksum(&chunk[..CHUNK_HEADER_BYTES + self.payload_bytes as usize]);
+        chunk[CHUNK_CRC_OFFSET..CHUNK_HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads a header from any bytes (I10), without looking at the payload: `None` if it is none.
+    #[must_use]
+    pub fn peek(bytes: &[u8]) -> Option<Self> {
+        let (raw, _) = RawChunk::ref_from_prefix(bytes).ok()?;
+        let kind = ChunkKind::ALL.into_iter().find(|&kind| kind as u8 == raw.kind)?;
+        let intact = raw.magic == CHUNK_MAGIC && raw.zeros == [0; 3];
+        intact.then_some(Self {
+            kind,
+            sequence: raw.sequence.get(),
+            generation: raw.generation.get(),
+            payload_bytes: raw.payload_bytes.get(),
+        })
+    }
+
+    /// Reads a chunk from any bytes (I10): its header and payload, or `None` if it is not whole.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let header = Self::peek(bytes)?;
+        let end = CHUNK_HEADER_BYTES.checked_add(header.payload_bytes as usize)?;
+        let chunk = bytes.get(..end)?;
+        let stored = chunk[CHUNK_CRC_OFFSET..CHUNK_HEADER_BYTES].try_into().map(u32::from_le_bytes).ok()?;
+        (stored == chunk_checksum(chunk)).then(|| (header, &chunk[CHUNK_HEADER_BYTES..]))
+    }
+}
+
+/// The items of a chunk's payload; stops at the first that is not whole.
+pub fn items(mut payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = payload.split_first_chunk::<4>()?;
+        let (item, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        payload = rest;
+        Some(item)
+    })
+}
+
+fn chunk_checksum(chunk: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&chunk[..CHUNK_CRC_OFFSET]), &chunk[CHUNK_HEADER_BYTES..])
+}
+
 fn checksum(block: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&block[..CRC_OFFSET]), &block[SUPERBLOCK_OFFSET..])
 }
@@ -295,7 +422,39 @@ mod tests {
         assert_eq!(&block[128..135], b"options");
     }
 
+    #[test]
+    fn a_chunk_comes_back_and_every_flipped_bit_is_noticed() {
+        let header = ChunkHeader { kind: ChunkKind::SnapshotItems, sequence: 7, generation: 9, payload_bytes: 10 };
+        let mut chunk = vec![0; 64];
+        chunk[32..42].copy_from_slice(b"\x02\0\0\0ab\0\0\0\0");
+        header.encode(&mut chunk);
+        let (decoded, payload) = ChunkHeader::decode(&chunk).unwrap();
+        assert_eq!((decoded, items(payload).collect::<Vec<_>>()), (header, vec![&b"ab"[..], b""]));
+        assert_eq!((&chunk[..4], chunk[4], chunk[8], chunk[16], chunk[24]), (&b"ZJRN"[..], 3, 7, 9, 10));
+        for byte in 0..42 {
+            let mut damaged = chunk.clone();
+            damaged[byte] ^= 1 << (byte % 8);
+            assert!(ChunkHeader::decode(&damaged).is_none(), "byte {byte}");
+        }
+        assert!(ChunkHeader::decode(&chunk[..41]).is_none());
+    }
+
     proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_as_chunks_without_panic(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            fix in proptest::bool::ANY,
+        ) {
+            if fix && bytes.len() > CHUNK_HEADER_BYTES {
+                let payload_bytes = u32::try_from(bytes.len() - CHUNK_HEADER_BYTES).unwrap();
+                let header = ChunkHeader { kind: ChunkKind::Records, sequence: 1, generation: 1, payload_bytes };
+                header.encode(&mut bytes);
+            }
+            if let Some((_, payload)) = ChunkHeader::decode(&bytes) {
+                assert!(items(payload).map(|item| item.len() + 4).sum::<usize>() <= payload.len());
+            }
+        }
+
         #[test]
         fn any_bytes_are_decoded_without_panic(
             mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..5_000),

@@ -6,7 +6,7 @@
 //!
 //! A zone's life: [`Space::open_zone`] gives it to a [`ZoneWriter`]; full or [sealed](Space::seal) it returns its token; its
 //! bytes die ([`Space::sub_live`]); it becomes a [victim](Space::victim), its live bytes move, and
-//! [`Space::reset`] makes it free.
+//! [`Space::reset`] makes it free. Clients that keep no metadata log of their own have the [`Journal`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,6 +41,8 @@ mod create;
 mod error;
 mod format;
 mod gauge;
+mod journal;
+mod journal_read;
 mod options;
 mod recover;
 mod release;
@@ -57,7 +59,9 @@ mod writer;
 
 pub use budget::{Budget, Share};
 pub use error::{Result, SpaceError};
-pub use format::{HeaderFault, Identity, VERSION, ZoneHeader};
+pub use format::{ChunkHeader, ChunkKind, HeaderFault, Identity, VERSION, ZoneHeader, items};
+pub use journal::{Journal, SnapshotWriter};
+pub use journal_read::{JournalEntry, JournalFound, read_journal};
 pub use options::{NewStore, SUPERBLOCK_BYTES_MAX, SpaceOptions, StoreId, Urgency};
 pub use recover::{DamagedZone, Recovered, RecoveredZone};
 pub use space::{Space, WrittenBytes};

@@ -1,5 +1,6 @@
 //! What the tests share: a small device, the streams of a tree, and blocks to write.
 #![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
 pub(crate) mod model;
 

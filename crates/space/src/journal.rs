@@ -1,0 +1,244 @@
+//! A journal: snapshots and records of changes, over the zones of one stream.
+
+use zonda_device::{AlignedBuf, ZoneId};
+
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind};
+use crate::journal_read::JournalFound;
+use crate::{BLOCK_BYTES, Result, Space, SpaceError, StreamId, Urgency, ZoneWriter};
+
+/// The longest chunk, in blocks.
+pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
+
+/// Bytes of an item's length before it.
+const ITEM_LENGTH_BYTES: usize = 4;
+
+/// A client's metadata as a snapshot and the changes since, for clients that keep none of their own.
+///
+/// Owned by one thread at a time. Takes its zones from one stream, which should hold nothing else, with
+/// [`Urgency::Reserve`]; they count as fully live while the journal needs them, so they are never victims.
+///
+/// Life cycle: 1 [`read`](crate::read_journal) what an earlier life left -> 2 [`start`](Self::start) with a snapshot in a
+/// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), and 3
+/// again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not reset (I3).
+/// After a device error it is failed and takes nothing more.
+///
+/// Cost: a sync writes the records since the last one, padded to blocks, and flushes; a snapshot writes itself and two
+/// blocks.
+#[derive(Debug)]
+pub struct Journal {
+    space: Space,
+    stream: StreamId,
+    writer: Option<ZoneWriter>,
+    /// Zones that recovery would read, oldest first, the writer's included.
+    zones: Vec<ZoneId>,
+    next_sequence: u64,
+    pending: Vec<u8>,
+    bytes_since_snapshot: u64,
+    snapshot_bytes: u64,
+    failed: bool,
+}
+
+/// Takes the items of a snapshot.
+#[derive(Debug)]
+pub struct SnapshotWriter<'a> {
+    journal: &'a mut Journal,
+}
+
+impl SnapshotWriter<'_> {
+    /// Adds one item; recovery gets the items in the same order.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn put(&mut self, item: &[u8]) -> Result<()> {
+        self.journal.add(ChunkKind::SnapshotItems, item)
+    }
+}
+
+impl Journal {
+    /// Begins a journal with a snapshot, which `fill` writes, and makes it durable; then resets the zones of the earlier
+    /// life. For a new store `found` is [`JournalFound::default`].
+    ///
+    /// # Errors
+    /// `NoSpace` and the other errors of [`Space::open_zone`], `RecordTooLong`, `Device`, and those of `fill`. What was
+    /// found is then still there.
+    pub fn start(
+        space: &Space,
+        stream: StreamId,
+        found: JournalFound,
+        fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let mut journal = Self {
+            space: space.clone(),
+            stream,
+            writer: None,
+            zones: found.zones,
+            next_sequence: found.next_sequence,
+            pending: Vec::new(),
+            bytes_since_snapshot: 0,
+            snapshot_bytes: 0,
+            failed: false,
+        };
+        journal.snapshot(fill)?;
+        Ok(journal)
+    }
+
+    /// Adds a record. It is durable after the next [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// `RecordTooLong`; `NoSpace` and the other errors of [`Space::open_zone`]: this record is not taken, earlier ones are
+    /// kept and it may be tried again. `Device`, `JournalFailed`.
+    pub fn append(&mut self, record: &[u8]) -> Result<()> {
+        self.add(ChunkKind::Records, record)
+    }
+
+    /// Makes all records so far durable.
+    ///
+    /// # Errors
+    /// `NoSpace` and the other errors of [`Space::open_zone`]: try again. `Device`, `JournalFailed`.
+    pub fn sync(&mut self) -> Result<()> {
+        self.write_pending(ChunkKind::Records)?;
+        self.flush()
+    }
+
+    /// Writes a snapshot in a fresh zone, makes it durable, and resets the zones before it. Records so far are covered
+    /// by it: whatever `fill` writes must include their effect.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
+    pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
+        self.write_pending(ChunkKind::Records)?;
+        if let Some(writer) = self.writer.take() {
+            self.space.seal(writer)?;
+        }
+        let (old_zones, before) = (self.zones.len(), self.bytes_since_snapshot);
+        let filled = self.write_snapshot(fill);
+        // Items of an incomplete snapshot must not be written later as records.
+        self.pending.clear();
+        filled?;
+        self.flush()?;
+        (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
+        self.release(old_zones)
+    }
+
+    /// Bytes written since the last snapshot. A usual rule is to take the next when they exceed a few times
+    /// [`snapshot_bytes`](Self::snapshot_bytes).
+    #[must_use]
+    pub fn bytes_since_snapshot(&self) -> u64 {
+        self.bytes_since_snapshot
+    }
+
+    /// Bytes of the last snapshot.
+    #[must_use]
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes
+    }
+
+    /// The longest record or item, in bytes.
+    #[must_use]
+    pub fn record_bytes_max(&self) -> usize {
+        self.payload_bytes_max() - ITEM_LENGTH_BYTES
+    }
+
+    fn payload_bytes_max(&self) -> usize {
+        let blocks = CHUNK_BLOCKS_MAX.min(self.space.zone_blocks() - 1);
+        usize::try_from(blocks).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
+    }
+
+    fn write_snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
+        self.write_chunk(ChunkKind::SnapshotBegin)?;
+        fill(&mut SnapshotWriter { journal: self })?;
+        self.write_pending(ChunkKind::SnapshotItems)?;
+        self.write_chunk(ChunkKind::SnapshotEnd)
+    }
+
+    fn add(&mut self, kind: ChunkKind, item: &[u8]) -> Result<()> {
+        let bytes_max = self.record_bytes_max();
+        if item.len() > bytes_max {
+            return Err(SpaceError::RecordTooLong { bytes: item.len(), bytes_max });
+        }
+        if self.pending.len() + ITEM_LENGTH_BYTES + item.len() > self.payload_bytes_max() {
+            self.write_pending(kind)?;
+        }
+        let length = u32::try_from(item.len()).expect("at most 64 KiB");
+        self.pending.extend_from_slice(&length.to_le_bytes());
+        self.pending.extend_from_slice(item);
+        Ok(())
+    }
+
+    fn write_pending(&mut self, kind: ChunkKind) -> Result<()> {
+        if self.pending.is_empty() { Ok(()) } else { self.write_chunk(kind) }
+    }
+
+    /// Writes what is pending as one chunk, in the next zone if it does not fit or the zone fails. Ends because every
+    /// round uses up a zone.
+    fn write_chunk(&mut self, kind: ChunkKind) -> Result<()> {
+        if self.failed {
+            return Err(SpaceError::JournalFailed);
+        }
+        let bytes = (CHUNK_HEADER_BYTES + self.pending.len()).next_multiple_of(BLOCK_BYTES);
+        loop {
+            let generation = self.make_room((bytes / BLOCK_BYTES) as u64)?;
+            let chunk = self.chunk(kind, generation, bytes);
+            match self.writer.as_mut().map(|writer| writer.write(&chunk)) {
+                Some(Ok(_)) => break,
+                Some(Err(SpaceError::ZoneFailed { .. })) | None => self.writer = None,
+                Some(Err(error)) => {
+                    self.failed = true;
+                    return Err(error);
+                }
+            }
+        }
+        self.next_sequence += 1;
+        self.bytes_since_snapshot += bytes as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn chunk(&self, kind: ChunkKind, generation: u64, bytes: usize) -> AlignedBuf {
+        let payload_bytes = u32::try_from(self.pending.len()).expect("at most 64 KiB");
+        let mut chunk = AlignedBuf::with_len(bytes);
+        chunk[CHUNK_HEADER_BYTES..][..self.pending.len()].copy_from_slice(&self.pending);
+        ChunkHeader { kind, sequence: self.next_sequence, generation, payload_bytes }.encode(&mut chunk);
+        chunk
+    }
+
+    /// Sees to a writer with room for so many blocks, and returns the generation of its zone.
+    fn make_room(&mut self, blocks: u64) -> Result<u64> {
+        if let Some(writer) = self.writer.take() {
+            if writer.remaining_blocks() >= blocks {
+                return Ok(self.writer.insert(writer).generation());
+            }
+            self.space.seal(writer)?;
+        }
+        let writer = self.space.open_zone(self.stream, Urgency::Reserve)?;
+        self.zones.push(writer.zone());
+        hold(&self.space, writer.zone());
+        Ok(self.writer.insert(writer).generation())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.failed {
+            return Err(SpaceError::JournalFailed);
+        }
+        self.space.flush().inspect_err(|_| self.failed = true)
+    }
+
+    /// Resets the first `count` zones: a durable snapshot replaces them. After an error the rest waits for the next one.
+    fn release(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            let zone = self.zones[0];
+            self.space.sub_live(zone, u64::MAX);
+            match self.space.reset(zone) {
+                // Offline: nothing is left to reset.
+                Ok(()) | Err(SpaceError::WrongState { .. }) => self.zones.remove(0),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Counts a zone as fully live, so that it is no victim and cannot be reset by mistake.
+pub(crate) fn hold(space: &Space, zone: ZoneId) {
+    space.add_live(zone, (space.zone_blocks() - 1) * BLOCK_BYTES as u64);
+}

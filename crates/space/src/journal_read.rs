@@ -1,0 +1,167 @@
+//! Reads the journal of an earlier life.
+
+use zonda_device::{AlignedBuf, ZoneId};
+
+use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
+use crate::journal::{CHUNK_BLOCKS_MAX, hold};
+use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, StreamId, ZoneUse};
+
+/// One thing that a journal says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalEntry<'a> {
+    /// An item of the snapshot.
+    Item(&'a [u8]),
+    /// A record of a change after it.
+    Record(&'a [u8]),
+}
+
+/// What an earlier life left, for [`Journal::start`](crate::Journal::start) to replace.
+#[derive(Debug)]
+pub struct JournalFound {
+    /// Whether there was a complete snapshot. Without one nothing was delivered.
+    pub has_snapshot: bool,
+    /// Chunks behind a gap: they were never durable together with what came before them, or something is damaged.
+    pub ignored_chunks: u64,
+    pub(crate) zones: Vec<ZoneId>,
+    pub(crate) next_sequence: u64,
+}
+
+impl Default for JournalFound {
+    fn default() -> Self {
+        Self { has_snapshot: false, ignored_chunks: 0, zones: Vec::new(), next_sequence: 1 }
+    }
+}
+
+/// A whole chunk on the device.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    sequence: u64,
+    kind: ChunkKind,
+    block: u64,
+    blocks: u64,
+}
+
+/// Delivers the newest complete snapshot and the records after it, up to the first gap in the sequence: the torn tail of
+/// a crash, or damage. Never fails for a bad chunk. Seals zones that are partly written, so that they hold no tokens.
+/// `recovered` are the zones that opening found; those of other streams are passed over.
+///
+/// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 32
+/// bytes for each.
+///
+/// # Errors
+/// `Device`, and those of `apply`.
+pub fn read_journal(
+    space: &Space,
+    stream: StreamId,
+    recovered: &[RecoveredZone],
+    apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
+) -> Result<JournalFound> {
+    let mut buffer = AlignedBuf::with_len(usize::try_from(CHUNK_BLOCKS_MAX).expect("16") * BLOCK_BYTES);
+    let mut found = JournalFound::default();
+    let mut chunks = Vec::new();
+    for zone in recovered.iter().filter(|zone| zone.stream == stream) {
+        if zone.state == ZoneUse::Partial {
+            space.seal_recovered(zone.zone)?;
+        }
+        hold(space, zone.zone);
+        found.zones.push(zone.zone);
+        list_chunks(space, zone, &mut buffer, &mut chunks)?;
+    }
+    found.next_sequence = select(&mut chunks);
+    let Some(snapshot) = newest_snapshot(&chunks) else {
+        found.ignored_chunks = chunks.len() as u64;
+        return Ok(found);
+    };
+    found.has_snapshot = true;
+    let dense = &chunks[snapshot.begin..][..dense_run(&chunks[snapshot.begin..])];
+    found.ignored_chunks = (chunks.len() - snapshot.begin - dense.len()) as u64;
+    let end = snapshot.end - snapshot.begin;
+    deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
+    deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
+    Ok(found)
+}
+
+/// Sorts the chunks by sequence and returns the next one. A chunk whose zone failed was written again, with the same
+/// sequence and content.
+fn select(chunks: &mut Vec<Place>) -> u64 {
+    chunks.sort_by_key(|chunk| chunk.sequence);
+    chunks.dedup_by_key(|chunk| chunk.sequence);
+    chunks.last().map_or(1, |chunk| chunk.sequence.saturating_add(1))
+}
+
+/// Indexes of the chunks that begin and end a snapshot.
+struct Snapshot {
+    begin: usize,
+    end: usize,
+}
+
+/// The newest snapshot of which every chunk is there.
+fn newest_snapshot(chunks: &[Place]) -> Option<Snapshot> {
+    let ends = (0..chunks.len()).rev().filter(|&end| chunks[end].kind == ChunkKind::SnapshotEnd);
+    ends.filter_map(|end| complete(chunks, end)).next()
+}
+
+fn complete(chunks: &[Place], end: usize) -> Option<Snapshot> {
+    let begin = chunks[..end].iter().rposition(|chunk| chunk.kind == ChunkKind::SnapshotBegin)?;
+    let snapshot = &chunks[begin..=end];
+    (dense_run(snapshot) == snapshot.len()).then_some(Snapshot { begin, end })
+}
+
+/// Chunks from the first on without a gap in the sequence.
+fn dense_run(chunks: &[Place]) -> usize {
+    let first = chunks.first().map_or(0, |chunk| chunk.sequence);
+    chunks.iter().zip(first..).take_while(|(chunk, expected)| chunk.sequence == *expected).count()
+}
+
+/// Adds the whole chunks of a zone, up to the first that is not.
+fn list_chunks(space: &Space, zone: &RecoveredZone, buffer: &mut AlignedBuf, chunks: &mut Vec<Place>) -> Result<()> {
+    let first = space.first_block(zone.zone);
+    let (mut block, end) = (first + 1, first + zone.written_blocks);
+    while block < end {
+        let bytes = bytes_of((end - block).min(CHUNK_BLOCKS_MAX));
+        space.read(block, &mut buffer[..bytes])?;
+        let listed = list_buffer(&buffer[..bytes], zone.generation, block, chunks);
+        if listed == block {
+            break;
+        }
+        block = listed;
+    }
+    Ok(())
+}
+
+/// Adds the whole chunks in what was read from `block` on; returns the block after the last.
+fn list_buffer(mut bytes: &[u8], generation: u64, mut block: u64, chunks: &mut Vec<Place>) -> u64 {
+    while let Some((header, payload)) = ChunkHeader::decode(bytes) {
+        if header.generation != generation {
+            break;
+        }
+        let blocks = (CHUNK_HEADER_BYTES + payload.len()).div_ceil(BLOCK_BYTES);
+        chunks.push(Place { sequence: header.sequence, kind: header.kind, block, blocks: blocks as u64 });
+        block += blocks as u64;
+        bytes = bytes.get(blocks * BLOCK_BYTES..).unwrap_or_default();
+    }
+    block
+}
+
+/// Delivers the items of the chunks of one kind.
+fn deliver(
+    space: &Space,
+    chunks: &[Place],
+    kind: ChunkKind,
+    buffer: &mut AlignedBuf,
+    apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
+) -> Result<()> {
+    for chunk in chunks.iter().filter(|chunk| chunk.kind == kind) {
+        let bytes = bytes_of(chunk.blocks);
+        space.read(chunk.block, &mut buffer[..bytes])?;
+        let payload = ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload);
+        for item in items(payload) {
+            apply(if kind == ChunkKind::Records { JournalEntry::Record(item) } else { JournalEntry::Item(item) })?;
+        }
+    }
+    Ok(())
+}
+
+fn bytes_of(blocks: u64) -> usize {
+    usize::try_from(blocks).expect("at most 16 blocks") * BLOCK_BYTES
+}

@@ -1,0 +1,188 @@
+//! The journal: what was synced comes back, from the newest complete snapshot on.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{as_zoned, device, format, new_store, options};
+use zonda_device::{MemDevice, ZoneState};
+use zonda_space::{
+    Journal, JournalEntry, JournalFound, Space, SpaceError, SpaceOptions, StreamId, StreamSpec, read_journal,
+};
+
+const JOURNAL: StreamId = StreamId(1);
+
+/// What reading delivered.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    items: Vec<Vec<u8>>,
+    records: Vec<Vec<u8>>,
+}
+
+fn read(device: &Arc<MemDevice>) -> (Space, JournalFound, Said) {
+    let (space, recovered) = Space::open(as_zoned(device), &options()).unwrap();
+    let mut said = Said::default();
+    let found = read_journal(&space, JOURNAL, &recovered.zones, &mut |entry| {
+        match entry {
+            JournalEntry::Item(item) => said.items.push(item.to_vec()),
+            JournalEntry::Record(record) => said.records.push(record.to_vec()),
+        }
+        Ok(())
+    })
+    .unwrap();
+    (space, found, said)
+}
+
+fn start(space: &Space, items: &[&[u8]]) -> Journal {
+    start_after(space, JournalFound::default(), items)
+}
+
+fn start_after(space: &Space, found: JournalFound, items: &[&[u8]]) -> Journal {
+    Journal::start(space, JOURNAL, found, &mut |snapshot| items.iter().try_for_each(|item| snapshot.put(item))).unwrap()
+}
+
+fn said(items: &[&[u8]], records: &[&[u8]]) -> Said {
+    let owned = |list: &[&[u8]]| list.iter().map(|entry| entry.to_vec()).collect();
+    Said { items: owned(items), records: owned(records) }
+}
+
+#[test]
+fn snapshot_and_records_come_back_in_order() {
+    let device = device(14);
+    let mut journal = start(&format(&device), &[b"one", b"", b"three"]);
+    for record in [&b"a"[..], b"bb", b""] {
+        journal.append(record).unwrap();
+    }
+    journal.sync().unwrap();
+    journal.append(b"c").unwrap();
+    journal.sync().unwrap();
+    journal.append(b"never synced").unwrap();
+    drop(journal);
+    let (_, found, delivered) = read(&device);
+    assert_eq!(delivered, said(&[b"one", b"", b"three"], &[b"a", b"bb", b"", b"c"]));
+    assert!(found.has_snapshot && found.ignored_chunks == 0);
+}
+
+#[test]
+fn a_new_snapshot_replaces_everything_and_frees_the_old_zones() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"old"]);
+    for _ in 0..40 {
+        journal.append(&[7; 4000]).unwrap();
+        journal.sync().unwrap();
+    }
+    let before = space.usage().free_zones;
+    journal.snapshot(&mut |snapshot| snapshot.put(b"new")).unwrap();
+    assert!(space.usage().free_zones > before);
+    assert_eq!((journal.snapshot_bytes(), journal.bytes_since_snapshot()), (3 * 4096, 0));
+    journal.append(b"after").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(read(&device).2, said(&[b"new"], &[b"after"]));
+}
+
+#[test]
+fn starting_over_keeps_the_old_journal_until_the_new_snapshot_is_there() {
+    let device = device(14);
+    let mut journal = start(&format(&device), &[b"first"]);
+    journal.append(b"change").unwrap();
+    journal.sync().unwrap();
+    drop(journal);
+
+    let (space, found, _) = read(&device);
+    let error = Journal::start(&space, JOURNAL, found, &mut |snapshot| {
+        snapshot.put(b"half")?;
+        Err(SpaceError::JournalFailed)
+    });
+    assert!(error.is_err());
+    assert_eq!(read(&device).2, said(&[b"first"], &[b"change"]));
+
+    let (space, found, _) = read(&device);
+    drop(start_after(&space, found, &[b"second"]));
+    let (space, found, delivered) = read(&device);
+    assert_eq!(delivered, said(&[b"second"], &[]));
+    assert!(space.usage().free_zones >= 14, "{:?} and {found:?}", space.usage());
+}
+
+#[test]
+fn records_after_an_incomplete_snapshot_are_not_lost() {
+    let device = device(14);
+    let mut journal = start(&format(&device), &[b"base"]);
+    let failed = journal.snapshot(&mut |snapshot| {
+        for _ in 0..40 {
+            snapshot.put(&[1; 4000])?;
+        }
+        Err(SpaceError::JournalFailed)
+    });
+    assert!(failed.is_err());
+    journal.append(b"still here").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(read(&device).2, said(&[b"base"], &[b"still here"]));
+}
+
+#[test]
+fn a_damaged_tail_is_cut_off_and_nothing_is_refused() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"base"]);
+    journal.append(b"whole").unwrap();
+    journal.sync().unwrap();
+    drop((journal, space));
+    let (space, recovered) = Space::open(as_zoned(&device), &options()).unwrap();
+    let mut writer = space.adopt_for_writing(recovered.zones[0].zone).unwrap();
+    writer.write(&common::blocks(0x5a, 2)).unwrap();
+    drop((writer, space));
+    assert_eq!(read(&device).2, said(&[b"base"], &[b"whole"]));
+}
+
+#[test]
+fn long_snapshots_and_records_span_zones_within_two_tokens() {
+    let device = device(4);
+    let space = format(&device);
+    let bytes_max = start(&space, &[]).record_bytes_max();
+    let (space, found, _) = read(&device);
+    let long = vec![3; bytes_max];
+    let mut journal = start_after(&space, found, &[&long, &long, &long]);
+    assert!(matches!(journal.append(&vec![0; bytes_max + 1]), Err(SpaceError::RecordTooLong { .. })));
+    journal.append(&long).unwrap();
+    journal.append(b"short").unwrap();
+    journal.sync().unwrap();
+    assert!(space.usage().active <= 1);
+    assert_eq!(read(&device).2, said(&[&long, &long, &long], &[&long, b"short"]));
+}
+
+#[test]
+fn a_failing_zone_costs_no_record() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"base"]);
+    journal.append(b"before").unwrap();
+    journal.sync().unwrap();
+    let zone = space.view().iter().find(|view| view.stream == Some(JOURNAL)).unwrap().zone;
+    device.retire(zone, ZoneState::ReadOnly).unwrap();
+    journal.append(b"behind").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(read(&device).2, said(&[b"base"], &[b"before", b"behind"]));
+    journal.snapshot(&mut |snapshot| snapshot.put(b"moved")).unwrap();
+    assert_eq!(read(&device).2, said(&[b"moved"], &[]));
+}
+
+#[test]
+fn a_full_device_refuses_a_record_and_keeps_the_rest() {
+    let device = device(14);
+    let streams = vec![StreamSpec::new(JOURNAL, "journal", 0).zones(2, 2).alone()];
+    let only_journal = SpaceOptions { streams, ..options() };
+    let space = Space::format(as_zoned(&device), new_store(1), &only_journal).unwrap();
+    let mut journal = start(&space, &[b"base"]);
+    let mut synced = 0;
+    let error = loop {
+        match journal.append(&[1; 4000]).and_then(|()| journal.sync()) {
+            Ok(()) => synced += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, SpaceError::NoSpace { free_zones: 0, .. }), "{error}");
+    let (_, recovered) = Space::open(as_zoned(&device), &only_journal).unwrap();
+    assert_eq!(recovered.zones.len(), 16);
+    assert_eq!(read(&device).2.records.len(), synced);
+}
