@@ -37,6 +37,7 @@ pub(crate) struct Wire {
     blocks_written: AtomicU64,
     flushes: AtomicU64,
     reads: AtomicU64,
+    released_value_bytes: AtomicU64,
     cut_at: AtomicU64,
     full: AtomicBool,
 }
@@ -96,6 +97,11 @@ impl Wire {
     /// 4 KiB blocks written so far.
     pub(crate) fn blocks_written(&self) -> u64 {
         self.blocks_written.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of value chunks that were declared dead.
+    pub(crate) fn released_value_bytes(&self) -> u64 {
+        self.released_value_bytes.load(Ordering::SeqCst)
     }
 
     /// Device flushes so far.
@@ -472,7 +478,9 @@ impl PageStore for MemStore {
         page.released = true;
     }
 
-    fn release_value(&self, _at: ChunkAddress, _bytes: u64) {}
+    fn release_value(&self, _at: ChunkAddress, bytes: u64) {
+        self.wire.released_value_bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
 
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {
         let mut state = self.pages.lock();

@@ -1,0 +1,361 @@
+//! The value log: large values, written once to an area of their own, named by pointers in leaves and log.
+//!
+//! ```text
+//! value   := chunk+                               segments of the value in order
+//! chunk   := ValueChunkHeader key bytes           the key, so that reclaim can ask the tree whether it is live
+//! pointer := number(total_bytes) number(segment_bytes) crc32c(4, of the value) number(block) number(zigzag(delta))*
+//! ```
+//!
+//! Costs: a value takes its bytes, 16 bytes and its key per segment of at most 1 MiB, and the padding of each chunk to
+//! blocks: a value of 1 byte costs a whole block, so small values belong into the leaf. Writing a value is one device
+//! write per segment, reading it one device read per segment.
+
+use std::sync::Arc;
+
+use zerocopy::IntoBytes;
+use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore};
+
+use crate::TreeError;
+use crate::codec::{Reader, put_number};
+use crate::format::{CHUNK_VERSION, VALUE_MAGIC, ValueChunkHeader, split_header};
+use crate::limits::VALUE_BYTES_MAX;
+
+type Result<T> = std::result::Result<T, TreeError>;
+
+/// Bytes of a value in one chunk, where the area's chunks are long enough.
+const SEGMENT_BYTES_MAX: usize = 1 << 20;
+
+/// Where a value is. Encoded it takes at most 160 bytes for 16 MiB (113 in the worst case, some 50 when its chunks lie
+/// one behind the other), if the area takes chunks of 1 MiB; in areas of shorter chunks at most 6 bytes per chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValuePointer {
+    total_bytes: u32,
+    segment_bytes: u32,
+    crc: u32,
+    segments: Vec<ChunkAddress>,
+}
+
+impl ValuePointer {
+    /// Bytes of the value.
+    pub(crate) fn total_bytes(&self) -> u32 {
+        self.total_bytes
+    }
+
+    /// Appends the encoded pointer: the value of a record of kind `Pointer`.
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        put_number(into, self.total_bytes.into());
+        put_number(into, self.segment_bytes.into());
+        into.extend_from_slice(&self.crc.to_le_bytes());
+        let mut before = 0;
+        for (index, segment) in self.segments.iter().enumerate() {
+            let delta = segment.0.wrapping_sub(before);
+            put_number(into, if index == 0 { delta } else { zigzag(delta) });
+            before = segment.0;
+        }
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// `Damaged` for any other bytes.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new("value pointer", bytes);
+        let (total_bytes, segment_bytes) = (reader.number32()?, reader.number32()?);
+        let crc = reader.take(4)?.try_into().expect("4 bytes were taken");
+        let count = segment_count(total_bytes, segment_bytes);
+        let Some(count) = count.filter(|&count| count <= reader.rest().len()) else {
+            return Err(reader.damaged(format!("{total_bytes} bytes in segments of {segment_bytes}")));
+        };
+        let mut segments = Vec::with_capacity(count);
+        let mut before = 0;
+        for index in 0..count {
+            let number = reader.number()?;
+            before = if index == 0 { number } else { unzigzag(number).wrapping_add(before) };
+            segments.push(ChunkAddress(before));
+        }
+        if !reader.is_empty() {
+            return Err(reader.damaged(format!("{} bytes too many", reader.rest().len())));
+        }
+        Ok(Self { total_bytes, segment_bytes, crc: u32::from_le_bytes(crc), segments })
+    }
+
+    /// The chunks, and the payload bytes of each, for a value of a key of `key_bytes` bytes: what to read, and what
+    /// dies with the value (`PageStore::release_value`).
+    pub(crate) fn chunks(&self, key_bytes: usize) -> impl Iterator<Item = (ChunkAddress, usize)> + '_ {
+        let head = size_of::<ValueChunkHeader>() + key_bytes;
+        let starts = (0_u32..).map(|index| index.saturating_mul(self.segment_bytes));
+        let part = move |start: u32| self.total_bytes.saturating_sub(start).min(self.segment_bytes);
+        self.segments.iter().zip(starts).map(move |(&at, start)| (at, head + part(start) as usize))
+    }
+
+    /// Puts `new` in the place of chunk `old`. `false`: the value has no such chunk, it is dead there.
+    pub(crate) fn replace(&mut self, old: ChunkAddress, new: ChunkAddress) -> bool {
+        let found = self.segments.iter_mut().find(|segment| **segment == old);
+        found.map(|segment| *segment = new).is_some()
+    }
+}
+
+/// Chunks of a value; `None` if there is no such value. An empty value has one.
+fn segment_count(total_bytes: u32, segment_bytes: u32) -> Option<usize> {
+    let sound = segment_bytes > 0 && total_bytes as usize <= VALUE_BYTES_MAX;
+    sound.then(|| total_bytes.div_ceil(segment_bytes).max(1) as usize)
+}
+
+/// Small for differences of either sign.
+const fn zigzag(delta: u64) -> u64 {
+    delta << 1 ^ (delta.cast_signed() >> 63).cast_unsigned()
+}
+
+const fn unzigzag(number: u64) -> u64 {
+    number >> 1 ^ (number & 1).wrapping_neg()
+}
+
+/// A chunk as reclaim finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueChunk<'a> {
+    /// The key that the value belonged to when it was written.
+    pub(crate) key: &'a [u8],
+    /// Which segment of the value this is.
+    pub(crate) segment: u32,
+    /// Bytes of the whole value.
+    pub(crate) total_bytes: u32,
+    /// The segment's bytes.
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Reads a chunk's payload.
+///
+/// # Errors
+/// `Damaged` when it is none.
+pub(crate) fn parse_chunk(payload: &[u8]) -> Result<ValueChunk<'_>> {
+    let (header, body) = split_header::<ValueChunkHeader>(payload)?;
+    let split = body.split_at_checked(header.key_bytes.get().into());
+    let (key, bytes) =
+        split.ok_or_else(|| damaged(format!("{} bytes hold no key of {}", body.len(), header.key_bytes)))?;
+    Ok(ValueChunk { key, segment: header.segment.get(), total_bytes: header.total_bytes.get(), bytes })
+}
+
+fn damaged(why: String) -> TreeError {
+    TreeError::Damaged { what: "value", why }
+}
+
+/// Writes and reads large values.
+///
+/// The log flushes the values area before it writes a record that points into it (*values first*), so a durable pointer
+/// always finds its value.
+pub(crate) struct ValueLog {
+    store: Arc<dyn PageStore>,
+}
+
+impl ValueLog {
+    /// The value log of a store.
+    pub(crate) fn new(store: Arc<dyn PageStore>) -> Self {
+        Self { store }
+    }
+
+    /// Writes a value; durable after the next flush of the area. Must be called with no latch held.
+    ///
+    /// # Errors
+    /// `ValueTooLong` and `NoSpace`; those of the area. The chunks that were written are released again.
+    pub(crate) fn write(&self, key: &[u8], value: &[u8]) -> Result<ValuePointer> {
+        let (bytes, bytes_max) = (value.len(), VALUE_BYTES_MAX);
+        let total_bytes = u32::try_from(bytes).ok().filter(|_| bytes <= bytes_max);
+        let total_bytes = total_bytes.ok_or(TreeError::ValueTooLong { bytes, bytes_max })?;
+        let segment_bytes = self.segment_bytes(key.len())?;
+        let mut pointer = ValuePointer { total_bytes, segment_bytes, crc: crc32c::crc32c(value), segments: Vec::new() };
+        let outcome = self.write_segments(key, value, &mut pointer);
+        outcome.inspect_err(|_| self.release(key.len(), &pointer)).map(|()| pointer)
+    }
+
+    fn write_segments(&self, key: &[u8], value: &[u8], pointer: &mut ValuePointer) -> Result<()> {
+        let segment_bytes = pointer.segment_bytes as usize;
+        let count = segment_count(pointer.total_bytes, pointer.segment_bytes).expect("both were checked");
+        let mut payload =
+            Vec::with_capacity(size_of::<ValueChunkHeader>() + key.len() + segment_bytes.min(value.len()));
+        for (segment, start) in (0_u32..).zip((0..count).map(|index| index * segment_bytes)) {
+            let header = ValueChunkHeader {
+                magic: VALUE_MAGIC,
+                version: CHUNK_VERSION.into(),
+                key_bytes: u16::try_from(key.len()).expect("the segment's size was computed from it").into(),
+                segment: segment.into(),
+                total_bytes: pointer.total_bytes.into(),
+            };
+            payload.clear();
+            payload.extend_from_slice(header.as_bytes());
+            payload.extend_from_slice(key);
+            payload.extend_from_slice(&value[start..value.len().min(start + segment_bytes)]);
+            pointer.segments.push(self.area().append(&payload)?.0);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a value that fit a chunk beside the key.
+    fn segment_bytes(&self, key_bytes: usize) -> Result<u32> {
+        let bytes_max = usize::from(u16::MAX);
+        if key_bytes > bytes_max {
+            return Err(TreeError::KeyTooLong { bytes: key_bytes, bytes_max });
+        }
+        let chunk_bytes_max = self.area().chunk_bytes_max();
+        let room = chunk_bytes_max.checked_sub(size_of::<ValueChunkHeader>() + key_bytes).filter(|room| *room > 0);
+        let why = || format!("a value chunk of {chunk_bytes_max} bytes holds no key of {key_bytes}");
+        let room = room.ok_or_else(|| TreeError::BadOption { name: "zone size", why: why() })?;
+        Ok(u32::try_from(room.min(SEGMENT_BYTES_MAX)).expect("at most 1 MiB"))
+    }
+
+    /// The value, if every chunk is the one that was written for `key` (I5). One device read per segment.
+    ///
+    /// # Errors
+    /// `Damaged` when something else is there; those of the area.
+    pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<Vec<u8>> {
+        let mut value = Vec::with_capacity(pointer.total_bytes as usize);
+        for (segment, (at, payload_bytes)) in (0_u32..).zip(pointer.chunks(key.len())) {
+            let payload = self.area().read_chunk(at, payload_bytes)?;
+            let chunk = parse_chunk(&payload)?;
+            let wanted = (key, segment, pointer.total_bytes, payload_bytes);
+            if (chunk.key, chunk.segment, chunk.total_bytes, payload.len()) != wanted {
+                return Err(damaged(format!("I5 block {} holds segment {} of another value", at.0, chunk.segment)));
+            }
+            value.extend_from_slice(chunk.bytes);
+        }
+        let crc = crc32c::crc32c(&value);
+        if crc != pointer.crc {
+            return Err(damaged(format!("I5 checksum {crc:#010x} of the value is not {:#010x}", pointer.crc)));
+        }
+        Ok(value)
+    }
+
+    /// Writes a chunk that reclaim found live again, as it is. The pointer that then names it is logged like a put.
+    ///
+    /// # Errors
+    /// Those of the area.
+    pub(crate) fn write_again(&self, payload: &[u8]) -> Result<ChunkAddress> {
+        Ok(self.area().append(payload)?.0)
+    }
+
+    /// The value of a key of `key_bytes` bytes is dead.
+    pub(crate) fn release(&self, key_bytes: usize, pointer: &ValuePointer) {
+        for (at, payload_bytes) in pointer.chunks(key_bytes) {
+            self.store.release_value(at, payload_bytes as u64);
+        }
+    }
+
+    fn area(&self) -> &dyn Area {
+        self.store.area(AreaKind::Values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use zonda_rt::Rng;
+
+    use super::*;
+    use crate::testing::{MemOptions, MemStore};
+
+    fn value_log(options: MemOptions) -> (Arc<MemStore>, ValueLog) {
+        let store = MemStore::new(options);
+        (Arc::clone(&store), ValueLog::new(store))
+    }
+
+    fn random(len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        Rng::seeded(len as u64).fill(&mut bytes);
+        bytes
+    }
+
+    fn encoded(pointer: &ValuePointer) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        pointer.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn values_of_all_sizes_come_back_through_an_encoded_pointer() {
+        let (_, values) = value_log(MemOptions::default());
+        for len in [0, 1, SEGMENT_BYTES_MAX - 1, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MAX + 1, VALUE_BYTES_MAX] {
+            let value = random(len);
+            let pointer = values.write(b"key", &value).expect("room");
+            let bytes = encoded(&pointer);
+            assert!(bytes.len() <= 160, "a pointer of {} bytes for {len}", bytes.len());
+            let pointer = ValuePointer::decode(&bytes).expect("just encoded");
+            assert_eq!(pointer.total_bytes() as usize, len);
+            assert!(values.read(b"key", &pointer).expect("sound") == value);
+        }
+        let error = values.write(b"key", &random(VALUE_BYTES_MAX + 1)).expect_err("too long");
+        assert!(matches!(error, TreeError::ValueTooLong { .. }), "{error}");
+    }
+
+    #[test]
+    fn short_chunks_make_more_segments() {
+        let (store, values) = value_log(MemOptions { chunk_bytes_max: 1019, segment_blocks: 8 });
+        let value = random(5000);
+        let pointer = values.write(b"key", &value).expect("room");
+        assert_eq!(store.mem_area(AreaKind::Values).payloads().len(), 5);
+        assert_eq!(values.read(b"key", &pointer).expect("sound"), value);
+        assert_eq!(pointer.chunks(3).map(|(_, bytes)| bytes).sum::<usize>(), 5000 + 5 * (16 + 3));
+    }
+
+    #[test]
+    fn another_keys_chunks_and_wrong_checksums_are_damage() {
+        let (_, values) = value_log(MemOptions::default());
+        let (one, two) = (values.write(b"one", b"value").expect("room"), values.write(b"two", b"VALUE").expect("room"));
+        assert!(matches!(values.read(b"two", &one), Err(TreeError::Damaged { .. })), "identity");
+        let swapped = ValuePointer { crc: one.crc, ..two };
+        assert!(matches!(values.read(b"two", &swapped), Err(TreeError::Damaged { .. })), "checksum");
+        let nowhere = ValuePointer { segments: vec![ChunkAddress(999)], ..one };
+        assert!(values.read(b"one", &nowhere).is_err());
+    }
+
+    #[test]
+    fn reclaim_moves_a_chunk() {
+        let (store, values) = value_log(MemOptions { chunk_bytes_max: 1019, segment_blocks: 8 });
+        let value = random(2500);
+        let mut pointer = values.write(b"key", &value).expect("room");
+        let (old, _) = pointer.chunks(3).nth(1).expect("three chunks");
+        let payload = store.mem_area(AreaKind::Values).payloads()[1].clone();
+        let chunk = parse_chunk(&payload).expect("sound");
+        assert_eq!((chunk.key, chunk.segment, chunk.total_bytes), (&b"key"[..], 1, 2500));
+        let new = values.write_again(&payload).expect("room");
+        assert!(pointer.replace(old, new));
+        assert!(!pointer.replace(old, new), "it is not there any more");
+        assert_eq!(values.read(b"key", &pointer).expect("sound"), value);
+    }
+
+    #[test]
+    fn a_value_that_could_not_be_written_is_released() {
+        let (store, values) = value_log(MemOptions { chunk_bytes_max: 1019, segment_blocks: 8 });
+        store.wire().cut_after(3);
+        assert!(values.write(b"key", &random(5000)).is_err());
+        assert_eq!(store.wire().released_value_bytes(), 2 * 1019);
+    }
+
+    #[test]
+    fn pointers_are_small_when_the_chunks_lie_anywhere() {
+        let far = |index: u64| ChunkAddress(if index.is_multiple_of(2) { (1 << 40) - 1 } else { 1 });
+        let pointer = ValuePointer {
+            total_bytes: 16 << 20,
+            segment_bytes: (1 << 20) - 2000,
+            crc: 7,
+            segments: (0..17).map(far).collect(),
+        };
+        let bytes = encoded(&pointer);
+        assert!(bytes.len() <= 160, "{} bytes", bytes.len());
+        assert_eq!(ValuePointer::decode(&bytes).expect("just encoded"), pointer);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_pointer_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            if let Ok(pointer) = ValuePointer::decode(&bytes) {
+                prop_assert!(pointer.segments.len() <= bytes.len());
+                let _ = pointer.chunks(8).count();
+            }
+        }
+
+        #[test]
+        fn any_payload_is_a_chunk_or_refused(head in any::<bool>(), bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let payload = if head { [&b"ZNva\x01\x00"[..], &bytes].concat() } else { bytes };
+            let _ = parse_chunk(&payload);
+        }
+    }
+}
