@@ -3,6 +3,8 @@
 //! - [`ZonedDevice`] and [`BlockDevice`] are the contracts; [`IoQueue`] keeps many requests in flight from one thread.
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file ([`format`]).
+//! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any device fail.
+//! - [`DeviceUri`] opens any of them by name; [`conformance`] checks any of them.
 //!
 //! This crate knows nothing of keys or files of a store. All blocking calls go through [`zonda_rt::device_call`].
 mod address;
@@ -11,12 +13,15 @@ mod buffer;
 pub mod conformance;
 mod counters;
 mod error;
+mod faulty;
 mod file;
 pub mod format;
 mod geometry;
 mod mem;
 mod mem_block;
+mod power_cut;
 mod queue;
+mod uri;
 mod zone;
 mod zone_machine;
 mod zoned;
@@ -26,11 +31,14 @@ pub use block::BlockDevice;
 pub use buffer::{AlignedBuf, BUFFER_ALIGNMENT};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, ErrorKind, Result};
+pub use faulty::{Fault, FaultEffect, FaultWhen, Faulty};
 pub use file::{Direct, FileBlockDevice, FileDevice, FileOptions, QueueKind};
 pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
 pub use mem::MemDevice;
 pub use mem_block::MemBlockDevice;
+pub use power_cut::{CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label};
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
+pub use uri::{DeviceUri, OpenMode, Place, ShapeOverrides, default_geometry};
 pub use zone::{ZoneReport, ZoneState};
 pub use zone_machine::{WriteGrant, ZoneMachine};
 pub use zoned::ZonedDevice;

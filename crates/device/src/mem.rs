@@ -37,7 +37,7 @@ impl MemZones {
         Self { machine: ZoneMachine::new(geometry), bytes }
     }
 
-    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
         let geometry = self.machine.geometry();
         let blocks = geometry.check_buffer(into)?;
         let readable = self.machine.readable_blocks(at, blocks)? * u64::from(geometry.block_bytes);
@@ -50,14 +50,14 @@ impl MemZones {
         Ok(())
     }
 
-    fn write(&mut self, at: Lba, from: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, at: Lba, from: &[u8]) -> Result<()> {
         let blocks = self.machine.geometry().check_buffer(from)?;
         let grant = self.machine.begin_write(at, blocks)?;
         self.bytes[grant.zone().0 as usize].extend_from_slice(from);
         self.machine.end_write(grant, true)
     }
 
-    fn append(&mut self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
+    pub(crate) fn append(&mut self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
         let blocks = self.machine.geometry().check_buffer(from)?;
         let grant = self.machine.begin_append(zone, blocks)?;
         let at = self.machine.geometry().zone_start(zone).plus(grant.offset());
@@ -66,7 +66,7 @@ impl MemZones {
         Ok(at)
     }
 
-    fn reset(&mut self, zone: ZoneId) -> Result<()> {
+    pub(crate) fn reset(&mut self, zone: ZoneId) -> Result<()> {
         self.machine.reset(zone)?;
         self.bytes[zone.0 as usize] = Vec::new();
         Ok(())
@@ -98,14 +98,9 @@ impl MemDevice {
         Self { shared: Arc::new(shared) }
     }
 
-    /// A copy of all zones as they are.
-    pub(crate) fn copy_zones(&self) -> MemZones {
-        self.shared.zones.read().clone()
-    }
-
-    /// A copy of one zone's written bytes.
-    pub(crate) fn copy_bytes(&self, zone: ZoneId) -> Vec<u8> {
-        self.shared.zones.read().bytes[zone.0 as usize].clone()
+    /// Works on the zones directly, as the power cut decorator does.
+    pub(crate) fn apply<R>(&self, work: impl FnOnce(&mut MemZones) -> R) -> R {
+        work(&mut self.shared.zones.write())
     }
 
     /// Makes a zone read-only or offline, as a worn medium would. Its resources come free.

@@ -79,19 +79,25 @@ impl MemBlockDevice {
         self.shared.bytes.read().clone()
     }
 
-    fn copy_out(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+    /// A copy of one block.
+    pub(crate) fn copy_block(&self, at: Lba) -> Vec<u8> {
+        let block = self.shared.shape.block_bytes as usize;
+        self.shared.bytes.read()[index(at.0) * block..][..block].to_vec()
+    }
+
+    pub(crate) fn copy_out(&self, at: Lba, into: &mut [u8]) -> Result<()> {
         let from = index(self.shared.shape.check_buffer(at, into)?);
         into.copy_from_slice(&self.shared.bytes.read()[from..][..into.len()]);
         Ok(())
     }
 
-    fn copy_in(&self, at: Lba, from: &[u8]) -> Result<()> {
+    pub(crate) fn copy_in(&self, at: Lba, from: &[u8]) -> Result<()> {
         let to = index(self.shared.shape.check_buffer(at, from)?);
         self.shared.bytes.write()[to..][..from.len()].copy_from_slice(from);
         Ok(())
     }
 
-    fn clear(&self, at: Lba, blocks: u64) -> Result<()> {
+    pub(crate) fn clear(&self, at: Lba, blocks: u64) -> Result<()> {
         let shape = self.shared.shape;
         let from = index(shape.check_span(at, blocks)?);
         self.shared.bytes.write()[from..][..index(blocks * u64::from(shape.block_bytes))].fill(0);

@@ -1,0 +1,399 @@
+//! Devices by name: `file:PATH`, a bare path, `mem:`, with `?key=value&key=value` behind.
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
+
+use crate::{
+    BlockDevice, DeviceError, Direct, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice,
+    QueueKind, Result, ZonedDevice,
+};
+
+/// Keys that a name may carry, in the order in which messages list them.
+const KEYS: &str =
+    "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, direct, queue, full_length";
+
+/// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by zone, up to 64 GiB.
+#[must_use]
+pub fn default_geometry() -> Geometry {
+    Geometry::new(16 << 20, 4096).with_limits(14, 14)
+}
+
+/// Where a device is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file of the host.
+    File(PathBuf),
+    /// Memory of this process, gone with it.
+    Memory,
+    /// A zoned block device of Linux.
+    Zbd(PathBuf),
+    /// A modelled SSD: profile and file.
+    Flash(String),
+}
+
+/// How an opener wants a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// A new one; an existing one is an error.
+    Create,
+    /// An existing one.
+    Open,
+    /// An existing one, or a new one.
+    OpenOrCreate,
+    /// An existing one, for reading.
+    ReadOnly,
+}
+
+/// A device's name, taken apart. Sizes may end in `KiB`, `MiB`, `GiB` or `TiB`.
+///
+/// ```
+/// use zonda_device::{DeviceUri, OpenMode, ZonedDevice};
+/// let uri: DeviceUri = "mem:?zones=8&zone_size=1MiB&max_open=3&max_active=4".parse()?;
+/// let device = uri.open_zoned(OpenMode::OpenOrCreate)?;
+/// assert_eq!(device.geometry().capacity_bytes(), 8 << 20);
+/// # Ok::<(), zonda_device::DeviceError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceUri {
+    /// Where it is.
+    pub place: Place,
+    /// What was said about its shape.
+    pub shape: ShapeOverrides,
+    /// How its file does I/O.
+    pub options: FileOptions,
+}
+
+/// What a name says about a device's shape; `None` is the default at creation, and anything when opening.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapeOverrides {
+    /// Bytes of a block.
+    pub block_bytes: Option<u64>,
+    /// Bytes from zone to zone.
+    pub zone_size_bytes: Option<u64>,
+    /// Writable bytes of a zone.
+    pub zone_capacity_bytes: Option<u64>,
+    /// Number of zones.
+    pub zones: Option<u64>,
+    /// Most open zones.
+    pub max_open: Option<u64>,
+    /// Most active zones.
+    pub max_active: Option<u64>,
+    /// Most bytes of one append.
+    pub append_bytes_max: Option<u64>,
+}
+
+impl FromStr for DeviceUri {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (place, query) = text.split_once('?').map_or((text, ""), |(place, query)| (place, query));
+        let mut uri =
+            Self { place: parse_place(place)?, shape: ShapeOverrides::default(), options: FileOptions::default() };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
+            uri.set(key, value)?;
+        }
+        Ok(uri)
+    }
+}
+
+impl fmt::Display for DeviceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File(path) => write!(f, "file:{}", path.display()),
+            Place::Memory => write!(f, "mem:"),
+            Place::Zbd(path) => write!(f, "zbd:{}", path.display()),
+            Place::Flash(profile) => write!(f, "flash:{profile}"),
+        }
+    }
+}
+
+impl DeviceUri {
+    /// Opens the zoned device of this name. Numbers in the name shape a new device and must agree with an existing one.
+    ///
+    /// # Errors
+    /// `NotSupported` for a place that cannot be opened here, `Mismatch` if an existing device has another shape, and all that
+    /// [`FileDevice::create`] and [`FileDevice::open`] answer.
+    pub fn open_zoned(&self, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
+        match &self.place {
+            Place::Memory => Ok(Arc::new(MemDevice::new(self.shape.geometry()?)?)),
+            Place::File(path) => Ok(Arc::new(self.open_file(path, mode)?)),
+            other => Err(other.not_supported()),
+        }
+    }
+
+    fn open_file(&self, path: &Path, mode: OpenMode) -> Result<FileDevice> {
+        if creates(mode, path) {
+            return FileDevice::create(path, self.shape.geometry()?, &self.options);
+        }
+        let device = match mode {
+            OpenMode::ReadOnly => FileDevice::open_read_only(path, &self.options)?,
+            _ => FileDevice::open(path, &self.options)?,
+        };
+        self.shape.check_against(device.geometry())?;
+        Ok(device)
+    }
+
+    /// Opens the block device of this name; its capacity is `zones` times `zone_size`.
+    ///
+    /// # Errors
+    /// As [`open_zoned`](Self::open_zoned).
+    pub fn open_block(&self, mode: OpenMode) -> Result<Arc<dyn BlockDevice>> {
+        let geometry = self.shape.geometry()?;
+        let (block, blocks) = (geometry.block_bytes, geometry.device_blocks());
+        match &self.place {
+            Place::Memory => Ok(Arc::new(MemBlockDevice::new(block, blocks)?)),
+            Place::File(path) if creates(mode, path) => {
+                Ok(Arc::new(FileBlockDevice::create(path, block, blocks, &self.options)?))
+            }
+            Place::File(path) => {
+                let device = FileBlockDevice::open(path, mode == OpenMode::ReadOnly, &self.options)?;
+                self.shape.check_against_block(&device)?;
+                Ok(Arc::new(device))
+            }
+            other => Err(other.not_supported()),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let shape = &mut self.shape;
+        let number = match key {
+            "block" => &mut shape.block_bytes,
+            "zone_size" => &mut shape.zone_size_bytes,
+            "zone_capacity" => &mut shape.zone_capacity_bytes,
+            "zones" => &mut shape.zones,
+            "max_open" => &mut shape.max_open,
+            "max_active" => &mut shape.max_active,
+            "append_max" => &mut shape.append_bytes_max,
+            _ => return self.set_option(key, value),
+        };
+        *number = Some(parse_size(value).ok_or_else(|| bad(format!("`{key}={value}`: not a number or size")))?);
+        Ok(())
+    }
+
+    fn set_option(&mut self, key: &str, value: &str) -> Result<()> {
+        match (key, value) {
+            ("direct", "on") => self.options.direct = Direct::On,
+            ("direct", "off") => self.options.direct = Direct::Off,
+            ("direct", "auto") => self.options.direct = Direct::Auto,
+            ("queue", "uring") => self.options.queue = QueueKind::Uring,
+            ("queue", "sync") => self.options.queue = QueueKind::Sync,
+            ("queue", "auto") => self.options.queue = QueueKind::Auto,
+            ("full_length", "on") => self.options.full_length = true,
+            ("full_length", "off") => self.options.full_length = false,
+            ("direct", _) => return Err(bad(format!("`direct={value}`: use on, off or auto"))),
+            ("queue", _) => return Err(bad(format!("`queue={value}`: use uring, sync or auto"))),
+            ("full_length", _) => return Err(bad(format!("`full_length={value}`: use on or off"))),
+            _ => return Err(bad(format!("unknown key `{key}`; known are {KEYS}"))),
+        }
+        Ok(())
+    }
+}
+
+impl ShapeOverrides {
+    /// The shape of a new device.
+    ///
+    /// # Errors
+    /// `Geometry`, `Unaligned`.
+    pub fn geometry(&self) -> Result<Geometry> {
+        let default = default_geometry();
+        let block_bytes = narrow("block", self.block_bytes.unwrap_or(default.block_bytes.into()))?;
+        crate::geometry::check_block_bytes(block_bytes)?;
+        let blocks = |what, bytes| whole_blocks(what, bytes, block_bytes);
+        let zone_bytes = self.zone_size_bytes.unwrap_or(default.zone_capacity_bytes());
+        let geometry = Geometry {
+            block_bytes,
+            zone_size_blocks: blocks("zone_size", zone_bytes)?,
+            zone_capacity_blocks: blocks("zone_capacity", self.zone_capacity_bytes.unwrap_or(zone_bytes))?,
+            zone_count: narrow("zones", self.zones.unwrap_or(default.zone_count.into()))?,
+            max_open: self.max_open_or(default.max_open)?,
+            max_active: self.max_active_or(default.max_active)?,
+            append_blocks_max: match self.append_bytes_max {
+                Some(bytes) => Some(narrow("append_max", blocks("append_max", bytes)?)?),
+                None => default.append_blocks_max,
+            },
+            ..default
+        };
+        geometry.validate()?;
+        Ok(geometry)
+    }
+
+    /// The open limit: as said, else the default, but never above the active limit.
+    fn max_open_or(&self, default: Option<u32>) -> Result<Option<u32>> {
+        match (self.max_open, self.max_active) {
+            (Some(open), _) => narrow("max_open", open).map(Some),
+            (None, Some(active)) => Ok(default.min(Some(narrow("max_active", active)?))),
+            (None, None) => Ok(default),
+        }
+    }
+
+    /// The active limit: as said, else the default, but never below the open limit.
+    fn max_active_or(&self, default: Option<u32>) -> Result<Option<u32>> {
+        match (self.max_active, self.max_open) {
+            (Some(active), _) => narrow("max_active", active).map(Some),
+            (None, Some(open)) => Ok(default.max(Some(narrow("max_open", open)?))),
+            (None, None) => Ok(default),
+        }
+    }
+
+    /// Checks that an existing device is what was asked for.
+    ///
+    /// # Errors
+    /// `Mismatch` names the first number that differs.
+    pub fn check_against(&self, found: &Geometry) -> Result<()> {
+        let block = u64::from(found.block_bytes);
+        let limit = |limit: Option<u32>| limit.map_or(0, u64::from);
+        agree("block", self.block_bytes, block)?;
+        agree("zone_size", self.zone_size_bytes, found.zone_size_blocks * block)?;
+        agree("zone_capacity", self.zone_capacity_bytes, found.zone_capacity_bytes())?;
+        agree("zones", self.zones, found.zone_count.into())?;
+        agree("max_open", self.max_open, limit(found.max_open))?;
+        agree("max_active", self.max_active, limit(found.max_active))?;
+        agree("append_max", self.append_bytes_max, limit(found.append_blocks_max) * block)
+    }
+
+    fn check_against_block(&self, found: &FileBlockDevice) -> Result<()> {
+        agree("block", self.block_bytes, found.block_bytes().into())?;
+        let capacity = self.zones.zip(self.zone_size_bytes).and_then(|(zones, bytes)| zones.checked_mul(bytes));
+        agree("capacity", capacity, found.capacity_bytes())
+    }
+}
+
+impl Place {
+    fn not_supported(&self) -> DeviceError {
+        DeviceError::NotSupported {
+            what: match self {
+                Self::Zbd(_) => "zbd: devices; this program knows file: and mem:",
+                Self::Flash(_) => "flash: devices; this program knows file: and mem:",
+                Self::File(_) | Self::Memory => "this use of the device",
+            },
+        }
+    }
+}
+
+fn parse_place(text: &str) -> Result<Place> {
+    let no_path = |scheme: &str| bad(format!("`{scheme}` needs a path"));
+    match text.split_once(':') {
+        Some(("file" | "zbd", "")) | None if text.is_empty() || text.ends_with(':') => Err(no_path(text)),
+        Some(("file", path)) => Ok(Place::File(path.into())),
+        Some(("mem", "")) => Ok(Place::Memory),
+        Some(("mem", _)) => Err(bad("`mem:` takes no path".to_owned())),
+        Some(("zbd", path)) => Ok(Place::Zbd(path.into())),
+        Some(("flash", profile)) => Ok(Place::Flash(profile.to_owned())),
+        Some((scheme, _)) if is_scheme(scheme) => Err(bad(format!(
+            "unknown scheme `{scheme}:`; known are file:, mem:, zbd:, flash: (for a file of this name write file:{text})"
+        ))),
+        _ => Ok(Place::File(text.into())),
+    }
+}
+
+/// Letters only: such a word before a colon is meant as a scheme, not as a path.
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// A number, or one with a binary suffix.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.split_at(digits);
+    let shift = match suffix {
+        "" | "B" => 0,
+        "KiB" | "K" | "k" => 10,
+        "MiB" | "M" => 20,
+        "GiB" | "G" => 30,
+        "TiB" | "T" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn creates(mode: OpenMode, path: &Path) -> bool {
+    mode == OpenMode::Create || (mode == OpenMode::OpenOrCreate && !path.exists())
+}
+
+fn whole_blocks(what: &'static str, bytes: u64, block_bytes: u32) -> Result<u64> {
+    let multiple = u64::from(block_bytes);
+    if bytes == 0 || !bytes.is_multiple_of(multiple) {
+        return Err(DeviceError::Unaligned { what, value: bytes, multiple });
+    }
+    Ok(bytes / multiple)
+}
+
+fn narrow(field: &'static str, value: u64) -> Result<u32> {
+    u32::try_from(value).map_err(|_| DeviceError::Geometry { field, value, min: 1, max: u32::MAX.into() })
+}
+
+fn agree(field: &'static str, asked: Option<u64>, found: u64) -> Result<()> {
+    match asked {
+        Some(asked) if asked != found => Err(DeviceError::Mismatch { field, found, asked }),
+        _ => Ok(()),
+    }
+}
+
+fn bad(reason: String) -> DeviceError {
+    DeviceError::BadName { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> DeviceUri {
+        text.parse().unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        text.parse::<DeviceUri>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn places() {
+        assert_eq!(parse("a/b.zonda").place, Place::File("a/b.zonda".into()));
+        assert_eq!(parse("file:a:b").place, Place::File("a:b".into()));
+        assert_eq!(parse("./x:y").place, Place::File("./x:y".into()));
+        assert_eq!(parse("mem:").place, Place::Memory);
+        assert_eq!(parse("zbd:/dev/nvme0n1").place, Place::Zbd("/dev/nvme0n1".into()));
+        assert_eq!(parse("flash:zn540").place, Place::Flash("zn540".into()));
+        assert!(parse("zbd:/dev/x").open_zoned(OpenMode::Open).unwrap_err().to_string().contains("zbd:"));
+    }
+
+    #[test]
+    fn overrides_shape_a_new_device() {
+        let uri = parse(
+            "mem:?zone_size=1MiB&zone_capacity=768KiB&zones=9&max_active=5&direct=off&queue=sync&append_max=64KiB",
+        );
+        let geometry = uri.shape.geometry().unwrap();
+        assert_eq!((geometry.zone_size_blocks, geometry.zone_capacity_blocks, geometry.zone_count), (256, 192, 9));
+        assert_eq!((geometry.max_open, geometry.max_active), (Some(5), Some(5)));
+        assert_eq!(geometry.append_blocks_max, Some(16));
+        assert_eq!((uri.options.direct, uri.options.queue), (Direct::Off, QueueKind::Sync));
+        assert_eq!(parse("mem:?max_open=20").shape.geometry().unwrap().max_active, Some(20));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(refusal("mem:?zone=1").contains("known are block, zone_size"));
+        assert!(refusal("mem:?zones=many").contains("zones=many"));
+        assert!(refusal("mem:?zones").contains("key=value"));
+        assert!(refusal("mem:?direct=maybe").contains("on, off or auto"));
+        assert!(refusal("ftp:x").contains("unknown scheme"));
+        assert!(refusal("").contains("path") && refusal("file:").contains("path"));
+        assert!(refusal("mem:x").contains("takes no path"));
+        assert!(parse("mem:?zones=0").open_zoned(OpenMode::Create).is_err());
+        assert!(parse("mem:?zone_size=5000").open_zoned(OpenMode::Create).is_err());
+        assert!(parse("mem:?zones=99999999999").open_block(OpenMode::Create).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_parses_or_is_refused(text in ".{0,60}") {
+            if let Ok(uri) = text.parse::<DeviceUri>() {
+                let _ = (uri.to_string(), uri.shape.geometry().is_ok());
+            }
+        }
+    }
+}
