@@ -12,15 +12,15 @@ pub type Result<T> = std::result::Result<T, BenchError>;
 #[non_exhaustive]
 pub enum BenchError {
     /// The store under test refused or failed.
-    #[error("{doing}: {why}")]
+    #[error("cannot {doing}: {source}")]
     Store {
         /// What was asked of it.
         doing: &'static str,
         /// Its own words.
-        why: String,
+        source: Box<zonda::Error>,
     },
     /// A file, pipe or process of the bench itself.
-    #[error("{doing}: {source}")]
+    #[error("cannot {doing}: {source}")]
     Io {
         /// What was being done, with the path.
         doing: String,

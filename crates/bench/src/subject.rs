@@ -1,12 +1,14 @@
 //! What is measured: a store, seen as the few calls that workloads make.
 
 mod map;
+mod zonda;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use map::MapSubject;
+pub use zonda::ZondaSubject;
 
 use crate::{BenchError, Result};
 
@@ -30,6 +32,9 @@ impl std::str::FromStr for Durability {
         }
     }
 }
+
+/// Name of the baseline in memory.
+const MAP_DESIGN: &str = "map";
 
 /// What store to make or open.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,21 +68,25 @@ impl StorePlan {
     /// `Store` with the store's own words.
     pub fn create(&self) -> Result<Arc<dyn Subject>> {
         match self.design.as_str() {
-            "map" => Ok(Arc::new(MapSubject::default())),
-            _ => Err(BenchError::Store { doing: "create", why: "no store yet".into() }),
+            MAP_DESIGN => Ok(Arc::new(MapSubject::default())),
+            _ => Ok(Arc::new(ZondaSubject::create(self)?)),
         }
     }
 
     /// Opens a store that exists.
     ///
     /// # Errors
-    /// `Store` with the store's own words.
+    /// `Store` with the store's own words; `Usage` for the map.
     pub fn open(&self) -> Result<Arc<dyn Subject>> {
-        Err(BenchError::Store { doing: "open", why: format!("design {} keeps nothing", self.design) })
+        if self.design == MAP_DESIGN {
+            let expected = "a design that keeps what it is given: the map is gone with its process".to_owned();
+            return Err(BenchError::Usage { option: "--design", given: self.design.clone(), expected });
+        }
+        Ok(Arc::new(ZondaSubject::open(self)?))
     }
 }
 
-/// Bytes written to the device, by cause.
+/// Bytes written to the device, by cause; all together are what the device layer wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WrittenBytes {
     /// Leaves written because their buffers were merged, or evicted dirty.
@@ -97,17 +106,17 @@ pub struct WrittenBytes {
 }
 
 impl WrittenBytes {
-    /// What was written after `before`.
+    /// What was written after `before`. Saturates: how the MetaLog divides into journal and image is known only in sum.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
-            flush: self.flush - before.flush,
-            relocation: self.relocation - before.relocation,
-            log: self.log - before.log,
-            journal: self.journal - before.journal,
-            image: self.image - before.image,
-            values: self.values - before.values,
-            headers: self.headers - before.headers,
+            flush: self.flush.saturating_sub(before.flush),
+            relocation: self.relocation.saturating_sub(before.relocation),
+            log: self.log.saturating_sub(before.log),
+            journal: self.journal.saturating_sub(before.journal),
+            image: self.image.saturating_sub(before.image),
+            values: self.values.saturating_sub(before.values),
+            headers: self.headers.saturating_sub(before.headers),
         }
     }
 
@@ -150,12 +159,6 @@ pub struct Counters {
     pub value_bytes: u64,
     /// Log that recovery would read.
     pub log_bytes: u64,
-    /// Zones that hold something.
-    pub zones_used: u64,
-    /// All zones.
-    pub zones: u64,
-    /// Capacity of all zones.
-    pub capacity_bytes: u64,
     /// What live data may fill.
     pub usable_bytes: u64,
 }

@@ -49,7 +49,7 @@ impl Overwrite {
     /// Runs it.
     ///
     /// # Errors
-    /// Those of the store; `Store` when no number of zones gives the usable space that is asked for.
+    /// Those of the store; `Usage` when the data would take more zones than a device has.
     pub fn run(&self, output: &mut Output) -> Result<()> {
         output.command(self.setting.seed.0)?;
         let live_bytes = self.live_bytes_after_load(output)?;
@@ -109,7 +109,11 @@ impl Overwrite {
             }
             zones = (zones + missing).max(4);
         }
-        u32::try_from(zones).map_err(|_| BenchError::Store { doing: "size the device", why: format!("{zones} zones") })
+        u32::try_from(zones).map_err(|_| BenchError::Usage {
+            option: "--records",
+            given: self.records.to_string(),
+            expected: format!("fewer: they would take {zones} zones"),
+        })
     }
 
     fn overwrite(&self, zones: u32, output: &Output) -> Result<(Counters, PhaseReport)> {

@@ -1,0 +1,147 @@
+//! A Zonda store under test.
+
+use zonda::{Db, Design, Options};
+
+use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes};
+use crate::{BenchError, Result};
+
+/// The preset that stands for the store's own default.
+const DEFAULT_DESIGN: &str = "zonda";
+
+/// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
+const ZONES_DEFAULT: u64 = 4_096;
+
+/// A store of this project.
+#[derive(Debug)]
+pub struct ZondaSubject(Db);
+
+impl ZondaSubject {
+    /// Makes the store that `plan` describes; one that exists is refused.
+    ///
+    /// # Errors
+    /// `Store`.
+    pub fn create(plan: &StorePlan) -> Result<Self> {
+        let db = options(plan)?.create_new(true).open(&plan.uri).map_err(doing("make the store"))?;
+        Ok(Self(db))
+    }
+
+    /// Opens the store that `plan` describes.
+    ///
+    /// # Errors
+    /// `Store`.
+    pub fn open(plan: &StorePlan) -> Result<Self> {
+        let db = options(plan)?.create_if_missing(false).open(&plan.uri).map_err(doing("open the store"))?;
+        Ok(Self(db))
+    }
+}
+
+fn options(plan: &StorePlan) -> Result<Options> {
+    let mut options = Options::new().memory(plan.memory_bytes).seed(plan.seed).log(plan.log);
+    if plan.design != DEFAULT_DESIGN {
+        let design: Design = plan.design.parse().map_err(doing("choose the design"))?;
+        options = options.design(design);
+    }
+    if let Some(zone_bytes) = plan.zone_bytes {
+        let zones = plan.zones.map_or(ZONES_DEFAULT, u64::from);
+        options = options.zone_bytes(zone_bytes).capacity(zone_bytes.saturating_mul(zones));
+    }
+    Ok(options)
+}
+
+/// Says what the store was asked to do when it failed.
+fn doing(doing: &'static str) -> impl Fn(zonda::Error) -> BenchError {
+    move |source| BenchError::Store { doing, source: Box::new(source) }
+}
+
+impl From<Durability> for zonda::Durability {
+    fn from(durability: Durability) -> Self {
+        match durability {
+            Durability::Buffered => Self::Buffered,
+            Durability::Synced => Self::Synced,
+        }
+    }
+}
+
+impl Subject for ZondaSubject {
+    fn device(&self) -> String {
+        self.0.stats().map_or_else(|error| error.to_string(), |stats| stats.device.description)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.0.put_with(key, value, durability.into()).map_err(doing("put"))
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.0.delete(key).map_err(doing("delete"))
+    }
+
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        self.0.get_into(key, into).map_err(doing("get"))
+    }
+
+    fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
+        let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
+        let mut seen = 0;
+        for pair in self.0.range(from..).map_err(doing("begin a scan"))?.take(limit) {
+            let (key, value) = pair.map_err(doing("scan"))?;
+            visit(&key, &value)?;
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync().map_err(doing("sync"))
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.0.compact(&mut |_, _| {}).map_err(doing("compact"))
+    }
+
+    fn check(&self) -> Result<Vec<String>> {
+        let mut findings = Vec::new();
+        self.0.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).map_err(doing("check"))?;
+        Ok(findings)
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        self.0.stats().map(|stats| counters(&stats)).map_err(doing("count"))
+    }
+
+    fn close(&self) -> Result<()> {
+        self.0.clone().close().map_err(doing("close"))
+    }
+}
+
+fn counters(stats: &zonda::Stats) -> Counters {
+    let (space, memory, tree) = (&stats.space, &stats.memory, &stats.tree);
+    Counters {
+        device_written_bytes: stats.device.written_bytes,
+        device_read_bytes: stats.device.read_bytes,
+        written: written(&stats.written),
+        zones_reset: space.zones_reset,
+        gets: tree.gets,
+        leaf_reads: tree.leaf_reads,
+        checkpoints: tree.checkpoints,
+        memory_bytes: memory.used_bytes,
+        memory_peak_bytes: memory.peak_bytes,
+        inner_bytes: memory.inner_bytes,
+        leaf_table_bytes: memory.leaf_table_bytes,
+        leaf_bytes: space.live_page_bytes,
+        value_bytes: space.live_value_bytes,
+        log_bytes: space.log_bytes,
+        usable_bytes: space.usable_bytes,
+    }
+}
+
+fn written(written: &zonda::WrittenStats) -> WrittenBytes {
+    WrittenBytes {
+        flush: written.flush_bytes,
+        relocation: written.relocation_bytes,
+        log: written.log_bytes,
+        journal: written.journal_bytes,
+        image: written.image_bytes,
+        values: written.value_bytes,
+        headers: written.header_bytes,
+    }
+}
