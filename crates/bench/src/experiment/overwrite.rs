@@ -64,8 +64,13 @@ impl Overwrite {
         ))?;
         output.phases(std::slice::from_ref(&report))?;
         output.line(amplification(&report))?;
-        let slowest = report.slowest_second_share.unwrap_or(f64::NAN);
-        output.verdict(&Verdict::at_least("slowest second / median second", slowest, SLOWEST_SECOND_SHARE_MIN, "x"))?;
+        match report.slowest_second_share {
+            None => output.line("slowest second: the run was too short to tell")?,
+            Some(share) => {
+                let bound = SLOWEST_SECOND_SHARE_MIN;
+                output.verdict(&Verdict::at_least("slowest second / median second", share, bound, "x"))?;
+            }
+        }
         output.verdict(&Verdict::at_most("longest gap without an operation", report.longest_gap_ms, GAP_MS_MAX, "ms"))
     }
 

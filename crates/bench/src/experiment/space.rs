@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::subject::Subject;
 use crate::verdict::Verdict;
 use crate::workload::Workload;
-use crate::{Result, show_bytes};
+use crate::{BenchError, Result, show_bytes};
 
 /// After a random load, and again after deletes and `compact`.
 const RANDOM_MAX: f64 = 1.7;
@@ -59,6 +59,7 @@ impl Space {
         output.verdict(&Verdict::at_most("device bytes / user bytes after random load", loaded, RANDOM_MAX, "x"))?;
         let kept = self.delete_most(&subject, &data)?;
         subject.compact()?;
+        expect_pairs(&subject, kept)?;
         let user_bytes = data.user_bytes() / data.records() * kept;
         let ratio = measure(&subject, &place, user_bytes, "after deleting 90 % and compact", output)?;
         output.verdict(&Verdict::at_most(
@@ -96,6 +97,15 @@ impl Space {
         }
         Ok(data.records().div_ceil(KEPT_ONE_IN))
     }
+}
+
+/// Reads the whole store and counts.
+fn expect_pairs(subject: &Arc<dyn Subject>, expected: u64) -> Result<()> {
+    let pairs = subject.scan(&[], u64::MAX, &mut |_, _| Ok(()))?;
+    if pairs == expected {
+        return Ok(());
+    }
+    Err(BenchError::Wrong { index: pairs, what: format!("is the first missing: {expected} pairs should be left") })
 }
 
 /// Live device bytes over `user_bytes`.
