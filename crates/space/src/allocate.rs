@@ -15,7 +15,7 @@ impl Space {
     /// `TokensHeld`, `NoSuchStream`; `Device`. In all cases no zone was given and no token is held by the caller.
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
-        self.reset_torn()?;
+        self.tidy()?;
         let pick = self.pick_and_prepare(stream, urgency)?;
         self.release_retired()?;
         Ok(ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1))
@@ -27,7 +27,7 @@ impl Space {
     /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
     pub fn adopt_for_writing(&self, zone: ZoneId) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
-        self.reset_torn()?;
+        self.tidy()?;
         let (stream, generation) = self.claim_partial(zone)?;
         match self.continue_zone(zone) {
             Ok(written_blocks) => Ok(ZoneWriter::new(self.clone(), zone, stream, generation, written_blocks)),
@@ -52,11 +52,10 @@ impl Space {
     }
 
     fn prepare(&self, pick: Pick) -> Result<()> {
-        let device = &self.core.device;
         if pick.reset_first {
-            device.reset(pick.zone)?;
+            self.core.reset(pick.zone)?;
         }
-        device.open(pick.zone)?;
+        self.core.device.open(pick.zone)?;
         self.core.write_header(pick)?;
         let mut table = self.core.table.lock();
         table.set_state(pick.zone, ZoneUse::Open, true);
@@ -81,12 +80,19 @@ impl Space {
         Err(error)
     }
 
-    /// Resets what interrupted allocations left, so that the device stops counting it as active.
-    fn reset_torn(&self) -> Result<()> {
-        let torn = self.core.table.lock().torn();
+    /// Gives back the tokens of what a crash left: resets interrupted allocations and finishes damaged zones.
+    fn tidy(&self) -> Result<()> {
+        let (torn, damaged) = {
+            let table = self.core.table.lock();
+            (table.torn(), table.active_in(ZoneUse::Damaged))
+        };
         for zone in torn {
-            self.core.device.reset(zone)?;
+            self.core.reset(zone)?;
             self.core.free(zone);
+        }
+        for zone in damaged {
+            self.core.finish(zone)?;
+            self.core.table.lock().set_state(zone, ZoneUse::Damaged, false);
         }
         Ok(())
     }
@@ -99,7 +105,7 @@ impl Space {
             if !self.newer_is_durable(generation)? {
                 continue;
             }
-            self.core.device.reset(zone)?;
+            self.core.reset(zone)?;
             self.core.table.lock().zones_reset += 1;
             self.core.free(zone);
         }

@@ -42,7 +42,7 @@ impl Space {
     fn write_first_zone(&self, anchor: ZoneId) -> Result<()> {
         let core = &self.core;
         core.write_anchor(anchor, FIRST_GENERATION)?;
-        core.device.finish(anchor)?;
+        core.finish(anchor)?;
         let mut table = core.table.lock();
         table.set(anchor, Slot { state: ZoneUse::Retired, generation: FIRST_GENERATION, ..Slot::FREE }, false);
         (table.issued, table.written) = (FIRST_GENERATION, FIRST_GENERATION);

@@ -31,7 +31,7 @@ pub struct RecoveredZone {
 }
 
 /// A zone whose header cannot be read although something is written behind it. It is left alone until
-/// [`reset`](Space::reset) names it.
+/// [`reset`](Space::reset) names it or [`clear_damaged`](Space::clear_damaged) is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedZone {
     /// The zone.

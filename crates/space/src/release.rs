@@ -41,12 +41,12 @@ impl Space {
 
     /// Finishes a zone that nobody else touches.
     pub(crate) fn finish_changing(&self, zone: ZoneId) -> Result<()> {
-        match self.core.device.finish(zone) {
+        match self.core.finish(zone) {
             Ok(()) => {
                 self.core.table.lock().set_state(zone, ZoneUse::Sealed, false);
                 Ok(())
             }
-            Err(error) => self.after_failure(zone, ZoneUse::Partial, error.into()),
+            Err(error) => self.after_failure(zone, ZoneUse::Partial, error),
         }
     }
 
@@ -87,7 +87,7 @@ impl Space {
 
     fn reset_changing(&self, zone: ZoneId, from: ZoneUse) -> Result<()> {
         let generation = self.core.table.lock().slot(zone).generation;
-        let done = self.newer_is_durable(generation).and_then(|_| Ok(self.core.device.reset(zone)?));
+        let done = self.newer_is_durable(generation).and_then(|_| self.core.reset(zone));
         if let Err(error) = done {
             return self.after_failure(zone, from, error);
         }
@@ -102,6 +102,21 @@ impl Space {
         }
         self.core.table.lock().set_state(zone, ZoneUse::Retired, false);
         Ok(())
+    }
+
+    /// Resets every damaged zone that holds no live bytes, and returns how many. Call it when recovery has counted all that is
+    /// live: what a page cache loses in a crash is damaged in this way, and nothing refers to it.
+    ///
+    /// # Errors
+    /// As [`reset`](Self::reset).
+    pub fn clear_damaged(&self) -> Result<u32> {
+        let damaged = self.core.table.lock().zones_in(ZoneUse::Damaged);
+        let mut cleared = 0;
+        for zone in damaged.into_iter().filter(|&zone| self.live_bytes(zone) == 0) {
+            self.reset(zone)?;
+            cleared += 1;
+        }
+        Ok(cleared)
     }
 
     /// Asks the device about a zone that misbehaved. If it is read-only or offline, the zone is never given to a writer
@@ -125,14 +140,18 @@ impl Space {
         if !states.contains(&before.state) {
             return Err(SpaceError::WrongState { zone, state: before.state.name(), needed });
         }
-        let active = before.state == ZoneUse::Partial;
+        let active = table.is_active(zone);
         table.set_state(zone, ZoneUse::Changing, active);
         Ok(before)
     }
 
     /// A device command on a changing zone failed: the zone is as before, or lost if the device says so.
     fn after_failure(&self, zone: ZoneId, before: ZoneUse, error: SpaceError) -> Result<()> {
-        self.core.table.lock().set_state(zone, before, before == ZoneUse::Partial);
+        {
+            let mut table = self.core.table.lock();
+            let active = table.is_active(zone);
+            table.set_state(zone, before, active);
+        }
         match self.mark_bad(zone) {
             Ok(ZoneUse::ReadOnly | ZoneUse::Offline) if before == ZoneUse::Partial => Ok(()),
             Ok(_) | Err(_) => Err(error),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, ZoneId, ZonedDevice};
+use zonda_device::{AlignedBuf, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex};
 
@@ -251,6 +251,18 @@ impl Core {
         self.gauges.restart(zone, 0);
         self.gauges.wrote(zone, 1);
         Ok(())
+    }
+
+    /// The device command; the table is the caller's.
+    pub(crate) fn reset(&self, zone: ZoneId) -> Result<()> {
+        let _label = cut_label("reset");
+        Ok(self.device.reset(zone)?)
+    }
+
+    /// The device command; the table is the caller's.
+    pub(crate) fn finish(&self, zone: ZoneId) -> Result<()> {
+        let _label = cut_label("finish");
+        Ok(self.device.finish(zone)?)
     }
 
     pub(crate) fn count_written(&self, stream: StreamId, bytes: usize) {

@@ -99,6 +99,11 @@ impl Table {
         count(&self.tokens)
     }
 
+    /// Whether a zone holds a token.
+    pub(crate) fn is_active(&self, zone: ZoneId) -> bool {
+        self.tokens.contains(&zone.0)
+    }
+
     /// Zones in this state. Cost: one pass.
     pub(crate) fn zones_in(&self, state: ZoneUse) -> Vec<ZoneId> {
         self.slots().filter(|(_, slot)| slot.state == state).map(|(zone, _)| zone).collect()
@@ -107,6 +112,11 @@ impl Table {
     /// Torn zones that the device counts as active. Others are reset when they are taken.
     pub(crate) fn torn(&self) -> Vec<ZoneId> {
         self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).torn).collect()
+    }
+
+    /// Zones in this state that the device counts as active.
+    pub(crate) fn active_in(&self, state: ZoneUse) -> Vec<ZoneId> {
+        self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).state == state).collect()
     }
 
     /// Puts a zone into a state; `active` says whether the device counts it as active.

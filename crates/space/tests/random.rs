@@ -17,10 +17,11 @@ fn the_budget_holds_and_data_stays_under_random_operations() {
         for step in 0..400 {
             model.step(&mut rng).unwrap_or_else(|error| panic!("seed {seed}, step {step}: {error}"));
             model.check_tokens();
+            model.check_free_zones();
             busiest = busiest.max(model.active());
             if rng.chance(0.02) {
                 device.power_cycle();
-                model = model.reopen(as_zoned(&device));
+                model = model.reopen(as_zoned(&device)).unwrap_or_else(|_| unreachable!("the power stays on"));
             }
         }
         model.check_data();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zonda_device::{ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{DeviceError, ZoneId, ZoneState, ZonedDevice};
 use zonda_rt::Rng;
-use zonda_space::{Recovered, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
+use zonda_space::{Recovered, RecoveredZone, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
 use super::{DATA_BLOCKS, blocks, byte_at, options};
 
@@ -147,6 +147,11 @@ impl Model {
         let reports = self.space.device().report(ZoneId(0), usage.zones).unwrap();
         let active = reports.iter().filter(|report| report.state.is_active()).count();
         assert_eq!(u32::try_from(active).unwrap(), usage.active);
+    }
+
+    /// Holds on a device whose power was never cut.
+    pub(crate) fn check_free_zones(&self) {
+        let reports = self.space.device().report(ZoneId(0), self.space.usage().zones).unwrap();
         for view in self.space.view().iter().filter(|view| view.state == ZoneUse::Free) {
             assert_eq!(reports[view.zone.0 as usize].state, ZoneState::Empty, "{}", view.zone);
         }
@@ -164,12 +169,20 @@ impl Model {
     }
 
     /// Opens the store again after a crash, and checks that what was flushed is there and nothing else is.
-    pub(crate) fn reopen(self, device: Arc<dyn ZonedDevice>) -> Self {
-        let (space, Recovered { zones: found, damaged, .. }) = Space::open(device, &options()).unwrap();
-        assert_eq!(damaged, []);
+    /// Gives the model back if the power goes meanwhile.
+    pub(crate) fn reopen(self, device: Arc<dyn ZonedDevice>) -> Result<Self, Self> {
+        match self.try_reopen(device) {
+            Ok(reopened) => Ok(reopened),
+            Err(SpaceError::Device(DeviceError::PowerLost)) => Err(self),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn try_reopen(&self, device: Arc<dyn ZonedDevice>) -> Result<Self, SpaceError> {
+        let (space, Recovered { zones: found, damaged, .. }) = Space::open(device, &options())?;
         let mut zones = BTreeMap::new();
         for zone in &found {
-            let data = read_back(&space, zone.zone, zone.written_blocks);
+            let data = read_back(&space, zone);
             let known = self.zones.get(&zone.zone).map_or(&[][..], Vec::as_slice);
             match known.iter().position(|known| known.generation == zone.generation) {
                 Some(at) => check_survivor(zone.zone, &known[at..], &data),
@@ -180,23 +193,37 @@ impl Model {
         for (zone, known) in self.zones.iter().filter(|(zone, _)| !zones.contains_key(zone)) {
             assert!(known.iter().all(|known| known.reset || known.durable.is_none()), "{zone} is lost: {known:?}");
         }
-        Self { space, writers: Vec::new(), zones, highest_durable: self.highest_durable, opening: false }
+        assert_eq!(space.clear_damaged()?, u32::try_from(damaged.len()).unwrap());
+        Ok(Self { space, writers: Vec::new(), zones, highest_durable: self.highest_durable, opening: false })
     }
 }
 
-/// Checks an allocation that came back, the first of `known`, and that no later one was durable.
+/// Checks an allocation that came back, the first of `known`, and that no later one was durable. What was not flushed
+/// may be missing, or zeros.
 fn check_survivor(zone: ZoneId, known: &[Zone], data: &[u8]) {
     let (survivor, later) = known.split_first().expect("the survivor itself");
-    assert!(survivor.data.starts_with(data), "{zone}: {data:?} is no prefix of {survivor:?}");
-    assert!(data.len() >= survivor.durable.unwrap_or(0), "{zone} lost flushed blocks: {data:?} of {survivor:?}");
+    let durable = without_zeros(&survivor.data[..survivor.durable.unwrap_or(0)]);
+    assert!((durable..=survivor.data.len()).contains(&data.len()), "{zone}: {data:?} is left of {survivor:?}");
+    for (at, (&byte, &expected)) in data.iter().zip(&survivor.data).enumerate() {
+        assert!(byte == expected || byte == 0 && at >= durable, "{zone}: {data:?} is left of {survivor:?}");
+    }
     assert!(later.iter().all(|later| later.durable.is_none()), "{zone}: a durable allocation was undone: {later:?}");
 }
 
-/// The bytes of the written data blocks; a finished zone ends at the first block of zeros.
-fn read_back(space: &Space, zone: ZoneId, written_blocks: u64) -> Vec<u8> {
-    let first = space.first_block(zone) + 1;
-    let data = (first..first + (written_blocks - 1).min(DATA_BLOCKS)).map(|block| byte_at(space, block));
-    data.take_while(|&byte| byte != 0).collect()
+/// The bytes of the written data blocks; a finished zone ends where only zeros follow.
+fn read_back(space: &Space, zone: &RecoveredZone) -> Vec<u8> {
+    let first = space.first_block(zone.zone) + 1;
+    let blocks = first..first + (zone.written_blocks - 1).min(DATA_BLOCKS);
+    let mut data: Vec<u8> = blocks.map(|block| byte_at(space, block)).collect();
+    if zone.state == ZoneUse::Sealed {
+        data.truncate(without_zeros(&data));
+    }
+    data
+}
+
+/// The length up to the last byte that is not zero.
+fn without_zeros(data: &[u8]) -> usize {
+    data.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
 fn pick(rng: &mut Rng, count: usize) -> Option<usize> {
