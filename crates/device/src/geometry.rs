@@ -68,7 +68,7 @@ impl Geometry {
     /// First block of a zone.
     #[must_use]
     pub fn zone_start(&self, zone: ZoneId) -> Lba {
-        Lba(u64::from(zone.0) * self.zone_size_blocks)
+        Lba(u64::from(zone.0).saturating_mul(self.zone_size_blocks))
     }
 
     /// The zone that holds a block. The block must be on the device.

@@ -76,7 +76,7 @@ pub trait ZonedDevice: Send + Sync + Debug {
     /// Empties a zone: its data is gone and reads as zeros.
     ///
     /// # Errors
-    /// `InvalidTransition` from read-only or offline; `Busy` with writes in flight.
+    /// `InvalidTransition` from read-only or offline; `Busy` with writes in flight. After `Io` it is empty or as before: [`report`](Self::report) says.
     fn reset(&self, zone: ZoneId) -> Result<()>;
 
     /// A queue for up to `depth` requests in flight, used by one thread at a time. Queues and blocking calls mix freely.

@@ -68,8 +68,13 @@ fn file_direct_plain_queue() {
 
 #[test]
 fn file_direct_uring_full_length() {
-    let options = FileOptions { direct: Direct::On, queue: QueueKind::Uring, full_length: true };
+    let options = FileOptions { direct: Direct::On, queue: QueueKind::Uring, full_length: true, ..Default::default() };
     if possible(&options) {
         file_devices_conform(&options);
     }
+}
+
+#[test]
+fn file_with_recorded_pointers() {
+    file_devices_conform(&FileOptions { record_pointers: true, ..Default::default() });
 }

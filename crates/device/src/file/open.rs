@@ -36,7 +36,7 @@ fn build(mut file: HostFile, geometry: Geometry, options: &FileOptions) -> Resul
     let layout = Layout::new(&geometry);
     let full_bytes = layout.byte_of(ZoneId(geometry.zone_count), 0);
     file.set_len(if options.full_length { full_bytes } else { layout.data_offset() })?;
-    let exact_holes = holes_are_exact(&file, layout.data_offset(), geometry.block_bytes)?;
+    let exact_holes = holes_are_exact(&file, layout.data_offset(), geometry.block_bytes)? && !options.record_pointers;
     file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
     let zones = FileZones {
         on_file: vec![OnFile::Empty; geometry.zone_count as usize],
@@ -157,29 +157,38 @@ fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<(
 /// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may hold data.
 fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: bool) -> Result<Vec<ZoneId>> {
     let mut leftovers = Vec::new();
-    for (entry, zone) in entries.iter().zip((0..).map(ZoneId)) {
-        let look = !clean && zones.exact_holes && (entry.state.is_active() || entry.state == ZoneState::Empty);
+    let mut fills = entries.to_vec();
+    for (fill, zone) in fills.iter_mut().zip((0..).map(ZoneId)) {
+        let look = !clean && zones.exact_holes && (fill.state.is_active() || fill.state == ZoneState::Empty);
         let found = if look { blocks_of_data(file, zones, zone)? } else { 0 };
-        let written = if entry.state == ZoneState::Empty { 0 } else { entry.written_blocks.max(found) };
-        zones.machine.restore(zone, entry.state, written).map_err(|e| too_many_active(zone, e))?;
-        let now = zones.machine.state(zone);
-        if now == ZoneState::Empty && (found > 0 || entry.state != ZoneState::Empty) {
+        if fill.state != ZoneState::Empty {
+            fill.written_blocks = fill.written_blocks.max(found);
+        } else if found > 0 {
             leftovers.push(zone);
         }
-        zones.on_file.push(if now == ZoneState::Empty { OnFile::Empty } else { OnFile::InUse });
+    }
+    finish_excess(&mut fills, zones.machine.geometry());
+    for (fill, zone) in fills.iter().zip((0..).map(ZoneId)) {
+        zones.machine.restore(zone, fill.state, fill.written_blocks)?;
+        let is_empty = zones.machine.state(zone) == ZoneState::Empty;
+        if is_empty && fill.state != ZoneState::Empty {
+            leftovers.push(zone);
+        }
+        zones.on_file.push(if is_empty { OnFile::Empty } else { OnFile::InUse });
     }
     Ok(leftovers)
 }
 
-/// More zones recorded as active than the header allows: never written by us (I2).
-fn too_many_active(zone: ZoneId, error: DeviceError) -> DeviceError {
-    match error {
-        DeviceError::TooManyActive { .. } => DeviceError::Damaged {
-            what: "zone table",
-            offset: format::entry_offset(zone),
-            reason: "more zones are active than the limit",
-        },
-        other => other,
+/// A power cut may undo that zones were filled or finished and keep that others were opened after them. Drives finish zones then, to stay within their
+/// limit (I2), and so do we: the fullest ones.
+fn finish_excess(fills: &mut [Entry], geometry: &Geometry) {
+    let Some(max) = geometry.max_active else { return };
+    let capacity = geometry.zone_capacity_blocks;
+    let holds = |fill: &&mut Entry| fill.state.is_active() && (1..capacity).contains(&fill.written_blocks);
+    let mut active: Vec<&mut Entry> = fills.iter_mut().filter(holds).collect();
+    active.sort_by_key(|fill| fill.written_blocks);
+    for fill in active.into_iter().skip(max as usize) {
+        fill.state = ZoneState::Full;
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a file backend does its I/O. Nothing here is stored: each opening may choose anew.
+//! How a file backend does its I/O. What is not said to be "at creation" may be chosen anew by each opening.
 
 /// Whether to go past the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,4 +33,7 @@ pub struct FileOptions {
     pub queue: QueueKind,
     /// At creation: give the file its full (sparse) length at once instead of growing it zone by zone.
     pub full_length: bool,
+    /// At creation: record write pointers at every flush, as is done anyway where the file system does not show holes exactly. For files that will be
+    /// copied while in use, by tools that do not keep holes.
+    pub record_pointers: bool,
 }
