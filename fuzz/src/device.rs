@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use tempfile::TempDir;
 use zonda_device::{
-    AlignedBuf, Direct, FileDevice, FileOptions, Geometry, QueueKind, ZoneId, ZoneState, ZonedDevice,
+    AlignedBuf, DeviceUri, Direct, FileDevice, FileOptions, Geometry, QueueKind, ZoneId, ZoneState, ZonedDevice,
     format::{self, DeviceKind, ENTRY_BYTES, Entry, Header, MARK_OFFSET, PAGE_BYTES},
 };
 
@@ -17,6 +17,22 @@ const ENTRY_CAPACITY_BLOCKS: u64 = 16;
 /// Zones of the valid image: 16 KiB each, so that an image stays small.
 const IMAGE_ZONES: u32 = 4;
 const IMAGE_ZONE_BYTES: u64 = 16 << 10;
+
+/// A device's name: what parses prints a name of the same place, and its shape is legal or refused.
+pub fn device_uri(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(uri) = text.parse::<DeviceUri>() else { return };
+    let again: DeviceUri = uri.to_string().parse().expect("a printed name parses");
+    assert_eq!(again.place, uri.place);
+    if let Ok(geometry) = uri.shape.geometry() {
+        geometry.validate().expect("a shape that is not refused is legal");
+    }
+}
+
+pub(crate) fn device_uri_valid() -> Vec<Vec<u8>> {
+    let names = ["a/b.zonda", "file:x?direct=on&queue=sync", "mem:?zones=8&zone_size=1MiB&max_open=3&max_active=4"];
+    names.map(|name| name.as_bytes().to_vec()).into()
+}
 
 /// The header page: what decodes is a legal shape, and encodes to a header that says the same.
 pub fn device_header(input: &[u8]) {
@@ -97,7 +113,7 @@ pub(crate) fn device_image_seal(image: &mut [u8]) {
 }
 
 fn options() -> FileOptions {
-    FileOptions { direct: Direct::Off, queue: QueueKind::Sync, full_length: false }
+    FileOptions { direct: Direct::Off, queue: QueueKind::Sync, ..FileOptions::default() }
 }
 
 /// In memory where the system has a place for that: an image is written for every input.

@@ -7,10 +7,12 @@
 
 mod device;
 pub mod generate;
+mod journal;
 mod pages;
 mod space;
 
-pub use device::{device_entry, device_header, device_image};
+pub use device::{device_entry, device_header, device_image, device_uri};
+pub use journal::{space_chunk, space_journal};
 pub use pages::page_address;
 pub use space::{space_header, space_open};
 
@@ -28,6 +30,7 @@ pub struct Target {
 
 /// Every target, in the order of the layers.
 pub const TARGETS: &[Target] = &[
+    Target { name: "device_uri", run: device_uri, valid: device::device_uri_valid, seal: no_checksum },
     Target { name: "device_header", run: device_header, valid: device::device_header_valid, seal: seal_last_4 },
     Target { name: "device_entry", run: device_entry, valid: device::device_entry_valid, seal: seal_last_4 },
     Target {
@@ -38,6 +41,18 @@ pub const TARGETS: &[Target] = &[
     },
     Target { name: "space_header", run: space_header, valid: space::space_valid, seal: space::space_seal },
     Target { name: "space_open", run: space_open, valid: space::space_valid, seal: space::space_seal },
+    Target {
+        name: "space_chunk",
+        run: space_chunk,
+        valid: journal::space_journal_valid,
+        seal: journal::space_journal_seal,
+    },
+    Target {
+        name: "space_journal",
+        run: space_journal,
+        valid: journal::space_journal_valid,
+        seal: journal::space_journal_seal,
+    },
     Target { name: "page_address", run: page_address, valid: pages::page_address_valid, seal: no_checksum },
 ];
 

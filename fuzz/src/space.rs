@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, Geometry, MemDevice, ZoneId, ZonedDevice};
+use zonda_device::{AlignedBuf, Geometry, Lba, MemDevice, ZoneId, ZonedDevice};
 use zonda_space::{NewStore, Space, SpaceOptions, StoreId, StreamId, StreamSpec, Urgency, ZoneHeader};
 
 /// Bytes of a zone header.
@@ -10,6 +10,9 @@ const HEADER_BYTES: usize = 4096;
 
 /// Where the checksum of a header is; it covers all other bytes.
 const CRC_OFFSET: usize = 124;
+
+/// The stream of the journal.
+pub(crate) const JOURNAL: StreamId = StreamId(2);
 
 /// Zones of the device that stores are opened on.
 const ZONES: u32 = 6;
@@ -38,13 +41,9 @@ pub fn space_open(input: &[u8]) {
 pub(crate) fn space_valid() -> Vec<Vec<u8>> {
     let device = device();
     write_store(Arc::clone(&device)).expect("an empty device takes a store");
-    let header = |report: &zonda_device::ZoneReport| {
-        let mut block = AlignedBuf::with_len(HEADER_BYTES);
-        device.read(report.start, &mut block).expect("a memory device can be read");
-        block.to_vec()
-    };
     let reports = device.report(ZoneId(0), device.geometry().zone_count).expect("a memory device reports");
-    let headers: Vec<_> = reports.iter().filter(|report| report.written_blocks() > 0).map(header).collect();
+    let headers = reports.iter().filter(|report| report.written_blocks() > 0);
+    let headers: Vec<_> = headers.map(|report| read_block(device.as_ref(), report.start)).collect();
     headers.iter().cloned().chain([headers.concat()]).collect()
 }
 
@@ -64,11 +63,21 @@ pub(crate) fn space_seal(input: &mut [u8]) {
     }
 }
 
-fn device() -> Arc<dyn ZonedDevice> {
+/// A block of a memory device.
+pub(crate) fn read_block(device: &dyn ZonedDevice, at: Lba) -> Vec<u8> {
+    let mut block = AlignedBuf::with_len(HEADER_BYTES);
+    device.read(at, &mut block).expect("a memory device can be read");
+    block.to_vec()
+}
+
+/// An empty device.
+pub(crate) fn device() -> Arc<dyn ZonedDevice> {
     Arc::new(MemDevice::new(Geometry::new(64 << 10, ZONES)).expect("a legal geometry"))
 }
 
-fn options() -> SpaceOptions {
-    let streams = vec![StreamSpec::new(StreamId(0), "log", 0), StreamSpec::new(StreamId(1), "pages", 1)];
+/// The options of every store here: two streams and a journal.
+pub(crate) fn options() -> SpaceOptions {
+    let pages = StreamSpec::new(StreamId(1), "pages", 1);
+    let streams = vec![StreamSpec::new(StreamId(0), "log", 0), pages, StreamSpec::new(JOURNAL, "journal", 2).alone()];
     SpaceOptions { client: *b"fuzz\0\0\0\0", streams, known_features: 0, reserve_zones: 1, active_limit: None }
 }
