@@ -18,7 +18,8 @@
 use crate::stream::{STREAM_ID_MAX, StreamId, StreamSet, StreamSpec};
 use crate::{Result, SpaceError};
 
-/// One share of the tokens: the streams that use it and the zones they may hold open together.
+/// One share of the tokens: the streams that use it and the zones they may hold open together. A client keeps its
+/// writers by share, not by stream: streams that share write through the same [`ZoneWriter`](crate::ZoneWriter).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The stream after which zones of this share are named: the shortest-lived of its streams.

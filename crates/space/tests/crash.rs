@@ -1,5 +1,6 @@
 //! Power cuts at random operations, recovery included: opening finds what was flushed and nothing that was never written,
 //! and no generation that was durable is ever used again (I4).
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod common;
 

@@ -1,15 +1,19 @@
 //! The journal: what was synced comes back, from the newest complete snapshot on.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod common;
 
 use std::sync::Arc;
 
 use common::{as_zoned, device, format, new_store, options};
-use zonda_device::{MemDevice, ZoneState};
+use zonda_device::{CrashModel, CutAt, DeviceError, MemDevice, PowerCut, ZoneState, ZonedDevice};
+use zonda_rt::Rng;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, Space, SpaceError, SpaceOptions, StreamId, StreamSpec, read_journal,
+    Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions, StreamId, StreamSpec,
+    read_journal,
 };
 
+/// The stream of the journal in the tests' options: may hold two zones.
 const JOURNAL: StreamId = StreamId(1);
 
 /// What reading delivered.
@@ -20,7 +24,11 @@ struct Said {
 }
 
 fn read(device: &Arc<MemDevice>) -> (Space, JournalFound, Said) {
-    let (space, recovered) = Space::open(as_zoned(device), &options()).unwrap();
+    try_read(as_zoned(device)).unwrap()
+}
+
+fn try_read(device: Arc<dyn ZonedDevice>) -> Result<(Space, JournalFound, Said), SpaceError> {
+    let (space, recovered) = Space::open(device, &options())?;
     let mut said = Said::default();
     let found = read_journal(&space, JOURNAL, &recovered.zones, &mut |entry| {
         match entry {
@@ -28,9 +36,8 @@ fn read(device: &Arc<MemDevice>) -> (Space, JournalFound, Said) {
             JournalEntry::Record(record) => said.records.push(record.to_vec()),
         }
         Ok(())
-    })
-    .unwrap();
-    (space, found, said)
+    })?;
+    Ok((space, found, said))
 }
 
 fn start(space: &Space, items: &[&[u8]]) -> Journal {
@@ -185,4 +192,107 @@ fn a_full_device_refuses_a_record_and_keeps_the_rest() {
     let (_, recovered) = Space::open(as_zoned(&device), &only_journal).unwrap();
     assert_eq!(recovered.zones.len(), 16);
     assert_eq!(read(&device).2.records.len(), synced);
+}
+
+/// A counter per key, kept in a journal: the state after any crash must be one between the last sync and the last record.
+struct Counters {
+    values: [u64; 8],
+    synced: [u64; 8],
+}
+
+impl Counters {
+    fn from(said: &Said) -> [u64; 8] {
+        let mut values = [0; 8];
+        for entry in said.items.iter().chain(&said.records) {
+            values[usize::from(entry[0])] = u64::from_le_bytes(entry[1..9].try_into().unwrap());
+        }
+        values
+    }
+
+    fn entry(key: usize, value: u64) -> Vec<u8> {
+        [&[u8::try_from(key).unwrap()], &value.to_le_bytes()[..], &[0; 700]].concat()
+    }
+
+    /// Records, syncs and snapshots until the power goes.
+    fn run(&mut self, journal: &mut Journal, rng: &mut Rng) -> SpaceError {
+        loop {
+            let key = rng.index(8);
+            self.values[key] += 1;
+            let done = match rng.below(12) {
+                0 => self.snapshot(journal),
+                1..5 => journal.append(&Self::entry(key, self.values[key])).and_then(|()| self.sync(journal)),
+                _ => journal.append(&Self::entry(key, self.values[key])),
+            };
+            if let Err(error) = done {
+                return error;
+            }
+        }
+    }
+
+    fn snapshot(&mut self, journal: &mut Journal) -> Result<(), SpaceError> {
+        journal.snapshot(&mut |snapshot| fill(&self.values, snapshot))?;
+        self.synced = self.values;
+        Ok(())
+    }
+
+    fn sync(&mut self, journal: &mut Journal) -> Result<(), SpaceError> {
+        journal.sync()?;
+        self.synced = self.values;
+        Ok(())
+    }
+}
+
+fn fill(values: &[u64; 8], snapshot: &mut SnapshotWriter<'_>) -> Result<(), SpaceError> {
+    values.iter().enumerate().try_for_each(|(key, &value)| snapshot.put(&Counters::entry(key, value)))
+}
+
+/// Opens the store and its journal again, as often as the power goes meanwhile.
+fn restart(
+    mut switch: PowerCut,
+    counters: &mut Counters,
+    rng: &mut Rng,
+    how: CrashModel,
+) -> (PowerCut, Space, Journal) {
+    loop {
+        let next = PowerCut::over(switch.reopen_as(rng, how));
+        switch = next;
+        switch.arm(CutAt::Change(1 + rng.below(50)));
+        let started = try_read(Arc::new(switch.clone())).and_then(|(space, found, said)| {
+            space.clear_damaged()?;
+            let values = Counters::from(&said);
+            for key in 0..8 {
+                assert!((counters.synced[key]..=counters.values[key]).contains(&values[key]), "key {key}: {values:?}");
+            }
+            (counters.values, counters.synced) = (values, values);
+            let journal = Journal::start(&space, JOURNAL, found, &mut |snapshot| fill(&values, snapshot))?;
+            Ok((space, journal))
+        });
+        match started {
+            Ok((space, journal)) => return (switch, space, journal),
+            Err(error) => assert!(is_power_lost(&error), "{error}"),
+        }
+    }
+}
+
+fn is_power_lost(error: &SpaceError) -> bool {
+    matches!(error, SpaceError::Device(DeviceError::PowerLost))
+}
+
+#[test]
+fn what_was_synced_survives_any_cut() {
+    for seed in 0..80 {
+        let how = if seed % 2 == 0 { CrashModel::Prefix } else { CrashModel::PageCache };
+        let mut rng = Rng::seeded(seed);
+        let mut switch = PowerCut::new(common::geometry([4, 14][usize::try_from(seed / 2 % 2).unwrap()])).unwrap();
+        let mut space = Space::format(Arc::new(switch.clone()), new_store(1), &options()).unwrap();
+        let mut journal = start(&space, &[]);
+        let mut counters = Counters { values: [0; 8], synced: [0; 8] };
+        switch.arm(CutAt::Change(1 + rng.below(50)));
+        for _ in 0..10 {
+            let error = counters.run(&mut journal, &mut rng);
+            assert!(is_power_lost(&error), "seed {seed}: {error}");
+            assert!(space.usage().active <= 2, "the journal keeps to its share");
+            (switch, space, journal) = restart(switch, &mut counters, &mut rng, how);
+        }
+    }
 }

@@ -1,4 +1,5 @@
 //! What opening finds on the device, and what it refuses.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! The reserve, back-pressure, and what usage says.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod common;
 
