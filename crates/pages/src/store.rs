@@ -116,6 +116,12 @@ pub trait PageStore: Send + Sync {
     /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had.
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError>;
 
+    /// Whether [`admit`](PageStore::admit) would wait for reclaim now: a writer then does a reclaim step itself, so that
+    /// a store without background threads goes on too. Cheap.
+    fn is_short(&self) -> bool {
+        false
+    }
+
     /// Waits until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
     /// latch held.
     ///

@@ -1,11 +1,15 @@
-//! The engine: what the facade uses.
+//! The engine: what a facade uses of the tree.
+
 use std::{ops::Bound, sync::Arc};
 
 use zonda_pages::PageStore;
+use zonda_rt::atomic::Ordering;
 
-use crate::{Durability, TreeError, TreeOptions};
-
-type Result<T> = std::result::Result<T, TreeError>;
+use crate::{
+    CheckReport, Durability, EngineStats, TreeOptions, recover,
+    scan::{Pair, Range, Scan, owned},
+    tree::{Result, Tree},
+};
 
 /// One operation of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -56,60 +60,262 @@ pub enum Step {
 }
 
 /// An ordered map over a page store. Cheap to clone; all clones are the same engine.
+///
+/// Isolation: a get is linearizable; a batch is all or nothing to snapshots and scans; a read may see a value that is not yet
+/// synced. Background work (log, checkpoint, reclaim) is done by whoever calls the `*_step` functions; without them writers
+/// do the most urgent of it themselves.
 #[derive(Clone)]
-pub struct Engine(Arc<()>);
-
-/// A consistent view of one moment. Closes when dropped.
-#[derive(Clone)]
-pub struct Snapshot(Arc<()>);
-
-/// Walks a range of one snapshot from both ends; holds no latch between items.
-pub struct Cursor(());
-
-#[expect(unused_variables, clippy::missing_errors_doc, reason = "API sketch, replaced by the implementation")]
-impl Engine {
-    /// Makes an empty tree in an empty store.
-    pub fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Self> { unimplemented!() }
-    /// Recovers the tree of a store.
-    pub fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Self> { unimplemented!() }
-    /// Maps `key` to `value`.
-    pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> { unimplemented!() }
-    /// Removes `key` (blind: does not say whether it was there).
-    pub fn delete(&self, key: &[u8], durability: Durability) -> Result<()> { unimplemented!() }
-    /// Appends the value of `key` to `into` (cleared first) and says whether it exists.
-    pub fn get_into(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> { unimplemented!() }
-    /// Values of several keys, device reads in flight together.
-    pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> { unimplemented!() }
-    /// Atomically replaces the value of `key` by what `decide` says; returns the value before.
-    pub fn update(&self, key: &[u8], durability: Durability, decide: &mut dyn FnMut(Option<&[u8]>) -> Update) -> Result<Option<Vec<u8>>> { unimplemented!() }
-    /// Applies a batch atomically.
-    pub fn write(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> { unimplemented!() }
-    /// Makes every write that returned before durable.
-    pub fn sync(&self) -> Result<()> { unimplemented!() }
-    /// A snapshot of now; waits for batches in progress.
-    pub fn snapshot(&self) -> Result<Snapshot> { unimplemented!() }
-    /// A cursor over a key range of a snapshot.
-    pub fn scan(&self, snapshot: &Snapshot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<Cursor> { unimplemented!() }
-    /// Merges all buffers and underfull leaves; `progress(done, total)` in leaves.
-    pub fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> { unimplemented!() }
-    /// Takes a checkpoint now and truncates the log.
-    pub fn checkpoint(&self) -> Result<()> { unimplemented!() }
-    /// Background step: writes log buffers that are older than the interval.
-    pub fn log_step(&self) -> Result<Step> { unimplemented!() }
-    /// Background step: checkpoint when the log is over its limit.
-    pub fn checkpoint_step(&self) -> Result<Step> { unimplemented!() }
-    /// Background step: reclaim.
-    pub fn reclaim_step(&self) -> Result<Step> { unimplemented!() }
-    /// Checkpoints and refuses further use.
-    pub fn close(&self) -> Result<()> { unimplemented!() }
+pub struct Engine {
+    tree: Arc<Tree>,
+    opened_by: u32,
 }
 
-#[expect(clippy::missing_errors_doc, reason = "API sketch, replaced by the implementation")]
+/// A consistent view of one moment. Closes when the last clone is dropped.
+#[derive(Clone)]
+pub struct Snapshot {
+    open: Arc<OpenSnapshot>,
+}
+
+struct OpenSnapshot {
+    tree: Arc<Tree>,
+    number: u64,
+}
+
+impl Drop for OpenSnapshot {
+    fn drop(&mut self) {
+        self.tree.snapshots.close(self.number);
+    }
+}
+
+/// Walks a range of one snapshot from both ends; holds no latch between items. Keeps its snapshot open.
+pub struct Cursor {
+    scan: Scan,
+    snapshot: Snapshot,
+}
+
+impl Engine {
+    fn over(tree: Tree) -> Self {
+        Self { tree: Arc::new(tree), opened_by: std::process::id() }
+    }
+
+    /// Makes an empty tree in an empty store.
+    ///
+    /// # Errors
+    /// `BadOption`; those of the store.
+    pub fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Self> {
+        options.check()?;
+        recover::create(store, options).map(Self::over)
+    }
+
+    /// Recovers the tree of a store: newest checkpoint, then the log.
+    ///
+    /// # Errors
+    /// `BadOption`; `Damaged` when there is no whole checkpoint; those of the store.
+    pub fn open(
+        store: Arc<dyn PageStore>,
+        options: TreeOptions,
+        progress: &mut dyn FnMut(RecoveryProgress),
+    ) -> Result<Self> {
+        options.check()?;
+        recover::open(store, options, progress).map(Self::over)
+    }
+
+    /// Refuses a closed engine and a forked process.
+    fn enter(&self) -> Result<&Tree> {
+        let used_by = std::process::id();
+        if used_by != self.opened_by {
+            return Err(crate::TreeError::Forked { opened_by: self.opened_by, used_by });
+        }
+        self.tree.check_open()?;
+        Ok(&self.tree)
+    }
+
+    /// Maps `key` to `value`.
+    ///
+    /// # Errors
+    /// Limits and `NoSpace` with nothing written; `Poisoned`; those of the device.
+    pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.enter()?.put(key, value, durability)
+    }
+
+    /// Removes `key` (blind: does not say whether it was there).
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); a full store takes deletes from its reserve.
+    pub fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
+        self.enter()?.delete(key, durability)
+    }
+
+    /// Reads the value of `key` into `into` (cleared first) and says whether it exists. At most one leaf read.
+    ///
+    /// # Errors
+    /// `Damaged`; those of the device.
+    pub fn get_into(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        self.enter()?.get_into(key, into)
+    }
+
+    /// Values of several keys, device reads in flight together.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.enter()?.multi_get(keys)
+    }
+
+    /// Atomically replaces the value of `key` by what `decide` says; returns the value before. `decide` is called once and
+    /// must not use the engine.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn update(
+        &self,
+        key: &[u8],
+        durability: Durability,
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Update,
+    ) -> Result<Option<Vec<u8>>> {
+        self.enter()?.update(key, durability, decide)
+    }
+
+    /// Applies a batch: all of it or nothing, also over a crash; later operations on a key win.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); `BatchTooLong`.
+    pub fn write(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
+        self.enter()?.write(batch, durability)
+    }
+
+    /// Makes every write that returned before durable.
+    ///
+    /// # Errors
+    /// `Poisoned`; those of the device.
+    pub fn sync(&self) -> Result<()> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        tree.poison.watch(tree.log.sync())
+    }
+
+    /// A snapshot of now; waits for batches in progress.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let tree = self.enter()?;
+        let number = {
+            let _gate = tree.batch_gate.write();
+            tree.snapshots.open()
+        };
+        Ok(Snapshot { open: Arc::new(OpenSnapshot { tree: Arc::clone(&self.tree), number }) })
+    }
+
+    /// A cursor over a key range of a snapshot.
+    ///
+    /// # Errors
+    /// `Closed`; `SnapshotTooOld`.
+    pub fn scan(&self, snapshot: &Snapshot, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<Cursor> {
+        self.enter()?.snapshots.verify(snapshot.open.number)?;
+        let range = Range { low: owned(low), high: owned(high) };
+        Ok(Cursor { scan: Scan::new(snapshot.open.number, range), snapshot: snapshot.clone() })
+    }
+
+    /// Merges all buffers and underfull leaves; `progress(done, total)` in leaves.
+    ///
+    /// # Errors
+    /// `NoSpace`; those of the device.
+    pub fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.enter()?.compact(progress)
+    }
+
+    /// Takes a checkpoint now and truncates the log.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn checkpoint(&self) -> Result<()> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        tree.checkpoint()
+    }
+
+    /// Background step: writes log buffers that are older than the interval.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn log_step(&self) -> Result<Step> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        let wrote = tree.poison.watch(tree.log.step())?;
+        Ok(if wrote { Step::Progress } else { Step::Idle })
+    }
+
+    /// Background step: address records and checkpoints.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn checkpoint_step(&self) -> Result<Step> {
+        self.enter()?.checkpoint_step()
+    }
+
+    /// Background step: reclaim. When it waits for an old snapshot while free space is short, that snapshot is given up.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn reclaim_step(&self) -> Result<Step> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        tree.reclaim_step()
+    }
+
+    /// Verifies everything; `finding` hears what is wrong.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(String)) -> Result<CheckReport> {
+        self.enter()?.check(progress, finding)
+    }
+
+    /// Counts and memory.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        self.tree.stats()
+    }
+
+    /// Changes the memory for leaf buffers, in bytes; takes effect as writers go on.
+    pub fn set_buffer_bytes(&self, bytes: u64) {
+        self.tree.pool.set_limit_bytes(bytes);
+    }
+
+    /// Checkpoints and refuses further use. Idempotent; a poisoned tree only closes.
+    ///
+    /// # Errors
+    /// Those of the device: the store is still whole, as after a crash.
+    pub fn close(&self) -> Result<()> {
+        if self.tree.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let outcome = if self.tree.poison.check().is_ok() { self.tree.checkpoint() } else { Ok(()) };
+        self.tree.closed.store(true, Ordering::Release);
+        outcome
+    }
+}
+
 impl Cursor {
     /// The next pair from the front.
-    #[expect(clippy::type_complexity, reason = "a pair")]
-    pub fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> { unimplemented!() }
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`; `Damaged`; those of the device.
+    #[expect(clippy::should_implement_trait, reason = "fallible, and from both ends; facades make iterators of it")]
+    pub fn next(&mut self) -> Result<Option<Pair>> {
+        let tree = &self.snapshot.open.tree;
+        tree.check_open()?;
+        self.scan.next(tree)
+    }
+
     /// The next pair from the back.
-    #[expect(clippy::type_complexity, reason = "a pair")]
-    pub fn prev(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> { unimplemented!() }
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn prev(&mut self) -> Result<Option<Pair>> {
+        let tree = &self.snapshot.open.tree;
+        tree.check_open()?;
+        self.scan.prev(tree)
+    }
 }

@@ -3,15 +3,44 @@
 //! [`Engine`] is an ordered map of byte keys over a page store. It knows nothing of zones or files: leaves, log, MetaLog and
 //! large values go to a [`PageStore`](zonda_pages::PageStore).
 
+mod buffer;
+mod check;
+mod checkpoint;
+mod codec;
+mod compact;
 mod engine;
 mod error;
+mod flush;
+mod format;
+mod image;
+mod index;
+mod inner;
+mod key;
+mod leaf_page;
+mod leaf_table;
 mod limits;
+mod log;
+mod merge;
+mod metalog;
 mod options;
+mod pool;
+mod read;
 mod record;
+mod recover;
+mod relocate;
+mod scan;
+mod slots;
+mod snapshot;
+mod stats;
 #[cfg(test)]
 mod testing;
+mod tree;
+mod values;
+mod write;
 
+pub use check::CheckReport;
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;
 pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use options::{Design, Durability, TreeOptions};
+pub use stats::EngineStats;

@@ -99,6 +99,9 @@ pub(crate) struct Log {
     writer: Mutex<Writer>,
     /// When the rings were last collected.
     written_at: Mutex<Time>,
+    /// Copies of the writer's figures, so that asking does not wait for the device.
+    live_bytes: AtomicU64,
+    appended_bytes: AtomicU64,
     commit: Mutex<Commit>,
     committed: Condvar,
     poison: Poison,
@@ -134,6 +137,8 @@ impl Log {
             instances: (0..options.instances).map(instance).collect(),
             writer: Mutex::new(Writer::new(session, first_sequence, segments)),
             written_at: Mutex::new(now()),
+            live_bytes: AtomicU64::new(0),
+            appended_bytes: AtomicU64::new(0),
             commit: Mutex::new(Commit { durable: first_sequence, leading: false }),
             committed: Condvar::new(),
             poison: Poison::default(),
@@ -220,7 +225,13 @@ impl Log {
     fn write_out_with(&self, writer: &mut Writer) -> Result<u64> {
         *self.written_at.lock() = now();
         let outcome = self.collect_and_append(writer);
+        self.publish(&writer.segments);
         self.poison.watch(outcome)
+    }
+
+    fn publish(&self, segments: &Segments) {
+        self.live_bytes.store(segments.bytes_since_truncation(), SeqCst);
+        self.appended_bytes.store(segments.appended_bytes(), SeqCst);
     }
 
     /// *collected*: reads the next number, then takes every instance.
@@ -320,6 +331,7 @@ impl Log {
     pub(crate) fn truncate(&self, before: u64) -> Result<()> {
         let mut writer = self.writer.lock();
         writer.segments.truncated(before);
+        self.publish(&writer.segments);
         while let Some(oldest) = writer.segments.releasable(before) {
             let outcome = self.area().release(oldest).map_err(TreeError::from);
             self.poison.watch(outcome)?;
@@ -329,16 +341,17 @@ impl Log {
     }
 
     /// Bytes on the device that replay would have to look at, to within 64 KiB above the truth: when to checkpoint.
+    /// One load.
     pub(crate) fn bytes_since_truncation(&self) -> u64 {
-        self.writer.lock().segments.bytes_since_truncation()
+        self.live_bytes.load(SeqCst)
     }
 
     /// Bytes appended in this life, padding included.
     pub(crate) fn appended_bytes(&self) -> u64 {
-        self.writer.lock().segments.appended_bytes()
+        self.appended_bytes.load(SeqCst)
     }
 
-    /// Memory of rings and chunk in bytes (I6).
+    /// Memory of rings and chunk in bytes (I6). Waits for a write in progress.
     pub(crate) fn memory_bytes(&self) -> usize {
         let rings: usize = self.instances.iter().map(|instance| instance.0.lock().memory_bytes()).sum();
         rings + self.writer.lock().memory_bytes()

@@ -1,5 +1,10 @@
 //! What a tree is told at creation and opening.
 
+use crate::TreeError;
+
+/// The least memory for leaf buffers in bytes: a few leaves' worth.
+const BUFFER_BYTES_MIN: u64 = 16 << 10;
+
 /// What a leaf keeps in memory (DESIGN 4, first axis).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -60,5 +65,25 @@ impl Default for TreeOptions {
             seed: 0,
             log: true,
         }
+    }
+}
+
+impl TreeOptions {
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<(), TreeError> {
+        let bad = |name, why: String| Err(TreeError::BadOption { name, why });
+        if !(4096..=32_768).contains(&self.leaf_bytes) || !self.leaf_bytes.is_multiple_of(4096) {
+            return bad("leaf_bytes", format!("{} is not a multiple of 4096 from 4096 to 32768", self.leaf_bytes));
+        }
+        if self.value_inline_bytes_max > self.leaf_bytes / 4 {
+            return bad(
+                "value_inline_bytes_max",
+                format!("{} is more than a quarter of the leaf", self.value_inline_bytes_max),
+            );
+        }
+        if self.buffer_bytes < BUFFER_BYTES_MIN {
+            return bad("buffer_bytes", format!("{} is less than {BUFFER_BYTES_MIN}", self.buffer_bytes));
+        }
+        Ok(())
     }
 }

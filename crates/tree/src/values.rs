@@ -88,6 +88,11 @@ impl ValuePointer {
         self.segments.iter().zip(starts).map(move |(&at, start)| (at, head + part(start) as usize))
     }
 
+    /// Whether chunk `at` is part of the value.
+    pub(crate) fn refers_to(&self, at: ChunkAddress) -> bool {
+        self.segments.contains(&at)
+    }
+
     /// Puts `new` in the place of chunk `old`. `false`: the value has no such chunk, it is dead there.
     pub(crate) fn replace(&mut self, old: ChunkAddress, new: ChunkAddress) -> bool {
         let found = self.segments.iter_mut().find(|segment| **segment == old);
@@ -235,6 +240,13 @@ impl ValueLog {
     /// The value of a key of `key_bytes` bytes is dead.
     pub(crate) fn release(&self, key_bytes: usize, pointer: &ValuePointer) {
         for (at, payload_bytes) in pointer.chunks(key_bytes) {
+            self.store.release_value(at, payload_bytes as u64);
+        }
+    }
+
+    /// `old` is replaced by `new`, with which it may share chunks that reclaim did not move.
+    pub(crate) fn release_replaced(&self, key_bytes: usize, old: &ValuePointer, new: &ValuePointer) {
+        for (at, payload_bytes) in old.chunks(key_bytes).filter(|(at, _)| !new.refers_to(*at)) {
             self.store.release_value(at, payload_bytes as u64);
         }
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use zerocopy::IntoBytes;
 use zonda_pages::{AreaKind, PageStore};
 use zonda_rt::{Rng, sim, spawn};
 
 use super::*;
+use crate::format::{LogChunkHeader, LogPartHeader};
 use crate::record::Kind;
 use crate::testing::{MemOptions, MemStore, Survives};
 
@@ -277,16 +279,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn any_chunk_is_replayed_or_refused(
-        chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..4),
+        chunks in prop::collection::vec((0_u16..3, 0_u32..90, prop::collection::vec(any::<u8>(), 0..120)), 1..4),
         first in 0_u64..4,
     ) {
         let store = MemStore::new(MemOptions::default());
-        for body in &chunks {
-            let header = [&b"ZNlg"[..], &[1, 0, body.len() as u8 % 3, 0, 1, 0, 0, 0, 0, 0, 0, 0], &body.len().to_le_bytes()];
-            let mut payload = header.concat();
-            payload.extend_from_slice(&first.to_le_bytes());
-            payload.extend_from_slice(&(body.len() as u32 / 2).to_le_bytes());
-            payload.extend_from_slice(body);
+        for (parts, len_bytes, body) in &chunks {
+            let header = LogChunkHeader {
+                magic: crate::format::LOG_MAGIC,
+                version: 1.into(),
+                parts: (*parts).into(),
+                session: 1.into(),
+                reserved: 0.into(),
+                complete_before: (body.len() as u64).into(),
+            };
+            let part = LogPartHeader { first_sequence: first.into(), len_bytes: (*len_bytes).into() };
+            let payload = [header.as_bytes(), part.as_bytes(), body].concat();
             store.area(AreaKind::Log).append(&payload).expect("room");
         }
         let mut sessions = SessionTable::default();

@@ -62,7 +62,7 @@ pub(super) struct Group<'a> {
     pub(super) segment: SegmentId,
     /// Its records.
     pub(super) bytes: &'a [u8],
-    /// Chunks before it are missing: it does not continue the group that was found before it.
+    /// It does not continue the group that was found before it: chunks are missing, or the stream begins anew.
     pub(super) after_gap: bool,
 }
 
@@ -89,7 +89,7 @@ impl Groups {
     /// group is passed over.
     ///
     /// # Errors
-    /// `Damaged` for a head that is none or a group whose number was there before; those of `complete`.
+    /// `Damaged` for a head that is none; those of `complete`.
     pub(super) fn push(
         &mut self,
         segment: SegmentId,
@@ -98,7 +98,7 @@ impl Groups {
     ) -> Result<(), TreeError> {
         let (header, piece) = split_header::<MetaChunkHeader>(payload)?;
         if header.group_position.get() == 0 {
-            self.begin(segment, &header)?;
+            self.begin(segment, &header);
         }
         let Some(partial) = &mut self.partial else { return Ok(()) };
         if !partial.continued_by(&header) {
@@ -109,7 +109,7 @@ impl Groups {
         if header.flags.get() & META_LAST_IN_GROUP == 0 {
             return Ok(());
         }
-        self.next = Some(partial.number + u64::from(partial.chunks));
+        self.next = Some(partial.number.saturating_add(partial.chunks.into()));
         let after_gap = std::mem::take(&mut self.after_gap);
         let outcome =
             complete(Group { number: partial.number, segment: partial.segment, bytes: &partial.bytes, after_gap });
@@ -117,17 +117,11 @@ impl Groups {
         outcome
     }
 
-    fn begin(&mut self, segment: SegmentId, header: &MetaChunkHeader) -> Result<(), TreeError> {
+    fn begin(&mut self, segment: SegmentId, header: &MetaChunkHeader) {
         let number = header.number.get();
-        let expected = self.next.unwrap_or(number);
-        if number < expected || number == u64::MAX {
-            let why = format!("chunk {number} follows chunk {expected}");
-            return Err(TreeError::Damaged { what: "MetaLog", why });
-        }
-        self.after_gap |= number > expected;
+        self.after_gap |= self.next.is_some_and(|expected| expected != number);
         let (session, bytes) = (header.session.get(), Vec::new());
         self.partial = Some(Partial { number, segment, session, chunks: 0, bytes });
-        Ok(())
     }
 
     /// The number for the next group to be written.

@@ -44,7 +44,8 @@ pub(crate) trait MetaVisitor {
 
 /// Finds the newest `Begin` whose `End` is there (pass 1). `None`: no checkpoint was ever completed.
 ///
-/// A gap between old segments is no damage: of several released segments any may be gone after a crash.
+/// A gap between old segments is no damage: of several released segments any may be gone after a crash. Neither is a
+/// stream that begins anew: an interrupted creation was repeated.
 ///
 /// # Errors
 /// Those of the area; `Damaged` for whole chunks with impossible content, or when chunks are missing behind the newest
@@ -71,7 +72,8 @@ struct Search {
 impl GroupVisitor for Search {
     fn group(&mut self, group: Group<'_>) -> Result<(), TreeError> {
         if group.after_gap {
-            *self = Self { missing_before: Some(group.number), ..Self::default() };
+            let missing_before = (group.number > 0).then_some(group.number);
+            *self = Self { missing_before, ..Self::default() };
         }
         let mut records = Records::new(group.bytes);
         loop {
@@ -101,7 +103,7 @@ pub(crate) fn replay_from(
     start: &CheckpointStart,
     visitor: &mut dyn MetaVisitor,
 ) -> Result<MetaEnd, TreeError> {
-    let mut apply = Apply { start, visitor, records: 0 };
+    let mut apply = Apply { start, visitor, found: false, records: 0 };
     let next_chunk = read_groups(store, start.segment, &mut apply)?;
     Ok(MetaEnd { next_chunk, records: apply.records })
 }
@@ -109,19 +111,23 @@ pub(crate) fn replay_from(
 struct Apply<'a> {
     start: &'a CheckpointStart,
     visitor: &'a mut dyn MetaVisitor,
+    /// The group with the checkpoint's `Begin` was reached.
+    found: bool,
     records: u64,
 }
 
 impl GroupVisitor for Apply<'_> {
     fn group(&mut self, group: Group<'_>) -> Result<(), TreeError> {
-        if group.number < self.start.group {
+        let is_start = group.number == self.start.group && group.segment == self.start.segment;
+        self.found |= is_start;
+        if !self.found {
             return Ok(());
         }
-        if group.after_gap && group.number > self.start.group {
-            let why = format!("the chunks before number {} are missing", group.number);
+        if group.after_gap && !is_start {
+            let why = format!("chunk {} does not follow those before it", group.number);
             return Err(TreeError::Damaged { what: "MetaLog", why });
         }
-        let offset = if group.number == self.start.group { self.start.offset } else { 0 };
+        let offset = if is_start { self.start.offset } else { 0 };
         for record in Records::new(group.bytes.get(offset..).unwrap_or_default()) {
             self.visitor.record(record?)?;
             self.records += 1;

@@ -197,6 +197,21 @@ fn missing_old_segments_are_no_damage_and_missing_new_ones_are() {
 }
 
 #[test]
+fn an_interrupted_creation_is_repeated() {
+    let store = MemStore::new(SMALL);
+    for _ in 0..3 {
+        let metalog = start(&store, 1, 0).expect("sound");
+        metalog.begin_checkpoint(begin(1));
+        flush(&metalog).expect("sound");
+        assert_eq!(recover(&store).expect("no damage"), None);
+    }
+    let metalog = start(&store, 1, 0).expect("sound");
+    metalog.begin_checkpoint(begin(1));
+    end(&metalog).expect("sound");
+    assert_eq!(story(&store), ["begin 1", "end 1"]);
+}
+
+#[test]
 fn a_full_store_keeps_the_records_and_a_failed_one_poisons() {
     let store = MemStore::new(MemOptions::default());
     let metalog = start(&store, 1, 0).expect("sound");

@@ -1,0 +1,166 @@
+//! `check`: walks every leaf and value and compares what lies there with what the tree says.
+
+use zonda_pages::{PageAddress, PageId};
+
+use crate::{
+    index::Path,
+    key::common_prefix_bytes,
+    leaf_page::LeafPage,
+    record::Kind,
+    tree::{Result, Tree},
+    values::ValuePointer,
+};
+
+/// What a check saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Leaves walked.
+    pub leaves: u64,
+    /// Records in pages and buffers; a key in both counts twice.
+    pub records: u64,
+    /// Values read from the value log.
+    pub values: u64,
+    /// Page bytes read.
+    pub bytes: u64,
+    /// Things that are wrong.
+    pub findings: u64,
+}
+
+/// A leaf as it was latched.
+struct Seen {
+    id: PageId,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    page: Option<PageAddress>,
+    records: Vec<(Vec<u8>, Kind, Vec<u8>)>,
+}
+
+struct Check<'a> {
+    tree: &'a Tree,
+    report: CheckReport,
+    finding: &'a mut dyn FnMut(String),
+}
+
+impl Tree {
+    /// Verifies all leaves and values: checksums and identity (by reading), fences, order, ranges, buffers, value pointers.
+    /// Writers may go on; what they change while it runs may be seen before or after.
+    ///
+    /// # Errors
+    /// `Closed`. What is damaged is a finding, not an error.
+    pub(crate) fn check(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+        finding: &mut dyn FnMut(String),
+    ) -> Result<CheckReport> {
+        self.check_open()?;
+        let mut check = Check { tree: self, report: CheckReport::default(), finding };
+        let mut next = Some(Vec::new());
+        while let Some(key) = next {
+            let guard = self.epoch.pin();
+            let seen = self.see(&key, &guard);
+            check.leaf(&seen);
+            progress(check.report.leaves, u64::from(self.leaves.load(zonda_rt::atomic::Ordering::Relaxed)));
+            next = seen.high;
+        }
+        Ok(check.report)
+    }
+
+    fn see(&self, key: &[u8], guard: &zonda_rt::epoch::Guard<'_>) -> Seen {
+        loop {
+            let path: Path<'_> = self.index.find(key, guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if path.is_current() {
+                let records = crate::snapshot::owned_records(leaf.location());
+                return Seen {
+                    id: leaf.id(),
+                    low: path.low(),
+                    high: path.high(),
+                    page: leaf.location().page(),
+                    records,
+                };
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    fn report(&mut self, seen: &Seen, what: &str) {
+        self.report.findings += 1;
+        (self.finding)(format!("leaf {} at {:?}: {what}", seen.id.0, seen.page));
+    }
+
+    fn leaf(&mut self, seen: &Seen) {
+        self.report.leaves += 1;
+        match self.tree.read_body(seen.id, seen.page) {
+            Err(error) => self.report(seen, &error.to_string()),
+            Ok(body) => body.iter().for_each(|body| self.body(seen, body)),
+        }
+        self.buffer(seen);
+    }
+
+    fn body(&mut self, seen: &Seen, body: &[u8]) {
+        self.report.bytes += body.len() as u64;
+        match LeafPage::decode(body) {
+            Err(error) => self.report(seen, &error.to_string()),
+            Ok(page) => self.page(seen, &page),
+        }
+    }
+
+    fn page(&mut self, seen: &Seen, page: &LeafPage<'_>) {
+        if page.low() < seen.low.as_slice() || !is_within(page.high(), seen.high.as_deref()) {
+            self.report(seen, "the page's fences exceed the leaf's range");
+        }
+        let mut before: Option<Vec<u8>> = None;
+        for record in page.slots().iter() {
+            let key = [page.prefix(), record.key].concat();
+            if before.as_ref().is_some_and(|before| *before >= key) {
+                self.report(seen, "records are out of order");
+            }
+            self.record(seen, &key, record.kind, record.value, true);
+            before = Some(key);
+        }
+    }
+
+    fn buffer(&mut self, seen: &Seen) {
+        let out_of_order = seen.records.windows(2).any(|pair| pair[0].0 >= pair[1].0);
+        if out_of_order {
+            self.report(seen, "buffered records are out of order");
+        }
+        for (key, kind, value) in &seen.records {
+            self.record(seen, key, *kind, value, false);
+        }
+    }
+
+    fn record(&mut self, seen: &Seen, key: &[u8], kind: Kind, value: &[u8], in_page: bool) {
+        self.report.records += 1;
+        let within = key >= seen.low.as_slice() && seen.high.as_deref().is_none_or(|high| key < high);
+        if !within {
+            let shared = common_prefix_bytes(key, &seen.low);
+            self.report(seen, &format!("a key leaves the leaf's range after {shared} bytes"));
+        }
+        if kind == Kind::Tombstone && in_page {
+            self.report(seen, "a tombstone in a page");
+        }
+        // A pointer in a page may be old: a newer record in the buffer hides it, and its value may be gone.
+        let hidden = in_page && seen.records.iter().any(|(other, _, _)| other == key);
+        if kind == Kind::Pointer && !hidden {
+            self.value(seen, key, value);
+        }
+    }
+
+    fn value(&mut self, seen: &Seen, key: &[u8], encoded: &[u8]) {
+        self.report.values += 1;
+        let read = ValuePointer::decode(encoded).and_then(|pointer| self.tree.values.read(key, &pointer));
+        if let Err(error) = read {
+            self.report(seen, &error.to_string());
+        }
+    }
+}
+
+fn is_within(high: Option<&[u8]>, limit: Option<&[u8]>) -> bool {
+    match (high, limit) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(high), Some(limit)) => high <= limit,
+    }
+}

@@ -1,0 +1,120 @@
+//! Checkpoints: the structure and the buffer images, written while writers go on (decision 0001).
+
+use zonda_pages::PageId;
+use zonda_rt::atomic::Ordering;
+
+use crate::{
+    Step,
+    buffer::Buffer,
+    leaf_table::{Location, Shared},
+    metalog::{FLUSH_BYTES, MetaRecord},
+    stats::count,
+    tree::{META_PENDING_BYTES, Result, Tree},
+};
+
+/// The least log that a checkpoint waits for, in bytes.
+const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
+
+impl Tree {
+    /// Log bytes after which a checkpoint starts: at least 4 x the buffers (R).
+    pub(crate) fn log_limit_bytes(&self) -> u64 {
+        match self.options.log_limit_bytes {
+            0 => (4 * self.pool.limit_bytes()).max(LOG_LIMIT_BYTES_MIN),
+            bytes => bytes,
+        }
+    }
+
+    /// Background step: writes address records that wait, and takes a checkpoint if the log is over its limit.
+    ///
+    /// # Errors
+    /// Those of the device: the tree is poisoned.
+    pub(crate) fn checkpoint_step(&self) -> Result<Step> {
+        self.check_writable()?;
+        if self.log.bytes_since_truncation() > self.log_limit_bytes() {
+            self.checkpoint()?;
+            return Ok(Step::Progress);
+        }
+        if self.meta.pending_bytes() > META_PENDING_BYTES {
+            self.flush_meta()?;
+            return Ok(Step::Progress);
+        }
+        Ok(Step::Idle)
+    }
+
+    /// As [`checkpoint`](Self::checkpoint), but not if another thread just took one.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn checkpoint_if_due(&self) -> Result<()> {
+        let mut last = self.checkpointing.lock();
+        if self.log.bytes_since_truncation() <= self.log_limit_bytes() {
+            return Ok(());
+        }
+        self.checkpoint_as(&mut last)
+    }
+
+    /// Takes a checkpoint and truncates the log to it. Writers go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of the device: the tree is poisoned; the previous checkpoint stays valid.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let mut last = self.checkpointing.lock();
+        self.checkpoint_as(&mut last)
+    }
+
+    fn checkpoint_as(&self, last: &mut u64) -> Result<()> {
+        let number = *last + 1;
+        let replay_from = self.log.low_water();
+        self.meta.begin_checkpoint(self.begin_record(number, replay_from));
+        let mut next = Some(Vec::new());
+        while let Some(key) = next {
+            next = self.record_leaf(&key);
+            if self.meta.pending_bytes() > FLUSH_BYTES {
+                self.flush_meta()?;
+            }
+        }
+        self.with_write_ahead(|ahead| self.meta.end_checkpoint(ahead))?;
+        *last = number;
+        count(&self.counters.checkpoints);
+        self.poison.watch(self.log.truncate(replay_from))
+    }
+
+    /// Records the leaf that holds `key`; returns where the next one begins.
+    fn record_leaf(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let guard = self.epoch.pin();
+        loop {
+            let path = self.index.find(key, &guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if path.is_current() {
+                let (image, sequence) = image_of(&leaf);
+                let record = MetaRecord::Leaf {
+                    id: leaf.id(),
+                    low_key: &path.low(),
+                    address: leaf.location().page(),
+                    image: &image,
+                };
+                self.meta.append(&record, sequence);
+                return path.high();
+            }
+        }
+    }
+
+    /// Number of leaves, by walking them; for recovery and `check`.
+    pub(crate) fn set_leaves(&self, leaves: u32) {
+        self.leaves.store(leaves, Ordering::Relaxed);
+    }
+
+    /// Whether leaf `id` has records that its page lacks.
+    pub(crate) fn is_dirty(&self, id: PageId) -> bool {
+        let leaf = self.table.lock_shared(id);
+        leaf.location().buffer().is_some_and(Buffer::is_dirty)
+    }
+}
+
+/// The dirty records of a leaf, and the highest sequence number in them.
+fn image_of(leaf: &Shared<'_>) -> (Vec<u8>, u64) {
+    match leaf.location() {
+        Location::Buffered(buffer) if buffer.is_dirty() => (crate::image::encode(buffer), buffer.sequence()),
+        _ => (Vec::new(), 0),
+    }
+}

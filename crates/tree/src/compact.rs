@@ -1,0 +1,202 @@
+//! Compaction: merges all buffers and joins underfull neighbours.
+//!
+//! Unlike everything else this reads pages while leaves are latched: a few neighbours under one parent at a time. Readers of those
+//! leaves wait for those reads.
+
+use zonda_pages::{Heat, PageError, PageId};
+use zonda_rt::atomic::Ordering;
+
+use crate::{
+    TreeError,
+    buffer::Buffer,
+    index::{LeafEntry, Path},
+    leaf_page::LeafPage,
+    leaf_table::{Exclusive, Location},
+    merge::{DeadPointer, FullKeys, Plan, live, overlay, plan_records},
+    metalog::Upsert,
+    record::{Kind, Record},
+    tree::{Result, Tree},
+};
+
+/// Neighbours that are joined at once at most.
+const NEIGHBOURS_MAX: usize = 8;
+/// Tries of one group before it is left as it is.
+const TRIES: usize = 64;
+/// Pages that admission is asked for before a group.
+const PAGES_ASKED: u32 = NEIGHBOURS_MAX as u32;
+
+/// A group of latched neighbours.
+struct Group<'t> {
+    leaves: Vec<Exclusive<'t>>,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// Merges all buffers and joins underfull leaves, in key order. `progress` hears of leaves done and in all.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.check_writable()?;
+        let (mut done, mut next) = (0, Some(Vec::new()));
+        while let Some(key) = next {
+            let leaves;
+            (leaves, next) = self.compact_group(&key)?;
+            done += leaves;
+            progress(done, done.max(u64::from(self.leaves.load(Ordering::Relaxed))));
+        }
+        self.flush_meta()
+    }
+
+    /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
+    fn compact_group(&self, key: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
+        let mut spin = zonda_rt::Spin::new();
+        for _ in 0..TRIES {
+            self.admit(PAGES_ASKED)?;
+            match self.try_group(key) {
+                Ok(Some(done)) => return self.pump().map(|()| done),
+                Ok(None) => zonda_rt::spin_wait(&mut spin),
+                Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => self.pump()?,
+                Err(error) => return Err(error),
+            }
+        }
+        let guard = self.epoch.pin();
+        Ok((1, self.index.find(key, &guard).high()))
+    }
+
+    fn try_group(&self, key: &[u8]) -> Result<Option<(u64, Option<Vec<u8>>)>> {
+        let guard = self.epoch.pin();
+        let path = self.index.find(key, &guard);
+        let Some(mut group) = self.latch_group(&path) else { return Ok(None) };
+        let bodies = self.read_group(&group)?;
+        let count = self.group_that_joins(&mut group, &path, &bodies)?;
+        let high = group.high.clone();
+        self.join(&mut group, &bodies[..count])?;
+        Ok(Some((count as u64, high)))
+    }
+
+    /// Latches the leaf of `path` and those to its right under the same parent.
+    fn latch_group<'t>(&'t self, path: &Path<'_>) -> Option<Group<'t>> {
+        let (parent, first) = path.parent();
+        let last = (first + NEIGHBOURS_MAX).min(parent.len());
+        let leaves: Option<Vec<_>> = (first..last).map(|child| self.table.try_lock(parent.leaf(child))).collect();
+        let group = Group { leaves: leaves?, low: path.low(), high: path.at_child(last - 1).high() };
+        path.is_current().then_some(group)
+    }
+
+    fn read_group(&self, group: &Group<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+        let read = |leaf: &Exclusive<'_>| match leaf.location().buffer() {
+            Some(buffer) if buffer.is_complete() => Ok(None),
+            _ => self.read_body(leaf.id(), leaf.location().page()),
+        };
+        group.leaves.iter().map(read).collect()
+    }
+
+    /// Cuts the group to the leading leaves that together fit the fewest pages: all whose joint size is at most one page,
+    /// at least the first.
+    fn group_that_joins(&self, group: &mut Group<'_>, path: &Path<'_>, bodies: &[Option<Vec<u8>>]) -> Result<usize> {
+        let (_, first) = path.parent();
+        let mut bytes = 0;
+        let mut count = 0;
+        for (leaf, body) in group.leaves.iter().zip(bodies) {
+            bytes += body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, |b| b.slots().used_bytes());
+            if count > 0 && bytes > self.body_bytes() * 19 / 20 {
+                break;
+            }
+            count += 1;
+        }
+        group.leaves.truncate(count);
+        group.high = path.at_child(first + count - 1).high();
+        for (at, leaf) in group.leaves.iter().enumerate().filter(|_| count > 1) {
+            self.keep_before_merge(leaf, &path.at_child(first + at));
+        }
+        Ok(count)
+    }
+
+    /// Makes the group's leaves as few pages as they fit.
+    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<()> {
+        let clean = group.leaves.iter().all(|leaf| leaf.location().buffer().is_none_or(|buffer| !buffer.is_dirty()));
+        if clean && group.leaves.len() == 1 {
+            return Ok(());
+        }
+        let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
+        let plan = self.plan_group(group, bodies)?;
+        let placed = self.place(Heat::Cold, group.leaves[0].id(), sequence.unwrap_or(0), &plan.pages)?;
+        self.link_group(group, &plan, &placed, sequence.unwrap_or(0));
+        plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
+        Ok(())
+    }
+
+    fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Plan> {
+        let mut sources = Vec::new();
+        for (leaf, body) in group.leaves.iter().zip(bodies) {
+            let page = body.as_deref().map(LeafPage::decode).transpose()?;
+            let page = page.map(|page| (FullKeys::new(page.prefix(), page.slots()), page.slots()));
+            let buffer = leaf.location().buffer().map(|b| (FullKeys::new(b.prefix(), b.slots()), b.slots()));
+            sources.push((page, buffer));
+        }
+        let mut dead_pointers = Vec::new();
+        let mut records: Vec<Record<'_>> = Vec::new();
+        for (page, buffer) in &sources {
+            let older = page.iter().flat_map(|(keys, slots)| keys.records(*slots));
+            let newer = buffer.iter().flat_map(|(keys, slots)| keys.records(*slots));
+            records.extend(overlay(older, newer, |old, new| {
+                if old.kind == Kind::Pointer {
+                    let new = (new.kind == Kind::Pointer).then(|| new.value.to_vec());
+                    dead_pointers.push(DeadPointer { key_bytes: old.key.len(), old: old.value.to_vec(), new });
+                }
+            }));
+        }
+        let records = live(records);
+        let mut plan = plan_records(self.frame(&group.low, group.high.as_deref()), &records, records.len());
+        plan.dead_pointers = dead_pointers;
+        Ok(plan)
+    }
+
+    fn link_group(
+        &self,
+        group: &mut Group<'_>,
+        plan: &Plan,
+        placed: &[(PageId, zonda_pages::PageAddress)],
+        sequence: u64,
+    ) {
+        let old: Vec<PageId> = group.leaves.iter().map(Exclusive::id).collect();
+        let kept = placed.len().max(1);
+        let first = Upsert { id: old[0], low_key: &group.low, address: placed.first().map(|(_, address)| *address) };
+        let rest = plan.pages.iter().zip(placed).skip(1);
+        let rest = rest.map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) });
+        let upserts: Vec<Upsert<'_>> = std::iter::once(first).chain(rest).collect();
+        self.record_restructure(&old[1..], &upserts, sequence);
+        for &(id, address) in placed.iter().skip(1) {
+            self.table.lock(id).replace(Location::Page(address));
+        }
+        if old.len() > 1 || kept > 1 {
+            let entries: Vec<LeafEntry> = upserts.iter().map(|upsert| (upsert.low_key.to_vec(), upsert.id)).collect();
+            let edited = self.index.edit(&group.low, &old, &entries, &self.epoch);
+            assert!(edited, "latched neighbours keep their place under their parent");
+        }
+        self.move_group(group, placed.first().map(|(_, address)| *address));
+        self.retire_ids(old[1..].iter().copied());
+        self.account(old.len(), kept);
+    }
+
+    /// Gives the first leaf its new page and empties the others.
+    fn move_group(&self, group: &mut Group<'_>, first: Option<zonda_pages::PageAddress>) {
+        for (at, leaf) in group.leaves.iter_mut().enumerate() {
+            let released = leaf.location().page();
+            let to = if at == 0 { first.map_or(Location::Empty, Location::Page) } else { Location::Empty };
+            self.relocate_leaf(leaf, to);
+            if let Some(released) = released {
+                self.store.release(released);
+            }
+        }
+    }
+
+    fn account(&self, before: usize, after: usize) {
+        let count = |leaves: usize| u32::try_from(leaves).expect("a group is small");
+        self.leaves.fetch_add(count(after), Ordering::Relaxed);
+        self.leaves.fetch_sub(count(before), Ordering::Relaxed);
+        self.counters.leaf_merges.fetch_add(before.saturating_sub(after) as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,281 @@
+//! Merging buffers into pages, and the splits and disappearances of leaves that follow.
+//!
+//! Cost of a merge: one leaf read (often from a cache), one or two page writes, which leave in groups. The page is read with no
+//! latch held; then the leaf is latched, and if it moved meanwhile the merge is given up and tried again.
+
+use zonda_pages::{Heat, PageAddress, PageError, PageId};
+use zonda_rt::atomic::Ordering;
+
+use crate::{
+    TreeError,
+    buffer::Buffer,
+    index::{LeafEntry, Path},
+    leaf_page::LeafPage,
+    leaf_table::{Exclusive, Location},
+    merge::{FullKeys, Plan, plan},
+    metalog::{MetaRecord, Upsert},
+    options::Design,
+    stats::count,
+    tree::{Result, Tree, kept_state},
+    values::ValuePointer,
+};
+
+/// Tries of an eviction before somebody else's progress is waited for.
+const EVICT_TRIES: usize = 16;
+/// Pages that admission is asked for before a merge.
+const PAGES_ASKED: u32 = 2;
+
+/// What became of an attempt to merge a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Its buffer is in its page(s) now.
+    Done,
+    /// It has no buffer.
+    Nothing,
+    /// It is latched by somebody, or changed while its page was read.
+    Raced,
+}
+
+/// A key of a leaf and the page it had, taken under a shared latch.
+struct Glimpse {
+    key: Vec<u8>,
+    page: Option<PageAddress>,
+}
+
+impl Tree {
+    /// Makes room: merges the buffer of a victim, or drops it if it is clean. No latch may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn evict(&self) -> Result<()> {
+        for _ in 0..EVICT_TRIES {
+            let Some(id) = self.pool.victim(&self.table) else { break };
+            if self.try_flush(id, true)? == Flushed::Done {
+                return Ok(());
+            }
+        }
+        zonda_rt::yield_now();
+        Ok(())
+    }
+
+    /// Merges leaf `id` if it has a buffer, retrying while others interfere.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn flush_leaf(&self, id: PageId) -> Result<()> {
+        let mut spin = zonda_rt::Spin::new();
+        while self.try_flush(id, false)? == Flushed::Raced {
+            zonda_rt::spin_wait(&mut spin);
+        }
+        Ok(())
+    }
+
+    /// One attempt to merge leaf `id`. No latch may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn try_flush(&self, id: PageId, evict: bool) -> Result<Flushed> {
+        let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
+        self.admit(PAGES_ASKED)?;
+        let outcome = self.flush_glimpsed(id, &glimpse, evict);
+        match outcome {
+            Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => {
+                self.pump()?;
+                Ok(Flushed::Raced)
+            }
+            Ok(Flushed::Done) => self.pump().map(|()| Flushed::Done),
+            outcome => outcome,
+        }
+    }
+
+    fn glimpse(&self, id: PageId) -> Option<Glimpse> {
+        let leaf = self.table.lock_shared(id);
+        let buffer = leaf.location().buffer()?;
+        let suffix = if buffer.slots().len() > 0 { buffer.slots().key(0) } else { &[] };
+        Some(Glimpse { key: [buffer.prefix(), suffix].concat(), page: buffer.page() })
+    }
+
+    fn flush_glimpsed(&self, id: PageId, glimpse: &Glimpse, evict: bool) -> Result<Flushed> {
+        let guard = self.epoch.pin();
+        let needs_page = self.table.lock_shared(id).location().buffer().is_some_and(|buffer| !buffer.is_complete());
+        let body = if needs_page { self.read_glimpsed(id, glimpse)? } else { None };
+        let path = self.index.find(&glimpse.key, &guard);
+        let Some(mut leaf) = self.table.try_lock(id) else { return Ok(Flushed::Raced) };
+        let Some(buffer) = leaf.location().buffer() else { return Ok(Flushed::Nothing) };
+        let lacks_page = !buffer.is_complete() && body.is_none() && buffer.page().is_some();
+        if path.leaf() != id || !path.is_current() || buffer.page() != glimpse.page || lacks_page {
+            return Ok(Flushed::Raced);
+        }
+        if evict && !buffer.is_dirty() {
+            let page = buffer.page().map_or(Location::Empty, Location::Page);
+            self.relocate_leaf(&mut leaf, page);
+            return Ok(Flushed::Done);
+        }
+        self.merge_latched(&mut leaf, &path, body.as_deref(), Heat::Hot)?;
+        let emptied = leaf.location().page().is_none() && leaf.location().buffer().is_none();
+        drop(leaf);
+        if emptied {
+            self.remove_empty(id, &glimpse.key);
+        }
+        Ok(Flushed::Done)
+    }
+
+    /// The page as it was at the glimpse; it is verified afterwards that the leaf still has it.
+    fn read_glimpsed(&self, id: PageId, glimpse: &Glimpse) -> Result<Option<Vec<u8>>> {
+        match self.read_body(id, glimpse.page) {
+            Ok(body) => Ok(body),
+            // The page may have moved before the guard was taken; then what lies there is nobody's business.
+            Err(_) if self.table.lock_shared(id).location().page() != glimpse.page => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Merges the buffer of a latched leaf into `body`, its page (`None`: it has none, or the buffer mirrors it), and links the
+    /// result. Memory only.
+    ///
+    /// # Errors
+    /// `Busy`, `NoSpace`: nothing changed. `Damaged`.
+    pub(crate) fn merge_latched(
+        &self,
+        leaf: &mut Exclusive<'_>,
+        path: &Path<'_>,
+        body: Option<&[u8]>,
+        heat: Heat,
+    ) -> Result<()> {
+        let (low, high) = (path.low(), path.high());
+        let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
+        let sequence = leaf.location().buffer().map_or(0, Buffer::sequence);
+        self.link(leaf, &low, &plan, sequence, heat)?;
+        count(&self.counters.merges);
+        self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
+        plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
+        Ok(())
+    }
+
+    pub(crate) fn plan_latched(
+        &self,
+        leaf: &Exclusive<'_>,
+        body: Option<&[u8]>,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Plan> {
+        let page = body.map(LeafPage::decode).transpose()?;
+        let frame = self.frame(low, high);
+        let Some(buffer) = leaf.location().buffer() else {
+            return Ok(plan(frame, page, std::iter::empty()));
+        };
+        let keys = FullKeys::new(buffer.prefix(), buffer.slots());
+        Ok(plan(frame, page, keys.records(buffer.slots())))
+    }
+
+    /// Gives a latched leaf the pages of `plan`: places them, records the change, makes new leaves reachable, releases the
+    /// old page.
+    fn link(&self, leaf: &mut Exclusive<'_>, low: &[u8], plan: &Plan, sequence: u64, heat: Heat) -> Result<()> {
+        let old = leaf.location().page();
+        let placed = self.place(heat, leaf.id(), sequence, &plan.pages)?;
+        match placed.split_first() {
+            None => {
+                self.record_restructure(&[], &[Upsert { id: leaf.id(), low_key: low, address: None }], sequence);
+                self.relocate_leaf(leaf, Location::Empty);
+            }
+            Some((&(id, address), [])) => {
+                self.meta.append(&MetaRecord::Move { id, address }, sequence);
+                self.relocate_leaf(leaf, Location::Page(address));
+            }
+            Some((&(_, address), _)) => {
+                self.split(low, plan, &placed, sequence);
+                self.relocate_leaf(leaf, Location::Page(address));
+            }
+        }
+        if let Some(old) = old {
+            self.store.release(old);
+        }
+        Ok(())
+    }
+
+    /// Records and links new leaves. The record comes first: once a leaf is reachable its own records may follow.
+    fn split(&self, low: &[u8], plan: &Plan, placed: &[(PageId, PageAddress)], sequence: u64) {
+        let entries: Vec<LeafEntry> =
+            plan.pages.iter().zip(placed).map(|(page, &(id, _))| (page.low.clone(), id)).collect();
+        for &(id, address) in &placed[1..] {
+            self.table.lock(id).replace(Location::Page(address));
+        }
+        let upserts: Vec<Upsert<'_>> = plan
+            .pages
+            .iter()
+            .zip(placed)
+            .map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) })
+            .collect();
+        self.record_restructure(&[], &upserts, sequence);
+        let edited = self.index.edit(low, &[placed[0].0], &entries, &self.epoch);
+        assert!(edited, "a latched leaf keeps its place under its parent");
+        let made = placed.len() as u64 - 1;
+        self.counters.splits.fetch_add(made, Ordering::Relaxed);
+        self.leaves.fetch_add(u32::try_from(made).expect("a plan has few pages"), Ordering::Relaxed);
+    }
+
+    /// Takes a leaf without records out of the tree; its range goes to a neighbour under the same parent. Gives up quietly
+    /// if somebody is in the way: an empty leaf does no harm.
+    pub(crate) fn remove_empty(&self, id: PageId, key: &[u8]) {
+        let guard = self.epoch.pin();
+        let path = self.index.find(key, &guard);
+        let (parent, child) = path.parent();
+        if path.leaf() != id || parent.len() < 2 {
+            return;
+        }
+        let first = child.saturating_sub(1);
+        let (left, right) = (parent.leaf(first), parent.leaf(first + 1));
+        let Some(left_leaf) = self.table.try_lock(left) else { return };
+        let Some(right_leaf) = self.table.try_lock(right) else { return };
+        let empty = if left == id { &left_leaf } else { &right_leaf };
+        if !path.is_current() || !matches!(empty.location(), Location::Empty) {
+            return;
+        }
+        let pair_low = path.at_child(first).low();
+        self.keep_both(&left_leaf, &right_leaf, &path.at_child(first));
+        let survivor = if left == id { &right_leaf } else { &left_leaf };
+        let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
+        self.record_restructure(&[id], &[upsert], 0);
+        let edited = self.index.edit(&pair_low, &[left, right], &[(pair_low.clone(), survivor.id())], &self.epoch);
+        assert!(edited, "latched neighbours keep their place under their parent");
+        self.retire_ids([id]);
+        count(&self.counters.leaf_merges);
+        self.leaves.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Records a split or merge; once, before it can be seen.
+    pub(crate) fn record_restructure(&self, removed: &[PageId], upserts: &[Upsert<'_>], sequence: u64) {
+        self.meta.append(&MetaRecord::Restructure { removed: removed.into(), upserts: upserts.into() }, sequence);
+    }
+
+    /// Before neighbours become one leaf, snapshots keep both (decision 0004).
+    fn keep_both(&self, left: &Exclusive<'_>, right: &Exclusive<'_>, path_left: &Path<'_>) {
+        let paths = [path_left.clone(), path_left.at_child(path_left.parent().1 + 1)];
+        for (leaf, path) in [left, right].into_iter().zip(paths) {
+            self.keep_before_merge(leaf, &path);
+        }
+    }
+
+    /// Keeps the state of a leaf that is about to become part of another.
+    pub(crate) fn keep_before_merge(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
+        if self.snapshots.may_need(None) {
+            let low = path.low();
+            self.snapshots.keep(&low.clone(), || kept_state(leaf, low, path.high()));
+        }
+    }
+
+    /// Encoded pointer `old` is replaced: the segments that its successor does not share are not referred to any more.
+    pub(crate) fn release_pointer(&self, key_bytes: usize, old: &[u8], new: Option<&[u8]>) {
+        let new = new.and_then(|new| ValuePointer::decode(new).ok());
+        match (ValuePointer::decode(old), new) {
+            (Ok(old), Some(new)) => self.values.release_replaced(key_bytes, &old, &new),
+            (Ok(old), None) => self.values.release(key_bytes, &old),
+            (Err(_), _) => {}
+        }
+    }
+
+    /// Whether this design keeps whole pages.
+    pub(crate) fn mirrors_pages(&self) -> bool {
+        self.options.design == Design::BTree
+    }
+}

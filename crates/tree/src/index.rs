@@ -1,0 +1,445 @@
+//! The inner index: from a key to its leaf, and the edits that splits and merges of leaves make.
+//!
+//! Readers walk down without latches under an epoch guard. Whoever then latches the leaf checks that the parent it came from
+//! is not obsolete, else walks again ([`Path::is_current`]). Edits are made while the affected leaves are latched exclusively:
+//! a new parent is built and one cell of the level above is swapped. Unsafe code here dereferences cells: a node reached from
+//! a cell under a guard lives at least as long as the guard.
+
+use std::marker::PhantomData;
+
+use zonda_pages::PageId;
+use zonda_rt::{
+    atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+    epoch::{Epoch, Guard},
+};
+
+use crate::{
+    inner::{CHILDREN_MAX, CellLock, Children, Inner},
+    key::range_prefix_bytes,
+};
+
+/// Levels of inner nodes at most: 2^27 leaves under nodes of at least 16 children, with room.
+const LEVELS_MAX: usize = 12;
+
+/// Children that recovery gives a node, so that early splits do not ripple.
+const CHILDREN_BUILT: usize = CHILDREN_MAX * 9 / 10;
+
+/// A leaf in an edit: its low key and id. The low key of the first leaf of an edit is not looked at.
+pub(crate) type LeafEntry = (Vec<u8>, PageId);
+
+/// The way from the root to a leaf.
+#[derive(Clone)]
+pub(crate) struct Path<'g> {
+    nodes: [Option<(&'g Inner, usize)>; LEVELS_MAX],
+    levels: usize,
+    guard: PhantomData<&'g ()>,
+}
+
+impl<'g> Path<'g> {
+    fn push(&mut self, node: &'g Inner, child: usize) {
+        self.nodes[self.levels] = Some((node, child));
+        self.levels += 1;
+    }
+
+    fn level(&self, level: usize) -> (&'g Inner, usize) {
+        self.nodes[level].expect("levels below `levels` are set")
+    }
+
+    /// The node of the lowest level, and which of its children.
+    pub(crate) fn parent(&self) -> (&'g Inner, usize) {
+        self.level(self.levels - 1)
+    }
+
+    /// The leaf.
+    pub(crate) fn leaf(&self) -> PageId {
+        let (parent, child) = self.parent();
+        parent.leaf(child)
+    }
+
+    /// Whether the parent still says the truth about the leaf's range; ask after latching the leaf.
+    pub(crate) fn is_current(&self) -> bool {
+        !self.parent().0.is_obsolete()
+    }
+
+    /// The least key of the leaf's range.
+    pub(crate) fn low(&self) -> Vec<u8> {
+        let step = (0..self.levels).rev().map(|level| self.level(level)).find(|(_, child)| *child > 0);
+        step.map_or_else(Vec::new, |(node, child)| node.separator(child - 1))
+    }
+
+    /// The key above the leaf's range, or `None` if there is none.
+    pub(crate) fn high(&self) -> Option<Vec<u8>> {
+        let step = (0..self.levels).rev().map(|level| self.level(level)).find(|(node, child)| child + 1 < node.len());
+        step.map(|(node, child)| node.separator(child))
+    }
+
+    /// The way to another child of the same parent.
+    pub(crate) fn at_child(&self, child: usize) -> Self {
+        let mut path = self.clone();
+        path.nodes[self.levels - 1] = Some((self.parent().0, child));
+        path
+    }
+
+    /// The node's range at `level`, from the levels above.
+    fn range_of(&self, level: usize) -> (Vec<u8>, Option<Vec<u8>>) {
+        let above = Path { nodes: self.nodes, levels: level, guard: PhantomData };
+        (above.low(), above.high())
+    }
+}
+
+/// The index.
+pub(crate) struct Index {
+    root: AtomicPtr<Inner>,
+    root_locked: AtomicBool,
+    memory_bytes: AtomicU64,
+}
+
+impl Index {
+    /// An index over leaves in key order; the first low key is empty. At least one leaf.
+    pub(crate) fn build(leaves: &[LeafEntry]) -> Self {
+        assert!(!leaves.is_empty(), "a tree has at least one leaf");
+        let index =
+            Self { root: AtomicPtr::default(), root_locked: AtomicBool::new(false), memory_bytes: AtomicU64::new(0) };
+        let mut level = index.build_lowest(leaves);
+        while level.len() > 1 {
+            level = index.build_upper(level);
+        }
+        let (_, root) = level.pop().expect("one node is left");
+        index.root.store(root, Ordering::Release);
+        index
+    }
+
+    fn build_lowest(&self, leaves: &[LeafEntry]) -> Vec<(Vec<u8>, *mut Inner)> {
+        let mut level = Vec::new();
+        for (at, group) in leaves.chunks(CHILDREN_BUILT).enumerate() {
+            let high = leaves.get((at + 1) * CHILDREN_BUILT).map(|(low, _)| low.as_slice());
+            let ids = Children::Leaves(group.iter().map(|(_, id)| id.0).collect());
+            let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
+            level.push((group[0].0.clone(), self.make(&lows, high, ids)));
+        }
+        level
+    }
+
+    fn build_upper(&self, below: Vec<(Vec<u8>, *mut Inner)>) -> Vec<(Vec<u8>, *mut Inner)> {
+        let mut level = Vec::new();
+        for (at, group) in below.chunks(CHILDREN_BUILT).enumerate() {
+            let high = below.get((at + 1) * CHILDREN_BUILT).map(|(low, _)| low.as_slice());
+            let cells = Children::Inners(group.iter().map(|(_, node)| AtomicPtr::new(*node)).collect());
+            let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
+            level.push((group[0].0.clone(), self.make(&lows, high, cells)));
+        }
+        level
+    }
+
+    /// A node whose range is `[lows[0], high)`.
+    fn make(&self, lows: &[&[u8]], high: Option<&[u8]>, children: Children) -> *mut Inner {
+        let prefix = &lows[0][..range_prefix_bytes(lows[0], high)];
+        let node = Inner::new(prefix, lows[1..].iter().copied(), children);
+        self.memory_bytes.fetch_add(node.memory_bytes(), Ordering::Relaxed);
+        Box::into_raw(Box::new(node))
+    }
+
+    fn node<'g>(cell: &AtomicPtr<Inner>, _guard: &'g Guard<'_>) -> &'g Inner {
+        let pointer = cell.load(Ordering::Acquire);
+        // SAFETY: cells always point to a node; a node taken out of its cell is freed only after every guard that was
+        // held then is gone, and `_guard` is held for 'g.
+        unsafe { &*pointer }
+    }
+
+    fn descend<'g>(&self, guard: &'g Guard<'_>, choose: impl Fn(&Inner) -> usize) -> Path<'g> {
+        let mut path = Path { nodes: [None; LEVELS_MAX], levels: 0, guard: PhantomData };
+        let mut node = Self::node(&self.root, guard);
+        loop {
+            let child = choose(node);
+            path.push(node, child);
+            match node.children() {
+                Children::Leaves(_) => return path,
+                Children::Inners(cells) => node = Self::node(&cells[child], guard),
+            }
+        }
+    }
+
+    /// The way to the leaf whose range holds `key`.
+    pub(crate) fn find<'g>(&self, key: &[u8], guard: &'g Guard<'_>) -> Path<'g> {
+        self.descend(guard, |node| node.child_for(key))
+    }
+
+    /// The way to the leaf that holds the greatest keys below `bound` (`None`: the greatest of all).
+    pub(crate) fn find_before<'g>(&self, bound: Option<&[u8]>, guard: &'g Guard<'_>) -> Path<'g> {
+        self.descend(guard, |node| bound.map_or(node.len() - 1, |bound| node.child_before(bound)))
+    }
+
+    /// Replaces the neighbouring leaves `removed` (in key order, under one parent, the first of them holding `key`) by
+    /// `inserted` (in key order, at least one). The caller holds the exclusive latches of all `removed`, so that their
+    /// ranges cannot change meanwhile. Returns whether they still stand under one parent; if not, nothing was done.
+    pub(crate) fn edit(&self, key: &[u8], removed: &[PageId], inserted: &[LeafEntry], epoch: &Epoch) -> bool {
+        loop {
+            let guard = epoch.pin();
+            let path = self.find(key, &guard);
+            let (parent, child) = path.parent();
+            let old: Vec<u32> = removed.iter().map(|id| id.0).collect();
+            let stands = parent.leaves().get(child..child + old.len()) == Some(&old[..]);
+            if !stands && path.is_current() {
+                return false;
+            }
+            if stands && self.replace(&path, child, removed.len(), inserted, epoch) {
+                return true;
+            }
+        }
+    }
+
+    /// One attempt of [`edit`](Self::edit); `false` if the path is out of date.
+    fn replace(&self, path: &Path<'_>, child: usize, removed: usize, inserted: &[LeafEntry], epoch: &Epoch) -> bool {
+        let (parent, _) = path.parent();
+        let level = path.levels - 1;
+        let Some(_lock) = self.lock_cell_of(path, level) else { return false };
+        let mut draft = Draft::of_leaves(parent, path.range_of(level));
+        draft.splice(child, removed, inserted);
+        self.install(path, level, draft, epoch);
+        true
+    }
+
+    /// Locks the cell that points to the node of `level`, if the path is still true there.
+    fn lock_cell_of<'p>(&'p self, path: &Path<'p>, level: usize) -> Option<CellLock<'p>> {
+        let (node, _) = path.level(level);
+        let (lock, obsolete) = match level.checked_sub(1) {
+            Some(above) => (path.level(above).0.lock_cells(), path.level(above).0.is_obsolete()),
+            None => (CellLock::take(&self.root_locked), false),
+        };
+        let same = std::ptr::eq(self.cell_of(path, level).load(Ordering::Acquire), node);
+        (same && !obsolete).then_some(lock)
+    }
+
+    fn cell_of<'p>(&'p self, path: &Path<'p>, level: usize) -> &'p AtomicPtr<Inner> {
+        let Some(above) = level.checked_sub(1) else { return &self.root };
+        let (node, child) = path.level(above);
+        match node.children() {
+            Children::Inners(cells) => &cells[child],
+            Children::Leaves(_) => unreachable!("upper levels have inner children"),
+        }
+    }
+
+    /// Puts the node(s) of `draft` in the place of the node of `level`; its cell is locked by the caller.
+    fn install(&self, path: &Path<'_>, level: usize, draft: Draft, epoch: &Epoch) {
+        let (old, _) = path.level(level);
+        let mut nodes = self.realise(draft);
+        if nodes.len() == 1 {
+            let (_, node) = nodes.remove(0);
+            self.cell_of(path, level).store(node, Ordering::Release);
+        } else if level == 0 {
+            let root = self.root_over(nodes);
+            self.root.store(root, Ordering::Release);
+        } else {
+            self.install_above(path, level - 1, nodes, epoch);
+        }
+        self.discard(old, epoch);
+    }
+
+    /// The child of `level` became several nodes: replaces the node of `level` by one with all of them.
+    fn install_above(&self, path: &Path<'_>, level: usize, nodes: Vec<(Vec<u8>, *mut Inner)>, epoch: &Epoch) {
+        let (node, child) = path.level(level);
+        let mut fresh;
+        let mut path = path;
+        let lock = loop {
+            if let Some(lock) = self.lock_cell_of(path, level) {
+                break lock;
+            }
+            // The levels above changed, the node itself did not: its cells are locked by us.
+            fresh = self.path_to(path, level);
+            path = &fresh;
+        };
+        let mut draft = Draft::of_inners(node, path.range_of(level));
+        draft.splice_nodes(child, nodes);
+        self.install(path, level, draft, epoch);
+        drop(lock);
+    }
+
+    /// A fresh path whose node at `level` is that of `path`.
+    fn path_to<'g>(&self, path: &Path<'g>, level: usize) -> Path<'g> {
+        let (low, _) = path.range_of(level);
+        let (wanted, child) = path.level(level);
+        let mut fresh = Path { nodes: [None; LEVELS_MAX], levels: 0, guard: PhantomData };
+        // SAFETY: the guard under which `path` was made is held for 'g, so nodes reached now live for 'g too.
+        let mut node: &'g Inner = unsafe { &*self.root.load(Ordering::Acquire) };
+        while !std::ptr::eq(node, wanted) {
+            let next = node.child_for(&low);
+            fresh.push(node, next);
+            let Children::Inners(cells) = node.children() else { unreachable!("the wanted node is above the leaves") };
+            // SAFETY: as above.
+            node = unsafe { &*cells[next].load(Ordering::Acquire) };
+        }
+        fresh.push(node, child);
+        fresh
+    }
+
+    fn root_over(&self, nodes: Vec<(Vec<u8>, *mut Inner)>) -> *mut Inner {
+        let lows: Vec<&[u8]> = nodes.iter().map(|(low, _)| low.as_slice()).collect();
+        let cells = nodes.iter().map(|(_, node)| AtomicPtr::new(*node)).collect();
+        self.make(&lows, None, Children::Inners(cells))
+    }
+
+    /// Builds the one or two nodes of a draft, with their low keys.
+    fn realise(&self, draft: Draft) -> Vec<(Vec<u8>, *mut Inner)> {
+        let count = draft.lows.len();
+        if count <= CHILDREN_MAX {
+            return vec![(draft.lows[0].clone(), self.realise_part(&draft, 0, count))];
+        }
+        let at = if draft.grew_at_end { count * 15 / 16 } else { count / 2 };
+        vec![
+            (draft.lows[0].clone(), self.realise_part(&draft, 0, at)),
+            (draft.lows[at].clone(), self.realise_part(&draft, at, count)),
+        ]
+    }
+
+    fn realise_part(&self, draft: &Draft, from: usize, to: usize) -> *mut Inner {
+        let lows: Vec<&[u8]> = draft.lows[from..to].iter().map(Vec::as_slice).collect();
+        let high = draft.lows.get(to).or(draft.high.as_ref()).map(Vec::as_slice);
+        let children = match &draft.children {
+            DraftChildren::Leaves(ids) => Children::Leaves(ids[from..to].into()),
+            DraftChildren::Inners(nodes) => {
+                Children::Inners(nodes[from..to].iter().map(|node| AtomicPtr::new(*node)).collect())
+            }
+        };
+        self.make(&lows, high, children)
+    }
+
+    /// Retires a node that was just taken out of its only cell, which the caller has locked.
+    fn discard(&self, node: &Inner, epoch: &Epoch) {
+        node.make_obsolete();
+        let bytes = node.memory_bytes();
+        self.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let retired = Retired(std::ptr::from_ref(node).cast_mut());
+        epoch.defer(Box::new(retired), usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
+    /// Memory of all nodes in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Levels of inner nodes.
+    pub(crate) fn levels(&self, guard: &Guard<'_>) -> usize {
+        self.find(b"", guard).levels
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        let mut pending = vec![self.root.load(Ordering::Relaxed)];
+        while let Some(pointer) = pending.pop() {
+            // SAFETY: the index is going away: nobody else reads its nodes, and each stands in exactly one cell.
+            let node = unsafe { Box::from_raw(pointer) };
+            if let Children::Inners(cells) = node.children() {
+                pending.extend(cells.iter().map(|cell| cell.load(Ordering::Relaxed)));
+            }
+        }
+    }
+}
+
+/// A node that is out of the index; the epoch drops this when no guard may see the node any more.
+struct Retired(*mut Inner);
+
+// SAFETY: a retired node has one owner, this value; `Inner` itself may be dropped by any thread.
+unsafe impl Send for Retired {}
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw` in `Index::make`, retired once, and no guard that could see it is left.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+enum DraftChildren {
+    Leaves(Vec<u32>),
+    Inners(Vec<*mut Inner>),
+}
+
+/// A node being edited: low keys and children, free to change.
+struct Draft {
+    lows: Vec<Vec<u8>>,
+    high: Option<Vec<u8>>,
+    children: DraftChildren,
+    grew_at_end: bool,
+}
+
+impl Draft {
+    fn lows_of(node: &Inner, low: Vec<u8>) -> Vec<Vec<u8>> {
+        std::iter::once(low).chain((0..node.len() - 1).map(|index| node.separator(index))).collect()
+    }
+
+    fn of_leaves(node: &Inner, (low, high): (Vec<u8>, Option<Vec<u8>>)) -> Self {
+        let children = DraftChildren::Leaves(node.leaves().to_vec());
+        Self { lows: Self::lows_of(node, low), high, children, grew_at_end: false }
+    }
+
+    fn of_inners(node: &Inner, (low, high): (Vec<u8>, Option<Vec<u8>>)) -> Self {
+        let Children::Inners(cells) = node.children() else { unreachable!("upper levels have inner children") };
+        let nodes = cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect();
+        Self { lows: Self::lows_of(node, low), high, children: DraftChildren::Inners(nodes), grew_at_end: false }
+    }
+
+    fn splice(&mut self, at: usize, removed: usize, inserted: &[LeafEntry]) {
+        let DraftChildren::Leaves(ids) = &mut self.children else { unreachable!("leaves were drafted") };
+        self.grew_at_end = at + removed == ids.len();
+        ids.splice(at..at + removed, inserted.iter().map(|(_, id)| id.0));
+        let low = self.lows[at].clone();
+        let lows = std::iter::once(low).chain(inserted[1..].iter().map(|(low, _)| low.clone()));
+        self.lows.splice(at..at + removed, lows);
+    }
+
+    fn splice_nodes(&mut self, at: usize, nodes: Vec<(Vec<u8>, *mut Inner)>) {
+        let DraftChildren::Inners(children) = &mut self.children else { unreachable!("inner nodes were drafted") };
+        self.grew_at_end = at + 1 == children.len();
+        let (lows, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().unzip();
+        children.splice(at..=at, nodes);
+        self.lows.splice(at..=at, lows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf_of(index: &Index, epoch: &Epoch, key: &[u8]) -> u32 {
+        index.find(key, &epoch.pin()).leaf().0
+    }
+
+    #[test]
+    fn splits_keep_every_key_findable() {
+        let epoch = Epoch::new();
+        let index = Index::build(&[(Vec::new(), PageId(0))]);
+        let mut lows: Vec<(Vec<u8>, u32)> = vec![(Vec::new(), 0)];
+        let mut state = 1_u64;
+        for id in 1..5_000_u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let low = (state >> 20).to_be_bytes().to_vec();
+            let at = lows.partition_point(|(other, _)| *other <= low);
+            let (left_low, left) = lows[at - 1].clone();
+            let inserted = [(left_low, PageId(left)), (low.clone(), PageId(id))];
+            assert!(index.edit(&low, &[PageId(left)], &inserted, &epoch));
+            lows.insert(at, (low, id));
+        }
+        let guard = epoch.pin();
+        for (at, (low, id)) in lows.iter().enumerate() {
+            let path = index.find(low, &guard);
+            assert_eq!((path.leaf().0, &path.low()), (*id, low));
+            assert_eq!(path.high(), lows.get(at + 1).map(|(high, _)| high.clone()));
+            if at > 0 {
+                assert_eq!(index.find_before(Some(low), &guard).leaf().0, lows[at - 1].1);
+            }
+        }
+        assert!(index.levels(&guard) >= 2);
+    }
+
+    #[test]
+    fn merging_neighbours_widens_one() {
+        let epoch = Epoch::new();
+        let leaves: Vec<LeafEntry> =
+            (0..1000_u32).map(|id| (if id == 0 { vec![] } else { id.to_be_bytes().to_vec() }, PageId(id))).collect();
+        let index = Index::build(&leaves);
+        let low = 4_u32.to_be_bytes();
+        assert!(index.edit(&low, &[PageId(4), PageId(5)], &[(low.to_vec(), PageId(4))], &epoch));
+        assert_eq!(leaf_of(&index, &epoch, &5_u32.to_be_bytes()), 4);
+        assert!(!index.edit(&low, &[PageId(4), PageId(5)], &[(low.to_vec(), PageId(4))], &epoch));
+    }
+}

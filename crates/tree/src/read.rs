@@ -1,0 +1,201 @@
+//! Point reads: at most one leaf read each (I8).
+
+use zonda_pages::{PageAddress, PageId};
+use zonda_rt::epoch::Guard;
+
+use crate::{
+    TreeError,
+    leaf_page::LeafPage,
+    leaf_table::{Location, Shared},
+    options::Design,
+    record::{Kind, Record},
+    stats::count,
+    tree::{Result, Tree},
+    values::ValuePointer,
+};
+
+/// What memory says of a key.
+pub(crate) enum Seen {
+    /// It has this value, or none.
+    Known(Option<Found>),
+    /// The leaf's page must be asked.
+    AskPage(PageId, PageAddress),
+}
+
+/// A value as a record holds it.
+pub(crate) enum Found {
+    /// The bytes were copied to the caller's vector.
+    Copied,
+    /// The value is in the value log; the encoded pointer was copied instead.
+    Pointer,
+}
+
+impl Tree {
+    /// Reads the value of `key` into `into` (cleared first); `false` if there is none.
+    ///
+    /// The value is right as of the moment the leaf was latched: a linearizable read.
+    ///
+    /// # Errors
+    /// `Damaged`, those of the store.
+    pub(crate) fn get_into(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        count(&self.counters.gets);
+        into.clear();
+        let guard = self.epoch.pin();
+        let found = match self.look(key, into, &guard) {
+            Seen::Known(found) => found,
+            Seen::AskPage(id, page) => self.ask_page(key, id, page, into)?,
+        };
+        match found {
+            None => Ok(false),
+            Some(Found::Copied) => Ok(true),
+            Some(Found::Pointer) => self.fetch_value(key, into).map(|()| true),
+        }
+    }
+
+    /// The encoded value pointer of `key`, if that is what it maps to.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub(crate) fn get_pointer(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        into.clear();
+        let guard = self.epoch.pin();
+        let found = match self.look(key, into, &guard) {
+            Seen::Known(found) => found,
+            Seen::AskPage(id, page) => self.ask_page(key, id, page, into)?,
+        };
+        Ok(matches!(found, Some(Found::Pointer)))
+    }
+
+    /// What buffers know of `key`.
+    pub(crate) fn look(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Seen {
+        loop {
+            let path = self.index.find(key, guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if path.is_current() {
+                return look_in(&leaf, key, into);
+            }
+        }
+    }
+
+    /// What the leaf's page knows of `key`.
+    fn ask_page(&self, key: &[u8], id: PageId, page: PageAddress, into: &mut Vec<u8>) -> Result<Option<Found>> {
+        count(&self.counters.leaf_reads);
+        let mut found = Ok(None);
+        let mirror = self.options.design == Design::BTree;
+        let mut copy = Vec::new();
+        self.store.read(id, page, &mut |body| {
+            found = find_in_body(body, key, into);
+            if mirror {
+                copy.extend_from_slice(body);
+            }
+        })?;
+        if mirror {
+            self.mirror(id, page, &copy);
+        }
+        found
+    }
+
+    /// Replaces the pointer in `into` by the value that it points to.
+    pub(crate) fn fetch_value(&self, key: &[u8], into: &mut Vec<u8>) -> Result<()> {
+        let pointer = ValuePointer::decode(into)?;
+        *into = self.values.read(key, &pointer)?;
+        Ok(())
+    }
+
+    /// Values of several keys; the leaf reads are in flight together.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        let guard = self.epoch.pin();
+        let mut values: Vec<Vec<u8>> = vec![Vec::new(); keys.len()];
+        let mut found: Vec<Option<Found>> = Vec::with_capacity(keys.len());
+        let (mut asked, mut pages) = (Vec::new(), Vec::new());
+        for (index, key) in keys.iter().enumerate() {
+            count(&self.counters.gets);
+            match self.look(key, &mut values[index], &guard) {
+                Seen::Known(known) => found.push(known),
+                Seen::AskPage(id, page) => {
+                    found.push(None);
+                    asked.push(index);
+                    pages.push((id, page));
+                }
+            }
+        }
+        self.counters.leaf_reads.fetch_add(pages.len() as u64, zonda_rt::atomic::Ordering::Relaxed);
+        let mut outcome = Ok(());
+        self.store.read_many(&pages, &mut |at, body| {
+            let index = asked[at];
+            match find_in_body(body, keys[index], &mut values[index]) {
+                Ok(known) => found[index] = known,
+                Err(error) => outcome = Err(error),
+            }
+        })?;
+        outcome?;
+        found.into_iter().zip(values).zip(keys).map(|((found, value), key)| self.resolve(key, found, value)).collect()
+    }
+
+    fn resolve(&self, key: &[u8], found: Option<Found>, mut value: Vec<u8>) -> Result<Option<Vec<u8>>> {
+        match found {
+            None => Ok(None),
+            Some(Found::Copied) => Ok(Some(value)),
+            Some(Found::Pointer) => self.fetch_value(key, &mut value).map(|()| Some(value)),
+        }
+    }
+
+    /// Caches a whole clean page as its leaf's buffer, if nothing changed meanwhile and memory is at hand without a dirty
+    /// eviction (reads never write pages).
+    fn mirror(&self, id: PageId, page: PageAddress, body: &[u8]) {
+        if self.pool.is_over() && !self.drop_clean_buffer() {
+            return;
+        }
+        let Ok(leaf_page) = LeafPage::decode(body) else { return };
+        let Some(mut leaf) = self.table.try_lock(id) else { return };
+        if matches!(leaf.location(), Location::Page(now) if *now == page) {
+            let mut buffer = crate::buffer::Buffer::of(Some(page), leaf_page.prefix(), leaf_page.slots().iter());
+            buffer.set_complete();
+            self.relocate_leaf(&mut leaf, Location::Buffered(buffer));
+        }
+    }
+
+    /// Frees a clean buffer if the hand finds one.
+    fn drop_clean_buffer(&self) -> bool {
+        let Some(id) = self.pool.victim(&self.table) else { return false };
+        let Some(mut leaf) = self.table.try_lock(id) else { return false };
+        let Some(buffer) = leaf.location().buffer() else { return false };
+        if buffer.is_dirty() {
+            return false;
+        }
+        let page = buffer.page().map_or(Location::Empty, Location::Page);
+        self.relocate_leaf(&mut leaf, page);
+        true
+    }
+}
+
+fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
+    let (buffer, page) = (leaf.location().buffer(), leaf.location().page());
+    if let Some(buffer) = buffer {
+        buffer.touch();
+        if let Some(record) = buffer.find(key) {
+            return Seen::Known(copy_value(&record, into));
+        }
+        if buffer.is_complete() {
+            return Seen::Known(None);
+        }
+    }
+    page.map_or(Seen::Known(None), |page| Seen::AskPage(leaf.id(), page))
+}
+
+/// Copies what a record maps its key to.
+pub(crate) fn copy_value(record: &Record<'_>, into: &mut Vec<u8>) -> Option<Found> {
+    into.extend_from_slice(record.value);
+    match record.kind {
+        Kind::Inline => Some(Found::Copied),
+        Kind::Pointer => Some(Found::Pointer),
+        Kind::Tombstone => None,
+    }
+}
+
+fn find_in_body(body: &[u8], key: &[u8], into: &mut Vec<u8>) -> std::result::Result<Option<Found>, TreeError> {
+    Ok(LeafPage::decode(body)?.find(key).and_then(|record| copy_value(&record, into)))
+}

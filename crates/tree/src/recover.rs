@@ -1,0 +1,238 @@
+//! Making and recovering a tree (decision 0001).
+//!
+//! Order: newest checkpoint's structure and the address records after it -> index, leaf table, live pages -> where the log's
+//! durable prefix ends -> a new session is recorded -> the checkpoint's images are applied -> the log is replayed over them.
+//! The old log and checkpoint stay until the next checkpoint, so a crash at any point here is recovered like the first one.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use zonda_pages::{AreaKind, PageAddress, PageId, PageStore};
+
+use crate::{
+    RecoveryProgress, TreeError, TreeOptions, image,
+    index::{Index, LeafEntry},
+    leaf_table::LeafTable,
+    log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable},
+    metalog::{self, CheckpointStart, MetaLog, MetaRecord, MetaVisitor},
+    record::Record,
+    tree::{Parts, Result, Tree},
+};
+
+type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
+
+const FIRST_SEQUENCE: u64 = 1;
+
+fn log_options(options: &TreeOptions) -> LogOptions {
+    LogOptions {
+        instances: options.log_instances,
+        interval: Duration::from_millis(options.log_interval_ms),
+        enabled: options.log,
+        ..LogOptions::default()
+    }
+}
+
+/// An empty tree in an empty store; durable when this returns.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
+    let structure = Structure::empty();
+    store.adopt(&mut std::iter::empty());
+    let session = Session { number: 1, first_sequence: FIRST_SEQUENCE };
+    let tree = assemble(store, options, &structure, session, 0)?;
+    tree.checkpoint()?;
+    Ok(tree)
+}
+
+/// Recovers a tree.
+///
+/// # Errors
+/// `Damaged`; those of the store.
+pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &mut Progress<'_>) -> Result<Tree> {
+    let Some(start) = metalog::newest_checkpoint(&*store)? else {
+        return recreate(store, options);
+    };
+    let mut structure = Structure::empty();
+    let end = metalog::replay_from(&*store, &start, &mut Building { structure: &mut structure, progress })?;
+    structure.check()?;
+    store.adopt(&mut structure.leaves.values().filter_map(|leaf| leaf.page));
+    let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
+    let replayed = log::replay(&*store, structure.replay_from, &structure.sessions, &mut nothing)?;
+    let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
+    structure.sessions.insert(session);
+    let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
+    apply_images(&tree, &start, progress)?;
+    let mut apply = |sequence: u64, record: &Record<'_>| tree.apply_recovered(record, sequence);
+    log::replay(&*store, structure.replay_from, &structure.sessions, &mut Replaying { apply: &mut apply, progress })?;
+    Ok(tree)
+}
+
+/// No checkpoint was ever completed: the store's creation was interrupted, nothing was acknowledged.
+fn recreate(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
+    for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
+        let area = store.area(kind);
+        area.segments().into_iter().try_for_each(|segment| area.release(segment.id))?;
+    }
+    create(store, options)
+}
+
+fn assemble(
+    store: Arc<dyn PageStore>,
+    options: TreeOptions,
+    structure: &Structure,
+    session: Session,
+    next_chunk: u64,
+) -> Result<Tree> {
+    let table = LeafTable::new();
+    for (&id, leaf) in &structure.leaves {
+        table.restore(PageId(id), leaf.page)?;
+    }
+    table.recycle((0..table.len()).filter(|id| !structure.leaves.contains_key(id)).map(PageId));
+    let meta = MetaLog::start(Arc::clone(&store), session, next_chunk)?;
+    let log = Log::start(Arc::clone(&store), log_options(&options), session.number, session.first_sequence)?;
+    let leaves = u32::try_from(structure.leaves.len()).expect("ids have 32 bits");
+    let index = Index::build(&structure.entries());
+    Ok(Tree::new(Parts { store, options, index, table, leaves, log, meta, session, checkpoint: structure.checkpoint }))
+}
+
+/// A leaf as the MetaLog tells it.
+struct Leaf {
+    low: Box<[u8]>,
+    page: Option<PageAddress>,
+}
+
+/// What the MetaLog says of the tree, record by record.
+struct Structure {
+    leaves: HashMap<u32, Leaf>,
+    sessions: SessionTable,
+    checkpoint: u64,
+    replay_from: u64,
+}
+
+impl Structure {
+    /// A tree of one leaf without records.
+    fn empty() -> Self {
+        let leaf = Leaf { low: Box::default(), page: None };
+        Self {
+            leaves: HashMap::from([(0, leaf)]),
+            sessions: SessionTable::default(),
+            checkpoint: 0,
+            replay_from: FIRST_SEQUENCE,
+        }
+    }
+
+    fn set(&mut self, id: PageId, low: &[u8], page: Option<PageAddress>) {
+        self.leaves.insert(id.0, Leaf { low: low.into(), page });
+    }
+
+    fn apply(&mut self, record: &MetaRecord<'_>) {
+        match record {
+            MetaRecord::Begin(begin) => self.begin(begin),
+            MetaRecord::Leaf { id, low_key, address, .. } => self.set(*id, low_key, *address),
+            MetaRecord::End { .. } => {}
+            // A leaf that the checkpoint has not come to yet: its own entry follows and is newer.
+            MetaRecord::Move { id, address } => {
+                if let Some(leaf) = self.leaves.get_mut(&id.0) {
+                    leaf.page = Some(*address);
+                }
+            }
+            MetaRecord::Restructure { removed, upserts } => {
+                removed.iter().for_each(|id| drop(self.leaves.remove(&id.0)));
+                upserts.iter().for_each(|upsert| self.set(upsert.id, upsert.low_key, upsert.address));
+            }
+            MetaRecord::Session(session) => self.sessions.insert(*session),
+        }
+    }
+
+    /// The first `Begin` is that of the checkpoint to start from; one after it has no `End` and changes nothing.
+    fn begin(&mut self, begin: &metalog::Begin<'_>) {
+        self.sessions.insert(begin.session);
+        if self.checkpoint == 0 {
+            self.leaves.clear();
+            self.replay_from = begin.replay_from;
+        }
+        self.checkpoint = self.checkpoint.max(begin.checkpoint);
+    }
+
+    fn entries(&self) -> Vec<LeafEntry> {
+        let mut entries: Vec<LeafEntry> =
+            self.leaves.iter().map(|(&id, leaf)| (leaf.low.to_vec(), PageId(id))).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The leaves cover all keys, each once.
+    fn check(&self) -> Result<()> {
+        let entries = self.entries();
+        let damaged = |why: &str| Err(TreeError::Damaged { what: "MetaLog", why: why.to_string() });
+        match entries.first() {
+            Some((low, _)) if low.is_empty() => {}
+            _ => return damaged("no leaf holds the least keys"),
+        }
+        let twice = entries.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        if twice { damaged("two leaves begin at the same key") } else { Ok(()) }
+    }
+}
+
+struct Building<'a> {
+    structure: &'a mut Structure,
+    progress: &'a mut Progress<'a>,
+}
+
+impl MetaVisitor for Building<'_> {
+    fn record(&mut self, record: MetaRecord<'_>) -> Result<()> {
+        self.structure.apply(&record);
+        Ok(())
+    }
+
+    fn progress(&mut self, done_bytes: u64, total_bytes: u64) {
+        (self.progress)(RecoveryProgress { phase: "metalog", done_bytes, total_bytes });
+    }
+}
+
+/// Applies the dirty records that the checkpoint found in buffers.
+fn apply_images(tree: &Tree, start: &CheckpointStart, progress: &mut Progress<'_>) -> Result<()> {
+    let mut images = Images { tree, checkpoint: start.checkpoint, inside: false, progress };
+    metalog::replay_from(&*tree.store, start, &mut images).map(|_| ())
+}
+
+struct Images<'a> {
+    tree: &'a Tree,
+    checkpoint: u64,
+    /// Between the `Begin` and the `End` of the checkpoint.
+    inside: bool,
+    progress: &'a mut Progress<'a>,
+}
+
+impl MetaVisitor for Images<'_> {
+    fn record(&mut self, record: MetaRecord<'_>) -> Result<()> {
+        match record {
+            MetaRecord::Begin(begin) => self.inside = begin.checkpoint == self.checkpoint,
+            MetaRecord::End { .. } => self.inside = false,
+            MetaRecord::Leaf { image, .. } if self.inside => {
+                image::decode(image, &mut |record| self.tree.apply_recovered(record, 0))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, done_bytes: u64, total_bytes: u64) {
+        (self.progress)(RecoveryProgress { phase: "image", done_bytes, total_bytes });
+    }
+}
+
+struct Replaying<'a, 'p> {
+    apply: &'a mut dyn FnMut(u64, &Record<'_>) -> Result<()>,
+    progress: &'a mut Progress<'p>,
+}
+
+impl ReplayVisitor for Replaying<'_, '_> {
+    fn record(&mut self, sequence: u64, record: Record<'_>) -> Result<()> {
+        (self.apply)(sequence, &record)
+    }
+
+    fn progress(&mut self, done_bytes: u64, total_bytes: u64) {
+        (self.progress)(RecoveryProgress { phase: "log", done_bytes, total_bytes });
+    }
+}

@@ -1,0 +1,121 @@
+//! The tree's side of reclaim: relocation merged with pending buffers, so that cleaning does useful flushing (DESIGN 5).
+
+use std::collections::BTreeMap;
+
+use zonda_pages::{ChunkAddress, Heat, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp};
+use zonda_rt::{Stripes, epoch::Ticket};
+
+use crate::{
+    Step, TreeError,
+    leaf_page::LeafPage,
+    record::{Kind, Record},
+    tree::{Result, Tree},
+    values::{ValuePointer, parse_chunk},
+};
+
+type PageResult<T> = std::result::Result<T, PageError>;
+
+/// Moments that the store asked for and that have not drained yet.
+#[derive(Default)]
+pub(crate) struct Stamps {
+    next: u64,
+    waiting: BTreeMap<u64, (Ticket, u64)>,
+}
+
+impl Relocate for Tree {
+    fn relocate_page(&self, id: PageId, at: PageAddress, body: &[u8]) -> PageResult<Relocated> {
+        let page = LeafPage::decode(body)?;
+        let guard = self.epoch.pin();
+        let path = self.index.find(page.low(), &guard);
+        if path.leaf() != id {
+            // The leaf is gone, or a split that makes it is on its way: that one holds the latch.
+            let settled = self.table.try_lock_shared(path.leaf()).is_some_and(|_| path.is_current());
+            return Ok(if settled { Relocated::Dead } else { Relocated::Busy });
+        }
+        let Some(mut leaf) = self.table.try_lock(id) else { return Ok(Relocated::Busy) };
+        if !path.is_current() {
+            return Ok(Relocated::Busy);
+        }
+        if leaf.location().page() != Some(at) {
+            return Ok(Relocated::Dead);
+        }
+        let mirrored = leaf.location().buffer().is_some_and(crate::buffer::Buffer::is_complete);
+        self.merge_latched(&mut leaf, &path, (!mirrored).then_some(body), Heat::Relocated)?;
+        Ok(Relocated::Moved)
+    }
+
+    fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Relocated> {
+        let chunk = parse_chunk(payload)?;
+        let key = chunk.key.to_vec();
+        let Some(_stripe) = self.try_stripe(&key) else { return Ok(Relocated::Busy) };
+        let Some(mut pointer) = self.pointer_of(&key)?.filter(|pointer| pointer.refers_to(at)) else {
+            return Ok(Relocated::Dead);
+        };
+        let moved = self.values.write_again(payload)?;
+        pointer.replace(at, moved);
+        self.replace_pointer(&key, &pointer)?;
+        Ok(Relocated::Moved)
+    }
+
+    fn stamp(&self) -> Stamp {
+        let mut stamps = self.stamps.lock();
+        stamps.next += 1;
+        let number = stamps.next;
+        stamps.waiting.insert(number, (self.epoch.advance(), self.snapshots.epoch()));
+        Stamp(number)
+    }
+
+    fn commit_moves(&self) -> PageResult<()> {
+        self.flush_meta()?;
+        // Values that moved are referred to by log records only; overwritten ones died by log records.
+        Ok(self.log.sync()?)
+    }
+
+    fn drained(&self, stamp: Stamp) -> bool {
+        let mut stamps = self.stamps.lock();
+        let Some(&(ticket, snapshot)) = stamps.waiting.get(&stamp.0) else { return true };
+        let drained = self.epoch.has_drained(ticket) && self.snapshots.drained(snapshot);
+        if drained {
+            stamps.waiting.remove(&stamp.0);
+        }
+        drained
+    }
+}
+
+impl Tree {
+    /// One step of reclaim. If it can only wait and free zones are short, the oldest snapshot is given up (DESIGN 4).
+    ///
+    /// # Errors
+    /// Those of the device: the tree is poisoned.
+    pub(crate) fn reclaim_step(&self) -> Result<Step> {
+        let reclaimed = self.store.reclaim_step(self).map_err(TreeError::from);
+        match self.poison.watch(reclaimed)? {
+            Reclaimed::Progress => Ok(Step::Progress),
+            Reclaimed::Idle => Ok(Step::Idle),
+            Reclaimed::Waiting => {
+                let usage = self.store.usage();
+                let short =
+                    u64::from(usage.free_zones) * usage.capacity_bytes < usage.reserve_bytes * u64::from(usage.zones);
+                Ok(if short && self.snapshots.give_up() { Step::Progress } else { Step::Idle })
+            }
+        }
+    }
+
+    fn try_stripe(&self, key: &[u8]) -> Option<zonda_rt::stripes::Guard<'_>> {
+        Stripes::try_lock(&self.stripes, crate::write::hash(key))
+    }
+
+    /// The value pointer that `key` has now; the key's stripe is held.
+    fn pointer_of(&self, key: &[u8]) -> PageResult<Option<ValuePointer>> {
+        let mut encoded = Vec::new();
+        let found = self.get_pointer(key, &mut encoded)?;
+        Ok(found.then(|| ValuePointer::decode(&encoded)).transpose()?)
+    }
+
+    /// Logs and applies a moved pointer like a put; the key's stripe is held, so nobody else writes the key.
+    fn replace_pointer(&self, key: &[u8], pointer: &ValuePointer) -> PageResult<()> {
+        let mut value = Vec::new();
+        pointer.encode(&mut value);
+        Ok(self.commit_record(&Record { key, kind: Kind::Pointer, value: &value })?)
+    }
+}

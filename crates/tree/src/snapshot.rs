@@ -1,0 +1,315 @@
+//! Snapshots: leaf states kept on first change (decision 0004).
+//!
+//! Snapshots are numbered from 1. The number of the newest is the *epoch* of the tree. The first logical change of a leaf in an
+//! epoch keeps its state under that epoch; a snapshot `s` reads, for a key, the state kept under the least epoch `>= s` whose
+//! range covers the key, and the leaf itself if there is none. States are kept by key range, so splits hand nothing on; a merge of
+//! leaves keeps both sides first, so that a leaf's range is always wholly kept or wholly not.
+//!
+//! Memory: kept images count against a limit; past it the oldest snapshot is given up and answers `SnapshotTooOld`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use zonda_pages::{PageAddress, PageId};
+use zonda_rt::{
+    Mutex,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use crate::{
+    TreeError,
+    leaf_table::Location,
+    record::{Kind, Record},
+};
+
+/// A leaf as it was.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Least key of its range.
+    pub(crate) low: Vec<u8>,
+    /// Key above its range.
+    pub(crate) high: Option<Vec<u8>>,
+    /// Its leaf then: the identity of `page`.
+    pub(crate) id: PageId,
+    /// Its page.
+    pub(crate) page: Option<PageAddress>,
+    /// Records of its buffer, full keys, sorted.
+    pub(crate) records: Vec<(Vec<u8>, Kind, Vec<u8>)>,
+}
+
+impl Kept {
+    fn covers(&self, key: &[u8]) -> bool {
+        self.low.as_slice() <= key && self.high.as_deref().is_none_or(|high| key < high)
+    }
+
+    fn ends_at_or_after(&self, bound: Option<&[u8]>) -> bool {
+        match (self.high.as_deref(), bound) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(high), Some(bound)) => high >= bound,
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let records: usize = self.records.iter().map(|(key, _, value)| key.len() + value.len() + 72).sum();
+        records + self.low.len() + self.high.as_ref().map_or(0, Vec::len) + 160
+    }
+}
+
+/// The records of a buffer with full keys, owned.
+pub(crate) fn owned_records(location: &Location) -> Vec<(Vec<u8>, Kind, Vec<u8>)> {
+    let Some(buffer) = location.buffer() else { return Vec::new() };
+    let full = |record: Record<'_>| ([buffer.prefix(), record.key].concat(), record.kind, record.value.to_vec());
+    buffer.slots().iter().map(full).collect()
+}
+
+type Layer = BTreeMap<Vec<u8>, Arc<Kept>>;
+
+#[derive(Default)]
+struct State {
+    /// Open snapshots with their number of users.
+    open: BTreeMap<u64, usize>,
+    /// Open snapshots that were given up.
+    given_up: BTreeSet<u64>,
+    /// Kept states by epoch, then by low key; ranges within a layer are disjoint.
+    layers: BTreeMap<u64, Layer>,
+}
+
+/// All snapshots of a tree.
+pub(crate) struct Snapshots {
+    state: Mutex<State>,
+    open: AtomicUsize,
+    epoch: AtomicU64,
+    kept_bytes: AtomicUsize,
+    bytes_max: u64,
+}
+
+impl Snapshots {
+    /// No snapshots; images may take `bytes_max`.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self {
+            state: Mutex::new(State::default()),
+            open: AtomicUsize::new(0),
+            epoch: AtomicU64::new(0),
+            kept_bytes: AtomicUsize::new(0),
+            bytes_max,
+        }
+    }
+
+    /// Opens a snapshot of now. The caller keeps batches out meanwhile.
+    pub(crate) fn open(&self) -> u64 {
+        let mut state = self.state.lock();
+        // Before the number moves: a writer that sees the new epoch also sees that somebody is there.
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let number = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        state.open.insert(number, 1);
+        number
+    }
+
+    /// Closes snapshot `number`.
+    pub(crate) fn close(&self, number: u64) {
+        let mut state = self.state.lock();
+        state.open.remove(&number);
+        state.given_up.remove(&number);
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.tidy(&mut state);
+    }
+
+    /// The number of the newest snapshot: the present epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of kept images.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes.load(Ordering::Relaxed) as u64
+    }
+
+    /// Whether no usable snapshot numbered `<= epoch` is open: what died by then may go.
+    pub(crate) fn drained(&self, epoch: u64) -> bool {
+        if self.open.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        let state = self.state.lock();
+        state.open.range(..=epoch).all(|(number, _)| state.given_up.contains(number))
+    }
+
+    /// Whether a change of a leaf whose last change was in `changed` must keep its state first.
+    pub(crate) fn may_need(&self, changed: Option<u64>) -> bool {
+        self.open.load(Ordering::SeqCst) > 0 && changed.is_none_or(|changed| changed < self.epoch())
+    }
+
+    /// Keeps the state of a leaf under the present epoch, unless it is kept already. Called under the leaf's exclusive
+    /// latch, before its first change of the epoch.
+    pub(crate) fn keep(&self, low: &[u8], state_of: impl FnOnce() -> Kept) {
+        let mut state = self.state.lock();
+        let epoch = self.epoch();
+        let Some((&newest, _)) = state.open.last_key_value() else { return };
+        if state.given_up.contains(&newest) {
+            return;
+        }
+        let layer = state.layers.entry(epoch).or_default();
+        if covering(layer, low).is_some() {
+            return;
+        }
+        let kept = state_of();
+        self.kept_bytes.fetch_add(kept.memory_bytes(), Ordering::Relaxed);
+        layer.insert(kept.low.clone(), Arc::new(kept));
+        while self.kept_bytes() > self.bytes_max && self.give_up_oldest(&mut state) {}
+    }
+
+    /// Gives the oldest snapshot up, if there is one; `true` if one was.
+    pub(crate) fn give_up(&self) -> bool {
+        self.give_up_oldest(&mut self.state.lock())
+    }
+
+    fn give_up_oldest(&self, state: &mut State) -> bool {
+        let Some(&oldest) = state.open.keys().find(|number| !state.given_up.contains(number)) else { return false };
+        state.given_up.insert(oldest);
+        self.tidy(state);
+        true
+    }
+
+    /// Drops and joins layers that no usable snapshot tells apart.
+    fn tidy(&self, state: &mut State) {
+        let usable: Vec<u64> = state.open.keys().filter(|number| !state.given_up.contains(number)).copied().collect();
+        let epochs: Vec<u64> = state.layers.keys().copied().collect();
+        let mut below: Option<u64> = None;
+        for epoch in epochs {
+            let newest = usable.iter().rev().find(|&&number| number <= epoch).copied();
+            match (newest, below) {
+                (None, _) => self.drop_layer(state, epoch),
+                (Some(newest), Some(lower)) if newest <= lower => self.join_layers(state, lower, epoch),
+                _ => below = Some(epoch),
+            }
+        }
+    }
+
+    fn drop_layer(&self, state: &mut State, epoch: u64) {
+        let layer = state.layers.remove(&epoch).unwrap_or_default();
+        layer.values().for_each(|kept| self.forget(kept));
+    }
+
+    fn forget(&self, kept: &Kept) {
+        self.kept_bytes.fetch_sub(kept.memory_bytes(), Ordering::Relaxed);
+    }
+
+    /// No usable snapshot reads `upper` where `lower` covers a key.
+    fn join_layers(&self, state: &mut State, lower: u64, upper: u64) {
+        let moved = state.layers.remove(&upper).unwrap_or_default();
+        let layer = state.layers.entry(lower).or_default();
+        for (low, kept) in moved {
+            if covering(layer, &low).is_some() {
+                self.forget(&kept);
+            } else {
+                layer.insert(low, kept);
+            }
+        }
+    }
+
+    fn check(&self, state: &State, number: u64) -> Result<(), TreeError> {
+        if state.given_up.contains(&number) {
+            return Err(TreeError::SnapshotTooOld { kept_bytes: self.kept_bytes(), bytes_max: self.bytes_max });
+        }
+        Ok(())
+    }
+
+    /// The state that snapshot `number` sees at `key`, if it is not the leaf's own. Called under the latch of the leaf
+    /// that holds `key`.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn kept_at(&self, number: u64, key: &[u8]) -> Result<Option<Arc<Kept>>, TreeError> {
+        let state = self.state.lock();
+        self.check(&state, number)?;
+        Ok(state.layers.range(number..).find_map(|(_, layer)| covering(layer, key)))
+    }
+
+    /// As [`kept_at`](Self::kept_at) for the greatest keys below `bound` (`None`: of all).
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn kept_before(&self, number: u64, bound: Option<&[u8]>) -> Result<Option<Arc<Kept>>, TreeError> {
+        let state = self.state.lock();
+        self.check(&state, number)?;
+        let last = |layer: &Layer| {
+            let candidate = match bound {
+                Some(bound) => {
+                    layer.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Excluded(bound))).next_back()
+                }
+                None => layer.last_key_value(),
+            };
+            candidate.map(|(_, kept)| kept).filter(|kept| kept.ends_at_or_after(bound)).cloned()
+        };
+        Ok(state.layers.range(number..).find_map(|(_, layer)| last(layer)))
+    }
+
+    /// Whether snapshot `number` was given up.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn verify(&self, number: u64) -> Result<(), TreeError> {
+        self.check(&self.state.lock(), number)
+    }
+}
+
+fn covering(layer: &Layer, key: &[u8]) -> Option<Arc<Kept>> {
+    let (_, kept) = layer.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key))).next_back()?;
+    kept.covers(key).then(|| Arc::clone(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(low: &[u8], high: Option<&[u8]>, mark: u32) -> Kept {
+        Kept { low: low.to_vec(), high: high.map(<[u8]>::to_vec), id: PageId(mark), page: None, records: Vec::new() }
+    }
+
+    fn sees(snapshots: &Snapshots, number: u64, key: &[u8]) -> Option<u32> {
+        snapshots.kept_at(number, key).expect("not given up").map(|kept| kept.id.0)
+    }
+
+    #[test]
+    fn a_snapshot_sees_the_first_state_kept_after_it() {
+        let snapshots = Snapshots::new(1 << 20);
+        let first = snapshots.open();
+        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 1));
+        let second = snapshots.open();
+        snapshots.keep(b"a", || kept(b"a", Some(b"f"), 2));
+        assert_eq!((sees(&snapshots, first, b"b"), sees(&snapshots, second, b"b")), (Some(1), Some(2)));
+        assert_eq!((sees(&snapshots, first, b"g"), sees(&snapshots, second, b"g")), (Some(1), None));
+        assert!(!snapshots.drained(first) && !snapshots.drained(second));
+        snapshots.close(first);
+        assert!(snapshots.drained(first) && !snapshots.drained(second));
+        assert_eq!(sees(&snapshots, second, b"b"), Some(2));
+        snapshots.close(second);
+        assert_eq!(snapshots.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn closing_one_between_keeps_what_the_older_needs() {
+        let snapshots = Snapshots::new(1 << 20);
+        let first = snapshots.open();
+        let second = snapshots.open();
+        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 7));
+        snapshots.close(second);
+        assert_eq!(sees(&snapshots, first, b"b"), Some(7));
+        assert_eq!(snapshots.kept_before(first, Some(b"c")).expect("usable").map(|kept| kept.id.0), Some(7));
+        assert!(snapshots.kept_before(first, Some(b"z")).expect("usable").is_none());
+        snapshots.close(first);
+        assert_eq!(snapshots.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn over_the_limit_the_oldest_is_given_up() {
+        let snapshots = Snapshots::new(100);
+        let first = snapshots.open();
+        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 1));
+        assert!(matches!(snapshots.kept_at(first, b"b"), Err(TreeError::SnapshotTooOld { .. })));
+        assert!(snapshots.drained(first));
+        snapshots.close(first);
+    }
+}

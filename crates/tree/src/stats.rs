@@ -1,0 +1,66 @@
+//! Counts and memory of an engine.
+
+use zonda_rt::atomic::{AtomicU64, Ordering};
+
+/// What an engine did since it was opened, and what it holds now. Counts are exact at rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Memory of inner nodes in bytes.
+    pub inner_bytes: u64,
+    /// Memory of the leaf table in bytes.
+    pub leaf_table_bytes: u64,
+    /// Memory of leaf buffers in bytes.
+    pub buffer_bytes: u64,
+    /// Memory of the log's rings and the MetaLog's buffer in bytes.
+    pub log_bytes: u64,
+    /// Memory of states kept for snapshots in bytes.
+    pub snapshot_bytes: u64,
+    /// All of the above.
+    pub memory_bytes: u64,
+    /// Most that `memory_bytes` was, sampled at every merge.
+    pub memory_peak_bytes: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Levels of inner nodes.
+    pub height: u32,
+    /// Point reads.
+    pub gets: u64,
+    /// Leaf pages asked of the page store by point reads.
+    pub leaf_reads: u64,
+    /// Records written by puts, deletes and batches.
+    pub puts: u64,
+    /// Buffers merged into pages.
+    pub merges: u64,
+    /// Leaves that were made by splits.
+    pub splits: u64,
+    /// Leaves that went away because they were empty or joined with a neighbour.
+    pub leaf_merges: u64,
+    /// Checkpoints that were completed.
+    pub checkpoints: u64,
+    /// MetaLog bytes of address records.
+    pub meta_bytes_moves: u64,
+    /// MetaLog bytes of checkpoints: structure and buffer images.
+    pub meta_bytes_images: u64,
+    /// Log bytes that a crash now would have to replay.
+    pub log_live_bytes: u64,
+    /// Log bytes written.
+    pub log_appended_bytes: u64,
+}
+
+/// Counters that grow.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) gets: AtomicU64,
+    pub(crate) leaf_reads: AtomicU64,
+    pub(crate) puts: AtomicU64,
+    pub(crate) merges: AtomicU64,
+    pub(crate) splits: AtomicU64,
+    pub(crate) leaf_merges: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+    pub(crate) memory_peak: AtomicU64,
+}
+
+/// One more.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,345 @@
+//! The tree: what all operations share.
+//!
+//! Owner of everything between the facade and the page store. Lock order: stripe (one key's writers) -> batch gate -> leaf latch
+//! (left to right) -> cells of inner nodes (bottom up) -> snapshots, MetaLog buffer, log instance -> the store's own.
+//! Device I/O happens with no leaf latch held, but for `compact` and removal of empty leaves, which say so.
+
+use std::sync::Arc;
+
+use zonda_pages::{Heat, NewPage, PageAddress, PageId, PageStore};
+use zonda_rt::{
+    Epoch, Mutex, RwLock, Stripes,
+    atomic::{AtomicBool, AtomicU32, Ordering},
+    epoch::Ticket,
+};
+
+use crate::{
+    EngineStats, TreeError, TreeOptions,
+    index::{Index, Path},
+    leaf_table::{Exclusive, LeafTable, Location},
+    log::Session,
+    log::{Log, Poison},
+    merge::{Frame, PlannedPage},
+    metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
+    pool::Pool,
+    snapshot::{Kept, Snapshots, owned_records},
+    stats::Counters,
+    values::ValueLog,
+};
+
+pub(crate) type Result<T> = std::result::Result<T, TreeError>;
+
+/// MetaLog bytes that wait before a background step writes them.
+pub(crate) const META_PENDING_BYTES: usize = 32 << 10;
+/// MetaLog bytes that wait before a foreground merge writes them itself.
+const META_PENDING_BYTES_MAX: usize = 4 * FLUSH_BYTES;
+/// Leaf ids that were removed and wait for reuse.
+struct Removed {
+    id: PageId,
+    position: Position,
+    ticket: Ticket,
+}
+
+/// A tree over a page store.
+pub(crate) struct Tree {
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) options: TreeOptions,
+    pub(crate) index: Index,
+    pub(crate) table: LeafTable,
+    pub(crate) epoch: Epoch,
+    pub(crate) pool: Pool,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) log: Log,
+    pub(crate) meta: MetaLog,
+    pub(crate) values: ValueLog,
+    pub(crate) stripes: Stripes,
+    /// Batches hold it shared, whoever opens a snapshot exclusively: a batch is all or nothing to snapshots.
+    pub(crate) batch_gate: RwLock<()>,
+    pub(crate) session: Session,
+    /// One checkpoint at a time; holds the number of the last.
+    pub(crate) checkpointing: Mutex<u64>,
+    pub(crate) poison: Poison,
+    pub(crate) closed: AtomicBool,
+    pub(crate) leaves: AtomicU32,
+    pub(crate) counters: Counters,
+    pub(crate) stamps: Mutex<crate::relocate::Stamps>,
+    removed: Mutex<Vec<Removed>>,
+}
+
+/// What a tree is made of when it is opened.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn PageStore>,
+    pub(crate) options: TreeOptions,
+    pub(crate) index: Index,
+    pub(crate) table: LeafTable,
+    pub(crate) leaves: u32,
+    pub(crate) log: Log,
+    pub(crate) meta: MetaLog,
+    pub(crate) session: Session,
+    pub(crate) checkpoint: u64,
+}
+
+/// Bytes of one log ring.
+const LOG_RING_BYTES: u64 = 64 << 10;
+
+/// Writers of one key exclude each other by one of these.
+const STRIPES: usize = 1024;
+
+impl Tree {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { store, options, index, table, leaves, log, meta, session, checkpoint } = parts;
+        Self {
+            pool: Pool::new(options.design, options.buffer_bytes),
+            snapshots: Snapshots::new(options.snapshot_bytes_max),
+            values: ValueLog::new(Arc::clone(&store)),
+            stripes: Stripes::new(STRIPES),
+            batch_gate: RwLock::new(()),
+            checkpointing: Mutex::new(checkpoint),
+            poison: Poison::default(),
+            closed: AtomicBool::new(false),
+            leaves: AtomicU32::new(leaves),
+            counters: Counters::default(),
+            stamps: Mutex::default(),
+            removed: Mutex::default(),
+            epoch: Epoch::new(),
+            store,
+            options,
+            index,
+            table,
+            log,
+            meta,
+            session,
+        }
+    }
+
+    /// Bytes of a normal page's body.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.store.page_body_bytes(self.page_blocks())
+    }
+
+    fn page_blocks(&self) -> u64 {
+        u64::from(self.options.leaf_bytes) / zonda_pages::BLOCK_BYTES as u64
+    }
+
+    /// The frame of a leaf with this range.
+    pub(crate) fn frame<'a>(&self, low: &'a [u8], high: Option<&'a [u8]>) -> Frame<'a> {
+        let body_bytes_max = self.store.page_body_bytes(zonda_pages::PAGE_BLOCKS_MAX);
+        Frame { low, high, body_bytes: self.body_bytes(), body_bytes_max }
+    }
+
+    /// Copies the body of page `id` at `page`; `None` for no page. The caller holds an epoch guard from before it read the
+    /// address.
+    pub(crate) fn read_body(&self, id: PageId, page: Option<PageAddress>) -> Result<Option<Vec<u8>>> {
+        let Some(page) = page else { return Ok(None) };
+        let mut body = Vec::new();
+        self.store.read(id, page, &mut |bytes| body.extend_from_slice(bytes))?;
+        Ok(Some(body))
+    }
+
+    /// Keeps the leaf's state for snapshots before its first change of the epoch; returns the epoch that the change
+    /// belongs to. Under the leaf's exclusive latch.
+    pub(crate) fn before_change(&self, leaf: &Exclusive<'_>, path: &Path<'_>) -> u64 {
+        let epoch = self.snapshots.epoch();
+        let changed = leaf.location().buffer().map(crate::buffer::Buffer::epoch);
+        if self.snapshots.may_need(changed) {
+            let low = path.low();
+            self.snapshots.keep(&low.clone(), || kept_state(leaf, low, path.high()));
+        }
+        epoch
+    }
+
+    /// Moves a latched leaf and keeps the pool's account.
+    pub(crate) fn relocate_leaf(&self, leaf: &mut Exclusive<'_>, to: Location) {
+        if let Some(buffer) = to.buffer() {
+            self.pool.charge(buffer);
+        }
+        let from = leaf.replace(to);
+        if let Some(buffer) = from.buffer() {
+            self.pool.discharge(buffer);
+        }
+    }
+
+    /// Places planned pages: the first under `id`, the others under fresh ids. All or none; memory only.
+    ///
+    /// # Errors
+    /// `Busy`, `NoSpace`: nothing was done.
+    pub(crate) fn place(
+        &self,
+        heat: Heat,
+        id: PageId,
+        sequence: u64,
+        pages: &[PlannedPage],
+    ) -> Result<Vec<(PageId, PageAddress)>> {
+        let mut ids = vec![id];
+        while ids.len() < pages.len() {
+            ids.push(self.table.allocate()?);
+        }
+        ids.truncate(pages.len());
+        let new: Vec<NewPage<'_>> =
+            ids.iter().zip(pages).map(|(&id, page)| NewPage { id, sequence, body: &page.body }).collect();
+        match self.store.place(heat, &new) {
+            Ok(addresses) => Ok(ids.into_iter().zip(addresses).collect()),
+            Err(error) => {
+                self.table.recycle(ids.into_iter().skip(1));
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Remembers ids whose leaves are gone; they are reused once no reader can hold them and the record is durable (R).
+    pub(crate) fn retire_ids(&self, ids: impl IntoIterator<Item = PageId>) {
+        let (position, ticket) = (self.meta.position(), self.epoch.advance());
+        self.removed.lock().extend(ids.into_iter().map(|id| Removed { id, position, ticket }));
+    }
+
+    fn recycle_ids(&self) {
+        let flushed = self.meta.flushed_position();
+        let mut removed = self.removed.lock();
+        let (free, kept) = std::mem::take(&mut *removed)
+            .into_iter()
+            .partition(|entry| entry.position <= flushed && self.epoch.has_drained(entry.ticket));
+        *removed = kept;
+        drop(removed);
+        self.table.recycle(Vec::into_iter(free).map(|entry: Removed| entry.id));
+    }
+
+    /// Writes complete page groups, then the MetaLog if much of it waits. No latch may be held.
+    ///
+    /// # Errors
+    /// Those of the device: the tree is poisoned.
+    pub(crate) fn pump(&self) -> Result<()> {
+        let pumped = self.store.pump(&mut |id, from, to| self.page_moved(id, from, to));
+        self.poison.watch(pumped.map_err(TreeError::from))?;
+        if self.meta.pending_bytes() > META_PENDING_BYTES_MAX { self.flush_meta() } else { Ok(()) }
+    }
+
+    /// Makes all address records durable, in the write-ahead order of decision 0001. No latch may be held.
+    ///
+    /// # Errors
+    /// Those of the device: the tree is poisoned.
+    pub(crate) fn flush_meta(&self) -> Result<()> {
+        self.with_write_ahead(|ahead| self.meta.flush(ahead))?;
+        self.recycle_ids();
+        Ok(())
+    }
+
+    /// Calls `flush` with the ways to settle pages and to sync the log.
+    ///
+    /// # Errors
+    /// Those of `flush`: the tree is poisoned.
+    pub(crate) fn with_write_ahead(&self, flush: impl FnOnce(&mut WriteAhead<'_>) -> Result<()>) -> Result<()> {
+        let mut settle = || Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?);
+        let mut sync_log = |sequence| self.log.sync_to(sequence);
+        let flushed = flush(&mut WriteAhead { settle: &mut settle, sync_log: &mut sync_log });
+        self.poison.watch(flushed)
+    }
+
+    /// The record that begins checkpoint `number`.
+    pub(crate) fn begin_record(&self, number: u64, replay_from: u64) -> Begin<'static> {
+        let next_page_id = self.table.len();
+        Begin { checkpoint: number, replay_from, session: self.session, next_page_id, extra: &[] }
+    }
+
+    /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn admit(&self, pages: u32) -> Result<()> {
+        while self.store.is_short() {
+            if self.reclaim_step()? == crate::Step::Idle {
+                break;
+            }
+        }
+        Ok(self.store.admit(pages)?)
+    }
+
+    /// The store placed a page again because its zone failed.
+    fn page_moved(&self, id: PageId, from: PageAddress, to: PageAddress) {
+        let mut leaf = self.table.lock(id);
+        if leaf.location().page() == Some(from) {
+            set_page(&mut leaf, to);
+            self.meta.append(&MetaRecord::Move { id, address: to }, 0);
+        } else {
+            self.store.release(to);
+        }
+        drop(leaf);
+        self.meta.placed_again();
+    }
+
+    /// Refuses if the tree is closed or poisoned.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.poison.check()
+    }
+
+    /// Refuses if the tree is closed.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(TreeError::Closed) } else { Ok(()) }
+    }
+
+    /// Counts and memory.
+    pub(crate) fn stats(&self) -> EngineStats {
+        let get = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let meta = self.meta.bytes();
+        EngineStats {
+            inner_bytes: self.index.memory_bytes() + self.epoch.garbage_bytes() as u64,
+            leaf_table_bytes: self.table.memory_bytes(),
+            buffer_bytes: self.pool.used_bytes(),
+            log_bytes: self.log_memory_bytes(),
+            snapshot_bytes: self.snapshots.kept_bytes(),
+            memory_bytes: self.memory_bytes(),
+            memory_peak_bytes: get(&counters.memory_peak).max(self.memory_bytes()),
+            leaves: u64::from(self.leaves.load(Ordering::Relaxed)),
+            height: u32::try_from(self.index.levels(&self.epoch.pin())).unwrap_or(u32::MAX),
+            gets: get(&counters.gets),
+            leaf_reads: get(&counters.leaf_reads),
+            puts: get(&counters.puts),
+            merges: get(&counters.merges),
+            splits: get(&counters.splits),
+            leaf_merges: get(&counters.leaf_merges),
+            checkpoints: get(&counters.checkpoints),
+            meta_bytes_moves: meta.journal,
+            meta_bytes_images: meta.checkpoints + meta.images,
+            log_live_bytes: self.log.bytes_since_truncation(),
+            log_appended_bytes: self.log.appended_bytes(),
+        }
+    }
+
+    /// All memory of the tree in bytes; the store's comes on top.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.index.memory_bytes()
+            + self.epoch.garbage_bytes() as u64
+            + self.table.memory_bytes()
+            + self.pool.used_bytes()
+            + self.log_memory_bytes()
+            + self.snapshots.kept_bytes()
+    }
+
+    /// Memory of log and MetaLog as far as it can be told without waiting for their writers: rings and their copy, and
+    /// what waits, twice.
+    fn log_memory_bytes(&self) -> u64 {
+        let rings = u64::from(self.options.log_instances) * 2 * LOG_RING_BYTES;
+        rings + 2 * self.meta.pending_bytes() as u64
+    }
+}
+
+/// The state of a latched leaf, for snapshots.
+pub(crate) fn kept_state(leaf: &Exclusive<'_>, low: Vec<u8>, high: Option<Vec<u8>>) -> Kept {
+    Kept { low, high, id: leaf.id(), page: leaf.location().page(), records: owned_records(leaf.location()) }
+}
+
+/// Changes the page address of a latched leaf, wherever it stands.
+pub(crate) fn set_page(leaf: &mut Exclusive<'_>, page: PageAddress) {
+    match leaf.buffer_mut() {
+        Some(buffer) => buffer.set_page(Some(page)),
+        None => drop(leaf.replace(Location::Page(page))),
+    }
+}
