@@ -1,0 +1,137 @@
+//! The store's threads. Each runs step functions of the engine, which a simulator may call instead.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{Condvar, JoinHandle, Mutex};
+use zonda_tree::{Engine, Step};
+
+use crate::governor::Governor;
+use crate::{Error, Result};
+
+/// The log worker sleeps at most this long when nothing is written: a write that it was not told of waits no longer.
+const LOG_IDLE: Duration = Duration::from_millis(100);
+/// Idle rounds after which the log worker sleeps until it is woken.
+const IDLE_ROUNDS: u32 = 16;
+/// How often the maintenance worker looks whether there is something to do.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Two threads: one writes log buffers in time, the other takes checkpoints and reclaims zones. They are two so that a
+/// buffered write never waits for a checkpoint.
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    handles: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    stop: Mutex<bool>,
+    changed: Condvar,
+    /// The log worker sleeps for long: whoever writes wakes it.
+    asleep: AtomicBool,
+}
+
+impl Workers {
+    /// Starts both threads.
+    ///
+    /// # Errors
+    /// `Io` if the system refuses a thread.
+    pub(crate) fn start(engine: &Engine, governor: Governor, log_interval: Duration) -> Result<Self> {
+        let shared =
+            Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicBool::new(false) });
+        let workers = Self { shared, handles: Mutex::new(Vec::new()) };
+        let (engine_log, engine_maintenance) = (engine.clone(), engine.clone());
+        workers.spawn("zonda-log", move |shared| shared.log_loop(&engine_log, log_interval))?;
+        workers.spawn("zonda-maintenance", move |shared| shared.maintenance_loop(&engine_maintenance, &governor))?;
+        Ok(workers)
+    }
+
+    fn spawn(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let handle = zonda_rt::try_spawn(name, move || run(&shared)).map_err(|source| {
+            self.stop();
+            Error::Io { path: name.into(), action: "start a thread", source: Arc::new(source) }
+        })?;
+        self.handles.lock().push(handle);
+        Ok(())
+    }
+
+    /// Something was written. Costs one relaxed load unless the log worker sleeps.
+    pub(crate) fn wake(&self) {
+        if self.shared.asleep.load(Ordering::Relaxed) {
+            self.shared.asleep.store(false, Ordering::Relaxed);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Ends both threads and waits for them. Idempotent.
+    pub(crate) fn stop(&self) {
+        *self.shared.stop.lock() = true;
+        self.shared.changed.notify_all();
+        let handles = std::mem::take(&mut *self.handles.lock());
+        for handle in handles {
+            // A worker that panicked has nothing more to say than its message on standard error.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Shared {
+    fn log_loop(&self, engine: &Engine, interval: Duration) {
+        let mut idle_rounds = 0;
+        loop {
+            idle_rounds = if works(engine.log_step()) { 0 } else { idle_rounds + 1 };
+            let pause = self.log_pause(idle_rounds, interval);
+            if self.stopped_within(pause) {
+                return;
+            }
+        }
+    }
+
+    /// How long to sleep. Before a long sleep comes one more round, after it is announced: what was written meanwhile is seen by
+    /// that round, what is written later wakes.
+    fn log_pause(&self, idle_rounds: u32, interval: Duration) -> Duration {
+        if idle_rounds <= IDLE_ROUNDS {
+            self.asleep.store(idle_rounds == IDLE_ROUNDS, Ordering::Relaxed);
+            return interval;
+        }
+        LOG_IDLE.max(interval)
+    }
+
+    fn maintenance_loop(&self, engine: &Engine, governor: &Governor) {
+        loop {
+            governor.adjust(engine);
+            let checkpointed = works(engine.checkpoint_step());
+            let reclaimed = works(engine.reclaim_step());
+            let pause = if checkpointed || reclaimed { Duration::ZERO } else { MAINTENANCE_INTERVAL };
+            if self.stopped_within(pause) {
+                return;
+            }
+        }
+    }
+
+    fn stopped_within(&self, pause: Duration) -> bool {
+        let stop = self.stop.lock();
+        if *stop || pause.is_zero() {
+            return *stop;
+        }
+        let (stop, _) = self.changed.wait_timeout(stop, pause);
+        *stop
+    }
+}
+
+/// Whether there may be more to do at once. A failed step poisons the engine, which tells every writer; trying on at the
+/// usual pace costs nothing.
+fn works(step: std::result::Result<Step, zonda_tree::TreeError>) -> bool {
+    matches!(step, Ok(Step::Progress))
+}
+
+/// One round of everything, for callers without threads.
+///
+/// # Errors
+/// Those of the steps.
+pub(crate) fn step(engine: &Engine, governor: &Governor) -> Result<bool> {
+    governor.adjust(engine);
+    let steps = [engine.log_step()?, engine.checkpoint_step()?, engine.reclaim_step()?];
+    Ok(steps.contains(&Step::Progress))
+}

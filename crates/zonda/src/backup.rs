@@ -1,0 +1,37 @@
+//! Copies a snapshot into a new store.
+
+use zonda_tree::{BatchOp, Durability};
+
+use crate::chunks::PutChunks;
+use crate::key::KeyRange;
+use crate::{Db, Options, Result, Snapshot};
+
+/// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
+/// how to make the store. `progress` hears of the pairs copied so far.
+///
+/// # Errors
+/// `AlreadyExists` and the others of creating a store; those of reading and writing. A file that was begun is removed then.
+pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+    let target = options.clone().create_new(true).open(uri)?;
+    let copied = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs));
+    if copied.is_err() {
+        crate::device::remove(uri);
+    }
+    copied
+}
+
+fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+    let (source, target) = (snapshot.store().reader()?, target.store().writer()?);
+    let everything = KeyRange::everything();
+    let (low, high) = everything.bounds();
+    let mut cursor = source.scan(snapshot.engine_snapshot(), low, high)?;
+    let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| Ok(target.write(batch, Durability::Buffered)?));
+    let mut pairs = 0;
+    while let Some((key, value)) = cursor.next()? {
+        chunks.put(&[], &key, &value)?;
+        pairs += 1;
+        progress(pairs);
+    }
+    chunks.flush()?;
+    Ok(pairs)
+}

@@ -1,0 +1,172 @@
+//! Batches: several writes that happen together or not at all.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use zonda_tree::BatchOp;
+
+use crate::catalogue::Named;
+use crate::limits::BATCH_BYTES_MAX;
+use crate::prefix::Prefix;
+use crate::store::Store;
+use crate::{Error, Result, Tree, key};
+
+/// Writes to any trees of one store, applied in order by [`Db::write`](crate::Db::write): atomic over a crash, and to snapshots and scans.
+/// A later write to the same key wins. At most [`BATCH_BYTES_MAX`] bytes.
+///
+/// # Examples
+/// ```
+/// use zonda::{Batch, Db};
+///
+/// let db = Db::open("mem:")?;
+/// let log = db.tree("log")?;
+/// let mut batch = Batch::new();
+/// batch.put("balance", "90").put_in(&log, "0001", "spent 10").delete("pending");
+/// db.write(batch)?;
+/// # Ok::<(), zonda::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Batch {
+    /// Keys with their tree's prefix, and values, back to back.
+    bytes: Vec<u8>,
+    ops: Vec<Op>,
+    /// The named trees that it writes to, and their store, which a batch does not keep open.
+    trees: Vec<Arc<Named>>,
+    store: Option<Weak<Store>>,
+    /// The first thing that was wrong; reported by `write`, before anything is written.
+    refused: Option<Error>,
+}
+
+/// One write: where it ends in the batch's bytes.
+#[derive(Clone, Copy)]
+struct Op {
+    key_end: usize,
+    value_end: usize,
+    is_put: bool,
+}
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Maps `key` of the default tree to `value`. A key or value over its limit is refused by `write`.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Prefix::DEFAULT, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Removes `key` from the default tree, whether it is there or not.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Prefix::DEFAULT, key.as_ref(), None)
+    }
+
+    /// Maps `key` of `tree` to `value`.
+    pub fn put_in(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.enlist(tree);
+        self.push(tree.named().prefix, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Removes `key` from `tree`.
+    pub fn delete_in(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> &mut Self {
+        self.enlist(tree);
+        self.push(tree.named().prefix, key.as_ref(), None)
+    }
+
+    /// Writes in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Bytes of its keys and values, named trees' prefixes included.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Empties it, keeping its memory for the next.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ops.clear();
+        self.trees.clear();
+        (self.store, self.refused) = (None, None);
+    }
+
+    fn push(&mut self, prefix: Prefix, key: &[u8], value: Option<&[u8]>) -> &mut Self {
+        if let Err(error) = key::check(key).and_then(|()| key::check_value(value.unwrap_or_default())) {
+            self.refused.get_or_insert(error);
+            return self;
+        }
+        self.bytes.extend_from_slice(prefix.bytes());
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.ops.push(Op { key_end, value_end: self.bytes.len(), is_put: value.is_some() });
+        self
+    }
+
+    fn enlist(&mut self, tree: &Tree) {
+        let named = tree.named();
+        let store = self.store.get_or_insert_with(|| Arc::downgrade(tree.store()));
+        if !store.ptr_eq(&Arc::downgrade(tree.store())) {
+            self.refused.get_or_insert_with(|| Error::OtherStore { name: named.name.clone() });
+        }
+        if !self.trees.iter().any(|known| Arc::ptr_eq(known, named)) {
+            self.trees.push(Arc::clone(named));
+        }
+    }
+
+    /// The trees besides the default one that it writes to.
+    pub(crate) fn trees(&self) -> &[Arc<Named>] {
+        &self.trees
+    }
+
+    /// # Errors
+    /// `KeyTooLong`, `ValueTooLong`, `OtherStore`: the first thing that was wrong.
+    pub(crate) fn check(&self, store: &Arc<Store>) -> Result<()> {
+        if let Some(error) = &self.refused {
+            return Err(error.clone());
+        }
+        match &self.store {
+            Some(other) if !other.ptr_eq(&Arc::downgrade(store)) => {
+                let name = self.trees.first().map(|tree| tree.name.clone()).unwrap_or_default();
+                Err(Error::OtherStore { name })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The writes as the engine takes them.
+    pub(crate) fn ops(&self) -> Vec<BatchOp<'_>> {
+        let mut start = 0;
+        let ops = self.ops.iter().map(|op| {
+            let key = &self.bytes[start..op.key_end];
+            start = op.value_end;
+            if op.is_put {
+                BatchOp::Put { key, value: &self.bytes[op.key_end..op.value_end] }
+            } else {
+                BatchOp::Delete { key }
+            }
+        });
+        ops.collect()
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (writes, bytes) = (self.len(), self.len_bytes());
+        f.debug_struct("Batch")
+            .field("writes", &writes)
+            .field("bytes", &bytes)
+            .field("bytes_max", &BATCH_BYTES_MAX)
+            .finish()
+    }
+}

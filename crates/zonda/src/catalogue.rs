@@ -1,0 +1,236 @@
+//! Names of trees: a map in memory, and its records in tree 0.
+//!
+//! Life cycle of a tree: 1 named (name record, written in one batch with the counter) -> 2 dropping (name record gone, dropping record
+//! there, same batch; no write gets in any more) -> 3 gone (pairs deleted in batches, then the dropping record). A crash in 2 is finished by the next
+//! opening. Numbers are not used again, so a stale handle can never reach another tree.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{RwLock, RwLockReadGuard};
+use zonda_tree::{BatchOp, Durability, Engine};
+
+use crate::chunks;
+use crate::format::{COUNTER_KEY, DROPPING_KEY, NAME_KEY, TreeRecord};
+use crate::limits::{TREE_NAME_BYTES_MAX, TREES_MAX};
+use crate::prefix::Prefix;
+use crate::{Error, Result};
+
+/// The first number that a named tree gets.
+const FIRST_NAMED: u32 = 2;
+
+/// One tree of a store.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Its name; the default tree's is empty.
+    pub(crate) name: String,
+    /// What its keys begin with.
+    pub(crate) prefix: Prefix,
+    dropped: AtomicBool,
+}
+
+impl Named {
+    fn new(name: String, prefix: Prefix) -> Arc<Self> {
+        Arc::new(Self { name, prefix, dropped: AtomicBool::new(false) })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) {
+            return Err(Error::TreeDropped { name: self.name.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Trees by name.
+pub(crate) type Names = BTreeMap<String, Arc<Named>>;
+
+/// All trees of a store by name.
+///
+/// Always: whoever writes to a named tree holds the lock for reading, so that nothing is written behind a drop.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    names: RwLock<Names>,
+    default_tree: Arc<Named>,
+}
+
+impl Catalogue {
+    /// Reads the names of a store.
+    ///
+    /// # Errors
+    /// Those of reading; `Damaged`.
+    pub(crate) fn load(engine: &Engine) -> Result<Self> {
+        let mut names = Names::new();
+        for (key, value) in records(engine, NAME_KEY)? {
+            let name = String::from_utf8(key).map_err(|_| damaged("a name is not UTF-8"))?;
+            let prefix = Prefix::of(TreeRecord::decode(&value)?.number);
+            names.insert(name.clone(), Named::new(name, prefix));
+        }
+        Ok(Self { names: RwLock::new(names), default_tree: Named::new(String::new(), Prefix::DEFAULT) })
+    }
+
+    /// The tree without a name.
+    pub(crate) fn default_tree(&self) -> &Arc<Named> {
+        &self.default_tree
+    }
+
+    /// All names in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.names.read().keys().cloned().collect()
+    }
+
+    /// The tree called `name`.
+    ///
+    /// # Errors
+    /// `NoSuchTree`.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Named>> {
+        let found = self.names.read().get(name).cloned();
+        found.ok_or_else(|| Error::NoSuchTree { name: name.to_owned() })
+    }
+
+    /// The tree called `name`, made if need be.
+    ///
+    /// # Errors
+    /// `TreeName`, `TooManyTrees`; those of writing.
+    pub(crate) fn find_or_create(&self, engine: &Engine, name: &str) -> Result<Arc<Named>> {
+        check_name(name)?;
+        if let Ok(found) = self.find(name) {
+            return Ok(found);
+        }
+        let mut names = self.names.write();
+        if let Some(found) = names.get(name) {
+            return Ok(Arc::clone(found));
+        }
+        let created = Named::new(name.to_owned(), create(engine, name)?);
+        names.insert(name.to_owned(), Arc::clone(&created));
+        Ok(created)
+    }
+
+    /// Forgets the name, keeps writers out and deletes the pairs. Says whether there was such a tree.
+    ///
+    /// # Errors
+    /// Those of writing. The name may be gone then; the next opening deletes what is left.
+    pub(crate) fn drop_tree(&self, engine: &Engine, name: &str) -> Result<bool> {
+        let Some(dropped) = self.unname(engine, name)? else {
+            return Ok(false);
+        };
+        delete_all(engine, dropped.prefix)?;
+        Ok(true)
+    }
+
+    fn unname(&self, engine: &Engine, name: &str) -> Result<Option<Arc<Named>>> {
+        let mut names = self.names.write();
+        let Some(found) = names.get(name).cloned() else {
+            return Ok(None);
+        };
+        let batch = [
+            BatchOp::Delete { key: &name_key(name) },
+            BatchOp::Put { key: &dropping_key(found.prefix.number()), value: b"" },
+        ];
+        engine.write(&batch, Durability::Buffered)?;
+        found.dropped.store(true, Ordering::Release);
+        names.remove(name);
+        Ok(Some(found))
+    }
+
+    /// Finishes drops that a crash interrupted.
+    ///
+    /// # Errors
+    /// Those of reading and writing; `Damaged`.
+    pub(crate) fn finish_drops(engine: &Engine) -> Result<()> {
+        for (key, _) in records(engine, DROPPING_KEY)? {
+            let number = key.try_into().map_err(|_| damaged("a dropping record's number is not 4 bytes long"))?;
+            delete_all(engine, Prefix::of(u32::from_be_bytes(number)))?;
+        }
+        Ok(())
+    }
+
+    /// The right to write to these trees; hold it until the write is done. The default tree costs nothing.
+    ///
+    /// # Errors
+    /// `TreeDropped`.
+    pub(crate) fn admit<'a>(
+        &self,
+        trees: impl IntoIterator<Item = &'a Arc<Named>>,
+    ) -> Result<Option<RwLockReadGuard<'_, Names>>> {
+        let mut named = trees.into_iter().filter(|tree| tree.prefix != Prefix::DEFAULT).peekable();
+        if named.peek().is_none() {
+            return Ok(None);
+        }
+        let guard = self.names.read();
+        named.try_for_each(|tree| tree.check())?;
+        Ok(Some(guard))
+    }
+}
+
+fn create(engine: &Engine, name: &str) -> Result<Prefix> {
+    let number = next_number(engine)?;
+    let next = number.checked_add(1).ok_or(Error::TooManyTrees { trees: TREES_MAX })?;
+    let batch = [
+        BatchOp::Put { key: &name_key(name), value: &TreeRecord { number }.encode() },
+        BatchOp::Put { key: &Prefix::CATALOGUE.join(COUNTER_KEY), value: &next.to_le_bytes() },
+    ];
+    engine.write(&batch, Durability::Buffered)?;
+    Ok(Prefix::of(number))
+}
+
+fn next_number(engine: &Engine) -> Result<u32> {
+    let mut value = Vec::new();
+    if !engine.get_into(&Prefix::CATALOGUE.join(COUNTER_KEY), &mut value)? {
+        return Ok(FIRST_NAMED);
+    }
+    let bytes = value.try_into().map_err(|_| damaged("the tree counter is not 4 bytes long"))?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn delete_all(engine: &Engine, tree: Prefix) -> Result<()> {
+    let end = tree.end();
+    chunks::delete_range(engine, Bound::Included(tree.bytes().to_vec()), Bound::Excluded(&end), |batch| {
+        Ok(engine.write(batch, Durability::Buffered)?)
+    })?;
+    engine.delete(&dropping_key(tree.number()), Durability::Buffered)?;
+    Ok(())
+}
+
+/// The number that the record of `name` gives, if `value` is that record.
+///
+/// # Errors
+/// `Damaged`, `NewerVersion`.
+pub(crate) fn prefix_from_record(value: &[u8]) -> Result<Prefix> {
+    Ok(Prefix::of(TreeRecord::decode(value)?.number))
+}
+
+/// The key of the record of `name`.
+pub(crate) fn name_key(name: &str) -> Vec<u8> {
+    Prefix::CATALOGUE.join(&[&[NAME_KEY], name.as_bytes()].concat())
+}
+
+fn dropping_key(number: u32) -> Vec<u8> {
+    Prefix::CATALOGUE.join(&[&[DROPPING_KEY], number.to_be_bytes().as_slice()].concat())
+}
+
+/// All catalogue records whose key begins with `kind`, without it.
+#[expect(clippy::type_complexity, reason = "pairs")]
+fn records(engine: &Engine, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let (low, high) = (Prefix::CATALOGUE.join(&[kind]), Prefix::CATALOGUE.join(&[kind + 1]));
+    let snapshot = engine.snapshot()?;
+    let mut cursor = engine.scan(&snapshot, Bound::Included(&low), Bound::Excluded(&high))?;
+    let mut found = Vec::new();
+    while let Some((key, value)) = cursor.next()? {
+        found.push((key[low.len()..].to_vec(), value));
+    }
+    Ok(found)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=TREE_NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(Error::TreeName { bytes: name.len(), bytes_max: TREE_NAME_BYTES_MAX })
+}
+
+fn damaged(why: &str) -> Error {
+    Error::Damaged { what: "catalogue".to_owned(), why: why.to_owned() }
+}

@@ -1,0 +1,99 @@
+//! Long writes in batches of bounded size: what `ingest`, `delete_range`, `drop_tree` and `backup` have in common.
+
+use std::ops::Bound;
+
+use zonda_tree::{BatchOp, Engine};
+
+use crate::Result;
+
+/// Bytes of keys and values after which a chunk is written: large enough to spread the cost of a batch, far below its limit.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Operations after which a chunk is written.
+const CHUNK_OPERATIONS: usize = 1024;
+
+/// Puts that wait to be written together. Holds at most a chunk and one pair.
+pub(crate) struct PutChunks<W> {
+    write: W,
+    bytes: Vec<u8>,
+    /// Ends of key and value in `bytes`.
+    ends: Vec<(usize, usize)>,
+}
+
+impl<W: FnMut(&[BatchOp<'_>]) -> Result<()>> PutChunks<W> {
+    /// Nothing waits yet; `write` will write each batch.
+    pub(crate) fn new(write: W) -> Self {
+        Self { write, bytes: Vec::with_capacity(CHUNK_BYTES), ends: Vec::new() }
+    }
+
+    /// Adds a pair; `key` is given in two parts. Writes when there is enough.
+    ///
+    /// # Errors
+    /// Those of writing a batch.
+    pub(crate) fn put(&mut self, prefix: &[u8], key: &[u8], value: &[u8]) -> Result<()> {
+        if !self.ends.is_empty() && self.bytes.len() + prefix.len() + key.len() + value.len() > CHUNK_BYTES {
+            self.flush()?;
+        }
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+        if self.ends.len() == CHUNK_OPERATIONS { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what waits.
+    ///
+    /// # Errors
+    /// Those of writing a batch.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let mut start = 0;
+        let puts = self.ends.iter().map(|&(key_end, value_end)| {
+            let op = BatchOp::Put { key: &self.bytes[start..key_end], value: &self.bytes[key_end..value_end] };
+            start = value_end;
+            op
+        });
+        let batch: Vec<BatchOp<'_>> = puts.collect();
+        if !batch.is_empty() {
+            (self.write)(&batch)?;
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        Ok(())
+    }
+}
+
+/// Deletes the keys of a range by batches that `write` writes, each found on a snapshot of its own: nothing is kept for
+/// long. Returns how many.
+///
+/// # Errors
+/// Those of reading and of `write`; chunks before stay deleted.
+pub(crate) fn delete_range(
+    engine: &Engine,
+    mut low: Bound<Vec<u8>>,
+    high: Bound<&[u8]>,
+    mut write: impl FnMut(&[BatchOp<'_>]) -> Result<()>,
+) -> Result<u64> {
+    let mut deleted = 0;
+    loop {
+        let mut keys = next_keys(engine, low.as_ref().map(Vec::as_slice), high)?;
+        let batch: Vec<BatchOp<'_>> = keys.iter().map(|key| BatchOp::Delete { key }).collect();
+        if batch.is_empty() {
+            return Ok(deleted);
+        }
+        write(&batch)?;
+        deleted += batch.len() as u64;
+        low = keys.pop().map_or(low, Bound::Excluded);
+    }
+}
+
+fn next_keys(engine: &Engine, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<Vec<Vec<u8>>> {
+    let snapshot = engine.snapshot()?;
+    let mut cursor = engine.scan(&snapshot, low, high)?;
+    let (mut keys, mut bytes) = (Vec::new(), 0);
+    while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
+        let Some((key, _)) = cursor.next()? else { break };
+        bytes += key.len();
+        keys.push(key);
+    }
+    Ok(keys)
+}

@@ -1,0 +1,420 @@
+//! The store as users hold it: opening, trees, batches, snapshots, and care.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use zonda_device::ZonedDevice;
+
+use crate::check::CheckReport;
+use crate::open::{self, Access};
+use crate::snapshot::Snapshot;
+use crate::stats::Stats;
+use crate::store::Store;
+use crate::zones::Zone;
+use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, device, tree, zones};
+
+/// An open store. Reads and writes of its default tree are its own: it derefs to a [`Tree`].
+///
+/// Cheap to clone; all clones are one store, usable from any thread.
+///
+/// **Closing.** Dropping the last handle (clones, [`Tree`]s, [`Snapshot`]s and iterators count) writes everything and marks the store clean, as [`close`](Db::close)
+/// does, but cannot tell of errors. A process that dies without either loses what [`Durability`] says, and the next opening recovers.
+///
+/// **Isolation.** A get sees the newest acknowledged write. A batch is all or nothing to snapshots, scans and crashes. A read may see a value that
+/// is not yet synced.
+///
+/// **Forks.** A child process must open the store itself; every call on its parent's handle answers `Forked`.
+///
+/// # Examples
+/// ```
+/// use zonda::{Batch, Db};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("app.zonda");
+/// # let path = path.to_str().unwrap();
+/// let db = Db::open(path)?;
+/// db.put("user:1", "ada")?;
+/// let mut batch = Batch::new();
+/// batch.put("user:2", "bob").delete("user:1");
+/// db.write(batch)?;
+/// for pair in db.prefix("user:")? {
+///     let (key, value) = pair?;
+///     assert_eq!((key, value), (b"user:2".to_vec(), b"bob".to_vec()));
+/// }
+/// db.close()?;
+/// # Ok::<(), zonda::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    default_tree: Tree,
+}
+
+impl Db {
+    /// Opens the store called `uri`, and makes one there if there is none.
+    ///
+    /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, with `?key=value&...` for details (`zone_size`,
+    /// `zones`, `max_active`, ...; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
+    /// the first slash is written `file:PATH`.
+    ///
+    /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
+    /// ([`Options::log_limit`]).
+    ///
+    /// # Errors
+    /// `BadUri`; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeatures` for what is there and
+    /// cannot be used, which is left alone; `UnsuitableDevice`; `Io` for a directory, a missing one, or no permission; `DiskFull`.
+    ///
+    /// # Examples
+    /// ```
+    /// let db = zonda::Db::open("mem:")?;
+    /// db.put("key", "value")?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn open(uri: &str) -> Result<Self> {
+        Self::open_with(uri, &Options::new())
+    }
+
+    /// Opens a store that exists, for reading only, beside other readers. Never beside a writer, nor the other way round: the second
+    /// gets `Locked`. A store that was not closed is recovered in memory; the file is not written, whatever happens. Writes answer `ReadOnly`.
+    ///
+    /// # Errors
+    /// `NotFound`; as [`open`](Self::open).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("app.zonda");
+    /// # let path = path.to_str().unwrap();
+    /// # zonda::Db::open(path)?.put("key", "value")?;
+    /// let db = zonda::Db::open_read_only(path)?;
+    /// assert_eq!(db.get("key")?, Some(b"value".to_vec()));
+    /// assert!(matches!(db.put("key", "new"), Err(zonda::Error::ReadOnly)));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn open_read_only(uri: &str) -> Result<Self> {
+        Self::open_read_only_with(uri, &Options::new())
+    }
+
+    pub(crate) fn open_with(uri: &str, options: &Options) -> Result<Self> {
+        Self::open_as(uri, options, Access::ReadWrite, &mut |_| {})
+    }
+
+    pub(crate) fn open_read_only_with(uri: &str, options: &Options) -> Result<Self> {
+        Self::open_as(uri, options, Access::ReadOnly, &mut |_| {})
+    }
+
+    pub(crate) fn open_as(
+        uri: &str,
+        options: &Options,
+        access: Access,
+        progress: &mut dyn FnMut(RecoveryProgress),
+    ) -> Result<Self> {
+        options.validate()?;
+        let device = device::open(uri, options, access)?;
+        Ok(Self::of(open::store(device, uri, options, access, progress)?))
+    }
+
+    /// Opens or makes the store on a device of the caller's, for harnesses that wrap one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_device(device: Arc<dyn ZonedDevice>, options: &Options) -> Result<Self> {
+        options.validate()?;
+        Ok(Self::of(open::store(device, "the given device", options, Access::ReadWrite, &mut |_| {})?))
+    }
+
+    fn of(store: Store) -> Self {
+        let store = Arc::new(store);
+        let named = Arc::clone(store.catalogue().default_tree());
+        Self { default_tree: Tree::new(store, named) }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        self.default_tree.store()
+    }
+
+    /// The tree called `name`, made if there is none. Its keys are its own; a [`Batch`] may write to several trees at once.
+    ///
+    /// # Errors
+    /// `TreeName`, `TooManyTrees`; in a store opened for reading only `NoSuchTree`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let users = db.tree("users")?;
+    /// users.put("1", "ada")?;
+    /// assert_eq!(users.get("1")?, Some(b"ada".to_vec()));
+    /// assert_eq!(db.get("1")?, None);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn tree(&self, name: &str) -> Result<Tree> {
+        let (store, catalogue) = (self.store(), self.store().catalogue());
+        let named = match store.writer() {
+            Ok(engine) => catalogue.find_or_create(engine, name)?,
+            Err(crate::Error::ReadOnly) => catalogue.find(name)?,
+            Err(error) => return Err(error),
+        };
+        Ok(Tree::new(Arc::clone(store), named))
+    }
+
+    /// Names of all trees but the default one, in order.
+    ///
+    /// # Errors
+    /// `Forked`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.tree("b")?;
+    /// db.tree("a")?;
+    /// assert_eq!(db.tree_names()?, ["a", "b"]);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn tree_names(&self) -> Result<Vec<String>> {
+        self.store().reader()?;
+        Ok(self.store().catalogue().names())
+    }
+
+    /// Removes a tree with all its pairs and says whether there was one. Handles to it answer `TreeDropped` from now on. The name
+    /// goes first, at once; then the pairs in batches. A crash between the two is finished by the next opening.
+    ///
+    /// # Errors
+    /// Those of every write.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let users = db.tree("users")?;
+    /// assert!(db.drop_tree("users")?);
+    /// assert!(matches!(users.put("1", "ada"), Err(zonda::Error::TreeDropped { .. })));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn drop_tree(&self, name: &str) -> Result<bool> {
+        let engine = self.store().writer()?;
+        let dropped = self.store().catalogue().drop_tree(engine, name);
+        self.store().written();
+        dropped
+    }
+
+    /// Applies a batch: all of it or nothing, also over a crash, and in every tree. As durable as [`Options::durability`] says.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `OtherStore`, `TreeDropped`: nothing was written.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.put("a", "1").put("b", "2");
+    /// db.write(batch)?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn write(&self, batch: Batch) -> Result<()> {
+        self.write_with(&batch, self.store().durability())
+    }
+
+    /// As [`write`](Self::write), as durably as this call says. The batch stays usable: clear it and fill it again.
+    ///
+    /// # Errors
+    /// As `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.put("a", "1");
+    /// db.write_with(&batch, zonda::Durability::Synced)?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        tree::write_batch(self.store(), batch, durability)
+    }
+
+    /// The store as of now. Waits for batches in progress, not for anything else.
+    ///
+    /// # Errors
+    /// `Closed`, `Forked`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let before = db.snapshot()?;
+    /// db.put("key", "value")?;
+    /// assert_eq!(before.get("key")?, None);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Snapshot::new(self.store())
+    }
+
+    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device.
+    ///
+    /// # Errors
+    /// After `Io` or `Device` the store is poisoned: nobody can know what was written.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("key", "value")?;
+    /// db.sync()?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.store().writer()?.sync()?)
+    }
+
+    /// Numbers about space, memory, work and traffic.
+    ///
+    /// # Errors
+    /// `Forked`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let stats = db.stats()?;
+    /// assert_eq!(stats.space.usable_bytes, stats.space.capacity_bytes - stats.space.reserve_bytes);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn stats(&self) -> Result<Stats> {
+        Stats::of(self.store())
+    }
+
+    /// What is in each zone of the device.
+    ///
+    /// # Errors
+    /// `Forked`; those of asking the device.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// assert_eq!(db.zones()?.len() as u32, db.stats()?.space.zones);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn zones(&self) -> Result<Vec<Zone>> {
+        zones::map(self.store())
+    }
+
+    /// Copies the store as of now to a new one at `uri`, which must not exist, while everybody goes on. Returns the number of pairs.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was begun is removed.
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("copy.zonda");
+    /// # let path = path.to_str().unwrap();
+    /// let db = zonda::Db::open("mem:")?;
+    /// db.put("key", "value")?;
+    /// db.backup(path)?;
+    /// assert_eq!(zonda::Db::open(path)?.get("key")?, Some(b"value".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn backup(&self, uri: &str) -> Result<u64> {
+        self.backup_with(uri, &Options::new(), &mut |_| {})
+    }
+
+    /// As [`backup`](Self::backup); `options` say how to make the new store, `progress` hears of the number of pairs copied so far.
+    ///
+    /// # Errors
+    /// As `backup`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.backup_with("mem:", &zonda::Options::new().memory(4 << 20), &mut |pairs| println!("{pairs}"))?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn backup_with(&self, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+        backup::copy(&self.snapshot()?, uri, options, progress)
+    }
+
+    /// Merges all buffers and underfull leaves, so that the store takes the least space. `progress(done, total)` counts leaves. Others go on meanwhile.
+    ///
+    /// # Errors
+    /// Those of every write.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.compact(&mut |done, total| println!("{done} of {total}"))?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        Ok(self.store().writer()?.compact(progress)?)
+    }
+
+    /// Takes a checkpoint now: the next opening has nothing to replay but what is written afterwards.
+    ///
+    /// # Errors
+    /// Those of every write.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.checkpoint()?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn checkpoint(&self) -> Result<()> {
+        Ok(self.store().writer()?.checkpoint()?)
+    }
+
+    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding` as a sentence; `progress(done, total)` counts leaves.
+    ///
+    /// # Errors
+    /// Those that keep it from going on. Damage is a finding, not an error.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("key", "value")?;
+    /// let report = db.check(&mut |_, _| {}, &mut |finding| eprintln!("{finding}"))?;
+    /// assert_eq!((report.pairs, report.findings), (1, 0));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(String)) -> Result<CheckReport> {
+        CheckReport::of(self.store(), progress, finding)
+    }
+
+    /// Does one round of background work and says whether there may be more. For stores opened with `Options::background(false)`.
+    ///
+    /// # Errors
+    /// Those of every write.
+    #[doc(hidden)]
+    pub fn step(&self) -> Result<bool> {
+        self.store().step()
+    }
+
+    /// Writes everything, takes a checkpoint and closes the store for all handles: they answer `Closed`. The file and its lock are free when the
+    /// last handle is dropped. A second close does nothing.
+    ///
+    /// # Errors
+    /// Those of every write. What was synced is safe then, and the next opening recovers.
+    ///
+    /// # Examples
+    /// ```
+    /// let db = zonda::Db::open("mem:")?;
+    /// let other = db.clone();
+    /// db.close()?;
+    /// assert!(matches!(other.get("key"), Err(zonda::Error::Closed)));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn close(self) -> Result<()> {
+        self.store().close()
+    }
+}
+
+impl Deref for Db {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        &self.default_tree
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("device", &self.store().device().describe()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,25 @@
+//! Limits of keys, values, batches and names. Each is checked before anything is written and tested at +-1.
+
+use crate::prefix::PREFIX_BYTES_MAX;
+
+/// The longest key in bytes. The empty key is a key like any other.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// The longest value in bytes (16 MiB). Long values go to the value log: they are written once and read with one read of their own.
+pub const VALUE_BYTES_MAX: usize = zonda_tree::VALUE_BYTES_MAX;
+
+/// The most bytes that one [`Batch`](crate::Batch) may hold (1 MiB): its keys, and its values as far as they are short enough to
+/// stand in the log. One batch is one log record, so that it is atomic.
+pub const BATCH_BYTES_MAX: usize = zonda_tree::BATCH_BYTES_MAX;
+
+/// The longest name of a tree in bytes.
+pub const TREE_NAME_BYTES_MAX: usize = 255;
+
+/// The most trees that a store ever had; numbers of dropped trees are not used again.
+pub const TREES_MAX: u32 = u32::MAX;
+
+/// The least memory budget in bytes; smaller ones cannot hold a page of everything that moves.
+pub const MEMORY_BYTES_MIN: u64 = 2 << 20;
+
+const _: () =
+    assert!(KEY_BYTES_MAX + PREFIX_BYTES_MAX <= zonda_tree::KEY_BYTES_MAX, "a user's longest key must fit the tree");

@@ -1,0 +1,183 @@
+//! From a device to an open store: memory plan, page store, engine, catalogue, workers.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_device::{ZoneId, ZoneState, ZonedDevice};
+use zonda_pages::{PageStore, StoreOptions, ZonedStore};
+use zonda_rt::Seed;
+use zonda_space::StoreId;
+use zonda_tree::{Engine, TreeOptions};
+
+use crate::background::Workers;
+use crate::catalogue::Catalogue;
+use crate::format::Superblock;
+use crate::governor::Governor;
+use crate::memory::MemoryPlan;
+use crate::overlay::Overlay;
+use crate::store::{Parts, Store};
+use crate::{Error, Options, RecoveryProgress, Result};
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+const LEAF_BYTES_DEFAULT: u32 = 4096;
+/// Zones reported with one call.
+const REPORT_ZONES: u32 = 4096;
+/// One group of pages in the write sequencer (ZKV's ring merger groups 4).
+const GROUP_PAGES: u32 = 4;
+const LOG_INSTANCES_MAX: usize = 8;
+
+/// Opens the store on `device`, or makes one there if the options allow it. `uri` is for messages.
+///
+/// # Errors
+/// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
+pub(crate) fn store(
+    device: Arc<dyn ZonedDevice>,
+    uri: &str,
+    options: &Options,
+    access: Access,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<Store> {
+    let device: Arc<dyn ZonedDevice> = match access {
+        Access::ReadWrite => device,
+        Access::ReadOnly => Arc::new(Overlay::new(device)?),
+    };
+    let plan = MemoryPlan::of(options.memory_bytes, options.design, device.geometry().capacity_bytes(), 0)?;
+    let opening = Opening { plan, options, device };
+    let (pages, engine) =
+        if is_blank(&*opening.device)? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
+    opening.assemble(pages, engine, access)
+}
+
+struct Opening<'a> {
+    device: Arc<dyn ZonedDevice>,
+    options: &'a Options,
+    plan: MemoryPlan,
+}
+
+type Opened = (Arc<ZonedStore>, Engine);
+
+impl Opening<'_> {
+    fn create(&self, uri: &str, access: Access) -> Result<Opened> {
+        let may_create = self.options.create_if_missing || self.options.create_new;
+        if access == Access::ReadOnly || !may_create {
+            return Err(Error::NotFound { uri: uri.to_owned() });
+        }
+        let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
+        let pages = ZonedStore::create(Arc::clone(&self.device), &self.store_options(superblock.encode()))?;
+        let engine = Engine::create(Arc::clone(&pages) as Arc<dyn PageStore>, self.tree_options(superblock))?;
+        Ok((pages, engine))
+    }
+
+    fn recover(&self, uri: &str, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Opened> {
+        if self.options.create_new {
+            return Err(Error::AlreadyExists { uri: uri.to_owned() });
+        }
+        let (pages, superblock) = ZonedStore::open(Arc::clone(&self.device), &self.store_options(Vec::new()))?;
+        let superblock = Superblock::decode(&superblock)?;
+        self.check_leaf_bytes(superblock)?;
+        let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
+        let store = Arc::clone(&pages) as Arc<dyn PageStore>;
+        let engine = Engine::open(store, self.tree_options(superblock), &mut report)?;
+        Ok((pages, engine))
+    }
+
+    fn check_leaf_bytes(&self, superblock: Superblock) -> Result<()> {
+        match self.options.leaf_bytes {
+            Some(asked) if asked != superblock.leaf_bytes => {
+                let why = format!("{asked} asked for, but the store was made with {}", superblock.leaf_bytes);
+                Err(Error::BadOption { name: "leaf_bytes", why })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn assemble(self, pages: Arc<ZonedStore>, engine: Engine, access: Access) -> Result<Store> {
+        let governor = Governor::new(self.options.memory_bytes, self.plan, &engine)?;
+        let read_only = access == Access::ReadOnly;
+        if !read_only {
+            Catalogue::finish_drops(&engine)?;
+        }
+        let catalogue = Catalogue::load(&engine)?;
+        let interval = Duration::from_millis(self.options.log_interval_ms.max(1));
+        let workers = match self.options.background && !read_only {
+            true => Some(Workers::start(&engine, governor.clone(), interval)?),
+            false => None,
+        };
+        let parts = Parts { engine, pages, device: self.device, workers, governor };
+        Ok(Store::new(parts, catalogue, self.options.durability, read_only))
+    }
+
+    fn store_options(&self, superblock: Vec<u8>) -> StoreOptions {
+        let group_bytes = u64::from(GROUP_PAGES) * zonda_pages::BLOCK_BYTES as u64;
+        // Each of the data streams may have a sequencer of its own.
+        let groups = self.plan.sequencer_bytes / group_bytes / SEQUENCERS;
+        StoreOptions {
+            store_id: self.store_id(),
+            superblock,
+            group_pages: GROUP_PAGES,
+            sequencer_groups_max: u32::try_from(groups).unwrap_or(u32::MAX).max(2),
+            read_cache_bytes: self.plan.read_cache_bytes,
+            log_limit_bytes: self.log_limit_bytes(),
+            ..StoreOptions::default()
+        }
+    }
+
+    fn tree_options(&self, superblock: Superblock) -> TreeOptions {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOG_INSTANCES_MAX);
+        TreeOptions {
+            design: self.options.design.into(),
+            buffer_bytes: self.plan.buffer_bytes,
+            leaf_bytes: superblock.leaf_bytes,
+            log_instances: u32::try_from(cores).unwrap_or(1),
+            log_interval_ms: self.options.log_interval_ms,
+            log_limit_bytes: self.log_limit_bytes(),
+            snapshot_bytes_max: self.plan.snapshot_bytes,
+            seed: self.seed().derive("tree").0,
+            log: self.options.log,
+            ..TreeOptions::default()
+        }
+    }
+
+    /// At least four times what buffers hold, so that a checkpoint writes little compared with the log.
+    fn log_limit_bytes(&self) -> u64 {
+        match self.options.log_limit_bytes {
+            0 => 4 * self.plan.buffer_bytes,
+            bytes => bytes,
+        }
+    }
+
+    fn seed(&self) -> Seed {
+        Seed(self.options.seed.unwrap_or_else(random))
+    }
+
+    fn store_id(&self) -> StoreId {
+        let mut rng = self.seed().derive("store id").rng();
+        StoreId(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
+    }
+}
+
+/// Sequencers that may be full at the same time: hot pages, cold ones and relocated ones.
+const SEQUENCERS: u64 = 3;
+
+/// Something that differs between processes and calls: std seeds its hash maps from the operating system.
+fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn is_blank(device: &dyn ZonedDevice) -> Result<bool> {
+    let zones = device.geometry().zone_count;
+    for first in (0..zones).step_by(REPORT_ZONES as usize) {
+        let reports = device.report(ZoneId(first), REPORT_ZONES)?;
+        if reports.iter().any(|report| report.state != ZoneState::Empty) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,337 @@
+//! What a store is told at creation and opening.
+
+use std::str::FromStr;
+
+use crate::open::Access;
+use crate::{Db, Error, RecoveryProgress, Result, limits};
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// The write is in memory and on its way to the device (see [`Options::log_interval_ms`]); it is durable after the next
+    /// [`sync`](crate::Db::sync), synced write or [`close`](crate::Db::close). A power cut loses at most what was written since then, newest
+    /// first and never half a batch; the death of the process loses at most the last interval.
+    #[default]
+    Buffered,
+    /// The write is durable when the call returns: neither a power cut nor the death of the process loses it.
+    Synced,
+}
+
+impl From<Durability> for zonda_tree::Durability {
+    fn from(durability: Durability) -> Self {
+        match durability {
+            Durability::Buffered => Self::Buffered,
+            Durability::Synced => Self::Synced,
+        }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "buffered" => Ok(Self::Buffered),
+            "synced" => Ok(Self::Synced),
+            _ => Err(bad("durability", format!("{name:?} is not one of buffered, synced"))),
+        }
+    }
+}
+
+/// What leaves keep in memory. Any store opens with any design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Design {
+    /// Changes wait in small delta buffers of growing size and reach a leaf many at a time (the buffers of the ZKV paper, section 3.3).
+    #[default]
+    Adb,
+    /// Whole leaves are cached and rewritten: the conventional B+-tree.
+    BTree,
+}
+
+impl Design {
+    /// All designs.
+    pub const ALL: [Self; 2] = [Self::Adb, Self::BTree];
+
+    /// The name that [`FromStr`] knows.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adb => "adb",
+            Self::BTree => "btree",
+        }
+    }
+}
+
+impl From<Design> for zonda_tree::Design {
+    fn from(design: Design) -> Self {
+        match design {
+            Design::Adb => Self::Adb,
+            Design::BTree => Self::BTree,
+        }
+    }
+}
+
+impl FromStr for Design {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::ALL.into_iter().find(|design| design.name() == name);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            bad("design", format!("{name:?} is not one of {names}"))
+        })
+    }
+}
+
+/// How to create and open a store. Leaf size and geometry are fixed at creation; everything else may differ at every opening.
+///
+/// # Examples
+/// ```
+/// use zonda::{Durability, Options};
+///
+/// let db = Options::new().memory(8 << 20).durability(Durability::Synced).open("mem:")?;
+/// db.put("key", "value")?;
+/// # Ok::<(), zonda::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) memory_bytes: u64,
+    pub(crate) design: Design,
+    pub(crate) durability: Durability,
+    pub(crate) leaf_bytes: Option<u32>,
+    pub(crate) zone_bytes: u64,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) create_if_missing: bool,
+    pub(crate) create_new: bool,
+    pub(crate) log: bool,
+    pub(crate) log_interval_ms: u64,
+    pub(crate) log_limit_bytes: u64,
+    pub(crate) background: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) direct_io: Option<bool>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 << 20,
+            design: Design::default(),
+            durability: Durability::default(),
+            leaf_bytes: None,
+            zone_bytes: 16 << 20,
+            capacity_bytes: 64 << 30,
+            create_if_missing: true,
+            create_new: false,
+            log: true,
+            log_interval_ms: 1,
+            log_limit_bytes: 0,
+            background: true,
+            seed: None,
+            direct_io: None,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults that each setter names.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots. At least
+    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN). Default 64 MiB. The code itself and what callers hold come on top.
+    #[must_use]
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// What leaves keep in memory. Default [`Design::Adb`].
+    #[must_use]
+    pub fn design(mut self, design: Design) -> Self {
+        self.design = design;
+        self
+    }
+
+    /// When a write counts as done, unless the call says otherwise. Default [`Durability::Buffered`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Leaf size in bytes for a new store: 4096 (the default) to 32768, a multiple of 4096. For an existing one it must be what it has.
+    #[must_use]
+    pub fn leaf_bytes(mut self, bytes: u32) -> Self {
+        self.leaf_bytes = Some(bytes);
+        self
+    }
+
+    /// Zone size in bytes for a new file or memory store, unless the URI says it. Default 16 MiB.
+    #[must_use]
+    pub fn zone_bytes(mut self, bytes: u64) -> Self {
+        self.zone_bytes = bytes;
+        self
+    }
+
+    /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones. It takes only
+    /// what is written. Default 64 GiB.
+    #[must_use]
+    pub fn capacity(mut self, bytes: u64) -> Self {
+        self.capacity_bytes = bytes;
+        self
+    }
+
+    /// Whether opening makes a store where there is none. Default `true`.
+    #[must_use]
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Whether to refuse what exists already: the store must be a new one. Default `false`.
+    #[must_use]
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Whether there is a write-ahead log. Without one a crash loses everything since the last checkpoint, and no write is ever synced
+    /// alone: for measurements. Default `true`.
+    #[must_use]
+    pub fn log(mut self, log: bool) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// How long a buffered write waits in memory before it is handed to the device, in milliseconds. Default 1.
+    #[must_use]
+    pub fn log_interval_ms(mut self, milliseconds: u64) -> Self {
+        self.log_interval_ms = milliseconds;
+        self
+    }
+
+    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Default 0: four times the leaf buffers.
+    #[must_use]
+    pub fn log_limit(mut self, bytes: u64) -> Self {
+        self.log_limit_bytes = bytes;
+        self
+    }
+
+    /// Whether threads of the store do the work in the background. Without them a caller must call `step` often: for simulators. Default `true`.
+    #[must_use]
+    pub fn background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Seed of everything random: the store id and choices of the tree. Default: from the operating system.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Whether to go around the operating system's page cache, where the file system can. Default: as the URI says, else the device's default.
+    #[must_use]
+    pub fn direct_io(mut self, direct: bool) -> Self {
+        self.direct_io = Some(direct);
+        self
+    }
+
+    /// Opens a store for reading and writing. See [`Db::open`] for names and errors.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `BadOption`, `TooLittleMemory`.
+    pub fn open(&self, uri: &str) -> Result<Db> {
+        Db::open_with(uri, self)
+    }
+
+    /// As [`open`](Self::open), telling `progress` how far recovery has come.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_with_progress(&self, uri: &str, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Db> {
+        Db::open_as(uri, self, Access::ReadWrite, progress)
+    }
+
+    /// Opens a store for reading only. See [`Db::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`]; `BadOption`, `TooLittleMemory`.
+    pub fn open_read_only(&self, uri: &str) -> Result<Db> {
+        Db::open_read_only_with(uri, self)
+    }
+
+    /// # Errors
+    /// `BadOption` for the first number out of its range, before anything is touched.
+    pub(crate) fn validate(&self) -> Result<()> {
+        within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, MEMORY_BYTES_MAX)?;
+        within("zone_bytes", self.zone_bytes, ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
+        within("capacity", self.capacity_bytes, self.zone_bytes, CAPACITY_BYTES_MAX)?;
+        within("log_interval_ms", self.log_interval_ms, 0, LOG_INTERVAL_MS_MAX)?;
+        multiple("zone_bytes", self.zone_bytes, 4096)?;
+        let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(4096));
+        within("leaf_bytes", leaf_bytes, 4096, 32 << 10)?;
+        multiple("leaf_bytes", leaf_bytes, 4096)
+    }
+}
+
+const MEMORY_BYTES_MAX: u64 = 1 << 44;
+const ZONE_BYTES_MIN: u64 = 64 << 10;
+const ZONE_BYTES_MAX: u64 = 1 << 36;
+const CAPACITY_BYTES_MAX: u64 = 1 << 52;
+const LOG_INTERVAL_MS_MAX: u64 = 60_000;
+
+fn bad(name: &'static str, why: String) -> Error {
+    Error::BadOption { name, why }
+}
+
+fn out_of_range(name: &'static str, value: u64, min: u64, max: u64) -> Error {
+    bad(name, format!("{value} is not between {min} and {max}"))
+}
+
+fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(out_of_range(name, value, min, max)) }
+}
+
+fn multiple(name: &'static str, value: u64, of: u64) -> Result<()> {
+    if value % of == 0 { Ok(()) } else { Err(bad(name, format!("{value} is not a multiple of {of}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_numbers_are_refused_with_their_range() {
+        let refused = [
+            Options::new().memory(0),
+            Options::new().memory(limits::MEMORY_BYTES_MIN - 1),
+            Options::new().memory(u64::MAX),
+            Options::new().zone_bytes(0),
+            Options::new().zone_bytes((64 << 10) + 1),
+            Options::new().capacity(1),
+            Options::new().capacity(u64::MAX),
+            Options::new().leaf_bytes(0),
+            Options::new().leaf_bytes(4097),
+            Options::new().leaf_bytes(u32::MAX),
+            Options::new().log_interval_ms(u64::MAX),
+        ];
+        for options in refused {
+            assert!(matches!(options.validate(), Err(Error::BadOption { .. })), "{options:?}");
+        }
+        Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).validate().unwrap();
+    }
+
+    #[test]
+    fn names_round_trip_and_unknown_ones_name_the_known() {
+        for design in Design::ALL {
+            assert_eq!(design.name().parse::<Design>().unwrap(), design);
+        }
+        assert!("lsm".parse::<Design>().unwrap_err().to_string().contains("adb, btree"));
+        assert!("fast".parse::<Durability>().unwrap_err().to_string().contains("buffered, synced"));
+    }
+}

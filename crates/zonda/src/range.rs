@@ -1,0 +1,100 @@
+//! Iterators over key ranges.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use zonda_tree::Cursor;
+
+use crate::key::KeyRange;
+use crate::prefix::Prefix;
+use crate::store::Store;
+use crate::{Error, Result};
+
+/// A key and its value, owned.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+/// The pairs of a key range as of one moment, ascending from the front and descending from the back.
+///
+/// Holds no lock between items, so writers go on; what they change after the range was made is not seen. While it lives, its
+/// snapshot keeps old pages and memory. After an error, which is an item of its own, it is at its end.
+///
+/// # Examples
+/// ```
+/// # let db = zonda::Db::open("mem:")?;
+/// db.put("a", "1")?;
+/// db.put("b", "2")?;
+/// let keys: Vec<Vec<u8>> = db.range("a"..)?.rev().map(|pair| Ok(pair?.0)).collect::<zonda::Result<_>>()?;
+/// assert_eq!(keys, [b"b", b"a"]);
+/// # Ok::<(), zonda::Error>(())
+/// ```
+pub struct Range {
+    /// `None` at the end.
+    cursor: Option<Cursor>,
+    prefix: Prefix,
+    store: Arc<Store>,
+}
+
+impl Range {
+    /// The pairs of `range`, which lies in the tree of `prefix`, as of `snapshot`.
+    ///
+    /// # Errors
+    /// Those of reading; `SnapshotTooOld`.
+    pub(crate) fn new(
+        store: &Arc<Store>,
+        snapshot: &zonda_tree::Snapshot,
+        prefix: Prefix,
+        range: &KeyRange,
+    ) -> Result<Self> {
+        let engine = store.reader()?;
+        let (low, high) = range.bounds();
+        let cursor = if range.is_empty() { None } else { Some(engine.scan(snapshot, low, high)?) };
+        Ok(Self { cursor, prefix, store: Arc::clone(store) })
+    }
+
+    fn step(&mut self, end: impl FnOnce(&mut Cursor) -> CursorStep) -> Option<Result<Pair>> {
+        let cursor = self.cursor.as_mut()?;
+        let stepped = match self.store.reader() {
+            Ok(_) => end(cursor).map_err(Error::from),
+            Err(error) => Err(error),
+        };
+        let item = stepped.and_then(|pair| pair.map(|pair| self.user_pair(pair)).transpose()).transpose();
+        if !matches!(item, Some(Ok(_))) {
+            self.cursor = None;
+        }
+        item
+    }
+
+    fn user_pair(&self, (key, value): Pair) -> Result<Pair> {
+        let stripped = self.prefix.strip(key);
+        let key = stripped.ok_or_else(|| Error::Damaged {
+            what: "key order".to_owned(),
+            why: format!("a key of another tree among those of tree {}", self.prefix.number()),
+        })?;
+        Ok((key, value))
+    }
+}
+
+type CursorStep = std::result::Result<Option<Pair>, zonda_tree::TreeError>;
+
+impl Iterator for Range {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Cursor::next)
+    }
+}
+
+impl DoubleEndedIterator for Range {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(Cursor::prev)
+    }
+}
+
+impl FusedIterator for Range {}
+
+impl fmt::Debug for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Range").field("at_end", &self.cursor.is_none()).finish_non_exhaustive()
+    }
+}

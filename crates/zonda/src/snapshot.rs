@@ -1,0 +1,181 @@
+//! Consistent views of a whole store, and of one tree in it.
+
+use std::fmt;
+use std::ops::{Deref, RangeBounds};
+use std::sync::Arc;
+
+use crate::catalogue::{name_key, prefix_from_record};
+use crate::key::{self, KeyRange};
+use crate::prefix::Prefix;
+use crate::range::{Pair, Range};
+use crate::store::Store;
+use crate::{Error, Result};
+
+/// The store as of one moment: every batch is wholly in it or not at all. Reads of the default tree are its own (it derefs to a
+/// [`View`]); [`tree`](Snapshot::tree) gives those of the others.
+///
+/// It costs nothing until something changes; then the first change of each leaf keeps its old state, and the zones that hold old
+/// pages are not reused. When that exceeds its share of the memory budget, or zones run out, the oldest snapshot is given up and answers
+/// [`SnapshotTooOld`](crate::Error::SnapshotTooOld), never something wrong. Dropping it gives everything back. Cheap to clone.
+///
+/// # Examples
+/// ```
+/// # let db = zonda::Db::open("mem:")?;
+/// db.put("key", "old")?;
+/// let snapshot = db.snapshot()?;
+/// db.put("key", "new")?;
+/// assert_eq!(snapshot.get("key")?, Some(b"old".to_vec()));
+/// # Ok::<(), zonda::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    default_tree: View,
+}
+
+impl Snapshot {
+    pub(crate) fn new(store: &Arc<Store>) -> Result<Self> {
+        let snapshot = store.reader()?.snapshot()?;
+        Ok(Self { default_tree: View { store: Arc::clone(store), snapshot, prefix: Prefix::DEFAULT } })
+    }
+
+    /// The tree that was called `name` at that moment.
+    ///
+    /// # Errors
+    /// `NoSuchTree`; those of reading.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.tree("users")?.put("ada", "1815")?;
+    /// let snapshot = db.snapshot()?;
+    /// db.drop_tree("users")?;
+    /// assert_eq!(snapshot.tree("users")?.get("ada")?, Some(b"1815".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn tree(&self, name: &str) -> Result<View> {
+        let record = self.default_tree.get_full(&name_key(name))?;
+        let record = record.ok_or_else(|| Error::NoSuchTree { name: name.to_owned() })?;
+        Ok(View { prefix: prefix_from_record(&record)?, ..self.default_tree.clone() })
+    }
+
+    /// The engine's snapshot, for copying everything.
+    pub(crate) fn engine_snapshot(&self) -> &zonda_tree::Snapshot {
+        &self.default_tree.snapshot
+    }
+
+    /// The store it is of.
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.default_tree.store
+    }
+}
+
+impl Deref for Snapshot {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.default_tree
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// One tree as of a [`Snapshot`]. Cheap to clone; keeps the snapshot open.
+#[derive(Clone)]
+pub struct View {
+    store: Arc<Store>,
+    snapshot: zonda_tree::Snapshot,
+    prefix: Prefix,
+}
+
+impl View {
+    pub(crate) fn new(store: &Arc<Store>, prefix: Prefix) -> Result<Self> {
+        let snapshot = store.reader()?.snapshot()?;
+        Ok(Self { store: Arc::clone(store), snapshot, prefix })
+    }
+
+    /// The value of `key` at that moment.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `SnapshotTooOld`; those of reading.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        key::with(self.prefix, key.as_ref(), |full| self.get_full(full))
+    }
+
+    fn get_full(&self, full: &[u8]) -> Result<Option<Vec<u8>>> {
+        let engine = self.store.reader()?;
+        let range = KeyRange::exactly(full);
+        let (low, high) = range.bounds();
+        let found = engine.scan(&self.snapshot, low, high)?.next()?;
+        Ok(found.map(|(_, value)| value))
+    }
+
+    /// The values of several keys, in their order.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
+        keys.into_iter().map(|key| self.get(key)).collect()
+    }
+
+    /// Whether `key` existed at that moment.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The pairs of a key range.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`; those of reading.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Range> {
+        self.range_of(&KeyRange::of(self.prefix, &range))
+    }
+
+    /// The pairs whose keys begin with `start`.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub fn prefix(&self, start: impl AsRef<[u8]>) -> Result<Range> {
+        self.range_of(&KeyRange::prefixed(self.prefix, start.as_ref()))
+    }
+
+    /// All pairs.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub fn iter(&self) -> Result<Range> {
+        self.prefix([])
+    }
+
+    /// The pair with the least key.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub fn first(&self) -> Result<Option<Pair>> {
+        self.iter()?.next().transpose()
+    }
+
+    /// The pair with the greatest key.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    pub fn last(&self) -> Result<Option<Pair>> {
+        self.iter()?.next_back().transpose()
+    }
+
+    fn range_of(&self, range: &KeyRange) -> Result<Range> {
+        Range::new(&self.store, &self.snapshot, self.prefix, range)
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("tree", &self.prefix.number()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,245 @@
+//! What a store says of itself in numbers.
+
+use zonda_device::DeviceCounters;
+use zonda_pages::{PageStore, StoreUsage, WrittenBy};
+use zonda_tree::EngineStats;
+
+use crate::Result;
+use crate::store::Store;
+
+/// Space, memory, work and traffic of a store. Counts run since it was opened. Taken without stopping anybody, so the numbers
+/// are of nearly the same moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Where the capacity goes (I9).
+    pub space: SpaceStats,
+    /// Where the memory budget goes (I6).
+    pub memory: MemoryStats,
+    /// The tree's shape and work.
+    pub tree: TreeStats,
+    /// Bytes written, by cause.
+    pub written: WrittenStats,
+    /// What the device did.
+    pub device: DeviceStats,
+}
+
+/// Where the capacity goes, in bytes. `usable = capacity - reserve`; writes fail with `NoSpace` when live bytes exceed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpaceStats {
+    /// What all zones can hold.
+    pub capacity_bytes: u64,
+    /// Kept back for open zones, log, checkpoints and cleaning.
+    pub reserve_bytes: u64,
+    /// What live data may fill.
+    pub usable_bytes: u64,
+    /// Live leaves.
+    pub live_page_bytes: u64,
+    /// Live long values; an estimate after opening.
+    pub live_value_bytes: u64,
+    /// Log that recovery would read.
+    pub log_bytes: u64,
+    /// Zones in all.
+    pub zones: u32,
+    /// Zones with nothing in them.
+    pub free_zones: u32,
+    /// Zones that can be written.
+    pub active_zones: u32,
+    /// Zones reset.
+    pub zones_reset: u64,
+}
+
+/// Where the memory budget goes, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryStats {
+    /// The budget.
+    pub budget_bytes: u64,
+    /// All that is used.
+    pub used_bytes: u64,
+    /// The most that was used.
+    pub peak_bytes: u64,
+    /// Inner nodes.
+    pub inner_bytes: u64,
+    /// Leaf table.
+    pub leaf_table_bytes: u64,
+    /// Leaf buffers.
+    pub buffer_bytes: u64,
+    /// Log rings.
+    pub log_bytes: u64,
+    /// Kept for snapshots.
+    pub snapshot_bytes: u64,
+    /// Pages on their way to the device, and read cache.
+    pub page_bytes: u64,
+}
+
+/// The tree's shape and work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Leaves.
+    pub leaves: u64,
+    /// Levels, leaves included.
+    pub height: u32,
+    /// Point reads.
+    pub gets: u64,
+    /// Leaves read from the device.
+    pub leaf_reads: u64,
+    /// Writes of single keys, those of batches included.
+    pub puts: u64,
+    /// Buffers merged into their leaves.
+    pub merges: u64,
+    /// Leaves split.
+    pub splits: u64,
+    /// Emptied leaves merged away.
+    pub leaf_merges: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+}
+
+/// Bytes written to the device by cause, block padding included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrittenStats {
+    /// Leaves, because their buffers were merged.
+    pub flush_bytes: u64,
+    /// Leaves and values moved to free a zone.
+    pub relocation_bytes: u64,
+    /// Write-ahead log.
+    pub log_bytes: u64,
+    /// Address records.
+    pub journal_bytes: u64,
+    /// Checkpoints: leaf entries and buffer images.
+    pub image_bytes: u64,
+    /// Long values.
+    pub value_bytes: u64,
+    /// Zone headers.
+    pub header_bytes: u64,
+}
+
+/// What the device did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceStats {
+    /// What it is: `file (O_DIRECT)`, `file (page cache)`, `memory`.
+    pub description: String,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+}
+
+impl Stats {
+    /// # Errors
+    /// `Forked`.
+    pub(crate) fn of(store: &Store) -> Result<Self> {
+        let (tree, usage, written) = (store.reader()?.stats(), store.pages().usage(), store.pages().written_by());
+        Ok(Self {
+            space: SpaceStats::of(&usage, &tree),
+            memory: MemoryStats::of(&usage, &tree, store.memory_bytes()),
+            tree: TreeStats::of(&tree),
+            written: WrittenStats::of(&written, &tree),
+            device: DeviceStats::of(store.device().describe(), &store.device().counters()),
+        })
+    }
+}
+
+impl SpaceStats {
+    fn of(usage: &StoreUsage, tree: &EngineStats) -> Self {
+        Self {
+            capacity_bytes: usage.capacity_bytes,
+            reserve_bytes: usage.reserve_bytes,
+            usable_bytes: usage.usable_bytes,
+            live_page_bytes: usage.live_page_bytes,
+            live_value_bytes: usage.live_value_bytes,
+            log_bytes: tree.log_live_bytes,
+            zones: usage.zones,
+            free_zones: usage.free_zones,
+            active_zones: usage.active_zones,
+            zones_reset: usage.zones_reset,
+        }
+    }
+}
+
+impl MemoryStats {
+    fn of(usage: &StoreUsage, tree: &EngineStats, budget_bytes: u64) -> Self {
+        Self {
+            budget_bytes,
+            used_bytes: tree.memory_bytes + usage.memory_bytes,
+            peak_bytes: tree.memory_peak_bytes + usage.memory_bytes_max,
+            inner_bytes: tree.inner_bytes,
+            leaf_table_bytes: tree.leaf_table_bytes,
+            buffer_bytes: tree.buffer_bytes,
+            log_bytes: tree.log_bytes,
+            snapshot_bytes: tree.snapshot_bytes,
+            page_bytes: usage.memory_bytes,
+        }
+    }
+}
+
+impl TreeStats {
+    fn of(tree: &EngineStats) -> Self {
+        Self {
+            leaves: tree.leaves,
+            height: tree.height,
+            gets: tree.gets,
+            leaf_reads: tree.leaf_reads,
+            puts: tree.puts,
+            merges: tree.merges,
+            splits: tree.splits,
+            leaf_merges: tree.leaf_merges,
+            checkpoints: tree.checkpoints,
+        }
+    }
+}
+
+impl WrittenStats {
+    /// The page store counts the MetaLog as one; the tree knows what share of its content was moves. The rest, framing and padding included,
+    /// counts as image.
+    fn of(written: &WrittenBy, tree: &EngineStats) -> Self {
+        let content = (tree.meta_bytes_moves + tree.meta_bytes_images).max(1);
+        let journal = u128::from(written.meta) * u128::from(tree.meta_bytes_moves) / u128::from(content);
+        let journal_bytes = u64::try_from(journal).unwrap_or(written.meta).min(written.meta);
+        Self {
+            flush_bytes: written.flush,
+            relocation_bytes: written.relocation,
+            log_bytes: written.log,
+            journal_bytes,
+            image_bytes: written.meta - journal_bytes,
+            value_bytes: written.values,
+            header_bytes: written.headers,
+        }
+    }
+
+    /// All causes together.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.flush_bytes
+            + self.relocation_bytes
+            + self.log_bytes
+            + self.journal_bytes
+            + self.image_bytes
+            + self.value_bytes
+            + self.header_bytes
+    }
+}
+
+impl DeviceStats {
+    fn of(description: String, counters: &DeviceCounters) -> Self {
+        Self {
+            description,
+            reads: counters.reads,
+            read_bytes: counters.read_bytes,
+            writes: counters.writes,
+            written_bytes: counters.written_bytes,
+            flushes: counters.flushes,
+        }
+    }
+}

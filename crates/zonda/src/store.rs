@@ -1,0 +1,148 @@
+//! One open store: what all handles to it share.
+
+use std::sync::Arc;
+
+use zonda_device::ZonedDevice;
+use zonda_pages::ZonedStore;
+use zonda_rt::RwLockReadGuard;
+use zonda_tree::{Engine, TreeError};
+
+use crate::background::{self, Workers};
+use crate::catalogue::{Catalogue, Named, Names};
+use crate::fork::Opener;
+use crate::governor::Governor;
+use crate::{Durability, Error, Result};
+
+/// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
+///
+/// Life cycle: 1 open -> 2 closed (by [`Store::close`] or the last drop; everyone gets `Closed`) -> 3 dropped (device and its lock are free).
+/// In a child of the opening process nothing but 3 happens, and without touching the device.
+pub(crate) struct Store {
+    /// Taken by `drop` alone, and not dropped in a forked child: the last engine and device would write to the parent's files.
+    parts: Option<Parts>,
+    opener: Opener,
+    read_only: bool,
+    durability: Durability,
+    catalogue: Catalogue,
+}
+
+/// What must not be dropped in a forked child.
+pub(crate) struct Parts {
+    pub(crate) engine: Engine,
+    pub(crate) pages: Arc<ZonedStore>,
+    pub(crate) device: Arc<dyn ZonedDevice>,
+    pub(crate) workers: Option<Workers>,
+    pub(crate) governor: Governor,
+}
+
+impl Store {
+    /// Wraps what opening made.
+    pub(crate) fn new(parts: Parts, catalogue: Catalogue, durability: Durability, read_only: bool) -> Self {
+        Self { parts: Some(parts), opener: Opener::here(), read_only, durability, catalogue }
+    }
+
+    fn parts(&self) -> &Parts {
+        self.parts.as_ref().expect("only drop takes them")
+    }
+
+    /// The engine, to read.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub(crate) fn reader(&self) -> Result<&Engine> {
+        self.opener.check()?;
+        Ok(&self.parts().engine)
+    }
+
+    /// The engine, to write.
+    ///
+    /// # Errors
+    /// `Forked`, `ReadOnly`.
+    pub(crate) fn writer(&self) -> Result<&Engine> {
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.reader()
+    }
+
+    /// The engine to write to these trees, and the right to; see [`Catalogue::admit`].
+    ///
+    /// # Errors
+    /// `Forked`, `ReadOnly`, `TreeDropped`.
+    pub(crate) fn writer_to<'a>(
+        &self,
+        trees: impl IntoIterator<Item = &'a Arc<Named>>,
+    ) -> Result<(&Engine, Option<RwLockReadGuard<'_, Names>>)> {
+        let engine = self.writer()?;
+        Ok((engine, self.catalogue.admit(trees)?))
+    }
+
+    /// Tells the log worker, should it be asleep, that something was written.
+    pub(crate) fn written(&self) {
+        if let Some(workers) = &self.parts().workers {
+            workers.wake();
+        }
+    }
+
+    /// The memory budget in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.parts().governor.budget_bytes()
+    }
+
+    /// One round of the workers' work, for callers without them; says whether there may be more.
+    ///
+    /// # Errors
+    /// Those of every write.
+    pub(crate) fn step(&self) -> Result<bool> {
+        background::step(self.writer()?, &self.parts().governor)
+    }
+
+    /// Names of trees.
+    pub(crate) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// What writes wait for unless they say it.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// The page store, for statistics.
+    pub(crate) fn pages(&self) -> &ZonedStore {
+        &self.parts().pages
+    }
+
+    /// The device, for statistics.
+    pub(crate) fn device(&self) -> &dyn ZonedDevice {
+        &*self.parts().device
+    }
+
+    /// Stops the workers, checkpoints and refuses further use. Idempotent.
+    ///
+    /// # Errors
+    /// `Forked`; those of a checkpoint: what was synced is safe then, the next opening recovers.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.opener.check()?;
+        if let Some(workers) = &self.parts().workers {
+            workers.stop();
+        }
+        if self.read_only {
+            return Ok(());
+        }
+        match self.parts().engine.close() {
+            Err(TreeError::Closed) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.opener.is_forked() {
+            std::mem::forget(self.parts.take());
+            return;
+        }
+        // Nobody is left to tell; `close` is for those who want to know.
+        let _ = self.close();
+    }
+}
