@@ -1,4 +1,6 @@
 //! Every backend keeps every rule.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},

@@ -1,4 +1,6 @@
 //! Faults strike where the script says, and the contract's promises after an error hold.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use std::{sync::Arc, time::Duration};
 
 use zonda_device::{

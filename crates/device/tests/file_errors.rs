@@ -1,4 +1,6 @@
 //! Bad files, bad requests and a full disk: typed errors with numbers, and nothing written.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,4 +1,6 @@
 //! What a file device remembers over a clean close, a `kill -9` and the worst moments between.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use std::{
     fs::OpenOptions,
     io::{BufRead, BufReader},

@@ -1,4 +1,6 @@
 //! After a cut exactly the states of I4 come back.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use std::collections::BTreeSet;
 
 use zonda_device::{

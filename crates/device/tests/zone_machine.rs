@@ -1,4 +1,6 @@
 //! The state machine against a specification so naive that it can be read at a glance, and what a failed write does.
+#![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
+
 use proptest::prelude::*;
 use zonda_device::{DeviceError, ErrorKind, Geometry, Lba, ZoneId, ZoneMachine, ZoneState};
 
