@@ -55,12 +55,12 @@ fn crash(seed: u64, how: CrashModel) {
 
 #[test]
 fn what_was_flushed_survives_any_cut() {
-    (0..150).for_each(|seed| crash(seed, CrashModel::Prefix));
+    (0..60).for_each(|seed| crash(seed, CrashModel::Prefix));
 }
 
 #[test]
 fn a_page_cache_that_loses_unflushed_blocks_changes_nothing_that_counts() {
-    (0..150).for_each(|seed| crash(seed, CrashModel::PageCache));
+    (0..60).for_each(|seed| crash(seed, CrashModel::PageCache));
 }
 
 #[test]
