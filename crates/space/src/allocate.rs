@@ -12,13 +12,16 @@ impl Space {
     ///
     /// # Errors
     /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
-    /// `TokensHeld`, `NoSuchStream`; `Device`. In all cases no zone was given and no token is held by the caller.
+    /// `TokensHeld`, `NoSuchStream`: nothing was changed. `Device`: if the device lives on, the zone is free again or, where
+    /// only the clean-up after it failed, partly written.
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         self.tidy()?;
         let pick = self.pick_and_prepare(stream, urgency)?;
+        // Made first: dropped after an error, it leaves its zone where it can be adopted or sealed.
+        let writer = ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1);
         self.release_retired()?;
-        Ok(ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1))
+        Ok(writer)
     }
 
     /// Continues a partly written zone at its write pointer. A torn block at the pointer is completed with zeros.
@@ -87,8 +90,7 @@ impl Space {
             (table.torn(), table.active_in(ZoneUse::Damaged))
         };
         for zone in torn {
-            self.core.reset(zone)?;
-            self.core.free(zone);
+            self.reset_or_strike(zone)?;
         }
         for zone in damaged {
             self.core.finish(zone)?;
@@ -105,11 +107,25 @@ impl Space {
             if !self.newer_is_durable(generation)? {
                 continue;
             }
-            self.core.reset(zone)?;
-            self.core.table.lock().zones_reset += 1;
-            self.core.free(zone);
+            if self.reset_or_strike(zone)? {
+                self.core.table.lock().zones_reset += 1;
+            }
         }
         Ok(())
+    }
+
+    /// Resets a zone and makes it free, unless the device has lost it; returns which.
+    fn reset_or_strike(&self, zone: ZoneId) -> Result<bool> {
+        match self.core.reset(zone) {
+            Ok(()) => {
+                self.core.free(zone);
+                Ok(true)
+            }
+            Err(error) => match self.mark_bad(zone)? {
+                ZoneUse::ReadOnly | ZoneUse::Offline => Ok(false),
+                _ => Err(error),
+            },
+        }
     }
 
     /// Whether a header newer than `generation` is durable; flushes if one is written.

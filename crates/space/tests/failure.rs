@@ -92,3 +92,12 @@ fn a_reset_that_fails_on_a_worn_zone_strikes_it_off() {
     assert!(matches!(space.reset(zone), Err(SpaceError::Device(_))));
     assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::ReadOnly);
 }
+
+#[test]
+fn a_retired_zone_that_is_lost_stops_nobody() {
+    let device = device(14);
+    let space = format(&device);
+    device.retire(zonda_device::ZoneId(0), ZoneState::ReadOnly).unwrap();
+    let writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_eq!((writer.zone().0, space.usage().lost_zones), (1, 1), "the anchor's zone is struck off");
+}
