@@ -41,6 +41,15 @@ pub enum PageError {
         /// Limit.
         bytes_max: usize,
     },
+    /// Pages placed together that no zone can hold, or a page longer than
+    /// [`PAGE_BLOCKS_MAX`](crate::PAGE_BLOCKS_MAX); nothing was placed.
+    #[error("pages of {blocks} blocks together; a zone takes {blocks_max} and a page 64")]
+    PlanTooLong {
+        /// Asked for.
+        blocks: u64,
+        /// What a zone takes.
+        blocks_max: u64,
+    },
     /// A segment that does not exist or was released.
     #[error("no segment {0}")]
     NoSuchSegment(u64),

@@ -8,12 +8,37 @@
 
 mod address;
 mod area;
+mod areas;
+mod cache;
+mod counters;
 mod error;
+mod failed;
+mod flusher;
+mod format;
+mod frame;
+mod group;
+mod map;
+mod number;
+mod open;
+mod options;
+mod pool;
+mod reader;
+mod reclaim;
 mod relocate;
+mod reserve;
+mod sequencer;
 mod store;
+mod stream;
+mod walk;
+mod zone_table;
+mod zoned;
 
 pub use address::{BLOCK_BYTES, PAGE_BLOCKS_MAX, PageAddress, PageId};
 pub use area::{Area, AreaKind, Chunk, ChunkAddress, Segment, SegmentId};
 pub use error::PageError;
+pub use map::ZoneMapEntry;
+pub use options::StoreOptions;
 pub use relocate::{Relocate, Relocated, Stamp};
 pub use store::{Heat, NewPage, PageStore, Reclaimed, StoreUsage, WrittenBy};
+pub use zonda_space::{StoreId, VictimPolicy, ZoneUse};
+pub use zoned::ZonedStore;

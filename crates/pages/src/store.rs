@@ -104,11 +104,7 @@ pub trait PageStore: Send + Sync {
     ///
     /// # Errors
     /// As [`read`](PageStore::read); pages before the failing one may have been visited.
-    fn read_many(
-        &self,
-        pages: &[(PageId, PageAddress)],
-        visit: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), PageError>;
+    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError>;
 
     /// Places pages: all or none. Memory only.
     ///

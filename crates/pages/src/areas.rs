@@ -1,0 +1,162 @@
+//! Areas of the zoned store: streams of zones, one segment per zone (the segment's id is the zone's generation).
+//!
+//! Log and MetaLog have zones of their own, one open at a time, so their chunks are in order. Values may share zones with pages
+//! and with each other. A chunk that fits one block costs exactly one device write.
+
+use std::sync::Arc;
+
+use zonda_device::ZoneId;
+use zonda_rt::Mutex;
+
+use crate::flusher::Flusher;
+use crate::format::CHUNK_HEADER_BYTES;
+use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
+use crate::stream::Claim;
+use crate::walk::{Eyes, Walk};
+use crate::zone_table::{Holds, Zone};
+use crate::{Area, AreaKind, Chunk, ChunkAddress, PageError, Segment, SegmentId, number};
+
+/// A value chunk is at most this share of a zone, so that little is left unused at a zone's end.
+const VALUE_SHARE_OF_ZONE: u64 = 4;
+
+/// One area of a zoned store.
+pub(crate) struct ZonedArea {
+    kind: AreaKind,
+    flusher: Arc<Flusher>,
+    /// Serialises appends.
+    turn: Mutex<()>,
+}
+
+impl ZonedArea {
+    pub(crate) fn new(kind: AreaKind, flusher: Arc<Flusher>) -> Self {
+        Self { kind, flusher, turn: Mutex::new(()) }
+    }
+
+    fn claim(&self) -> Claim {
+        match self.kind {
+            AreaKind::Log | AreaKind::Meta => Claim::Record,
+            AreaKind::Values if self.flusher.is_reclaimer() => Claim::Relocation,
+            AreaKind::Values => Claim::Foreground,
+        }
+    }
+
+    /// Whether a zone has a segment of this area.
+    fn is_here(&self, zone: &Zone) -> bool {
+        let kept = self.kind == AreaKind::Values || zone.is_kept();
+        zone.generation() != 0 && !zone.is_condemned() && kept && zone.holds().any_of(Holds::area(self.kind))
+    }
+
+    fn zone_of(&self, segment: SegmentId) -> Option<(ZoneId, &Zone)> {
+        self.flusher.zones.find(segment.0).filter(|(_, zone)| self.is_here(zone))
+    }
+
+    /// A walk over what is written of a zone.
+    fn walk(&self, id: ZoneId, zone: &Zone) -> Walk {
+        let first = self.flusher.space.first_block(id);
+        Walk::new(zone.generation(), first + 1, first + self.flusher.written_blocks(id))
+    }
+
+    /// Reads the chunk at a block; `CutOff` if it is longer than `blocks`.
+    fn read_at(&self, at: u64, blocks: u64, place: Place) -> Result<Result<Vec<u8>, Fault>, PageError> {
+        let mut buffer = self.flusher.press.pool.take(blocks);
+        let bytes = &mut buffer[..number::bytes(blocks)];
+        self.flusher.space.read(at, bytes)?;
+        self.flusher.counters.read(bytes.len());
+        Ok(self.flusher.press.framing.chunk(bytes, self.kind, place).map(|chunk| chunk.payload.to_vec()))
+    }
+}
+
+impl Area for ZonedArea {
+    fn append(&self, payload: &[u8]) -> Result<(ChunkAddress, SegmentId), PageError> {
+        let (bytes, bytes_max) = (payload.len(), self.chunk_bytes_max());
+        if bytes > bytes_max {
+            return Err(PageError::ChunkTooLong { bytes, bytes_max });
+        }
+        let _turn = self.turn.lock();
+        let group = self.flusher.write_chunk(self.kind, payload, self.claim())?;
+        Ok((ChunkAddress(group.first_block()), SegmentId(group.generation())))
+    }
+
+    fn flush(&self) -> Result<(), PageError> {
+        Ok(self.flusher.space.flush()?)
+    }
+
+    fn chunk_bytes_max(&self) -> usize {
+        let zone = self.flusher.space.zone_blocks() - 1;
+        let blocks = if self.kind == AreaKind::Values { (zone / VALUE_SHARE_OF_ZONE).max(1) } else { zone };
+        (number::bytes(blocks) - CHUNK_HEADER_BYTES).min(CHUNK_PAYLOAD_BYTES_MAX)
+    }
+
+    fn segments(&self) -> Vec<Segment> {
+        let here =
+            |view: &zonda_space::ZoneView| view.generation != 0 && self.is_here(self.flusher.zones.of(view.zone));
+        let views = self.flusher.space.view();
+        let segment =
+            |view: &zonda_space::ZoneView| Segment { id: SegmentId(view.generation), bytes: view.written_bytes };
+        let mut segments: Vec<_> = views.iter().filter(|view| here(view)).map(segment).collect();
+        segments.sort_by_key(|segment| segment.id);
+        segments
+    }
+
+    fn read_segment(
+        &self,
+        segment: SegmentId,
+        visit: &mut dyn FnMut(Chunk<'_>) -> Result<bool, PageError>,
+    ) -> Result<(), PageError> {
+        let (id, zone) = self.zone_of(segment).ok_or(PageError::NoSuchSegment(segment.0))?;
+        let mut walk = self.walk(id, zone);
+        let mut index = 0;
+        while let Some(step) = walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))? {
+            let Ok(frame) = step.frame else {
+                return Ok(());
+            };
+            let blocks = frame.blocks();
+            if let Frame::Chunk(ChunkFrame { kind, index: found, payload }) = frame
+                && kind == self.kind
+            {
+                let chunk = Chunk { address: ChunkAddress(step.block), payload };
+                if found != index || !visit(chunk)? {
+                    return Ok(());
+                }
+                index += 1;
+            }
+            walk.advance(blocks);
+        }
+        Ok(())
+    }
+
+    fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError> {
+        let damaged = |why: Fault| why.at("chunk", at.0);
+        let (id, zone) = self.flusher.zones.at(at.0).ok_or_else(|| damaged(Fault::NoFrame))?;
+        let place = Place { generation: zone.generation(), block: at.0 };
+        let left = self.flusher.space.first_block(id) + self.flusher.space.zone_blocks();
+        let left = left.checked_sub(at.0).filter(|&left| left > 0).ok_or_else(|| damaged(Fault::NoFrame))?;
+        let blocks = chunk_blocks(payload_bytes.min(CHUNK_PAYLOAD_BYTES_MAX)).min(left);
+        match self.read_at(at.0, blocks, place)? {
+            Err(Fault::CutOff { needed_bytes }) if chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES) <= left => {
+                let again = self.read_at(at.0, chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES), place)?;
+                again.map_err(damaged)
+            }
+            read => read.map_err(damaged),
+        }
+    }
+
+    fn release(&self, segment: SegmentId) -> Result<(), PageError> {
+        let _turn = self.turn.lock();
+        let Some((_, zone)) = self.zone_of(segment) else {
+            return Ok(());
+        };
+        if let Some(sequencer) = zone.sequencer() {
+            self.flusher.close_zone(&sequencer)?;
+        }
+        zone.release_segment();
+        Ok(())
+    }
+}
+
+impl Flusher {
+    /// What walks read with.
+    pub(crate) fn eyes(&self) -> Eyes<'_> {
+        Eyes { space: &self.space, framing: self.press.framing, pool: &self.press.pool }
+    }
+}

@@ -1,0 +1,318 @@
+//! Read cache: whole verified pages, evicted by SIEVE (ZKV 3.4 uses it for the pages that leave the write sequencer).
+//!
+//! SIEVE: a queue in order of entry; a hit only sets the page's visited bit; the hand walks from the oldest to the newest,
+//! clears set bits and evicts the first page without one. A hit so costs a lookup under the shard's lock and no list change.
+//!
+//! The key is (address, zone generation): a page of a zone that was reset is never found again (I5), it just ages out.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicU64, Ordering};
+
+use crate::PageAddress;
+
+/// Shards when the cache is large enough; a power of two.
+const SHARDS_MAX: usize = 16;
+/// A shard holds at least this many bytes: smaller caches have fewer shards.
+const SHARD_BYTES_MIN: usize = 256 << 10;
+/// Memory of an entry beside its page: slab slot, map slot at its usual load, reference counts.
+const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + 16;
+const NONE: u32 = u32::MAX;
+
+/// The blocks of a page, header included; shared with readers.
+pub(crate) type CachedPage = Arc<[u8]>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    address: u64,
+    generation: u64,
+}
+
+impl std::hash::Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(mix(self));
+    }
+}
+
+/// Spreads a key over 64 bits (the finaliser of splitmix64).
+fn mix(key: &Key) -> u64 {
+    let mut x = key.address ^ key.generation.rotate_left(46);
+    x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ x >> 31
+}
+
+/// Passes on a hash that is already mixed.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys hash as one u64");
+    }
+
+    fn write_u64(&mut self, mixed: u64) {
+        self.0 = mixed;
+    }
+}
+
+struct Entry {
+    key: Key,
+    page: CachedPage,
+    visited: bool,
+    newer: u32,
+    older: u32,
+}
+
+/// One shard: a slab of entries in a doubly linked queue.
+struct Shard {
+    index: HashMap<Key, u32, BuildHasherDefault<Mixed>>,
+    entries: Vec<Option<Entry>>,
+    vacant: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    hand: u32,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// The read cache. Always: all shards together take at most the capacity, counted with their tables.
+pub(crate) struct ReadCache {
+    shards: Box<[Mutex<Shard>]>,
+    hits: AtomicU64,
+}
+
+impl ReadCache {
+    /// A cache of at most `capacity_bytes`; 0 caches nothing.
+    pub(crate) fn new(capacity_bytes: usize) -> Self {
+        let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
+        let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
+        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0) }
+    }
+
+    /// The page at `at`, if it is cached.
+    pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
+        let key = Key { address: at.raw(), generation };
+        let found = self.shard(&key).lock().get(&key);
+        self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        found
+    }
+
+    /// Caches the blocks of a page. Reuses the memory of an evicted page of the same length that nobody reads.
+    pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
+        let key = Key { address: at.raw(), generation };
+        self.shard(&key).lock().insert(key, blocks);
+    }
+
+    /// Drops a page that is superseded, so that its memory serves others.
+    pub(crate) fn remove(&self, at: PageAddress, generation: u64) {
+        let key = Key { address: at.raw(), generation };
+        self.shard(&key).lock().remove(&key);
+    }
+
+    /// Bytes of pages and tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().bytes as u64).sum()
+    }
+
+    fn shard(&self, key: &Key) -> &Mutex<Shard> {
+        // The map uses the low bits of the same hash.
+        &self.shards[(mix(key) >> 48) as usize & (self.shards.len() - 1)]
+    }
+}
+
+impl Shard {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            index: HashMap::default(),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            hand: NONE,
+            bytes: 0,
+            bytes_max,
+        }
+    }
+
+    fn get(&mut self, key: &Key) -> Option<CachedPage> {
+        let entry = self.entries[*self.index.get(key)? as usize].as_mut()?;
+        entry.visited = true;
+        Some(Arc::clone(&entry.page))
+    }
+
+    fn insert(&mut self, key: Key, blocks: &[u8]) {
+        let needed = blocks.len() + ENTRY_BYTES;
+        if needed > self.bytes_max || self.index.contains_key(&key) {
+            return;
+        }
+        let mut spare = None;
+        while self.bytes + needed > self.bytes_max {
+            spare = self.evict();
+        }
+        self.link(key, filled(spare, blocks));
+        self.bytes += needed;
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(slot) = self.index.get(key).copied() {
+            self.unlink(slot);
+        }
+    }
+
+    /// Moves the hand to the first page that was not visited since it last passed, and takes that page out.
+    fn evict(&mut self) -> Option<CachedPage> {
+        let mut slot = if self.hand == NONE { self.oldest } else { self.hand };
+        while let Some(entry) = self.entry(slot).filter(|entry| entry.visited) {
+            entry.visited = false;
+            let newer = entry.newer;
+            slot = if newer == NONE { self.oldest } else { newer };
+        }
+        self.hand = slot;
+        self.unlink(slot)
+    }
+
+    fn entry(&mut self, slot: u32) -> Option<&mut Entry> {
+        self.entries.get_mut(slot as usize)?.as_mut()
+    }
+
+    /// Enters a page as the newest.
+    fn link(&mut self, key: Key, page: CachedPage) {
+        let entry = Entry { key, page, visited: false, newer: NONE, older: self.newest };
+        let slot = self.store(entry);
+        match self.newest {
+            NONE => self.oldest = slot,
+            newest => self.entry(newest).expect("the newest entry exists").newer = slot,
+        }
+        self.newest = slot;
+        self.index.insert(key, slot);
+    }
+
+    fn store(&mut self, entry: Entry) -> u32 {
+        let Some(slot) = self.vacant.pop() else {
+            self.entries.push(Some(entry));
+            return u32::try_from(self.entries.len() - 1).expect("a shard has fewer than 2^32 pages");
+        };
+        self.entries[slot as usize] = Some(entry);
+        slot
+    }
+
+    fn unlink(&mut self, slot: u32) -> Option<CachedPage> {
+        let entry = self.entries.get_mut(slot as usize)?.take()?;
+        match self.entry(entry.newer) {
+            Some(newer) => newer.older = entry.older,
+            None => self.newest = entry.older,
+        }
+        match self.entry(entry.older) {
+            Some(older) => older.newer = entry.newer,
+            None => self.oldest = entry.newer,
+        }
+        if self.hand == slot {
+            self.hand = entry.newer;
+        }
+        self.index.remove(&entry.key);
+        self.vacant.push(slot);
+        self.bytes -= entry.page.len() + ENTRY_BYTES;
+        Some(entry.page)
+    }
+}
+
+/// `blocks` in the memory of `spare` if nobody reads that and it has the right length, else in new memory.
+fn filled(spare: Option<CachedPage>, blocks: &[u8]) -> CachedPage {
+    if let Some(mut page) = spare.filter(|page| page.len() == blocks.len())
+        && let Some(bytes) = Arc::get_mut(&mut page)
+    {
+        bytes.copy_from_slice(blocks);
+        return page;
+    }
+    Arc::from(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(block: u64) -> PageAddress {
+        PageAddress::new(block, 1)
+    }
+
+    fn page(byte: u8) -> Vec<u8> {
+        vec![byte; 4096]
+    }
+
+    /// A cache of one shard with room for `pages` pages.
+    fn room_for(pages: usize) -> ReadCache {
+        ReadCache::new(pages * (4096 + ENTRY_BYTES))
+    }
+
+    #[test]
+    fn a_page_is_found_only_under_its_generation() {
+        let cache = room_for(4);
+        cache.insert(at(5), 1, &page(7));
+        assert_eq!(cache.get(at(5), 1).as_deref(), Some(&page(7)[..]));
+        assert!(cache.get(at(5), 2).is_none());
+        assert!(cache.get(at(6), 1).is_none());
+    }
+
+    #[test]
+    fn visited_pages_survive_one_pass_of_the_hand() {
+        let cache = room_for(3);
+        for block in 1..=3 {
+            cache.insert(at(block), 0, &page(1));
+        }
+        assert!(cache.get(at(1), 0).is_some());
+        cache.insert(at(4), 0, &page(1));
+        assert!(cache.get(at(1), 0).is_some() && cache.get(at(2), 0).is_none());
+        cache.insert(at(5), 0, &page(1));
+        assert!(cache.get(at(3), 0).is_none(), "the hand went on from where it stood");
+    }
+
+    #[test]
+    fn the_capacity_holds_and_memory_is_reused() {
+        let cache = room_for(8);
+        for block in 1..1000 {
+            cache.insert(at(block), 0, &page(1));
+            assert!(cache.bytes() <= 8 * (4096 + ENTRY_BYTES) as u64);
+        }
+        assert_eq!(cache.shards[0].lock().entries.len(), 8);
+    }
+
+    #[test]
+    fn a_removed_page_is_gone_and_the_queue_stays_whole() {
+        let cache = room_for(3);
+        for block in 1..=3 {
+            cache.insert(at(block), 0, &page(1));
+        }
+        for block in [2, 1, 3] {
+            cache.remove(at(block), 0);
+            assert!(cache.get(at(block), 0).is_none());
+        }
+        assert_eq!(cache.bytes(), 0);
+        cache.insert(at(9), 0, &page(1));
+        assert!(cache.get(at(9), 0).is_some());
+    }
+
+    #[test]
+    fn no_capacity_caches_nothing() {
+        let cache = ReadCache::new(0);
+        cache.insert(at(1), 0, &page(1));
+        assert!(cache.get(at(1), 0).is_none());
+    }
+
+    #[test]
+    fn all_visited_pages_are_evicted_after_a_full_turn() {
+        let cache = room_for(2);
+        cache.insert(at(1), 0, &page(1));
+        cache.insert(at(2), 0, &page(1));
+        assert!(cache.get(at(1), 0).is_some() && cache.get(at(2), 0).is_some());
+        cache.insert(at(3), 0, &page(1));
+        assert!(cache.get(at(3), 0).is_some() && cache.get(at(1), 0).is_none());
+    }
+}

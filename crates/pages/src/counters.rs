@@ -1,0 +1,101 @@
+//! What a store counts: bytes written by cause, reads, live bytes.
+
+use zonda_rt::atomic::{AtomicU64, Ordering};
+
+use crate::group::{Content, Group};
+use crate::{AreaKind, Heat, WrittenBy};
+
+/// Counters since open. Relaxed: they order nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    flush: AtomicU64,
+    relocation: AtomicU64,
+    log: AtomicU64,
+    meta: AtomicU64,
+    values: AtomicU64,
+    page_reads: AtomicU64,
+    read_bytes: AtomicU64,
+    live_page_bytes: AtomicU64,
+    live_value_bytes: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a group that was written.
+    pub(crate) fn written(&self, group: &Group) {
+        match group.content() {
+            Content::Chunk(AreaKind::Log) => add(&self.log, group.bytes().len() as u64),
+            Content::Chunk(AreaKind::Meta) => add(&self.meta, group.bytes().len() as u64),
+            Content::Chunk(AreaKind::Values) => add(&self.values, group.bytes().len() as u64),
+            Content::Pages(pages) => pages.iter().for_each(|page| self.page_written(page.heat, page.at.len_bytes())),
+        }
+    }
+
+    fn page_written(&self, heat: Heat, bytes: u64) {
+        match heat {
+            Heat::Hot | Heat::Cold => add(&self.flush, bytes),
+            Heat::Relocated => add(&self.relocation, bytes),
+        }
+    }
+
+    /// Counts a page read from the device.
+    pub(crate) fn page_read(&self, bytes: usize) {
+        add(&self.page_reads, 1);
+        self.read(bytes);
+    }
+
+    /// Counts another read from the device.
+    pub(crate) fn read(&self, bytes: usize) {
+        add(&self.read_bytes, bytes as u64);
+    }
+
+    pub(crate) fn add_live_pages(&self, bytes: u64) {
+        add(&self.live_page_bytes, bytes);
+    }
+
+    pub(crate) fn sub_live_pages(&self, bytes: u64) {
+        sub(&self.live_page_bytes, bytes);
+    }
+
+    pub(crate) fn add_live_values(&self, bytes: u64) {
+        add(&self.live_value_bytes, bytes);
+    }
+
+    pub(crate) fn sub_live_values(&self, bytes: u64) {
+        sub(&self.live_value_bytes, bytes);
+    }
+
+    /// Live bytes of pages and values.
+    pub(crate) fn live(&self) -> (u64, u64) {
+        (load(&self.live_page_bytes), load(&self.live_value_bytes))
+    }
+
+    /// (Page reads, bytes of all reads).
+    pub(crate) fn reads(&self) -> (u64, u64) {
+        (load(&self.page_reads), load(&self.read_bytes))
+    }
+
+    /// Bytes written by cause; `headers` is counted by the zone manager.
+    pub(crate) fn written_by(&self, headers: u64) -> WrittenBy {
+        WrittenBy {
+            flush: load(&self.flush),
+            relocation: load(&self.relocation),
+            log: load(&self.log),
+            meta: load(&self.meta),
+            values: load(&self.values),
+            headers,
+        }
+    }
+}
+
+fn add(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// Stops at zero: a counter that went below would refuse every write.
+fn sub(counter: &AtomicU64, by: u64) {
+    let _always_some = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |live| Some(live.saturating_sub(by)));
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

@@ -1,0 +1,173 @@
+//! Creating and opening a zoned store: checks first, then the zone manager, then the zones of earlier lives.
+
+use std::sync::Arc;
+
+use zonda_device::ZonedDevice;
+use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
+
+use crate::cache::ReadCache;
+use crate::counters::Counters;
+use crate::failed::FailedZones;
+use crate::flusher::Flusher;
+use crate::frame::Framing;
+use crate::pool::BufferPool;
+use crate::reader::Queues;
+use crate::reserve::{Demand, FOREGROUND_FLOOR, Reserve};
+use crate::sequencer::Press;
+use crate::stream::{self, Stream};
+use crate::zone_table::{Holds, ZoneTable};
+use crate::{AreaKind, BLOCK_BYTES, PAGE_BLOCKS_MAX, PageError, StoreOptions};
+
+/// The client name in zone headers.
+const CLIENT: [u8; 8] = *b"tree\0\0\0\0";
+/// The fewest active zones: log, two for the MetaLog, data.
+const ACTIVE_ZONES_MIN: u32 = 4;
+/// Zones of a device per hot writer: a small device does not spend its zones on writers.
+const ZONES_PER_HOT_WRITER: u32 = 16;
+
+/// Makes a store on an empty device.
+pub(crate) fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<Flusher, PageError> {
+    let (space_options, reserve) = plan(device.as_ref(), options)?;
+    let new = NewStore {
+        id: options.store_id,
+        features: options.features,
+        superblock: options.superblock.clone(),
+        overwrite: options.overwrite,
+    };
+    let space = Space::format(device, new, &space_options)?;
+    Ok(build(space, reserve, options))
+}
+
+/// Opens a store; returns it with the client's superblock bytes.
+pub(crate) fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<(Flusher, Vec<u8>), PageError> {
+    let (space_options, reserve) = plan(device.as_ref(), options)?;
+    let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
+    let flusher = build(space, reserve, options);
+    for zone in &zones {
+        flusher.recover(zone)?;
+    }
+    flusher.note_space();
+    Ok((flusher, identity.superblock))
+}
+
+/// What the zone manager is told, and the reserve; everything is checked before anything is written.
+fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
+    check("group_pages", options.group_pages, 1, PAGE_BLOCKS_MAX)?;
+    check("sequencer_groups_max", options.sequencer_groups_max, 1, 1024)?;
+    check("hot_writers_max", options.hot_writers_max, 1, 64)?;
+    let geometry = device.geometry();
+    let hot_zones_max = options.hot_writers_max.min(geometry.zone_count / ZONES_PER_HOT_WRITER).max(1);
+    let streams = stream::specs(hot_zones_max);
+    let limits = [geometry.max_open, geometry.max_active, options.active_limit];
+    let active_max = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
+    if active_max < ACTIVE_ZONES_MIN {
+        return Err(SpaceError::TooFewActive { active_max, needed: ACTIVE_ZONES_MIN }.into());
+    }
+    let budget = Budget::plan(active_max, &streams)?;
+    let data = budget.shares().iter().filter(|share| !stream::holds(share.streams).only_records());
+    let block = u64::from(geometry.block_bytes);
+    let reserve = Reserve::plan(&Demand {
+        zones: geometry.zone_count,
+        zone_bytes: (geometry.zone_capacity_blocks * block).saturating_sub(BLOCK_BYTES as u64).max(BLOCK_BYTES as u64),
+        open_data_zones: data.map(|share| share.zones).sum(),
+        log_limit_bytes: options.log_limit_bytes,
+        extra_zones: options.extra_reserve_zones,
+    })?;
+    let reserve_zones = FOREGROUND_FLOOR;
+    let (known_features, active_limit) = (options.features, options.active_limit);
+    Ok((SpaceOptions { client: CLIENT, streams, known_features, reserve_zones, active_limit }, reserve))
+}
+
+fn check(option: &'static str, value: u32, min: u64, max: u64) -> Result<(), PageError> {
+    if (min..=max).contains(&u64::from(value)) {
+        return Ok(());
+    }
+    let rule = match option {
+        "group_pages" => "1 to 64 blocks can be written together",
+        "hot_writers_max" => "1 to 64 zones can be filled at a time",
+        _ => "1 to 1,024 groups can wait",
+    };
+    Err(SpaceError::BadOption { option, value: value.into(), rule }.into())
+}
+
+fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
+    let geometry = space.device().geometry();
+    let zone_size_blocks = space.first_block(zonda_device::ZoneId(1));
+    let press = Press {
+        framing: Framing::new(space.identity().store.0),
+        pool: BufferPool::new(),
+        group_blocks: options.group_pages.into(),
+        groups_max: options.sequencer_groups_max as usize,
+    };
+    let flusher = Flusher {
+        zones: ZoneTable::new(geometry.zone_count, zone_size_blocks),
+        streams: space.shares().iter().map(Stream::new).collect(),
+        cache: ReadCache::new(usize::try_from(options.read_cache_bytes).unwrap_or(usize::MAX)),
+        cache_threshold_reads: options.cache_threshold_reads,
+        cache_bytes_max: options.read_cache_bytes,
+        counters: Counters::default(),
+        failed: FailedZones::default(),
+        queues: Queues::default(),
+        free_zones: AtomicU32::new(0),
+        capacity_bytes: AtomicU64::new(0),
+        estimated_zones: AtomicU32::new(0),
+        reclaimer: AtomicU64::new(0),
+        press,
+        reserve,
+        space,
+    };
+    flusher.note_space();
+    flusher
+}
+
+impl Flusher {
+    /// Takes over a zone of an earlier life. Zones of log, MetaLog and values are never appended to again; a partly written zone of
+    /// pages is continued where its stream still has one to fill.
+    fn recover(&self, zone: &RecoveredZone) -> Result<(), PageError> {
+        let holds = stream::holds(zone.holds);
+        self.zones.of(zone.zone).begin(zone.generation, holds);
+        if zone.written_blocks <= 1 {
+            self.zones.of(zone.zone).release_segment();
+        }
+        if zone.state != ZoneUse::Partial {
+            return Ok(());
+        }
+        let stream = self.stream(zone.stream);
+        if holds == Holds::PAGES && stream.streams == zone.holds && stream.may_open() {
+            let writer = self.space.adopt_for_writing(zone.zone)?;
+            self.adopt_writer(stream, writer);
+            return Ok(());
+        }
+        let _label = zonda_device::cut_label("finish");
+        Ok(self.space.seal_recovered(zone.zone)?)
+    }
+
+    /// Counts what recovery found live. Value bytes are estimated as everything else that is written in zones with values.
+    pub(crate) fn adopt(&self, live: &mut dyn Iterator<Item = crate::PageAddress>) {
+        for at in live {
+            if let Some((zone, _)) = self.zones.of_page(at) {
+                self.space.add_live(zone, at.len_bytes());
+                self.counters.add_live_pages(at.len_bytes());
+            }
+        }
+        for view in self.space.view() {
+            self.estimate_values(&view);
+        }
+    }
+
+    fn estimate_values(&self, view: &zonda_space::ZoneView) {
+        let zone = self.zones.of(view.zone);
+        let bytes = view.written_bytes.saturating_sub(view.live_bytes);
+        if zone.generation() == 0 || zone.is_open() || !zone.holds().any_of(Holds::area(AreaKind::Values)) || bytes == 0
+        {
+            return;
+        }
+        zone.add_values(bytes);
+        self.space.add_live(view.zone, bytes);
+        self.counters.add_live_values(bytes);
+        if !zone.set_estimated(true) {
+            self.estimated_zones.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a zoned store is told at creation and opening.
+
+use zonda_space::{StoreId, VictimPolicy};
+
+/// Options of a [`ZonedStore`](crate::ZonedStore). Identity, superblock and `overwrite` count at creation only; the others may differ at every
+/// opening.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Identity of a new store, made at random by the caller.
+    pub store_id: StoreId,
+    /// The client's own bytes, copied into every zone header; at most 2,048.
+    pub superblock: Vec<u8>,
+    /// Feature bits: those a new store uses; those the caller knows when it opens one.
+    pub features: u64,
+    /// Whether to create a store on a device that holds something. Default: no.
+    pub overwrite: bool,
+    /// Blocks of 4,096 bytes that are written with one device write (ZKV's ring merger). Default 4: 16 KiB. 1 to 64.
+    pub group_pages: u32,
+    /// Complete groups that may wait in one sequencer before `place` answers `Busy`. Default 4. At least 1.
+    pub sequencer_groups_max: u32,
+    /// Reads of a waiting page above which it enters the read cache when it is written. Default 1 (ZKV 3.4).
+    pub cache_threshold_reads: u32,
+    /// Memory of the read cache in bytes, its tables included; 0 = none. Default 1 MiB.
+    pub read_cache_bytes: u64,
+    /// Zones that foreground pages may fill at a time, where the device's limits allow. Default 2. At least 1.
+    pub hot_writers_max: u32,
+    /// How reclaim chooses its victims. Default greedy.
+    pub victim_policy: VictimPolicy,
+    /// Log bytes that the client keeps before it truncates: sizes the reserve. Default 4 MiB.
+    pub log_limit_bytes: u64,
+    /// Zones kept back beyond those that the store needs; more make reclaim cheaper. Default 0.
+    pub extra_reserve_zones: u32,
+    /// Fewer active zones than the device allows. Default: the device's limit.
+    pub active_limit: Option<u32>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            store_id: StoreId(0),
+            superblock: Vec::new(),
+            features: 0,
+            overwrite: false,
+            group_pages: 4,
+            sequencer_groups_max: 4,
+            cache_threshold_reads: 1,
+            read_cache_bytes: 1 << 20,
+            hot_writers_max: 2,
+            victim_policy: VictimPolicy::Greedy,
+            log_limit_bytes: 4 << 20,
+            extra_reserve_zones: 0,
+            active_limit: None,
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Reclaim: gets zones back (DESIGN 5, I3). ZKV leaves this to future work.
+//!
+//! Life of a victim: 1 chosen by live share (or age) among sealed data zones -> 2 walked with large reads; the tree moves what is
+//! live -> 3 *condemned*: nothing in it is live, [`Relocate::stamp`] taken -> 4 committed: one [`Relocate::commit_moves`] for the
+//! whole batch -> 5 [`Relocate::drained`] -> 6 reset. Zones whose pages all died are condemned without being read.
+//!
+//! Zones of log and MetaLog are condemned when their segment is released. Only recovery reads them, and `release` says that it does
+//! not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
+//!
+//! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
+//! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe.
+
+use std::collections::HashSet;
+
+use zonda_device::ZoneId;
+use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_space::{VictimPolicy, ZoneView};
+
+use crate::flusher::Flusher;
+use crate::frame::Frame;
+use crate::walk::Walk;
+use crate::zone_table::{Holds, Zone};
+use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Reclaimed, Relocate, Relocated, Stamp};
+
+/// Blocks that one step looks at: 256 KiB.
+const STEP_BLOCKS: u64 = 64;
+/// Condemned zones that are worth a commit while free zones are plenty.
+const BATCH: usize = 8;
+/// Steps that a fully walked zone waits for releases that are under way before its rest is taken for dead.
+const PATIENCE_STEPS: u32 = 16;
+
+/// What is under way.
+#[derive(Default)]
+struct Work {
+    victim: Option<Victim>,
+    condemned: Vec<Condemned>,
+    /// Zones that hold something live which cannot be read.
+    stuck: HashSet<ZoneId>,
+}
+
+/// A zone being walked.
+struct Victim {
+    zone: ZoneId,
+    walk: Walk,
+    /// Frames whose leaf was latched: (block, blocks).
+    busy: Vec<(u64, u64)>,
+    damaged: bool,
+    patience_steps: u32,
+}
+
+/// A zone that waits for its reset.
+struct Condemned {
+    zone: ZoneId,
+    /// `None` for zones that nobody but recovery reads.
+    stamp: Option<Stamp>,
+    committed: bool,
+}
+
+/// Reclaims zones; one thread at a time.
+pub(crate) struct Reclaimer {
+    policy: VictimPolicy,
+    turn: Mutex<Work>,
+    /// Nothing can be gained although space is short.
+    hopeless: AtomicBool,
+}
+
+/// One step's surroundings.
+struct Scene<'a> {
+    flusher: &'a Flusher,
+    relocate: &'a dyn Relocate,
+    policy: VictimPolicy,
+    hopeless: &'a AtomicBool,
+}
+
+impl Reclaimer {
+    pub(crate) fn new(policy: VictimPolicy) -> Self {
+        Self { policy, turn: Mutex::new(Work::default()), hopeless: AtomicBool::new(false) }
+    }
+
+    /// Whether the last step found that nothing can be gained.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.hopeless.load(Ordering::Relaxed)
+    }
+
+    /// One step: resets what may be reset, else cleans, else commits.
+    ///
+    /// # Errors
+    /// Those of the tree and of the device. The step can be repeated.
+    pub(crate) fn step(&self, flusher: &Flusher, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
+        let Some(mut work) = self.turn.try_lock() else {
+            return Ok(Reclaimed::Waiting);
+        };
+        let _reclaimer = flusher.as_reclaimer();
+        Scene { flusher, relocate, policy: self.policy, hopeless: &self.hopeless }.step(&mut work)
+    }
+}
+
+impl Scene<'_> {
+    fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
+        if self.reset_drained(work)? || (work.victim.is_none() && self.condemn_dead(work)) {
+            return Ok(Reclaimed::Progress);
+        }
+        if work.victim.is_none() {
+            work.victim = self.choose(work);
+        }
+        let cleaned = match work.victim.take() {
+            Some(victim) => self.clean(work, victim)?,
+            None => Reclaimed::Idle,
+        };
+        if cleaned == Reclaimed::Progress || self.commit(work)? {
+            return Ok(Reclaimed::Progress);
+        }
+        Ok(if work.victim.is_none() && work.condemned.is_empty() { Reclaimed::Idle } else { Reclaimed::Waiting })
+    }
+
+    /// Resets condemned zones whose moves are committed and whose readers are gone.
+    fn reset_drained(&self, work: &mut Work) -> Result<bool, PageError> {
+        let drained = |zone: &Condemned| zone.committed && zone.stamp.is_none_or(|stamp| self.relocate.drained(stamp));
+        let mut any = false;
+        while let Some(index) = work.condemned.iter().position(drained) {
+            self.reset(work.condemned[index].zone)?;
+            work.condemned.swap_remove(index);
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn reset(&self, id: ZoneId) -> Result<(), PageError> {
+        let _label = zonda_device::cut_label("reset");
+        let flusher = self.flusher;
+        flusher.failed.forget(|at| flusher.space.zone_of(at.block()) == id);
+        // Before the reset: as soon as it returns, the zone may be open again.
+        flusher.zones.of(id).clear();
+        flusher.space.reset(id)?;
+        flusher.note_space();
+        self.hopeless.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Condemns the zones in which nothing is live, without reading them. Cost: one pass over the zones.
+    fn condemn_dead(&self, work: &mut Work) -> bool {
+        let values = Holds::area(AreaKind::Values);
+        let dead = |id: ZoneId, zone: &Zone| {
+            is_sealed(zone) && !zone.holds().any_of(values) && self.flusher.space.live_bytes(id) == 0
+        };
+        let before = work.condemned.len();
+        for (id, zone) in self.flusher.zones.iter() {
+            if dead(id, zone) {
+                self.condemn(work, id);
+            }
+        }
+        work.condemned.len() > before
+    }
+
+    /// Gives a zone up: whatever was counted in it is dead.
+    fn condemn(&self, work: &mut Work, id: ZoneId) {
+        let (flusher, zone) = (self.flusher, self.flusher.zones.of(id));
+        zone.condemn();
+        flusher.forget_estimate(zone);
+        let values = zone.value_bytes();
+        let pages = flusher.space.live_bytes(id).saturating_sub(values);
+        flusher.counters.sub_live_pages(pages);
+        flusher.counters.sub_live_values(values);
+        flusher.space.sub_live(id, pages + values);
+        let records = zone.holds().only_records();
+        let stamp = (!records).then(|| self.relocate.stamp());
+        work.condemned.push(Condemned { zone: id, stamp, committed: records });
+    }
+
+    /// The next victim, if zones are short or the live bytes must be known.
+    fn choose(&self, work: &Work) -> Option<Victim> {
+        let flusher = self.flusher;
+        let free = flusher.space.usage().free_zones;
+        let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
+        let short = free.saturating_add(coming) <= flusher.reserve.low_water;
+        let must_know = flusher.is_over_full() && flusher.has_estimates();
+        if !short && !must_know {
+            return None;
+        }
+        let eligible =
+            |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.stuck.contains(&view.zone);
+        let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
+        let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
+        let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
+        if self.hopeless.swap(hopeless, Ordering::Relaxed) != hopeless && hopeless {
+            flusher.space.notify();
+        }
+        chosen.map(|view| self.victim_of(&view))
+    }
+
+    /// The oldest zone whose value bytes are an estimate.
+    fn estimated_zone(&self, eligible: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
+        let estimated = |view: &ZoneView| eligible(view) && self.flusher.zones.of(view.zone).is_estimated();
+        self.flusher.space.view().into_iter().filter(estimated).min_by_key(|view| view.generation)
+    }
+
+    /// Whether live bytes and the unused ends of sealed zones fill the usable space.
+    fn is_packed(&self) -> bool {
+        let unused = |view: &ZoneView| view.capacity_bytes - view.written_bytes.min(view.capacity_bytes);
+        let sealed = |view: &&ZoneView| is_candidate(self.flusher.zones.of(view.zone), view);
+        let views = self.flusher.space.view();
+        let unused_bytes: u64 = views.iter().filter(sealed).map(unused).sum();
+        let (pages, values) = self.flusher.counters.live();
+        pages + values + unused_bytes > self.flusher.usable_bytes()
+    }
+
+    fn victim_of(&self, view: &ZoneView) -> Victim {
+        let first = self.flusher.space.first_block(view.zone);
+        let end = first + 1 + view.written_bytes / crate::BLOCK_BYTES as u64;
+        let walk = Walk::new(view.generation, first + 1, end);
+        Victim { zone: view.zone, walk, busy: Vec::new(), damaged: false, patience_steps: PATIENCE_STEPS }
+    }
+
+    /// Looks at the next blocks of the victim; at its end, settles what becomes of it.
+    fn clean(&self, work: &mut Work, mut victim: Victim) -> Result<Reclaimed, PageError> {
+        let stop = victim.walk.position() + STEP_BLOCKS;
+        let mut more = true;
+        while more && victim.walk.position() < stop && !self.is_done_early(victim.zone) {
+            match self.look(&mut victim) {
+                Ok(found) => more = found,
+                Err(error) => {
+                    work.victim = Some(victim);
+                    return Err(error);
+                }
+            }
+        }
+        if more && !self.is_done_early(victim.zone) {
+            work.victim = Some(victim);
+            return Ok(Reclaimed::Progress);
+        }
+        self.conclude(work, victim)
+    }
+
+    /// A zone of pages alone in which nothing is live any more needs no further look.
+    fn is_done_early(&self, id: ZoneId) -> bool {
+        self.flusher.zones.of(id).holds() == Holds::PAGES && self.flusher.space.live_bytes(id) == 0
+    }
+
+    /// Handles the frame at the walk's position; `false` at the end.
+    fn look(&self, victim: &mut Victim) -> Result<bool, PageError> {
+        let Some(step) = victim.walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))? else {
+            return Ok(false);
+        };
+        let Ok(frame) = step.frame else {
+            // A torn tail, an unwritten rest of a finished zone, or damage: the next frame begins at some later block.
+            victim.damaged = true;
+            victim.walk.advance(1);
+            return Ok(true);
+        };
+        let (block, blocks) = (step.block, frame.blocks());
+        if self.relocate_frame(block, &frame)? == Relocated::Busy {
+            victim.busy.push((block, blocks));
+        }
+        victim.walk.advance(blocks);
+        Ok(true)
+    }
+
+    fn relocate_frame(&self, block: u64, frame: &Frame<'_>) -> Result<Relocated, PageError> {
+        match frame {
+            Frame::Page(page) => self.relocate.relocate_page(page.id, PageAddress::new(block, page.blocks), page.body),
+            Frame::Chunk(chunk) if chunk.kind == AreaKind::Values => {
+                self.relocate.relocate_value(ChunkAddress(block), chunk.payload)
+            }
+            Frame::Chunk(_) => Ok(Relocated::Dead),
+        }
+    }
+
+    /// The walk is over: asks again for what was busy, then condemns the zone or leaves it alone.
+    fn conclude(&self, work: &mut Work, mut victim: Victim) -> Result<Reclaimed, PageError> {
+        if !self.is_done_early(victim.zone) {
+            let asked = self.ask_again(&mut victim);
+            let live = self.live_page_bytes(victim.zone) > 0;
+            let waits = !victim.busy.is_empty() || (live && victim.patience_steps > 0);
+            if asked.is_err() || waits {
+                victim.patience_steps = victim.patience_steps.saturating_sub(1);
+                work.victim = Some(victim);
+                return asked.map(|()| Reclaimed::Waiting);
+            }
+            if live && victim.damaged {
+                work.stuck.insert(victim.zone);
+                return Ok(Reclaimed::Progress);
+            }
+        }
+        self.condemn(work, victim.zone);
+        Ok(Reclaimed::Progress)
+    }
+
+    fn live_page_bytes(&self, id: ZoneId) -> u64 {
+        self.flusher.space.live_bytes(id).saturating_sub(self.flusher.zones.of(id).value_bytes())
+    }
+
+    fn ask_again(&self, victim: &mut Victim) -> Result<(), PageError> {
+        let generation = self.flusher.zones.of(victim.zone).generation();
+        for index in (0..victim.busy.len()).rev() {
+            let (block, blocks) = victim.busy[index];
+            let mut walk = Walk::new(generation, block, block + blocks);
+            let step = walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))?;
+            let answer = match step.map(|step| step.frame) {
+                Some(Ok(frame)) => self.relocate_frame(block, &frame)?,
+                Some(Err(_)) | None => {
+                    victim.damaged = true;
+                    Relocated::Dead
+                }
+            };
+            if answer != Relocated::Busy {
+                victim.busy.swap_remove(index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the moves of all condemned zones, once it is worth it.
+    fn commit(&self, work: &mut Work) -> Result<bool, PageError> {
+        let waiting = work.condemned.iter().filter(|zone| !zone.committed).count();
+        let short = self.flusher.space.usage().free_zones <= self.flusher.reserve.low_water;
+        if waiting == 0 || (waiting < BATCH && !short) {
+            return Ok(false);
+        }
+        self.relocate.commit_moves()?;
+        work.condemned.iter_mut().for_each(|zone| zone.committed = true);
+        Ok(true)
+    }
+}
+
+/// Whether a zone holds something of this store and nobody writes it.
+fn is_sealed(zone: &Zone) -> bool {
+    zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && !zone.is_condemned()
+}
+
+/// Whether a zone may be a victim.
+fn is_candidate(zone: &Zone, view: &ZoneView) -> bool {
+    is_sealed(zone) && zone.generation() == view.generation && !zone.holds().only_records()
+}

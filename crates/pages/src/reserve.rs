@@ -1,0 +1,112 @@
+//! How much of a store is kept back, and when who may take a free zone (I9): pure functions over numbers.
+//!
+//! Free zones, from many to none:
+//!
+//! | free zones | what happens |
+//! |---|---|
+//! | above `low_water` | nothing |
+//! | `low_water` and fewer | reclaim moves live pages |
+//! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim |
+//! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; log and MetaLog may take the last zone |
+//!
+//! The reserve counts every zone that may hold no live page although it is not free: one for each data zone that may be
+//! open, the log's limit, two checkpoints in the MetaLog, and `low_water` free ones; so while live bytes are within the rest
+//! (the usable space), some sealed zone has something dead in it and reclaim can go on.
+
+use zonda_space::SpaceError;
+
+use crate::{BLOCK_BYTES, PageError};
+
+/// Free zones at which foreground writers wait: what one relocation, the log and the MetaLog need to make progress.
+pub(crate) const FOREGROUND_FLOOR: u32 = 3;
+/// Free zones that relocation leaves to log and MetaLog.
+pub(crate) const RELOCATION_FLOOR: u32 = 1;
+
+/// Bytes of a leaf's entry in a checkpoint, generously.
+const CHECKPOINT_ENTRY_BYTES: u64 = 24;
+/// The share of the log limit that dirty records may make up in a checkpoint.
+const DIRTY_SHARE: u64 = 4;
+/// One more free zone before reclaim starts for this many zones.
+const ZONES_PER_LOW_WATER_ZONE: u32 = 64;
+
+/// What the reserve depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Zones that can be used.
+    pub(crate) zones: u32,
+    /// Bytes that a zone holds behind its header.
+    pub(crate) zone_bytes: u64,
+    /// Data zones that may be open at a time.
+    pub(crate) open_data_zones: u32,
+    /// See [`StoreOptions::log_limit_bytes`](crate::StoreOptions::log_limit_bytes).
+    pub(crate) log_limit_bytes: u64,
+    /// See [`StoreOptions::extra_reserve_zones`](crate::StoreOptions::extra_reserve_zones).
+    pub(crate) extra_zones: u32,
+}
+
+/// The reserve of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reserve {
+    /// Zones kept back in all.
+    pub(crate) zones: u32,
+    /// Free zones at which reclaim starts.
+    pub(crate) low_water: u32,
+    /// Bytes kept back.
+    pub(crate) bytes: u64,
+}
+
+impl Reserve {
+    /// The reserve for a store.
+    ///
+    /// # Errors
+    /// `TooFewZones` when less than one zone would be left.
+    pub(crate) fn plan(demand: &Demand) -> Result<Self, PageError> {
+        let low_water = FOREGROUND_FLOOR + 1 + demand.zones / ZONES_PER_LOW_WATER_ZONE;
+        let log = zones_for(demand.log_limit_bytes, demand.zone_bytes);
+        let meta = zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes);
+        let parts = [low_water, demand.open_data_zones, log, meta, demand.extra_zones];
+        let zones = parts.into_iter().fold(0, u32::saturating_add);
+        if zones >= demand.zones {
+            return Err(SpaceError::TooFewZones { zones: demand.zones, needed: zones.saturating_add(1) }.into());
+        }
+        Ok(Self { zones, low_water, bytes: u64::from(zones) * demand.zone_bytes })
+    }
+}
+
+/// Zones for `bytes` that are released zone by zone: one more than they fill.
+fn zones_for(bytes: u64, zone_bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(zone_bytes) + 1).unwrap_or(u32::MAX)
+}
+
+fn checkpoint_bytes(demand: &Demand) -> u64 {
+    let leaves = u64::from(demand.zones) * demand.zone_bytes / BLOCK_BYTES as u64;
+    leaves * CHECKPOINT_ENTRY_BYTES + demand.log_limit_bytes / DIRTY_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(zones: u32) -> Demand {
+        Demand { zones, zone_bytes: 1 << 20, open_data_zones: 5, log_limit_bytes: 4 << 20, extra_zones: 0 }
+    }
+
+    #[test]
+    fn the_parts_add_up() {
+        // 5 low water + 5 open + (4 + 1) log + (2 x (64 x 256 x 24 B + 1 MiB) = 2.75 MiB, so 3 + 1) meta.
+        let reserve = Reserve::plan(&demand(64)).unwrap();
+        assert_eq!(reserve, Reserve { zones: 19, low_water: 5, bytes: 19 << 20 });
+        let more = Reserve::plan(&Demand { extra_zones: 3, ..demand(64) }).unwrap();
+        assert_eq!(more.zones, 22);
+    }
+
+    #[test]
+    fn a_device_that_is_all_reserve_is_refused_with_numbers() {
+        let needed = (1..64).find(|&zones| Reserve::plan(&demand(zones)).is_ok()).unwrap();
+        let error = Reserve::plan(&demand(needed - 1)).unwrap_err();
+        let expected = |zones, least| zones == needed - 1 && least == needed;
+        assert!(
+            matches!(error, PageError::Space(SpaceError::TooFewZones { zones, needed }) if expected(zones, needed))
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! What the page store knows of each zone while it runs: identity, open sequencer, segments, live values.
+
+use std::sync::Arc;
+
+use zonda_device::ZoneId;
+use zonda_rt::RwLock;
+use zonda_rt::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use crate::sequencer::Sequencer;
+use crate::{AreaKind, PageAddress};
+
+/// What frames a zone may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holds(u8);
+
+impl Holds {
+    pub(crate) const PAGES: Self = Self(1);
+    pub(crate) const NOTHING: Self = Self(0);
+
+    pub(crate) fn area(kind: AreaKind) -> Self {
+        Self(match kind {
+            AreaKind::Log => 2,
+            AreaKind::Meta => 4,
+            AreaKind::Values => 8,
+        })
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn any_of(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether the zone holds nothing but log or MetaLog, which nobody reads but recovery.
+    pub(crate) fn only_records(self) -> bool {
+        let records = Self::area(AreaKind::Log).and(Self::area(AreaKind::Meta));
+        self.any_of(records) && self.0 & !records.0 == 0
+    }
+}
+
+/// One zone.
+///
+/// Life: 1 free (generation 0) -> 2 open (has a sequencer) -> 3 sealed -> 4 condemned (nothing live, waits for its reset) -> 1.
+#[derive(Default)]
+pub(crate) struct Zone {
+    generation: AtomicU64,
+    holds: AtomicU8,
+    /// A segment of log or MetaLog that is not released.
+    kept: AtomicBool,
+    condemned: AtomicBool,
+    /// The value bytes are an estimate: the zone is of an earlier life and was not walked yet.
+    estimated: AtomicBool,
+    value_bytes: AtomicU64,
+    open: AtomicBool,
+    sequencer: RwLock<Option<Arc<Sequencer>>>,
+}
+
+impl Zone {
+    /// Number of the zone's allocation; 0 when it holds nothing of this store.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn holds(&self) -> Holds {
+        Holds(self.holds.load(Ordering::Relaxed))
+    }
+
+    /// Whether an unreleased segment of log or MetaLog lies here.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.condemned.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_estimated(&self) -> bool {
+        self.estimated.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_estimated(&self, estimated: bool) -> bool {
+        self.estimated.swap(estimated, Ordering::Relaxed)
+    }
+
+    /// Enters an allocation.
+    pub(crate) fn begin(&self, generation: u64, holds: Holds) {
+        let records = Holds::area(AreaKind::Log).and(Holds::area(AreaKind::Meta));
+        self.holds.store(holds.0, Ordering::Relaxed);
+        self.kept.store(holds.any_of(records), Ordering::Relaxed);
+        self.condemned.store(false, Ordering::Relaxed);
+        self.value_bytes.store(0, Ordering::Relaxed);
+        self.estimated.store(false, Ordering::Relaxed);
+        self.generation.store(generation, Ordering::Release);
+    }
+
+    /// Nothing here counts any more, and nothing is counted any more.
+    pub(crate) fn condemn(&self) {
+        self.condemned.store(true, Ordering::Release);
+    }
+
+    /// The zone is free.
+    pub(crate) fn clear(&self) {
+        self.begin(0, Holds::NOTHING);
+    }
+
+    /// The segment of log or MetaLog here is dead.
+    pub(crate) fn release_segment(&self) {
+        self.kept.store(false, Ordering::Release);
+    }
+
+    /// The sequencer that writes here, or whose unwritten pages were here when the zone failed. One load when there is none.
+    pub(crate) fn sequencer(&self) -> Option<Arc<Sequencer>> {
+        if self.is_open() { self.sequencer.read().clone() } else { None }
+    }
+
+    pub(crate) fn attach(&self, sequencer: &Arc<Sequencer>) {
+        *self.sequencer.write() = Some(Arc::clone(sequencer));
+        self.open.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn detach(&self) {
+        self.open.store(false, Ordering::Release);
+        let detached = self.sequencer.write().take();
+        drop(detached);
+    }
+
+    pub(crate) fn add_values(&self, bytes: u64) {
+        self.value_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes away value bytes, at most to zero, and returns how many.
+    pub(crate) fn sub_values(&self, bytes: u64) -> u64 {
+        let less = |live: u64| Some(live.saturating_sub(bytes));
+        let before = self.value_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        before.map_or(0, |live| live.min(bytes))
+    }
+
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.value_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// All zones, by number.
+pub(crate) struct ZoneTable {
+    zones: Box<[Zone]>,
+    zone_size_blocks: u64,
+}
+
+impl ZoneTable {
+    pub(crate) fn new(zones: u32, zone_size_blocks: u64) -> Self {
+        Self { zones: (0..zones).map(|_| Zone::default()).collect(), zone_size_blocks }
+    }
+
+    /// The zone with a number.
+    pub(crate) fn of(&self, zone: ZoneId) -> &Zone {
+        &self.zones[zone.0 as usize]
+    }
+
+    /// The zone of a block; `None` behind the last.
+    pub(crate) fn at(&self, block: u64) -> Option<(ZoneId, &Zone)> {
+        let number = u32::try_from(block / self.zone_size_blocks).ok()?;
+        Some((ZoneId(number), self.zones.get(number as usize)?))
+    }
+
+    /// The zone of a page; `None` if the address is none of this store.
+    pub(crate) fn of_page(&self, at: PageAddress) -> Option<(ZoneId, &Zone)> {
+        let (zone, end) = (self.at(at.block())?, at.block() + at.blocks() - 1);
+        (end / self.zone_size_blocks == u64::from(zone.0.0)).then_some(zone)
+    }
+
+    /// The zone of an allocation. Cost: one pass.
+    pub(crate) fn find(&self, generation: u64) -> Option<(ZoneId, &Zone)> {
+        self.iter().find(|(_, zone)| generation != 0 && zone.generation() == generation)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ZoneId, &Zone)> {
+        (0..).map(ZoneId).zip(&self.zones)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&*self.zones) as u64
+    }
+}

@@ -1,0 +1,171 @@
+//! The zoned page store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_device::ZonedDevice;
+use zonda_rt::atomic::Ordering;
+
+use crate::areas::ZonedArea;
+use crate::flusher::Flusher;
+use crate::format::PAGE_HEADER_BYTES;
+use crate::reclaim::Reclaimer;
+use crate::reserve::FOREGROUND_FLOOR;
+use crate::{
+    Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
+    Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
+};
+
+/// How often a waiting writer asks whether waiting still makes sense.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A page store on a zoned device (ZKV 3.4, with reclaim).
+///
+/// Owned by one tree; shared by its threads. Pages lie in zones of their stream (hot, cold, relocated), areas in zones of
+/// theirs; which of them share zones depends on how many zones the device keeps active. Every zone begins with a header block that
+/// carries the client's superblock.
+///
+/// Costs: `place` one lock, one copy and one CRC per page; a group of pages is one device write; a read is at most one device read
+/// (I8); `reclaim_step` reads at most 256 KiB and writes what it moves.
+///
+/// ```
+/// use std::sync::Arc;
+/// use zonda_device::{Geometry, MemDevice};
+/// use zonda_pages::{Heat, NewPage, PageError, PageId, PageStore, StoreOptions, ZonedStore};
+///
+/// let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 64))?);
+/// let options = StoreOptions { superblock: b"mine".to_vec(), ..StoreOptions::default() };
+/// let store = ZonedStore::create(device, &options)?;
+/// let page = NewPage { id: PageId(1), sequence: 1, body: b"a leaf" };
+/// let at = loop {
+///     match store.place(Heat::Hot, &[page]) {
+///         Err(PageError::Busy) => store.pump(&mut |_, _, _| {})?,
+///         placed => break placed?[0],
+///     }
+/// };
+/// store.settle(&mut |_, _, _| {})?;
+/// store.read(PageId(1), at, &mut |body| assert_eq!(body, b"a leaf"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ZonedStore {
+    flusher: Arc<Flusher>,
+    areas: [ZonedArea; 3],
+    reclaimer: Reclaimer,
+}
+
+impl ZonedStore {
+    /// Makes a store on an empty device (on any with `overwrite`).
+    ///
+    /// # Errors
+    /// `Space` for a device that is not empty, too small or has too few active zones, and for bad options: nothing was written.
+    /// `Device`.
+    pub fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<Arc<Self>, PageError> {
+        Ok(Self::new(open::create(device, options)?, options))
+    }
+
+    /// Opens the store of a device and returns it with the superblock given at its creation. Partly written zones of areas are
+    /// sealed. Call [`adopt`](PageStore::adopt) with the live pages before placing any.
+    ///
+    /// # Errors
+    /// `Space` for a device without a store, of another store's or client's, of a newer version, with unknown features or
+    /// another geometry; `Device`.
+    pub fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<(Arc<Self>, Vec<u8>), PageError> {
+        let (flusher, superblock) = open::open(device, options)?;
+        Ok((Self::new(flusher, options), superblock))
+    }
+
+    fn new(flusher: Flusher, options: &StoreOptions) -> Arc<Self> {
+        let flusher = Arc::new(flusher);
+        let area = |kind| ZonedArea::new(kind, Arc::clone(&flusher));
+        let areas = [area(AreaKind::Log), area(AreaKind::Meta), area(AreaKind::Values)];
+        Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), flusher })
+    }
+
+    /// The device below.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn ZonedDevice> {
+        self.flusher.space.device()
+    }
+
+    pub(crate) fn flusher(&self) -> &Flusher {
+        &self.flusher
+    }
+
+    /// Whether live bytes exceed the usable space, for all that is known.
+    fn is_full(&self) -> bool {
+        self.flusher.is_over_full() && !self.flusher.has_estimates()
+    }
+}
+
+impl PageStore for ZonedStore {
+    fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError> {
+        self.flusher.read(id, at, visit)
+    }
+
+    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
+        self.flusher.read_many(pages, visit)
+    }
+
+    fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {
+        self.flusher.place(heat, pages)
+    }
+
+    fn admit(&self, _pages: u32) -> Result<(), PageError> {
+        if self.is_full() {
+            return Err(self.flusher.no_space());
+        }
+        if self.flusher.free_zones.load(Ordering::Relaxed) > FOREGROUND_FLOOR {
+            return Ok(());
+        }
+        let hopeless = |_: &zonda_space::SpaceUsage| self.is_full() || self.reclaimer.is_hopeless();
+        self.flusher.space.wait_for_free(PATIENCE, &hopeless).map_err(|_| self.flusher.no_space())
+    }
+
+    fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {
+        self.flusher.pump(moved)
+    }
+
+    fn settle(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {
+        self.flusher.settle(moved)
+    }
+
+    fn release(&self, at: PageAddress) {
+        self.flusher.release(at);
+    }
+
+    fn release_value(&self, at: ChunkAddress, bytes: u64) {
+        self.flusher.release_value(at.0, bytes);
+    }
+
+    fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {
+        self.flusher.adopt(live);
+    }
+
+    fn area(&self, kind: AreaKind) -> &dyn Area {
+        match kind {
+            AreaKind::Log => &self.areas[0],
+            AreaKind::Meta => &self.areas[1],
+            AreaKind::Values => &self.areas[2],
+        }
+    }
+
+    fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
+        self.reclaimer.step(&self.flusher, relocate)
+    }
+
+    fn page_body_bytes(&self, blocks: u64) -> usize {
+        number::index(blocks) * BLOCK_BYTES - PAGE_HEADER_BYTES
+    }
+
+    fn usage(&self) -> StoreUsage {
+        self.flusher.usage()
+    }
+
+    fn written_by(&self) -> WrittenBy {
+        self.flusher.counters.written_by(self.flusher.space.written_by_stream().headers)
+    }
+
+    fn reads(&self) -> (u64, u64) {
+        self.flusher.counters.reads()
+    }
+}

@@ -1,0 +1,214 @@
+//! A toy tree for tests: page id -> (address, version) in a map, with the tree's side of reclaim.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zonda_device::{Geometry, MemDevice, ZonedDevice};
+use zonda_pages::{
+    AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated,
+    Stamp, StoreId, StoreOptions, ZonedStore,
+};
+use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// 64 zones of 64 blocks: 16 MiB.
+pub fn device() -> Arc<MemDevice> {
+    device_of(64, 14)
+}
+
+pub fn device_of(zones: u32, active: u32) -> Arc<MemDevice> {
+    Arc::new(MemDevice::new(Geometry::new(256 << 10, zones).with_limits(active, active)).unwrap())
+}
+
+pub fn options() -> StoreOptions {
+    StoreOptions {
+        store_id: StoreId(77),
+        log_limit_bytes: 256 << 10,
+        superblock: b"super".to_vec(),
+        ..StoreOptions::default()
+    }
+}
+
+pub fn create(device: &Arc<MemDevice>) -> Arc<ZonedStore> {
+    ZonedStore::create(Arc::clone(device) as Arc<dyn ZonedDevice>, &options()).unwrap()
+}
+
+/// Where a page of the toy tree is and what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    pub at: PageAddress,
+    pub version: u64,
+    pub blocks: u64,
+}
+
+/// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`.
+pub struct Toy {
+    pub store: Arc<ZonedStore>,
+    pub leaves: Mutex<HashMap<PageId, Leaf>>,
+    pub values: Mutex<HashMap<ChunkAddress, Vec<u8>>>,
+    pub latched: Mutex<Vec<PageId>>,
+    pub drained: AtomicBool,
+    pub commits: AtomicU64,
+    pub relocated: AtomicU64,
+}
+
+impl Toy {
+    pub fn new(store: Arc<ZonedStore>) -> Self {
+        Self {
+            store,
+            leaves: Mutex::default(),
+            values: Mutex::default(),
+            latched: Mutex::default(),
+            drained: AtomicBool::new(true),
+            commits: AtomicU64::new(0),
+            relocated: AtomicU64::new(0),
+        }
+    }
+
+    pub fn body(&self, id: PageId, version: u64, blocks: u64) -> Vec<u8> {
+        let mut body =
+            vec![u8::try_from((u64::from(id.0) * 31 + version) % 251).unwrap(); self.store.page_body_bytes(blocks)];
+        body[..8].copy_from_slice(&version.to_le_bytes());
+        body[8..12].copy_from_slice(&id.0.to_le_bytes());
+        body
+    }
+
+    pub fn pump(&self) -> Result<(), PageError> {
+        self.store.pump(&mut |id, from, to| self.moved(id, from, to))
+    }
+
+    pub fn settle(&self) -> Result<(), PageError> {
+        self.store.settle(&mut |id, from, to| self.moved(id, from, to))
+    }
+
+    fn moved(&self, id: PageId, from: PageAddress, to: PageAddress) {
+        if let Some(leaf) = self.leaves.lock().get_mut(&id).filter(|leaf| leaf.at == from) {
+            leaf.at = to;
+        }
+    }
+
+    /// Writes a new version of a page.
+    pub fn put(&self, id: PageId, version: u64, blocks: u64) -> Result<(), PageError> {
+        self.store.admit(1)?;
+        self.put_at(Heat::Hot, id, version, blocks)
+    }
+
+    pub fn put_at(&self, heat: Heat, id: PageId, version: u64, blocks: u64) -> Result<(), PageError> {
+        let body = self.body(id, version, blocks);
+        loop {
+            // The map's lock is the toy's leaf latch.
+            let mut leaves = self.leaves.lock();
+            match self.store.place(heat, &[NewPage { id, sequence: version, body: &body }]) {
+                Ok(placed) => {
+                    if let Some(old) = leaves.insert(id, Leaf { at: placed[0], version, blocks }) {
+                        self.store.release(old.at);
+                    }
+                    return Ok(());
+                }
+                Err(PageError::Busy) => {
+                    drop(leaves);
+                    self.pump()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub fn delete(&self, id: PageId) {
+        if let Some(old) = self.leaves.lock().remove(&id) {
+            self.store.release(old.at);
+        }
+    }
+
+    /// Reads a page and compares it with what the tree wrote.
+    pub fn check(&self, id: PageId) {
+        let leaf = self.leaves.lock()[&id];
+        let mut seen = false;
+        let expected = self.body(id, leaf.version, leaf.blocks);
+        let visit = &mut |body: &[u8]| {
+            assert!(body == expected, "page {} at {:?}", id.0, leaf.at);
+            seen = true;
+        };
+        self.store.read(id, leaf.at, visit).unwrap_or_else(|error| panic!("page {} at {:?}: {error}", id.0, leaf.at));
+        assert!(seen);
+    }
+
+    pub fn check_all(&self) {
+        let ids: Vec<_> = self.leaves.lock().keys().copied().collect();
+        ids.into_iter().for_each(|id| self.check(id));
+    }
+
+    /// Reclaims until nothing is left to do now.
+    pub fn reclaim(&self) {
+        for _ in 0..100_000 {
+            if self.store.reclaim_step(self).unwrap() != Reclaimed::Progress {
+                return;
+            }
+        }
+        panic!("reclaim does not come to an end");
+    }
+
+    /// Adds a value.
+    pub fn put_value(&self, payload: &[u8]) -> Result<ChunkAddress, PageError> {
+        let (at, _) = self.store.area(AreaKind::Values).append(payload)?;
+        self.values.lock().insert(at, payload.to_vec());
+        Ok(at)
+    }
+
+    pub fn delete_value(&self, at: ChunkAddress) {
+        let payload = self.values.lock().remove(&at).unwrap();
+        self.store.release_value(at, payload.len() as u64);
+    }
+
+    pub fn check_values(&self) {
+        let values = self.values.lock().clone();
+        for (at, payload) in values {
+            assert_eq!(self.store.area(AreaKind::Values).read_chunk(at, payload.len()).unwrap(), payload);
+        }
+    }
+}
+
+impl Relocate for Toy {
+    fn relocate_page(&self, id: PageId, at: PageAddress, body: &[u8]) -> Result<Relocated, PageError> {
+        if self.latched.lock().contains(&id) {
+            return Ok(Relocated::Busy);
+        }
+        let Some(leaf) = self.leaves.lock().get(&id).copied().filter(|leaf| leaf.at == at) else {
+            return Ok(Relocated::Dead);
+        };
+        assert_eq!(body, self.body(id, leaf.version, leaf.blocks));
+        self.put_at(Heat::Relocated, id, leaf.version, leaf.blocks)?;
+        self.relocated.fetch_add(1, Ordering::Relaxed);
+        Ok(Relocated::Moved)
+    }
+
+    fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated, PageError> {
+        if self.values.lock().get(&at).is_none() {
+            return Ok(Relocated::Dead);
+        }
+        let (to, _) = self.store.area(AreaKind::Values).append(payload)?;
+        let moved = self.values.lock().remove(&at).unwrap();
+        self.values.lock().insert(to, moved);
+        self.store.release_value(at, payload.len() as u64);
+        Ok(Relocated::Moved)
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp(self.commits.load(Ordering::Relaxed))
+    }
+
+    fn commit_moves(&self) -> Result<(), PageError> {
+        self.settle()?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn drained(&self, stamp: Stamp) -> bool {
+        self.drained.load(Ordering::Relaxed) && stamp.0 < self.commits.load(Ordering::Relaxed)
+    }
+}
+
+pub fn id(number: u64) -> PageId {
+    PageId(u32::try_from(number).unwrap())
+}

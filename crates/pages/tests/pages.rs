@@ -1,0 +1,145 @@
+//! Reading one's own pages in every stage, and what writing them costs.
+mod common;
+
+use common::{Toy, create, device, id};
+use zonda_device::ZonedDevice;
+use zonda_pages::{Heat, PageAddress, PageError, PageStore};
+use zonda_rt::Rng;
+
+#[test]
+fn a_page_is_read_while_it_waits_and_from_the_device() {
+    let toy = Toy::new(create(&device()));
+    for n in 0..6 {
+        toy.put(id(n), n, 1).unwrap();
+        toy.check_all();
+    }
+    assert_eq!(toy.store.reads().0, 0, "nothing was read from the device");
+    toy.settle().unwrap();
+    toy.check_all();
+    toy.check_all();
+    let (reads, bytes) = toy.store.reads();
+    assert!(reads <= 6 && bytes <= 6 * 4096, "{reads} reads: the second round comes from the cache");
+}
+
+#[test]
+fn pages_read_while_they_wait_enter_the_cache() {
+    let toy = Toy::new(create(&device()));
+    for n in 0..4 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    toy.check(id(0));
+    toy.check(id(1));
+    toy.check(id(1));
+    toy.settle().unwrap();
+    toy.check(id(1));
+    assert_eq!(toy.store.reads().0, 0, "read twice: above the threshold of 1");
+    toy.check(id(0));
+    assert_eq!(toy.store.reads().0, 1, "read once: not above it");
+}
+
+#[test]
+fn four_pages_are_one_device_write() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    toy.put(id(0), 0, 1).unwrap();
+    let before = device.counters();
+    for n in 1..40 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    toy.pump().unwrap();
+    let done = device.counters().since(&before);
+    assert_eq!((done.writes, done.written_bytes), (10, 40 * 4096));
+    assert_eq!(toy.store.written_by().flush, 40 * 4096);
+}
+
+#[test]
+fn a_plan_is_placed_whole_or_not_at_all() {
+    let toy = Toy::new(create(&device()));
+    let bodies: Vec<_> = (0..5).map(|n| toy.body(id(n), 1, 1)).collect();
+    let plan: Vec<_> = (0..5)
+        .map(|n| zonda_pages::NewPage { id: id(n), sequence: 1, body: &bodies[usize::try_from(n).unwrap()] })
+        .collect();
+    assert!(matches!(toy.store.place(Heat::Hot, &plan), Err(PageError::Busy)), "no zone is open yet");
+    assert_eq!(toy.store.usage().live_page_bytes, 0);
+    toy.pump().unwrap();
+    let placed = toy.store.place(Heat::Hot, &plan).unwrap();
+    assert_eq!((placed.len(), toy.store.usage().live_page_bytes), (5, 5 * 4096));
+}
+
+#[test]
+fn a_plan_that_no_zone_holds_is_refused_with_numbers() {
+    let toy = Toy::new(create(&device()));
+    let body = toy.body(id(0), 1, 32);
+    let page = zonda_pages::NewPage { id: id(0), sequence: 1, body: &body };
+    let refused = toy.store.place(Heat::Hot, &[page, page]).unwrap_err();
+    assert!(matches!(refused, PageError::PlanTooLong { blocks: 64, blocks_max: 63 }), "{refused}");
+}
+
+#[test]
+fn long_pages_never_span_zones() {
+    let toy = Toy::new(create(&device()));
+    for n in 0..30 {
+        toy.put(id(n), n, 1 + n % 7).unwrap();
+    }
+    for leaf in toy.leaves.lock().values() {
+        assert_eq!(leaf.at.block() / 64, (leaf.at.block() + leaf.at.blocks() - 1) / 64);
+    }
+    toy.check_all();
+    toy.settle().unwrap();
+    toy.check_all();
+}
+
+#[test]
+fn another_page_or_no_page_is_damage_not_data() {
+    let toy = Toy::new(create(&device()));
+    toy.put(id(1), 1, 1).unwrap();
+    toy.put(id(2), 1, 1).unwrap();
+    let (first, second) = (toy.leaves.lock()[&id(1)].at, toy.leaves.lock()[&id(2)].at);
+    for _ in 0..2 {
+        for (page, at) in [
+            (id(1), second),
+            (id(2), first),
+            (id(1), PageAddress::new(60 * 64 + 5, 1)),
+            (id(1), PageAddress::new(1 << 39, 1)),
+        ] {
+            let answer = toy.store.read(page, at, &mut |_| panic!("a wrong page"));
+            assert!(matches!(answer, Err(PageError::Damaged { .. })), "{answer:?}");
+        }
+        toy.settle().unwrap();
+    }
+}
+
+#[test]
+fn many_pages_are_read_from_wherever_they_are() {
+    let toy = Toy::new(create(&device()));
+    for n in 0..100 {
+        toy.put(id(n), n, 1 + n % 3).unwrap();
+    }
+    toy.settle().unwrap();
+    for n in 100..110 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    let mut order: Vec<u64> = (0..110).collect();
+    Rng::seeded(5).shuffle(&mut order);
+    let pages: Vec<_> = order.iter().map(|&n| (id(n), toy.leaves.lock()[&id(n)].at)).collect();
+    let mut seen = 0;
+    toy.store
+        .read_many(&pages, &mut |index, body| {
+            let leaf = toy.leaves.lock()[&pages[index].0];
+            assert_eq!(body, toy.body(pages[index].0, leaf.version, leaf.blocks));
+            seen += 1;
+        })
+        .unwrap();
+    assert_eq!(seen, 110);
+}
+
+#[test]
+fn memory_stays_within_what_is_said() {
+    let toy = Toy::new(create(&device()));
+    for n in 0..1000 {
+        toy.put(id(n % 300), n, 1).unwrap();
+        toy.check(id(n * 7 % (n % 300 + 1)));
+        let usage = toy.store.usage();
+        assert!(usage.memory_bytes <= usage.memory_bytes_max, "{usage:?}");
+    }
+}

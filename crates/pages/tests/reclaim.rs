@@ -1,0 +1,209 @@
+//! Reclaim: live pages move, dead zones come back, in the order of I3.
+mod common;
+
+use common::{Toy, create, device, device_of, id};
+use std::sync::Arc;
+use zonda_device::ZonedDevice;
+use zonda_pages::{AreaKind, PageAddress, PageError, PageStore, Reclaimed, ZoneUse, ZonedStore};
+use zonda_rt::Rng;
+use zonda_rt::atomic::Ordering;
+
+/// Pages whose live bytes are `percent` % of the usable space.
+fn pages_for(toy: &Toy, percent: u64) -> u64 {
+    toy.store.usage().usable_bytes * percent / 100 / 4096
+}
+
+fn churn(toy: &Toy, pages: u64, writes: u64, seed: u64) {
+    let mut rng = Rng::seeded(seed);
+    for n in 0..pages {
+        toy.put(id(n), n, 1).unwrap();
+        toy.reclaim();
+    }
+    for n in 0..writes {
+        toy.put(id(rng.below(pages)), n, 1).unwrap();
+        if n % 16 == 0 {
+            toy.reclaim();
+        }
+    }
+}
+
+#[test]
+fn overwriting_goes_on_for_ever_at_usable_space_of_1_25_times_the_live_bytes() {
+    let toy = Toy::new(create(&device()));
+    let pages = pages_for(&toy, 80);
+    churn(&toy, pages, pages * 10, 1);
+    toy.check_all();
+    let (usage, written) = (toy.store.usage(), toy.store.written_by());
+    assert_eq!(usage.live_page_bytes, pages * 4096);
+    assert!(usage.zones_reset > 0 && written.relocation > 0);
+    assert!(written.relocation < 3 * written.flush, "amplification: {written:?}");
+}
+
+#[test]
+fn overwriting_goes_on_at_four_active_zones_and_with_cost_benefit() {
+    let device = device_of(64, 4);
+    let options =
+        zonda_pages::StoreOptions { victim_policy: zonda_pages::VictimPolicy::CostBenefit, ..common::options() };
+    let toy = Toy::new(ZonedStore::create(device.clone(), &options).unwrap());
+    let pages = pages_for(&toy, 80);
+    let values: Vec<_> = (0..20).map(|n| toy.put_value(&vec![n; 9000]).unwrap()).collect();
+    churn(&toy, pages - 100, pages * 5, 2);
+    toy.check_all();
+    toy.check_values();
+    assert_eq!(toy.values.lock().len(), values.len());
+    assert!(toy.store.usage().active_zones <= 4);
+}
+
+#[test]
+fn a_full_store_says_so_and_accepts_writes_again_after_deletes() {
+    let toy = Toy::new(create(&device()));
+    let mut full = 0;
+    for n in 0.. {
+        match toy.put(id(n), n, 1) {
+            Ok(()) => toy.reclaim(),
+            Err(PageError::NoSpace { live_bytes, usable_bytes, .. }) => {
+                assert!(live_bytes > usable_bytes, "I9 {live_bytes} of {usable_bytes}");
+                full = n;
+                break;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(full >= pages_for(&toy, 100), "I9 {full} pages fit");
+    toy.check_all();
+    for n in 0..full / 2 {
+        toy.delete(id(n * 2));
+    }
+    toy.reclaim();
+    for n in 0..full / 4 {
+        toy.put(id(n * 2), 7, 1).unwrap();
+        toy.reclaim();
+    }
+    toy.check_all();
+}
+
+#[test]
+fn zones_whose_pages_all_died_are_reset_without_being_read() {
+    let toy = Toy::new(create(&device()));
+    for round in 0..40 {
+        for n in 0..64 {
+            toy.put(id(n), round, 1).unwrap();
+        }
+        toy.reclaim();
+    }
+    assert!(toy.store.usage().zones_reset > 0);
+    assert_eq!((toy.store.reads(), toy.relocated.load(Ordering::Relaxed)), ((0, 0), 0));
+}
+
+#[test]
+fn nothing_is_reset_before_its_readers_are_gone() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    toy.drained.store(false, Ordering::Relaxed);
+    for n in 0..64 * 12 {
+        toy.put(id(n % 64), n, 1).unwrap();
+    }
+    let old: Vec<PageAddress> = toy.leaves.lock().values().map(|leaf| leaf.at).collect();
+    let resets = device.counters().resets;
+    for _ in 0..100 {
+        assert_ne!(toy.store.reclaim_step(&toy).unwrap(), Reclaimed::Idle);
+    }
+    assert_eq!(device.counters().resets, resets, "I3");
+    assert!(toy.store.map().iter().any(|zone| zone.condemned));
+    toy.drained.store(true, Ordering::Relaxed);
+    toy.reclaim();
+    assert!(device.counters().resets > resets);
+    assert_eq!(toy.leaves.lock().values().filter(|leaf| old.contains(&leaf.at)).count(), 64);
+    toy.check_all();
+}
+
+#[test]
+fn a_latched_leaf_keeps_its_zone_until_it_is_free() {
+    let toy = Toy::new(create(&device()));
+    let pages = pages_for(&toy, 80);
+    toy.latched.lock().extend((0..pages).map(id));
+    for n in 0..pages {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    let mut waited = false;
+    let mut rng = Rng::seeded(3);
+    while toy.store.usage().free_zones > 3 {
+        toy.put(id(rng.below(pages)), 1, 1).unwrap();
+        waited |= toy.store.reclaim_step(&toy).unwrap() == Reclaimed::Waiting;
+    }
+    assert!(waited);
+    assert_eq!(toy.relocated.load(Ordering::Relaxed), 0);
+    toy.latched.lock().clear();
+    toy.reclaim();
+    assert!(toy.store.usage().free_zones > 3 && toy.relocated.load(Ordering::Relaxed) > 0);
+    toy.check_all();
+}
+
+#[test]
+fn a_page_of_a_reset_zone_is_never_served_from_the_cache() {
+    let toy = Toy::new(create(&device()));
+    toy.put(id(1), 1, 1).unwrap();
+    toy.settle().unwrap();
+    toy.check(id(1));
+    let old = toy.leaves.lock()[&id(1)].at;
+    for n in 0..3000 {
+        toy.put(id(1 + n % 60), n, 1).unwrap();
+        toy.reclaim();
+    }
+    toy.settle().unwrap();
+    let answer = toy.store.read(id(1), old, &mut |body| {
+        let leaf = toy.leaves.lock()[&id(1)];
+        assert!(leaf.at == old && body == toy.body(id(1), leaf.version, 1), "I5 a stale page");
+    });
+    assert!(answer.is_err() || toy.leaves.lock()[&id(1)].at == old);
+}
+
+#[test]
+fn values_move_and_their_zones_come_back() {
+    let toy = Toy::new(create(&device()));
+    let mut kept = Vec::new();
+    for n in 0..4000u64 {
+        let at =
+            toy.put_value(&vec![u8::try_from(n % 251).unwrap(); 5000 + usize::try_from(n % 7000).unwrap()]).unwrap();
+        if n % 40 == 0 {
+            kept.push(n);
+        } else {
+            toy.delete_value(at);
+        }
+        toy.reclaim();
+    }
+    assert_eq!(toy.values.lock().len(), kept.len());
+    toy.check_values();
+    let usage = toy.store.usage();
+    assert!(usage.zones_reset > 100 && usage.live_value_bytes <= 101 * 12288, "{usage:?}");
+}
+
+#[test]
+fn released_segments_come_back_although_readers_stay() {
+    let toy = Toy::new(create(&device()));
+    toy.drained.store(false, Ordering::Relaxed);
+    let log = toy.store.area(AreaKind::Log);
+    for _ in 0..20 {
+        let (_, segment) = log.append(&[1; 200_000]).unwrap();
+        let before: Vec<_> = log.segments().into_iter().filter(|other| other.id < segment).collect();
+        before.iter().for_each(|old| log.release(old.id).unwrap());
+        toy.reclaim();
+        assert!(log.segments().len() == 1);
+    }
+    assert!(toy.store.usage().zones_reset >= 15);
+}
+
+#[test]
+fn the_map_says_what_lives_where() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    toy.put(id(1), 1, 1).unwrap();
+    toy.store.area(AreaKind::Log).append(b"log").unwrap();
+    toy.settle().unwrap();
+    let map = toy.store.map();
+    let named = |name| map.iter().find(|zone| zone.stream == Some(name)).unwrap();
+    assert_eq!((map.len(), named("hot").live_bytes, named("log").live_bytes), (64, 4096, 4096));
+    assert_eq!(named("hot").state, ZoneUse::Open);
+    let _also_as_a_trait_object: Arc<dyn PageStore> = toy.store.clone();
+    assert_eq!(device.geometry().zone_count, 64);
+}
