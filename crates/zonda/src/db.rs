@@ -370,7 +370,7 @@ impl Db {
     /// # let db = zonda::Db::open("mem:")?;
     /// db.put("key", "value")?;
     /// let report = db.check(&mut |_, _| {}, &mut |finding| eprintln!("{finding}"))?;
-    /// assert_eq!((report.pairs, report.findings), (1, 0));
+    /// assert_eq!(report.findings, 0);
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(String)) -> Result<CheckReport> {

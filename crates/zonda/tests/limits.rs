@@ -1,0 +1,59 @@
+//! Limits hold exactly: the last allowed length works, one more is refused with both numbers, and nothing is written.
+mod common;
+
+use common::{Place, memory};
+use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use zonda::{Batch, Error, Options};
+
+#[test]
+fn keys() {
+    let db = memory();
+    let tree = db.tree("named").unwrap();
+    for bytes in [0, 1, KEY_BYTES_MAX - 1, KEY_BYTES_MAX] {
+        let key = vec![0xff; bytes];
+        db.put(&key, "v").unwrap();
+        tree.put(&key, "w").unwrap();
+        assert_eq!(db.get(&key).unwrap(), Some(b"v".to_vec()), "{bytes}");
+        assert_eq!(tree.get(&key).unwrap(), Some(b"w".to_vec()), "{bytes}");
+    }
+    let long = vec![0xff; KEY_BYTES_MAX + 1];
+    let refused = |result: zonda::Result<()>| {
+        assert!(matches!(result, Err(Error::KeyTooLong { bytes, bytes_max }) if bytes == bytes_max + 1));
+    };
+    refused(db.put(&long, "v"));
+    refused(db.delete(&long));
+    refused(db.get(&long).map(|_| ()));
+    refused(db.multi_get([&long]).map(|_| ()));
+    refused(db.ingest([(&long, "v")]).map(|_| ()));
+    let mut batch = Batch::new();
+    batch.delete(&long);
+    refused(db.write(batch));
+    assert_eq!(db.iter().unwrap().count(), 4);
+}
+
+#[test]
+fn values_also_after_reopening() {
+    let place = Place::new();
+    let db = place.open();
+    let lengths = [0, 1, 1000, 1024, 1025, 4096, 100_000, VALUE_BYTES_MAX - 1, VALUE_BYTES_MAX];
+    let value = |bytes: usize| -> Vec<u8> { (0..bytes).map(|index| (index % 251).to_le_bytes()[0]).collect() };
+    for bytes in lengths {
+        db.put(bytes.to_be_bytes(), value(bytes)).unwrap();
+    }
+    let long = vec![0; VALUE_BYTES_MAX + 1];
+    assert!(matches!(db.put("k", &long), Err(Error::ValueTooLong { bytes, bytes_max }) if bytes == bytes_max + 1));
+    db.close().unwrap();
+    let db = place.open();
+    for bytes in lengths {
+        assert!(db.get(bytes.to_be_bytes()).unwrap() == Some(value(bytes)), "{bytes}");
+    }
+    assert_eq!(db.iter().unwrap().count(), lengths.len());
+}
+
+#[test]
+fn memory_below_the_least_is_refused_with_numbers() {
+    let least = zonda::limits::MEMORY_BYTES_MIN;
+    Options::new().memory(least).open("mem:").unwrap().put("k", "v").unwrap();
+    let refused = Options::new().memory(least - 1).open("mem:").unwrap_err();
+    assert!(refused.to_string().contains(&least.to_string()), "{refused}");
+}

@@ -1,0 +1,91 @@
+//! Named trees are apart from each other, and their names survive.
+mod common;
+
+use common::{Place, fill, keys, memory};
+use zonda::limits::TREE_NAME_BYTES_MAX;
+use zonda::{Batch, Error};
+
+#[test]
+fn trees_do_not_see_each_other() {
+    let db = memory();
+    let (a, b) = (db.tree("a").unwrap(), db.tree("b").unwrap());
+    db.put("k", "default").unwrap();
+    a.put("k", "a").unwrap();
+    b.put("\u{ff}", "b").unwrap();
+    assert_eq!((a.name(), db.name()), ("a", ""));
+    assert_eq!(keys(a.iter()), ["k"]);
+    assert_eq!(keys(db.iter()), ["k"]);
+    assert_eq!(b.get("k").unwrap(), None);
+    a.delete_range::<&str>(..).unwrap();
+    assert_eq!((a.first().unwrap(), db.iter().unwrap().count(), b.iter().unwrap().count()), (None, 1, 1));
+}
+
+#[test]
+fn many_trees_survive_reopening() {
+    let place = Place::new();
+    let db = place.open();
+    for number in 0..300_u32 {
+        db.tree(&format!("tree {number:03}")).unwrap().put("n", number.to_be_bytes()).unwrap();
+    }
+    db.close().unwrap();
+    let db = place.open();
+    assert_eq!(db.tree_names().unwrap().len(), 300);
+    for number in [0_u32, 117, 118, 119, 299] {
+        let value = db.tree(&format!("tree {number:03}")).unwrap().get("n").unwrap();
+        assert_eq!(value, Some(number.to_be_bytes().to_vec()));
+    }
+}
+
+#[test]
+fn a_dropped_tree_is_gone_and_its_handles_say_so() {
+    let place = Place::new();
+    let db = place.open();
+    let tree = db.tree("t").unwrap();
+    for number in 0..3000_u32 {
+        tree.put(number.to_be_bytes(), "x").unwrap();
+    }
+    assert!(db.drop_tree("t").unwrap());
+    assert!(!db.drop_tree("t").unwrap());
+    assert!(matches!(tree.put("k", "v"), Err(Error::TreeDropped { .. })));
+    assert!(matches!(tree.ingest([("k", "v")]), Err(Error::TreeDropped { .. })));
+    let mut batch = Batch::new();
+    batch.put("k", "v").put_in(&tree, "k", "v");
+    assert!(matches!(db.write(batch), Err(Error::TreeDropped { .. })));
+    assert_eq!(db.get("k").unwrap(), None);
+    drop((db, tree));
+    let db = place.open();
+    assert!(db.tree_names().unwrap().is_empty());
+    assert_eq!(db.tree("t").unwrap().first().unwrap(), None);
+}
+
+#[test]
+fn the_default_tree_is_no_named_one() {
+    let db = memory();
+    fill(&db, 10);
+    assert!(db.tree_names().unwrap().is_empty());
+    assert!(!db.drop_tree("").unwrap());
+    assert_eq!(db.iter().unwrap().count(), 10);
+}
+
+#[test]
+fn names_at_the_limit() {
+    let db = memory();
+    assert!(matches!(db.tree(""), Err(Error::TreeName { bytes: 0, .. })));
+    db.tree(&"n".repeat(TREE_NAME_BYTES_MAX)).unwrap();
+    let long = "n".repeat(TREE_NAME_BYTES_MAX + 1);
+    assert!(matches!(db.tree(&long), Err(Error::TreeName { bytes: 256, bytes_max: 255 })));
+}
+
+#[test]
+fn ingest_may_use_other_trees_meanwhile() {
+    let db = memory();
+    let tree = db.tree("numbers").unwrap();
+    let items = (0..5000_u32).map(|number| {
+        if number % 1000 == 0 {
+            db.tree(&format!("side {number}")).unwrap().put("k", "v").unwrap();
+        }
+        (number.to_be_bytes(), "x")
+    });
+    assert_eq!(tree.ingest(items).unwrap(), 5000);
+    assert_eq!(db.tree_names().unwrap().len(), 6);
+}
