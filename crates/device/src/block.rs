@@ -5,10 +5,11 @@ use crate::{DeviceCounters, IoQueue, Lba, Result};
 
 /// A device whose blocks can be overwritten in any order.
 ///
-/// **Buffers** as for [`ZonedDevice`](crate::ZonedDevice). **Threads.** Any call from any thread; overlapping writes in flight leave either's bytes, block by block.
+/// **Buffers** as for [`ZonedDevice`](crate::ZonedDevice). **Threads.** Any call from any thread; overlapping writes in
+/// flight leave either's bytes, block by block.
 ///
-/// **Durability.** A write is durable once a [`flush`](Self::flush) called after it returned has returned. After a crash any subset of the unflushed
-/// writes survives, torn at block size; a block is old or new, never a mix.
+/// **Durability.** A write is durable once a [`flush`](Self::flush) called after it returned has returned. After a
+/// crash any subset of the unflushed writes survives, torn at block size; a block is old or new, never a mix.
 ///
 /// **After an error** of a write each of its blocks is old or new; of a flush, anything unflushed may be lost for good.
 pub trait BlockDevice: Send + Sync + Debug {

@@ -49,10 +49,11 @@ pub struct Fault {
     pub effect: FaultEffect,
 }
 
-/// A device with faults in front of it. Clones are handles to the same device. Without rules it is the device itself, with the plain queue.
+/// A device with faults in front of it. Clones are handles to the same device. Without rules it is the device itself,
+/// with the plain queue.
 ///
-/// Rules are asked in the order in which they were added; the first that strikes decides, delays add up. A zone that retires is finished in the
-/// device below, so that its resources come free as they would.
+/// Rules are asked in the order in which they were added; the first that strikes decides, delays add up. A zone that
+/// retires is finished in the device below, so that its resources come free as they would.
 #[derive(Debug)]
 pub struct Faulty<D> {
     shared: Arc<Shared<D>>,
@@ -173,7 +174,8 @@ impl<D: ZonedDevice> Faulty<D> {
         Operation { call, zone: Some(zone), at: self.shared.device.geometry().zone_start(zone) }
     }
 
-    /// Retires a zone: the one below is finished for its resources. That it cannot be (it has writes in flight, say) changes nothing for the caller.
+    /// Retires a zone: the one below is finished for its resources. That it cannot be (it has writes in flight, say)
+    /// changes nothing for the caller.
     fn retire(&self, zone: ZoneId, to: ZoneState) {
         let _freed = self.shared.device.finish(zone);
         self.shared.faults.lock().retired.insert(zone, to);

@@ -7,8 +7,9 @@
 //! then        zones, from a multiple of 65536: zone z at data + z * zone size
 //! ```
 //!
-//! A block device has kind 2, no table, and its blocks where the zones would be. The last four bytes of the header page are its checksum in every version, so
-//! that damage and a newer version can be told apart. Decoders take any bytes (I10).
+//! A block device has kind 2, no table, and its blocks where the zones would be. The last four bytes of the header page
+//! are its checksum in every version, so that damage and a newer version can be told apart. Decoders take any bytes
+//! (I10).
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout,
     little_endian::{U32, U64},
@@ -45,7 +46,8 @@ pub enum DeviceKind {
 
 /// Feature bits of the header; a program refuses bits that it does not know. On disk, never renumber.
 pub mod feature {
-    /// Bit 0: the file system tells holes from data block by block, so write pointers of open zones are found by looking for the end of their data.
+    /// Bit 0: the file system tells holes from data block by block, so write pointers of open zones are found by
+    /// looking for the end of their data.
     pub const EXACT_HOLES: u64 = 1 << 0;
     /// All bits that this version knows.
     pub const KNOWN: u64 = EXACT_HOLES;

@@ -10,7 +10,8 @@ pub const DEVICE_BLOCKS_MAX: u64 = 1 << 44;
 
 /// The shape and the limits of a zoned device. Constant while a device is open.
 ///
-/// Zone `z` holds the blocks from `z * zone_size_blocks`; of these only the first `zone_capacity_blocks` can be written.
+/// Zone `z` holds the blocks from `z * zone_size_blocks`; of these only the first `zone_capacity_blocks` can be
+/// written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of one logical block: the unit of every address, length and torn write.
@@ -112,7 +113,8 @@ impl Geometry {
     /// Checks a buffer and returns its length in blocks.
     ///
     /// # Errors
-    /// `Unaligned` unless it is a positive number of whole blocks at an address that is a multiple of a block (or of 4096).
+    /// `Unaligned` unless it is a positive number of whole blocks at an address that is a multiple of a block (or of
+    /// 4096).
     pub fn check_buffer(&self, buffer: &[u8]) -> Result<u64> {
         crate::buffer::check(buffer, self.block_bytes)
     }

@@ -1,4 +1,5 @@
-//! The memory backend: a zoned and a block device whose data lives in memory. Nothing survives the process; a flush has nothing to do.
+//! The memory backend: a zoned and a block device whose data lives in memory. Nothing survives the process; a flush has
+//! nothing to do.
 use std::{fmt, sync::Arc};
 
 use zonda_rt::{DeviceCall, RwLock, device_call};
@@ -12,7 +13,8 @@ use crate::{
 
 /// A zoned device in memory. Clones are handles to the same device.
 ///
-/// A zone takes memory for what was written to it. Reads run side by side; writes exclude each other and the reads for one copy.
+/// A zone takes memory for what was written to it. Reads run side by side; writes exclude each other and the reads for
+/// one copy.
 #[derive(Clone)]
 pub struct MemDevice {
     shared: Arc<Shared>,

@@ -30,7 +30,8 @@ pub enum Io {
         /// Whole blocks.
         from: AlignedBuf,
     },
-    /// Makes every request durable whose completion was taken before this one was submitted, and every blocking call that returned before.
+    /// Makes every request durable whose completion was taken before this one was submitted, and every blocking call
+    /// that returned before.
     Flush,
 }
 
@@ -56,9 +57,10 @@ pub struct Rejected {
 
 /// Requests in flight, owned by one thread at a time.
 ///
-/// Requests may complete in any order, except that writes to one zone succeed in their order of submission: if one fails, the later ones
-/// in flight there fail with `SequenceLost`, or have completed and are void. So a write counts once all earlier writes of its zone have succeeded. A queue with
-/// `ordered_queue` false must have at most one write in flight per zone (I1). Dropping a queue waits for what is in flight.
+/// Requests may complete in any order, except that writes to one zone succeed in their order of submission: if one
+/// fails, the later ones in flight there fail with `SequenceLost`, or have completed and are void. So a write counts
+/// once all earlier writes of its zone have succeeded. A queue with `ordered_queue` false must have at most one write
+/// in flight per zone (I1). Dropping a queue waits for what is in flight.
 pub trait IoQueue: Send + Debug {
     /// Hands a request to the device. Errors of the request itself come with its completion.
     ///
@@ -66,7 +68,8 @@ pub trait IoQueue: Send + Debug {
     /// `Busy` if `depth` requests are in flight; the request comes back.
     fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>>;
 
-    /// Waits until at least `min` requests (at most those in flight) have completed, adds all completed ones to `out` and returns how many.
+    /// Waits until at least `min` requests (at most those in flight) have completed, adds all completed ones to `out`
+    /// and returns how many.
     ///
     /// # Errors
     /// `Io` if the system's queue itself fails; requests stay in flight.

@@ -15,7 +15,8 @@ use crate::{
 const KEYS: &str =
     "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, direct, queue, full_length";
 
-/// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by zone, up to 64 GiB.
+/// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by
+/// zone, up to 64 GiB.
 #[must_use]
 pub fn default_geometry() -> Geometry {
     Geometry::new(16 << 20, 4096).with_limits(14, 14)
@@ -115,8 +116,8 @@ impl DeviceUri {
     /// Opens the zoned device of this name. Numbers in the name shape a new device and must agree with an existing one.
     ///
     /// # Errors
-    /// `NotSupported` for a place that cannot be opened here, `Mismatch` if an existing device has another shape, and all that
-    /// [`FileDevice::create`] and [`FileDevice::open`] answer.
+    /// `NotSupported` for a place that cannot be opened here, `Mismatch` if an existing device has another shape, and
+    /// all that [`FileDevice::create`] and [`FileDevice::open`] answer.
     pub fn open_zoned(&self, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
         match &self.place {
             Place::Memory => Ok(Arc::new(MemDevice::new(self.shape.geometry()?)?)),

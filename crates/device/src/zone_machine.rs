@@ -1,7 +1,8 @@
 //! The one zone state machine: every state, transition and limit of NVMe ZNS, without any I/O.
 //!
-//! Always: open and active zones are within the geometry's limits (I2); `written <= capacity`; the write pointer of a zone is its start plus
-//! `written`; the set of implicitly open zones is ordered by the time of opening. Every backend drives one machine under its own lock.
+//! Always: open and active zones are within the geometry's limits (I2); `written <= capacity`; the write pointer of a
+//! zone is its start plus `written`; the set of implicitly open zones is ordered by the time of opening. Every backend
+//! drives one machine under its own lock.
 use std::collections::BTreeSet;
 
 use crate::{DeviceError, Geometry, Lba, Result, ZoneId, ZoneReport, ZoneState};
@@ -20,8 +21,9 @@ struct Zone {
 
 /// The states of all zones of a device, and the resources they hold.
 ///
-/// A write has two halves: [`begin_write`](Self::begin_write) checks it, opens the zone and moves the write pointer; [`end_write`](Self::end_write) says how the
-/// I/O went. Between the two nothing is locked, so writes to many zones are in flight at once. Cost: O(1), O(log open zones) for opening and closing.
+/// A write has two halves: [`begin_write`](Self::begin_write) checks it, opens the zone and moves the write pointer;
+/// [`end_write`](Self::end_write) says how the I/O went. Between the two nothing is locked, so writes to many zones are
+/// in flight at once. Cost: O(1), O(log open zones) for opening and closing.
 #[derive(Clone, Debug)]
 pub struct ZoneMachine {
     geometry: Geometry,
@@ -199,7 +201,8 @@ impl ZoneMachine {
         Ok(WriteGrant { zone: id, offset, blocks, failures: zone.failures })
     }
 
-    /// Ends a write. After a failure the write pointer is back where the write began, and writes in flight behind it have failed too.
+    /// Ends a write. After a failure the write pointer is back where the write began, and writes in flight behind it
+    /// have failed too.
     ///
     /// # Errors
     /// `SequenceLost` if an earlier write in the zone failed meanwhile: this one is void, however it went.

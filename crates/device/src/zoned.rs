@@ -5,21 +5,24 @@ use crate::{DeviceCounters, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport};
 
 /// A device of zones that are written in order and reset as a whole, with the semantics of NVMe ZNS.
 ///
-/// **Buffers** are whole blocks at an address that is a multiple of a block or of 4096 (see [`AlignedBuf`](crate::AlignedBuf));
-/// anything else is `Unaligned`, on every backend.
+/// **Buffers** are whole blocks at an address that is a multiple of a block or of 4096 (see
+/// [`AlignedBuf`](crate::AlignedBuf)); anything else is `Unaligned`, on every backend.
 ///
-/// **Order.** Calls of one thread happen in their order. A zone has one writer (I1): two threads that write one zone race for its
-/// write pointer and one of them gets `InvalidWrite`; appends may come from any thread, each lands whole, in no promised order.
+/// **Order.** Calls of one thread happen in their order. A zone has one writer (I1): two threads that write one zone
+/// race for its write pointer and one of them gets `InvalidWrite`; appends may come from any thread, each lands whole,
+/// in no promised order.
 ///
-/// **Durability.** A write or append is durable once a [`flush`](Self::flush) that was called after it returned has returned. After a crash the write
-/// pointer of a zone may be anywhere between the last flushed and the last submitted write: only flushed bytes are trusted. A zone reset or
-/// finished before the crash may be so afterwards even if earlier unflushed writes elsewhere are lost; open zones come back closed, or empty if unwritten.
+/// **Durability.** A write or append is durable once a [`flush`](Self::flush) that was called after it returned has
+/// returned. After a crash the write pointer of a zone may be anywhere between the last flushed and the last submitted
+/// write: only flushed bytes are trusted. A zone reset or finished before the crash may be so afterwards even if
+/// earlier unflushed writes elsewhere are lost; open zones come back closed, or empty if unwritten.
 ///
-/// **Threads.** Every call may be made from any thread at any time and may block. Reading a zone while it is reset gives old bytes or zeros
-/// mixed: the caller waits for its readers first (I3).
+/// **Threads.** Every call may be made from any thread at any time and may block. Reading a zone while it is reset
+/// gives old bytes or zeros mixed: the caller waits for its readers first (I3).
 ///
-/// **After an error** of a write or append: the write pointer is where [`report`](Self::report) says; nothing above it is readable.
-/// The caller reports, adopts the write pointer and places the unwritten tail elsewhere. Other errors change nothing, unless they say so.
+/// **After an error** of a write or append: the write pointer is where [`report`](Self::report) says; nothing above it
+/// is readable. The caller reports, adopts the write pointer and places the unwritten tail elsewhere. Other errors
+/// change nothing, unless they say so.
 pub trait ZonedDevice: Send + Sync + Debug {
     /// Shape and limits; constant while the device is open.
     fn geometry(&self) -> &Geometry;
@@ -30,17 +33,19 @@ pub trait ZonedDevice: Send + Sync + Debug {
     /// `NoSuchZone`.
     fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>>;
 
-    /// Reads whole blocks of one zone. Blocks at and above the write pointer, and between capacity and size, read as zeros.
+    /// Reads whole blocks of one zone. Blocks at and above the write pointer, and between capacity and size, read as
+    /// zeros.
     ///
     /// # Errors
     /// `Unaligned`, `OutOfRange`, `Boundary` across zones, `Offline`, `Media`, `Io`.
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()>;
 
-    /// Writes whole blocks at the write pointer of a zone, opening it implicitly. At the capacity the zone becomes full.
+    /// Writes whole blocks at the write pointer of a zone, opening it implicitly. At the capacity the zone becomes
+    /// full.
     ///
     /// # Errors
-    /// `InvalidWrite` away from the write pointer, `Boundary` past the capacity, `Full`, `ReadOnly`, `Offline`, `TooManyActive`, `TooManyOpen`,
-    /// `Unaligned`, `NoSpaceOnHost`, `Media`, `Io`.
+    /// `InvalidWrite` away from the write pointer, `Boundary` past the capacity, `Full`, `ReadOnly`, `Offline`,
+    /// `TooManyActive`, `TooManyOpen`, `Unaligned`, `NoSpaceOnHost`, `Media`, `Io`.
     fn write(&self, at: Lba, from: &[u8]) -> Result<()>;
 
     /// Writes whole blocks at the write pointer, wherever it is, and returns the address they got.
@@ -76,10 +81,12 @@ pub trait ZonedDevice: Send + Sync + Debug {
     /// Empties a zone: its data is gone and reads as zeros.
     ///
     /// # Errors
-    /// `InvalidTransition` from read-only or offline; `Busy` with writes in flight. After `Io` it is empty or as before: [`report`](Self::report) says.
+    /// `InvalidTransition` from read-only or offline; `Busy` with writes in flight. After `Io` it is empty or as
+    /// before: [`report`](Self::report) says.
     fn reset(&self, zone: ZoneId) -> Result<()>;
 
-    /// A queue for up to `depth` requests in flight, used by one thread at a time. Queues and blocking calls mix freely.
+    /// A queue for up to `depth` requests in flight, used by one thread at a time. Queues and blocking calls mix
+    /// freely.
     ///
     /// # Errors
     /// `Geometry` for a depth of 0 or above [`QUEUE_DEPTH_MAX`](crate::QUEUE_DEPTH_MAX).

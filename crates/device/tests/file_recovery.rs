@@ -196,7 +196,8 @@ fn more_active_zones_than_allowed_are_finished_fullest_first() {
     assert_eq!(values(&device, 5)[..8], [0, 1, 2, 3, 4, 5, 6, 0]);
 }
 
-/// Not a test: the process that is killed. Appends blocks of rising values to three zones, resets them when full, and says what is done.
+/// Not a test: the process that is killed. Appends blocks of rising values to three zones, resets them when full, and
+/// says what is done.
 #[test]
 #[ignore = "only runs as a child of the kill tests"]
 fn child_writes_until_killed() {
@@ -268,7 +269,8 @@ fn nothing_acknowledged_is_lost_to_kill_9() {
     }
 }
 
-/// The zone holds what was said, and at most one append more, or a reset more. (A line may be cut off, so one operation more than that.)
+/// The zone holds what was said, and at most one append more, or a reset more. (A line may be cut off, so one operation
+/// more than that.)
 fn check_killed_zone(device: &FileDevice, zone: u32, said: &[u8]) {
     let found: Vec<u8> = values(device, zone).into_iter().take_while(|&v| v != 0).collect();
     let written = device.report(ZoneId(zone), 1).unwrap()[0].written_blocks();

@@ -1,5 +1,5 @@
 //! The block file backend.
-use std::{path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use zonda_rt::{DeviceCall, device_call};
 
@@ -17,14 +17,13 @@ use crate::{
     queue::Block,
 };
 
-/// A block device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device. Nothing is to be recovered
-/// after a crash: the file is the device.
-#[derive(Clone, Debug)]
+/// A block device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device.
+/// Nothing is to be recovered after a crash: the file is the device.
+#[derive(Clone)]
 pub struct FileBlockDevice {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     shape: BlockShape,
     file: HostFile,
@@ -36,7 +35,8 @@ impl FileBlockDevice {
     /// Makes a new device of zeros, sparse and of full length. After an error no file is left.
     ///
     /// # Errors
-    /// `Geometry`, `Unaligned` before anything is written; `Io` (also if the file exists), `NoSpaceOnHost`, `NotSupported`.
+    /// `Geometry`, `Unaligned` before anything is written; `Io` (also if the file exists), `NoSpaceOnHost`,
+    /// `NotSupported`.
     pub fn create(
         path: impl AsRef<Path>,
         block_bytes: u32,
@@ -52,7 +52,8 @@ impl FileBlockDevice {
     /// Opens an existing device alone, or beside other readers if `read_only`.
     ///
     /// # Errors
-    /// `Locked`, `NotADevice`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeature`, `Io`, `NotSupported`; nothing is ever written.
+    /// `Locked`, `NotADevice`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeature`, `Io`, `NotSupported`; nothing
+    /// is ever written.
     pub fn open(path: impl AsRef<Path>, read_only: bool, options: &FileOptions) -> Result<Self> {
         let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
         let file = HostFile::open(path.as_ref(), access)?;
@@ -135,6 +136,12 @@ impl Target for FileBlockDevice {
             Transfer::Sync => self.shared.counting.flushed(),
         }
         Ok(started.at)
+    }
+}
+
+impl fmt::Debug for FileBlockDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileBlockDevice").field("file", &self.shared.file).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,5 @@
 //! The zoned file backend.
-use std::{path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use zonda_rt::{
     DeviceCall, RwLock,
@@ -21,17 +21,18 @@ use crate::{
 
 /// A zoned device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device.
 ///
-/// Life cycle: 1 created or opened (the file says "in use") -> 2 closed by [`close`](Self::close), or by dropping the last handle or queue (the file
-/// says "clean"). After anything else the next opening looks for the write pointers (see [`ZonedDevice`] for what they may be).
+/// Life cycle: 1 created or opened (the file says "in use") -> 2 closed by [`close`](Self::close), or by dropping the
+/// last handle or queue (the file says "clean"). After anything else the next opening looks for the write pointers (see
+/// [`ZonedDevice`] for what they may be).
 ///
-/// Costs: an append is one data write; a flush one `fdatasync`; the first write of a zone one table write more; a reset one table write, one
-/// `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is durable when it returns.
-#[derive(Clone, Debug)]
+/// Costs: an append is one data write; a flush one `fdatasync`; the first write of a zone one table write more; a reset
+/// one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
+/// durable when it returns.
+#[derive(Clone)]
 pub struct FileDevice {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) geometry: Geometry,
     pub(crate) layout: Layout,
@@ -46,7 +47,8 @@ impl FileDevice {
     /// Makes a new device file; all zones are empty. After an error no file is left.
     ///
     /// # Errors
-    /// `Geometry`, `Unaligned` before anything is written; `Io` (also if the file exists), `NoSpaceOnHost`, `NotSupported`.
+    /// `Geometry`, `Unaligned` before anything is written; `Io` (also if the file exists), `NoSpaceOnHost`,
+    /// `NotSupported`.
     pub fn create(path: impl AsRef<Path>, geometry: Geometry, options: &FileOptions) -> Result<Self> {
         geometry.validate()?;
         Ok(Self { shared: Arc::new(open::create(path.as_ref(), geometry, options)?) })
@@ -55,7 +57,8 @@ impl FileDevice {
     /// Opens an existing device file, alone. After an unclean end it first finds the write pointers.
     ///
     /// # Errors
-    /// `Locked`, `NotADevice`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeature`, `Io`, `NotSupported`; nothing was written then.
+    /// `Locked`, `NotADevice`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeature`, `Io`, `NotSupported`; nothing
+    /// was written then.
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Ok(Self { shared: Arc::new(open::open(path.as_ref(), false, options)?) })
     }
@@ -68,9 +71,11 @@ impl FileDevice {
         Ok(Self { shared: Arc::new(open::open(path.as_ref(), true, options)?) })
     }
 
-    /// Makes everything durable, records all write pointers and marks the file clean. Every later call that writes answers `Closed`; a second `close` does nothing.
+    /// Makes everything durable, records all write pointers and marks the file clean. Every later call that writes
+    /// answers `Closed`; a second `close` does nothing.
     ///
-    /// Dropping the last handle does the same, but cannot tell of errors; they cost no data, only a longer next opening.
+    /// Dropping the last handle does the same, but cannot tell of errors; they cost no data, only a longer next
+    /// opening.
     ///
     /// # Errors
     /// `Io`, `NoSpaceOnHost`, `FlushLost`.
@@ -176,7 +181,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // An error cannot be told from here. It costs no data: the file stays marked "in use" and the next opening recovers.
+        // An error cannot be told from here. It costs no data: the file stays marked "in use" and the next opening
+        // recovers.
         let _closed = self.close();
     }
 }
@@ -197,6 +203,12 @@ impl Target for FileDevice {
 
     fn end(&self, started: Started, bytes: usize, outcome: Result<()>) -> Result<Lba> {
         self.shared.end(started, bytes, outcome)
+    }
+}
+
+impl fmt::Debug for FileDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileDevice").field("file", &self.shared.file).finish_non_exhaustive()
     }
 }
 

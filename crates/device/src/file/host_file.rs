@@ -1,11 +1,12 @@
 //! One file of the host's file system, locked, with typed errors: what both file backends are made of.
 //!
-//! Always: the lock is held from opening to dropping; after a failed sync every later sync fails, because the system may have dropped the data
-//! and would call the next one a success.
+//! Always: the lock is held from opening to dropping; after a failed sync every later sync fails, because the system
+//! may have dropped the data and would call the next one a success.
 use std::{
+    fmt,
     fs::{File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -26,14 +27,20 @@ pub(crate) enum Access {
     ReadOnly,
 }
 
-/// A locked file. `cached` goes through the page cache and carries the tables; `direct`, if there is one, carries the data.
-#[derive(Debug)]
+/// A locked file. `cached` goes through the page cache and carries the tables; `direct`, if there is one, carries the
+/// data.
 pub(crate) struct HostFile {
     path: PathBuf,
     cached: File,
     direct: Option<File>,
     read_only: bool,
     sync_failed: AtomicBool,
+}
+
+impl fmt::Debug for HostFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {}", self.path, self.describe())
+    }
 }
 
 impl HostFile {
@@ -75,6 +82,9 @@ impl HostFile {
         let mut options = OpenOptions::new();
         options.read(true).write(!self.read_only).custom_flags(sys::DIRECT_FLAG?);
         let file = options.open(&self.path).ok()?;
+        if !same_file(&file, &self.cached) {
+            return None;
+        }
         let mut block = AlignedBuf::with_len(block_bytes as usize);
         file.read_at(&mut block, offset).ok().map(|_| file)
     }
@@ -198,6 +208,12 @@ impl HostFile {
             _ => self.error("write", source),
         }
     }
+}
+
+/// False if the path leads to another file by now.
+fn same_file(a: &File, b: &File) -> bool {
+    let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
+    identity(a).is_some() && identity(a) == identity(b)
 }
 
 fn lock(path: &Path, file: &File, access: Access) -> Result<()> {

@@ -1,4 +1,5 @@
-//! The file backends: a zoned and a block device in one sparse file each, which survive `kill -9` at any moment and power cuts after a flush.
+//! The file backends: a zoned and a block device in one sparse file each, which survive `kill -9` at any moment and
+//! power cuts after a flush.
 mod block_device;
 mod device;
 mod host_file;

@@ -154,7 +154,8 @@ fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<(
     }
 }
 
-/// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may hold data.
+/// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may
+/// hold data.
 fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: bool) -> Result<Vec<ZoneId>> {
     let mut leftovers = Vec::new();
     let mut fills = entries.to_vec();
@@ -179,8 +180,8 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: boo
     Ok(leftovers)
 }
 
-/// A power cut may undo that zones were filled or finished and keep that others were opened after them. Drives finish zones then, to stay within their
-/// limit (I2), and so do we: the fullest ones.
+/// A power cut may undo that zones were filled or finished and keep that others were opened after them. Drives finish
+/// zones then, to stay within their limit (I2), and so do we: the fullest ones.
 fn finish_excess(fills: &mut [Entry], geometry: &Geometry) {
     let Some(max) = geometry.max_active else { return };
     let capacity = geometry.zone_capacity_blocks;
@@ -198,7 +199,8 @@ fn blocks_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<u6
     Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))
 }
 
-/// A crash between recording a reset and punching its hole, or before anything was written, leaves zones that are empty: make the file say and be so.
+/// A crash between recording a reset and punching its hole, or before anything was written, leaves zones that are
+/// empty: make the file say and be so.
 fn erase_leftovers(file: &HostFile, zones: &FileZones, leftovers: &[ZoneId]) -> Result<()> {
     for &zone in leftovers {
         zones.record_now(file, zone)?;

@@ -33,7 +33,7 @@ pub struct FileOptions {
     pub queue: QueueKind,
     /// At creation: give the file its full (sparse) length at once instead of growing it zone by zone.
     pub full_length: bool,
-    /// At creation: record write pointers at every flush, as is done anyway where the file system does not show holes exactly. For files that will be
-    /// copied while in use, by tools that do not keep holes.
+    /// At creation: record write pointers at every flush, as is done anyway where the file system does not show holes
+    /// exactly. For files that will be copied while in use, by tools that do not keep holes.
     pub record_pointers: bool,
 }

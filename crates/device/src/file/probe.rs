@@ -5,8 +5,8 @@ use crate::{AlignedBuf, Result};
 /// Blocks the probe may write, from its offset on.
 const PROBE_BLOCKS: u64 = 8;
 
-/// True if single blocks, zeros included, show as data, their neighbours as holes, and a punched hole as a hole again. Leaves only holes in
-/// `offset..offset + 8 blocks` if true. A file system that fails in any way is not exact.
+/// True if single blocks, zeros included, show as data, their neighbours as holes, and a punched hole as a hole again.
+/// Leaves only holes in `offset..offset + 8 blocks` if true. A file system that fails in any way is not exact.
 pub(crate) fn holes_are_exact(file: &HostFile, offset: u64, block_bytes: u32) -> Result<bool> {
     let block = u64::from(block_bytes);
     let before = file.len_bytes()?;

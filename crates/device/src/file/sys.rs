@@ -1,5 +1,5 @@
-//! The system calls that std lacks: holes. Safe code is not enough: they are foreign functions. Where the system has no such call the answer is
-//! `Unsupported`, and the backend does without.
+//! The system calls that std lacks: holes. Safe code is not enough: they are foreign functions. Where the system has no
+//! such call the answer is `Unsupported`, and the backend does without.
 use std::{fs::File, io};
 
 #[cfg(target_os = "linux")]
@@ -20,7 +20,8 @@ mod imp {
     }
 
     fn seek(file: &File, offset: u64, whence: i32) -> io::Result<Option<u64>> {
-        // SAFETY: takes a valid descriptor and plain numbers. Nobody uses the position it moves: all I/O names its offset.
+        // SAFETY: takes a valid descriptor and plain numbers. Nobody uses the position it moves: all I/O names its
+        // offset.
         let found = unsafe { libc::lseek64(file.as_raw_fd(), signed(offset)?, whence) };
         if let Ok(found) = u64::try_from(found) {
             return Ok(Some(found));
@@ -69,7 +70,8 @@ pub(crate) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<()>
     imp::punch_hole(file, offset, bytes)
 }
 
-/// End of the last data in `offset..offset + bytes`, as bytes from `offset`; 0 if all is hole. One or two calls per extent.
+/// End of the last data in `offset..offset + bytes`, as bytes from `offset`; 0 if all is hole. One or two calls per
+/// extent.
 pub(crate) fn data_end(file: &File, offset: u64, bytes: u64) -> io::Result<u64> {
     let (end, mut last, mut at) = (offset + bytes, offset, offset);
     while let Some(data) = imp::seek_data(file, at)?.filter(|&data| data < end) {

@@ -1,8 +1,9 @@
-//! The queue on `io_uring`: up to `depth` requests of one thread in flight in the kernel. Safe code is not enough: the kernel reads and writes buffers after the
-//! submitting call has returned.
+//! The queue on `io_uring`: up to `depth` requests of one thread in flight in the kernel. Safe code is not enough: the
+//! kernel reads and writes buffers after the submitting call has returned.
 //!
-//! Always: a buffer that the kernel may touch is owned by a slot of the queue and does not move (its bytes are on the heap); a slot is freed only after its completion was
-//! seen; dropping the queue waits for all completions, and leaks the buffers if it cannot.
+//! Always: a buffer that the kernel may touch is owned by a slot of the queue and does not move (its bytes are on the
+//! heap); a slot is freed only after its completion was seen; dropping the queue waits for all completions, and leaks
+//! the buffers if it cannot.
 use std::{collections::VecDeque, fmt, io, os::fd::AsRawFd};
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -61,11 +62,13 @@ impl<T: Target> UringQueue<T> {
         let index = self.free.pop().expect("submit has checked that a slot is free");
         let slot = self.slots[index].insert(slot);
         let entry = entry_for(slot).user_data(index as u64);
-        // SAFETY: the entry points into the slot's buffer, which is owned by the slot and stays where it is until its completion is seen; its length
-        // is the buffer's. The file is registered and open for as long as `target` lives.
+        // SAFETY: the entry points into the slot's buffer, which is owned by the slot and stays where it is until its
+        // completion is seen; its length is the buffer's. The file is registered and open for as long as `target`
+        // lives.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has at least as many entries as there are slots");
-        // If the kernel takes nothing now, the entry stays in the ring: `complete` hands it over again and tells the error.
+        // If the kernel takes nothing now, the entry stays in the ring: `complete` hands it over again and tells the
+        // error.
         let _told_later = self.ring.submit();
     }
 

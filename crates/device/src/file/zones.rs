@@ -1,7 +1,8 @@
 //! What a zoned file backend keeps under its lock: the zone states in memory, and what the file knows of them.
 //!
-//! The table in the file is written only when a zone is first written after being empty, finished or reset, so that an append costs one data write and a flush one
-//! `fdatasync`. Where holes are exact the write pointer of an active zone is, after a crash, the end of its data; elsewhere a flush records it.
+//! The table in the file is written only when a zone is first written after being empty, finished or reset, so that an
+//! append costs one data write and a flush one `fdatasync`. Where holes are exact the write pointer of an active zone
+//! is, after a crash, the end of its data; elsewhere a flush records it.
 use std::collections::BTreeSet;
 
 use super::host_file::HostFile;
@@ -58,7 +59,8 @@ impl Layout {
     }
 }
 
-/// The zones of a file device. Lives under the device's lock; the table writes it does there are single small writes to the page cache.
+/// The zones of a file device. Lives under the device's lock; the table writes it does there are single small writes to
+/// the page cache.
 #[derive(Debug)]
 pub(crate) struct FileZones {
     pub(crate) machine: ZoneMachine,
@@ -100,7 +102,8 @@ impl FileZones {
         Ok(())
     }
 
-    /// Makes the file long enough for a zone. Synced, so that no table entry can be durable for a zone that the file does not reach.
+    /// Makes the file long enough for a zone. Synced, so that no table entry can be durable for a zone that the file
+    /// does not reach.
     fn grow(&mut self, file: &HostFile, zone: ZoneId) -> Result<()> {
         let (start, bytes) = self.layout.extent(zone);
         if start + bytes > self.file_bytes {
@@ -132,7 +135,8 @@ impl FileZones {
         self.machine.finish(zone)
     }
 
-    /// Empties a zone in memory. True if the file must follow with [`erase_on`]; the zone is then busy until [`end_reset`](Self::end_reset).
+    /// Empties a zone in memory. True if the file must follow with [`erase_on`]; the zone is then busy until
+    /// [`end_reset`](Self::end_reset).
     pub(crate) fn begin_reset(&mut self, zone: ZoneId) -> Result<bool> {
         self.machine.check_idle(zone, "reset")?;
         let on_file = &mut self.on_file[zone.0 as usize];
@@ -193,8 +197,8 @@ impl FileZones {
     }
 }
 
-/// Records a zone as empty, durably, and only then gives its blocks back: a crash between leaves an empty zone with old data, which opening erases. The other way
-/// round it could leave a full zone of zeros.
+/// Records a zone as empty, durably, and only then gives its blocks back: a crash between leaves an empty zone with old
+/// data, which opening erases. The other way round it could leave a full zone of zeros.
 pub(crate) fn erase_on(file: &HostFile, layout: &Layout, zone: ZoneId) -> Result<()> {
     let empty = Entry { state: ZoneState::Empty, written_blocks: 0 };
     file.write_table(format::entry_offset(zone), &empty.encode(zone))?;

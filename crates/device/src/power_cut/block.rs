@@ -18,7 +18,8 @@ use crate::{
     queue::{Block, SyncQueue},
 };
 
-/// As [`PowerCut`](super::PowerCut), for blocks: after a cut each block holds what was flushed or any later version of it, independently of all others.
+/// As [`PowerCut`](super::PowerCut), for blocks: after a cut each block holds what was flushed or any later version of
+/// it, independently of all others.
 #[derive(Clone)]
 pub struct PowerCutBlock {
     shared: Arc<Shared>,
@@ -33,12 +34,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     plan: CutPlan,
-    /// For each block changed since the last flush: its flushed content and all later ones but the newest, oldest first.
+    /// For each block changed since the last flush: its flushed content and all later ones but the newest, oldest
+    /// first.
     older: BTreeMap<u64, Vec<Vec<u8>>>,
 }
 
 impl PowerCutBlock {
-    /// Puts a power switch before a memory device. What it holds now counts as flushed. Use the device only through the switch.
+    /// Puts a power switch before a memory device. What it holds now counts as flushed. Use the device only through the
+    /// switch.
     #[must_use]
     pub fn over(live: MemBlockDevice) -> Self {
         let state = Mutex::new(State::default());

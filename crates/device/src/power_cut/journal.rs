@@ -15,8 +15,8 @@ pub enum CrashModel {
     /// I4: of each zone a prefix of its unflushed operations survives, torn at block size.
     #[default]
     Prefix,
-    /// As `Prefix`, but unflushed blocks below the write pointer that came back may read as zeros: what a page cache under a file backend
-    /// does. An engine that trusts only flushed bytes sees no difference.
+    /// As `Prefix`, but unflushed blocks below the write pointer that came back may read as zeros: what a page cache
+    /// under a file backend does. An engine that trusts only flushed bytes sees no difference.
     PageCache,
 }
 
@@ -112,8 +112,8 @@ impl Journal {
         after
     }
 
-    /// A device never has more active zones than its limit (I2): while there are, another zone keeps all that happened to it. With all zones so,
-    /// the limit held.
+    /// A device never has more active zones than its limit (I2): while there are, another zone keeps all that happened
+    /// to it. With all zones so, the limit held.
     fn keep_within_limits(&self, live: &MemZones, steps: &mut BTreeMap<ZoneId, u64>, rng: &mut Rng) {
         let Some(max) = live.machine.geometry().max_active else { return };
         let mut order: Vec<ZoneId> = self.zones.keys().copied().collect();

@@ -1,5 +1,5 @@
-//! Power cuts in memory: devices that remember what was flushed and what was not, lose power at any operation, and come back in any state that
-//! invariant I4 allows. The heart of the crash tests.
+//! Power cuts in memory: devices that remember what was flushed and what was not, lose power at any operation, and come
+//! back in any state that invariant I4 allows. The heart of the crash tests.
 mod block;
 mod journal;
 mod label;

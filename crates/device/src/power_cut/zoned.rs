@@ -14,10 +14,12 @@ use crate::{
     queue::{SyncQueue, Zoned},
 };
 
-/// A memory device that loses its power, when it is told to or at an armed operation, and comes back in a random state that I4 allows.
+/// A memory device that loses its power, when it is told to or at an armed operation, and comes back in a random state
+/// that I4 allows.
 ///
-/// Life cycle: 1 powered -> 2 cut: every call answers `PowerLost` -> 3 [`reopen`](Self::reopen) gives what survived as a new device; the old one stays cut.
-/// Clones are handles to the same device. Operations exclude each other. Memory: the data, plus the old bytes of zones reset since the last flush.
+/// Life cycle: 1 powered -> 2 cut: every call answers `PowerLost` -> 3 [`reopen`](Self::reopen) gives what survived as
+/// a new device; the old one stays cut. Clones are handles to the same device. Operations exclude each other. Memory:
+/// the data, plus the old bytes of zones reset since the last flush.
 #[derive(Clone)]
 pub struct PowerCut {
     shared: Arc<Shared>,
@@ -37,7 +39,8 @@ struct State {
 }
 
 impl PowerCut {
-    /// Puts a power switch before a memory device. What it holds now counts as flushed. Use the device only through the switch.
+    /// Puts a power switch before a memory device. What it holds now counts as flushed. Use the device only through the
+    /// switch.
     #[must_use]
     pub fn over(live: MemDevice) -> Self {
         let geometry = live.geometry().clone();
@@ -96,7 +99,8 @@ impl PowerCut {
         MemDevice::from_zones(survivors)
     }
 
-    /// Does an operation, counts it, and loses the power during it if that is the plan: it has then happened, but nobody hears of it.
+    /// Does an operation, counts it, and loses the power during it if that is the plan: it has then happened, but
+    /// nobody hears of it.
     fn run<R>(&self, call: DeviceCall, work: impl FnOnce(&mut MemZones, &mut Journal) -> Result<R>) -> Result<R> {
         device_call(call, || {
             let mut state = self.shared.state.lock();
