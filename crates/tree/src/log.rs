@@ -14,6 +14,8 @@
 //!
 //! Lock order: commit state, writer, one instance. None is held while another thread's effect is waited for.
 //!
+//! Memory: each instance's ring and as much again in the writer's chunk; after a batch longer than a ring both shrink.
+//!
 //! Costs: an append is one uncontended lock and a copy; a sync of small records is one device write of one block and
 //! one flush, shared by everybody who waits meanwhile.
 
@@ -38,7 +40,7 @@ use zonda_rt::{Condvar, Mutex, Time, now};
 
 pub(crate) use in_flight::InFlight;
 pub(crate) use poison::{Poison, can_go_on};
-pub(crate) use replay::{ReplayEnd, ReplayVisitor, replay};
+pub(crate) use replay::{ReplayVisitor, replay};
 pub(crate) use session::{Session, SessionTable};
 
 use crate::TreeError;
@@ -109,7 +111,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// The log of session `session`, whose first number is `first_sequence` (at least 1, what recovery's
-    /// [`ReplayEnd::next_sequence`] said). Flushes the area, so that what recovery read of earlier lives cannot be lost
+    /// [`ReplayEnd::next_sequence`](replay::ReplayEnd) said). Flushes the area, so that what recovery read of earlier lives cannot be lost
     /// behind what this life adds.
     ///
     /// # Errors
@@ -319,6 +321,7 @@ impl Log {
     }
 
     /// Every number below this one is durable.
+    #[cfg(test)]
     pub(crate) fn durable(&self) -> u64 {
         if self.options.enabled { self.commit.lock().durable } else { self.next_sequence() }
     }
@@ -349,12 +352,6 @@ impl Log {
     /// Bytes appended in this life, padding included.
     pub(crate) fn appended_bytes(&self) -> u64 {
         self.appended_bytes.load(SeqCst)
-    }
-
-    /// Memory of rings and chunk in bytes (I6). Waits for a write in progress.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let rings: usize = self.instances.iter().map(|instance| instance.0.lock().memory_bytes()).sum();
-        rings + self.writer.lock().memory_bytes()
     }
 
     fn area(&self) -> &dyn Area {

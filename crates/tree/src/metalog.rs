@@ -12,6 +12,8 @@
 //! - *one group*: what one flush takes is found whole or not at all;
 //! - *one flush*: flushes happen one after the other; a group is durable before the next one begins.
 //!
+//! Memory: what is pending, and a copy of it while it is written.
+//!
 //! Lock order: flusher, then pending records. `append` takes only the latter and never waits for I/O.
 
 mod group;
@@ -27,7 +29,7 @@ use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering::SeqCst};
 
 pub(crate) use record::{Begin, MetaRecord, Upsert};
-pub(crate) use recovery::{CheckpointStart, MetaEnd, MetaVisitor, newest_checkpoint, replay_from};
+pub(crate) use recovery::{CheckpointStart, MetaVisitor, newest_checkpoint, replay_from};
 
 use crate::TreeError;
 use crate::log::{Poison, Session};
@@ -120,7 +122,7 @@ pub(crate) struct MetaLog {
 
 impl MetaLog {
     /// The MetaLog of a new session, whose first chunk has the number `next_chunk` (0 in an empty store, else
-    /// [`MetaEnd::next_chunk`]). Makes durable what recovery read, and then the session's record: before that no
+    /// [`next_chunk`](recovery::MetaEnd::next_chunk) of recovery). Makes durable what recovery read, and then the session's record: before that no
     /// chunk of the session's log may be written. One device write, two flushes.
     ///
     /// # Errors
@@ -255,12 +257,6 @@ impl MetaLog {
     /// Bytes appended in this session.
     pub(crate) fn bytes(&self) -> MetaBytes {
         self.pending.lock().by_part
-    }
-
-    /// Memory in bytes (I6). Waits for a flush in progress.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let group = self.flusher.lock().group.capacity();
-        group + self.pending.lock().bytes.capacity()
     }
 
     fn area(&self) -> &dyn Area {

@@ -36,11 +36,6 @@ pub(crate) struct ValuePointer {
 }
 
 impl ValuePointer {
-    /// Bytes of the value.
-    pub(crate) fn total_bytes(&self) -> u32 {
-        self.total_bytes
-    }
-
     /// Appends the encoded pointer: the value of a record of kind `Pointer`.
     pub(crate) fn encode(&self, into: &mut Vec<u8>) {
         put_number(into, self.total_bytes.into());
@@ -290,7 +285,7 @@ mod tests {
             let bytes = encoded(&pointer);
             assert!(bytes.len() <= 160, "a pointer of {} bytes for {len}", bytes.len());
             let pointer = ValuePointer::decode(&bytes).expect("just encoded");
-            assert_eq!(pointer.total_bytes() as usize, len);
+            assert_eq!(pointer.total_bytes as usize, len);
             assert!(values.read(b"key", &pointer).expect("sound") == value);
         }
         let error = values.write(b"key", &random(VALUE_BYTES_MAX + 1)).expect_err("too long");

@@ -70,9 +70,4 @@ impl Instance {
         }
         Taken { end: self.next, pointers: std::mem::take(&mut self.pointers) }
     }
-
-    /// Memory in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.ring.capacity()
-    }
 }

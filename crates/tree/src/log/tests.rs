@@ -7,6 +7,7 @@ use zerocopy::IntoBytes;
 use zonda_pages::{AreaKind, PageStore};
 use zonda_rt::{Rng, sim, spawn};
 
+use super::replay::ReplayEnd;
 use super::*;
 use crate::format::{LogChunkHeader, LogPartHeader};
 use crate::record::Kind;

@@ -38,10 +38,6 @@ impl Writer {
         Self { session, chunk, parts, end, pointers, complete_before: first_sequence, segments }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.chunk.is_empty()
-    }
-
     /// Whether the chunk has room for another part.
     pub(super) fn fits(&self, part_bytes: usize, chunk_bytes_max: usize) -> bool {
         let used = self.chunk.len().max(size_of::<LogChunkHeader>());
@@ -96,10 +92,5 @@ impl Writer {
         self.chunk.shrink_to(keep_bytes);
         self.parts = 0;
         Ok(())
-    }
-
-    /// Memory in bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.chunk.capacity()
     }
 }

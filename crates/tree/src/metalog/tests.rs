@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use zonda_pages::{Heat, NewPage, PageAddress, PageId};
 use zonda_rt::{Rng, sim, sleep, spawn};
 
+use super::recovery::MetaEnd;
 use super::*;
 use crate::testing::{MemOptions, MemStore, Survives};
 
