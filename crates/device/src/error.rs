@@ -142,6 +142,14 @@ pub enum DeviceError {
     /// The device is closed.
     #[error("the device is closed")]
     Closed,
+    /// The process that opened the device has forked: only the parent may go on.
+    #[error("process {now} must not write to the device: process {opened_by} opened it before a fork")]
+    Forked {
+        /// Process that opened it.
+        opened_by: u32,
+        /// This process.
+        now: u32,
+    },
     /// An earlier flush failed: data acknowledged before it may be lost, so no later flush can succeed.
     #[error("{path}: an earlier flush failed, nothing can be made durable any more")]
     FlushLost {
@@ -288,7 +296,7 @@ pub enum ErrorKind {
     Busy,
     /// Power cut.
     PowerLost,
-    /// Closed.
+    /// Closed, or used after a fork.
     Closed,
     /// Operation unknown.
     NotSupported,
@@ -328,7 +336,7 @@ impl DeviceError {
             Self::SequenceLost { .. } | Self::FlushLost { .. } => ErrorKind::SequenceLost,
             Self::Busy { .. } => ErrorKind::Busy,
             Self::PowerLost => ErrorKind::PowerLost,
-            Self::Closed => ErrorKind::Closed,
+            Self::Closed | Self::Forked { .. } => ErrorKind::Closed,
             Self::NotSupported { .. } => ErrorKind::NotSupported,
             Self::NoSpaceOnHost { .. } => ErrorKind::NoSpaceOnHost,
             Self::WriteProtected { .. } => ErrorKind::WriteProtected,

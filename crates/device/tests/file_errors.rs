@@ -9,8 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 use zonda_device::{
-    AlignedBuf, DeviceError, DeviceUri, ErrorKind, FileBlockDevice, FileDevice, FileOptions, Geometry, OpenMode,
-    ZoneId, ZonedDevice,
+    AlignedBuf, DeviceError, DeviceUri, Direct, ErrorKind, FileBlockDevice, FileDevice, FileOptions, Geometry, Io,
+    OpenMode, ZoneId, ZoneState, ZonedDevice,
 };
 
 fn options() -> FileOptions {
@@ -122,6 +122,45 @@ fn a_second_opener_is_locked_out() {
     assert!(matches!(FileDevice::open(&path, &options()), Err(DeviceError::Locked { .. })));
     drop((reader, second));
     FileDevice::open(&path, &options()).unwrap();
+}
+
+#[test]
+fn a_dropped_queue_leaves_the_device_unlocked_and_written() {
+    let dir = TempDir::new().unwrap();
+    let path = make(&dir);
+    for direct in [Direct::Off, Direct::Auto] {
+        for _ in 0..8 {
+            let device = FileDevice::open(&path, &FileOptions { direct, ..options() }).unwrap();
+            let mut queue = device.queue(8).unwrap();
+            queue.submit(1, Io::Append { zone: ZoneId(5), from: AlignedBuf::with_len(4096) }).unwrap();
+            drop(device);
+        }
+    }
+    let device = FileDevice::open(&path, &options()).unwrap();
+    let report = device.report(ZoneId(5), 1).unwrap()[0];
+    assert_eq!((report.state, report.written_blocks()), (ZoneState::Full, 16));
+}
+
+#[test]
+fn a_forked_child_can_neither_write_nor_close_nor_unlock() {
+    let dir = TempDir::new().unwrap();
+    let path = make(&dir);
+    let device = FileDevice::open(&path, &options()).unwrap();
+    let block = AlignedBuf::with_len(4096);
+    // SAFETY: the child calls only code that takes no lock another thread may hold, then ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = matches!(device.append(ZoneId(1), &block), Err(DeviceError::Forked { .. }));
+        drop(device);
+        // SAFETY: ends the process without running anything else.
+        unsafe { libc::_exit(if refused { 7 } else { 1 }) }
+    }
+    let mut status = 0;
+    // SAFETY: waits for our child; `status` outlives the call.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(libc::WEXITSTATUS(status), 7);
+    assert!(matches!(FileDevice::open(&path, &options()), Err(DeviceError::Locked { .. })), "still locked");
+    device.append(ZoneId(1), &block).unwrap();
 }
 
 #[test]

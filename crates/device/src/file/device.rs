@@ -100,6 +100,7 @@ impl Shared {
         if self.file.read_only() || self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.file.check_writable()?;
         let zones = self.zones.write();
         if !zones.is_settled() {
             return self.file.sync();

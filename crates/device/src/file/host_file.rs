@@ -9,12 +9,20 @@ use std::{
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{
+    atomic::{AtomicBool, Ordering},
+    sleep,
+};
 
 use super::{options::Direct, sys};
 use crate::{AlignedBuf, DeviceError, Result};
+
+/// How often and how long apart a lock is tried for: a quarter of a second.
+const LOCK_ATTEMPTS_MAX: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What an opener may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,8 @@ pub(crate) struct HostFile {
     direct: Option<File>,
     read_only: bool,
     sync_failed: AtomicBool,
+    /// The process that opened the file: a child after a fork shares the lock, and must not write.
+    process: u32,
 }
 
 impl fmt::Debug for HostFile {
@@ -46,16 +56,10 @@ impl fmt::Debug for HostFile {
 impl HostFile {
     /// Opens and locks a file: alone for writing, shared for reading.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
-        if path.is_dir() {
-            return Err(not_a_device(path, "it is a directory"));
-        }
+        check_kind(path)?;
         let mut options = OpenOptions::new();
         options.read(true).write(access != Access::ReadOnly).create_new(access == Access::Create);
         let cached = options.open(path).map_err(|e| io_error(path, "open", e))?;
-        let kind = cached.metadata().map_err(|e| io_error(path, "examine", e))?.file_type();
-        if !kind.is_file() {
-            return Err(not_a_device(path, "it is not an ordinary file"));
-        }
         lock(path, &cached, access)?;
         Ok(Self {
             path: path.to_owned(),
@@ -63,6 +67,7 @@ impl HostFile {
             direct: None,
             read_only: access == Access::ReadOnly,
             sync_failed: AtomicBool::new(false),
+            process: std::process::id(),
         })
     }
 
@@ -91,6 +96,11 @@ impl HostFile {
 
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// The file that carries the lock, to be kept open for as long as requests are in flight.
+    pub(crate) fn locked(&self) -> &File {
+        &self.cached
     }
 
     /// The file that carries the data.
@@ -182,7 +192,10 @@ impl HostFile {
         if self.read_only {
             return Err(DeviceError::WriteProtected { path: self.path.clone() });
         }
-        Ok(())
+        match std::process::id() {
+            now if now == self.process => Ok(()),
+            now => Err(DeviceError::Forked { opened_by: self.process, now }),
+        }
     }
 
     pub(crate) fn truncated(&self, needed_bytes: u64) -> DeviceError {
@@ -210,19 +223,43 @@ impl HostFile {
     }
 }
 
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        if std::process::id() == self.process {
+            // Closing frees the lock, but only once nobody shares it: a child that has forked and not yet executed
+            // would keep it. If this fails, closing must do.
+            let _unlocked = self.cached.unlock();
+        }
+    }
+}
+
 /// False if the path leads to another file by now.
 fn same_file(a: &File, b: &File) -> bool {
     let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino())).ok();
     identity(a).is_some() && identity(a) == identity(b)
 }
 
-fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
-    let locked = if access == Access::ReadOnly { file.try_lock_shared() } else { file.try_lock() };
-    match locked {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(DeviceError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(e)) => Err(io_error(path, "lock", e)),
+/// Looks before opening: to open a pipe would wait for its other end.
+fn check_kind(path: &Path) -> Result<()> {
+    match path.metadata() {
+        Ok(there) if there.is_dir() => Err(not_a_device(path, "it is a directory")),
+        Ok(there) if !there.is_file() => Err(not_a_device(path, "it is not an ordinary file")),
+        // A missing file is for the opening to tell.
+        Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// Locks a file, waiting a little: a killed process holds its lock until the kernel has ended its requests in flight.
+fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
+    for _ in 0..LOCK_ATTEMPTS_MAX {
+        let locked = if access == Access::ReadOnly { file.try_lock_shared() } else { file.try_lock() };
+        match locked {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(e)) => return Err(io_error(path, "lock", e)),
+        }
+    }
+    Err(DeviceError::Locked { path: path.to_owned() })
 }
 
 fn read_or_zero(file: &File, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {

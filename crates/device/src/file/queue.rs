@@ -27,7 +27,7 @@ pub(crate) struct Started {
 }
 
 /// A file backend as the queue sees it: requests are checked, their I/O done elsewhere, and ended.
-pub(crate) trait Target: Send + Sync + std::fmt::Debug + 'static {
+pub(crate) trait Target: Clone + Send + Sync + std::fmt::Debug + 'static {
     fn file(&self) -> &HostFile;
     /// Checks a request and plans its I/O.
     fn start(&self, io: &Io) -> Result<Started>;

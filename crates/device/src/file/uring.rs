@@ -153,8 +153,9 @@ impl<T: Target> Drop for UringQueue<T> {
     fn drop(&mut self) {
         let all = self.in_flight();
         if self.wait_for(all).is_err() {
-            // The kernel may still write to the buffers: never free them.
+            // The kernel may still write to the buffers and the file: never free them, never unlock it.
             std::mem::forget(std::mem::take(&mut self.slots));
+            std::mem::forget(self.target.clone());
         }
     }
 }
@@ -167,7 +168,9 @@ impl<T: Target> fmt::Debug for UringQueue<T> {
 
 fn open_ring(file: &HostFile, depth: u32) -> io::Result<IoUring> {
     let ring = IoUring::new(depth.next_power_of_two())?;
-    ring.submitter().register_files(&[file.data().as_raw_fd()])?;
+    // The second file is for its lock: should this process be killed, the kernel lets go of it only when all requests
+    // in flight have ended, and nobody else can open the device before.
+    ring.submitter().register_files(&[file.data().as_raw_fd(), file.locked().as_raw_fd()])?;
     Ok(ring)
 }
 
