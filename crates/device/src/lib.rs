@@ -3,7 +3,7 @@
 //! - [`ZonedDevice`] and [`BlockDevice`] are the contracts; [`IoQueue`] keeps many requests in flight from one thread.
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file
-//!   ([`format`]).
+//!   ([`mod@format`]).
 //! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any
 //!   device fail.
 //! - [`DeviceUri`] opens any of them by name; [`conformance`] checks any of them.
