@@ -1,1 +1,26 @@
-//! See the crate description.
+//! The model, crash and simulation harness.
+#![forbid(unsafe_code)]
+pub mod bug;
+pub mod campaign;
+pub mod double;
+pub mod engine;
+pub mod history;
+pub mod model;
+pub mod operation;
+mod outcome;
+mod profile;
+mod single;
+pub mod subject;
+mod workers;
+pub mod world;
+
+pub use bug::Bug;
+pub use history::{Event, KeyHistory};
+pub use model::{Model, Pairs};
+pub use operation::Operation;
+pub use outcome::{Outcome, Trouble};
+pub use profile::{KeyShape, Profile, ValueShape};
+pub use single::Single;
+pub use subject::{Answer, Change, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work};
+pub use workers::Workers;
+pub use world::World;

@@ -1,0 +1,62 @@
+//! Many runs, one seed each.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use zonda_rt::{Seed, sim};
+use zonda_tree::Design;
+
+use crate::{Bug, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world::small_geometry};
+
+/// What a run is told; with the seed it says everything that happens.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Client operations.
+    pub steps: u64,
+    /// The leaf buffer; drawn if not given.
+    pub design: Option<Design>,
+    /// A bug to seed.
+    pub bug: Option<Bug>,
+    /// Print every operation to standard error.
+    pub verbose: bool,
+}
+
+/// One run in virtual time: device, options, data, operations, interleaving and cuts all come from the seed.
+///
+/// # Errors
+/// What was wrong, a panic anywhere in the engine included.
+pub fn simulate(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
+    let mut scheduler = Seed(seed).derive("scheduler").rng();
+    let schedule_probability = [0.02, 0.125, 0.5][scheduler.index(3)];
+    let options = sim::Options { schedule_probability, ..sim::Options::seeded(seed) };
+    let run = AssertUnwindSafe(|| sim::run_with(&options, || single(seed, settings)));
+    catch_unwind(run).unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
+}
+
+/// One run with one client, on whatever runtime the caller is in.
+///
+/// # Errors
+/// What was wrong.
+pub fn single(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
+    let mut rng = Seed(seed).derive("world").rng();
+    let geometry = small_geometry(&mut rng);
+    let design = settings.design.unwrap_or(if rng.chance(0.5) { Design::Adb } else { Design::BTree });
+    let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
+    let room_bytes = geometry.capacity_bytes() / if rng.chance(0.9) { 8 } else { 2 };
+    let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
+    let profile = Profile::draw(&mut rng, room_bytes, value_bytes_max);
+    if settings.verbose {
+        eprintln!("{geometry:?}\n{maker:?}\n{profile:?}");
+    }
+    let world = World::new(geometry, Box::new(maker), settings.bug);
+    let world = world.map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    Single::new(world, profile, Seed(seed).derive("client").rng(), settings.steps).verbose(settings.verbose).run()
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(a panic without a message)").to_owned()
+}

@@ -1,0 +1,147 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use zonda_testkit::{
+    Bug, Outcome, Trouble,
+    campaign::{Settings, simulate},
+    world::CUT_POINTS,
+};
+use zonda_tree::Design;
+
+/// Simulated runs against a model, with power cuts.
+#[derive(Debug, Parser)]
+#[command(name = "zonda-testkit", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Runs seeds one after the other and stops at the first that fails.
+    Sim(Sim),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DesignName {
+    /// Adaptive delta buffers.
+    Adb,
+    /// Whole pages are cached.
+    Btree,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  zonda-testkit sim --seed 1 --steps 2000\n  \
+    zonda-testkit sim --seed 1 --runs 300 --require-hits 20\n  zonda-testkit sim --runs 500 --bug flush-dropped")]
+struct Sim {
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Client operations of a run.
+    #[arg(long, default_value_t = 1000)]
+    steps: u64,
+    /// Seeds to run.
+    #[arg(long, default_value_t = 1)]
+    runs: u64,
+    /// The leaf buffer of all runs; else each draws its own.
+    #[arg(long)]
+    design: Option<DesignName>,
+    /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache.
+    #[arg(long)]
+    bug: Option<Bug>,
+    /// Fail if a cut point was hit less often.
+    #[arg(long, value_name = "N")]
+    require_hits: Option<u64>,
+    /// Go on after failures and list them.
+    #[arg(long)]
+    keep_going: bool,
+    /// Print every operation to standard error.
+    #[arg(long)]
+    verbose: bool,
+}
+
+impl Cli {
+    /// Does what was asked.
+    pub(crate) fn run(self) -> ExitCode {
+        let Task::Sim(sim) = self.task;
+        if sim.bug.is_some() {
+            // Panics are what a seeded bug may lead to: no news.
+            std::panic::set_hook(Box::new(|_| {}));
+        }
+        if sim.run() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+impl Sim {
+    fn run(&self) -> bool {
+        let mut all = Outcome::default();
+        let mut failures = 0;
+        for run in 0..self.runs {
+            match simulate(self.seed + run, &self.settings()) {
+                Ok(outcome) => all.add(&outcome),
+                Err(trouble) if self.bug.is_some() => return self.found(run + 1, &trouble),
+                Err(trouble) => {
+                    self.print_failure(self.seed + run, &trouble);
+                    failures += 1;
+                    if !self.keep_going {
+                        return false;
+                    }
+                }
+            }
+        }
+        if let Some(bug) = self.bug {
+            println!("{bug}: NOT found in {} runs", self.runs);
+            return false;
+        }
+        self.print(&all);
+        println!("{failures} of {} runs failed", self.runs);
+        failures == 0 && self.has_hits(&all)
+    }
+
+    fn settings(&self) -> Settings {
+        let design = self.design.map(|name| match name {
+            DesignName::Adb => Design::Adb,
+            DesignName::Btree => Design::BTree,
+        });
+        Settings { steps: self.steps, design, bug: self.bug, verbose: self.verbose }
+    }
+
+    fn found(&self, runs: u64, trouble: &Trouble) -> bool {
+        println!("{}: found in run {runs}: {trouble}", self.bug.expect("a seeded bug was found"));
+        true
+    }
+
+    fn print_failure(&self, seed: u64, trouble: &Trouble) {
+        println!("seed {seed} failed at {trouble}");
+        println!("  replay: {}", self.replay(seed));
+    }
+
+    fn replay(&self, seed: u64) -> String {
+        let design = self.design.and_then(|design| design.to_possible_value());
+        let design = design.map(|name| format!(" --design {}", name.get_name())).unwrap_or_default();
+        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {}{design} --verbose", self.steps)
+    }
+
+    fn print(&self, all: &Outcome) {
+        println!(
+            "{} runs from seed {}: {} operations, {} power cuts, {} clean closes; {} unsynced changes survived, {} did not; \
+             {} writes refused for space, {} snapshots given up",
+            self.runs, self.seed, all.steps, all.cuts, all.closes, all.survived, all.lost, all.refused, all.given_up
+        );
+        println!("done: {:?}", all.done);
+        println!("{:<16} {:>8}", "cut point", "hits");
+        for (point, hits) in &all.hits {
+            println!("{point:<16} {hits:>8}");
+        }
+    }
+
+    fn has_hits(&self, all: &Outcome) -> bool {
+        let Some(least) = self.require_hits else { return true };
+        let hits = |point: &str| all.hits.get(point).copied().unwrap_or(0);
+        let missed: Vec<_> = CUT_POINTS.iter().filter(|point| hits(point) < least).collect();
+        missed.iter().for_each(|point| println!("cut point '{point}' was hit {} times, {least} are required", hits(point)));
+        missed.is_empty()
+    }
+}

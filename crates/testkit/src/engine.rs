@@ -1,0 +1,229 @@
+//! The real subject: a `zonda_tree::Engine` on a zoned store, with options so small that everything happens soon.
+
+use std::{ops::Bound, sync::Arc};
+
+use zonda_device::{Geometry, ZonedDevice};
+use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, VictimPolicy, ZonedStore};
+use zonda_rt::Rng;
+use zonda_tree::{BatchOp, Cursor, Design, Durability, Engine, Snapshot, Step, TreeError, TreeOptions, Update};
+
+use crate::{
+    Answer, Bug, Change, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
+    bug::{HalfBatch, ResetEarly, StaleCache, WriteAhead},
+    profile::pick,
+};
+
+/// Makes engines.
+#[derive(Clone, Debug)]
+pub struct EngineMaker {
+    /// Options of the tree.
+    pub tree: TreeOptions,
+    /// Options of the page store.
+    pub store: StoreOptions,
+    /// What is wrong with it.
+    pub bug: Option<Bug>,
+}
+
+impl EngineMaker {
+    /// Draws options for a device of this geometry.
+    #[must_use]
+    pub fn draw(rng: &mut Rng, design: Design, geometry: &Geometry, bug: Option<Bug>) -> Self {
+        let tree = draw_tree(rng, design);
+        let store = draw_store(rng, tree.log_limit_bytes, geometry);
+        Self { tree, store, bug }
+    }
+
+    /// The page store, through the seeded bug.
+    fn faulty(&self, store: Arc<ZonedStore>) -> Arc<dyn PageStore> {
+        match self.bug {
+            Some(Bug::ResetEarly) => Arc::new(ResetEarly::over(store)),
+            Some(Bug::WriteAhead) => Arc::new(WriteAhead::over(store)),
+            Some(Bug::StaleCache) => Arc::new(StaleCache::over(store)),
+            _ => store,
+        }
+    }
+
+    fn subject(&self, engine: Engine, store: Arc<ZonedStore>) -> Arc<dyn Subject> {
+        let subject = EngineSubject { engine, store };
+        match self.bug {
+            Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),
+            _ => Arc::new(subject),
+        }
+    }
+}
+
+fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
+    TreeOptions {
+        design,
+        buffer_bytes: 1024 * (16 + rng.below(49)),
+        leaf_bytes: *pick(rng, &[4096, 4096, 8192]),
+        value_inline_bytes_max: *pick(rng, &[64, 256, 1024]),
+        log_instances: *pick(rng, &[1, 2, 3]),
+        log_interval_ms: 1,
+        log_limit_bytes: 1024 * *pick(rng, &[64, 128, 256]),
+        snapshot_bytes_max: 1024 * *pick(rng, &[16, 64, 1024]),
+        seed: rng.next_u64(),
+        log: true,
+    }
+}
+
+fn draw_store(rng: &mut Rng, log_limit_bytes: u64, geometry: &Geometry) -> StoreOptions {
+    StoreOptions {
+        store_id: StoreId(u128::from(rng.next_u64())),
+        superblock: b"testkit".to_vec(),
+        group_pages: *pick(rng, &[1, 2, 4, 8]),
+        sequencer_groups_max: *pick(rng, &[1, 2, 4]),
+        cache_threshold_reads: *pick(rng, &[0, 1, 2]),
+        read_cache_bytes: *pick(rng, &[0, 64 << 10]),
+        hot_writers_max: *pick(rng, &[1, 2]),
+        victim_policy: *pick(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
+        log_limit_bytes,
+        active_limit: geometry.max_active,
+        ..StoreOptions::default()
+    }
+}
+
+impl Maker for EngineMaker {
+    fn create(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
+        let store = ZonedStore::create(device, &self.store)?;
+        let engine = Engine::create(self.faulty(Arc::clone(&store)), self.tree.clone())?;
+        Ok(self.subject(engine, store))
+    }
+
+    fn open(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
+        let (store, _) = ZonedStore::open(device, &self.store)?;
+        let engine = Engine::open(self.faulty(Arc::clone(&store)), self.tree.clone(), &mut |_| {})?;
+        Ok(self.subject(engine, store))
+    }
+}
+
+/// An engine as a subject.
+pub struct EngineSubject {
+    engine: Engine,
+    store: Arc<ZonedStore>,
+}
+
+impl From<TreeError> for Refusal {
+    fn from(error: TreeError) -> Self {
+        match &error {
+            TreeError::SnapshotTooOld { .. } => Self::TooOld(error.to_string()),
+            TreeError::Store(cause) if matches!(**cause, PageError::NoSpace { .. }) => Self::NoSpace(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<PageError> for Refusal {
+    fn from(error: PageError) -> Self {
+        Self::from(TreeError::from(error))
+    }
+}
+
+fn durability(synced: bool) -> Durability {
+    if synced { Durability::Synced } else { Durability::Buffered }
+}
+
+fn batch_op(change: &Change) -> BatchOp<'_> {
+    match change {
+        Change::Put { key, value } => BatchOp::Put { key, value },
+        Change::Delete { key } => BatchOp::Delete { key },
+    }
+}
+
+impl Subject for EngineSubject {
+    fn write(&self, changes: &[Change], synced: bool) -> Answer<()> {
+        let durability = durability(synced);
+        match changes {
+            [Change::Put { key, value }] => self.engine.put(key, value, durability)?,
+            [Change::Delete { key }] => self.engine.delete(key, durability)?,
+            several => self.engine.write(&several.iter().map(batch_op).collect::<Vec<_>>(), durability)?,
+        }
+        Ok(())
+    }
+
+    fn replace(&self, key: &[u8], expected: Option<&[u8]>, value: &[u8], synced: bool) -> Answer<Option<Vec<u8>>> {
+        let mut decide =
+            |current: Option<&[u8]>| if current == expected { Update::Put(value.to_vec()) } else { Update::Keep };
+        Ok(self.engine.update(key, durability(synced), &mut decide)?)
+    }
+
+    fn get(&self, key: &[u8]) -> Answer<Option<Vec<u8>>> {
+        let mut value = Vec::new();
+        Ok(self.engine.get_into(key, &mut value)?.then_some(value))
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Answer<Vec<Option<Vec<u8>>>> {
+        Ok(self.engine.multi_get(keys)?)
+    }
+
+    fn snapshot(&self) -> Answer<Box<dyn View>> {
+        Ok(Box::new(EngineView { engine: self.engine.clone(), snapshot: self.engine.snapshot()? }))
+    }
+
+    fn sync(&self) -> Answer<()> {
+        Ok(self.engine.sync()?)
+    }
+
+    fn checkpoint(&self) -> Answer<()> {
+        Ok(self.engine.checkpoint()?)
+    }
+
+    fn compact(&self) -> Answer<()> {
+        Ok(self.engine.compact(&mut |_, _| {})?)
+    }
+
+    fn step(&self, work: Work) -> Answer<bool> {
+        let step = match work {
+            Work::Log => self.engine.log_step()?,
+            Work::Checkpoint => self.engine.checkpoint_step()?,
+            Work::Reclaim => self.engine.reclaim_step()?,
+        };
+        Ok(step == Step::Progress)
+    }
+
+    fn check(&self) -> Answer<()> {
+        let mut findings = Vec::new();
+        self.engine.check(&mut |_, _| {}, &mut |finding| findings.push(finding))?;
+        if findings.is_empty() { Ok(()) } else { Err(Refusal::Failed(findings.join("; "))) }
+    }
+
+    fn close(&self) -> Answer<()> {
+        Ok(self.engine.close()?)
+    }
+
+    fn tally(&self) -> Tally {
+        let (stats, usage) = (self.engine.stats(), self.store.usage());
+        Tally {
+            splits: stats.splits,
+            leaf_merges: stats.leaf_merges,
+            merges: stats.merges,
+            checkpoints: stats.checkpoints,
+            zones_reset: usage.zones_reset,
+        }
+    }
+}
+
+struct EngineView {
+    engine: Engine,
+    snapshot: Snapshot,
+}
+
+impl View for EngineView {
+    fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>> {
+        Ok(Box::new(EngineWalk { cursor: self.engine.scan(&self.snapshot, low, high)? }))
+    }
+}
+
+struct EngineWalk {
+    cursor: Cursor,
+}
+
+impl Walk for EngineWalk {
+    fn next(&mut self) -> Answer<Option<Pair>> {
+        Ok(self.cursor.next()?)
+    }
+
+    fn prev(&mut self) -> Answer<Option<Pair>> {
+        Ok(self.cursor.prev()?)
+    }
+}

@@ -1,0 +1,125 @@
+//! What a client does: one step drawn at random.
+
+use std::{ops::Bound, time::Duration};
+
+use zonda_rt::Rng;
+
+use crate::{Change, Profile};
+
+/// A range of keys, owned.
+pub type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// One step of a client.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// Changes one key, or several at once.
+    Write {
+        /// The changes.
+        changes: Vec<Change>,
+        /// Whether to wait until they are durable.
+        synced: bool,
+    },
+    /// Replaces a value if it is the one that the model has (`matching`), or another.
+    Replace {
+        /// Key.
+        key: Vec<u8>,
+        /// Whether the expectation is right.
+        matching: bool,
+        /// The value to put.
+        value: Vec<u8>,
+        /// Whether to wait until it is durable.
+        synced: bool,
+    },
+    /// Reads one key.
+    Get(Vec<u8>),
+    /// Reads several keys.
+    GetMany(Vec<Vec<u8>>),
+    /// Walks a range of now.
+    Scan(Span),
+    /// Takes a snapshot and keeps it.
+    Hold,
+    /// Walks a range of a snapshot that is kept.
+    Look(Span),
+    /// Lets the oldest snapshot go.
+    Release,
+    /// Makes everything durable.
+    Sync,
+    /// Takes a checkpoint.
+    Checkpoint,
+    /// Tidies up.
+    Compact,
+    /// Lets time pass.
+    Pause(Duration),
+}
+
+impl Operation {
+    /// Draws a step; `number` makes values unique.
+    pub fn draw(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
+        match rng.below(1_000) {
+            0..400 => Self::write(rng, profile, number, 1),
+            400..500 => Self::write_several(rng, profile, number),
+            500..550 => Self::replace(rng, profile, number),
+            550..720 => Self::Get(profile.hot_key(rng)),
+            720..770 => Self::get_many(rng, profile),
+            770..840 => Self::Scan(profile.range(rng)),
+            840..865 => Self::Hold,
+            865..900 => Self::Look(profile.range(rng)),
+            900..920 => Self::Release,
+            920..950 => Self::Sync,
+            950..958 => Self::Checkpoint,
+            958..961 => Self::Compact,
+            _ => Self::Pause(Duration::from_micros(rng.below(3_000))),
+        }
+    }
+
+    fn write(rng: &mut Rng, profile: &Profile, number: u64, changes: u64) -> Self {
+        let change = |nth| change(rng, profile, number << 8 | nth);
+        let changes = (0..changes).map(change).collect();
+        Self::Write { changes, synced: rng.below(64) < profile.synced }
+    }
+
+    /// A batch. Deletes of neighbours are what empties leaves.
+    fn write_several(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
+        if rng.below(4) < profile.deletes {
+            let first = rng.below(profile.key_count);
+            let end = (first + 2 + rng.below(60)).min(profile.key_count);
+            let changes = (first..end).map(|number| Change::Delete { key: profile.key(number) }).collect();
+            return Self::Write { changes, synced: rng.below(64) < profile.synced };
+        }
+        let most = if rng.chance(0.1) { 60 } else { 6 };
+        let changes = 2 + rng.below(most);
+        Self::write(rng, profile, number, changes)
+    }
+
+    fn replace(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
+        Self::Replace {
+            key: profile.hot_key(rng),
+            matching: rng.chance(0.75),
+            value: profile.value(number << 8, rng),
+            synced: rng.below(64) < profile.synced,
+        }
+    }
+
+    fn get_many(rng: &mut Rng, profile: &Profile) -> Self {
+        let count = 1 + rng.below(12);
+        Self::GetMany((0..count).map(|_| profile.hot_key(rng)).collect())
+    }
+}
+
+fn change(rng: &mut Rng, profile: &Profile, number: u64) -> Change {
+    let key = profile.hot_key(rng);
+    if rng.below(4) < profile.deletes {
+        return Change::Delete { key };
+    }
+    Change::Put { key, value: profile.value(number, rng) }
+}
+
+/// The bounds as slices.
+#[must_use]
+pub fn borrowed(span: &Span) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (as_slice(&span.0), as_slice(&span.1))
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}

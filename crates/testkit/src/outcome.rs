@@ -1,0 +1,74 @@
+//! What a run did, and how it failed.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::Tally;
+
+/// How a run went well.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Client operations done.
+    pub steps: u64,
+    /// Power cuts survived, those during recovery included.
+    pub cuts: u64,
+    /// Clean closes.
+    pub closes: u64,
+    /// Cuts by where they hit.
+    pub hits: BTreeMap<&'static str, u64>,
+    /// Writes refused because the device was full.
+    pub refused: u64,
+    /// Snapshots given up.
+    pub given_up: u64,
+    /// Unsynced changes that came back after cuts, and that did not.
+    pub survived: u64,
+    /// See `survived`.
+    pub lost: u64,
+    /// What the subject did in all lives.
+    pub done: Tally,
+}
+
+impl Outcome {
+    /// A cut hit this point.
+    pub(crate) fn hit(&mut self, point: &'static str) {
+        *self.hits.entry(point).or_default() += 1;
+    }
+
+    /// Adds what another run did.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.cuts += other.cuts;
+        self.closes += other.closes;
+        self.refused += other.refused;
+        self.given_up += other.given_up;
+        self.survived += other.survived;
+        self.lost += other.lost;
+        self.count(other.done);
+        for (point, hits) in &other.hits {
+            *self.hits.entry(point).or_default() += hits;
+        }
+    }
+
+    /// Adds what one life of a subject did.
+    pub(crate) fn count(&mut self, life: Tally) {
+        self.done.splits += life.splits;
+        self.done.leaf_merges += life.leaf_merges;
+        self.done.merges += life.merges;
+        self.done.checkpoints += life.checkpoints;
+        self.done.zones_reset += life.zones_reset;
+    }
+}
+
+/// How a run failed: at which step, and what was wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Client operations done before.
+    pub step: u64,
+    /// What was wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {}: {}", self.step, self.what)
+    }
+}

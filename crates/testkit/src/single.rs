@@ -1,0 +1,108 @@
+//! A run with one client, whose model is exact: every answer is compared, and after a power cut the store must hold the model as of
+//! some moment between the last sync and the cut.
+
+mod client;
+mod recovery;
+
+use std::sync::Arc;
+
+use zonda_rt::Rng;
+
+use crate::{Model, Outcome, Profile, Subject, Trouble, Workers, World, world::draw_cut};
+
+use client::Client;
+
+/// Mean length of a life, in operations: from an opening to a cut.
+const LIFE_STEPS: u64 = 80;
+
+/// A run with one client.
+pub struct Single {
+    world: World,
+    profile: Profile,
+    rng: Rng,
+    model: Model,
+    outcome: Outcome,
+    /// Operations until the run ends.
+    steps: u64,
+    /// Device operations of the last opening: where to cut the next.
+    opening: u64,
+    /// Print every operation.
+    verbose: bool,
+}
+
+impl Single {
+    /// A run of `steps` operations on a world with an empty device.
+    #[must_use]
+    pub fn new(world: World, profile: Profile, rng: Rng, steps: u64) -> Self {
+        let (model, outcome) = (Model::default(), Outcome::default());
+        Self { world, profile, rng, model, outcome, steps, opening: 20, verbose: false }
+    }
+
+    /// Prints every operation and every cut to standard error.
+    #[must_use]
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = verbose;
+        self
+    }
+
+    /// Runs.
+    ///
+    /// # Errors
+    /// The first thing that was wrong.
+    pub fn run(mut self) -> Result<Outcome, Trouble> {
+        let result = self.lives();
+        result.map_err(|what| Trouble { step: self.outcome.steps, what })?;
+        Ok(self.outcome)
+    }
+
+    fn lives(&mut self) -> Result<(), String> {
+        let mut subject = self.world.create().map_err(|error| format!("create failed: {error}"))?;
+        while self.outcome.steps < self.steps {
+            self.live(subject)?;
+            subject = self.reopen()?;
+        }
+        Ok(())
+    }
+
+    /// From an opening to a cut or a close. Ends with every handle to the subject gone.
+    fn live(&mut self, subject: Arc<dyn Subject>) -> Result<(), String> {
+        let ends_cleanly = self.rng.chance(0.08);
+        if !ends_cleanly {
+            self.world.arm(draw_cut(&mut self.rng, self.world.labels()));
+        }
+        let workers = Workers::start(&subject, &self.world.power());
+        let worked = self.work(&subject);
+        let stopped = workers.stop();
+        worked?;
+        stopped?;
+        if ends_cleanly {
+            self.close(&*subject)?;
+        }
+        self.outcome.count(subject.tally());
+        Ok(())
+    }
+
+    fn work(&mut self, subject: &Arc<dyn Subject>) -> Result<(), String> {
+        let steps = (1 + self.rng.below(2 * LIFE_STEPS)).min(self.steps - self.outcome.steps);
+        let mut client = Client::new(self, subject);
+        for _ in 0..steps {
+            if !client.step()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, subject: &dyn Subject) -> Result<(), String> {
+        subject.close().map_err(|error| format!("close failed with the power on: {error}"))?;
+        self.model.synced();
+        self.outcome.closes += 1;
+        Ok(())
+    }
+
+    fn say(&self, words: impl FnOnce() -> String) {
+        if self.verbose {
+            eprintln!("{:>6} {}", self.outcome.steps, words());
+        }
+    }
+}

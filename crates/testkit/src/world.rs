@@ -1,0 +1,121 @@
+//! A small device with a power switch, and a subject on it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use zonda_device::{CutAt, CutReport, DeviceError, Geometry, PowerCut, ZonedDevice, cut_label};
+use zonda_rt::Rng;
+
+use crate::{Answer, Bug, Maker, Refusal, Subject, bug::DroppedFlush, profile::pick};
+
+/// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
+pub const CUT_POINTS: [&str; 12] = [
+    "log", "page group", "address record", "buffer image", "journal switch", "reset", "finish", "split", "merge", "values",
+    "value reclaim", "recovery",
+];
+
+/// A device that can lose its power, and what makes subjects on it.
+///
+/// Life cycle: 1 [`create`](Self::create) -> 2 work on the subject -> 3 [`restart`](Self::restart), with every handle to the subject gone
+/// -> 4 [`open`](Self::open) -> 2.
+pub struct World {
+    power: PowerCut,
+    maker: Box<dyn Maker>,
+    bug: Option<Bug>,
+    labels: BTreeSet<&'static str>,
+}
+
+impl World {
+    /// An empty device of this shape, powered.
+    ///
+    /// # Errors
+    /// `Geometry`.
+    pub fn new(geometry: Geometry, maker: Box<dyn Maker>, bug: Option<Bug>) -> Result<Self, DeviceError> {
+        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: BTreeSet::new() })
+    }
+
+    /// The device's power switch: another handle.
+    #[must_use]
+    pub fn power(&self) -> PowerCut {
+        self.power.clone()
+    }
+
+    /// What the power cut hit, if it happened.
+    #[must_use]
+    pub fn cut(&self) -> Option<CutReport> {
+        self.power.cut_report()
+    }
+
+    /// The labels under which the device was used before the last restart: where a cut can be aimed.
+    #[must_use]
+    pub fn labels(&self) -> &BTreeSet<&'static str> {
+        &self.labels
+    }
+
+    /// Says when the power goes.
+    pub fn arm(&self, at: impl Into<Option<CutAt>>) {
+        self.power.arm(at);
+    }
+
+    /// Makes a subject on the empty device.
+    ///
+    /// # Errors
+    /// The maker's.
+    pub fn create(&self) -> Answer<Arc<dyn Subject>> {
+        self.maker.create(self.device())
+    }
+
+    /// Opens what the device holds.
+    ///
+    /// # Errors
+    /// The maker's.
+    pub fn open(&self) -> Answer<Arc<dyn Subject>> {
+        let _label = cut_label("recovery");
+        self.maker.open(self.device())
+    }
+
+    /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
+    pub fn restart(&mut self, rng: &mut Rng) {
+        self.labels.extend(self.power.operations_by_label().into_keys());
+        self.power = PowerCut::over(self.power.reopen(rng));
+    }
+
+    fn device(&self) -> Arc<dyn ZonedDevice> {
+        match self.bug {
+            Some(Bug::FlushDropped) => Arc::new(DroppedFlush::over(self.power.clone())),
+            _ => Arc::new(self.power.clone()),
+        }
+    }
+}
+
+impl From<DeviceError> for Refusal {
+    fn from(error: DeviceError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A small device: zones so few and so short that everything happens within a thousand operations.
+#[must_use]
+pub fn small_geometry(rng: &mut Rng) -> Geometry {
+    let zone_blocks = *pick(rng, &[16, 24, 32, 64]);
+    let zones = 40 + rng.below(81);
+    let active = 4 + rng.below(11);
+    let open = active - rng.below(active.min(3));
+    let (zones, open, active) = (narrow(zones), narrow(open.max(4)), narrow(active));
+    let geometry = Geometry::new(zone_blocks * 4096, zones).with_limits(open, active);
+    if rng.chance(0.5) { geometry.with_capacity_blocks(zone_blocks - 1 - rng.below(zone_blocks / 4)) } else { geometry }
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).expect("drawn far below 2^32")
+}
+
+/// Draws when the power goes: anywhere, at a change, or inside one of the labelled stretches of work, which random cuts would rarely hit.
+pub fn draw_cut(rng: &mut Rng, labels: &BTreeSet<&'static str>) -> CutAt {
+    let labels: Vec<&'static str> = labels.iter().copied().collect();
+    match rng.below(8) {
+        0..3 => CutAt::Change(1 + rng.below(150)),
+        3 => CutAt::Operation(1 + rng.below(600)),
+        _ if labels.is_empty() => CutAt::Change(1 + rng.below(30)),
+        _ => CutAt::Label { label: labels[rng.index(labels.len())], nth: 1 + rng.below(6) },
+    }
+}
