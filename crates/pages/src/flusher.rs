@@ -4,7 +4,7 @@
 //! [`settle`](Flusher::settle) writes its group, with no latch held -> 3 it is in the read cache if it was read meanwhile, and on the device.
 //! Pages of a zone that fails are placed again ([`failed`](crate::failed)).
 //!
-//! Lock order: a stream's `opening`, a sequencer's writer, then memory locks (a stream's list, a sequencer's queue, a
+//! Lock order: `replacing`, `opening`, a sequencer's writer, then memory locks (a stream's list, a sequencer's queue, a
 //! zone's slot, the cache), each held alone or list -> queue. No lock is held over a call to the tree but `replacing`.
 
 use std::cell::Cell;
@@ -12,20 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_device::ZoneId;
-use zonda_rt::MutexGuard;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{Space, SpaceError, StreamId, Urgency, ZoneWriter};
 
 use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, chunk_blocks, page_blocks};
+use crate::gate::Gate;
 use crate::group::{Content, Group, Outcome};
 use crate::reader::Queues;
-use crate::reserve::{RELOCATION_FLOOR, Reserve};
+use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR, Reserve};
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
-use crate::zone_table::{Zone, ZoneTable};
+use crate::zone_table::{Holds, Zone, ZoneTable};
 use crate::{AreaKind, BLOCK_BYTES, Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError, PageId, StoreUsage};
 
 /// How long `pump` waits for reclaim when a foreground writer finds no zone.
@@ -56,8 +57,12 @@ pub(crate) struct Flusher {
     pub(crate) reserve: Reserve,
     pub(crate) failed: FailedZones,
     pub(crate) queues: Queues,
-    /// Free zones when a zone was last opened or reset.
-    pub(crate) free_zones: AtomicU32,
+    /// Where foreground writers wait for space.
+    pub(crate) gate: Gate,
+    /// Held while a zone is opened, so that nobody goes below the floor of its claim.
+    pub(crate) opening: Mutex<()>,
+    /// Free zones beyond those that log and MetaLog are still entitled to, when a zone was last opened or reset.
+    pub(crate) spare_zones: AtomicU32,
     /// Bytes of all zones that are not lost, at the same time.
     pub(crate) capacity_bytes: AtomicU64,
     /// Zones whose value bytes are an estimate.
@@ -120,7 +125,7 @@ impl Flusher {
     /// there are only too many groups waiting.
     fn refuse(&self, stream: &Stream, claim: Claim, blocks: u64) -> PageError {
         let starved = stream.wanted().is_some();
-        if stream.may_open() {
+        if stream.may_open() && (blocks > 0 || stream.is_writing()) {
             stream.want(claim);
         } else if blocks > 0 {
             stream.close_one_shorter_than(blocks);
@@ -254,16 +259,16 @@ impl Flusher {
         let Some(claim) = stream.wanted() else {
             return Ok(());
         };
+        let now = self.gate.now();
         if !self.open(stream, claim)? && claim == Claim::Foreground && !self.is_reclaimer() {
-            let asked = Cell::new(false);
-            let _space_or_not = self.space.wait_for_free(PATIENCE, &|_| asked.replace(true));
+            self.gate.wait(now, PATIENCE);
         }
         Ok(())
     }
 
     /// Opens one more zone of a stream if it may have one; `false` if there is no zone for this claim now.
     pub(crate) fn open(&self, stream: &Stream, claim: Claim) -> Result<bool, PageError> {
-        let _opening = stream.opening.lock();
+        let _opening = self.opening.lock();
         if !stream.may_open() {
             stream.satisfied();
             return Ok(true);
@@ -277,18 +282,21 @@ impl Flusher {
         };
         self.adopt_writer(stream, writer);
         stream.satisfied();
+        self.note_space();
         Ok(true)
     }
 
     fn take_zone(&self, stream: &Stream, claim: Claim) -> Result<ZoneWriter, SpaceError> {
-        let usage = self.space.usage();
-        if claim == Claim::Relocation && usage.free_zones <= RELOCATION_FLOOR {
-            return Err(usage.no_space());
-        }
-        let urgency = if claim == Claim::Foreground { Urgency::Foreground } else { Urgency::Reserve };
-        let writer = self.space.open_zone(stream.id, urgency);
         self.note_space();
-        writer
+        let floor = match claim {
+            Claim::Foreground => FOREGROUND_FLOOR,
+            Claim::Relocation => RELOCATION_FLOOR,
+            Claim::Record => 0,
+        };
+        if claim != Claim::Record && self.spare_zones() <= floor {
+            return Err(self.space.usage().no_space());
+        }
+        self.space.open_zone(stream.id, Urgency::Reserve)
     }
 
     /// Starts a sequencer for a zone's writer.
@@ -300,11 +308,26 @@ impl Flusher {
         stream.add(sequencer);
     }
 
-    /// Remembers numbers of the zone manager, whose own count costs a pass over the zones.
+    /// Remembers numbers of the zone manager, whose count costs a pass over the zones.
     pub(crate) fn note_space(&self) {
         let usage = self.space.usage();
-        self.free_zones.store(usage.free_zones, Ordering::Relaxed);
+        let held = |kind| {
+            let holds = Holds::area(kind);
+            self.zones
+                .iter()
+                .filter(|(_, zone)| zone.generation() != 0 && zone.holds() == holds)
+                .map(|_| 1)
+                .sum::<u32>()
+        };
+        let log = self.reserve.log_zones.saturating_sub(held(AreaKind::Log));
+        let meta = self.reserve.meta_zones.saturating_sub(held(AreaKind::Meta));
+        self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);
         self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
+    }
+
+    /// Free zones beyond those that log and MetaLog are still entitled to.
+    pub(crate) fn spare_zones(&self) -> u32 {
+        self.spare_zones.load(Ordering::Relaxed)
     }
 
     /// Makes room for `blocks` more blocks in a stream: writes, seals and opens zones. `false` if there is no zone.

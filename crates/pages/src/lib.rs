@@ -16,6 +16,7 @@ mod failed;
 mod flusher;
 mod format;
 mod frame;
+mod gate;
 mod group;
 mod map;
 mod number;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use zonda_device::ZonedDevice;
+use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
@@ -11,9 +12,10 @@ use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::flusher::Flusher;
 use crate::frame::Framing;
+use crate::gate::Gate;
 use crate::pool::BufferPool;
 use crate::reader::Queues;
-use crate::reserve::{Demand, FOREGROUND_FLOOR, Reserve};
+use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Stream};
 use crate::zone_table::{Holds, ZoneTable};
@@ -74,7 +76,8 @@ fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOption
         log_limit_bytes: options.log_limit_bytes,
         extra_zones: options.extra_reserve_zones,
     })?;
-    let reserve_zones = FOREGROUND_FLOOR;
+    // The floors for each claim are kept here, not by the zone manager.
+    let reserve_zones = 0;
     let (known_features, active_limit) = (options.features, options.active_limit);
     Ok((SpaceOptions { client: CLIENT, streams, known_features, reserve_zones, active_limit }, reserve))
 }
@@ -109,7 +112,9 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         counters: Counters::default(),
         failed: FailedZones::default(),
         queues: Queues::default(),
-        free_zones: AtomicU32::new(0),
+        gate: Gate::default(),
+        opening: Mutex::new(()),
+        spare_zones: AtomicU32::new(0),
         capacity_bytes: AtomicU64::new(0),
         estimated_zones: AtomicU32::new(0),
         reclaimer: AtomicU64::new(0),

@@ -19,6 +19,7 @@ use zonda_space::{VictimPolicy, ZoneView};
 
 use crate::flusher::Flusher;
 use crate::frame::Frame;
+use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
 use crate::walk::Walk;
 use crate::zone_table::{Holds, Zone};
 use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Reclaimed, Relocate, Relocated, Stamp};
@@ -101,6 +102,10 @@ impl Scene<'_> {
         if self.reset_drained(work)? || (work.victim.is_none() && self.condemn_dead(work)) {
             return Ok(Reclaimed::Progress);
         }
+        // Zones are scarce: get those back that need no more room before moving anything.
+        if self.flusher.spare_zones() <= FOREGROUND_FLOOR && self.commit(work)? {
+            return Ok(Reclaimed::Progress);
+        }
         if work.victim.is_none() {
             work.victim = self.choose(work);
         }
@@ -134,6 +139,7 @@ impl Scene<'_> {
         flusher.zones.of(id).clear();
         flusher.space.reset(id)?;
         flusher.note_space();
+        flusher.gate.wake();
         self.hopeless.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -171,11 +177,13 @@ impl Scene<'_> {
     /// The next victim, if zones are short or the live bytes must be known.
     fn choose(&self, work: &Work) -> Option<Victim> {
         let flusher = self.flusher;
-        let free = flusher.space.usage().free_zones;
+        let spare = flusher.spare_zones();
         let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
-        let short = free.saturating_add(coming) <= flusher.reserve.low_water;
+        let short = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let must_know = flusher.is_over_full() && flusher.has_estimates();
-        if !short && !must_know {
+        // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
+        let has_room = spare > RELOCATION_FLOOR || coming == 0;
+        if !has_room || (!short && !must_know) {
             return None;
         }
         let eligible =
@@ -184,7 +192,7 @@ impl Scene<'_> {
         let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
         if self.hopeless.swap(hopeless, Ordering::Relaxed) != hopeless && hopeless {
-            flusher.space.notify();
+            flusher.gate.wake();
         }
         chosen.map(|view| self.victim_of(&view))
     }
@@ -313,7 +321,7 @@ impl Scene<'_> {
     /// Commits the moves of all condemned zones, once it is worth it.
     fn commit(&self, work: &mut Work) -> Result<bool, PageError> {
         let waiting = work.condemned.iter().filter(|zone| !zone.committed).count();
-        let short = self.flusher.space.usage().free_zones <= self.flusher.reserve.low_water;
+        let short = self.flusher.spare_zones() <= self.flusher.reserve.low_water;
         if waiting == 0 || (waiting < BATCH && !short) {
             return Ok(false);
         }

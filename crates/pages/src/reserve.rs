@@ -1,13 +1,14 @@
 //! How much of a store is kept back, and when who may take a free zone (I9): pure functions over numbers.
 //!
-//! Free zones, from many to none:
+//! Log and MetaLog are entitled to zones ([`Reserve::log_zones`], [`Reserve::meta_zones`]); those that they do not hold yet are
+//! nobody else's. What happens as the *spare* zones, free ones beyond these, get fewer:
 //!
-//! | free zones | what happens |
+//! | spare zones | what happens |
 //! |---|---|
 //! | above `low_water` | nothing |
 //! | `low_water` and fewer | reclaim moves live pages |
 //! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim |
-//! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; log and MetaLog may take the last zone |
+//! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; only log and MetaLog may open zones |
 //!
 //! The reserve counts every zone that may hold no live page although it is not free: one for each data zone that may be
 //! open, the log's limit, two checkpoints in the MetaLog, and `low_water` free ones; so while live bytes are within the rest
@@ -17,9 +18,9 @@ use zonda_space::SpaceError;
 
 use crate::{BLOCK_BYTES, PageError};
 
-/// Free zones at which foreground writers wait: what one relocation, the log and the MetaLog need to make progress.
+/// Spare zones at which foreground writers wait: what one relocation, the log and the MetaLog need to make progress.
 pub(crate) const FOREGROUND_FLOOR: u32 = 3;
-/// Free zones that relocation leaves to log and MetaLog.
+/// Spare zones that relocation leaves to log and MetaLog.
 pub(crate) const RELOCATION_FLOOR: u32 = 1;
 
 /// Bytes of a leaf's entry in a checkpoint, generously.
@@ -49,8 +50,12 @@ pub(crate) struct Demand {
 pub(crate) struct Reserve {
     /// Zones kept back in all.
     pub(crate) zones: u32,
-    /// Free zones at which reclaim starts.
+    /// Spare zones at which reclaim starts.
     pub(crate) low_water: u32,
+    /// Zones that the log is entitled to.
+    pub(crate) log_zones: u32,
+    /// Zones that the MetaLog is entitled to.
+    pub(crate) meta_zones: u32,
     /// Bytes kept back.
     pub(crate) bytes: u64,
 }
@@ -62,14 +67,14 @@ impl Reserve {
     /// `TooFewZones` when less than one zone would be left.
     pub(crate) fn plan(demand: &Demand) -> Result<Self, PageError> {
         let low_water = FOREGROUND_FLOOR + 1 + demand.zones / ZONES_PER_LOW_WATER_ZONE;
-        let log = zones_for(demand.log_limit_bytes, demand.zone_bytes);
-        let meta = zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes);
-        let parts = [low_water, demand.open_data_zones, log, meta, demand.extra_zones];
+        let log_zones = zones_for(demand.log_limit_bytes, demand.zone_bytes);
+        let meta_zones = zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes);
+        let parts = [low_water, demand.open_data_zones, log_zones, meta_zones, demand.extra_zones];
         let zones = parts.into_iter().fold(0, u32::saturating_add);
         if zones >= demand.zones {
             return Err(SpaceError::TooFewZones { zones: demand.zones, needed: zones.saturating_add(1) }.into());
         }
-        Ok(Self { zones, low_water, bytes: u64::from(zones) * demand.zone_bytes })
+        Ok(Self { zones, low_water, log_zones, meta_zones, bytes: u64::from(zones) * demand.zone_bytes })
     }
 }
 
@@ -95,7 +100,7 @@ mod tests {
     fn the_parts_add_up() {
         // 5 low water + 5 open + (4 + 1) log + (2 x (64 x 256 x 24 B + 1 MiB) = 2.75 MiB, so 3 + 1) meta.
         let reserve = Reserve::plan(&demand(64)).unwrap();
-        assert_eq!(reserve, Reserve { zones: 19, low_water: 5, bytes: 19 << 20 });
+        assert_eq!(reserve, Reserve { zones: 19, low_water: 5, log_zones: 5, meta_zones: 4, bytes: 19 << 20 });
         let more = Reserve::plan(&Demand { extra_zones: 3, ..demand(64) }).unwrap();
         assert_eq!(more.zones, 22);
     }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use zonda_rt::RwLock;
 use zonda_rt::atomic::{AtomicU8, Ordering};
-use zonda_rt::{Mutex, RwLock};
 use zonda_space::{Share, StreamId, StreamSet, StreamSpec};
 
 use crate::sequencer::Sequencer;
@@ -95,13 +95,12 @@ pub(crate) enum Claim {
 
 /// Streams that share zones, with their open zones.
 ///
-/// Always: at most `zones_max` sequencers (I2); `opening` is held while one is added.
+/// Always: at most `zones_max` sequencers (I2).
 pub(crate) struct Stream {
     /// The stream after which the zones are named.
     pub(crate) id: StreamId,
     pub(crate) streams: StreamSet,
     pub(crate) zones_max: usize,
-    pub(crate) opening: Mutex<()>,
     sequencers: RwLock<Vec<Arc<Sequencer>>>,
     /// The strongest claim of those that found no room; 0 = none.
     wanted: AtomicU8,
@@ -114,7 +113,6 @@ impl Stream {
             id: share.stream,
             streams: share.streams,
             zones_max: if one_at_a_time { 1 } else { share.zones as usize },
-            opening: Mutex::new(()),
             sequencers: RwLock::new(Vec::new()),
             wanted: AtomicU8::new(0),
         }
@@ -142,6 +140,11 @@ impl Stream {
     /// Whether another zone may be opened.
     pub(crate) fn may_open(&self) -> bool {
         self.sequencers.read().len() < self.zones_max
+    }
+
+    /// Whether a write is in flight: then one zone more lets two threads write at a time.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.sequencers.read().iter().any(|sequencer| sequencer.try_writer().is_none())
     }
 
     pub(crate) fn add(&self, sequencer: Arc<Sequencer>) {

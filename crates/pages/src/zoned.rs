@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_device::ZonedDevice;
-use zonda_rt::atomic::Ordering;
-
 use crate::areas::ZonedArea;
 use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
@@ -15,6 +12,7 @@ use crate::{
     Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
     Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
+use zonda_device::ZonedDevice;
 
 /// How often a waiting writer asks whether waiting still makes sense.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -91,6 +89,24 @@ impl ZonedStore {
         &self.flusher
     }
 
+    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense. Two loads when there
+    /// is space.
+    fn wait_for_spare_zones(&self) -> Result<(), PageError> {
+        loop {
+            let now = self.flusher.gate.now();
+            if self.is_full() {
+                return Err(self.flusher.no_space());
+            }
+            if self.flusher.spare_zones() > FOREGROUND_FLOOR {
+                return Ok(());
+            }
+            if self.reclaimer.is_hopeless() {
+                return Err(self.flusher.no_space());
+            }
+            self.flusher.gate.wait(now, PATIENCE);
+        }
+    }
+
     /// Whether live bytes exceed the usable space, for all that is known.
     fn is_full(&self) -> bool {
         self.flusher.is_over_full() && !self.flusher.has_estimates()
@@ -111,14 +127,7 @@ impl PageStore for ZonedStore {
     }
 
     fn admit(&self, _pages: u32) -> Result<(), PageError> {
-        if self.is_full() {
-            return Err(self.flusher.no_space());
-        }
-        if self.flusher.free_zones.load(Ordering::Relaxed) > FOREGROUND_FLOOR {
-            return Ok(());
-        }
-        let hopeless = |_: &zonda_space::SpaceUsage| self.is_full() || self.reclaimer.is_hopeless();
-        self.flusher.space.wait_for_free(PATIENCE, &hopeless).map_err(|_| self.flusher.no_space())
+        self.wait_for_spare_zones()
     }
 
     fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {

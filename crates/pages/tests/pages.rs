@@ -94,7 +94,7 @@ fn another_page_or_no_page_is_damage_not_data() {
     let toy = Toy::new(create(&device()));
     toy.put(id(1), 1, 1).unwrap();
     toy.put(id(2), 1, 1).unwrap();
-    let (first, second) = (toy.leaves.lock()[&id(1)].at, toy.leaves.lock()[&id(2)].at);
+    let [first, second] = [1, 2].map(|n| toy.leaves.lock()[&id(n)].at);
     for _ in 0..2 {
         for (page, at) in [
             (id(1), second),

@@ -127,15 +127,20 @@ fn a_latched_leaf_keeps_its_zone_until_it_is_free() {
     }
     let mut waited = false;
     let mut rng = Rng::seeded(3);
-    while toy.store.usage().free_zones > 3 {
-        toy.put(id(rng.below(pages)), 1, 1).unwrap();
-        waited |= toy.store.reclaim_step(&toy).unwrap() == Reclaimed::Waiting;
+    for n in 0.. {
+        // With nobody to reclaim, `admit` would wait for ever.
+        match toy.put_without_waiting(id(rng.below(pages)), n) {
+            Ok(()) => waited |= toy.store.reclaim_step(&toy).unwrap() == Reclaimed::Waiting,
+            Err(PageError::Busy) => break,
+            Err(error) => panic!("{error}"),
+        }
     }
     assert!(waited);
     assert_eq!(toy.relocated.load(Ordering::Relaxed), 0);
     toy.latched.lock().clear();
     toy.reclaim();
-    assert!(toy.store.usage().free_zones > 3 && toy.relocated.load(Ordering::Relaxed) > 0);
+    assert!(toy.relocated.load(Ordering::Relaxed) > 0);
+    toy.put_without_waiting(id(0), 0).unwrap();
     toy.check_all();
 }
 
@@ -175,7 +180,7 @@ fn values_move_and_their_zones_come_back() {
     assert_eq!(toy.values.lock().len(), kept.len());
     toy.check_values();
     let usage = toy.store.usage();
-    assert!(usage.zones_reset > 100 && usage.live_value_bytes <= 101 * 12288, "{usage:?}");
+    assert!(usage.zones_reset > 50 && usage.live_value_bytes <= 101 * 12288, "{usage:?}");
 }
 
 #[test]

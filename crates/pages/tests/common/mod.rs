@@ -94,6 +94,20 @@ impl Toy {
         self.put_at(Heat::Hot, id, version, blocks)
     }
 
+    /// Writes a new version of a page; `Busy` if three rounds of `pump` make no room.
+    pub fn put_without_waiting(&self, id: PageId, version: u64) -> Result<(), PageError> {
+        let body = self.body(id, version, 1);
+        for _ in 0..3 {
+            if let Ok(placed) = self.store.place(Heat::Hot, &[NewPage { id, sequence: version, body: &body }]) {
+                let old = self.leaves.lock().insert(id, Leaf { at: placed[0], version, blocks: 1 });
+                old.iter().for_each(|old| self.store.release(old.at));
+                return Ok(());
+            }
+            self.pump()?;
+        }
+        Err(PageError::Busy)
+    }
+
     pub fn put_at(&self, heat: Heat, id: PageId, version: u64, blocks: u64) -> Result<(), PageError> {
         let body = self.body(id, version, blocks);
         loop {
