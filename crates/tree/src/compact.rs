@@ -39,14 +39,35 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn compact(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.check_writable()?;
-        let (mut done, mut next) = (0, Some(Vec::new()));
+        let mut done = 0;
+        let mut report = |leaves: u64| {
+            done += leaves;
+            progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
+        };
+        self.merge_all(&mut report)?;
+        let mut next = Some(Vec::new());
         while let Some(key) = next {
             let leaves;
             (leaves, next) = self.compact_group(&key)?;
-            done += leaves;
-            progress(done, done.max(u64::from(self.leaves.load(Ordering::Relaxed))));
+            report(leaves);
         }
         self.flush_meta()
+    }
+
+    /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined.
+    fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
+        let mut next = Some(Vec::new());
+        while let Some(key) = next {
+            let leaf = {
+                let guard = self.epoch.pin();
+                let path = self.index.find(&key, &guard);
+                next = path.high();
+                path.leaf()
+            };
+            self.flush_leaf(leaf)?;
+            report(1);
+        }
+        Ok(())
     }
 
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
@@ -71,9 +92,10 @@ impl Tree {
         let Some(mut group) = self.latch_group(&path) else { return Ok(None) };
         let bodies = self.read_group(&group)?;
         let count = self.group_that_joins(&mut group, &path, &bodies)?;
-        let high = group.high.clone();
-        self.join(&mut group, &bodies[..count])?;
-        Ok(Some((count as u64, high)))
+        // A joined leaf may have room for its next neighbours too: it is looked at again.
+        let joined = self.join(&mut group, &bodies[..count])? < count;
+        let next = if joined { group.low.clone().into() } else { group.high.clone() };
+        Ok(Some((count as u64, next)))
     }
 
     /// Latches the leaf of `path` and those to its right under the same parent.
@@ -114,18 +136,18 @@ impl Tree {
         Ok(count)
     }
 
-    /// Makes the group's leaves as few pages as they fit.
-    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<()> {
+    /// Makes the group's leaves as few pages as they fit; returns how many leaves are left.
+    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<usize> {
         let clean = group.leaves.iter().all(|leaf| leaf.location().buffer().is_none_or(|buffer| !buffer.is_dirty()));
         if clean && group.leaves.len() == 1 {
-            return Ok(());
+            return Ok(1);
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
         let plan = self.plan_group(group, bodies)?;
         let placed = self.place(Heat::Cold, group.leaves[0].id(), sequence.unwrap_or(0), &plan.pages)?;
         self.link_group(group, &plan, &placed, sequence.unwrap_or(0));
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
-        Ok(())
+        Ok(placed.len().max(1))
     }
 
     fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Plan> {

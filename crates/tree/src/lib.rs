@@ -9,6 +9,8 @@ mod checkpoint;
 mod codec;
 mod compact;
 mod engine;
+#[cfg(test)]
+mod engine_tests;
 mod error;
 mod flush;
 mod format;

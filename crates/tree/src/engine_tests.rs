@@ -1,0 +1,215 @@
+//! The engine against `BTreeMap`, with crashes, on the page store double.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use zonda_pages::PageStore;
+use zonda_rt::Rng;
+
+use crate::{
+    BatchOp, Design, Durability, Engine, TreeOptions, Update,
+    testing::{MemOptions, MemStore, Survives},
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options(design: Design) -> TreeOptions {
+    TreeOptions {
+        design,
+        buffer_bytes: 24 << 10,
+        log_limit_bytes: 96 << 10,
+        value_inline_bytes_max: 300,
+        ..TreeOptions::default()
+    }
+}
+
+fn create(store: &Arc<MemStore>, design: Design) -> Engine {
+    Engine::create(Arc::clone(store) as Arc<dyn PageStore>, options(design)).expect("an empty store")
+}
+
+fn open(store: &Arc<MemStore>, design: Design) -> Engine {
+    Engine::open(Arc::clone(store) as Arc<dyn PageStore>, options(design), &mut |_| ()).expect("a whole store")
+}
+
+fn all(engine: &Engine) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = engine.snapshot().expect("open");
+    let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
+    std::iter::from_fn(|| cursor.next().expect("readable")).collect()
+}
+
+fn backwards(engine: &Engine) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = engine.snapshot().expect("open");
+    let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
+    std::iter::from_fn(|| cursor.prev().expect("readable")).collect()
+}
+
+fn pairs(model: &Model) -> Vec<(Vec<u8>, Vec<u8>)> {
+    model.clone().into_iter().collect()
+}
+
+fn random_key(rng: &mut Rng) -> Vec<u8> {
+    let number = rng.below(3000);
+    match rng.below(20) {
+        0 => Vec::new(),
+        1 => [vec![7; 900], number.to_be_bytes().to_vec()].concat(),
+        2..5 => format!("text-{number}").into_bytes(),
+        _ => number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+    }
+}
+
+fn random_value(rng: &mut Rng) -> Vec<u8> {
+    let len = match rng.below(40) {
+        0 => rng.index(5000),
+        1..5 => rng.index(200),
+        _ => 8,
+    };
+    let mut value = vec![0; len];
+    rng.fill(&mut value);
+    value
+}
+
+fn assert_clean(engine: &Engine) {
+    let mut findings = Vec::new();
+    engine.check(&mut |_, _| (), &mut |finding| findings.push(finding)).expect("open");
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+fn step(engine: &Engine, model: &mut Model, rng: &mut Rng) {
+    let key = random_key(rng);
+    match rng.below(100) {
+        0..60 => {
+            let value = random_value(rng);
+            engine.put(&key, &value, Durability::Buffered).expect("room");
+            model.insert(key, value);
+        }
+        60..75 => {
+            engine.delete(&key, Durability::Buffered).expect("room");
+            model.remove(&key);
+        }
+        75..80 => {
+            let keys: Vec<_> = (0..rng.index(20) + 1).map(|_| (random_key(rng), random_value(rng))).collect();
+            let ops: Vec<_> = keys.iter().map(|(key, value)| BatchOp::Put { key, value }).collect();
+            engine.write(&ops, Durability::Buffered).expect("room");
+            model.extend(keys);
+        }
+        80..83 => {
+            let before =
+                engine.update(&key, Durability::Buffered, &mut |_| Update::Put(b"updated".to_vec())).expect("room");
+            assert_eq!(before, model.insert(key, b"updated".to_vec()));
+        }
+        _ => {
+            let mut value = Vec::new();
+            let found = engine.get_into(&key, &mut value).expect("readable");
+            assert_eq!(found.then_some(value), model.get(&key).cloned());
+        }
+    }
+}
+
+fn model_run(design: Design, seed: u64, steps: usize) {
+    let store = MemStore::new(MemOptions::default());
+    let engine = create(&store, design);
+    let (mut model, mut rng) = (Model::new(), Rng::seeded(seed));
+    let mut held: Option<(crate::Snapshot, Model)> = None;
+    for number in 0..steps {
+        step(&engine, &mut model, &mut rng);
+        if number % 97 == 0 {
+            engine.checkpoint_step().expect("room");
+        }
+        match rng.below(400) {
+            0 => held = Some((engine.snapshot().expect("open"), model.clone())),
+            1 => {
+                if let Some((snapshot, then)) = held.take() {
+                    let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
+                    let seen: Vec<_> = std::iter::from_fn(|| cursor.next().expect("readable")).collect();
+                    assert!(seen == pairs(&then), "seed {seed}: the snapshot changed");
+                }
+            }
+            2 if rng.chance(0.2) => engine.compact(&mut |_, _| ()).expect("room"),
+            _ => {}
+        }
+    }
+    assert!(all(&engine) == pairs(&model), "seed {seed}");
+    let mut reversed = backwards(&engine);
+    reversed.reverse();
+    assert!(reversed == pairs(&model), "seed {seed}");
+    assert_clean(&engine);
+    engine.close().expect("room");
+    let again = open(&store.reopen(Survives::Flushed), design);
+    assert!(all(&again) == pairs(&model), "seed {seed} after reopening");
+    assert_clean(&again);
+}
+
+#[test]
+fn behaves_like_a_map() {
+    for seed in 0..3 {
+        model_run(Design::Adb, seed, 5000);
+        model_run(Design::BTree, seed, 2000);
+    }
+}
+
+#[test]
+fn synced_writes_survive_and_others_are_a_prefix() {
+    for seed in 0..20 {
+        crash_run(seed);
+    }
+}
+
+/// Runs, crashes, reopens, several times: what survives is a prefix of the operations that holds all synced ones.
+fn crash_run(seed: u64) {
+    let mut rng = Rng::seeded(seed);
+    let design = if rng.chance(0.7) { Design::Adb } else { Design::BTree };
+    let mut store = MemStore::new(MemOptions::default());
+    let mut engine = create(&store, design);
+    let mut model = Model::new();
+    for round in 0..4 {
+        let mut history = vec![model.clone()];
+        let mut synced = 0;
+        for number in 0..rng.index(600) {
+            step(&engine, &mut model, &mut rng);
+            history.push(model.clone());
+            if rng.chance(0.01) {
+                engine.sync().expect("writable");
+                synced = history.len() - 1;
+            }
+            if number % 50 == 0 {
+                engine.checkpoint_step().expect("room");
+                engine.log_step().expect("room");
+            }
+        }
+        store = store.reopen(Survives::Seeded(rng.next_u64()));
+        engine = open(&store, design);
+        let seen = all(&engine);
+        let at = history[synced..].iter().position(|state| pairs(state) == seen);
+        let at = at.unwrap_or_else(|| panic!("seed {seed} round {round}: no state since the last sync survived"));
+        model = history[synced + at].clone();
+        assert_clean(&engine);
+    }
+}
+
+#[test]
+fn ascending_inserts_leave_full_leaves() {
+    let store = MemStore::new(MemOptions::default());
+    let engine = create(&store, Design::Adb);
+    for number in 0..40_000_u64 {
+        engine.put(&number.to_be_bytes(), &number.to_le_bytes(), Durability::Buffered).expect("room");
+    }
+    engine.compact(&mut |_, _| ()).expect("room");
+    let stats = engine.stats();
+    let bytes = stats.leaves * 4096;
+    assert!(bytes < 40_000 * 16 * 115 / 100, "{bytes} bytes in {} leaves", stats.leaves);
+}
+
+#[test]
+fn deleting_everything_gives_leaves_back() {
+    let store = MemStore::new(MemOptions::default());
+    let engine = create(&store, Design::Adb);
+    for number in 0..20_000_u64 {
+        engine.put(&number.to_be_bytes(), &[1; 20], Durability::Buffered).expect("room");
+    }
+    for number in 0..20_000_u64 {
+        engine.delete(&number.to_be_bytes(), Durability::Buffered).expect("room");
+    }
+    engine.compact(&mut |_, _| ()).expect("room");
+    assert!(all(&engine).is_empty());
+    assert!(engine.stats().leaves < 10, "{} leaves", engine.stats().leaves);
+    assert_clean(&engine);
+}
