@@ -5,47 +5,47 @@ use tempfile::TempDir;
 use zonda::{Db, Options, Pair, Range, Result};
 
 /// Small enough for a test, large enough for a store.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::new().memory(4 << 20).zone_bytes(1 << 20).capacity(64 << 20).seed(7)
 }
 
 /// A file that goes away with its directory.
-pub struct Place {
+pub(crate) struct Place {
     dir: TempDir,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
     /// The name of the store, or of another one in the same directory.
-    pub fn named(&self, name: &str) -> String {
+    pub(crate) fn named(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         self.named("test.zonda")
     }
 
-    pub fn open(&self) -> Db {
+    pub(crate) fn open(&self) -> Db {
         options().open(&self.uri()).unwrap()
     }
 }
 
 /// A store in memory.
-pub fn memory() -> Db {
+pub(crate) fn memory() -> Db {
     options().open("mem:").unwrap()
 }
 
 /// The keys of a range as text.
-pub fn keys(range: Result<Range>) -> Vec<String> {
+pub(crate) fn keys(range: Result<Range>) -> Vec<String> {
     let text = |pair: Result<Pair>| String::from_utf8(pair.unwrap().0).unwrap();
     range.unwrap().map(text).collect()
 }
 
 /// `0000`, `0001`, ...
-pub fn fill(db: &Db, count: u32) {
+pub(crate) fn fill(db: &Db, count: u32) {
     for number in 0..count {
         db.put(format!("{number:04}"), number.to_string()).unwrap();
     }

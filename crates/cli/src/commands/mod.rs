@@ -1,0 +1,89 @@
+//! All commands and how they are found.
+
+mod backup;
+mod check;
+mod compact;
+mod delete;
+mod device;
+mod dump;
+mod get;
+mod load;
+mod put;
+mod restore;
+mod scan;
+mod stat;
+mod zones;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::{self, Exit};
+
+/// An ordered key-value store for zoned flash and ordinary files.
+#[derive(Parser, Debug)]
+#[command(name = "zonda", version, after_help = exit::HELP, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Load(load::Load),
+    Get(get::Get),
+    Put(put::Put),
+    Delete(delete::Delete),
+    Scan(scan::Scan),
+    Stat(stat::Stat),
+    Zones(zones::Zones),
+    Check(check::Check),
+    Dump(dump::Dump),
+    Compact(compact::Compact),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    #[command(subcommand)]
+    Device(device::Device),
+    Bench(zonda_bench::cli::BenchArgs),
+}
+
+/// Runs the command that was asked for.
+///
+/// # Errors
+/// Whatever it could not do.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        Command::Load(load) => load.run(),
+        Command::Get(get) => get.run(),
+        Command::Put(put) => put.run(),
+        Command::Delete(delete) => delete.run(),
+        Command::Scan(scan) => scan.run(),
+        Command::Stat(stat) => stat.run(),
+        Command::Zones(zones) => zones.run(),
+        Command::Check(check) => check.run(),
+        Command::Dump(dump) => dump.run(),
+        Command::Compact(compact) => compact.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Device(device) => device.run(),
+        Command::Bench(bench) => Ok(zonda_bench::cli::run(bench).map(|()| Exit::Done)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example"), "{}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `zonda restore`: a store from its backup.
+
+use clap::Args;
+
+use crate::commands::backup;
+use crate::exit::Exit;
+use crate::store::{MemoryArgs, StoreArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda restore app-2026-11-20.zonda app.zonda     never over an existing store: move that away first";
+
+/// Makes a store from a backup
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Restore {
+    /// Path or URI of the backup
+    from: String,
+    /// Path or URI of the new store, which must not exist
+    store: String,
+    #[command(flatten)]
+    memory: MemoryArgs,
+}
+
+impl Restore {
+    /// # Errors
+    /// Those of opening, reading and writing.
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        backup::copy(&StoreArgs { store: self.from, memory: self.memory }, &self.store)
+    }
+}

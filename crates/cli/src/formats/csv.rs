@@ -1,0 +1,140 @@
+//! Comma-separated values.
+
+use std::io::{self, BufRead};
+
+use csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
+
+use super::{BadRecord, Next, Record, Records};
+
+/// Which columns hold key and value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Columns {
+    /// Header of the key's column; without it the first.
+    pub(crate) key: Option<String>,
+    /// Header of the value's column; without it the second.
+    pub(crate) value: Option<String>,
+    /// Whether the first line is a header; it is if a column is named.
+    pub(crate) has_header: bool,
+}
+
+/// Reads records with quotes as RFC 4180 has them. Columns besides key and value are not loaded.
+pub(crate) struct Csv {
+    reader: Reader<Box<dyn BufRead>>,
+    columns: Columns,
+    /// Indexes of key and value, once the header is read.
+    found: Option<(usize, usize)>,
+    record: ByteRecord,
+}
+
+impl Csv {
+    /// The records of `input`.
+    pub(crate) fn new(input: Box<dyn BufRead>, columns: Columns) -> Self {
+        let has_header = columns.has_header || columns.key.is_some() || columns.value.is_some();
+        let reader = ReaderBuilder::new().has_headers(has_header).flexible(true).from_reader(input);
+        Self { reader, columns, found: None, record: ByteRecord::new() }
+    }
+
+    fn columns(&mut self) -> io::Result<(usize, usize)> {
+        if let Some(found) = self.found {
+            return Ok(found);
+        }
+        let named = self.columns.key.is_some() || self.columns.value.is_some();
+        let header = if named { self.reader.headers()?.clone() } else { StringRecord::new() };
+        let key = column(&header, self.columns.key.as_deref(), 0)?;
+        let value = column(&header, self.columns.value.as_deref(), 1)?;
+        self.found = Some((key, value));
+        Ok((key, value))
+    }
+
+    /// The line on which the record begins. Where empty lines come before it, its own position is the first of them: then what
+    /// counts is the line behind it, less the line ends within.
+    fn line(&self) -> u64 {
+        let begun = self.record.position().map_or(0, csv::Position::line);
+        let within = self.record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
+        begun.max(self.reader.position().line().saturating_sub(within + 1))
+    }
+
+    fn parse(&self, (key, value): (usize, usize)) -> Result<Record, BadRecord> {
+        let line = self.line();
+        let field = |index: usize| {
+            let field = self.record.get(index).map(<[u8]>::to_vec);
+            field.ok_or_else(|| format!("{} columns; column {} is needed", self.record.len(), index + 1))
+        };
+        let record = field(key).and_then(|key| Ok(Record { tree: None, key, value: field(value)? }));
+        record.and_then(Record::check).map_err(|why| BadRecord { line, why })
+    }
+}
+
+impl Records for Csv {
+    fn next_record(&mut self) -> Next {
+        let columns = self.columns()?;
+        if !self.reader.read_byte_record(&mut self.record)? {
+            return Ok(None);
+        }
+        Ok(Some(self.parse(columns)))
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.reader.position().byte()
+    }
+}
+
+fn column(header: &StringRecord, name: Option<&str>, default: usize) -> io::Result<usize> {
+    let Some(name) = name else {
+        return Ok(default);
+    };
+    header.iter().position(|field| field == name).ok_or_else(|| {
+        let known: Vec<&str> = header.iter().collect();
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("no column is called `{name}`; there are {}", known.join(", ")),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn read(text: &'static str, columns: Columns) -> Vec<Result<(String, String), (u64, String)>> {
+        let mut csv = Csv::new(Box::new(Cursor::new(text)), columns);
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let mut records = Vec::new();
+        while let Some(record) = csv.next_record().unwrap() {
+            records.push(record.map(|r| (text(r.key), text(r.value))).map_err(|bad| (bad.line, bad.why)));
+        }
+        records
+    }
+
+    fn pair(key: &str, value: &str) -> Result<(String, String), (u64, String)> {
+        Ok((key.to_owned(), value.to_owned()))
+    }
+
+    #[test]
+    fn the_first_two_columns() {
+        let records = read("a,1,x\n\"b,\"\"c\",\"2\n3\"\n", Columns::default());
+        assert_eq!(records, [pair("a", "1"), pair("b,\"c", "2\n3")]);
+    }
+
+    #[test]
+    fn columns_by_name() {
+        let columns = Columns { key: Some("id".into()), value: Some("name".into()), has_header: false };
+        assert_eq!(read("name,age,id\nada,36,7\n", columns), [pair("7", "ada")]);
+    }
+
+    #[test]
+    fn a_missing_column_names_the_line() {
+        let records = read("a,1\n\nlonely\nb,2\n", Columns::default());
+        assert_eq!(records.len(), 3);
+        assert_eq!(records[1].as_ref().unwrap_err().0, 3);
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known() {
+        let columns = Columns { key: Some("id".into()), ..Columns::default() };
+        let error = Csv::new(Box::new(Cursor::new("a,b\n1,2\n")), columns).next_record().unwrap_err();
+        assert!(error.to_string().contains("a, b"), "{error}");
+    }
+}

@@ -1,0 +1,103 @@
+//! The arguments that say which store, and how to open it.
+
+use anyhow::Context;
+use clap::Args;
+use zonda::{Db, Options, Tree, View};
+
+use crate::progress;
+
+/// Which store, and how much memory to use.
+#[derive(Args, Debug)]
+pub(crate) struct StoreArgs {
+    /// Path or URI of the store: `app.zonda`, `file:PATH`, `mem:`, with `?key=value` for details
+    pub(crate) store: String,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+}
+
+/// How much memory to use.
+#[derive(Args, Debug)]
+pub(crate) struct MemoryArgs {
+    /// Memory budget, all of it: 8MiB, 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = zonda_bench::parse_bytes)]
+    pub(crate) memory: u64,
+}
+
+/// Which tree of the store.
+#[derive(Args, Debug)]
+pub(crate) struct TreeArgs {
+    /// Named tree; without it the default tree
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tree: Option<String>,
+}
+
+impl MemoryArgs {
+    /// Options with this budget.
+    pub(crate) fn options(&self) -> Options {
+        Options::new().memory(self.memory)
+    }
+}
+
+impl StoreArgs {
+    /// Opens the store, making it if need be.
+    ///
+    /// # Errors
+    /// Those of opening, naming the store.
+    pub(crate) fn open_or_create(&self) -> anyhow::Result<Db> {
+        self.open_with(&self.memory.options())
+    }
+
+    /// Opens a store that exists.
+    ///
+    /// # Errors
+    /// Those of opening, naming the store.
+    pub(crate) fn open(&self) -> anyhow::Result<Db> {
+        self.open_with(&self.memory.options().create_if_missing(false))
+    }
+
+    /// Opens a store that exists, for reading only: beside other readers, and without writing to it.
+    ///
+    /// # Errors
+    /// Those of opening, naming the store.
+    pub(crate) fn open_read_only(&self) -> anyhow::Result<Db> {
+        self.memory.options().open_read_only(&self.store).with_context(|| self.context())
+    }
+
+    fn open_with(&self, options: &Options) -> anyhow::Result<Db> {
+        let bar = progress::of_items("recovering");
+        let opened = options.open_with_progress(&self.store, &mut |step| {
+            progress::show(&bar, step.done_bytes, step.total_bytes);
+        });
+        bar.finish_and_clear();
+        opened.with_context(|| self.context())
+    }
+
+    fn context(&self) -> String {
+        format!("cannot open {}", self.store)
+    }
+}
+
+impl TreeArgs {
+    /// The tree to write to, made if need be.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub(crate) fn of(&self, db: &Db) -> zonda::Result<Tree> {
+        match &self.tree {
+            Some(name) => db.tree(name),
+            None => Ok(Tree::clone(db)),
+        }
+    }
+
+    /// The tree as of now.
+    ///
+    /// # Errors
+    /// `NoSuchTree`.
+    pub(crate) fn view(&self, db: &Db) -> zonda::Result<View> {
+        let snapshot = db.snapshot()?;
+        match &self.tree {
+            Some(name) => snapshot.tree(name),
+            None => Ok(View::clone(&snapshot)),
+        }
+    }
+}

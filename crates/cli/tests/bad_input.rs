@@ -1,0 +1,117 @@
+//! Whatever is wrong with the input, there is a clear word and an exit code, and never a panic.
+mod common;
+
+use std::fs;
+
+use common::Shell;
+
+#[test]
+fn what_is_not_a_store() {
+    let shell = Shell::new();
+    shell.write("text", "hello\n");
+    shell.write("zeros", [0; 100_000]);
+    shell.write("empty", "");
+    fs::create_dir(shell.path().join("dir")).unwrap();
+    for name in ["text", "zeros", "empty", "dir"] {
+        for command in ["get X k", "put X k v", "scan X", "stat X", "zones X", "compact X", "dump X", "backup X copy"] {
+            let said = shell.fails(1, &command.replace('X', name));
+            assert!(said.contains(name), "{command} {name}: {said}");
+        }
+    }
+    assert_eq!(shell.read("text"), b"hello\n");
+}
+
+#[test]
+fn stores_that_are_not_there_are_made_only_by_load_and_put() {
+    let shell = Shell::new();
+    for command in
+        ["get s k", "delete s k", "scan s", "stat s", "zones s", "check s", "dump s", "compact s", "backup s t"]
+    {
+        assert!(shell.fails(1, command).contains("no store"), "{command}");
+    }
+    assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0);
+    assert!(shell.fails(1, "put no/such/directory/s k v").contains("no/such"));
+}
+
+#[test]
+fn a_truncated_or_damaged_store_is_found_by_check() {
+    let shell = Shell::new();
+    shell.write("in.tsv", (0..2000).map(|n| format!("{n:05}\tsome value {n}\n")).collect::<String>());
+    shell.ok("load s.zonda in.tsv --memory 4MiB");
+    let whole = shell.read("s.zonda");
+    shell.write("cut.zonda", &whole[..5000]);
+    assert_eq!(shell.run("check cut.zonda").code, Some(3));
+    let mut damaged = 0;
+    let written: Vec<usize> = (16 << 20..whole.len()).step_by(4096).filter(|&at| whole[at + 64] != 0).collect();
+    for &at in written.iter().step_by((written.len() / 12).max(1)) {
+        let mut flipped = whole.clone();
+        flipped[at + 64] ^= 1;
+        shell.write("flipped.zonda", &flipped);
+        let ended = shell.run("check flipped.zonda --memory 4MiB");
+        assert!(matches!(ended.code, Some(0 | 1 | 3)), "byte {at}: {ended:?}");
+        damaged += u32::from(ended.code == Some(3));
+    }
+    assert!(damaged > 0, "no flipped bit was found");
+}
+
+#[test]
+fn a_second_opener() {
+    let shell = Shell::new();
+    shell.ok("put s.zonda k v");
+    let mut holder = shell.command("load s.zonda - --format tsv").spawn().unwrap();
+    let deadline = 200;
+    let refused = (0..deadline).any(|_| {
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+        shell.run("put s.zonda k w").err.contains("in use")
+    });
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert!(refused, "the second opener was let in");
+    assert_eq!(shell.run("put s.zonda k w").code, Some(0));
+}
+
+#[test]
+fn options_that_are_zero_or_absurd() {
+    let shell = Shell::new();
+    for (code, arguments) in [
+        (1, "put s k v --memory 0"),
+        (1, "put s k v --memory 1KiB"),
+        (2, "put s k v --memory lots"),
+        (2, "put s k v --memory -5"),
+        (2, "put s k v --memory 99999999999999999999"),
+        (1, "put s k v --memory 1000000TiB"),
+        (1, "put mem:?zones=0 k v"),
+        (1, "put mem:?zone_size=17 k v"),
+        (1, "put mem:?wings=2 k v"),
+        (1, "put http:x k v"),
+        (1, "put zbd:/dev/null k v"),
+        (2, "scan s --limit many"),
+        (2, "scan s --prefix a --from b"),
+        (2, "load s x --format xml"),
+        (1, "load s no-such-file.tsv"),
+        (1, "load s ."),
+        (1, "load s file-without-ending"),
+        (2, "frobnicate"),
+        (2, "put s"),
+        (1, "put s --hex 0 00"),
+        (1, "put s --hex zz 00"),
+        (1, "device create d --zones 0"),
+        (1, "device create d --zones 99999999999"),
+        (1, "device report nothing-here"),
+    ] {
+        let said = shell.fails(code, arguments);
+        assert!(said.len() > 20, "{arguments}: {said}");
+    }
+    assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
+}
+
+#[test]
+fn keys_and_values_over_the_limit() {
+    let shell = Shell::new();
+    shell.ok(&format!("put s {} v", "k".repeat(1024)));
+    assert!(shell.fails(1, &format!("put s {} v", "k".repeat(1025))).contains("1024"));
+    let long = shell.pipe("put s k -", &vec![7; (16 << 20) + 1]);
+    assert_eq!(long.code, Some(1));
+    assert!(long.err.contains("16777216"), "{}", long.err);
+    assert_eq!(shell.run("get s k").code, Some(1));
+}

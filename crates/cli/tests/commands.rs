@@ -1,0 +1,122 @@
+//! Each command does what its help says, for people and for scripts.
+mod common;
+
+use common::Shell;
+
+fn filled() -> Shell {
+    let shell = Shell::new();
+    shell.write("in.tsv", "a\t1\nab\t2\nb\t3\nc\t4\n");
+    shell.ok("load s.zonda in.tsv");
+    shell
+}
+
+#[test]
+fn put_get_and_delete() {
+    let shell = Shell::new();
+    shell.ok("put s.zonda key value");
+    assert_eq!(shell.ok("get s.zonda key"), "value\n");
+    assert_eq!(shell.ok("get s.zonda key --raw"), "value");
+    assert_eq!(shell.ok("get s.zonda 6b6579 --hex"), "76616c7565\n");
+    assert_eq!(shell.ok("get s.zonda key --json"), "{\"key\":\"key\",\"value\":\"value\"}\n");
+    assert_eq!(shell.run("get s.zonda other").code, Some(1));
+    shell.ok("delete s.zonda key other");
+    assert_eq!(shell.run("get s.zonda key").code, Some(1));
+    let piped = shell.pipe("put s.zonda big -", &[b'x'; 100_000]);
+    assert_eq!(piped.code, Some(0), "{}", piped.err);
+    assert_eq!(shell.ok("get s.zonda big --raw").len(), 100_000);
+}
+
+#[test]
+fn scans_of_all_kinds() {
+    let shell = filled();
+    let keys = |arguments: &str| shell.ok(&format!("scan s.zonda --keys {arguments}")).replace('\n', " ");
+    assert_eq!(keys(""), "a ab b c ");
+    assert_eq!(keys("--prefix a"), "a ab ");
+    assert_eq!(keys("--from ab --to c"), "ab b ");
+    assert_eq!(keys("--reverse --limit 2"), "c b ");
+    assert_eq!(keys("--from c --to a"), "");
+    assert_eq!(keys("--hex --from 6162 --limit 1"), "6162 ");
+    assert_eq!(shell.ok("scan s.zonda --limit 1 --json"), "{\"key\":\"a\",\"value\":\"1\"}\n");
+}
+
+#[test]
+fn stat_zones_and_check_print_for_people_and_as_json() {
+    let shell = filled();
+    let stat = shell.ok("stat s.zonda");
+    assert!(["usable", "reserve", "leaf buffers", "levels"].iter().all(|word| stat.contains(word)), "{stat}");
+    assert!(shell.ok("stat s.zonda --json").starts_with('{'));
+    assert!(shell.ok("zones s.zonda").contains("more empty zones"));
+    assert!(shell.ok("zones s.zonda --list").contains("meta"));
+    let json = shell.ok("zones s.zonda --json");
+    assert!(json.lines().count() > 1000 && json.lines().all(|line| line.starts_with('{')));
+    assert!(shell.ok("check s.zonda").contains("all is well"));
+    assert!(shell.ok("check s.zonda --json").contains("\"findings\":[]"));
+}
+
+#[test]
+fn reading_commands_leave_the_file_alone() {
+    let shell = filled();
+    let before = shell.read("s.zonda");
+    for command in ["get s.zonda a", "scan s.zonda", "stat s.zonda", "zones s.zonda", "check s.zonda", "dump s.zonda"] {
+        shell.ok(command);
+    }
+    assert!(before == shell.read("s.zonda"));
+}
+
+#[test]
+fn compact_backup_and_restore() {
+    let shell = filled();
+    let dump = shell.ok("dump s.zonda");
+    assert!(shell.ok("compact s.zonda").contains("live leaves"));
+    assert!(shell.ok("compact s.zonda --json").contains("live_page_bytes_after"));
+    shell.ok("backup s.zonda b.zonda");
+    shell.ok("restore b.zonda r.zonda");
+    assert_eq!(shell.ok("dump r.zonda"), dump);
+    assert!(shell.fails(1, "restore b.zonda r.zonda").contains("exists"));
+}
+
+#[test]
+fn devices_are_made_reported_and_reset() {
+    let shell = Shell::new();
+    shell.ok("device create d.zoned --zones 32 --zone-size 1MiB --max-active 8");
+    assert!(shell.fails(1, "device create d.zoned").contains("d.zoned"));
+    let report = shell.ok("device report d.zoned");
+    assert_eq!(report.lines().count(), 33);
+    assert!(report.contains("max active 8"), "{report}");
+    assert!(
+        report.contains(
+            "  start: 0x000000800, len 0x000800, cap 0x000800, wptr 0x000000 reset:0 non-seq:0, zcond: 1(em)"
+        ),
+        "{report}"
+    );
+    shell.ok("put d.zoned key value --memory 4MiB");
+    assert!(shell.ok("device report d.zoned --used").lines().count() > 1);
+    assert_eq!(shell.ok("device report d.zoned --json").lines().count(), 33);
+    shell.fails(2, "device reset d.zoned");
+    shell.fails(1, "device reset d.zoned --zone 99");
+    shell.ok("device reset d.zoned --all");
+    assert_eq!(shell.ok("device report d.zoned --used").lines().count(), 1);
+}
+
+#[test]
+fn every_command_explains_itself_with_examples() {
+    let shell = Shell::new();
+    let words = "load get put delete scan stat zones check dump compact backup restore device bench";
+    for command in words.split(' ').chain(["device create", "device report", "device reset"]) {
+        let help = shell.ok(&format!("{command} --help"));
+        assert!(help.contains("zonda ") && help.contains("Example"), "{command}: {help}");
+    }
+    let help = shell.ok("--help");
+    assert!(help.contains("Exit codes") && words.split(' ').all(|word| help.contains(word)), "{help}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let shell = Shell::new();
+    shell.write("in.tsv", (0..20_000).map(|n| format!("{n}\tvalue\n")).collect::<String>());
+    shell.ok("load s.zonda in.tsv");
+    let mut child = shell.command("scan s.zonda").spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
+}

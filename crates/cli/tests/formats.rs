@@ -1,0 +1,113 @@
+//! What `load` takes in comes out again, in every format; what it cannot take it names.
+mod common;
+
+use common::Shell;
+
+#[test]
+fn tab_separated_values_round_trip() {
+    let shell = Shell::new();
+    let input = "a\t1\nb\\t\\\\\tline\\nline\nbär\tvalue\twith tab\n\\x00\\xff\t\n";
+    shell.write("in.tsv", input);
+    let loaded = shell.run("load s.zonda in.tsv");
+    assert_eq!(loaded.code, Some(0), "{}", loaded.err);
+    assert!(loaded.err.contains("4 pairs"), "{}", loaded.err);
+    let out = shell.ok("scan s.zonda");
+    assert_eq!(out, "\\x00\\xff\t\na\t1\nb\\t\\\\\tline\\nline\nbär\tvalue\\twith tab\n");
+    let again = shell.pipe("load again.zonda --format tsv", out.as_bytes());
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert_eq!(shell.ok("scan again.zonda"), out);
+}
+
+#[test]
+fn comma_separated_values_by_position_and_by_name() {
+    let shell = Shell::new();
+    shell.write("in.csv", "k1,v1,x\n\"k,2\",\"v\n2\"\n");
+    shell.ok("load s.zonda in.csv");
+    assert_eq!(shell.ok("scan s.zonda"), "k,2\tv\\n2\nk1\tv1\n");
+    shell.write("people.csv", "name,age,id\nada,36,7\nbob,40,8\n");
+    shell.ok("load people.zonda people.csv --key id --value name");
+    assert_eq!(shell.ok("scan people.zonda"), "7\tada\n8\tbob\n");
+    assert!(shell.fails(1, "load p.zonda people.csv --key nobody").contains("name, age, id"));
+}
+
+#[test]
+fn a_dump_of_all_trees_loads_as_the_same_store() {
+    let shell = Shell::new();
+    shell.ok("put s.zonda a 1");
+    shell.ok("put s.zonda u ada --tree users");
+    shell.ok("put s.zonda --hex 00ff fe --tree users");
+    let dump = shell.ok("dump s.zonda");
+    assert_eq!(dump.lines().count(), 3);
+    assert!(dump.contains(r#"{"key":"a","value":"1"}"#), "{dump}");
+    assert!(dump.contains(r#""tree":"users""#) && dump.contains(r#""key_hex":"00ff""#), "{dump}");
+    let loaded = shell.pipe("load copy.zonda - --format jsonl", dump.as_bytes());
+    assert_eq!(loaded.code, Some(0), "{}", loaded.err);
+    assert_eq!(shell.ok("dump copy.zonda"), dump);
+    assert_eq!(shell.ok("get copy.zonda u --tree users"), "ada\n");
+}
+
+#[test]
+fn json_values_of_any_kind() {
+    let shell = Shell::new();
+    let lines = "{\"key\":\"n\",\"value\":{\"b\":[1,2]}}\n\n{\"key\":\"s\",\"value\":\"text\"}\n";
+    shell.write("in.jsonl", lines);
+    shell.ok("load s.zonda in.jsonl");
+    assert_eq!(shell.ok("get s.zonda n"), "{\"b\":[1,2]}\n");
+    assert_eq!(shell.ok("get s.zonda s --json"), "{\"key\":\"s\",\"value\":\"text\"}\n");
+}
+
+#[test]
+fn sosd_keys_are_in_numeric_order() {
+    let shell = Shell::new();
+    let numbers = [3_u64, 256, 1, u64::MAX];
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    shell.write("keys_uint64", &bytes);
+    shell.ok("load s.zonda keys_uint64 --format sosd");
+    let keys: Vec<String> = shell.ok("scan s.zonda --hex").lines().map(str::to_owned).collect();
+    assert_eq!(keys[0], "0000000000000001\t0000000000000001");
+    assert_eq!(keys[1], "0000000000000100\t0000000000000000");
+    assert_eq!(keys[2], "ffffffffffffffff\t0000000000000002");
+    shell.write("short", &bytes[..20]);
+    assert!(shell.fails(1, "load t.zonda short --format sosd").contains("1 of 3"));
+}
+
+#[test]
+fn a_malformed_line_is_named_and_ends_the_load_unless_it_is_to_be_skipped() {
+    let shell = Shell::new();
+    for (name, bad, why) in [
+        ("in.tsv", "a\t1\nno tab here\nb\\q\t2\nc\t3\n", "no tab"),
+        ("in.csv", "a,1\nlonely\nb,2\nlonely\nc,3\n", "column"),
+        ("in.jsonl", "{\"key\":\"a\",\"value\":1}\n{\"key\":}\n{}\n{\"key\":\"c\",\"value\":3}\n", "column"),
+    ] {
+        shell.write(name, bad);
+        let store = format!("{name}.zonda");
+        let said = shell.fails(1, &format!("load {store} {name}"));
+        assert!(said.contains("line 2") && said.contains(why), "{said}");
+        assert!(said.contains("1 pairs before it"), "{said}");
+        assert_eq!(shell.ok(&format!("scan {store} --keys")), "a\n", "what came before is stored");
+        let skipped = shell.run(&format!("load {store} {name} --skip-bad"));
+        assert_eq!(skipped.code, Some(0), "{}", skipped.err);
+        assert!(skipped.err.contains("line 2") && skipped.err.contains("2 bad records"), "{}", skipped.err);
+        assert!(shell.ok(&format!("scan {store} --keys")).ends_with("c\n"));
+    }
+}
+
+#[test]
+fn keys_and_values_over_their_limits_are_malformed() {
+    let shell = Shell::new();
+    shell.write("in.tsv", format!("{}\tv\n", "k".repeat(1025)));
+    let said = shell.fails(1, "load s.zonda in.tsv");
+    assert!(said.contains("line 1") && said.contains("1025") && said.contains("1024"), "{said}");
+}
+
+#[test]
+fn ten_thousand_lines_in_random_order() {
+    let shell = Shell::new();
+    let lines = (0..10_000_u64).map(|n| format!("{:06}\t{n}\n", n * 7919 % 10_007));
+    shell.write("in.tsv", lines.collect::<String>());
+    shell.ok("load s.zonda in.tsv --memory 4MiB");
+    let keys = shell.ok("scan s.zonda --keys --memory 4MiB");
+    assert_eq!(keys.lines().count(), 10_000);
+    assert!(keys.lines().is_sorted());
+    assert!(shell.ok("check s.zonda").contains("all is well"));
+}
