@@ -7,7 +7,7 @@ use zonda_tree::{BatchOp, Engine};
 use crate::Result;
 
 /// Bytes of keys and values after which a chunk is written: large enough to spread the cost of a batch, far below its limit.
-const CHUNK_BYTES: usize = 128 << 10;
+const CHUNK_BYTES: usize = 32 << 10;
 /// Operations after which a chunk is written.
 const CHUNK_OPERATIONS: usize = 1024;
 

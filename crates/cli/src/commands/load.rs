@@ -34,7 +34,7 @@ A key that exists gets the new value. Everything is durable when the command end
 
 /// Writes go to the store in batches of so many pairs or bytes.
 const BATCH_PAIRS: usize = 1024;
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 32 << 10;
 /// Bad records that are named; the rest are only counted.
 const NAMED_MAX: u64 = 20;
 
