@@ -6,7 +6,7 @@ use crate::{
     index::Path,
     key::common_prefix_bytes,
     leaf_page::LeafPage,
-    record::Kind,
+    record::{Kind, Record},
     tree::{Result, Tree},
     values::ValuePointer,
 };
@@ -116,7 +116,7 @@ impl Check<'_> {
             if before.as_ref().is_some_and(|before| *before >= key) {
                 self.report(seen, "records are out of order");
             }
-            self.record(seen, &key, record.kind, record.value, true);
+            self.record(seen, &Record { key: &key, ..record }, true);
             before = Some(key);
         }
     }
@@ -127,11 +127,12 @@ impl Check<'_> {
             self.report(seen, "buffered records are out of order");
         }
         for (key, kind, value) in &seen.records {
-            self.record(seen, key, *kind, value, false);
+            self.record(seen, &Record { key, kind: *kind, value }, false);
         }
     }
 
-    fn record(&mut self, seen: &Seen, key: &[u8], kind: Kind, value: &[u8], in_page: bool) {
+    fn record(&mut self, seen: &Seen, record: &Record<'_>, in_page: bool) {
+        let &Record { key, kind, value } = record;
         self.report.records += 1;
         let within = key >= seen.low.as_slice() && seen.high.as_deref().is_none_or(|high| key < high);
         if !within {

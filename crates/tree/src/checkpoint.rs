@@ -1,11 +1,7 @@
 //! Checkpoints: the structure and the buffer images, written while writers go on (decision 0001).
 
-use zonda_pages::PageId;
-use zonda_rt::atomic::Ordering;
-
 use crate::{
     Step,
-    buffer::Buffer,
     leaf_table::{Location, Shared},
     metalog::{FLUSH_BYTES, MetaRecord},
     stats::count,
@@ -97,17 +93,6 @@ impl Tree {
                 return path.high();
             }
         }
-    }
-
-    /// Number of leaves, by walking them; for recovery and `check`.
-    pub(crate) fn set_leaves(&self, leaves: u32) {
-        self.leaves.store(leaves, Ordering::Relaxed);
-    }
-
-    /// Whether leaf `id` has records that its page lacks.
-    pub(crate) fn is_dirty(&self, id: PageId) -> bool {
-        let leaf = self.table.lock_shared(id);
-        leaf.location().buffer().is_some_and(Buffer::is_dirty)
     }
 }
 

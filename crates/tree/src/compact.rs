@@ -23,7 +23,7 @@ const NEIGHBOURS_MAX: usize = 8;
 /// Tries of one group before it is left as it is.
 const TRIES: usize = 64;
 /// Pages that admission is asked for before a group.
-const PAGES_ASKED: u32 = NEIGHBOURS_MAX as u32;
+const PAGES_ASKED: u32 = 8;
 
 /// A group of latched neighbours.
 struct Group<'t> {

@@ -1,4 +1,5 @@
 //! The engine against `BTreeMap`, with crashes, on the page store double.
+#![cfg(not(feature = "shuttle"))]
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 

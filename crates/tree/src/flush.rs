@@ -14,7 +14,6 @@ use crate::{
     leaf_table::{Exclusive, Location},
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
-    options::Design,
     stats::count,
     tree::{Result, Tree, kept_state},
     values::ValuePointer,
@@ -145,7 +144,8 @@ impl Tree {
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
         let sequence = leaf.location().buffer().map_or(0, Buffer::sequence);
-        self.link(leaf, &low, &plan, sequence, heat)?;
+        let placed = self.place(heat, leaf.id(), sequence, &plan.pages)?;
+        self.link(leaf, &plan, &placed, (&low, sequence));
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
@@ -168,11 +168,16 @@ impl Tree {
         Ok(plan(frame, page, keys.records(buffer.slots())))
     }
 
-    /// Gives a latched leaf the pages of `plan`: places them, records the change, makes new leaves reachable, releases the
-    /// old page.
-    fn link(&self, leaf: &mut Exclusive<'_>, low: &[u8], plan: &Plan, sequence: u64, heat: Heat) -> Result<()> {
+    /// Gives a latched leaf the placed pages of `plan`: records the change, makes new leaves reachable, releases the old
+    /// page.
+    fn link(
+        &self,
+        leaf: &mut Exclusive<'_>,
+        plan: &Plan,
+        placed: &[(PageId, PageAddress)],
+        (low, sequence): (&[u8], u64),
+    ) {
         let old = leaf.location().page();
-        let placed = self.place(heat, leaf.id(), sequence, &plan.pages)?;
         match placed.split_first() {
             None => {
                 self.record_restructure(&[], &[Upsert { id: leaf.id(), low_key: low, address: None }], sequence);
@@ -183,14 +188,13 @@ impl Tree {
                 self.relocate_leaf(leaf, Location::Page(address));
             }
             Some((&(_, address), _)) => {
-                self.split(low, plan, &placed, sequence);
+                self.split(low, plan, placed, sequence);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
         }
         if let Some(old) = old {
             self.store.release(old);
         }
-        Ok(())
     }
 
     /// Records and links new leaves. The record comes first: once a leaf is reachable its own records may follow.
@@ -272,10 +276,5 @@ impl Tree {
             (Ok(old), None) => self.values.release(key_bytes, &old),
             (Err(_), _) => {}
         }
-    }
-
-    /// Whether this design keeps whole pages.
-    pub(crate) fn mirrors_pages(&self) -> bool {
-        self.options.design == Design::BTree
     }
 }

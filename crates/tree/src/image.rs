@@ -50,6 +50,8 @@ pub(crate) fn decode(
 
 #[cfg(test)]
 mod tests {
+    #![cfg(not(feature = "shuttle"))]
+
     use proptest::prelude::*;
 
     use super::*;

@@ -182,15 +182,15 @@ impl Index {
             if !stands && path.is_current() {
                 return false;
             }
-            if stands && self.replace(&path, child, removed.len(), inserted, epoch) {
+            if stands && self.replace(&path, removed.len(), inserted, epoch) {
                 return true;
             }
         }
     }
 
     /// One attempt of [`edit`](Self::edit); `false` if the path is out of date.
-    fn replace(&self, path: &Path<'_>, child: usize, removed: usize, inserted: &[LeafEntry], epoch: &Epoch) -> bool {
-        let (parent, _) = path.parent();
+    fn replace(&self, path: &Path<'_>, removed: usize, inserted: &[LeafEntry], epoch: &Epoch) -> bool {
+        let (parent, child) = path.parent();
         let level = path.levels - 1;
         let Some(_lock) = self.lock_cell_of(path, level) else { return false };
         let mut draft = Draft::of_leaves(parent, path.range_of(level));
@@ -398,6 +398,8 @@ impl Draft {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(not(feature = "shuttle"))]
+
     use super::*;
 
     fn leaf_of(index: &Index, epoch: &Epoch, key: &[u8]) -> u32 {

@@ -262,6 +262,8 @@ fn covering(layer: &Layer, key: &[u8]) -> Option<Arc<Kept>> {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(not(feature = "shuttle"))]
+
     use super::*;
 
     fn kept(low: &[u8], high: Option<&[u8]>, mark: u32) -> Kept {

@@ -253,6 +253,8 @@ impl ValueLog {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(not(feature = "shuttle"))]
+
     use proptest::prelude::*;
     use zonda_rt::Rng;
 

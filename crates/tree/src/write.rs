@@ -114,12 +114,27 @@ impl Tree {
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
         let _stripes = self.stripes.lock_many(indexes);
-        let prepared = batch.iter().map(|op| match op {
-            BatchOp::Put { key, value } => self.prepare(key, value),
-            BatchOp::Delete { key } => Ok(tombstone(key)),
-        });
-        let prepared: Vec<Prepared<'_>> = prepared.collect::<Result<_>>()?;
+        let prepared = self.prepare_batch(batch)?;
         self.commit(&prepared, durability)
+    }
+
+    fn prepare_batch<'a>(&self, batch: &[BatchOp<'a>]) -> Result<Vec<Prepared<'a>>> {
+        let mut prepared = Vec::with_capacity(batch.len());
+        for op in batch {
+            let next = match op {
+                BatchOp::Put { key, value } => self.prepare(key, value),
+                BatchOp::Delete { key } => Ok(tombstone(key)),
+            };
+            prepared.push(next.inspect_err(|_| self.abandon(&prepared))?);
+        }
+        Ok(prepared)
+    }
+
+    /// Large values of a write that is not logged: nothing will refer to them.
+    fn abandon(&self, records: &[Prepared<'_>]) {
+        for record in records.iter().filter(|record| record.kind == Kind::Pointer) {
+            self.release_pointer(record.key.len(), &record.pointer, None);
+        }
     }
 
     /// Writes a large value to the value log.
@@ -140,10 +155,11 @@ impl Tree {
             let _gate = (records.len() > 1).then(|| self.batch_gate.read());
             let in_flight = self.log.begin();
             let logged = self.log.append(&in_flight, records.iter().map(Prepared::record));
+            let logged = logged.inspect_err(|_| self.abandon(records));
             let last = *self.poison.watch(logged)?.end();
             for prepared in records {
                 count(&self.counters.puts);
-                if let Applied::Overfull(id) = self.apply(&prepared.record(), last)? {
+                if let Applied::Overfull(id) = self.apply(&prepared.record(), last) {
                     overfull.push(id);
                 }
             }
@@ -166,14 +182,12 @@ impl Tree {
         let in_flight = self.log.begin();
         let logged = self.log.append(&in_flight, std::iter::once(*record));
         let last = *self.poison.watch(logged)?.end();
-        self.apply(record, last).map(|_| ())
+        self.apply(record, last);
+        Ok(())
     }
 
     /// Applies a record that is logged (or is being recovered). Never fails for want of memory or space.
-    ///
-    /// # Errors
-    /// Only for a tree with more leaves than a leaf table holds.
-    fn apply(&self, record: &Record<'_>, sequence: u64) -> Result<Applied> {
+    fn apply(&self, record: &Record<'_>, sequence: u64) -> Applied {
         let guard = self.epoch.pin();
         loop {
             let path = self.index.find(record.key, &guard);
@@ -187,7 +201,7 @@ impl Tree {
                 let prefix = range_prefix_bytes(&low, path.high().as_deref());
                 self.start_buffer(&mut leaf, &record.key[..prefix], record);
             }
-            return Ok(self.upsert(&mut leaf, record, sequence, epoch));
+            return self.upsert(&mut leaf, record, sequence, epoch);
         }
     }
 
@@ -218,14 +232,8 @@ impl Tree {
 
     /// A value pointer that is overwritten in the buffer dies at once.
     fn note_replaced(&self, buffer: &Buffer, record: &Record<'_>) {
-        if let Some(old) = buffer.find(record.key) {
-            if old.kind == Kind::Pointer {
-                self.release_pointer(
-                    record.key.len(),
-                    old.value,
-                    (record.kind == Kind::Pointer).then_some(record.value),
-                );
-            }
+        if let Some(old) = buffer.find(record.key).filter(|old| old.kind == Kind::Pointer) {
+            self.release_pointer(record.key.len(), old.value, (record.kind == Kind::Pointer).then_some(record.value));
         }
     }
 
@@ -245,7 +253,7 @@ impl Tree {
                 outcome => outcome?,
             }
         }
-        match self.apply(record, sequence)? {
+        match self.apply(record, sequence) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id) => self.relieve(id),
         }

@@ -77,6 +77,8 @@ impl Drop for InFlight<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![cfg(not(feature = "shuttle"))]
+
     use super::*;
 
     #[test]

@@ -1,4 +1,5 @@
 //! The log on a store in memory: costs, order, crashes, group commit, poison.
+#![cfg(not(feature = "shuttle"))]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! The MetaLog on a store in memory: order, groups, checkpoints, zones that fail, crashes.
+#![cfg(not(feature = "shuttle"))]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
