@@ -24,16 +24,20 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.as_slice() {
         [word, task] if word == "child" => report("child", ChildTask::run(task)),
-        _ => all(words.iter().find(|word| !word.starts_with('-')).map(String::as_str)),
+        words => {
+            let filter = words.iter().find(|word| !word.starts_with('-')).map(String::as_str);
+            all(filter, words.iter().any(|word| word == "--nocapture"))
+        }
     }
 }
 
-/// Runs the experiments whose names contain `filter`, and prints what `cargo test` users expect.
-fn all(filter: Option<&str>) -> ExitCode {
+/// Runs the experiments whose names contain `filter`, and prints what `cargo test` users expect; with `shown`, the
+/// experiments' own words too.
+fn all(filter: Option<&str>, shown: bool) -> ExitCode {
     let chosen = EXPERIMENTS.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
     let (mut passed, mut failed) = (0, 0);
     for (name, experiment) in chosen {
-        let result = tiny(*experiment);
+        let result = tiny(*experiment, shown);
         println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
         let succeeded = report(name, result) == ExitCode::SUCCESS;
         passed += u32::from(succeeded);
@@ -43,11 +47,12 @@ fn all(filter: Option<&str>) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tiny(experiment: Experiment) -> Result<()> {
+fn tiny(experiment: Experiment, shown: bool) -> Result<()> {
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let mut setting = Setting::new(1, Scale::Tiny);
     setting.directory = directory.path().to_owned();
-    experiment(setting, &mut Output::to(Box::new(io::sink()), Some(Box::new(io::sink()))))
+    let text: Box<dyn io::Write> = if shown { Box::new(io::stdout()) } else { Box::new(io::sink()) };
+    experiment(setting, &mut Output::to(text, Some(Box::new(io::sink()))))
 }
 
 fn report(name: &str, result: Result<()>) -> ExitCode {

@@ -42,7 +42,7 @@ impl Overwrite {
     /// The experiment at the setting's scale.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (100_000, 256 << 10));
+        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (100_000, 64 << 10));
         Self { setting, records, threads: 2, memory_bytes: 8 << 20, zone_bytes }
     }
 
@@ -102,7 +102,9 @@ impl Overwrite {
     fn zones_for(&self, live_bytes: u64) -> Result<u32> {
         let wanted = i64::try_from(live_bytes / 4 * 5).unwrap_or(i64::MAX / 2);
         let zone_bytes = i64::try_from(self.zone_bytes).unwrap_or(i64::MAX);
-        let mut zones = wanted / zone_bytes + 16;
+        // Far above any reserve, which depends on the memory: corrections from above always meet a store that can be.
+        let memory_bytes = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX / 64);
+        let mut zones = (4 * wanted + 16 * memory_bytes) / zone_bytes;
         for _ in 0..PROBES_MAX {
             let subject = self.plan("mem:", u32::try_from(zones).ok()).create()?;
             let offered = i64::try_from(subject.counters()?.usable_bytes).unwrap_or(i64::MAX);
