@@ -1,4 +1,5 @@
 //! Whatever is wrong with the input, there is a clear word and an exit code, and never a panic.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use std::fs;

@@ -1,4 +1,5 @@
 //! Each command does what its help says, for people and for scripts.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::Shell;

@@ -1,4 +1,5 @@
 //! What `load` takes in comes out again, in every format; what it cannot take it names.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::Shell;

@@ -212,7 +212,6 @@ fn dropping_key(number: u32) -> Vec<u8> {
 }
 
 /// All catalogue records whose key begins with `kind`, without it.
-#[expect(clippy::type_complexity, reason = "pairs")]
 fn records(engine: &Engine, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let (low, high) = (Prefix::CATALOGUE.join(&[kind]), Prefix::CATALOGUE.join(&[kind + 1]));
     let snapshot = engine.snapshot()?;

@@ -298,7 +298,7 @@ fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
 }
 
 fn multiple(name: &'static str, value: u64, of: u64) -> Result<()> {
-    if value % of == 0 { Ok(()) } else { Err(bad(name, format!("{value} is not a multiple of {of}"))) }
+    if value.is_multiple_of(of) { Ok(()) } else { Err(bad(name, format!("{value} is not a multiple of {of}"))) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! What is not a store, or not a whole one, is refused in words and left alone.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use std::fs;

@@ -1,4 +1,5 @@
 //! Batches are atomic, ordered and limited.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::{Place, keys, memory};

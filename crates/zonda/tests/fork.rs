@@ -1,4 +1,5 @@
 //! A child process may not use its parent's store. Alone in its file: the test process forks.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 #![expect(unsafe_code, reason = "fork and wait are not safe functions")]
 mod common;
 

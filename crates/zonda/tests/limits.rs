@@ -1,4 +1,5 @@
 //! Limits hold exactly: the last allowed length works, one more is refused with both numbers, and nothing is written.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::{Place, memory};

@@ -1,4 +1,5 @@
 //! One writer, or readers, never both.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use std::fs;

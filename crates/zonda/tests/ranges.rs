@@ -1,4 +1,5 @@
 //! Ranges and prefixes from both ends.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! What survives closing, dropping and backing up.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::{Place, fill, keys, memory, options};

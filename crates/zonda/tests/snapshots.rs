@@ -1,4 +1,5 @@
 //! Snapshots stay as they were.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::{fill, keys, memory};

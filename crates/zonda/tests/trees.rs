@@ -1,4 +1,5 @@
 //! Named trees are apart from each other, and their names survive.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::{Place, fill, keys, memory};

@@ -1,4 +1,5 @@
 //! Atomic updates of one key.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
 use common::memory;

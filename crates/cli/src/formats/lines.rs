@@ -9,6 +9,9 @@ use super::BadRecord;
 /// The longest line: the longest value with every byte escaped, and room for the rest.
 const LINE_BYTES_MAX: usize = 4 * VALUE_BYTES_MAX + (1 << 20);
 
+/// A line and its number, from 1.
+pub(crate) type Line<'a> = std::result::Result<(u64, &'a [u8]), BadRecord>;
+
 /// Reads lines without their ends. Holds one line.
 pub(crate) struct Lines {
     input: Box<dyn BufRead>,
@@ -24,7 +27,7 @@ impl Lines {
     }
 
     /// The next line that is not empty, with its number from 1; a line that is too long is a bad record.
-    pub(crate) fn next_line(&mut self) -> Result<Option<std::result::Result<(u64, &[u8]), BadRecord>>> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>> {
         loop {
             if !self.read()? {
                 return Ok(None);
