@@ -19,6 +19,9 @@ use crate::{Area, AreaKind, Chunk, ChunkAddress, PageError, Segment, SegmentId, 
 /// A value chunk is at most this share of a zone, so that little is left unused at a zone's end.
 const VALUE_SHARE_OF_ZONE: u64 = 4;
 
+/// Waits of 20 ms after which a foreground value that finds no zone is refused, if nothing changes.
+const WAITS_MAX: u32 = 100;
+
 /// One area of a zoned store.
 pub(crate) struct ZonedArea {
     kind: AreaKind,
@@ -30,6 +33,12 @@ pub(crate) struct ZonedArea {
 impl ZonedArea {
     pub(crate) fn new(kind: AreaKind, flusher: Arc<Flusher>) -> Self {
         Self { kind, flusher, turn: Mutex::new(()) }
+    }
+
+    fn append_now(&self, payload: &[u8], claim: Claim) -> Result<(ChunkAddress, SegmentId), PageError> {
+        let _turn = self.turn.lock();
+        let group = self.flusher.write_chunk(self.kind, payload, claim)?;
+        Ok((ChunkAddress(group.first_block()), SegmentId(group.generation())))
     }
 
     fn claim(&self) -> Claim {
@@ -72,9 +81,16 @@ impl Area for ZonedArea {
         if bytes > bytes_max {
             return Err(PageError::ChunkTooLong { bytes, bytes_max });
         }
-        let _turn = self.turn.lock();
-        let group = self.flusher.write_chunk(self.kind, payload, self.claim())?;
-        Ok((ChunkAddress(group.first_block()), SegmentId(group.generation())))
+        let claim = self.claim();
+        loop {
+            match self.append_now(payload, claim) {
+                // With the turn given up: reclaim appends here too.
+                Err(PageError::NoSpace { .. }) if claim == Claim::Foreground && self.flusher.is_short() => {
+                    self.flusher.wait_for_spare_zones(WAITS_MAX)?;
+                }
+                appended => return appended,
+            }
+        }
     }
 
     fn flush(&self) -> Result<(), PageError> {

@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_device::ZoneId;
-use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_device::{ErrorKind, ZoneId};
+use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{Space, SpaceError, StreamId, Urgency, ZoneWriter};
 
@@ -31,6 +31,9 @@ use crate::{AreaKind, BLOCK_BYTES, Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, 
 
 /// How long `pump` waits for reclaim when a foreground writer finds no zone.
 const PATIENCE: Duration = Duration::from_millis(1);
+
+/// How often a waiting writer asks whether waiting still makes sense.
+const GATE_PATIENCE: Duration = Duration::from_millis(20);
 
 /// The callback that hears of pages that were placed again: (page, old address, new address).
 pub(crate) type Moved<'a> = &'a mut dyn FnMut(PageId, PageAddress, PageAddress);
@@ -67,6 +70,8 @@ pub(crate) struct Flusher {
     pub(crate) capacity_bytes: AtomicU64,
     /// Zones whose value bytes are an estimate.
     pub(crate) estimated_zones: AtomicU32,
+    /// Reclaim found that nothing can be gained although space is short.
+    pub(crate) hopeless: AtomicBool,
     /// Thread that reclaims now ([`zonda_rt::thread_ordinal`] + 1), 0 = none: it may take zones of the reserve.
     pub(crate) reclaimer: AtomicU64,
 }
@@ -81,6 +86,9 @@ impl Flusher {
     /// Places pages, all or none, in one zone. Memory only.
     pub(crate) fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {
         let blocks = self.check_plan(pages)?;
+        if blocks == 0 {
+            return Ok(Vec::new());
+        }
         let stream = self.stream(stream::of_heat(heat));
         match self.offer_pages(stream, heat, pages) {
             Offer::Taken(addresses) => Ok(addresses),
@@ -151,11 +159,17 @@ impl Flusher {
 
     /// Writes complete groups, seals full zones, opens wanted ones.
     pub(crate) fn pump(&self, moved: Moved<'_>) -> Result<(), PageError> {
+        self.make_way()?;
+        self.replace_failed(moved)
+    }
+
+    /// What `pump` does, but for failed zones: for reclaim, which cannot tell the tree of pages that moved.
+    pub(crate) fn make_way(&self) -> Result<(), PageError> {
         for stream in self.streams.iter().filter(|stream| !stream.is_record()) {
             self.write_stream(stream, Extent::Complete)?;
             self.open_wanted(stream)?;
         }
-        self.replace_failed(moved)
+        Ok(())
     }
 
     /// Writes everything placed before this call and flushes the device.
@@ -296,15 +310,25 @@ impl Flusher {
         if claim != Claim::Record && self.spare_zones() <= floor {
             return Err(self.space.usage().no_space());
         }
-        self.space.open_zone(stream.id, Urgency::Reserve)
+        let mut opened = self.space.open_zone(stream.id, Urgency::Reserve);
+        for _ in 1..crate::failed::ATTEMPTS_MAX {
+            match &opened {
+                Err(SpaceError::Device(cause)) if cause.kind() == ErrorKind::Media => {
+                    opened = self.space.open_zone(stream.id, Urgency::Reserve);
+                }
+                _ => break,
+            }
+        }
+        opened
     }
 
     /// Starts a sequencer for a zone's writer.
     pub(crate) fn adopt_writer(&self, stream: &Stream, writer: ZoneWriter) {
-        let zone = self.zones.of(writer.zone());
-        zone.begin(writer.generation(), stream::holds(stream.streams));
+        let (zone, generation) = (self.zones.of(writer.zone()), writer.generation());
         let sequencer = Arc::new(Sequencer::new(writer, self.space.clone(), self.press.clone()));
+        // First open, then of this generation: a zone with a generation that is not open counts as sealed.
         zone.attach(&sequencer);
+        zone.begin(generation, stream::holds(stream.streams));
         stream.add(sequencer);
     }
 
@@ -502,6 +526,32 @@ impl Flusher {
         let groups = (writers * (self.press.groups_max + 2)) as u64 * group_bytes;
         let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.space.zone_blocks() * BLOCK_BYTES as u64);
         groups + 4 * chunk_bytes + self.cache_bytes_max + self.zones.bytes()
+    }
+
+    /// Whether foreground writers must wait for reclaim. One load.
+    pub(crate) fn is_short(&self) -> bool {
+        self.spare_zones() <= FOREGROUND_FLOOR
+    }
+
+    /// Whether live bytes exceed the usable space, for all that is known.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_over_full() && !self.has_estimates()
+    }
+
+    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
+    /// `waits_max` times [`GATE_PATIENCE`].
+    pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {
+        for _ in 0..waits_max {
+            let now = self.gate.now();
+            if !self.is_short() {
+                return Ok(());
+            }
+            if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+                break;
+            }
+            self.gate.wait(now, GATE_PATIENCE);
+        }
+        Err(self.no_space())
     }
 
     /// Whether live bytes fill more than the usable space.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zonda_device::ZonedDevice;
 use zonda_rt::Mutex;
-use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
 use crate::cache::ReadCache;
@@ -117,6 +117,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         spare_zones: AtomicU32::new(0),
         capacity_bytes: AtomicU64::new(0),
         estimated_zones: AtomicU32::new(0),
+        hopeless: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,
         reserve,

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use zonda_device::ZoneId;
 use zonda_rt::Mutex;
-use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::atomic::Ordering;
 use zonda_space::{VictimPolicy, ZoneView};
 
 use crate::flusher::Flusher;
@@ -30,6 +30,9 @@ const STEP_BLOCKS: u64 = 64;
 const BATCH: usize = 8;
 /// Steps that a fully walked zone waits for releases that are under way before its rest is taken for dead.
 const PATIENCE_STEPS: u32 = 16;
+
+/// Steps without room after which a step says `Waiting`.
+const CROWDED_STEPS_MAX: u32 = 8;
 
 /// What is under way.
 #[derive(Default)]
@@ -48,6 +51,8 @@ struct Victim {
     busy: Vec<(u64, u64)>,
     damaged: bool,
     patience_steps: u32,
+    /// Steps in a row that found no room for what they moved.
+    crowded_steps: u32,
 }
 
 /// A zone that waits for its reset.
@@ -62,8 +67,6 @@ struct Condemned {
 pub(crate) struct Reclaimer {
     policy: VictimPolicy,
     turn: Mutex<Work>,
-    /// Nothing can be gained although space is short.
-    hopeless: AtomicBool,
 }
 
 /// One step's surroundings.
@@ -71,17 +74,11 @@ struct Scene<'a> {
     flusher: &'a Flusher,
     relocate: &'a dyn Relocate,
     policy: VictimPolicy,
-    hopeless: &'a AtomicBool,
 }
 
 impl Reclaimer {
     pub(crate) fn new(policy: VictimPolicy) -> Self {
-        Self { policy, turn: Mutex::new(Work::default()), hopeless: AtomicBool::new(false) }
-    }
-
-    /// Whether the last step found that nothing can be gained.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        self.hopeless.load(Ordering::Relaxed)
+        Self { policy, turn: Mutex::new(Work::default()) }
     }
 
     /// One step: resets what may be reset, else cleans, else commits.
@@ -93,7 +90,7 @@ impl Reclaimer {
             return Ok(Reclaimed::Waiting);
         };
         let _reclaimer = flusher.as_reclaimer();
-        Scene { flusher, relocate, policy: self.policy, hopeless: &self.hopeless }.step(&mut work)
+        Scene { flusher, relocate, policy: self.policy }.step(&mut work)
     }
 }
 
@@ -140,7 +137,7 @@ impl Scene<'_> {
         flusher.space.reset(id)?;
         flusher.note_space();
         flusher.gate.wake();
-        self.hopeless.store(false, Ordering::Relaxed);
+        flusher.hopeless.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -191,7 +188,7 @@ impl Scene<'_> {
         let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
         let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
-        if self.hopeless.swap(hopeless, Ordering::Relaxed) != hopeless && hopeless {
+        if flusher.hopeless.swap(hopeless, Ordering::Relaxed) != hopeless && hopeless {
             flusher.gate.wake();
         }
         chosen.map(|view| self.victim_of(&view))
@@ -217,7 +214,14 @@ impl Scene<'_> {
         let first = self.flusher.space.first_block(view.zone);
         let end = first + 1 + view.written_bytes / crate::BLOCK_BYTES as u64;
         let walk = Walk::new(view.generation, first + 1, end);
-        Victim { zone: view.zone, walk, busy: Vec::new(), damaged: false, patience_steps: PATIENCE_STEPS }
+        Victim {
+            zone: view.zone,
+            walk,
+            busy: Vec::new(),
+            damaged: false,
+            patience_steps: PATIENCE_STEPS,
+            crowded_steps: 0,
+        }
     }
 
     /// Looks at the next blocks of the victim; at its end, settles what becomes of it.
@@ -228,16 +232,28 @@ impl Scene<'_> {
             match self.look(&mut victim) {
                 Ok(found) => more = found,
                 Err(error) => {
+                    let waits = self.make_way(&mut victim, error);
                     work.victim = Some(victim);
-                    return Err(error);
+                    return waits;
                 }
             }
+            victim.crowded_steps = 0;
         }
         if more && !self.is_done_early(victim.zone) {
             work.victim = Some(victim);
             return Ok(Reclaimed::Progress);
         }
         self.conclude(work, victim)
+    }
+
+    /// The tree found no room for what it moves: writes what waits, so that the next step can go on. Other errors pass.
+    fn make_way(&self, victim: &mut Victim, error: PageError) -> Result<Reclaimed, PageError> {
+        if !matches!(error, PageError::Busy) {
+            return Err(error);
+        }
+        self.flusher.make_way()?;
+        victim.crowded_steps += 1;
+        Ok(if victim.crowded_steps < CROWDED_STEPS_MAX { Reclaimed::Progress } else { Reclaimed::Waiting })
     }
 
     /// A zone of pages alone in which nothing is live any more needs no further look.
@@ -280,10 +296,15 @@ impl Scene<'_> {
             let asked = self.ask_again(&mut victim);
             let live = self.live_page_bytes(victim.zone) > 0;
             let waits = !victim.busy.is_empty() || (live && victim.patience_steps > 0);
-            if asked.is_err() || waits {
+            if let Err(error) = asked {
+                let waits = self.make_way(&mut victim, error);
+                work.victim = Some(victim);
+                return waits;
+            }
+            if waits {
                 victim.patience_steps = victim.patience_steps.saturating_sub(1);
                 work.victim = Some(victim);
-                return asked.map(|()| Reclaimed::Waiting);
+                return Ok(Reclaimed::Waiting);
             }
             if live && victim.damaged {
                 work.stuck.insert(victim.zone);

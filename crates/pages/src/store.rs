@@ -119,7 +119,7 @@ pub trait PageStore: Send + Sync {
     }
 
     /// Waits until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
-    /// latch held.
+    /// latch held. A full store still admits 0 pages while there are zones: for merges of deletes, which give space back.
     ///
     /// # Errors
     /// `NoSpace` with numbers when live bytes exceed the usable space so that reclaim cannot help.

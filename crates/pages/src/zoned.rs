@@ -1,21 +1,16 @@
 //! The zoned page store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::areas::ZonedArea;
 use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
 use crate::reclaim::Reclaimer;
-use crate::reserve::FOREGROUND_FLOOR;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
     Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
-
-/// How often a waiting writer asks whether waiting still makes sense.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A page store on a zoned device (ZKV 3.4, with reclaim).
 ///
@@ -88,29 +83,6 @@ impl ZonedStore {
     pub(crate) fn flusher(&self) -> &Flusher {
         &self.flusher
     }
-
-    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense. Two loads when there
-    /// is space.
-    fn wait_for_spare_zones(&self) -> Result<(), PageError> {
-        loop {
-            let now = self.flusher.gate.now();
-            if self.is_full() {
-                return Err(self.flusher.no_space());
-            }
-            if self.flusher.spare_zones() > FOREGROUND_FLOOR {
-                return Ok(());
-            }
-            if self.reclaimer.is_hopeless() {
-                return Err(self.flusher.no_space());
-            }
-            self.flusher.gate.wait(now, PATIENCE);
-        }
-    }
-
-    /// Whether live bytes exceed the usable space, for all that is known.
-    fn is_full(&self) -> bool {
-        self.flusher.is_over_full() && !self.flusher.has_estimates()
-    }
 }
 
 impl PageStore for ZonedStore {
@@ -126,8 +98,15 @@ impl PageStore for ZonedStore {
         self.flusher.place(heat, pages)
     }
 
-    fn admit(&self, _pages: u32) -> Result<(), PageError> {
-        self.wait_for_spare_zones()
+    fn is_short(&self) -> bool {
+        self.flusher.is_short()
+    }
+
+    fn admit(&self, pages: u32) -> Result<(), PageError> {
+        if pages > 0 && self.flusher.is_full() {
+            return Err(self.flusher.no_space());
+        }
+        if self.flusher.is_short() { self.flusher.wait_for_spare_zones(u32::MAX) } else { Ok(()) }
     }
 
     fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {

@@ -53,6 +53,12 @@ fn four_pages_are_one_device_write() {
 }
 
 #[test]
+fn a_plan_without_pages_is_placed_at_once() {
+    let toy = Toy::new(create(&device()));
+    assert_eq!(toy.store.place(Heat::Hot, &[]).unwrap(), []);
+}
+
+#[test]
 fn a_plan_is_placed_whole_or_not_at_all() {
     let toy = Toy::new(create(&device()));
     let bodies: Vec<_> = (0..5).map(|n| toy.body(id(n), 1, 1)).collect();

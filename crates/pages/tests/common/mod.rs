@@ -1,5 +1,5 @@
 //! A toy tree for tests: page id -> (address, version) in a map, with the tree's side of reclaim.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use zonda_pages::{
     AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated,
     Stamp, StoreId, StoreOptions, ZonedStore,
 };
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+use zonda_rt::epoch::Ticket;
+use zonda_rt::{Epoch, Mutex};
 
 /// 64 zones of 64 blocks: 16 MiB.
 pub fn device() -> Arc<MemDevice> {
@@ -30,7 +31,7 @@ pub fn options() -> StoreOptions {
     }
 }
 
-pub fn create(device: &Arc<MemDevice>) -> Arc<ZonedStore> {
+pub fn create<D: ZonedDevice + 'static>(device: &Arc<D>) -> Arc<ZonedStore> {
     ZonedStore::create(Arc::clone(device) as Arc<dyn ZonedDevice>, &options()).unwrap()
 }
 
@@ -48,7 +49,10 @@ pub struct Toy {
     pub leaves: Mutex<HashMap<PageId, Leaf>>,
     pub values: Mutex<HashMap<ChunkAddress, Vec<u8>>>,
     pub latched: Mutex<Vec<PageId>>,
+    /// `false`: some old reader never ends.
     pub drained: AtomicBool,
+    pub epoch: Epoch,
+    stamps: Mutex<Vec<Ticket>>,
     pub commits: AtomicU64,
     pub relocated: AtomicU64,
 }
@@ -61,6 +65,8 @@ impl Toy {
             values: Mutex::default(),
             latched: Mutex::default(),
             drained: AtomicBool::new(true),
+            epoch: Epoch::new(),
+            stamps: Mutex::default(),
             commits: AtomicU64::new(0),
             relocated: AtomicU64::new(0),
         }
@@ -88,9 +94,15 @@ impl Toy {
         }
     }
 
+    /// What a foreground writer does first: helps with reclaim, then waits for it.
+    pub fn make_room(&self) -> Result<(), PageError> {
+        while self.store.is_short() && self.store.reclaim_step(self)? == Reclaimed::Progress {}
+        self.store.admit(1)
+    }
+
     /// Writes a new version of a page.
     pub fn put(&self, id: PageId, version: u64, blocks: u64) -> Result<(), PageError> {
-        self.store.admit(1)?;
+        self.make_room()?;
         self.put_at(Heat::Hot, id, version, blocks)
     }
 
@@ -137,6 +149,7 @@ impl Toy {
 
     /// Reads a page and compares it with what the tree wrote.
     pub fn check(&self, id: PageId) {
+        let _epoch = self.epoch.pin();
         let leaf = self.leaves.lock()[&id];
         let mut seen = false;
         let expected = self.body(id, leaf.version, leaf.blocks);
@@ -163,8 +176,55 @@ impl Toy {
         panic!("reclaim does not come to an end");
     }
 
+    /// Makes the leaf table and the values' addresses durable in one MetaLog chunk; older ones are released.
+    pub fn commit(&self) -> Result<(), PageError> {
+        let mut chunk = Vec::new();
+        let leaves = self.leaves.lock().clone();
+        chunk.extend((leaves.len() as u64).to_le_bytes());
+        for (id, leaf) in leaves {
+            [u64::from(id.0), leaf.at.raw(), leaf.version, leaf.blocks]
+                .iter()
+                .for_each(|n| chunk.extend(n.to_le_bytes()));
+        }
+        for (at, payload) in self.values.lock().clone() {
+            [at.0, payload.len() as u64, u64::from(payload[0])].iter().for_each(|n| chunk.extend(n.to_le_bytes()));
+        }
+        self.settle()?;
+        let meta = self.store.area(AreaKind::Meta);
+        let (_, segment) = meta.append(&chunk)?;
+        meta.flush()?;
+        meta.segments().into_iter().filter(|old| old.id < segment).try_for_each(|old| meta.release(old.id))
+    }
+
+    /// The tree of a store that was opened again: what its last whole MetaLog chunk says.
+    pub fn recover(store: Arc<ZonedStore>) -> Self {
+        let mut last: Vec<u64> = vec![0];
+        let meta = store.area(AreaKind::Meta);
+        for segment in meta.segments() {
+            let visit = &mut |chunk: zonda_pages::Chunk<'_>| {
+                last = chunk.payload.chunks(8).map(|n| u64::from_le_bytes(n.try_into().unwrap())).collect();
+                Ok(true)
+            };
+            meta.read_segment(segment.id, visit).unwrap();
+        }
+        let toy = Self::new(store);
+        let (leaves, values) = last[1..].split_at(4 * usize::try_from(last[0]).unwrap());
+        for leaf in leaves.chunks(4) {
+            let at = PageAddress::from_raw(leaf[1]).unwrap();
+            toy.leaves.lock().insert(id(leaf[0]), Leaf { at, version: leaf[2], blocks: leaf[3] });
+        }
+        for value in values.chunks(3) {
+            let payload = vec![u8::try_from(value[2]).unwrap(); usize::try_from(value[1]).unwrap()];
+            toy.values.lock().insert(ChunkAddress(value[0]), payload);
+        }
+        let live: Vec<_> = toy.leaves.lock().values().map(|leaf| leaf.at).collect();
+        toy.store.adopt(&mut live.into_iter());
+        toy
+    }
+
     /// Adds a value.
     pub fn put_value(&self, payload: &[u8]) -> Result<ChunkAddress, PageError> {
+        self.make_room()?;
         let (at, _) = self.store.area(AreaKind::Values).append(payload)?;
         self.values.lock().insert(at, payload.to_vec());
         Ok(at)
@@ -188,11 +248,13 @@ impl Relocate for Toy {
         if self.latched.lock().contains(&id) {
             return Ok(Relocated::Busy);
         }
-        let Some(leaf) = self.leaves.lock().get(&id).copied().filter(|leaf| leaf.at == at) else {
+        let mut leaves = self.leaves.lock();
+        let Some(leaf) = leaves.get_mut(&id).filter(|leaf| leaf.at == at) else {
             return Ok(Relocated::Dead);
         };
         assert_eq!(body, self.body(id, leaf.version, leaf.blocks));
-        self.put_at(Heat::Relocated, id, leaf.version, leaf.blocks)?;
+        leaf.at = self.store.place(Heat::Relocated, &[NewPage { id, sequence: leaf.version, body }])?[0];
+        self.store.release(at);
         self.relocated.fetch_add(1, Ordering::Relaxed);
         Ok(Relocated::Moved)
     }
@@ -209,17 +271,19 @@ impl Relocate for Toy {
     }
 
     fn stamp(&self) -> Stamp {
-        Stamp(self.commits.load(Ordering::Relaxed))
+        let mut stamps = self.stamps.lock();
+        stamps.push(self.epoch.advance());
+        Stamp(stamps.len() as u64 - 1)
     }
 
     fn commit_moves(&self) -> Result<(), PageError> {
-        self.settle()?;
         self.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        self.commit()
     }
 
     fn drained(&self, stamp: Stamp) -> bool {
-        self.drained.load(Ordering::Relaxed) && stamp.0 < self.commits.load(Ordering::Relaxed)
+        let ticket = self.stamps.lock()[usize::try_from(stamp.0).unwrap()];
+        self.drained.load(Ordering::Relaxed) && self.epoch.has_drained(ticket)
     }
 }
 

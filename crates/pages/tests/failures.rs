@@ -1,0 +1,128 @@
+//! Zones that fail under a write: pages are placed again, chunks too, nobody reads anything wrong.
+mod common;
+
+use std::sync::Arc;
+
+use common::{Toy, create, id};
+use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneState};
+use zonda_pages::{AreaKind, PageStore};
+use zonda_rt::{DeviceCall, Rng};
+
+type Device = Arc<Faulty<MemDevice>>;
+
+fn faulty() -> Device {
+    let geometry = Geometry::new(256 << 10, 64).with_limits(14, 14);
+    Arc::new(Faulty::new(MemDevice::new(geometry).unwrap(), 9))
+}
+
+fn fail(device: &Device, when: FaultWhen, effect: FaultEffect) {
+    device.inject(Fault { call: Some(DeviceCall::Write), zone: None, when, effect });
+}
+
+const EFFECTS: [FaultEffect; 3] =
+    [FaultEffect::Torn { blocks: 0 }, FaultEffect::Torn { blocks: 2 }, FaultEffect::Retire(ZoneState::ReadOnly)];
+
+#[test]
+fn pages_of_a_failed_zone_are_placed_again_and_old_addresses_still_lead_to_them() {
+    for effect in EFFECTS {
+        let device = faulty();
+        let toy = Toy::new(create(&device));
+        for n in 0..20 {
+            toy.put(id(n), n, 1 + n % 3).unwrap();
+        }
+        toy.settle().unwrap();
+        for n in 20..30 {
+            toy.put(id(n), n, 1 + n % 3).unwrap();
+        }
+        let before = toy.leaves.lock().clone();
+        fail(&device, FaultWhen::Nth(1), effect);
+        toy.settle().unwrap();
+        assert_eq!(device.injected(), 1);
+        toy.check_all();
+        let moved = before.iter().filter(|(id, leaf)| toy.leaves.lock()[id].at != leaf.at).count();
+        assert!(moved >= 2, "{effect:?}: {moved} moved");
+        for (id, leaf) in before {
+            let expected = toy.body(id, leaf.version, leaf.blocks);
+            toy.store.read(id, leaf.at, &mut |body| assert!(body == expected)).unwrap();
+        }
+        let live: u64 = toy.leaves.lock().values().map(|leaf| leaf.at.len_bytes()).sum();
+        assert_eq!(toy.store.usage().live_page_bytes, live, "{effect:?}");
+    }
+}
+
+#[test]
+fn pages_released_while_their_zone_fails_stay_readable_and_are_counted_once() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    for n in 0..4 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    toy.put(id(0), 100, 1).unwrap();
+    let old = toy.leaves.lock()[&id(1)];
+    toy.put(id(1), 101, 1).unwrap();
+    fail(&device, FaultWhen::Nth(1), FaultEffect::Torn { blocks: 0 });
+    toy.settle().unwrap();
+    let expected = toy.body(id(1), old.version, 1);
+    toy.store.read(id(1), old.at, &mut |body| assert!(body == expected, "an older reader's page")).unwrap();
+    assert_eq!(toy.store.usage().live_page_bytes, 4 * 4096);
+    toy.check_all();
+}
+
+#[test]
+fn chunks_of_a_failed_zone_are_written_again_in_order() {
+    for effect in EFFECTS {
+        for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
+            let device = faulty();
+            let store = create(&device);
+            let area = store.area(kind);
+            for n in 0..20u8 {
+                if n % 7 == 3 {
+                    fail(&device, FaultWhen::Nth(1), effect);
+                }
+                let (at, _) = area.append(&vec![n; 9000]).unwrap();
+                assert_eq!(area.read_chunk(at, 9000).unwrap(), vec![n; 9000]);
+            }
+            assert_eq!(device.injected(), 3);
+            let mut found = Vec::new();
+            for segment in area.segments() {
+                let visit = &mut |chunk: zonda_pages::Chunk<'_>| {
+                    found.push(chunk.payload[0]);
+                    Ok(true)
+                };
+                area.read_segment(segment.id, visit).unwrap();
+            }
+            assert_eq!(found, (0..20).collect::<Vec<_>>(), "{kind:?} {effect:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_fails_every_write_ends_in_an_error() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    toy.put(id(1), 1, 1).unwrap();
+    fail(&device, FaultWhen::From(1), FaultEffect::Torn { blocks: 0 });
+    assert!(toy.settle().is_err());
+    assert!(toy.store.area(AreaKind::Log).append(b"x").is_err());
+    toy.check(id(1));
+    device.heal();
+    toy.settle().unwrap();
+    toy.check(id(1));
+}
+
+#[test]
+fn writing_and_reclaiming_go_on_over_many_failures() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    let mut rng = Rng::seeded(4);
+    fail(&device, FaultWhen::Chance(0.004), FaultEffect::Torn { blocks: 1 });
+    for n in 0..12_000 {
+        toy.put(id(rng.below(1200)), n, 1).unwrap();
+        if n % 8 == 0 {
+            toy.reclaim();
+        }
+    }
+    assert!(device.injected() > 5);
+    toy.check_all();
+    assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
+}

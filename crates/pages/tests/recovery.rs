@@ -1,0 +1,125 @@
+//! Opening again: after a clean end, and after a power cut at any operation with reclaim running (I3, I4).
+mod common;
+
+use std::sync::Arc;
+
+use common::{Toy, create, device, id, options};
+use zonda_device::{CutAt, Geometry, PowerCut, ZonedDevice};
+use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, ZonedStore};
+use zonda_rt::Rng;
+
+#[test]
+fn pages_and_their_live_bytes_are_there_after_reopening() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    for n in 0..300 {
+        toy.put(id(n % 200), n, 1 + n % 2).unwrap();
+    }
+    toy.commit().unwrap();
+    let (leaves, usage) = (toy.leaves.lock().clone(), toy.store.usage());
+    drop(toy);
+    let (store, superblock) = ZonedStore::open(device.clone(), &options()).unwrap();
+    assert_eq!(superblock, b"super");
+    let toy = Toy::recover(store);
+    assert_eq!(*toy.leaves.lock(), leaves);
+    assert_eq!(toy.store.usage().live_page_bytes, usage.live_page_bytes);
+    toy.check_all();
+    let active = toy.store.usage().active_zones;
+    for n in 300..320 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    assert_eq!(toy.store.usage().active_zones, active, "the partly written zone is continued");
+    toy.check_all();
+}
+
+#[test]
+fn what_is_no_store_or_has_unknown_features_is_refused() {
+    let empty = device();
+    assert!(matches!(ZonedStore::open(empty.clone(), &options()), Err(PageError::Space(_))));
+    let featured = StoreOptions { features: 4, ..options() };
+    ZonedStore::create(empty.clone(), &featured).unwrap();
+    assert!(matches!(ZonedStore::open(empty.clone(), &options()), Err(PageError::Space(_))));
+    assert!(ZonedStore::open(empty.clone(), &featured).is_ok());
+    let again = StoreOptions { store_id: StoreId(5), ..options() };
+    assert!(matches!(ZonedStore::create(empty.clone(), &again), Err(PageError::Space(_))), "not without overwrite");
+    assert!(ZonedStore::create(empty, &StoreOptions { overwrite: true, ..again }).is_ok());
+}
+
+#[test]
+fn absurd_options_and_devices_are_refused_with_numbers() {
+    for bad in [
+        StoreOptions { group_pages: 0, ..options() },
+        StoreOptions { group_pages: 65, ..options() },
+        StoreOptions { sequencer_groups_max: 0, ..options() },
+        StoreOptions { hot_writers_max: 0, ..options() },
+        StoreOptions { active_limit: Some(3), ..options() },
+        StoreOptions { log_limit_bytes: u64::MAX / 8, ..options() },
+        StoreOptions { extra_reserve_zones: 64, ..options() },
+        StoreOptions { superblock: vec![0; 2049], ..options() },
+    ] {
+        let device = device();
+        assert!(matches!(ZonedStore::create(device.clone(), &bad), Err(PageError::Space(_))), "{bad:?}");
+        assert_eq!(device.counters().writes, 0);
+    }
+}
+
+/// Random writes, deletes, values and reclaim until the power goes; returns the last committed state.
+fn run_until_cut(device: &PowerCut, toy: &Toy, rng: &mut Rng, version: u64) -> Result<(), PageError> {
+    for n in 0..4000 {
+        let page = id(rng.below(700));
+        match rng.below(20) {
+            0 => toy.delete(page),
+            1 => drop(toy.put_value(&vec![u8::try_from(rng.below(250)).unwrap(); 1 + rng.index(20_000)])?),
+            2 => {
+                let at = toy.values.lock().keys().min().copied();
+                at.into_iter().for_each(|at| toy.delete_value(at));
+            }
+            3 => toy.commit()?,
+            _ => toy.put(page, version + n, 1 + rng.below(2))?,
+        }
+        for _ in 0..3 {
+            toy.store.reclaim_step(toy)?;
+        }
+    }
+    device.cut();
+    Ok(())
+}
+
+#[test]
+fn after_any_power_cut_the_last_commit_is_whole_and_the_store_goes_on() {
+    let mut resets = 0;
+    for seed in 0..24 {
+        let mut rng = Rng::seeded(seed);
+        let mut device = PowerCut::new(Geometry::new(256 << 10, 40).with_limits(6, 6)).unwrap();
+        let mut toy = Toy::new(ZonedStore::create(Arc::new(device.clone()), &options()).unwrap());
+        toy.commit().unwrap();
+        for life in 0..4u64 {
+            device.arm(CutAt::Change(1 + rng.below(2500)));
+            let ended = run_until_cut(&device, &toy, &mut rng, (life + 1) << 20);
+            resets += toy.store.usage().zones_reset;
+            if let Err(error) = ended {
+                assert!(device.cut_report().is_some(), "seed {seed} life {life}: {error}");
+            }
+            let survivor = device.reopen(&mut rng);
+            device = PowerCut::over(survivor);
+            let (store, _) = ZonedStore::open(Arc::new(device.clone()), &options())
+                .unwrap_or_else(|error| panic!("seed {seed} life {life}: {error}"));
+            toy = Toy::recover(store);
+            toy.check_all();
+            toy.check_values();
+        }
+    }
+    assert!(resets > 100, "{resets} resets");
+}
+
+#[test]
+fn cuts_hit_every_labelled_point() {
+    let device = PowerCut::new(Geometry::new(256 << 10, 40).with_limits(6, 6)).unwrap();
+    let toy = Toy::new(ZonedStore::create(Arc::new(device.clone()), &options()).unwrap());
+    toy.store.area(zonda_pages::AreaKind::Log).append(b"log").unwrap();
+    run_until_cut(&device, &toy, &mut Rng::seeded(1), 1).unwrap();
+    let labels = device.operations_by_label();
+    for label in ["page group", "log", "metalog", "values", "reset", "finish"] {
+        assert!(labels.contains_key(label), "{label} is missing in {labels:?}");
+    }
+}
