@@ -9,6 +9,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     TreeError,
     buffer::Buffer,
+    flush::Merged,
     index::{LeafEntry, Path},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
@@ -144,8 +145,9 @@ impl Tree {
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
         let plan = self.plan_group(group, bodies)?;
-        let placed = self.place(Heat::Cold, group.leaves[0].id(), sequence.unwrap_or(0), &plan.pages)?;
-        self.link_group(group, &plan, &placed, sequence.unwrap_or(0));
+        let merged = self.merged_now(sequence.unwrap_or(0));
+        let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
+        self.link_group(group, &plan, &placed, merged);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(placed.len().max(1))
     }
@@ -181,7 +183,7 @@ impl Tree {
         group: &mut Group<'_>,
         plan: &Plan,
         placed: &[(PageId, zonda_pages::PageAddress)],
-        sequence: u64,
+        merged: Merged,
     ) {
         let old: Vec<PageId> = group.leaves.iter().map(Exclusive::id).collect();
         let kept = placed.len().max(1);
@@ -189,7 +191,7 @@ impl Tree {
         let rest = plan.pages.iter().zip(placed).skip(1);
         let rest = rest.map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) });
         let upserts: Vec<Upsert<'_>> = std::iter::once(first).chain(rest).collect();
-        self.record_restructure(&old[1..], &upserts, sequence);
+        self.record_restructure(&old[1..], &upserts, merged);
         for &(id, address) in placed.iter().skip(1) {
             self.table.lock(id).replace(Location::Page(address));
         }

@@ -24,6 +24,20 @@ const EVICT_TRIES: usize = 16;
 /// Pages that admission is asked for before a merge.
 const PAGES_ASKED: u32 = 2;
 
+/// What a merge puts into pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merged {
+    /// Highest sequence number of the merged records.
+    pub(crate) sequence: u64,
+    /// Every operation below it on the leaf is in the pages now; 0: unknown.
+    pub(crate) to: u64,
+}
+
+impl Merged {
+    /// Nothing was merged.
+    pub(crate) const UNKNOWN: Self = Self { sequence: 0, to: 0 };
+}
+
 /// What became of an attempt to merge a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
@@ -143,13 +157,20 @@ impl Tree {
     ) -> Result<()> {
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
-        let sequence = leaf.location().buffer().map_or(0, Buffer::sequence);
-        let placed = self.place(heat, leaf.id(), sequence, &plan.pages)?;
-        self.link(leaf, &plan, &placed, (&low, sequence));
+        let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence));
+        let placed = self.place(heat, leaf.id(), merged.sequence, &plan.pages)?;
+        self.link(leaf, &plan, &placed, (&low, merged));
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(())
+    }
+
+    /// What a merge of records up to `sequence` puts into pages. Under the latches of the merged leaves: an operation below
+    /// the low water was applied before, hence is in their buffers. Not so while recovery replays the log.
+    pub(crate) fn merged_now(&self, sequence: u64) -> Merged {
+        let recovering = self.recovering.load(Ordering::Acquire);
+        Merged { sequence, to: if recovering { 0 } else { self.log.low_water() } }
     }
 
     pub(crate) fn plan_latched(
@@ -175,20 +196,20 @@ impl Tree {
         leaf: &mut Exclusive<'_>,
         plan: &Plan,
         placed: &[(PageId, PageAddress)],
-        (low, sequence): (&[u8], u64),
+        (low, merged): (&[u8], Merged),
     ) {
         let old = leaf.location().page();
         match placed.split_first() {
             None => {
-                self.record_restructure(&[], &[Upsert { id: leaf.id(), low_key: low, address: None }], sequence);
+                self.record_restructure(&[], &[Upsert { id: leaf.id(), low_key: low, address: None }], merged);
                 self.relocate_leaf(leaf, Location::Empty);
             }
             Some((&(id, address), [])) => {
-                self.meta.append(&MetaRecord::Move { id, address }, sequence);
+                self.meta.append(&MetaRecord::Move { id, address, merged_to: merged.to }, merged.sequence);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
             Some((&(_, address), _)) => {
-                self.split(low, plan, placed, sequence);
+                self.split(low, plan, placed, merged);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
         }
@@ -198,7 +219,7 @@ impl Tree {
     }
 
     /// Records and links new leaves. The record comes first: once a leaf is reachable its own records may follow.
-    fn split(&self, low: &[u8], plan: &Plan, placed: &[(PageId, PageAddress)], sequence: u64) {
+    fn split(&self, low: &[u8], plan: &Plan, placed: &[(PageId, PageAddress)], merged: Merged) {
         let entries: Vec<LeafEntry> =
             plan.pages.iter().zip(placed).map(|(page, &(id, _))| (page.low.clone(), id)).collect();
         for &(id, address) in &placed[1..] {
@@ -210,7 +231,7 @@ impl Tree {
             .zip(placed)
             .map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) })
             .collect();
-        self.record_restructure(&[], &upserts, sequence);
+        self.record_restructure(&[], &upserts, merged);
         let edited = self.index.edit(low, &[placed[0].0], &entries, &self.epoch);
         assert!(edited, "a latched leaf keeps its place under its parent");
         let made = placed.len() as u64 - 1;
@@ -239,7 +260,7 @@ impl Tree {
         self.keep_both(&left_leaf, &right_leaf, &path.at_child(first));
         let survivor = if left == id { &right_leaf } else { &left_leaf };
         let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
-        self.record_restructure(&[id], &[upsert], 0);
+        self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
         let edited = self.index.edit(&pair_low, &[left, right], &[(pair_low.clone(), survivor.id())], &self.epoch);
         assert!(edited, "latched neighbours keep their place under their parent");
         self.retire_ids([id]);
@@ -248,8 +269,9 @@ impl Tree {
     }
 
     /// Records a split or merge; once, before it can be seen.
-    pub(crate) fn record_restructure(&self, removed: &[PageId], upserts: &[Upsert<'_>], sequence: u64) {
-        self.meta.append(&MetaRecord::Restructure { removed: removed.into(), upserts: upserts.into() }, sequence);
+    pub(crate) fn record_restructure(&self, removed: &[PageId], upserts: &[Upsert<'_>], merged: Merged) {
+        let (removed, upserts) = (removed.into(), upserts.into());
+        self.meta.append(&MetaRecord::Restructure { removed, upserts, merged_to: merged.to }, merged.sequence);
     }
 
     /// Before neighbours become one leaf, snapshots keep both (decision 0004).

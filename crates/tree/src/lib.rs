@@ -31,6 +31,8 @@ mod record;
 mod recover;
 mod relocate;
 mod scan;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
 mod slots;
 mod snapshot;
 mod stats;

@@ -52,6 +52,18 @@ impl Tree {
         }
     }
 
+    /// The leaf of `key` and its page.
+    pub(crate) fn leaf_of(&self, key: &[u8]) -> (PageId, Option<PageAddress>) {
+        let guard = self.epoch.pin();
+        loop {
+            let path = self.index.find(key, &guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if path.is_current() {
+                return (leaf.id(), leaf.location().page());
+            }
+        }
+    }
+
     /// The encoded value pointer of `key`, if that is what it maps to.
     ///
     /// # Errors

@@ -4,9 +4,10 @@
 //! durable prefix ends -> a new session is recorded -> the checkpoint's images are applied -> the log is replayed over them.
 //! The old log and checkpoint stay until the next checkpoint, so a crash at any point here is recovered like the first one.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::HashMap, sync::Arc, time::Duration};
 
 use zonda_pages::{AreaKind, PageAddress, PageId, PageStore};
+use zonda_rt::atomic::Ordering;
 
 use crate::{
     RecoveryProgress, TreeError, TreeOptions, image,
@@ -40,6 +41,7 @@ pub(crate) fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<
     store.adopt(&mut std::iter::empty());
     let session = Session { number: 1, first_sequence: FIRST_SEQUENCE };
     let tree = assemble(store, options, &structure, session, 0)?;
+    tree.recovering.store(false, Ordering::Release);
     tree.checkpoint()?;
     Ok(tree)
 }
@@ -61,9 +63,14 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
     structure.sessions.insert(session);
     let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
-    apply_images(&tree, &start, progress)?;
-    let mut apply = |sequence: u64, record: &Record<'_>| tree.apply_recovered(record, sequence);
+    let merged = MergedLeaves::new(&structure);
+    drop(structure.leaves);
+    apply_images(&tree, &start, &merged, progress)?;
+    let mut apply = |sequence: u64, record: &Record<'_>| {
+        if merged.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
+    };
     log::replay(&*store, structure.replay_from, &structure.sessions, &mut Replaying { apply: &mut apply, progress })?;
+    tree.recovering.store(false, Ordering::Release);
     Ok(tree)
 }
 
@@ -99,6 +106,36 @@ fn assemble(
 struct Leaf {
     low: Box<[u8]>,
     page: Option<PageAddress>,
+    /// Since the checkpoint came to it: every operation below is in the page.
+    merged_to: u64,
+}
+
+/// Leaves that were merged since the checkpoint came to them, so that most of the log need not be replayed onto them.
+///
+/// Only leaves that still have the page the MetaLog says are looked at: when replay itself merges a leaf, everything from there
+/// on is applied to it, which is right because it is applied in order to the end.
+struct MergedLeaves(Vec<(Option<PageAddress>, Cell<u64>)>);
+
+impl MergedLeaves {
+    fn new(structure: &Structure) -> Self {
+        let len = structure.leaves.keys().max().map_or(0, |id| *id as usize + 1);
+        let mut merged = vec![(None, Cell::new(0)); len];
+        for (&id, leaf) in &structure.leaves {
+            merged[id as usize] = (leaf.page, Cell::new(leaf.merged_to));
+        }
+        Self(merged)
+    }
+
+    /// Whether the page of `key`'s leaf holds the effect of operation `sequence`.
+    fn holds(&self, tree: &Tree, key: &[u8], sequence: u64) -> bool {
+        let (id, page) = tree.leaf_of(key);
+        let Some((then, merged_to)) = self.0.get(id.0 as usize) else { return false };
+        if *then != page {
+            // For good: the leaf may come back to the same address with another content.
+            merged_to.set(0);
+        }
+        sequence < merged_to.get()
+    }
 }
 
 /// What the MetaLog says of the tree, record by record.
@@ -106,39 +143,51 @@ struct Structure {
     leaves: HashMap<u32, Leaf>,
     sessions: SessionTable,
     checkpoint: u64,
+    /// The end of that checkpoint was read.
+    ended: bool,
     replay_from: u64,
 }
 
 impl Structure {
     /// A tree of one leaf without records.
     fn empty() -> Self {
-        let leaf = Leaf { low: Box::default(), page: None };
+        let leaf = Leaf { low: Box::default(), page: None, merged_to: 0 };
         Self {
             leaves: HashMap::from([(0, leaf)]),
             sessions: SessionTable::default(),
             checkpoint: 0,
+            ended: false,
             replay_from: FIRST_SEQUENCE,
         }
     }
 
-    fn set(&mut self, id: PageId, low: &[u8], page: Option<PageAddress>) {
-        self.leaves.insert(id.0, Leaf { low: low.into(), page });
+    fn set(&mut self, id: PageId, low: &[u8], page: Option<PageAddress>, merged_to: u64) {
+        self.leaves.insert(id.0, Leaf { low: low.into(), page, merged_to });
+    }
+
+    /// The checkpoint comes to a leaf: it is as the entry says, and the entry's image is newer than its page. An entry of a
+    /// checkpoint without end has no image that counts, so what was merged before it still is.
+    fn reach(&mut self, id: PageId, low: &[u8], page: Option<PageAddress>) {
+        let known = self.leaves.get(&id.0).filter(|leaf| self.ended && leaf.page == page).map(|leaf| leaf.merged_to);
+        self.set(id, low, page, known.unwrap_or(0));
     }
 
     fn apply(&mut self, record: &MetaRecord<'_>) {
         match record {
             MetaRecord::Begin(begin) => self.begin(begin),
-            MetaRecord::Leaf { id, low_key, address, .. } => self.set(*id, low_key, *address),
-            MetaRecord::End { .. } => {}
+            MetaRecord::Leaf { id, low_key, address, .. } => self.reach(*id, low_key, *address),
+            MetaRecord::End { checkpoint } => self.ended |= *checkpoint == self.checkpoint,
             // A leaf that the checkpoint has not come to yet: its own entry follows and is newer.
-            MetaRecord::Move { id, address } => {
+            MetaRecord::Move { id, address, merged_to } => {
                 if let Some(leaf) = self.leaves.get_mut(&id.0) {
                     leaf.page = Some(*address);
+                    // A page that was placed again holds what it held.
+                    leaf.merged_to = if *merged_to == 0 { leaf.merged_to } else { *merged_to };
                 }
             }
-            MetaRecord::Restructure { removed, upserts } => {
+            MetaRecord::Restructure { removed, upserts, merged_to } => {
                 removed.iter().for_each(|id| drop(self.leaves.remove(&id.0)));
-                upserts.iter().for_each(|upsert| self.set(upsert.id, upsert.low_key, upsert.address));
+                upserts.iter().for_each(|upsert| self.set(upsert.id, upsert.low_key, upsert.address, *merged_to));
             }
             MetaRecord::Session(session) => self.sessions.insert(*session),
         }
@@ -191,13 +240,19 @@ impl MetaVisitor for Building<'_> {
 }
 
 /// Applies the dirty records that the checkpoint found in buffers.
-fn apply_images(tree: &Tree, start: &CheckpointStart, progress: &mut Progress<'_>) -> Result<()> {
-    let mut images = Images { tree, checkpoint: start.checkpoint, inside: false, progress };
+fn apply_images(
+    tree: &Tree,
+    start: &CheckpointStart,
+    merged: &MergedLeaves,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let mut images = Images { tree, merged, checkpoint: start.checkpoint, inside: false, progress };
     metalog::replay_from(&*tree.store, start, &mut images).map(|_| ())
 }
 
 struct Images<'a> {
     tree: &'a Tree,
+    merged: &'a MergedLeaves,
     checkpoint: u64,
     /// Between the `Begin` and the `End` of the checkpoint.
     inside: bool,
@@ -210,7 +265,11 @@ impl MetaVisitor for Images<'_> {
             MetaRecord::Begin(begin) => self.inside = begin.checkpoint == self.checkpoint,
             MetaRecord::End { .. } => self.inside = false,
             MetaRecord::Leaf { image, .. } if self.inside => {
-                image::decode(image, &mut |record| self.tree.apply_recovered(record, 0))?;
+                // Sequence 0: merged at all since the checkpoint came to it means that the page has it.
+                image::decode(image, &mut |record| match self.merged.holds(self.tree, record.key, 0) {
+                    true => Ok(()),
+                    false => self.tree.apply_recovered(record, 0),
+                })?;
             }
             _ => {}
         }

@@ -60,6 +60,8 @@ pub(crate) struct Tree {
     pub(crate) checkpointing: Mutex<u64>,
     pub(crate) poison: Poison,
     pub(crate) closed: AtomicBool,
+    /// While the log is being replayed: operations below the low water may not be applied yet.
+    pub(crate) recovering: AtomicBool,
     pub(crate) leaves: AtomicU32,
     pub(crate) counters: Counters,
     pub(crate) stamps: Mutex<crate::relocate::Stamps>,
@@ -98,6 +100,7 @@ impl Tree {
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
+            recovering: AtomicBool::new(true),
             leaves: AtomicU32::new(leaves),
             counters: Counters::default(),
             stamps: Mutex::default(),
@@ -259,7 +262,7 @@ impl Tree {
         let mut leaf = self.table.lock(id);
         if leaf.location().page() == Some(from) {
             set_page(&mut leaf, to);
-            self.meta.append(&MetaRecord::Move { id, address: to }, 0);
+            self.meta.append(&MetaRecord::Move { id, address: to, merged_to: 0 }, 0);
         } else {
             self.store.release(to);
         }

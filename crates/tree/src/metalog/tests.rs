@@ -28,7 +28,7 @@ fn begin(checkpoint: u64) -> Begin<'static> {
 }
 
 fn moved(id: u32, block: u64) -> MetaRecord<'static> {
-    MetaRecord::Move { id: PageId(id), address: PageAddress::new(block, 1) }
+    MetaRecord::Move { id: PageId(id), address: PageAddress::new(block, 1), merged_to: 0 }
 }
 
 /// Flushes with pages and log that are always durable.
@@ -50,8 +50,10 @@ impl MetaVisitor for Story {
             MetaRecord::Begin(begin) => format!("begin {}", begin.checkpoint),
             MetaRecord::Leaf { id, image, .. } => format!("leaf {} {}", id.0, image.len()),
             MetaRecord::End { checkpoint } => format!("end {checkpoint}"),
-            MetaRecord::Move { id, address } => format!("move {} {}", id.0, address.block()),
-            MetaRecord::Restructure { removed, upserts } => format!("restructure {} {}", removed.len(), upserts.len()),
+            MetaRecord::Move { id, address, .. } => format!("move {} {}", id.0, address.block()),
+            MetaRecord::Restructure { removed, upserts, .. } => {
+                format!("restructure {} {}", removed.len(), upserts.len())
+            }
             MetaRecord::Session(session) => format!("session {}", session.number),
         });
         Ok(())
@@ -252,7 +254,7 @@ fn durable_records_name_durable_pages(seed: u64) {
                 let mut table = table.lock(); // stands for the leaf latch
                 let page = NewPage { id, sequence: 0, body: &id.0.to_le_bytes() };
                 let at = store.place(Heat::Hot, &[page]).expect("room")[0];
-                metalog.append(&MetaRecord::Move { id, address: at }, 0);
+                metalog.append(&MetaRecord::Move { id, address: at, merged_to: 0 }, 0);
                 table.insert(id, at);
                 drop(table);
                 sleep(std::time::Duration::from_micros(rng.below(300)));
@@ -280,7 +282,7 @@ fn settle_and_patch(store: &MemStore, metalog: &MetaLog, table: &Mutex<BTreeMap<
     store.settle(&mut |id, from, to| {
         let mut table = table.lock();
         if table.get(&id) == Some(&from) {
-            metalog.append(&MetaRecord::Move { id, address: to }, 0);
+            metalog.append(&MetaRecord::Move { id, address: to, merged_to: 0 }, 0);
             table.insert(id, to);
         }
         metalog.placed_again();
@@ -293,7 +295,7 @@ struct Moves(BTreeMap<PageId, PageAddress>);
 
 impl MetaVisitor for Moves {
     fn record(&mut self, record: MetaRecord<'_>) -> Result<()> {
-        if let MetaRecord::Move { id, address } = record {
+        if let MetaRecord::Move { id, address, .. } = record {
             self.0.insert(id, address);
         }
         Ok(())

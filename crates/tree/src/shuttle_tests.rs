@@ -1,0 +1,334 @@
+//! Small scenes under many schedules: latches and the buffers behind them, index edits beside readers, a tiny engine.
+//!
+//! shuttle owns every lock, atomic and thread here (`cargo xtask shuttle`). A failing test prints its schedule;
+//! `shuttle::replay` takes it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use zonda_pages::{PageId, PageStore};
+use zonda_rt::{Epoch, JoinHandle, Spin, spawn, spin_wait};
+
+use crate::{
+    Design, Durability, Engine, TreeError, TreeOptions,
+    buffer::Buffer,
+    index::{Index, LeafEntry},
+    leaf_table::{Exclusive, LeafTable, Location},
+    record::{Kind, Record},
+    testing::{MemOptions, MemStore, Survives},
+};
+
+/// Schedules of a scene of latches or index edits.
+const SCHEDULES: usize = 400;
+/// Schedules of a scene with a whole engine, which takes some milliseconds to make.
+const ENGINE_SCHEDULES: usize = 60;
+
+fn inline<'a>(key: &'a [u8], value: &'a [u8]) -> Record<'a> {
+    Record { key, kind: Kind::Inline, value }
+}
+
+fn join_all(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+}
+
+/// Puts `number` under two keys of a latched leaf, growing its buffer as the tree does.
+fn put_both(leaf: &mut Exclusive<'_>, number: u32) {
+    for key in [b"left".as_slice(), b"right"] {
+        let value = vec![7; 8 * number as usize + 1];
+        let record = inline(key, &value);
+        if leaf.location().buffer().is_none() {
+            drop(leaf.replace(Location::Buffered(Buffer::new(None, b"", 0))));
+        }
+        let buffer = leaf.buffer_mut().expect("just placed");
+        if !buffer.upsert(&record) {
+            let grown = buffer.grown(&record);
+            drop(leaf.replace(Location::Buffered(grown)));
+        }
+    }
+}
+
+fn value_bytes(location: &Location, key: &[u8]) -> usize {
+    location.buffer().and_then(|buffer| buffer.find(key)).map_or(0, |record| record.value.len())
+}
+
+#[test]
+fn a_latch_excludes_and_hands_its_buffer_over() {
+    let scene = || {
+        let table = Arc::new(LeafTable::new());
+        let id = table.allocate().expect("room");
+        let writer = |name: u32| {
+            let table = Arc::clone(&table);
+            spawn(format!("writer {name}"), move || {
+                for _ in 0..3 {
+                    let mut leaf = table.lock(id);
+                    let before = value_bytes(leaf.location(), b"left");
+                    put_both(&mut leaf, u32::try_from(before.div_ceil(8)).expect("small") + 1);
+                }
+            })
+        };
+        let reader = {
+            let table = Arc::clone(&table);
+            spawn("reader", move || {
+                for _ in 0..4 {
+                    let leaf = table.lock_shared(id);
+                    let both = [b"left".as_slice(), b"right"].map(|key| value_bytes(leaf.location(), key));
+                    assert_eq!(both[0], both[1], "a reader saw half a change");
+                }
+            })
+        };
+        join_all([writer(1), writer(2), reader]);
+        assert_eq!(value_bytes(table.lock_shared(id).location(), b"right"), 8 * 6 + 1, "a change was lost");
+    };
+    shuttle::check_random(scene, SCHEDULES);
+}
+
+#[test]
+fn whoever_tries_never_waits_and_whoever_waits_gets_the_latch() {
+    let scene = || {
+        let table = Arc::new(LeafTable::new());
+        let id = table.allocate().expect("room");
+        let trier = {
+            let table = Arc::clone(&table);
+            spawn("trier", move || {
+                let held = table.lock_shared(id);
+                assert!(table.try_lock(id).is_none(), "exclusive beside shared");
+                drop(held);
+                drop(table.try_lock(id));
+            })
+        };
+        let waiters = ["one", "two"].map(|name| {
+            let table = Arc::clone(&table);
+            spawn(name, move || {
+                let held = table.lock(id);
+                assert!(table.try_lock_shared(id).is_none(), "shared beside exclusive");
+                drop(held);
+                drop(table.lock_shared(id));
+            })
+        });
+        join_all(waiters.into_iter().chain([trier]));
+        assert!(table.try_lock(id).is_some(), "a latch was left behind");
+    };
+    shuttle::check_random(scene, SCHEDULES);
+}
+
+/// An index over leaves with their latches.
+struct Leaves {
+    index: Index,
+    table: LeafTable,
+    epoch: Epoch,
+}
+
+impl Leaves {
+    /// `count` leaves; leaf `i` begins at key `[i]`, the first one at the empty key.
+    fn new(count: u8) -> Arc<Self> {
+        let table = LeafTable::new();
+        let low = |at: u8| if at == 0 { Vec::new() } else { vec![at] };
+        let entries: Vec<LeafEntry> = (0..count).map(|at| (low(at), table.allocate().expect("room"))).collect();
+        Arc::new(Self { index: Index::build(&entries), table, epoch: Epoch::new() })
+    }
+
+    /// Calls `change` with the latched leaf of `key` and its range.
+    fn with_leaf<T>(&self, key: &[u8], change: impl FnOnce(Exclusive<'_>, Vec<u8>) -> T) -> T {
+        let mut spin = Spin::new();
+        loop {
+            let guard = self.epoch.pin();
+            let path = self.index.find(key, &guard);
+            let leaf = self.table.lock(path.leaf());
+            if path.is_current() {
+                return change(leaf, path.low());
+            }
+            drop(leaf);
+            spin_wait(&mut spin);
+        }
+    }
+
+    /// Splits the leaf of `key` there.
+    fn split(&self, key: &[u8]) {
+        self.with_leaf(key, |leaf, low| {
+            let fresh = self.table.allocate().expect("room");
+            let entries = [(low.clone(), leaf.id()), (key.to_vec(), fresh)];
+            assert!(self.index.edit(&low, &[leaf.id()], &entries, &self.epoch), "a latched leaf keeps its place");
+        });
+    }
+
+    /// Checks what the index says of `key`, as a reader that latches the leaf would.
+    fn look(&self, key: &[u8]) -> PageId {
+        loop {
+            let guard = self.epoch.pin();
+            let path = self.index.find(key, &guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            assert!(path.low().as_slice() <= key, "{key:?} is below its leaf");
+            assert!(path.high().is_none_or(|high| key < high.as_slice()), "{key:?} is above its leaf");
+            if path.is_current() {
+                return leaf.id();
+            }
+        }
+    }
+}
+
+#[test]
+fn readers_find_their_leaf_while_neighbours_split() {
+    let scene = || {
+        let leaves = Leaves::new(3);
+        let splitter = |key: u8| {
+            let leaves = Arc::clone(&leaves);
+            spawn(format!("splitter {key}"), move || (8..10).for_each(|low| leaves.split(&[key, low])))
+        };
+        let reader = {
+            let leaves = Arc::clone(&leaves);
+            spawn("reader", move || {
+                for key in [&[1_u8, 9][..], &[2, 8, 1], &[1, 8], &[0]] {
+                    leaves.look(key);
+                }
+            })
+        };
+        join_all([splitter(1), splitter(2), reader]);
+        let found: Vec<PageId> =
+            [&[0_u8][..], &[1], &[1, 8], &[1, 9], &[2], &[2, 8], &[2, 9]].map(|key| leaves.look(key)).into();
+        let different: std::collections::HashSet<_> = found.iter().collect();
+        assert_eq!(different.len(), found.len(), "a split was lost: {found:?}");
+    };
+    shuttle::check_random(scene, SCHEDULES);
+}
+
+#[test]
+fn an_edit_above_waits_for_its_turn() {
+    let scene = || {
+        // Two levels: both full lowest nodes split, so both edits reach the root.
+        let table = LeafTable::new();
+        let low = |at: u16| if at == 0 { Vec::new() } else { at.to_be_bytes().to_vec() };
+        let entries: Vec<LeafEntry> = (0..460).map(|at| (low(at), table.allocate().expect("room"))).collect();
+        let leaves = Arc::new(Leaves { index: Index::build(&entries), table, epoch: Epoch::new() });
+        let splitter = |at: u16| {
+            let leaves = Arc::clone(&leaves);
+            spawn(format!("splitter {at}"), move || {
+                (0..30_u8).for_each(|tail| leaves.split(&[&at.to_be_bytes()[..], &[tail]].concat()));
+            })
+        };
+        join_all([splitter(100), splitter(300)]);
+        for at in [100_u16, 300] {
+            let ids: std::collections::HashSet<_> =
+                (0..30_u8).map(|tail| leaves.look(&[&at.to_be_bytes()[..], &[tail]].concat())).collect();
+            assert_eq!(ids.len(), 30, "a split below {at} was lost");
+        }
+    };
+    shuttle::check_random(scene, 40);
+}
+
+fn options(design: Design) -> TreeOptions {
+    TreeOptions { design, buffer_bytes: 16 << 10, log_instances: 2, ..TreeOptions::default() }
+}
+
+fn create(design: Design) -> (Arc<MemStore>, Engine) {
+    let store = MemStore::new(MemOptions::default());
+    let engine = Engine::create(Arc::clone(&store) as Arc<dyn PageStore>, options(design)).expect("an empty store");
+    (store, engine)
+}
+
+/// Values are long, so that a handful fills a buffer and two handfuls split a leaf.
+fn value(number: u8) -> Vec<u8> {
+    let mut value = vec![number; 700];
+    value[0] = number;
+    value
+}
+
+fn key(writer: u8, at: u8) -> [u8; 2] {
+    [at, writer]
+}
+
+/// The number in a value that must be whole.
+fn number_of(value: &[u8]) -> u8 {
+    assert!(value.len() == 700 && value.iter().all(|byte| *byte == value[0]), "a torn value");
+    value[0]
+}
+
+const KEYS: u8 = 5;
+const ROUNDS: u8 = 2;
+
+/// Writes every key of `writer` in rounds; each put is read back, as nobody else writes these keys.
+fn write_rounds(engine: &Engine, writer: u8) {
+    for round in 1..=ROUNDS {
+        for at in 0..KEYS {
+            engine.put(&key(writer, at), &value(round), Durability::Buffered).expect("room");
+            let mut read = Vec::new();
+            assert!(engine.get_into(&key(writer, at), &mut read).expect("readable"), "a put is not there");
+            assert_eq!(number_of(&read), round, "a put was lost");
+        }
+    }
+}
+
+/// Reads keys of all writers: what a key maps to never goes back.
+fn read_rounds(engine: &Engine) {
+    let mut newest: BTreeMap<[u8; 2], u8> = BTreeMap::new();
+    let mut read = Vec::new();
+    for at in (0..KEYS).chain(0..KEYS) {
+        for writer in 0..2 {
+            let found = engine.get_into(&key(writer, at), &mut read).expect("readable");
+            let number = if found { number_of(&read) } else { 0 };
+            let before = newest.insert(key(writer, at), number).unwrap_or(0);
+            assert!(number >= before, "key {:?} went back from {before} to {number}", key(writer, at));
+        }
+    }
+}
+
+fn assert_final(engine: &Engine) {
+    let mut read = Vec::new();
+    for (writer, at) in (0..2).flat_map(|writer| (0..KEYS).map(move |at| (writer, at))) {
+        assert!(engine.get_into(&key(writer, at), &mut read).expect("readable"), "key {at} of {writer} is gone");
+        assert_eq!(number_of(&read), ROUNDS);
+    }
+    let mut findings = Vec::new();
+    engine.check(&mut |_, _| (), &mut |finding| findings.push(finding)).expect("open");
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+/// Two writers and a reader beside `disturb`; then everything is there, and after reopening too.
+fn engine_scene(design: Design, disturb: fn(&MemStore, &Engine) -> Result<(), TreeError>) {
+    let (store, engine) = create(design);
+    let on_engine = |name: &str, work: fn(&Engine)| {
+        let engine = engine.clone();
+        spawn(name.to_string(), move || work(&engine))
+    };
+    let disturber = {
+        let (store, engine) = (Arc::clone(&store), engine.clone());
+        spawn("disturber", move || disturb(&store, &engine).expect("no failure of the device"))
+    };
+    join_all([
+        on_engine("writer 0", |engine| write_rounds(engine, 0)),
+        on_engine("writer 1", |engine| write_rounds(engine, 1)),
+        on_engine("reader", read_rounds),
+        disturber,
+    ]);
+    assert_final(&engine);
+    engine.sync().expect("no failure of the device");
+    let store = store.reopen(Survives::Flushed);
+    let again = Engine::open(store, options(design), &mut |_| ()).expect("a whole store");
+    assert_final(&again);
+}
+
+#[test]
+fn writers_and_readers_beside_a_checkpoint() {
+    for design in [Design::Adb, Design::BTree] {
+        let scene = move || engine_scene(design, |_, engine| engine.checkpoint());
+        shuttle::check_random(scene, ENGINE_SCHEDULES);
+    }
+}
+
+#[test]
+fn writers_and_readers_beside_a_compaction() {
+    let scene = || engine_scene(Design::Adb, |_, engine| engine.compact(&mut |_, _| ()));
+    shuttle::check_random(scene, ENGINE_SCHEDULES);
+}
+
+#[test]
+fn writers_and_readers_beside_a_failing_zone() {
+    let scene = || {
+        engine_scene(Design::Adb, |store, engine| {
+            for _ in 0..3 {
+                store.fail_zone();
+                engine.checkpoint()?;
+            }
+            Ok(())
+        });
+    };
+    shuttle::check_random(scene, ENGINE_SCHEDULES);
+}
