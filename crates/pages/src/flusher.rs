@@ -2,38 +2,31 @@
 //!
 //! Life of a page: 1 [`place`](Flusher::place) puts it into a sequencer under its leaf's latch -> 2 [`pump`](Flusher::pump) or
 //! [`settle`](Flusher::settle) writes its group, with no latch held -> 3 it is in the read cache if it was read meanwhile, and on the device.
-//! Pages of a zone that fails are placed again ([`failed`](crate::failed)).
+//! Pages of a zone that fails are placed again ([`failed`](crate::failed)). Opening zones, chunks, reads and live bytes have
+//! files of their own.
 //!
 //! Lock order: `replacing`, `opening`, a sequencer's writer, then memory locks (a stream's list, a sequencer's queue, a
 //! zone's slot, the cache), each held alone or list -> queue. No lock is held over a call to the tree but `replacing`.
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
 
-use zonda_device::{ErrorKind, ZoneId};
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
-use zonda_space::{Space, SpaceError, StreamId, Urgency, ZoneWriter};
+use zonda_space::{Space, StreamId, ZoneWriter};
 
 use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
-use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, chunk_blocks, page_blocks};
+use crate::frame::page_blocks;
 use crate::gate::Gate;
-use crate::group::{Content, Group, Outcome};
+use crate::group::Group;
 use crate::reader::Queues;
-use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR, Reserve};
+use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
-use crate::zone_table::{Holds, Zone, ZoneTable};
-use crate::{AreaKind, BLOCK_BYTES, Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError, PageId, StoreUsage};
-
-/// How long `pump` waits for reclaim when a foreground writer finds no zone.
-const PATIENCE: Duration = Duration::from_millis(1);
-
-/// How often a waiting writer asks whether waiting still makes sense.
-const GATE_PATIENCE: Duration = Duration::from_millis(20);
+use crate::zone_table::ZoneTable;
+use crate::{Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError, PageId};
 
 /// The callback that hears of pages that were placed again: (page, old address, new address).
 pub(crate) type Moved<'a> = &'a mut dyn FnMut(PageId, PageAddress, PageAddress);
@@ -184,6 +177,9 @@ impl Flusher {
     /// Writes what waits in the sequencers of a stream. A sequencer that another thread writes is skipped, unless
     /// everything must go or it is too full for the caller's next page.
     pub(crate) fn write_stream(&self, stream: &Stream, extent: Extent) -> Result<(), PageError> {
+        if extent == Extent::Complete && !stream.has_work() {
+            return Ok(());
+        }
         for sequencer in stream.sequencers() {
             let groups = match extent {
                 Extent::Everything => sequencer.complete_filling(),
@@ -199,7 +195,7 @@ impl Flusher {
     }
 
     /// Writes at most `groups` groups and seals the zone if that was all it takes.
-    fn write_groups(
+    pub(crate) fn write_groups(
         &self,
         stream: &Stream,
         sequencer: &Arc<Sequencer>,
@@ -218,7 +214,7 @@ impl Flusher {
     }
 
     /// Writes the oldest group of a sequencer; `false` if there is none, or nobody may write here any more.
-    fn write_group(
+    pub(crate) fn write_group(
         &self,
         stream: &Stream,
         sequencer: &Arc<Sequencer>,
@@ -252,7 +248,7 @@ impl Flusher {
     }
 
     /// Finishes a zone whose sequencer is drained. Called with its writer held.
-    fn seal(
+    pub(crate) fn seal(
         &self,
         stream: &Stream,
         sequencer: &Arc<Sequencer>,
@@ -266,309 +262,6 @@ impl Flusher {
         let sealed = self.space.seal(open);
         self.zones.of(sequencer.zone()).detach();
         Ok(sealed?)
-    }
-
-    /// Opens the zone that somebody wants. If none is free for a foreground writer, waits a little for reclaim.
-    fn open_wanted(&self, stream: &Stream) -> Result<(), PageError> {
-        let Some(claim) = stream.wanted() else {
-            return Ok(());
-        };
-        let now = self.gate.now();
-        if !self.open(stream, claim)? && claim == Claim::Foreground && !self.is_reclaimer() {
-            self.gate.wait(now, PATIENCE);
-        }
-        Ok(())
-    }
-
-    /// Opens one more zone of a stream if it may have one; `false` if there is no zone for this claim now.
-    pub(crate) fn open(&self, stream: &Stream, claim: Claim) -> Result<bool, PageError> {
-        let _opening = self.opening.lock();
-        if !stream.may_open() {
-            stream.satisfied();
-            return Ok(true);
-        }
-        let writer = match self.take_zone(stream, claim) {
-            Ok(writer) => writer,
-            Err(SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        self.adopt_writer(stream, writer);
-        stream.satisfied();
-        self.note_space();
-        Ok(true)
-    }
-
-    fn take_zone(&self, stream: &Stream, claim: Claim) -> Result<ZoneWriter, SpaceError> {
-        self.note_space();
-        let floor = match claim {
-            Claim::Foreground => FOREGROUND_FLOOR,
-            Claim::Relocation => RELOCATION_FLOOR,
-            Claim::Record => 0,
-        };
-        if claim != Claim::Record && self.spare_zones() <= floor {
-            return Err(self.space.usage().no_space());
-        }
-        let mut opened = self.space.open_zone(stream.id, Urgency::Reserve);
-        for _ in 1..crate::failed::ATTEMPTS_MAX {
-            match &opened {
-                Err(SpaceError::Device(cause)) if cause.kind() == ErrorKind::Media => {
-                    opened = self.space.open_zone(stream.id, Urgency::Reserve);
-                }
-                _ => break,
-            }
-        }
-        opened
-    }
-
-    /// Starts a sequencer for a zone's writer.
-    pub(crate) fn adopt_writer(&self, stream: &Stream, writer: ZoneWriter) {
-        let (zone, generation) = (self.zones.of(writer.zone()), writer.generation());
-        let sequencer = Arc::new(Sequencer::new(writer, self.space.clone(), self.press.clone()));
-        // First open, then of this generation: a zone with a generation that is not open counts as sealed.
-        zone.attach(&sequencer);
-        zone.begin(generation, stream::holds(stream.streams));
-        stream.add(sequencer);
-    }
-
-    /// Remembers numbers of the zone manager, whose count costs a pass over the zones.
-    pub(crate) fn note_space(&self) {
-        let usage = self.space.usage();
-        let held = |kind| {
-            let holds = Holds::area(kind);
-            self.zones
-                .iter()
-                .filter(|(_, zone)| zone.generation() != 0 && zone.holds() == holds)
-                .map(|_| 1)
-                .sum::<u32>()
-        };
-        let log = self.reserve.log_zones.saturating_sub(held(AreaKind::Log));
-        let meta = self.reserve.meta_zones.saturating_sub(held(AreaKind::Meta));
-        self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);
-        self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
-    }
-
-    /// Free zones beyond those that log and MetaLog are still entitled to.
-    pub(crate) fn spare_zones(&self) -> u32 {
-        self.spare_zones.load(Ordering::Relaxed)
-    }
-
-    /// Makes room for `blocks` more blocks in a stream: writes, seals and opens zones. `false` if there is no zone.
-    pub(crate) fn make_room(&self, stream: &Stream, blocks: u64, claim: Claim) -> Result<bool, PageError> {
-        stream.close_one_shorter_than(blocks);
-        self.write_stream(stream, Extent::Everything)?;
-        self.open(stream, claim)
-    }
-
-    /// Writes a chunk: enters it into the stream of its area and writes up to it. Placed again if its zone fails.
-    pub(crate) fn write_chunk(&self, kind: AreaKind, payload: &[u8], claim: Claim) -> Result<Arc<Group>, PageError> {
-        let stream = self.stream(stream::of_area(kind));
-        for _ in 0..crate::failed::ATTEMPTS_MAX {
-            let (sequencer, group) = self.enter_chunk(stream, kind, payload, claim)?;
-            if self.write_through(stream, &sequencer, &group)? == Outcome::Written {
-                return Ok(group);
-            }
-        }
-        Err(self.failed.last_cause())
-    }
-
-    fn enter_chunk(
-        &self,
-        stream: &Stream,
-        kind: AreaKind,
-        payload: &[u8],
-        claim: Claim,
-    ) -> Result<(Arc<Sequencer>, Arc<Group>), PageError> {
-        let blocks = chunk_blocks(payload.len());
-        for _ in 0..crate::failed::ATTEMPTS_MAX {
-            let entered = stream.offer(|sequencer| match sequencer.enter_chunk(kind, payload) {
-                Offer::Taken(group) => Some((Arc::clone(sequencer), group)),
-                Offer::Crowded | Offer::Short => None,
-            });
-            if let Some((sequencer, group)) = entered {
-                self.count_value(&sequencer, &group);
-                return Ok((sequencer, group));
-            }
-            if !self.make_room(stream, blocks, claim)? {
-                return Err(self.no_space());
-            }
-        }
-        Err(PageError::Busy)
-    }
-
-    fn count_value(&self, sequencer: &Sequencer, group: &Group) {
-        if let Content::Chunk(AreaKind::Values) = group.content() {
-            let bytes = group.bytes().len() as u64;
-            self.zones.of(sequencer.zone()).add_values(bytes);
-            self.counters.add_live_values(bytes);
-        }
-    }
-
-    fn write_through(&self, stream: &Stream, sequencer: &Arc<Sequencer>, group: &Group) -> Result<Outcome, PageError> {
-        let mut writer = sequencer.writer();
-        while group.outcome() == Outcome::Pending && self.write_group(stream, sequencer, &mut writer)? {}
-        let outcome = group.outcome();
-        assert!(outcome != Outcome::Pending, "a group stays in its queue until it is written or its zone fails");
-        if sequencer.is_drained() {
-            self.seal(stream, sequencer, &mut writer)?;
-        }
-        Ok(outcome)
-    }
-
-    /// Closes a zone that is open and writes and seals it.
-    pub(crate) fn close_zone(&self, sequencer: &Arc<Sequencer>) -> Result<(), PageError> {
-        let holds_it = |stream: &&Stream| stream.sequencers().iter().any(|other| Arc::ptr_eq(other, sequencer));
-        let Some(stream) = self.streams.iter().find(holds_it) else {
-            return Ok(());
-        };
-        sequencer.close();
-        let groups = sequencer.complete_filling();
-        self.write_groups(stream, sequencer, sequencer.writer(), groups)
-    }
-
-    /// The page at `at` is superseded.
-    pub(crate) fn release(&self, at: PageAddress) {
-        let mut at = at;
-        // Every turn but the last follows a page that was placed again after its zone had failed; addresses never cycle.
-        while let Some(next) = self.release_at(at) {
-            at = next;
-        }
-    }
-
-    /// Releases a page where it lies, or says where it lies now.
-    fn release_at(&self, at: PageAddress) -> Option<PageAddress> {
-        let (zone_id, zone) = self.zones.of_page(at)?;
-        match zone.sequencer() {
-            Some(sequencer) if !sequencer.release(at) => return self.release_in_failed_zone(&sequencer, at),
-            Some(_) => {}
-            None => {
-                if let Some(next) = self.failed.forward(at) {
-                    return Some(next);
-                }
-            }
-        }
-        self.sub_live_page(zone_id, at);
-        self.cache.remove(at, zone.generation());
-        None
-    }
-
-    /// Counts a page as dead, unless its zone is given up already and its bytes with it.
-    pub(crate) fn sub_live_page(&self, zone: ZoneId, at: PageAddress) {
-        if !self.zones.of(zone).is_condemned() {
-            self.space.sub_live(zone, at.len_bytes());
-            self.counters.sub_live_pages(at.len_bytes());
-        }
-    }
-
-    /// Bytes of a value chunk are superseded.
-    pub(crate) fn release_value(&self, block: u64, bytes: u64) {
-        if let Some((zone, _)) = self.zones.at(block) {
-            self.sub_live_value(zone, chunk_blocks(crate::number::index(bytes)) * BLOCK_BYTES as u64);
-        }
-    }
-
-    /// Counts value bytes as dead, unless their zone is given up already.
-    pub(crate) fn sub_live_value(&self, id: ZoneId, bytes: u64) {
-        let zone = self.zones.of(id);
-        if !zone.is_condemned() {
-            let dead = zone.sub_values(bytes);
-            self.space.sub_live(id, dead);
-            self.counters.sub_live_values(dead);
-        }
-    }
-
-    /// Usable space in bytes. One load.
-    pub(crate) fn usable_bytes(&self) -> u64 {
-        self.capacity_bytes.load(Ordering::Relaxed).saturating_sub(self.reserve.bytes)
-    }
-
-    /// Whether there are zones whose value bytes are an estimate.
-    pub(crate) fn has_estimates(&self) -> bool {
-        self.estimated_zones.load(Ordering::Relaxed) > 0
-    }
-
-    /// A zone's value bytes are known, or do not matter any more.
-    pub(crate) fn forget_estimate(&self, zone: &Zone) {
-        if zone.set_estimated(false) {
-            self.estimated_zones.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Blocks written in a zone, its header included.
-    pub(crate) fn written_blocks(&self, zone: ZoneId) -> u64 {
-        1 + self.space.view()[zone.0 as usize].written_bytes / BLOCK_BYTES as u64
-    }
-
-    /// Space and memory in numbers.
-    pub(crate) fn usage(&self) -> StoreUsage {
-        let (space, (live_page_bytes, live_value_bytes)) = (self.space.usage(), self.counters.live());
-        StoreUsage {
-            capacity_bytes: space.capacity_bytes,
-            reserve_bytes: self.reserve.bytes,
-            usable_bytes: space.capacity_bytes.saturating_sub(self.reserve.bytes),
-            live_page_bytes,
-            live_value_bytes,
-            free_zones: space.free_zones,
-            zones: space.zones,
-            active_zones: space.active,
-            zones_reset: space.zones_reset,
-            memory_bytes: self.press.pool.bytes() + self.cache.bytes() + self.zones.bytes(),
-            memory_bytes_max: self.memory_bytes_max(),
-        }
-    }
-
-    /// The sequencers' groups at their fullest, one longest chunk for each area and the reader of one, cache and tables.
-    fn memory_bytes_max(&self) -> u64 {
-        let writers: usize =
-            self.streams.iter().filter(|stream| !stream.is_record()).map(|stream| stream.zones_max).sum();
-        let group_bytes = self.press.group_blocks.next_power_of_two() * BLOCK_BYTES as u64;
-        let groups = (writers * (self.press.groups_max + 2)) as u64 * group_bytes;
-        let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.space.zone_blocks() * BLOCK_BYTES as u64);
-        groups + 4 * chunk_bytes + self.cache_bytes_max + self.zones.bytes()
-    }
-
-    /// Whether foreground writers must wait for reclaim. One load.
-    pub(crate) fn is_short(&self) -> bool {
-        self.spare_zones() <= FOREGROUND_FLOOR
-    }
-
-    /// Whether live bytes exceed the usable space, for all that is known.
-    pub(crate) fn is_full(&self) -> bool {
-        self.is_over_full() && !self.has_estimates()
-    }
-
-    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
-    /// `waits_max` times [`GATE_PATIENCE`].
-    pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {
-        for _ in 0..waits_max {
-            let now = self.gate.now();
-            if !self.is_short() {
-                return Ok(());
-            }
-            if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
-                break;
-            }
-            self.gate.wait(now, GATE_PATIENCE);
-        }
-        Err(self.no_space())
-    }
-
-    /// Whether live bytes fill more than the usable space.
-    pub(crate) fn is_over_full(&self) -> bool {
-        let (pages, values) = self.counters.live();
-        pages + values > self.usable_bytes()
-    }
-
-    /// The error that says so.
-    pub(crate) fn no_space(&self) -> PageError {
-        let (usage, (pages, values)) = (self.space.usage(), self.counters.live());
-        PageError::NoSpace {
-            live_bytes: pages + values,
-            usable_bytes: self.usable_bytes(),
-            free_zones: usage.free_zones,
-            reserve_bytes: self.reserve.bytes,
-        }
     }
 }
 

@@ -164,6 +164,9 @@ impl Group {
     }
 
     fn page(&self, at: PageAddress) -> Option<&PendingPage> {
+        if !(self.first_block..self.end_block()).contains(&at.block()) {
+            return None;
+        }
         self.pages().iter().find(|page| page.at == at)
     }
 

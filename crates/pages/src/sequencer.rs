@@ -180,6 +180,12 @@ impl Sequencer {
         queue.complete.len()
     }
 
+    /// Whether a group is complete, or the zone can be sealed.
+    pub(crate) fn has_work(&self) -> bool {
+        let queue = self.queue.lock();
+        !queue.complete.is_empty() || queue.is_drained()
+    }
+
     /// Groups that are complete and wait.
     pub(crate) fn complete_groups(&self) -> usize {
         self.queue.lock().complete.len()
@@ -193,9 +199,7 @@ impl Sequencer {
 
     /// Whether the zone is full or closing and everything is written, so that it can be sealed.
     pub(crate) fn is_drained(&self) -> bool {
-        let queue = self.queue.lock();
-        let done = queue.phase == Phase::Closing || queue.room_blocks() == 0;
-        done && queue.phase != Phase::Failed && queue.complete.is_empty() && queue.filling.is_none()
+        self.queue.lock().is_drained()
     }
 
     /// The right to write; `None` inside once the zone is sealed.
@@ -252,6 +256,11 @@ impl Sequencer {
 }
 
 impl Queue {
+    fn is_drained(&self) -> bool {
+        let done = self.phase == Phase::Closing || self.room_blocks() == 0;
+        done && self.phase != Phase::Failed && self.complete.is_empty() && self.filling.is_none()
+    }
+
     fn room_blocks(&self) -> u64 {
         self.end_block - self.next_block
     }

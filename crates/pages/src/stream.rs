@@ -137,6 +137,11 @@ impl Stream {
         from.iter().chain(before).find_map(&mut takes)
     }
 
+    /// Whether a group is complete or a zone can be sealed. Allocates nothing.
+    pub(crate) fn has_work(&self) -> bool {
+        self.sequencers.read().iter().any(|sequencer| sequencer.has_work())
+    }
+
     /// Whether another zone may be opened.
     pub(crate) fn may_open(&self) -> bool {
         self.sequencers.read().len() < self.zones_max

@@ -1,4 +1,5 @@
 //! Areas: order, costs, torn tails, segments over reopening.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Zones that fail under a write: pages are placed again, chunks too, nobody reads anything wrong.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use std::sync::Arc;

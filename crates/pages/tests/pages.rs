@@ -1,4 +1,5 @@
 //! Reading one's own pages in every stage, and what writing them costs.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use common::{Toy, create, device, id};

@@ -1,4 +1,5 @@
 //! Reclaim: live pages move, dead zones come back, in the order of I3.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use common::{Toy, create, device, device_of, id};

@@ -1,4 +1,5 @@
 //! Opening again: after a clean end, and after a power cut at any operation with reclaim running (I3, I4).
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Many threads place, pump, read and reclaim at a time: on the operating system, and in virtual time from seeds.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
 use std::sync::Arc;

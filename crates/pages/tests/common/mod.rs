@@ -1,5 +1,5 @@
 //! A toy tree for tests: page id -> (address, version) in a map, with the tree's side of reclaim.
-#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses its part; a test may panic")]
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,0 +1,141 @@
+//! Opening zones: who may take one, how many are spare, and waiting for them (back-pressure).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_device::ErrorKind;
+use zonda_rt::atomic::Ordering;
+use zonda_space::{SpaceError, Urgency, ZoneWriter};
+
+use crate::flusher::{Extent, Flusher};
+use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
+use crate::sequencer::Sequencer;
+use crate::stream::{self, Claim, Stream};
+use crate::zone_table::Holds;
+use crate::{AreaKind, PageError};
+
+/// How long `pump` waits for reclaim when a foreground writer finds no zone.
+const PUMP_PATIENCE: Duration = Duration::from_millis(1);
+/// How often a waiting writer asks whether waiting still makes sense.
+const GATE_PATIENCE: Duration = Duration::from_millis(20);
+
+impl Flusher {
+    /// Opens the zone that somebody wants. If none is free for a foreground writer, waits a little for reclaim.
+    pub(crate) fn open_wanted(&self, stream: &Stream) -> Result<(), PageError> {
+        let Some(claim) = stream.wanted() else {
+            return Ok(());
+        };
+        let now = self.gate.now();
+        if !self.open(stream, claim)? && claim == Claim::Foreground && !self.is_reclaimer() {
+            self.gate.wait(now, PUMP_PATIENCE);
+        }
+        Ok(())
+    }
+
+    /// Opens one more zone of a stream if it may have one; `false` if there is no zone for this claim now.
+    pub(crate) fn open(&self, stream: &Stream, claim: Claim) -> Result<bool, PageError> {
+        let _opening = self.opening.lock();
+        if !stream.may_open() {
+            stream.satisfied();
+            return Ok(true);
+        }
+        let writer = match self.take_zone(stream, claim) {
+            Ok(writer) => writer,
+            Err(SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.adopt_writer(stream, writer);
+        stream.satisfied();
+        self.note_space();
+        Ok(true)
+    }
+
+    fn take_zone(&self, stream: &Stream, claim: Claim) -> Result<ZoneWriter, SpaceError> {
+        self.note_space();
+        let floor = match claim {
+            Claim::Foreground => FOREGROUND_FLOOR,
+            Claim::Relocation => RELOCATION_FLOOR,
+            Claim::Record => 0,
+        };
+        if claim != Claim::Record && self.spare_zones() <= floor {
+            return Err(self.space.usage().no_space());
+        }
+        let mut opened = self.space.open_zone(stream.id, Urgency::Reserve);
+        for _ in 1..crate::failed::ATTEMPTS_MAX {
+            match &opened {
+                Err(SpaceError::Device(cause)) if cause.kind() == ErrorKind::Media => {
+                    opened = self.space.open_zone(stream.id, Urgency::Reserve);
+                }
+                _ => break,
+            }
+        }
+        opened
+    }
+
+    /// Starts a sequencer for a zone's writer.
+    pub(crate) fn adopt_writer(&self, stream: &Stream, writer: ZoneWriter) {
+        let (zone, generation) = (self.zones.of(writer.zone()), writer.generation());
+        let sequencer = Arc::new(Sequencer::new(writer, self.space.clone(), self.press.clone()));
+        // First open, then of this generation: a zone with a generation that is not open counts as sealed.
+        zone.attach(&sequencer);
+        zone.begin(generation, stream::holds(stream.streams));
+        stream.add(sequencer);
+    }
+
+    /// Remembers numbers of the zone manager, whose count costs a pass over the zones.
+    pub(crate) fn note_space(&self) {
+        let usage = self.space.usage();
+        let held = |kind| {
+            let holds = Holds::area(kind);
+            self.zones
+                .iter()
+                .filter(|(_, zone)| zone.generation() != 0 && zone.holds() == holds)
+                .map(|_| 1)
+                .sum::<u32>()
+        };
+        let log = self.reserve.log_zones.saturating_sub(held(AreaKind::Log));
+        let meta = self.reserve.meta_zones.saturating_sub(held(AreaKind::Meta));
+        self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);
+        self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
+    }
+
+    /// Free zones beyond those that log and MetaLog are still entitled to.
+    pub(crate) fn spare_zones(&self) -> u32 {
+        self.spare_zones.load(Ordering::Relaxed)
+    }
+
+    /// Makes room for `blocks` more blocks in a stream: writes, seals and opens zones. `false` if there is no zone.
+    pub(crate) fn make_room(&self, stream: &Stream, blocks: u64, claim: Claim) -> Result<bool, PageError> {
+        stream.close_one_shorter_than(blocks);
+        self.write_stream(stream, Extent::Everything)?;
+        self.open(stream, claim)
+    }
+
+    /// Whether foreground writers must wait for reclaim. One load.
+    pub(crate) fn is_short(&self) -> bool {
+        self.spare_zones() <= FOREGROUND_FLOOR
+    }
+
+    /// Whether live bytes exceed the usable space, for all that is known.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_over_full() && !self.has_estimates()
+    }
+
+    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
+    /// `waits_max` times [`GATE_PATIENCE`].
+    pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {
+        for _ in 0..waits_max {
+            let now = self.gate.now();
+            if !self.is_short() {
+                return Ok(());
+            }
+            if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+                break;
+            }
+            self.gate.wait(now, GATE_PATIENCE);
+        }
+        Err(self.no_space())
+    }
+}
