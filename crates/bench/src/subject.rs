@@ -201,6 +201,12 @@ pub trait Subject: Send + Sync {
     /// `Store`.
     fn sync(&self) -> Result<()>;
 
+    /// Takes a checkpoint, so that recovery would read little or no log.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn checkpoint(&self) -> Result<()>;
+
     /// Merges all buffers and underfull leaves.
     ///
     /// # Errors

@@ -42,8 +42,9 @@ impl Overwrite {
     /// The experiment at the setting's scale.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (100_000, 64 << 10));
-        Self { setting, records, threads: 2, memory_bytes: 8 << 20, zone_bytes }
+        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (150_000, 256 << 10));
+        let memory_bytes = setting.scale.pick(8 << 20, 2 << 20);
+        Self { setting, records, threads: 2, memory_bytes, zone_bytes }
     }
 
     /// Runs it.
@@ -55,12 +56,12 @@ impl Overwrite {
         let live_bytes = self.live_bytes_after_load(output)?;
         let zones = self.zones_for(live_bytes)?;
         let (before, report) = self.overwrite(zones, output)?;
-        let share = before.usable_bytes as f64 / before.leaf_bytes as f64;
+        let share = before.usable_bytes as f64 / live_bytes as f64;
         output.line(format!(
-            "{zones} zones of {}: usable {} = {share:.3} x live leaves {} after load",
+            "{zones} zones of {}: usable {} = {share:.3} x live leaves {}",
             show_bytes(self.zone_bytes),
             show_bytes(before.usable_bytes),
-            show_bytes(before.leaf_bytes),
+            show_bytes(live_bytes),
         ))?;
         output.phases(std::slice::from_ref(&report))?;
         output.line(amplification(&report))?;
@@ -81,10 +82,13 @@ impl Overwrite {
         plan
     }
 
-    /// Loads a store with plenty of room, to learn how large the live leaves are.
+    /// Loads a store with plenty of room, to learn how large the live leaves are. Half the data is overwritten once, so
+    /// that what the load left in buffers has reached its leaves: they split no more.
     fn live_bytes_after_load(&self, output: &Output) -> Result<u64> {
         let place = Place::temporary(&self.setting.directory)?;
-        let (subject, _) = self.loaded(&self.plan(place.uri(), None), &output.progress("size", self.records))?;
+        let (subject, mut data) = self.loaded(&self.plan(place.uri(), None), &output.progress("size", self.records))?;
+        let settle = Phase::new(Workload::named("update")?, self.records / 2, self.threads);
+        settle.run(&subject, &mut data, &self.setting.design, &output.progress("settle", self.records / 2))?;
         let live_bytes = subject.counters()?.leaf_bytes;
         subject.close()?;
         Ok(live_bytes)

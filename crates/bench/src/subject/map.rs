@@ -58,6 +58,10 @@ impl Subject for MapSubject {
         Ok(())
     }
 
+    fn checkpoint(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn compact(&self) -> Result<()> {
         Ok(())
     }

@@ -94,6 +94,10 @@ impl Subject for ZondaSubject {
         self.0.sync().map_err(doing("sync"))
     }
 
+    fn checkpoint(&self) -> Result<()> {
+        self.0.checkpoint().map_err(doing("take a checkpoint"))
+    }
+
     fn compact(&self) -> Result<()> {
         self.0.compact(&mut |_, _| {}).map_err(doing("compact"))
     }
