@@ -21,7 +21,9 @@ pub struct Stamp(pub u64);
 ///
 /// Order that the store keeps for every zone it resets: live pages placed elsewhere (`relocate_*`) ->
 /// [`stamp`](Relocate::stamp) -> [`commit_moves`](Relocate::commit_moves) -> [`drained`](Relocate::drained) of the stamp
-/// is true -> reset. One `commit_moves` serves a batch of zones.
+/// is true -> reset. One `commit_moves` serves a batch of zones. Zones of released log and MetaLog segments are reset without
+/// it: only recovery reads them, and `release` says that it does not need them any more. A relocation that finds no room
+/// returns `PageError::Busy`; the store then writes what waits and asks again.
 /// The store calls these with no lock of its own held; implementations may call the store's `read`, `place`, `release`
 /// and areas, never `reclaim_step`.
 pub trait Relocate {

@@ -150,3 +150,17 @@ fn memory_stays_within_what_is_said() {
         assert!(usage.memory_bytes <= usage.memory_bytes_max, "{usage:?}");
     }
 }
+
+#[test]
+fn pages_of_two_blocks_fill_groups_of_two() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    toy.put(id(0), 0, 2).unwrap();
+    let before = device.counters();
+    for n in 1..20 {
+        toy.put(id(n), n, 2).unwrap();
+    }
+    toy.settle().unwrap();
+    let done = device.counters().since(&before);
+    assert_eq!((done.writes, done.written_bytes, done.flushes), (10, 20 * 8192, 1));
+}

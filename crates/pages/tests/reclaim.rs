@@ -213,3 +213,37 @@ fn the_map_says_what_lives_where() {
     let _also_as_a_trait_object: Arc<dyn PageStore> = toy.store.clone();
     assert_eq!(device.geometry().zone_count, 64);
 }
+
+#[test]
+fn value_bytes_of_an_earlier_life_are_an_estimate_that_reclaim_corrects() {
+    let device = device();
+    let toy = Toy::new(create(&device));
+    let values: Vec<_> =
+        (0..700u64).map(|n| toy.put_value(&vec![u8::try_from(n % 250).unwrap(); 12_000]).unwrap()).collect();
+    values.iter().enumerate().filter(|(n, _)| n % 4 != 0).for_each(|(_, at)| toy.delete_value(*at));
+    let known = toy.store.usage().live_value_bytes;
+    toy.commit().unwrap();
+    drop(toy);
+    let toy = Toy::recover(ZonedStore::open(device, &common::options()).unwrap().0);
+    let estimate = toy.store.usage().live_value_bytes;
+    assert!(estimate > 3 * known, "{estimate} bytes for all that is known, {known} in truth");
+    let pages = (toy.store.usage().usable_bytes - known) / 4096 * 9 / 10;
+    for n in 0..pages {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    toy.check_all();
+    toy.check_values();
+    let usage = toy.store.usage();
+    assert!(usage.live_value_bytes < estimate && usage.live_page_bytes == pages * 4096, "{usage:?}");
+}
+
+#[test]
+fn a_full_store_admits_merges_of_deletes_but_no_new_pages() {
+    let toy = Toy::new(create(&device()));
+    let full = (0..).find(|&n| toy.put(id(n), n, 1).is_err()).unwrap();
+    assert!(matches!(toy.store.admit(1), Err(PageError::NoSpace { .. })));
+    toy.store.admit(0).unwrap();
+    toy.put_at(zonda_pages::Heat::Hot, id(0), 9, 1).unwrap();
+    (0..full / 10).for_each(|n| toy.delete(id(n)));
+    toy.store.admit(1).unwrap();
+}

@@ -5,9 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::{Toy, create, device_of, id};
+use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice};
 use zonda_pages::{AreaKind, PageStore};
 use zonda_rt::atomic::{AtomicBool, Ordering};
-use zonda_rt::{Rng, sim, spawn};
+use zonda_rt::{DeviceCall, Rng, sim, spawn};
 
 const PAGES: u64 = 400;
 
@@ -74,5 +75,68 @@ fn threads_in_virtual_time() {
     for seed in 0..12 {
         let resets = sim::run(seed, || run(3, 400, if seed % 2 == 0 { 8 } else { 4 }));
         assert!(resets > 0, "seed {seed}: {resets} resets");
+    }
+}
+
+#[test]
+fn a_writer_that_waits_for_space_wakes_when_reclaim_makes_some() {
+    for seed in 0..8 {
+        sim::run(seed, || {
+            let toy = Arc::new(Toy::new(create(&device_of(40, 8))));
+            let mut written = 0;
+            for n in 0.. {
+                match toy.put_without_waiting(id(n % PAGES), n) {
+                    Ok(()) => written = n,
+                    Err(_) => break,
+                }
+            }
+            assert!(toy.store.is_short() && written > PAGES);
+            let waiting = {
+                let toy = Arc::clone(&toy);
+                spawn("writer", move || {
+                    toy.store.admit(1).unwrap();
+                    toy.put_at(zonda_pages::Heat::Hot, id(0), 1 << 40, 1).unwrap();
+                })
+            };
+            zonda_rt::sleep(std::time::Duration::from_millis(100));
+            toy.reclaim();
+            waiting.join().unwrap();
+            toy.check_all();
+        });
+    }
+}
+
+#[test]
+fn threads_in_virtual_time_over_failing_zones() {
+    for seed in 0..6 {
+        sim::run(seed, || {
+            let geometry = Geometry::new(256 << 10, 60).with_limits(8, 8);
+            let device = Arc::new(Faulty::new(MemDevice::new(geometry).unwrap(), seed));
+            let toy = Arc::new(Toy::new(create(&device)));
+            let effect = FaultEffect::Torn { blocks: seed % 3 };
+            device.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Chance(0.03), effect });
+            let writers: Vec<_> = (1..4)
+                .map(|thread| {
+                    let toy = Arc::clone(&toy);
+                    spawn(format!("writer {thread}"), move || {
+                        // Each thread its own pages, so that each knows what it reads.
+                        for n in 0..250 {
+                            let page = id(thread * 1000 + n % 60);
+                            toy.put(page, n, 1 + n % 2).unwrap();
+                            toy.check(page);
+                            if n % 20 == 19 {
+                                toy.settle().unwrap();
+                            }
+                        }
+                    })
+                })
+                .collect();
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            assert!(device.injected() > 0);
+            toy.settle().unwrap();
+            toy.check_all();
+            let live: u64 = toy.leaves.lock().values().map(|leaf| leaf.at.len_bytes()).sum();
+            assert_eq!(toy.store.usage().live_page_bytes, live, "seed {seed}");
+        });
     }
 }
