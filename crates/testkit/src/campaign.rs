@@ -3,12 +3,13 @@
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
 };
 
 use zonda_rt::{Seed, sim};
 use zonda_tree::Design;
 
-use crate::{Bug, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world::small_geometry};
+use crate::{Bug, Crowd, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world::small_geometry};
 
 /// What a run is told; with the seed it says everything that happens.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,8 @@ pub struct Settings {
     pub steps: u64,
     /// The leaf buffer; drawn if not given.
     pub design: Option<Design>,
+    /// Clients; drawn if not given. One has an exact model, several have histories.
+    pub clients: Option<u64>,
     /// A bug to seed.
     pub bug: Option<Bug>,
     /// Print every operation to standard error.
@@ -30,29 +33,35 @@ pub struct Settings {
 pub fn simulate(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut scheduler = Seed(seed).derive("scheduler").rng();
     let schedule_probability = [0.02, 0.125, 0.5][scheduler.index(3)];
-    let options = sim::Options { schedule_probability, ..sim::Options::seeded(seed) };
-    let run = AssertUnwindSafe(|| sim::run_with(&options, || single(seed, settings)));
-    catch_unwind(run).unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
+    let time_limit = Duration::from_secs(120);
+    let options = sim::Options { schedule_probability, time_limit, ..sim::Options::seeded(seed) };
+    let simulation = AssertUnwindSafe(|| sim::run_with(&options, || run(seed, settings)));
+    catch_unwind(simulation).unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
 }
 
-/// One run with one client, on whatever runtime the caller is in.
+/// One run on whatever runtime the caller is in.
 ///
 /// # Errors
 /// What was wrong.
-pub fn single(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
+pub fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut rng = Seed(seed).derive("world").rng();
     let geometry = small_geometry(&mut rng);
     let design = settings.design.unwrap_or(if rng.chance(0.5) { Design::Adb } else { Design::BTree });
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
+    let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
     let room_bytes = geometry.capacity_bytes() / if rng.chance(0.9) { 8 } else { 2 };
     let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
     let profile = Profile::draw(&mut rng, room_bytes, value_bytes_max);
     if settings.verbose {
-        eprintln!("{geometry:?}\n{maker:?}\n{profile:?}");
+        eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
     let world = World::new(geometry, Box::new(maker), settings.bug);
     let world = world.map_err(|error| Trouble { step: 0, what: error.to_string() })?;
-    Single::new(world, profile, Seed(seed).derive("client").rng(), settings.steps).verbose(settings.verbose).run()
+    let rng = Seed(seed).derive("client").rng();
+    if clients > 1 {
+        return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();
+    }
+    Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
 }
 
 /// What a panic said.

@@ -48,6 +48,9 @@ struct Sim {
     /// The leaf buffer of all runs; else each draws its own.
     #[arg(long)]
     design: Option<DesignName>,
+    /// Clients of all runs; else each draws its own number.
+    #[arg(long)]
+    clients: Option<u64>,
     /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache.
     #[arg(long)]
     bug: Option<Bug>,
@@ -105,7 +108,7 @@ impl Sim {
             DesignName::Adb => Design::Adb,
             DesignName::Btree => Design::BTree,
         });
-        Settings { steps: self.steps, design, bug: self.bug, verbose: self.verbose }
+        Settings { steps: self.steps, design, clients: self.clients, bug: self.bug, verbose: self.verbose }
     }
 
     fn found(&self, runs: u64, trouble: &Trouble) -> bool {
@@ -121,7 +124,8 @@ impl Sim {
     fn replay(&self, seed: u64) -> String {
         let design = self.design.and_then(|design| design.to_possible_value());
         let design = design.map(|name| format!(" --design {}", name.get_name())).unwrap_or_default();
-        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {}{design} --verbose", self.steps)
+        let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
+        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {}{design}{clients} --verbose", self.steps)
     }
 
     fn print(&self, all: &Outcome) {

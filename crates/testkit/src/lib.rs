@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 pub mod bug;
 pub mod campaign;
+mod crowd;
 pub mod double;
 pub mod engine;
 pub mod history;
@@ -15,6 +16,7 @@ mod workers;
 pub mod world;
 
 pub use bug::Bug;
+pub use crowd::Crowd;
 pub use history::{Event, KeyHistory};
 pub use model::{Model, Pairs};
 pub use operation::Operation;

@@ -38,7 +38,7 @@ impl Single {
         Self { world, profile, rng, model, outcome, steps, opening: 20, verbose: false }
     }
 
-    /// Prints every operation and every cut to standard error.
+    /// Prints every operation and every cut to standard error. Takes no lock of the simulation: a verbose run is the same run.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;

@@ -2,7 +2,7 @@
 
 use zonda_rt::{Rng, Seed, sim};
 use zonda_testkit::{
-    Outcome, Profile, Single, Trouble, World,
+    Crowd, Outcome, Profile, Single, Trouble, World,
     double::{self, Flaw, LogMapMaker},
 };
 
@@ -36,4 +36,27 @@ fn a_seed_replays() {
     let run = |seed| (single(None, seed).unwrap(), sim::trace_hash());
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));
+}
+
+fn crowd(flaw: Option<Flaw>, seed: u64) -> Result<Outcome, Trouble> {
+    let rng: Rng = Seed(seed).derive("test").rng();
+    let world = World::new(double::geometry(), Box::new(LogMapMaker { flaw }), None).unwrap();
+    sim::run(seed, || Crowd::new(world, rng, 3, 400, 1 << 14).run())
+}
+
+#[test]
+fn nothing_is_wrong_with_a_subject_that_several_clients_share() {
+    let mut all = Outcome::default();
+    for seed in 0..20 {
+        all.add(&crowd(None, seed).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}")));
+    }
+    assert!(all.cuts > 50, "{all:?}");
+}
+
+#[test]
+fn each_flaw_is_found_by_several_clients() {
+    for flaw in Flaw::ALL {
+        let found = (0..40).find(|&seed| crowd(Some(flaw), seed).is_err());
+        assert!(found.is_some(), "{flaw:?} was not found");
+    }
 }

@@ -16,7 +16,7 @@ impl Single {
     pub(super) fn reopen(&mut self) -> Result<Arc<dyn Subject>, String> {
         self.restart();
         for attempt in 0..=ATTEMPTS {
-            if attempt < ATTEMPTS && self.rng.chance(0.3) {
+            if attempt < ATTEMPTS && self.rng.chance(0.2) {
                 self.world.arm(CutAt::Operation(1 + self.rng.below(self.opening.max(1))));
             }
             let opened = self.world.open();
@@ -30,18 +30,19 @@ impl Single {
                 Err(error) if self.world.cut().is_none() => return Err(format!("open failed with the power on: {error}")),
                 _ => {}
             }
-            self.outcome.hit("recovery");
             self.restart();
+            self.outcome.hit("recovery");
         }
         unreachable!("the last opening is not cut short")
     }
 
     fn restart(&mut self) {
-        if let Some(report) = self.world.cut() {
+        let report = self.world.cut();
+        if let Some(report) = report.filter(|report| report.label != "recovery") {
             self.outcome.hit(report.label);
         }
         self.outcome.cuts += 1;
-        self.say(|| format!("--- power cut: {:?}", self.world.cut()));
+        self.say(|| format!("--- power cut: {report:?}"));
         self.world.restart(&mut self.rng);
     }
 

@@ -1,0 +1,237 @@
+//! One of several clients: does operations and writes down what it saw and when.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use zonda_device::PowerCut;
+use zonda_rt::{
+    Rng,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    Answer, Change, Event, Refusal, Subject, history::Value, subject::collect,
+};
+
+use super::registers::{GROUP, GROUPS, Registers, decode};
+
+/// What a client saw.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) events: Vec<(u32, Event)>,
+    /// The latest call of a sync or synced write that returned.
+    pub(super) synced_until: u64,
+    pub(super) steps: u64,
+    pub(super) refused: u64,
+}
+
+/// A client.
+pub(super) struct Client {
+    subject: Arc<dyn Subject>,
+    power: PowerCut,
+    clock: Arc<AtomicU64>,
+    registers: Registers,
+    rng: Rng,
+    seen: Seen,
+    /// The last value that it saw of each key, for replacements.
+    known: BTreeMap<u32, Value>,
+}
+
+/// Whether to go on, or what was wrong.
+type Went = Result<bool, String>;
+
+impl Client {
+    pub(super) fn new(
+        subject: &Arc<dyn Subject>,
+        power: PowerCut,
+        clock: &Arc<AtomicU64>,
+        registers: Registers,
+        rng: Rng,
+    ) -> Self {
+        let (subject, clock) = (Arc::clone(subject), Arc::clone(clock));
+        Self { subject, power, clock, registers, rng, seen: Seen::default(), known: BTreeMap::new() }
+    }
+
+    /// Does up to `steps` operations, until the power goes.
+    pub(super) fn run(mut self, steps: u64) -> Result<Seen, String> {
+        for _ in 0..steps {
+            let goes_on = self.step()?;
+            self.seen.steps += 1;
+            if !goes_on || self.power.cut_report().is_some() {
+                break;
+            }
+        }
+        Ok(self.seen)
+    }
+
+    fn step(&mut self) -> Went {
+        let key = self.any_key();
+        match self.rng.below(20) {
+            0..5 => self.put(key),
+            5..6 => self.write(vec![(key, None)]),
+            6..9 => self.put_group(),
+            9..12 => self.replace(key),
+            12..15 => self.get(key),
+            15..16 => self.get_many(),
+            16..18 => self.look(),
+            18..19 => self.sync(),
+            _ => {
+                zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(500)));
+                Ok(true)
+            }
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// A key outside the groups, which only batches write.
+    fn any_key(&mut self) -> u32 {
+        let first = GROUPS * GROUP;
+        first + u32::try_from(self.rng.below(u64::from(self.registers.count - first))).expect("below a u32")
+    }
+
+    fn put(&mut self, key: u32) -> Went {
+        let number = self.tick();
+        self.write(vec![(key, Some(number))])
+    }
+
+    fn put_group(&mut self) -> Went {
+        let group = u32::try_from(self.rng.below(u64::from(GROUPS))).expect("below a u32");
+        let number = if self.rng.chance(0.15) { None } else { Some(self.tick()) };
+        self.write(Registers::group(group).map(|key| (key, number)).collect())
+    }
+
+    fn write(&mut self, writes: Vec<(u32, Value)>) -> Went {
+        let synced = self.rng.chance(0.15);
+        let changes: Vec<Change> = writes.iter().map(|&(key, number)| self.change(key, number)).collect();
+        let called = self.tick();
+        let answer = self.subject.write(&changes, synced);
+        let Some(returned) = self.returned(&answer, called, synced)? else { return Ok(true) };
+        for (key, number) in writes {
+            self.seen.events.push((key, Event { called, returned, sees: None, leaves: Some(number) }));
+        }
+        Ok(returned.is_some())
+    }
+
+    fn change(&self, key: u32, number: Value) -> Change {
+        let key = self.registers.key(key);
+        match number {
+            Some(number) => Change::Put { key, value: self.registers.value(number) },
+            None => Change::Delete { key },
+        }
+    }
+
+    /// When a change returned: `None` if it was refused, `Some(None)` if it was cut short.
+    fn returned<T>(&mut self, answer: &Answer<T>, called: u64, synced: bool) -> Result<Option<Option<u64>>, String> {
+        match answer {
+            Ok(_) => {
+                if synced {
+                    self.seen.synced_until = self.seen.synced_until.max(called);
+                }
+                Ok(Some(Some(self.tick())))
+            }
+            Err(_) if self.power.cut_report().is_some() => Ok(Some(None)),
+            Err(Refusal::NoSpace(_)) => {
+                self.seen.refused += 1;
+                Ok(None)
+            }
+            Err(error) => Err(format!("a change failed with the power on: {error}")),
+        }
+    }
+
+    fn replace(&mut self, key: u32) -> Went {
+        let expected = self.known.get(&key).copied().flatten();
+        let number = self.tick();
+        let (key_bytes, value) = (self.registers.key(key), self.registers.value(number));
+        let expected_bytes = expected.map(|number| self.registers.value(number));
+        let synced = self.rng.chance(0.15);
+        let called = self.tick();
+        let answer = self.subject.replace(&key_bytes, expected_bytes.as_deref(), &value, synced);
+        let matched = |before: &Option<Vec<u8>>| *before == expected_bytes;
+        let durable = synced && answer.as_ref().is_ok_and(matched);
+        let Some(returned) = self.returned(&answer, called, durable)? else { return Ok(true) };
+        let before = match &answer {
+            Ok(before) => self.decode(before.as_deref())?,
+            Err(_) => expected,
+        };
+        let leaves = (before == expected).then_some(Some(number));
+        self.known.insert(key, leaves.unwrap_or(before));
+        self.seen.events.push((key, Event { called, returned, sees: Some(before), leaves }));
+        Ok(returned.is_some())
+    }
+
+    fn get(&mut self, key: u32) -> Went {
+        let called = self.tick();
+        let answer = self.subject.get(&self.registers.key(key));
+        let Some(value) = self.expect(answer, "get")? else { return Ok(false) };
+        self.saw(key, called, value.as_deref())?;
+        Ok(true)
+    }
+
+    fn get_many(&mut self) -> Went {
+        let keys: Vec<u32> = (0..3).map(|_| self.any_key()).collect();
+        let bytes: Vec<Vec<u8>> = keys.iter().map(|&key| self.registers.key(key)).collect();
+        let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+        let called = self.tick();
+        let answer = self.subject.get_many(&slices);
+        let Some(values) = self.expect(answer, "multi-get")? else { return Ok(false) };
+        for (key, value) in keys.into_iter().zip(values) {
+            self.saw(key, called, value.as_deref())?;
+        }
+        Ok(true)
+    }
+
+    /// Takes a snapshot and looks at all of it later: the values are those of the moment at which it was taken.
+    fn look(&mut self) -> Went {
+        let called = self.tick();
+        let answer = self.subject.snapshot();
+        let Some(view) = self.expect(answer, "snapshot")? else { return Ok(false) };
+        let returned = self.tick();
+        zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
+        let answer = match collect(&*view) {
+            Err(Refusal::TooOld(_)) => return Ok(true),
+            answer => answer,
+        };
+        let Some(pairs) = self.expect(answer, "snapshot scan")? else { return Ok(false) };
+        let mut found: BTreeMap<u32, Value> = (0..self.registers.count).map(|key| (key, None)).collect();
+        for (key, value) in pairs {
+            found.insert(self.registers.number_of(&key)?, self.decode(Some(&value))?);
+        }
+        self.registers.check_groups(&found)?;
+        let read = |value| Event { called, returned: Some(returned), sees: Some(value), leaves: None };
+        self.seen.events.extend(found.into_iter().map(|(key, value)| (key, read(value))));
+        Ok(true)
+    }
+
+    fn sync(&mut self) -> Went {
+        let called = self.tick();
+        let answer = self.subject.sync();
+        let done = self.expect(answer, "sync")?;
+        if done.is_some() {
+            self.seen.synced_until = self.seen.synced_until.max(called);
+        }
+        Ok(done.is_some())
+    }
+
+    fn saw(&mut self, key: u32, called: u64, value: Option<&[u8]>) -> Result<(), String> {
+        let value = self.decode(value)?;
+        let returned = Some(self.tick());
+        self.known.insert(key, value);
+        self.seen.events.push((key, Event { called, returned, sees: Some(value), leaves: None }));
+        Ok(())
+    }
+
+    fn decode(&self, value: Option<&[u8]>) -> Result<Value, String> {
+        value.map(|value| decode(self.registers, value)).transpose()
+    }
+
+    /// An answer that must be good while the power is on; `None` when it has gone.
+    fn expect<T>(&self, answer: Answer<T>, what: &str) -> Result<Option<T>, String> {
+        match answer {
+            Ok(done) => Ok(Some(done)),
+            Err(_) if self.power.cut_report().is_some() => Ok(None),
+            Err(error) => Err(format!("{what} failed with the power on: {error}")),
+        }
+    }
+}
