@@ -100,7 +100,7 @@ impl Shared {
 
     fn maintenance_loop(&self, engine: &Engine, governor: &Governor) {
         loop {
-            governor.adjust(engine);
+            governor.adjust();
             let checkpointed = works(engine.checkpoint_step());
             let reclaimed = works(engine.reclaim_step());
             let pause = if checkpointed || reclaimed { Duration::ZERO } else { MAINTENANCE_INTERVAL };
@@ -131,7 +131,7 @@ fn works(step: std::result::Result<Step, zonda_tree::TreeError>) -> bool {
 /// # Errors
 /// Those of the steps.
 pub(crate) fn step(engine: &Engine, governor: &Governor) -> Result<bool> {
-    governor.adjust(engine);
+    governor.adjust();
     let steps = [engine.log_step()?, engine.checkpoint_step()?, engine.reclaim_step()?];
     Ok(steps.contains(&Step::Progress))
 }

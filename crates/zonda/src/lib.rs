@@ -42,6 +42,8 @@ mod error;
 #[expect(unsafe_code, reason = "registers a handler that notices forks")]
 mod fork;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod governor;
 mod key;
 pub mod limits;

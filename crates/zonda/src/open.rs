@@ -31,7 +31,7 @@ const LEAF_BYTES_DEFAULT: u32 = 4096;
 const REPORT_ZONES: u32 = 4096;
 /// One group of pages in the write sequencer (ZKV's ring merger groups 4).
 const GROUP_PAGES: u32 = 4;
-const LOG_INSTANCES_MAX: usize = 8;
+const LOG_INSTANCES_MAX: u32 = 8;
 
 /// Opens the store on `device`, or makes one there if the options allow it. `uri` is for messages.
 ///
@@ -48,7 +48,7 @@ pub(crate) fn store(
         Access::ReadWrite => device,
         Access::ReadOnly => Arc::new(Overlay::new(device)?),
     };
-    let plan = MemoryPlan::of(options.memory_bytes, options.design, device.geometry().capacity_bytes(), 0)?;
+    let plan = MemoryPlan::of(options.memory_bytes, options.design, device.geometry().capacity_bytes());
     let opening = Opening { plan, options, device };
     let (pages, engine) =
         if is_blank(&*opening.device)? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
@@ -99,7 +99,7 @@ impl Opening<'_> {
     }
 
     fn assemble(self, pages: Arc<ZonedStore>, engine: Engine, access: Access) -> Result<Store> {
-        let governor = Governor::new(self.options.memory_bytes, self.plan, &engine)?;
+        let governor = Governor::new(self.plan, engine.clone(), Arc::clone(&pages))?;
         let read_only = access == Access::ReadOnly;
         if !read_only {
             Catalogue::finish_drops(&engine)?;
@@ -130,12 +130,13 @@ impl Opening<'_> {
     }
 
     fn tree_options(&self, superblock: Superblock) -> TreeOptions {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(LOG_INSTANCES_MAX);
+        let cores =
+            std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
         TreeOptions {
             design: self.options.design.into(),
             buffer_bytes: self.plan.buffer_bytes,
             leaf_bytes: superblock.leaf_bytes,
-            log_instances: u32::try_from(cores).unwrap_or(1),
+            log_instances: cores.min(LOG_INSTANCES_MAX).min(self.plan.log_instances_max()),
             log_interval_ms: self.options.log_interval_ms,
             log_limit_bytes: self.log_limit_bytes(),
             snapshot_bytes_max: self.plan.snapshot_bytes,
@@ -148,7 +149,7 @@ impl Opening<'_> {
     /// At least four times what buffers hold, so that a checkpoint writes little compared with the log.
     fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => 4 * self.plan.buffer_bytes,
+            0 => 4 * self.plan.buffer_bytes_max,
             bytes => bytes,
         }
     }

@@ -5,6 +5,7 @@ use zonda_pages::{PageStore, StoreUsage, WrittenBy};
 use zonda_tree::EngineStats;
 
 use crate::Result;
+use crate::governor::Governor;
 use crate::store::Store;
 
 /// Space, memory, work and traffic of a store. Counts run since it was opened. Taken without stopping anybody, so the numbers
@@ -143,7 +144,7 @@ impl Stats {
         let (tree, usage, written) = (store.reader()?.stats(), store.pages().usage(), store.pages().written_by());
         Ok(Self {
             space: SpaceStats::of(&usage, &tree),
-            memory: MemoryStats::of(&usage, &tree, store.memory_bytes()),
+            memory: MemoryStats::of(&usage, &tree, store.governor()),
             tree: TreeStats::of(&tree),
             written: WrittenStats::of(&written, &tree),
             device: DeviceStats::of(store.device().describe(), &store.device().counters()),
@@ -169,11 +170,11 @@ impl SpaceStats {
 }
 
 impl MemoryStats {
-    fn of(usage: &StoreUsage, tree: &EngineStats, budget_bytes: u64) -> Self {
+    fn of(usage: &StoreUsage, tree: &EngineStats, governor: &Governor) -> Self {
         Self {
-            budget_bytes,
+            budget_bytes: governor.budget_bytes(),
             used_bytes: tree.memory_bytes + usage.memory_bytes,
-            peak_bytes: tree.memory_peak_bytes + usage.memory_bytes_max,
+            peak_bytes: tree.memory_peak_bytes + governor.page_bytes_peak().max(usage.memory_bytes),
             inner_bytes: tree.inner_bytes,
             leaf_table_bytes: tree.leaf_table_bytes,
             buffer_bytes: tree.buffer_bytes,

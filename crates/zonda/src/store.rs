@@ -84,9 +84,9 @@ impl Store {
         }
     }
 
-    /// The memory budget in bytes.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.parts().governor.budget_bytes()
+    /// Who keeps the memory budget.
+    pub(crate) fn governor(&self) -> &Governor {
+        &self.parts().governor
     }
 
     /// One round of the workers' work, for callers without them; says whether there may be more.

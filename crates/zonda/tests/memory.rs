@@ -1,0 +1,45 @@
+//! I6: the budget holds while data outgrows it many times.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
+mod common;
+
+use common::{memory, options};
+use zonda::{Db, Design};
+
+/// A bijection of 64-bit numbers that scatters them.
+fn scattered(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+fn load(db: &Db, pairs: u64) {
+    for number in 0..pairs {
+        db.put(scattered(number), number.to_be_bytes()).unwrap();
+        if number % 4096 == 0 {
+            let memory = db.stats().unwrap().memory;
+            assert!(memory.used_bytes <= memory.budget_bytes, "I6 after {number} pairs: {memory:?}");
+        }
+    }
+}
+
+#[test]
+fn a_random_load_of_several_times_the_budget() {
+    for design in Design::ALL {
+        let db = options().memory(2 << 20).design(design).open("mem:").unwrap();
+        load(&db, 300_000);
+        for number in (0..300_000).step_by(997) {
+            assert_eq!(db.get(scattered(number)).unwrap(), Some(number.to_be_bytes().to_vec()), "{design:?}");
+        }
+        let tree = db.stats().unwrap().tree;
+        assert!(tree.leaf_reads <= tree.gets, "I8 {tree:?}");
+    }
+}
+
+#[test]
+fn an_ordered_load_fills_its_leaves() {
+    let db = memory();
+    let pairs = 200_000_u64;
+    db.ingest((0..pairs).map(|number| (number.to_be_bytes(), number.to_be_bytes()))).unwrap();
+    db.compact(&mut |_, _| {}).unwrap();
+    let live = db.stats().unwrap().space.live_page_bytes;
+    let user = pairs * 16;
+    assert!(live * 100 <= user * 115, "{live} bytes of leaves for {user} bytes of pairs");
+}
