@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// Bytes of allocations by class: doubling with one step between, so that at most a third of a buffer is slack.
-pub(crate) const CLASS_BYTES: [usize; 23] = [
+pub(crate) const CLASS_BYTES: [usize; 25] = [
     64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768,
-    49_152, 65_536, 98_304, 131_072,
+    49_152, 65_536, 98_304, 131_072, 196_608, 262_144,
 ];
 
 /// What the allocator adds to an allocation, charged to the budget.

@@ -9,7 +9,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     TreeError,
     buffer::Buffer,
-    flush::Merged,
+    flush::{FOR_A_MERGE, Merged},
     index::{LeafEntry, Path},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
@@ -23,8 +23,6 @@ use crate::{
 const NEIGHBOURS_MAX: usize = 8;
 /// Tries of one group before it is left as it is.
 const TRIES: usize = 64;
-/// Pages that admission is asked for before a group.
-const PAGES_ASKED: u32 = 8;
 
 /// A group of latched neighbours.
 struct Group<'t> {
@@ -75,7 +73,7 @@ impl Tree {
     fn compact_group(&self, key: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
         let mut spin = zonda_rt::Spin::new();
         for _ in 0..TRIES {
-            self.admit(PAGES_ASKED)?;
+            self.admit(FOR_A_MERGE)?;
             match self.try_group(key) {
                 Ok(Some(done)) => return self.pump().map(|()| done),
                 Ok(None) => zonda_rt::spin_wait(&mut spin),

@@ -84,6 +84,14 @@ impl From<PageError> for TreeError {
 
 impl From<TreeError> for PageError {
     fn from(error: TreeError) -> Self {
-        PageError::Tree(error.to_string())
+        let TreeError::Store(cause) = &error else { return PageError::Tree(error.to_string()) };
+        match **cause {
+            // The store's reclaim tells these apart: they are no failure.
+            PageError::Busy => PageError::Busy,
+            PageError::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes } => {
+                PageError::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes }
+            }
+            _ => PageError::Tree(error.to_string()),
+        }
     }
 }

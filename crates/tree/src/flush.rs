@@ -21,8 +21,8 @@ use crate::{
 
 /// Tries of an eviction before somebody else's progress is waited for.
 const EVICT_TRIES: usize = 16;
-/// Pages that admission is asked for before a merge.
-const PAGES_ASKED: u32 = 2;
+/// A merge may be what frees space: it waits for zones, but is not refused by a full store.
+pub(crate) const FOR_A_MERGE: u32 = 0;
 
 /// What a merge puts into pages.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn try_flush(&self, id: PageId, evict: bool) -> Result<Flushed> {
         let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
-        self.admit(PAGES_ASKED)?;
+        self.admit(FOR_A_MERGE)?;
         let outcome = self.flush_glimpsed(id, &glimpse, evict);
         match outcome {
             Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => {

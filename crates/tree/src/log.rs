@@ -127,8 +127,7 @@ impl Log {
         let chunk_bytes_max = area.chunk_bytes_max();
         let options = check_options(options, part_bytes_max(chunk_bytes_max))?;
         area.flush()?;
-        let segments = area.segments().into_iter().map(|segment| segment.id);
-        let segments = Segments::of_earlier_lives(segments, first_sequence);
+        let segments = Segments::of_earlier_lives(&area.segments(), first_sequence);
         let instance = |_| Padded(Mutex::new(Instance::with_capacity(options.ring_bytes)));
         Ok(Self {
             store,

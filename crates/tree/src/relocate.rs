@@ -89,7 +89,12 @@ impl Tree {
     /// Those of the device: the tree is poisoned.
     pub(crate) fn reclaim_step(&self) -> Result<Step> {
         let reclaimed = self.store.reclaim_step(self).map_err(TreeError::from);
-        match self.poison.watch(reclaimed)? {
+        // What cannot be read keeps its zone, but is no reason to refuse writes.
+        let reclaimed = match reclaimed {
+            Err(error) if is_damage(&error) => return Err(error),
+            outcome => self.poison.watch(outcome)?,
+        };
+        match reclaimed {
             Reclaimed::Progress => Ok(Step::Progress),
             Reclaimed::Idle => Ok(Step::Idle),
             Reclaimed::Waiting => {
@@ -117,5 +122,13 @@ impl Tree {
         let mut value = Vec::new();
         pointer.encode(&mut value);
         Ok(self.commit_record(&Record { key, kind: Kind::Pointer, value: &value })?)
+    }
+}
+
+fn is_damage(error: &TreeError) -> bool {
+    match error {
+        TreeError::Damaged { .. } => true,
+        TreeError::Store(error) => matches!(**error, PageError::Damaged { .. } | PageError::Tree(_)),
+        _ => false,
     }
 }

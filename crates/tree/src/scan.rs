@@ -105,18 +105,15 @@ impl Scan {
     /// The next pair from the front.
     ///
     /// # Errors
-    /// `SnapshotTooOld`, those of the store.
+    /// `SnapshotTooOld`, those of the store; the same call may be tried again.
     pub(crate) fn next(&mut self, tree: &Tree) -> Result<Option<Pair>> {
         while self.front.is_empty() {
-            let Some(range) = self.rest.take() else { return Ok(self.back.pop_front()) };
-            let _guard = tree.epoch.pin();
-            let view = tree.view_at(self.snapshot, &range).inspect_err(|_| self.rest = Some(range.clone()))?;
-            self.front = tree.pairs_of(&view, &range).inspect_err(|_| self.rest = Some(range.clone()))?.into();
-            self.rest = view
-                .high
-                .map(Bound::Included)
-                .map(|low| Range { low, high: range.high })
-                .filter(|rest| !rest.is_empty());
+            let Some(range) = &self.rest else { return Ok(self.back.pop_front()) };
+            let (view, pairs) = self.read(tree, range, Tree::view_at)?;
+            self.front = pairs.into();
+            let rest =
+                self.rest.take().zip(view.high).map(|(range, high)| Range { low: Bound::Included(high), ..range });
+            self.rest = rest.filter(|rest| !rest.is_empty());
         }
         Ok(self.front.pop_front())
     }
@@ -127,15 +124,29 @@ impl Scan {
     /// As [`next`](Self::next).
     pub(crate) fn prev(&mut self, tree: &Tree) -> Result<Option<Pair>> {
         while self.back.is_empty() {
-            let Some(range) = self.rest.take() else { return Ok(self.front.pop_back()) };
-            let _guard = tree.epoch.pin();
-            let view = tree.view_before(self.snapshot, &range).inspect_err(|_| self.rest = Some(range.clone()))?;
-            self.back = tree.pairs_of(&view, &range).inspect_err(|_| self.rest = Some(range.clone()))?.into();
-            let high = Bound::Excluded(view.low.clone());
-            self.rest =
-                (!view.low.is_empty()).then_some(Range { low: range.low, high }).filter(|rest| !rest.is_empty());
+            let Some(range) = &self.rest else { return Ok(self.front.pop_back()) };
+            let (view, pairs) = self.read(tree, range, Tree::view_before)?;
+            self.back = pairs.into();
+            let rest = self.rest.take().filter(|_| !view.low.is_empty());
+            let rest = rest.map(|range| Range { high: Bound::Excluded(view.low), ..range });
+            self.rest = rest.filter(|rest| !rest.is_empty());
         }
         Ok(self.back.pop_back())
+    }
+
+    /// One leaf range at an end of `range`, and its pairs.
+    fn read(
+        &self,
+        tree: &Tree,
+        range: &Range,
+        view: impl Fn(&Tree, u64, &Range) -> Result<LeafView>,
+    ) -> Result<(LeafView, Vec<Pair>)> {
+        let _guard = tree.epoch.pin();
+        let view = view(tree, self.snapshot, range)?;
+        let pairs = tree.pairs_of(&view, range);
+        // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
+        let pairs = pairs.or_else(|error| tree.snapshots.verify(self.snapshot).and(Err(error)))?;
+        Ok((view, pairs))
     }
 }
 

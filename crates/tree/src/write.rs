@@ -22,6 +22,10 @@ use crate::{
 /// Pages that a merge may need at most before more room is asked for.
 const PAGES_ASKED: u32 = 2;
 
+/// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
+/// after it.
+const BUFFER_BYTES_END: usize = 192 << 10;
+
 /// Which stripe orders the writers of `key`.
 pub(crate) fn hash(key: &[u8]) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
@@ -57,7 +61,7 @@ impl Tree {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        self.make_room(false)?;
+        self.make_room(false, PAGES_ASKED)?;
         let _stripe = self.stripes.lock(hash(key));
         let prepared = self.prepare(key, value)?;
         self.commit(std::slice::from_ref(&prepared), durability)
@@ -69,7 +73,7 @@ impl Tree {
     /// As [`put`](Self::put), but a full store takes deletes from its reserve.
     pub(crate) fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
-        self.make_room(true)?;
+        self.make_room(true, 0)?;
         let _stripe = self.stripes.lock(hash(key));
         self.commit(&[tombstone(key)], durability)
     }
@@ -85,7 +89,7 @@ impl Tree {
         decide: &mut dyn FnMut(Option<&[u8]>) -> Update,
     ) -> Result<Option<Vec<u8>>> {
         check_key(key)?;
-        self.make_room(false)?;
+        self.make_room(false, PAGES_ASKED)?;
         let _stripe = self.stripes.lock(hash(key));
         let mut value = Vec::new();
         let before = self.get_into(key, &mut value)?.then_some(value);
@@ -106,11 +110,12 @@ impl Tree {
     /// # Errors
     /// As [`put`](Self::put); `BatchTooLong`.
     pub(crate) fn write(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
-        check_batch(batch, self.options.value_inline_bytes_max)?;
+        let bytes = check_batch(batch, self.options.value_inline_bytes_max)?;
         if batch.is_empty() {
             return self.check_writable();
         }
-        self.make_room(batch.iter().all(|op| matches!(op, BatchOp::Delete { .. })))?;
+        let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
+        self.make_room(deletes, PAGES_ASKED + bytes / zonda_pages::BLOCK_BYTES as u32)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
         let _stripes = self.stripes.lock_many(indexes);
@@ -150,7 +155,6 @@ impl Tree {
 
     /// Logs and applies; the stripes of all keys are held.
     fn commit(&self, records: &[Prepared<'_>], durability: Durability) -> Result<()> {
-        let mut overfull = Vec::new();
         let last = {
             let _gate = (records.len() > 1).then(|| self.batch_gate.read());
             let in_flight = self.log.begin();
@@ -159,15 +163,13 @@ impl Tree {
             let last = *self.poison.watch(logged)?.end();
             for prepared in records {
                 count(&self.counters.puts);
+                // Between the records of a batch too: write-ahead holds, since pages carry the batch's last number.
                 if let Applied::Overfull(id) = self.apply(&prepared.record(), last) {
-                    overfull.push(id);
+                    self.relieve(id)?;
                 }
             }
             last
         };
-        for id in overfull {
-            self.relieve(id)?;
-        }
         match durability {
             Durability::Buffered => Ok(()),
             Durability::Synced => self.poison.watch(self.log.sync_to(last)),
@@ -260,20 +262,27 @@ impl Tree {
     }
 
     /// Merges a leaf whose buffer is too large. A full store is no error here: the record is safe in the log and the
-    /// buffer, and the next writer is refused.
+    /// buffer, and the next writer is refused. But a buffer has an end: then the store stops writing.
     fn relieve(&self, id: PageId) -> Result<()> {
         match self.flush_leaf(id) {
-            Err(error) if crate::log::can_go_on(&error) => Ok(()),
-            outcome => outcome.map(|_| ()),
+            Err(error) if crate::log::can_go_on(&error) && !self.is_near_its_end(id) => Ok(()),
+            Err(error) if crate::log::can_go_on(&error) => Err(self.poison.set(error)),
+            outcome => self.poison.watch(outcome),
         }
     }
 
+    fn is_near_its_end(&self, id: PageId) -> bool {
+        let leaf = self.table.lock_shared(id);
+        leaf.location().buffer().is_some_and(|buffer| buffer.slots().used_bytes() > BUFFER_BYTES_END)
+    }
+
     /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
-    /// while they are over theirs. `deletes`: may draw on the store's reserve.
+    /// while they are over theirs. `deletes`: may draw on the store's
+    /// reserve. `pages`: what the write may need in the end.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, `NoSpace`, those of the device.
-    fn make_room(&self, deletes: bool) -> Result<()> {
+    fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
         self.check_writable()?;
         if self.log.bytes_since_truncation() > 2 * self.log_limit_bytes() {
             self.checkpoint_if_due()?;
@@ -284,7 +293,7 @@ impl Tree {
             }
         }
         if !deletes {
-            self.admit(PAGES_ASKED)?;
+            self.admit(pages)?;
         }
         Ok(())
     }
@@ -323,7 +332,8 @@ fn check_value(value: &[u8]) -> Result<()> {
     if bytes <= bytes_max { Ok(()) } else { Err(TreeError::ValueTooLong { bytes, bytes_max }) }
 }
 
-fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<()> {
+/// Bytes of keys and inline values.
+fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<u32> {
     let mut bytes = 0;
     for op in batch {
         check_key(op.key())?;
@@ -332,5 +342,8 @@ fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<()> {
         }
         bytes += op.key().len() + op.value_bytes().min(inline_max as usize);
     }
-    if bytes <= BATCH_BYTES_MAX { Ok(()) } else { Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX }) }
+    match u32::try_from(bytes) {
+        Ok(fitting) if bytes <= BATCH_BYTES_MAX => Ok(fitting),
+        _ => Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX }),
+    }
 }

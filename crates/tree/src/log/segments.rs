@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use zonda_pages::SegmentId;
+use zonda_pages::{Segment, SegmentId};
 
 /// Bytes of log between two marks: how exact [`Segments::bytes_since_truncation`] is.
 const MARK_BYTES: u64 = 64 << 10;
@@ -18,12 +18,22 @@ pub(super) struct Segments {
     marks: VecDeque<(u64, u64)>,
     appended_bytes: u64,
     truncated_bytes: u64,
+    /// Of `appended_bytes`, those of earlier lives.
+    earlier_bytes: u64,
 }
 
 impl Segments {
-    /// Segments of earlier lives, which hold nothing at or above `first_sequence`.
-    pub(super) fn of_earlier_lives(ids: impl Iterator<Item = SegmentId>, first_sequence: u64) -> Self {
-        Self { ends: ids.map(|id| (id, first_sequence)).collect(), ..Self::default() }
+    /// Segments of earlier lives, which hold nothing at or above `first_sequence`. Their bytes count until a truncation, so
+    /// that lives which all end in a crash do not pile up log.
+    pub(super) fn of_earlier_lives(earlier: &[Segment], first_sequence: u64) -> Self {
+        let bytes = earlier.iter().map(|segment| segment.bytes).sum();
+        Self {
+            ends: earlier.iter().map(|segment| (segment.id, first_sequence)).collect(),
+            marks: VecDeque::from([(first_sequence, bytes)]),
+            appended_bytes: bytes,
+            truncated_bytes: 0,
+            earlier_bytes: bytes,
+        }
     }
 
     /// A chunk of `bytes` with numbers below `end` went to segment `id`.
@@ -68,7 +78,7 @@ impl Segments {
 
     /// Bytes appended in this life.
     pub(super) fn appended_bytes(&self) -> u64 {
-        self.appended_bytes
+        self.appended_bytes - self.earlier_bytes
     }
 }
 
@@ -78,7 +88,8 @@ mod tests {
 
     #[test]
     fn only_segments_wholly_below_are_released_and_bytes_go_with_them() {
-        let mut segments = Segments::of_earlier_lives([SegmentId(1)].into_iter(), 10);
+        let mut segments = Segments::of_earlier_lives(&[Segment { id: SegmentId(1), bytes: 8 << 10 }], 10);
+        assert_eq!((segments.bytes_since_truncation(), segments.appended_bytes()), (8 << 10, 0));
         segments.appended(SegmentId(2), 15, 40 << 10);
         segments.appended(SegmentId(2), 14, 40 << 10);
         segments.appended(SegmentId(3), 20, 4 << 10);
@@ -88,7 +99,7 @@ mod tests {
         assert_eq!(segments.releasable(14), None, "number 14 is in it");
         assert_eq!(segments.releasable(15), Some(SegmentId(2)));
         segments.truncated(14);
-        assert_eq!(segments.bytes_since_truncation(), 84 << 10);
+        assert_eq!((segments.bytes_since_truncation(), segments.appended_bytes()), (84 << 10, 84 << 10));
         segments.truncated(20);
         assert_eq!(segments.bytes_since_truncation(), 0);
     }
