@@ -67,7 +67,6 @@ pub enum Step {
 #[derive(Clone)]
 pub struct Engine {
     tree: Arc<Tree>,
-    opened_by: u32,
 }
 
 /// A consistent view of one moment. Closes when the last clone is dropped.
@@ -95,7 +94,7 @@ pub struct Cursor {
 
 impl Engine {
     fn over(tree: Tree) -> Self {
-        Self { tree: Arc::new(tree), opened_by: std::process::id() }
+        Self { tree: Arc::new(tree) }
     }
 
     /// Makes an empty tree in an empty store.
@@ -120,12 +119,8 @@ impl Engine {
         recover::open(store, options, progress).map(Self::over)
     }
 
-    /// Refuses a closed engine and a forked process.
+    /// Refuses a closed engine.
     fn enter(&self) -> Result<&Tree> {
-        let used_by = std::process::id();
-        if used_by != self.opened_by {
-            return Err(crate::TreeError::Forked { opened_by: self.opened_by, used_by });
-        }
         self.tree.check_open()?;
         Ok(&self.tree)
     }

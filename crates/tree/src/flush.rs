@@ -157,9 +157,17 @@ impl Tree {
     ) -> Result<()> {
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
+        self.carry_out(leaf, &low, &plan, heat)
+    }
+
+    /// Places and links a plan made under the same latch.
+    ///
+    /// # Errors
+    /// `Busy`, `NoSpace`: nothing changed.
+    pub(crate) fn carry_out(&self, leaf: &mut Exclusive<'_>, low: &[u8], plan: &Plan, heat: Heat) -> Result<()> {
         let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence));
         let placed = self.place(heat, leaf.id(), merged.sequence, &plan.pages)?;
-        self.link(leaf, &plan, &placed, (&low, merged));
+        self.link(leaf, plan, &placed, (low, merged));
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));

@@ -74,8 +74,20 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     Ok(tree)
 }
 
+/// Blocks of MetaLog that creating a tree writes: a session and an empty checkpoint.
+const CREATION_BYTES: u64 = 2 * zonda_pages::BLOCK_BYTES as u64;
+
 /// No checkpoint was ever completed: the store's creation was interrupted, nothing was acknowledged.
+///
+/// # Errors
+/// `Damaged` if more was written than a creation writes: then a checkpoint was there and cannot be read.
 fn recreate(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
+    let only_created = store.area(AreaKind::Meta).segments().iter().all(|segment| segment.bytes <= CREATION_BYTES);
+    let wrote = |kind| !store.area(kind).segments().is_empty();
+    if !only_created || wrote(AreaKind::Log) || wrote(AreaKind::Values) {
+        let why = "the store holds data, but no whole checkpoint".to_string();
+        return Err(TreeError::Damaged { what: "MetaLog", why });
+    }
     for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
         let area = store.area(kind);
         area.segments().into_iter().try_for_each(|segment| area.release(segment.id))?;

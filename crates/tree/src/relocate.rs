@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use zonda_pages::{ChunkAddress, Heat, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp};
-use zonda_rt::{Stripes, epoch::Ticket};
+use zonda_pages::{ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp};
+use zonda_rt::{Stripes, atomic::Ordering, epoch::Ticket};
 
 use crate::{
     Step, TreeError,
+    buffer::Buffer,
     leaf_page::LeafPage,
+    leaf_table::Exclusive,
+    metalog::MetaRecord,
     record::{Kind, Record},
-    tree::{Result, Tree},
+    tree::{Result, Tree, set_page},
     values::{ValuePointer, parse_chunk},
 };
 
@@ -39,12 +42,22 @@ impl Relocate for Tree {
         if leaf.location().page() != Some(at) {
             return Ok(Relocated::Dead);
         }
-        let mirrored = leaf.location().buffer().is_some_and(crate::buffer::Buffer::is_complete);
-        self.merge_latched(&mut leaf, &path, (!mirrored).then_some(body), Heat::Relocated)?;
+        let mirrored = leaf.location().buffer().is_some_and(Buffer::is_complete);
+        let (low, high) = (path.low(), path.high());
+        let plan = self.plan_latched(&leaf, (!mirrored).then_some(body), &low, high.as_deref())?;
+        if plan.pages.len() > 1 && self.store.is_short() {
+            self.move_unmerged(&mut leaf, at, body)?;
+        } else {
+            self.carry_out(&mut leaf, &low, &plan, Heat::Relocated)?;
+        }
         Ok(Relocated::Moved)
     }
 
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Relocated> {
+        if self.recovering.load(Ordering::Acquire) {
+            // The log that says which values are live is still being replayed.
+            return Ok(Relocated::Busy);
+        }
         let chunk = parse_chunk(payload)?;
         let key = chunk.key.to_vec();
         let Some(_stripe) = self.try_stripe(&key) else { return Ok(Relocated::Busy) };
@@ -104,6 +117,17 @@ impl Tree {
                 Ok(if short && self.snapshots.give_up() { Step::Progress } else { Step::Idle })
             }
         }
+    }
+
+    /// Moves a page as it is: where zones are short, merging must not make it two (R).
+    fn move_unmerged(&self, leaf: &mut Exclusive<'_>, at: PageAddress, body: &[u8]) -> PageResult<()> {
+        let sequence = leaf.location().buffer().map_or(0, Buffer::sequence);
+        let page = NewPage { id: leaf.id(), sequence, body };
+        let address = self.store.place(Heat::Relocated, &[page])?[0];
+        self.meta.append(&MetaRecord::Move { id: leaf.id(), address, merged_to: 0 }, sequence);
+        set_page(leaf, address);
+        self.store.release(at);
+        Ok(())
     }
 
     fn try_stripe(&self, key: &[u8]) -> Option<zonda_rt::stripes::Guard<'_>> {

@@ -254,7 +254,8 @@ impl Tree {
                 break;
             }
         }
-        Ok(self.store.admit(pages)?)
+        // Recovery never waits: reclaim of values waits for recovery itself.
+        if self.recovering.load(Ordering::Acquire) { Ok(()) } else { Ok(self.store.admit(pages)?) }
     }
 
     /// The store placed a page again because its zone failed.
