@@ -123,6 +123,13 @@ impl Flusher {
         self.is_over_full() && !self.has_estimates()
     }
 
+    /// Reclaim cannot help, for all that it knows: writers that wait for space are refused, until it says otherwise.
+    pub(crate) fn give_up_hope(&self) {
+        if !self.hopeless.swap(true, Ordering::Relaxed) {
+            self.gate.wake();
+        }
+    }
+
     /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
     /// `waits_max` times [`GATE_PATIENCE`].
     pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {

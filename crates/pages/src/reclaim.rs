@@ -90,7 +90,12 @@ impl Reclaimer {
             return Ok(Reclaimed::Waiting);
         };
         let _reclaimer = flusher.as_reclaimer();
-        Scene { flusher, relocate, policy: self.policy }.step(&mut work)
+        let stepped = Scene { flusher, relocate, policy: self.policy }.step(&mut work);
+        if stepped.is_err() {
+            // Perhaps nobody will try again: whoever waits for space must not wait for ever.
+            flusher.give_up_hope();
+        }
+        stepped
     }
 }
 
@@ -188,9 +193,7 @@ impl Scene<'_> {
         let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
         let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
-        if flusher.hopeless.swap(hopeless, Ordering::Relaxed) != hopeless && hopeless {
-            flusher.gate.wake();
-        }
+        if hopeless { flusher.give_up_hope() } else { flusher.hopeless.store(false, Ordering::Relaxed) }
         chosen.map(|view| self.victim_of(&view))
     }
 

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Toy, create, device_of, id};
-use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice};
+use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut};
 use zonda_pages::{AreaKind, PageStore};
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{DeviceCall, Rng, sim, spawn};
@@ -102,6 +102,25 @@ fn a_writer_that_waits_for_space_wakes_when_reclaim_makes_some() {
             toy.reclaim();
             waiting.join().unwrap();
             toy.check_all();
+        });
+    }
+}
+
+#[test]
+fn a_writer_that_waits_for_space_is_refused_when_reclaim_fails() {
+    for seed in 0..8 {
+        sim::run(seed, || {
+            let device = Arc::new(PowerCut::new(Geometry::new(256 << 10, 40).with_limits(8, 8)).unwrap());
+            let toy = Arc::new(Toy::new(create(&device)));
+            (0..).find(|&n| toy.put_without_waiting(id(n % PAGES), n).is_err()).unwrap();
+            let waiting = {
+                let toy = Arc::clone(&toy);
+                spawn("writer", move || toy.store.admit(1).is_err())
+            };
+            zonda_rt::sleep(std::time::Duration::from_millis(100));
+            device.cut();
+            (0..1000).find(|_| toy.store.reclaim_step(&*toy).is_err()).unwrap();
+            assert!(waiting.join().unwrap(), "refused");
         });
     }
 }
