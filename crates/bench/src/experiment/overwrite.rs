@@ -42,8 +42,8 @@ impl Overwrite {
     /// The experiment at the setting's scale.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (150_000, 256 << 10));
-        let memory_bytes = setting.scale.pick(8 << 20, 2 << 20);
+        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (200_000, 256 << 10));
+        let memory_bytes = setting.scale.pick(8 << 20, 3 << 20);
         Self { setting, records, threads: 2, memory_bytes, zone_bytes }
     }
 

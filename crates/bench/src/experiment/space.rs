@@ -1,9 +1,9 @@
 //! `bench space`: device bytes per user byte after a random load, a sorted load, and deleting most of it.
 //!
-//! Judged are the bytes that the store holds live on the device after a checkpoint: leaves, large values and the log that
-//! recovery would read. The log is bounded by the memory budget, not by the data, so without the checkpoint the figure would
-//! say more about the size of the experiment. What lies dead in zones until reclaim needs them is printed beside it, as
-//! the file system sees it.
+//! Judged are the bytes that the store holds live on the device after a checkpoint: leaves, large values, the checkpoint
+//! itself (which holds what buffers have not yet merged into leaves) and the log that recovery would read. The log is
+//! bounded by the memory budget, not by the data, so without the checkpoint the figure would say more about the size of the
+//! experiment. What lies dead in zones until reclaim needs them is printed beside it, as the file system sees it.
 
 use std::sync::Arc;
 
@@ -112,17 +112,15 @@ fn expect_pairs(subject: &Arc<dyn Subject>, expected: u64) -> Result<()> {
 
 /// Live device bytes over `user_bytes`.
 fn measure(subject: &Arc<dyn Subject>, place: &Place, user_bytes: u64, when: &str, output: &mut Output) -> Result<f64> {
+    let written_before = subject.counters()?.written.checkpoint();
     subject.checkpoint()?;
     let counters = subject.counters()?;
-    let device = counters.leaf_bytes + counters.value_bytes + counters.log_bytes;
+    let checkpoint_bytes = counters.written.checkpoint() - written_before;
+    let device = counters.leaf_bytes + counters.value_bytes + checkpoint_bytes + counters.log_bytes;
     let per_user = |bytes: u64| bytes as f64 / user_bytes.max(1) as f64;
-    let (leaves, log) = (per_user(counters.leaf_bytes), per_user(counters.log_bytes));
-    let file = place.allocated_bytes().unwrap_or(0);
-    output.line(format!(
-        "{when}: user {}, leaves {leaves:.3} x, log {log:.3} x; file on disk {} ({:.2} x, with what awaits reclaim)",
-        show_bytes(user_bytes),
-        show_bytes(file),
-        per_user(file),
-    ))?;
+    let [leaves, checkpoint, log] = [counters.leaf_bytes, checkpoint_bytes, counters.log_bytes].map(per_user);
+    let (user, file) = (show_bytes(user_bytes), place.allocated_bytes().unwrap_or(0));
+    output.line(format!("{when}: user {user}, leaves {leaves:.3} x, checkpoint {checkpoint:.3} x, log {log:.3} x"))?;
+    output.line(format!("  file on disk {} ({:.2} x, with what awaits reclaim)", show_bytes(file), per_user(file)))?;
     Ok(per_user(device))
 }
