@@ -294,10 +294,9 @@ fn layout_of(class: usize) -> Layout {
     Layout::from_size_align(CLASS_BYTES[class], 16).expect("class sizes are small")
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use super::*;
     use crate::record::Kind;
 

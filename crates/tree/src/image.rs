@@ -48,10 +48,9 @@ pub(crate) fn decode(
     Ok(())
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use proptest::prelude::*;
 
     use super::*;

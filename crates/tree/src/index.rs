@@ -396,10 +396,9 @@ impl Draft {
     }
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use super::*;
 
     fn leaf_of(index: &Index, epoch: &Epoch, key: &[u8]) -> u32 {

@@ -305,10 +305,9 @@ impl Drop for Shared<'_> {
     }
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use super::*;
     use crate::record::{Kind, Record};
 

@@ -37,6 +37,7 @@ mod slots;
 mod snapshot;
 mod stats;
 #[cfg(test)]
+#[cfg_attr(feature = "shuttle", expect(dead_code, reason = "the scenes of shuttle_tests need less of it"))]
 mod testing;
 mod tree;
 mod values;

@@ -320,7 +320,7 @@ impl Log {
     }
 
     /// Every number below this one is durable.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn durable(&self) -> u64 {
         if self.options.enabled { self.commit.lock().durable } else { self.next_sequence() }
     }

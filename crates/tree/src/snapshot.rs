@@ -260,10 +260,9 @@ fn covering(layer: &Layer, key: &[u8]) -> Option<Arc<Kept>> {
     kept.covers(key).then(|| Arc::clone(kept))
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use super::*;
 
     fn kept(low: &[u8], high: Option<&[u8]>, mark: u32) -> Kept {

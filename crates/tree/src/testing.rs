@@ -276,11 +276,34 @@ struct StoredPage {
 #[derive(Debug)]
 struct Pages {
     pages: HashMap<PageAddress, StoredPage>,
+    /// Where pages of failed zones lie now: old addresses stay good (contract, "Failed zones").
+    forwards: HashMap<PageAddress, PageAddress>,
     fifo: VecDeque<PageAddress>,
     next_block: u64,
 }
 
 impl Pages {
+    fn new(pages: HashMap<PageAddress, StoredPage>, next_block: u64) -> Self {
+        Self { pages, forwards: HashMap::new(), fifo: VecDeque::new(), next_block }
+    }
+
+    /// Where the page placed at `at` lies now.
+    fn resolve(&self, mut at: PageAddress) -> PageAddress {
+        while let Some(next) = self.forwards.get(&at) {
+            at = *next;
+        }
+        at
+    }
+
+    /// Places the page at `at` again.
+    fn forward(&mut self, at: PageAddress) -> Option<(PageId, PageAddress, PageAddress)> {
+        let page = self.pages.remove(&at)?;
+        let to = self.put(page.id, page.body);
+        self.pages.get_mut(&to).expect("just put").released = page.released;
+        self.forwards.insert(at, to);
+        Some((page.id, at, to))
+    }
+
     fn put(&mut self, id: PageId, body: Arc<[u8]>) -> PageAddress {
         let blocks = (body.len() + FRAME_BYTES).div_ceil(BLOCK_BYTES) as u64;
         let address = PageAddress::new(self.next_block, blocks);
@@ -313,6 +336,10 @@ pub(crate) struct MemStore {
     /// Pages that may wait to be written before `place` answers `Busy`.
     waiting_pages_max: usize,
     fail_zone: AtomicBool,
+    /// How often `place` yields before it returns.
+    linger_yields: AtomicU64,
+    /// Held while pages are placed again and the tree hears of it.
+    replacing: Mutex<()>,
     log: MemArea,
     meta: MemArea,
     values: MemArea,
@@ -322,13 +349,15 @@ impl MemStore {
     /// An empty store.
     pub(crate) fn new(options: MemOptions) -> Arc<Self> {
         let wire = Arc::new(Wire::default());
-        let pages = Pages { pages: HashMap::new(), fifo: VecDeque::new(), next_block: 1 };
+        let pages = Pages::new(HashMap::new(), 1);
         let [log, meta, values] = [(); 3].map(|()| MemArea::new(&wire, options));
         Arc::new(Self {
             wire,
             pages: Mutex::new(pages),
             waiting_pages_max: 256,
             fail_zone: AtomicBool::new(false),
+            linger_yields: AtomicU64::new(0),
+            replacing: Mutex::new(()),
             log,
             meta,
             values,
@@ -348,11 +377,13 @@ impl MemStore {
         let mut pages: Vec<_> = state.pages.iter().map(|(at, page)| (*at, page.clone())).collect();
         pages.sort_by_key(|(at, _)| *at);
         pages.retain(|(_, page)| kept(page, &mut rng));
-        let pages = Pages { pages: pages.into_iter().collect(), fifo: VecDeque::new(), next_block: state.next_block };
+        let pages = Pages::new(pages.into_iter().collect(), state.next_block);
         Arc::new(Self {
             pages: Mutex::new(pages),
             waiting_pages_max: self.waiting_pages_max,
             fail_zone: AtomicBool::new(false),
+            linger_yields: AtomicU64::new(0),
+            replacing: Mutex::new(()),
             log: self.log.survivor(&wire, survives, &mut rng),
             meta: self.meta.survivor(&wire, survives, &mut rng),
             values: self.values.survivor(&wire, survives, &mut rng),
@@ -368,6 +399,13 @@ impl MemStore {
     /// The next `pump` or `settle` finds that the zone of all waiting pages failed and places them again.
     pub(crate) fn fail_zone(&self) {
         self.fail_zone.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on `place` yields so often between placing pages and returning: others can write them, or find that
+    /// their zone failed, before the caller knows where they are.
+    #[cfg(feature = "shuttle")]
+    pub(crate) fn linger(&self, yields: u64) {
+        self.linger_yields.store(yields, Ordering::SeqCst);
     }
 
     /// The area, with its test-only methods.
@@ -389,15 +427,14 @@ impl MemStore {
     }
 
     fn place_again(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) {
+        let _replacing = self.replacing.lock();
         if !self.fail_zone.swap(false, Ordering::SeqCst) {
             return;
         }
         let moves: Vec<_> = {
             let mut state = self.pages.lock();
             let waiting = std::mem::take(&mut state.fifo);
-            let lost = waiting.into_iter().filter_map(|at| Some((at, state.pages.remove(&at)?)));
-            let lost: Vec<_> = lost.collect();
-            lost.into_iter().map(|(at, page)| (page.id, at, state.put(page.id, page.body))).collect()
+            waiting.into_iter().filter_map(|at| state.forward(at)).collect()
         };
         moves.into_iter().for_each(|(id, from, to)| moved(id, from, to));
     }
@@ -426,7 +463,10 @@ fn usize_of(bytes: u64) -> usize {
 
 impl PageStore for MemStore {
     fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let page = self.pages.lock().pages.get(&at).cloned();
+        let page = {
+            let state = self.pages.lock();
+            state.pages.get(&state.resolve(at)).cloned()
+        };
         let page = page.filter(|page| page.id == id).ok_or_else(|| PageError::Damaged {
             what: "page",
             block: at.block(),
@@ -449,7 +489,10 @@ impl PageStore for MemStore {
         if state.fifo.len() + pages.len() > self.waiting_pages_max {
             return Err(PageError::Busy);
         }
-        Ok(pages.iter().map(|page| state.put(page.id, page.body.into())).collect())
+        let placed = pages.iter().map(|page| state.put(page.id, page.body.into())).collect();
+        drop(state);
+        (0..self.linger_yields.load(Ordering::SeqCst)).for_each(|_| zonda_rt::yield_now());
+        Ok(placed)
     }
 
     fn admit(&self, _pages: u32) -> Result<()> {
@@ -473,6 +516,7 @@ impl PageStore for MemStore {
 
     fn release(&self, at: PageAddress) {
         let mut state = self.pages.lock();
+        let at = state.resolve(at);
         let page = state.pages.get_mut(&at).expect("only placed pages are released");
         assert!(!page.released, "page {} at {at:?} is released twice", page.id.0);
         page.released = true;

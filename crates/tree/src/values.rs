@@ -251,10 +251,9 @@ impl ValueLog {
     }
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use proptest::prelude::*;
     use zonda_rt::Rng;
 

@@ -75,10 +75,9 @@ impl Drop for InFlight<'_> {
     }
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
-    #![cfg(not(feature = "shuttle"))]
-
     use super::*;
 
     #[test]
