@@ -69,9 +69,10 @@ impl Flusher {
         self.failed.any.store(true, Ordering::Release);
         let groups = sequencer.fail(up_to);
         groups.iter().for_each(|group| self.forget_chunk(sequencer.zone(), group));
-        stream.remove(sequencer);
         *self.failed.cause.lock() = Some(cause);
+        // Before the stream forgets it: `settle` finds the sequencer there, and waits for its writer, or the entry here.
         self.failed.waiting.lock().push_back(FailedZone { sequencer: Arc::clone(sequencer), groups, up_to });
+        stream.remove(sequencer);
     }
 
     /// The appender of a chunk writes it again by itself.

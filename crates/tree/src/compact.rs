@@ -16,7 +16,7 @@ use crate::{
     merge::{DeadPointer, FullKeys, Plan, live, overlay, plan_records},
     metalog::Upsert,
     record::{Kind, Record},
-    tree::{Result, Tree},
+    tree::{Placed, Result, Tree},
 };
 
 /// Neighbours that are joined at once at most.
@@ -63,6 +63,7 @@ impl Tree {
                 next = path.high();
                 path.leaf()
             };
+            // One that others keep busy is left to them.
             self.flush_leaf(leaf)?;
             report(1);
         }
@@ -145,9 +146,10 @@ impl Tree {
         let plan = self.plan_group(group, bodies)?;
         let merged = self.merged_now(sequence.unwrap_or(0));
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
-        self.link_group(group, &plan, &placed, merged);
+        let left = placed.len().max(1);
+        self.link_group(group, &plan, placed, merged);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
-        Ok(placed.len().max(1))
+        Ok(left)
     }
 
     fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Plan> {
@@ -176,29 +178,21 @@ impl Tree {
         Ok(plan)
     }
 
-    fn link_group(
-        &self,
-        group: &mut Group<'_>,
-        plan: &Plan,
-        placed: &[(PageId, zonda_pages::PageAddress)],
-        merged: Merged,
-    ) {
+    fn link_group(&self, group: &mut Group<'_>, plan: &Plan, mut placed: Placed<'_>, merged: Merged) {
         let old: Vec<PageId> = group.leaves.iter().map(Exclusive::id).collect();
-        let kept = placed.len().max(1);
-        let first = Upsert { id: old[0], low_key: &group.low, address: placed.first().map(|(_, address)| *address) };
-        let rest = plan.pages.iter().zip(placed).skip(1);
-        let rest = rest.map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) });
+        let (page, kept) = (placed.first(), placed.len().max(1));
+        let first = Upsert { id: old[0], low_key: &group.low, address: page };
+        let rest = plan.pages.iter().zip(placed.iter()).skip(1);
+        let rest = rest.map(|(page, (id, address))| Upsert { id, low_key: &page.low, address: Some(address) });
         let upserts: Vec<Upsert<'_>> = std::iter::once(first).chain(rest).collect();
         self.record_restructure(&old[1..], &upserts, merged);
-        for &(id, address) in placed.iter().skip(1) {
-            self.table.lock(id).replace(Location::Page(address));
-        }
+        let entries: Vec<LeafEntry> = upserts.iter().map(|upsert| (upsert.low_key.to_vec(), upsert.id)).collect();
+        placed.settle_fresh();
         if old.len() > 1 || kept > 1 {
-            let entries: Vec<LeafEntry> = upserts.iter().map(|upsert| (upsert.low_key.to_vec(), upsert.id)).collect();
             let edited = self.index.edit(&group.low, &old, &entries, &self.epoch);
             assert!(edited, "latched neighbours keep their place under their parent");
         }
-        self.move_group(group, placed.first().map(|(_, address)| *address));
+        self.move_group(group, page);
         self.retire_ids(old[1..].iter().copied());
         self.account(old.len(), kept);
     }

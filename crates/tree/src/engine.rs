@@ -283,12 +283,16 @@ impl Engine {
     /// # Errors
     /// Those of the device: the store is still whole, as after a crash.
     pub fn close(&self) -> Result<()> {
-        if self.tree.closed.load(Ordering::Acquire) {
+        let tree = &self.tree;
+        if tree.closed.swap(true, Ordering::SeqCst) || tree.poison.check().is_err() {
             return Ok(());
         }
-        let outcome = if self.tree.poison.check().is_ok() { self.tree.checkpoint() } else { Ok(()) };
-        self.tree.closed.store(true, Ordering::Release);
-        outcome
+        // Writers that passed the door before it was shut.
+        let mut spin = zonda_rt::Spin::new();
+        while tree.log.low_water() < tree.log.next_sequence() {
+            zonda_rt::spin_wait(&mut spin);
+        }
+        tree.checkpoint()
     }
 }
 

@@ -66,14 +66,6 @@ pub enum TreeError {
     /// The engine was closed.
     #[error("the store is closed")]
     Closed,
-    /// The process forked: a child must open the store itself.
-    #[error("the store was opened by process {opened_by} and is used by {used_by} after a fork")]
-    Forked {
-        /// Opener.
-        opened_by: u32,
-        /// User.
-        used_by: u32,
-    },
 }
 
 impl From<PageError> for TreeError {

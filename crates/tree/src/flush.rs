@@ -15,12 +15,14 @@ use crate::{
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
     stats::count,
-    tree::{Result, Tree, kept_state},
+    tree::{Placed, Result, Tree, kept_state},
     values::ValuePointer,
 };
 
 /// Tries of an eviction before somebody else's progress is waited for.
 const EVICT_TRIES: usize = 16;
+/// Tries to merge one leaf while others interfere.
+const FLUSH_TRIES: usize = 256;
 /// A merge may be what frees space: it waits for zones, but is not refused by a full store.
 pub(crate) const FOR_A_MERGE: u32 = 0;
 
@@ -56,42 +58,54 @@ struct Glimpse {
 }
 
 impl Tree {
-    /// Makes room: merges the buffer of a victim, or drops it if it is clean. No latch may be held.
+    /// Makes room: merges the buffer of a victim, or drops it if it is clean. Returns whether it did; else others are in
+    /// the way, or no zone can be had just now. No latch may be held.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
-    pub(crate) fn evict(&self) -> Result<()> {
+    pub(crate) fn evict(&self) -> Result<bool> {
         for _ in 0..EVICT_TRIES {
             let Some(id) = self.pool.victim(&self.table) else { break };
             if self.try_flush(id, true)? == Flushed::Done {
-                return Ok(());
+                return Ok(true);
             }
         }
         zonda_rt::yield_now();
-        Ok(())
+        Ok(false)
     }
 
-    /// Merges leaf `id` if it has a buffer, retrying while others interfere.
+    /// Merges leaf `id` if it has a buffer, retrying while others interfere, but not for ever.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
-    pub(crate) fn flush_leaf(&self, id: PageId) -> Result<()> {
+    pub(crate) fn flush_leaf(&self, id: PageId) -> Result<Flushed> {
         let mut spin = zonda_rt::Spin::new();
-        while self.try_flush(id, false)? == Flushed::Raced {
+        for _ in 0..FLUSH_TRIES {
+            let flushed = self.try_flush(id, false)?;
+            if flushed != Flushed::Raced {
+                return Ok(flushed);
+            }
             zonda_rt::spin_wait(&mut spin);
         }
-        Ok(())
+        Ok(Flushed::Raced)
     }
 
-    /// One attempt to merge leaf `id`. No latch may be held.
+    /// One attempt to merge leaf `id`, which waits for zones. No latch and no stripe may be held.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn try_flush(&self, id: PageId, evict: bool) -> Result<Flushed> {
-        let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
         self.admit(FOR_A_MERGE)?;
-        let outcome = self.flush_glimpsed(id, &glimpse, evict);
-        match outcome {
+        self.try_flush_now(id, evict)
+    }
+
+    /// One attempt to merge leaf `id` that waits for nobody. No latch may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn try_flush_now(&self, id: PageId, evict: bool) -> Result<Flushed> {
+        let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
+        match self.flush_glimpsed(id, &glimpse, evict) {
             Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => {
                 self.pump()?;
                 Ok(Flushed::Raced)
@@ -110,8 +124,11 @@ impl Tree {
 
     fn flush_glimpsed(&self, id: PageId, glimpse: &Glimpse, evict: bool) -> Result<Flushed> {
         let guard = self.epoch.pin();
-        let needs_page = self.table.lock_shared(id).location().buffer().is_some_and(|buffer| !buffer.is_complete());
-        let body = if needs_page { self.read_glimpsed(id, glimpse)? } else { None };
+        let body = match self.needs_page(id, glimpse) {
+            None => return Ok(Flushed::Raced),
+            Some(false) => None,
+            Some(true) => self.read_body(id, glimpse.page)?,
+        };
         let path = self.index.find(&glimpse.key, &guard);
         let Some(mut leaf) = self.table.try_lock(id) else { return Ok(Flushed::Raced) };
         let Some(buffer) = leaf.location().buffer() else { return Ok(Flushed::Nothing) };
@@ -133,14 +150,12 @@ impl Tree {
         Ok(Flushed::Done)
     }
 
-    /// The page as it was at the glimpse; it is verified afterwards that the leaf still has it.
-    fn read_glimpsed(&self, id: PageId, glimpse: &Glimpse) -> Result<Option<Vec<u8>>> {
-        match self.read_body(id, glimpse.page) {
-            Ok(body) => Ok(body),
-            // The page may have moved before the guard was taken; then what lies there is nobody's business.
-            Err(_) if self.table.lock_shared(id).location().page() != glimpse.page => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Whether a merge must read the leaf's page; `None` if the leaf has another one by now. Under the epoch guard under
+    /// which it is read: an address that is current then cannot be reused before the guard is gone.
+    fn needs_page(&self, id: PageId, glimpse: &Glimpse) -> Option<bool> {
+        let leaf = self.table.lock_shared(id);
+        let buffer = leaf.location().buffer()?;
+        (buffer.page() == glimpse.page).then(|| !buffer.is_complete())
     }
 
     /// Merges the buffer of a latched leaf into `body`, its page (`None`: it has none, or the buffer mirrors it), and links the
@@ -167,7 +182,7 @@ impl Tree {
     pub(crate) fn carry_out(&self, leaf: &mut Exclusive<'_>, low: &[u8], plan: &Plan, heat: Heat) -> Result<()> {
         let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence));
         let placed = self.place(heat, leaf.id(), merged.sequence, &plan.pages)?;
-        self.link(leaf, plan, &placed, (low, merged));
+        self.link(leaf, plan, placed, (low, merged));
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
@@ -199,24 +214,19 @@ impl Tree {
 
     /// Gives a latched leaf the placed pages of `plan`: records the change, makes new leaves reachable, releases the old
     /// page.
-    fn link(
-        &self,
-        leaf: &mut Exclusive<'_>,
-        plan: &Plan,
-        placed: &[(PageId, PageAddress)],
-        (low, merged): (&[u8], Merged),
-    ) {
+    fn link(&self, leaf: &mut Exclusive<'_>, plan: &Plan, placed: Placed<'_>, (low, merged): (&[u8], Merged)) {
         let old = leaf.location().page();
-        match placed.split_first() {
-            None => {
-                self.record_restructure(&[], &[Upsert { id: leaf.id(), low_key: low, address: None }], merged);
+        let id = leaf.id();
+        match (placed.first(), placed.len()) {
+            (None, _) => {
+                self.record_restructure(&[], &[Upsert { id, low_key: low, address: None }], merged);
                 self.relocate_leaf(leaf, Location::Empty);
             }
-            Some((&(id, address), [])) => {
+            (Some(address), 1) => {
                 self.meta.append(&MetaRecord::Move { id, address, merged_to: merged.to }, merged.sequence);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
-            Some((&(_, address), _)) => {
+            (Some(address), _) => {
                 self.split(low, plan, placed, merged);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
@@ -227,22 +237,19 @@ impl Tree {
     }
 
     /// Records and links new leaves. The record comes first: once a leaf is reachable its own records may follow.
-    fn split(&self, low: &[u8], plan: &Plan, placed: &[(PageId, PageAddress)], merged: Merged) {
-        let entries: Vec<LeafEntry> =
-            plan.pages.iter().zip(placed).map(|(page, &(id, _))| (page.low.clone(), id)).collect();
-        for &(id, address) in &placed[1..] {
-            self.table.lock(id).replace(Location::Page(address));
-        }
+    fn split(&self, low: &[u8], plan: &Plan, mut placed: Placed<'_>, merged: Merged) {
         let upserts: Vec<Upsert<'_>> = plan
             .pages
             .iter()
-            .zip(placed)
-            .map(|(page, &(id, address))| Upsert { id, low_key: &page.low, address: Some(address) })
+            .zip(placed.iter())
+            .map(|(page, (id, address))| Upsert { id, low_key: &page.low, address: Some(address) })
             .collect();
+        let entries: Vec<LeafEntry> = upserts.iter().map(|upsert| (upsert.low_key.to_vec(), upsert.id)).collect();
         self.record_restructure(&[], &upserts, merged);
-        let edited = self.index.edit(low, &[placed[0].0], &entries, &self.epoch);
+        placed.settle_fresh();
+        let edited = self.index.edit(low, &[entries[0].1], &entries, &self.epoch);
         assert!(edited, "a latched leaf keeps its place under its parent");
-        let made = placed.len() as u64 - 1;
+        let made = entries.len() as u64 - 1;
         self.counters.splits.fetch_add(made, Ordering::Relaxed);
         self.leaves.fetch_add(u32::try_from(made).expect("a plan has few pages"), Ordering::Relaxed);
     }
@@ -253,7 +260,8 @@ impl Tree {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
         let (parent, child) = path.parent();
-        if path.leaf() != id || parent.len() < 2 {
+        // While the log is replayed ranges must not grow: what a page holds is told by leaf.
+        if path.leaf() != id || parent.len() < 2 || self.recovering.load(Ordering::Acquire) {
             return;
         }
         let first = child.saturating_sub(1);

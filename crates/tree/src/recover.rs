@@ -124,7 +124,7 @@ struct Leaf {
 
 /// Leaves that were merged since the checkpoint came to them, so that most of the log need not be replayed onto them.
 ///
-/// Only leaves that still have the page the MetaLog says are looked at: when replay itself merges a leaf, everything from there
+/// Ranges do not grow during replay (empty leaves stay). Only leaves that still have the page the MetaLog says are looked at: when replay itself merges a leaf, everything from there
 /// on is applied to it, which is right because it is applied in order to the end.
 struct MergedLeaves(Vec<(Option<PageAddress>, Cell<u64>)>);
 
@@ -201,8 +201,14 @@ impl Structure {
                 removed.iter().for_each(|id| drop(self.leaves.remove(&id.0)));
                 upserts.iter().for_each(|upsert| self.set(upsert.id, upsert.low_key, upsert.address, *merged_to));
             }
-            MetaRecord::Session(session) => self.sessions.insert(*session),
+            MetaRecord::Session(session) => self.begin_session(*session),
         }
+    }
+
+    /// A life begins: numbers from its first on are drawn anew, so what an earlier life said of them is void.
+    fn begin_session(&mut self, session: Session) {
+        self.sessions.insert(session);
+        self.leaves.values_mut().for_each(|leaf| leaf.merged_to = leaf.merged_to.min(session.first_sequence));
     }
 
     /// The first `Begin` is that of the checkpoint to start from; one after it has no `End` and changes nothing.

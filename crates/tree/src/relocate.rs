@@ -114,9 +114,17 @@ impl Tree {
                 let usage = self.store.usage();
                 let short =
                     u64::from(usage.free_zones) * usage.capacity_bytes < usage.reserve_bytes * u64::from(usage.zones);
-                Ok(if short && self.snapshots.give_up() { Step::Progress } else { Step::Idle })
+                let old = short && self.waits_for_snapshots();
+                Ok(if old && self.snapshots.give_up() { Step::Progress } else { Step::Idle })
             }
         }
+    }
+
+    /// Whether a zone could be reset if it were not for snapshots.
+    fn waits_for_snapshots(&self) -> bool {
+        let stamps = self.stamps.lock();
+        let held = |&(ticket, snapshot)| self.epoch.has_drained(ticket) && !self.snapshots.drained(snapshot);
+        stamps.waiting.values().any(held)
     }
 
     /// Moves a page as it is: where zones are short, merging must not make it two (R).

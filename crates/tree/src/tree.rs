@@ -68,6 +68,38 @@ pub(crate) struct Tree {
     removed: Mutex<Vec<Removed>>,
 }
 
+/// Planned pages that have a place, and the latches of their fresh leaves.
+pub(crate) struct Placed<'t> {
+    id: PageId,
+    addresses: Vec<PageAddress>,
+    fresh: Vec<Exclusive<'t>>,
+}
+
+impl Placed<'_> {
+    /// Where the first page is.
+    pub(crate) fn first(&self) -> Option<PageAddress> {
+        self.addresses.first().copied()
+    }
+
+    /// Number of pages.
+    pub(crate) fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Leaves and their pages, in key order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, PageAddress)> + '_ {
+        let ids = std::iter::once(self.id).chain(self.fresh.iter().map(Exclusive::id));
+        ids.zip(self.addresses.iter().copied())
+    }
+
+    /// Gives the fresh leaves their pages; they stay latched until this is dropped.
+    pub(crate) fn settle_fresh(&mut self) {
+        for (leaf, address) in self.fresh.iter_mut().zip(self.addresses.iter().skip(1)) {
+            leaf.replace(Location::Page(*address));
+        }
+    }
+}
+
 /// What a tree is made of when it is opened.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn PageStore>,
@@ -165,26 +197,21 @@ impl Tree {
 
     /// Places planned pages: the first under `id`, the others under fresh ids. All or none; memory only.
     ///
+    /// The fresh leaves are latched before their pages are placed: when a zone fails meanwhile, whoever hears of it waits
+    /// until they are linked.
+    ///
     /// # Errors
     /// `Busy`, `NoSpace`: nothing was done.
-    pub(crate) fn place(
-        &self,
-        heat: Heat,
-        id: PageId,
-        sequence: u64,
-        pages: &[PlannedPage],
-    ) -> Result<Vec<(PageId, PageAddress)>> {
-        let mut ids = vec![id];
-        while ids.len() < pages.len() {
-            ids.push(self.table.allocate()?);
-        }
-        ids.truncate(pages.len());
+    pub(crate) fn place(&self, heat: Heat, id: PageId, sequence: u64, pages: &[PlannedPage]) -> Result<Placed<'_>> {
+        let fresh = (1..pages.len()).map(|_| self.table.allocate().map(|id| self.table.lock(id)));
+        let fresh: Vec<Exclusive<'_>> = fresh.collect::<Result<_>>()?;
+        let ids = std::iter::once(id).chain(fresh.iter().map(Exclusive::id));
         let new: Vec<NewPage<'_>> =
-            ids.iter().zip(pages).map(|(&id, page)| NewPage { id, sequence, body: &page.body }).collect();
+            ids.zip(pages).map(|(id, page)| NewPage { id, sequence, body: &page.body }).collect();
         match self.store.place(heat, &new) {
-            Ok(addresses) => Ok(ids.into_iter().zip(addresses).collect()),
+            Ok(addresses) => Ok(Placed { id, addresses, fresh }),
             Err(error) => {
-                self.table.recycle(ids.into_iter().skip(1));
+                self.table.recycle(fresh.iter().map(Exclusive::id));
                 Err(error.into())
             }
         }
@@ -261,11 +288,10 @@ impl Tree {
     /// The store placed a page again because its zone failed.
     fn page_moved(&self, id: PageId, from: PageAddress, to: PageAddress) {
         let mut leaf = self.table.lock(id);
+        // If the leaf has gone on, it has released `from`, and the store knows that `to` is the same.
         if leaf.location().page() == Some(from) {
             set_page(&mut leaf, to);
             self.meta.append(&MetaRecord::Move { id, address: to, merged_to: 0 }, 0);
-        } else {
-            self.store.release(to);
         }
         drop(leaf);
         self.meta.placed_again();
@@ -285,7 +311,7 @@ impl Tree {
     /// # Errors
     /// `Closed`.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(TreeError::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::SeqCst) { Err(TreeError::Closed) } else { Ok(()) }
     }
 
     /// Counts and memory.

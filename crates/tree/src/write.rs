@@ -7,11 +7,12 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use zonda_pages::PageId;
+use zonda_pages::{PageError, PageId};
 
 use crate::{
     BATCH_BYTES_MAX, BatchOp, Durability, KEY_BYTES_MAX, TreeError, Update, VALUE_BYTES_MAX,
     buffer::Buffer,
+    flush::Flushed,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
@@ -21,6 +22,13 @@ use crate::{
 
 /// Pages that a merge may need at most before more room is asked for.
 const PAGES_ASKED: u32 = 2;
+
+/// A batch that grows a buffer past this merges it at once.
+const BUFFER_BYTES_LONG: usize = 32 << 10;
+/// Tries to merge a leaf within a batch.
+const RELIEVE_TRIES: usize = 64;
+/// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
+const MISSES_MAX: u32 = 64;
 
 /// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
 /// after it.
@@ -49,8 +57,14 @@ impl Prepared<'_> {
 /// What applying a record asks for afterwards.
 enum Applied {
     Fine,
-    /// The leaf's buffer is over the largest class of its design.
-    Overfull(PageId),
+    /// The leaf's buffer has this many bytes, more than a buffer should.
+    Overfull(PageId, usize),
+}
+
+/// A commit, and what is left to do when the stripes are released.
+struct Committed {
+    last: u64,
+    overfull: Vec<PageId>,
 }
 
 impl Tree {
@@ -61,10 +75,13 @@ impl Tree {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        self.make_room(false, PAGES_ASKED)?;
-        let _stripe = self.stripes.lock(hash(key));
-        let prepared = self.prepare(key, value)?;
-        self.commit(std::slice::from_ref(&prepared), durability)
+        self.make_room(false, PAGES_ASKED + pages_of(value.len()))?;
+        let committed = {
+            let _stripe = self.stripes.lock(hash(key));
+            let prepared = self.prepare(key, value)?;
+            self.commit(std::slice::from_ref(&prepared))?
+        };
+        self.finish(committed, durability)
     }
 
     /// Removes `key`.
@@ -74,11 +91,15 @@ impl Tree {
     pub(crate) fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         self.make_room(true, 0)?;
-        let _stripe = self.stripes.lock(hash(key));
-        self.commit(&[tombstone(key)], durability)
+        let committed = {
+            let _stripe = self.stripes.lock(hash(key));
+            self.commit(&[tombstone(key)])?
+        };
+        self.finish(committed, durability)
     }
 
-    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value before.
+    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value
+    /// before.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -90,19 +111,27 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>> {
         check_key(key)?;
         self.make_room(false, PAGES_ASKED)?;
-        let _stripe = self.stripes.lock(hash(key));
-        let mut value = Vec::new();
-        let before = self.get_into(key, &mut value)?.then_some(value);
-        match decide(before.as_deref()) {
-            Update::Keep => {}
-            Update::Delete => self.commit(&[tombstone(key)], durability)?,
-            Update::Put(value) => {
-                check_value(&value)?;
-                let prepared = self.prepare(key, &value)?;
-                self.commit(std::slice::from_ref(&prepared), durability)?;
-            }
-        }
+        let (before, committed) = {
+            let _stripe = self.stripes.lock(hash(key));
+            let mut value = Vec::new();
+            let before = self.get_into(key, &mut value)?.then_some(value);
+            let update = decide(before.as_deref());
+            (before, self.commit_update(key, &update)?)
+        };
+        committed.map_or(Ok(()), |committed| self.finish(committed, durability))?;
         Ok(before)
+    }
+
+    fn commit_update(&self, key: &[u8], update: &Update) -> Result<Option<Committed>> {
+        let prepared = match update {
+            Update::Keep => return Ok(None),
+            Update::Delete => tombstone(key),
+            Update::Put(value) => {
+                check_value(value)?;
+                self.prepare(key, value)?
+            }
+        };
+        self.commit(&[prepared]).map(Some)
     }
 
     /// Applies all of `batch` or nothing, in order.
@@ -115,12 +144,16 @@ impl Tree {
             return self.check_writable();
         }
         let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
-        self.make_room(deletes, PAGES_ASKED + bytes / zonda_pages::BLOCK_BYTES as u32)?;
+        let large = batch.iter().map(|op| pages_of(op.value_bytes())).sum::<u32>();
+        self.make_room(deletes, PAGES_ASKED + pages_of(bytes) + large)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
-        let _stripes = self.stripes.lock_many(indexes);
-        let prepared = self.prepare_batch(batch)?;
-        self.commit(&prepared, durability)
+        let committed = {
+            let _stripes = self.stripes.lock_many(indexes);
+            let prepared = self.prepare_batch(batch)?;
+            self.commit(&prepared)?
+        };
+        self.finish(committed, durability)
     }
 
     fn prepare_batch<'a>(&self, batch: &[BatchOp<'a>]) -> Result<Vec<Prepared<'a>>> {
@@ -153,26 +186,36 @@ impl Tree {
         Ok(Prepared { key, kind: Kind::Pointer, inline: &[], pointer })
     }
 
-    /// Logs and applies; the stripes of all keys are held.
-    fn commit(&self, records: &[Prepared<'_>], durability: Durability) -> Result<()> {
-        let last = {
-            let _gate = (records.len() > 1).then(|| self.batch_gate.read());
-            let in_flight = self.log.begin();
-            let logged = self.log.append(&in_flight, records.iter().map(Prepared::record));
-            let logged = logged.inspect_err(|_| self.abandon(records));
-            let last = *self.poison.watch(logged)?.end();
-            for prepared in records {
-                count(&self.counters.puts);
-                // Between the records of a batch too: write-ahead holds, since pages carry the batch's last number.
-                if let Applied::Overfull(id) = self.apply(&prepared.record(), last) {
-                    self.relieve(id)?;
+    /// Logs and applies; the stripes of all keys are held, so nothing here waits for reclaim, which may wait for them.
+    fn commit(&self, records: &[Prepared<'_>]) -> Result<Committed> {
+        let _gate = (records.len() > 1).then(|| self.batch_gate.read());
+        let in_flight = self.log.begin();
+        // Whoever closes the tree sees the slot, or this sees that it is closed.
+        self.check_open()?;
+        let logged = self.log.append(&in_flight, records.iter().map(Prepared::record));
+        let logged = logged.inspect_err(|_| self.abandon(records));
+        let last = *self.poison.watch(logged)?.end();
+        let mut overfull = Vec::new();
+        for prepared in records {
+            count(&self.counters.puts);
+            if let Applied::Overfull(id, bytes) = self.apply(&prepared.record(), last) {
+                overfull.push(id);
+                if bytes > BUFFER_BYTES_LONG {
+                    self.relieve_now(id)?;
                 }
             }
-            last
-        };
+        }
+        Ok(Committed { last, overfull })
+    }
+
+    /// What follows a commit with no stripe held: merges leaves that grew too large, makes the log durable if asked.
+    fn finish(&self, committed: Committed, durability: Durability) -> Result<()> {
+        for id in committed.overfull {
+            self.relieve(id)?;
+        }
         match durability {
             Durability::Buffered => Ok(()),
-            Durability::Synced => self.poison.watch(self.log.sync_to(last)),
+            Durability::Synced => self.poison.watch(self.log.sync_to(committed.last)),
         }
     }
 
@@ -182,6 +225,7 @@ impl Tree {
     /// `Poisoned`, those of the log.
     pub(crate) fn commit_record(&self, record: &Record<'_>) -> Result<()> {
         let in_flight = self.log.begin();
+        self.check_open()?;
         let logged = self.log.append(&in_flight, std::iter::once(*record));
         let last = *self.poison.watch(logged)?.end();
         self.apply(record, last);
@@ -228,8 +272,8 @@ impl Tree {
         }
         let buffer = leaf.location().buffer().expect("just placed");
         buffer.touch();
-        let over = buffer.slots().used_bytes() > self.buffer_bytes_max();
-        if over { Applied::Overfull(leaf.id()) } else { Applied::Fine }
+        let used = buffer.slots().used_bytes();
+        if used > self.buffer_bytes_max() { Applied::Overfull(leaf.id(), used) } else { Applied::Fine }
     }
 
     /// A value pointer that is overwritten in the buffer dies at once.
@@ -249,15 +293,18 @@ impl Tree {
     /// # Errors
     /// As merging.
     pub(crate) fn apply_recovered(&self, record: &Record<'_>, sequence: u64) -> Result<()> {
+        // Without zones recovery goes over its budget rather than wait for reclaim, which waits for recovery.
         while self.pool.is_over() {
             match self.evict() {
+                Ok(true) => {}
+                Ok(false) => break,
                 Err(error) if crate::log::can_go_on(&error) => break,
-                outcome => outcome?,
+                Err(error) => return Err(error),
             }
         }
         match self.apply(record, sequence) {
             Applied::Fine => Ok(()),
-            Applied::Overfull(id) => self.relieve(id),
+            Applied::Overfull(id, _) => self.relieve(id),
         }
     }
 
@@ -265,15 +312,29 @@ impl Tree {
     /// buffer, and the next writer is refused. But a buffer has an end: then the store stops writing.
     fn relieve(&self, id: PageId) -> Result<()> {
         match self.flush_leaf(id) {
-            Err(error) if crate::log::can_go_on(&error) && !self.is_near_its_end(id) => Ok(()),
-            Err(error) if crate::log::can_go_on(&error) => Err(self.poison.set(error)),
-            outcome => self.poison.watch(outcome),
+            Ok(Flushed::Raced) => self.check_end(id, TreeError::from(PageError::Busy)),
+            Err(error) if crate::log::can_go_on(&error) => self.check_end(id, error),
+            outcome => self.poison.watch(outcome).map(|_| ()),
         }
     }
 
-    fn is_near_its_end(&self, id: PageId) -> bool {
+    /// As [`relieve`](Self::relieve) while stripes are held: waits for nobody.
+    fn relieve_now(&self, id: PageId) -> Result<()> {
+        for _ in 0..RELIEVE_TRIES {
+            match self.try_flush_now(id, false) {
+                Ok(Flushed::Raced) => zonda_rt::yield_now(),
+                Err(error) if crate::log::can_go_on(&error) => return self.check_end(id, error),
+                outcome => return self.poison.watch(outcome).map(|_| ()),
+            }
+        }
+        self.check_end(id, TreeError::from(PageError::Busy))
+    }
+
+    /// Stops the store for `cause` if the leaf's buffer could not take one more record of any size.
+    fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
         let leaf = self.table.lock_shared(id);
-        leaf.location().buffer().is_some_and(|buffer| buffer.slots().used_bytes() > BUFFER_BYTES_END)
+        let ends = leaf.location().buffer().is_some_and(|buffer| buffer.slots().used_bytes() > BUFFER_BYTES_END);
+        if ends { Err(self.poison.set(cause)) } else { Ok(()) }
     }
 
     /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
@@ -287,9 +348,12 @@ impl Tree {
         if self.log.bytes_since_truncation() > 2 * self.log_limit_bytes() {
             self.checkpoint_if_due()?;
         }
-        while self.pool.is_over() {
-            if let Err(error) = self.evict() {
-                return if deletes && crate::log::can_go_on(&error) { Ok(()) } else { Err(error) };
+        let mut misses = 0;
+        while self.pool.is_over() && misses < MISSES_MAX {
+            match self.evict() {
+                Ok(made_room) => misses += u32::from(!made_room),
+                Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
         if !deletes {
@@ -315,6 +379,11 @@ impl<'a> BatchOp<'a> {
     }
 }
 
+/// Pages that `bytes` fill.
+fn pages_of(bytes: usize) -> u32 {
+    u32::try_from(bytes / zonda_pages::BLOCK_BYTES).unwrap_or(u32::MAX / 2)
+}
+
 fn tombstone(key: &[u8]) -> Prepared<'_> {
     Prepared { key, kind: Kind::Tombstone, inline: &[], pointer: Vec::new() }
 }
@@ -333,7 +402,7 @@ fn check_value(value: &[u8]) -> Result<()> {
 }
 
 /// Bytes of keys and inline values.
-fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<u32> {
+fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<usize> {
     let mut bytes = 0;
     for op in batch {
         check_key(op.key())?;
@@ -342,8 +411,9 @@ fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<u32> {
         }
         bytes += op.key().len() + op.value_bytes().min(inline_max as usize);
     }
-    match u32::try_from(bytes) {
-        Ok(fitting) if bytes <= BATCH_BYTES_MAX => Ok(fitting),
-        _ => Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX }),
+    if bytes <= BATCH_BYTES_MAX {
+        Ok(bytes)
+    } else {
+        Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX })
     }
 }

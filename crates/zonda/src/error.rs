@@ -251,7 +251,6 @@ impl From<TreeError> for Error {
             TreeError::Poisoned(cause) => Self::Poisoned { cause: Arc::new(Self::from((*cause).clone())) },
             TreeError::Damaged { what, why } => Self::Damaged { what: what.to_owned(), why },
             TreeError::Closed => Self::Closed,
-            TreeError::Forked { opened_by, used_by } => Self::Forked { opened_by, used_by },
             other => Self::Device { message: other.to_string() },
         }
     }
