@@ -62,6 +62,7 @@ impl Flusher {
         if claim != Claim::Record && self.spare_zones() <= floor {
             return Err(self.space.usage().no_space());
         }
+        let _label = zonda_device::cut_label(stream.opening_label());
         let mut opened = self.space.open_zone(stream.id, Urgency::Reserve);
         for _ in 1..crate::failed::ATTEMPTS_MAX {
             match &opened {

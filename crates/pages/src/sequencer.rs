@@ -220,7 +220,7 @@ impl Sequencer {
         let Some(group) = self.queue.lock().complete.front().cloned() else {
             return Ok(None);
         };
-        let _label = zonda_device::cut_label(cut_label(group.content()));
+        let _label = zonda_device::cut_label_unless_named(cut_label(group.content()));
         match writer.write(group.bytes()) {
             Ok(block) => {
                 assert!(block == group.first_block(), "I1 group for block {} written at {block}", group.first_block());
@@ -308,7 +308,7 @@ fn cut_label(content: &Content) -> &'static str {
     match content {
         Content::Pages(_) => "page group",
         Content::Chunk(AreaKind::Log) => "log",
-        Content::Chunk(AreaKind::Meta) => "metalog",
+        Content::Chunk(AreaKind::Meta) => "address record",
         Content::Chunk(AreaKind::Values) => "values",
     }
 }

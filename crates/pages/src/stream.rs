@@ -123,6 +123,11 @@ impl Stream {
         holds(self.streams).only_records()
     }
 
+    /// The power-cut harness counts its hits while a zone is opened under this name.
+    pub(crate) fn opening_label(&self) -> &'static str {
+        if holds(self.streams).any_of(Holds::area(AreaKind::Meta)) { "journal switch" } else { "open" }
+    }
+
     /// The sequencers of the open zones.
     pub(crate) fn sequencers(&self) -> Vec<Arc<Sequencer>> {
         self.sequencers.read().clone()

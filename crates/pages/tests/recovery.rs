@@ -120,7 +120,7 @@ fn cuts_hit_every_labelled_point() {
     toy.store.area(zonda_pages::AreaKind::Log).append(b"log").unwrap();
     run_until_cut(&device, &toy, &mut Rng::seeded(1), 1).unwrap();
     let labels = device.operations_by_label();
-    for label in ["page group", "log", "metalog", "values", "reset", "finish"] {
+    for label in ["page group", "log", "address record", "values", "reset", "finish"] {
         assert!(labels.contains_key(label), "{label} is missing in {labels:?}");
     }
 }

@@ -72,7 +72,7 @@ impl Crowd {
 
     /// From an opening to a cut: every answer of every client, checked.
     fn live(&mut self, subject: &Arc<dyn Subject>) -> Result<Account, String> {
-        self.world.arm(draw_cut(&mut self.rng, self.world.labels()));
+        self.world.arm(draw_cut(&mut self.rng, self.world.labels(), 60));
         let workers = Workers::start(subject, &self.world.power());
         let steps = 10 + self.rng.below(60);
         let spawn = |number| {

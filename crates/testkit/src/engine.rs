@@ -2,7 +2,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use zonda_device::{Geometry, ZonedDevice};
+use zonda_device::{Geometry, ZonedDevice, cut_label};
 use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, VictimPolicy, ZonedStore};
 use zonda_rt::Rng;
 use zonda_tree::{BatchOp, Cursor, Design, Durability, Engine, Snapshot, Step, TreeError, TreeOptions, Update};
@@ -165,6 +165,7 @@ impl Subject for EngineSubject {
     }
 
     fn checkpoint(&self) -> Answer<()> {
+        let _label = cut_label("buffer image");
         Ok(self.engine.checkpoint()?)
     }
 
@@ -175,7 +176,10 @@ impl Subject for EngineSubject {
     fn step(&self, work: Work) -> Answer<bool> {
         let step = match work {
             Work::Log => self.engine.log_step()?,
-            Work::Checkpoint => self.engine.checkpoint_step()?,
+            Work::Checkpoint => {
+                let _label = cut_label("buffer image");
+                self.engine.checkpoint_step()?
+            }
             Work::Reclaim => self.engine.reclaim_step()?,
         };
         Ok(step == Step::Progress)
@@ -199,6 +203,7 @@ impl Subject for EngineSubject {
             merges: stats.merges,
             checkpoints: stats.checkpoints,
             zones_reset: usage.zones_reset,
+            relocated_bytes: self.store.written_by().relocation,
         }
     }
 }

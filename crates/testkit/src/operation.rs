@@ -86,7 +86,7 @@ impl Operation {
             let changes = (first..end).map(|number| Change::Delete { key: profile.key(number) }).collect();
             return Self::Write { changes, synced: rng.below(64) < profile.synced };
         }
-        let most = if rng.chance(0.1) { 60 } else { 6 };
+        let most = if rng.below(16) < profile.bulk { 100 } else { 6 };
         let changes = 2 + rng.below(most);
         Self::write(rng, profile, number, changes)
     }

@@ -41,6 +41,10 @@ pub struct Profile {
     pub deletes: u64,
     /// Of 64 writes, how many wait for the device.
     pub synced: u64,
+    /// Of 16 batches, how many are long: these fill leaves and zones.
+    pub bulk: u64,
+    /// Mean operations from an opening to a cut: short lives hit recovery, long ones reclaim.
+    pub life_steps: u64,
 }
 
 impl Profile {
@@ -49,10 +53,12 @@ impl Profile {
     pub fn draw(rng: &mut Rng, room_bytes: u64, value_bytes_max: usize) -> Self {
         let keys = *pick(rng, &[KeyShape::Number, KeyShape::Number, KeyShape::Text, KeyShape::Wild]);
         let values = *pick(rng, &[ValueShape::Number, ValueShape::Small, ValueShape::Small, ValueShape::Mixed]);
-        let mut profile = Self { keys, key_count: 0, values, value_bytes_max, deletes: rng.below(3), synced: rng.below(16) };
+        let (deletes, synced) = (rng.below(3), rng.below(16));
+        let (bulk, life_steps) = (*pick(rng, &[1, 4, 12]), *pick(rng, &[30, 80, 300]));
+        let mut profile = Self { keys, key_count: 0, values, value_bytes_max, deletes, synced, bulk, life_steps };
         let fitting = room_bytes / profile.mean_pair_bytes();
         let most = fitting.clamp(20, 4_000);
-        profile.key_count = 20 + rng.below(most);
+        profile.key_count = 20 + most - rng.below(most).min(rng.below(most));
         profile
     }
 

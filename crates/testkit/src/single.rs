@@ -12,9 +12,6 @@ use crate::{Model, Outcome, Profile, Subject, Trouble, Workers, World, world::dr
 
 use client::Client;
 
-/// Mean length of a life, in operations: from an opening to a cut.
-const LIFE_STEPS: u64 = 80;
-
 /// A run with one client.
 pub struct Single {
     world: World,
@@ -68,7 +65,7 @@ impl Single {
     fn live(&mut self, subject: Arc<dyn Subject>) -> Result<(), String> {
         let ends_cleanly = self.rng.chance(0.08);
         if !ends_cleanly {
-            self.world.arm(draw_cut(&mut self.rng, self.world.labels()));
+            self.world.arm(draw_cut(&mut self.rng, self.world.labels(), self.profile.life_steps));
         }
         let workers = Workers::start(&subject, &self.world.power());
         let worked = self.work(&subject);
@@ -83,7 +80,7 @@ impl Single {
     }
 
     fn work(&mut self, subject: &Arc<dyn Subject>) -> Result<(), String> {
-        let steps = (1 + self.rng.below(2 * LIFE_STEPS)).min(self.steps - self.outcome.steps);
+        let steps = (1 + self.rng.below(2 * self.profile.life_steps)).min(self.steps - self.outcome.steps);
         let mut client = Client::new(self, subject);
         for _ in 0..steps {
             if !client.step()? {

@@ -90,6 +90,8 @@ pub struct Tally {
     pub checkpoints: u64,
     /// Zones reset.
     pub zones_reset: u64,
+    /// Bytes of pages that reclaim moved.
+    pub relocated_bytes: u64,
 }
 
 /// An ordered map that a harness can drive. What calls mean is said at `zonda_tree::Engine`.

@@ -8,9 +8,9 @@ use zonda_rt::Rng;
 use crate::{Answer, Bug, Maker, Refusal, Subject, bug::DroppedFlush, profile::pick};
 
 /// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
-pub const CUT_POINTS: [&str; 12] = [
-    "log", "page group", "address record", "buffer image", "journal switch", "reset", "finish", "split", "merge", "values",
-    "value reclaim", "recovery",
+pub const CUT_POINTS: [&str; 13] = [
+    "log", "page group", "address record", "buffer image", "journal switch", "values", "value reclaim", "open", "finish", "reset",
+    "split", "merge", "recovery",
 ];
 
 /// A device that can lose its power, and what makes subjects on it.
@@ -96,8 +96,8 @@ impl From<DeviceError> for Refusal {
 /// A small device: zones so few and so short that everything happens within a thousand operations.
 #[must_use]
 pub fn small_geometry(rng: &mut Rng) -> Geometry {
-    let zone_blocks = *pick(rng, &[16, 24, 32, 64]);
-    let zones = 40 + rng.below(81);
+    let zone_blocks = *pick(rng, &[16, 16, 24, 32, 64]);
+    let zones = 40 + rng.below(81).min(rng.below(81));
     let active = 4 + rng.below(11);
     let open = active - rng.below(active.min(3));
     let (zones, open, active) = (narrow(zones), narrow(open.max(4)), narrow(active));
@@ -109,13 +109,14 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).expect("drawn far below 2^32")
 }
 
-/// Draws when the power goes: anywhere, at a change, or inside one of the labelled stretches of work, which random cuts would rarely hit.
-pub fn draw_cut(rng: &mut Rng, labels: &BTreeSet<&'static str>) -> CutAt {
+/// Draws when the power goes in a life of about `life_steps` operations: anywhere, at a change, or inside one of the labelled stretches of
+/// work, which random cuts would rarely hit.
+pub fn draw_cut(rng: &mut Rng, labels: &BTreeSet<&'static str>, life_steps: u64) -> CutAt {
     let labels: Vec<&'static str> = labels.iter().copied().collect();
     match rng.below(8) {
-        0..3 => CutAt::Change(1 + rng.below(150)),
-        3 => CutAt::Operation(1 + rng.below(600)),
+        0..3 => CutAt::Change(1 + rng.below(2 * life_steps)),
+        3 => CutAt::Operation(1 + rng.below(8 * life_steps)),
         _ if labels.is_empty() => CutAt::Change(1 + rng.below(30)),
-        _ => CutAt::Label { label: labels[rng.index(labels.len())], nth: 1 + rng.below(6) },
+        _ => CutAt::Label { label: labels[rng.index(labels.len())], nth: 1 + rng.below(1 + life_steps / 12) },
     }
 }

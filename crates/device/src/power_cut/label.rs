@@ -28,6 +28,12 @@ impl Drop for CutLabel {
     }
 }
 
+/// As [`cut_label`], but only names work that has no name yet: who began it knows better what it is for.
+pub fn cut_label_unless_named(label: &'static str) -> CutLabel {
+    let name = LABELS.with_borrow(|labels| labels.last().copied());
+    cut_label(name.unwrap_or(label))
+}
+
 /// The innermost label of this thread.
 pub(super) fn current() -> &'static str {
     LABELS.with_borrow(|labels| labels.last().copied().unwrap_or(UNLABELLED))
@@ -46,7 +52,15 @@ mod tests {
             assert_eq!(current(), "reset");
         }
         assert_eq!(current(), "log");
+        {
+            let _inner = cut_label_unless_named("page group");
+            assert_eq!(current(), "log");
+        }
         drop(outer);
+        {
+            let _named = cut_label_unless_named("page group");
+            assert_eq!(current(), "page group");
+        }
         assert_eq!(current(), UNLABELLED);
     }
 }

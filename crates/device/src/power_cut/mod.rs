@@ -8,7 +8,7 @@ mod zoned;
 
 pub use block::PowerCutBlock;
 pub use journal::CrashModel;
-pub use label::{CutLabel, cut_label};
+pub use label::{CutLabel, cut_label, cut_label_unless_named};
 pub use plan::{CutAt, CutReport};
 pub use zoned::PowerCut;
 
