@@ -49,7 +49,7 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let design = settings.design.unwrap_or(if rng.chance(0.5) { Design::Adb } else { Design::BTree });
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
-    let room_bytes = geometry.capacity_bytes() / [16, 6, 4, 2][rng.index(4)];
+    let room_bytes = geometry.capacity_bytes() / [16, 4, 2, 1][rng.index(4)];
     let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
     let profile = Profile::draw(&mut rng, room_bytes, value_bytes_max);
     if settings.verbose {

@@ -97,6 +97,9 @@ impl Crowd {
             account.synced_until = account.synced_until.max(seen.synced_until);
             self.outcome.steps += seen.steps;
             self.outcome.refused += seen.refused;
+            if self.world.cut().is_some() {
+                seen.restructures.cut(&mut self.outcome);
+            }
             for (key, event) in seen.events {
                 account.keys.entry(key).or_default().events.push(event);
             }

@@ -53,14 +53,15 @@ impl EngineMaker {
 }
 
 fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
+    let buffer_bytes = 1024 * (16 + rng.below(33));
     TreeOptions {
         design,
-        buffer_bytes: 1024 * (16 + rng.below(49)),
+        buffer_bytes,
         leaf_bytes: *pick(rng, &[4096, 4096, 8192]),
         value_inline_bytes_max: *pick(rng, &[64, 256, 1024]),
         log_instances: *pick(rng, &[1, 2, 3]),
         log_interval_ms: 1,
-        log_limit_bytes: 1024 * *pick(rng, &[64, 128, 256]),
+        log_limit_bytes: buffer_bytes * (4 + rng.below(4)),
         snapshot_bytes_max: 1024 * *pick(rng, &[16, 64, 1024]),
         seed: rng.next_u64(),
         log: true,
@@ -196,14 +197,15 @@ impl Subject for EngineSubject {
     }
 
     fn tally(&self) -> Tally {
-        let (stats, usage) = (self.engine.stats(), self.store.usage());
+        let (stats, usage, written) = (self.engine.stats(), self.store.usage(), self.store.written_by());
         Tally {
             splits: stats.splits,
             leaf_merges: stats.leaf_merges,
             merges: stats.merges,
             checkpoints: stats.checkpoints,
             zones_reset: usage.zones_reset,
-            relocated_bytes: self.store.written_by().relocation,
+            meta_bytes: written.meta,
+            relocated_bytes: written.relocation,
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod model;
 pub mod operation;
 mod outcome;
 mod profile;
+mod restructures;
 mod single;
 pub mod subject;
 mod workers;

@@ -55,6 +55,7 @@ impl Outcome {
         self.done.merges += life.merges;
         self.done.checkpoints += life.checkpoints;
         self.done.zones_reset += life.zones_reset;
+        self.done.meta_bytes += life.meta_bytes;
         self.done.relocated_bytes += life.relocated_bytes;
     }
 }

@@ -90,6 +90,8 @@ pub struct Tally {
     pub checkpoints: u64,
     /// Zones reset.
     pub zones_reset: u64,
+    /// MetaLog bytes written.
+    pub meta_bytes: u64,
     /// Bytes of pages that reclaim moved.
     pub relocated_bytes: u64,
 }

@@ -9,7 +9,7 @@ use zonda_rt::{
 };
 
 use crate::{
-    Answer, Change, Event, Refusal, Subject, history::Value, subject::collect,
+    Answer, Change, Event, Refusal, Subject, history::Value, restructures::Restructures, subject::collect,
 };
 
 use super::registers::{GROUP, GROUPS, Registers, decode};
@@ -22,6 +22,7 @@ pub(super) struct Seen {
     pub(super) synced_until: u64,
     pub(super) steps: u64,
     pub(super) refused: u64,
+    pub(super) restructures: Restructures,
 }
 
 /// A client.
@@ -48,7 +49,8 @@ impl Client {
         rng: Rng,
     ) -> Self {
         let (subject, clock) = (Arc::clone(subject), Arc::clone(clock));
-        Self { subject, power, clock, registers, rng, seen: Seen::default(), known: BTreeMap::new() }
+        let seen = Seen { restructures: Restructures::since(subject.tally()), ..Seen::default() };
+        Self { subject, power, clock, registers, rng, seen, known: BTreeMap::new() }
     }
 
     /// Does up to `steps` operations, until the power goes.
@@ -56,6 +58,7 @@ impl Client {
         for _ in 0..steps {
             let goes_on = self.step()?;
             self.seen.steps += 1;
+            self.seen.restructures.note(self.subject.tally());
             if !goes_on || self.power.cut_report().is_some() {
                 break;
             }

@@ -5,9 +5,10 @@ use std::{collections::VecDeque, sync::Arc};
 use zonda_rt::Rng;
 
 use crate::{
-    Answer, Change, Operation, Refusal, Subject, Tally, View,
+    Answer, Change, Operation, Refusal, Subject, View,
     model::{Pairs, show, show_value},
     operation::{Span, borrowed},
+    restructures::Restructures,
 };
 
 use super::Single;
@@ -24,11 +25,13 @@ pub(super) struct Client<'a> {
     subject: &'a dyn Subject,
     /// Snapshots and what they must show.
     held: VecDeque<(Box<dyn View>, Pairs)>,
+    restructures: Restructures,
 }
 
 impl<'a> Client<'a> {
     pub(super) fn new(run: &'a mut Single, subject: &'a Arc<dyn Subject>) -> Self {
-        Self { run, subject: &**subject, held: VecDeque::new() }
+        let restructures = Restructures::since(subject.tally());
+        Self { run, subject: &**subject, held: VecDeque::new(), restructures }
     }
 
     /// One operation; false when the power has gone.
@@ -36,10 +39,10 @@ impl<'a> Client<'a> {
         let number = self.run.outcome.steps;
         let operation = Operation::draw(&mut self.run.rng, &self.run.profile, number);
         self.run.say(|| describe(&operation));
-        let before = self.subject.tally();
         let goes_on = self.perform(operation)? && self.run.world.cut().is_none();
+        self.restructures.note(self.subject.tally());
         if !goes_on {
-            self.note_cut(before);
+            self.restructures.cut(&mut self.run.outcome);
         }
         self.run.outcome.steps += 1;
         Ok(goes_on)
@@ -194,18 +197,6 @@ impl<'a> Client<'a> {
             Ok(done) => Ok(Some(done)),
             Err(_) if self.run.world.cut().is_some() => Ok(None),
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
-        }
-    }
-
-    /// Counts what the cut fell into: the engine's label, and what the operation that was cut short was doing.
-    fn note_cut(&mut self, before: Tally) {
-        let after = self.subject.tally();
-        let outcome = &mut self.run.outcome;
-        if after.splits > before.splits {
-            outcome.hit("split");
-        }
-        if after.leaf_merges > before.leaf_merges {
-            outcome.hit("merge");
         }
     }
 }

@@ -1,0 +1,36 @@
+//! Each bug that is seeded on purpose is found within a few runs; `zonda-testkit sim --runs 500 --bug NAME` says in how many.
+
+use zonda_testkit::{
+    Bug,
+    campaign::{Settings, simulate},
+};
+
+fn found_within(bug: Bug, runs: u64) -> bool {
+    let settings = Settings { steps: 800, design: None, clients: None, bug: Some(bug), verbose: false };
+    (1..=runs).any(|seed| simulate(seed, &settings).is_err())
+}
+
+#[test]
+fn a_flush_that_is_dropped() {
+    assert!(found_within(Bug::FlushDropped, 20));
+}
+
+#[test]
+fn a_zone_that_is_reset_early() {
+    assert!(found_within(Bug::ResetEarly, 200));
+}
+
+#[test]
+fn address_records_that_are_durable_before_their_pages() {
+    assert!(found_within(Bug::WriteAhead, 40));
+}
+
+#[test]
+fn half_a_batch() {
+    assert!(found_within(Bug::HalfBatch, 20));
+}
+
+#[test]
+fn a_cache_that_outlives_its_zone() {
+    assert!(found_within(Bug::StaleCache, 200));
+}

@@ -1,0 +1,30 @@
+//! A short campaign: the engine survives power cuts under one and under several clients.
+
+use zonda_testkit::{
+    Outcome,
+    campaign::{Settings, simulate},
+};
+
+fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
+    let settings = Settings { steps: 400, design: None, clients: Some(clients), bug: None, verbose: false };
+    let mut all = Outcome::default();
+    for seed in seeds {
+        let replay = || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --clients {clients} --verbose");
+        let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));
+        all.add(&outcome);
+    }
+    all
+}
+
+#[test]
+fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
+    let all = campaign(1..25, 1);
+    assert!(all.cuts > 100 && all.survived > 0 && all.lost > 0, "{all:?}");
+    assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
+}
+
+#[test]
+fn several_clients_see_registers_and_whole_batches() {
+    let all = campaign(100..120, 3);
+    assert!(all.cuts > 50, "{all:?}");
+}
