@@ -193,7 +193,11 @@ impl Scene<'_> {
         let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
         let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
-        if hopeless { flusher.give_up_hope() } else { flusher.hopeless.store(false, Ordering::Relaxed) }
+        if hopeless {
+            flusher.give_up_hope()
+        } else {
+            flusher.hopeless.store(false, Ordering::Relaxed)
+        }
         chosen.map(|view| self.victim_of(&view))
     }
 
@@ -287,6 +291,7 @@ impl Scene<'_> {
         match frame {
             Frame::Page(page) => self.relocate.relocate_page(page.id, PageAddress::new(block, page.blocks), page.body),
             Frame::Chunk(chunk) if chunk.kind == AreaKind::Values => {
+                let _label = zonda_device::cut_label("value reclaim");
                 self.relocate.relocate_value(ChunkAddress(block), chunk.payload)
             }
             Frame::Chunk(_) => Ok(Relocated::Dead),

@@ -122,7 +122,7 @@ pub trait PageStore: Send + Sync {
     /// latch held. A full store still admits 0 pages while there are zones: for merges of deletes, which give space back.
     ///
     /// # Errors
-    /// `NoSpace` with numbers when live bytes exceed the usable space so that reclaim cannot help.
+    /// `NoSpace` with numbers when live bytes and these pages exceed the usable space so that reclaim cannot help.
     fn admit(&self, pages: u32) -> Result<(), PageError>;
 
     /// Writes complete groups to the device. `moved` hears of pages that had to be placed again because a zone failed:

@@ -103,7 +103,7 @@ impl PageStore for ZonedStore {
     }
 
     fn admit(&self, pages: u32) -> Result<(), PageError> {
-        if pages > 0 && self.flusher.is_full() {
+        if pages > 0 && self.flusher.would_be_full(u64::from(pages) * BLOCK_BYTES as u64) {
             return Err(self.flusher.no_space());
         }
         if self.flusher.is_short() { self.flusher.wait_for_spare_zones(u32::MAX) } else { Ok(()) }

@@ -1,5 +1,8 @@
 //! Checkpoints: the structure and the buffer images, written while writers go on (decision 0001).
 
+use zonda_pages::AreaKind;
+use zonda_rt::atomic::Ordering;
+
 use crate::{
     Step,
     leaf_table::{Location, Shared},
@@ -7,6 +10,9 @@ use crate::{
     stats::count,
     tree::{META_PENDING_BYTES, Result, Tree},
 };
+
+/// Zones of log from which a store that is short of zones takes a checkpoint early.
+const LOG_ZONES_SPARED: usize = 3;
 
 /// The least log that a checkpoint waits for, in bytes.
 const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
@@ -49,6 +55,22 @@ impl Tree {
         self.checkpoint_as(&mut last)
     }
 
+    /// Takes a checkpoint if that gives zones of log back: many short lives each leave a little log in a zone of its own.
+    /// Returns whether it did.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn checkpoint_for_zones(&self) -> Result<bool> {
+        let zones = || self.store.area(AreaKind::Log).segments().len();
+        let before = zones();
+        let Some(mut last) = self.checkpointing.try_lock() else { return Ok(false) };
+        if before < LOG_ZONES_SPARED || self.recovering.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        self.checkpoint_as(&mut last)?;
+        Ok(zones() < before)
+    }
+
     /// Takes a checkpoint and truncates the log to it. Writers go on meanwhile.
     ///
     /// # Errors
@@ -69,6 +91,7 @@ impl Tree {
                 self.flush_meta()?;
             }
         }
+        self.flush_meta()?;
         self.with_write_ahead(|ahead| self.meta.end_checkpoint(ahead))?;
         *last = number;
         count(&self.counters.checkpoints);

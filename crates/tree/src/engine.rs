@@ -186,7 +186,7 @@ impl Engine {
     pub fn sync(&self) -> Result<()> {
         let tree = self.enter()?;
         tree.check_writable()?;
-        tree.poison.watch(tree.log.sync())
+        tree.sync_to(tree.log.next_sequence() - 1)
     }
 
     /// A snapshot of now; waits for batches in progress.

@@ -71,8 +71,26 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     };
     log::replay(&*store, structure.replay_from, &structure.sessions, &mut Replaying { apply: &mut apply, progress })?;
     tree.recovering.store(false, Ordering::Release);
+    tidy(&tree)?;
     Ok(tree)
 }
+
+/// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up.
+fn tidy(tree: &Tree) -> Result<()> {
+    let segments = |kind| tree.store.area(kind).segments().len();
+    if segments(AreaKind::Log) <= LOG_SEGMENTS_KEPT && segments(AreaKind::Meta) <= META_SEGMENTS_KEPT {
+        return Ok(());
+    }
+    match tree.checkpoint() {
+        Err(error) if log::can_go_on(&error) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Segments of log and MetaLog that recovery leaves to the next checkpoint.
+const LOG_SEGMENTS_KEPT: usize = 2;
+/// See [`LOG_SEGMENTS_KEPT`].
+const META_SEGMENTS_KEPT: usize = 3;
 
 /// Blocks of MetaLog that creating a tree writes: a session and an empty checkpoint.
 const CREATION_BYTES: u64 = 2 * zonda_pages::BLOCK_BYTES as u64;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use zonda_pages::{Heat, NewPage, PageAddress, PageId, PageStore};
+use zonda_pages::{Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::{
     Epoch, Mutex, RwLock, Stripes,
     atomic::{AtomicBool, AtomicU32, Ordering},
@@ -112,6 +112,9 @@ pub(crate) struct Parts {
     pub(crate) session: Session,
     pub(crate) checkpoint: u64,
 }
+
+/// Reclaim steps that a write of log or MetaLog waits for when there is no zone.
+const ROOM_TRIES: usize = 128;
 
 /// Bytes of one log ring.
 const LOG_RING_BYTES: u64 = 64 << 10;
@@ -249,7 +252,7 @@ impl Tree {
     /// # Errors
     /// Those of the device: the tree is poisoned.
     pub(crate) fn flush_meta(&self) -> Result<()> {
-        self.with_write_ahead(|ahead| self.meta.flush(ahead))?;
+        self.with_room(|| self.with_write_ahead(|ahead| self.meta.flush(ahead)))?;
         self.recycle_ids();
         Ok(())
     }
@@ -265,6 +268,25 @@ impl Tree {
         self.poison.watch(flushed)
     }
 
+    /// Calls `attempt` again while it finds no zone and reclaim can make one. Log and MetaLog keep what they could not write,
+    /// so trying again is right. No latch and no epoch guard may be held.
+    ///
+    /// # Errors
+    /// Those of `attempt` and of reclaim.
+    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..ROOM_TRIES {
+            match attempt() {
+                Err(error) if is_no_space(&error) => {
+                    if self.reclaim_step()? == crate::Step::Idle {
+                        zonda_rt::yield_now();
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+        attempt()
+    }
+
     /// The record that begins checkpoint `number`.
     pub(crate) fn begin_record(&self, number: u64, replay_from: u64) -> Begin<'static> {
         let next_page_id = self.table.len();
@@ -277,7 +299,7 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn admit(&self, pages: u32) -> Result<()> {
         while self.store.is_short() {
-            if self.reclaim_step()? == crate::Step::Idle {
+            if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
                 break;
             }
         }
@@ -359,6 +381,10 @@ impl Tree {
         let rings = u64::from(self.options.log_instances) * 2 * LOG_RING_BYTES;
         rings + 2 * self.meta.pending_bytes() as u64
     }
+}
+
+fn is_no_space(error: &TreeError) -> bool {
+    matches!(error, TreeError::Store(error) if matches!(**error, PageError::NoSpace { .. }))
 }
 
 /// The state of a latched leaf, for snapshots.

@@ -189,12 +189,16 @@ impl Tree {
     /// Logs and applies; the stripes of all keys are held, so nothing here waits for reclaim, which may wait for them.
     fn commit(&self, records: &[Prepared<'_>]) -> Result<Committed> {
         let _gate = (records.len() > 1).then(|| self.batch_gate.read());
-        let in_flight = self.log.begin();
-        // Whoever closes the tree sees the slot, or this sees that it is closed.
-        self.check_open()?;
-        let logged = self.log.append(&in_flight, records.iter().map(Prepared::record));
+        let logged = self.with_room(|| {
+            let in_flight = self.log.begin();
+            // Whoever closes the tree sees the slot, or this sees that it is closed.
+            self.check_open()?;
+            let numbers = self.log.append(&in_flight, records.iter().map(Prepared::record))?;
+            Ok((in_flight, *numbers.end()))
+        });
         let logged = logged.inspect_err(|_| self.abandon(records));
-        let last = *self.poison.watch(logged)?.end();
+        // Held until the effect is applied.
+        let (_in_flight, last) = self.poison.watch(logged)?;
         let mut overfull = Vec::new();
         for prepared in records {
             count(&self.counters.puts);
@@ -215,8 +219,17 @@ impl Tree {
         }
         match durability {
             Durability::Buffered => Ok(()),
-            Durability::Synced => self.poison.watch(self.log.sync_to(committed.last)),
+            Durability::Synced => self.sync_to(committed.last),
         }
+    }
+
+    /// Makes the log durable up to `sequence`.
+    ///
+    /// # Errors
+    /// `Poisoned`, those of the device.
+    pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
+        let synced = self.with_room(|| self.log.sync_to(sequence));
+        self.poison.watch(synced)
     }
 
     /// Logs and applies one ready record, for reclaim: no room is made, nothing is merged. The key's stripe is held.
@@ -357,7 +370,9 @@ impl Tree {
             }
         }
         if !deletes {
-            self.admit(pages)?;
+            // What buffers hold needs pages too, some time.
+            let buffered = self.pool.used_bytes() / zonda_pages::BLOCK_BYTES as u64;
+            self.admit(pages + u32::try_from(buffered).unwrap_or(u32::MAX / 2))?;
         }
         Ok(())
     }
