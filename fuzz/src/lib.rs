@@ -6,15 +6,21 @@
 //! [`TARGETS`], a file in `fuzz_targets/` and a `[[bin]]` in `Cargo.toml`. A test below fails when one of these is missing.
 
 mod device;
+mod facade;
 pub mod generate;
 mod journal;
 mod pages;
+mod recovery;
 mod space;
+mod tree;
 
 pub use device::{device_entry, device_header, device_image, device_uri};
+pub use facade::superblock;
 pub use journal::{space_chunk, space_journal};
-pub use pages::page_address;
+pub use pages::{page_address, page_frame};
+pub use recovery::{page_zone, tree_log, tree_metalog};
 pub use space::{space_header, space_open};
+pub use tree::{tree_image, tree_leaf, tree_meta_records, tree_value_chunk, tree_value_pointer};
 
 /// A decoder under test.
 pub struct Target {
@@ -54,6 +60,26 @@ pub const TARGETS: &[Target] = &[
         seal: journal::space_journal_seal,
     },
     Target { name: "page_address", run: page_address, valid: pages::page_address_valid, seal: no_checksum },
+    Target { name: "page_frame", run: page_frame, valid: pages::page_frame_valid, seal: zonda_pages::fuzzing::seal },
+    Target { name: "page_zone", run: page_zone, valid: recovery::page_zone_valid, seal: recovery::page_zone_seal },
+    Target { name: "tree_leaf", run: tree_leaf, valid: tree::tree_leaf_valid, seal: no_checksum },
+    Target { name: "tree_image", run: tree_image, valid: tree::tree_image_valid, seal: no_checksum },
+    Target {
+        name: "tree_value_pointer",
+        run: tree_value_pointer,
+        valid: tree::tree_value_pointer_valid,
+        seal: no_checksum,
+    },
+    Target { name: "tree_value_chunk", run: tree_value_chunk, valid: tree::tree_value_chunk_valid, seal: no_checksum },
+    Target {
+        name: "tree_meta_records",
+        run: tree_meta_records,
+        valid: tree::tree_meta_records_valid,
+        seal: no_checksum,
+    },
+    Target { name: "tree_log", run: tree_log, valid: recovery::tree_log_valid, seal: no_checksum },
+    Target { name: "tree_metalog", run: tree_metalog, valid: recovery::tree_metalog_valid, seal: no_checksum },
+    Target { name: "superblock", run: superblock, valid: facade::superblock_valid, seal: facade::superblock_seal },
 ];
 
 /// The target called `name`.

@@ -127,7 +127,7 @@ impl Framing {
     }
 
     /// CRC of the frame in `bytes` if it lies at `block`.
-    fn crc(self, block: u64, bytes: &[u8]) -> u32 {
+    pub(crate) fn crc(self, block: u64, bytes: &[u8]) -> u32 {
         let identity = crc32c::crc32c_append(self.store_crc, &block.to_le_bytes());
         crc32c::crc32c_append(identity, &bytes[size_of::<u32>()..])
     }

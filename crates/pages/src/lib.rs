@@ -17,6 +17,8 @@ mod failed;
 mod flusher;
 mod format;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod group;
 mod live;

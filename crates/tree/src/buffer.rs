@@ -247,7 +247,8 @@ impl Buffer {
         prefix: &[u8],
         suffixes: impl Iterator<Item = Record<'r>> + Clone,
     ) -> Self {
-        let mut payload: usize = suffixes.clone().map(|r| r.key.len() + r.value.len() + SLOT_BYTES).sum();
+        let slot_bytes = if slots::common_shape(suffixes.clone()).is_some() { 0 } else { SLOT_BYTES };
+        let mut payload: usize = suffixes.clone().map(|r| r.key.len() + r.value.len() + slot_bytes).sum();
         loop {
             let mut buffer = Self::new(page, prefix, payload);
             let at = prefix.len();
@@ -329,6 +330,20 @@ mod tests {
         assert_eq!(wider.prefix(), b"ab");
         assert_eq!(wider.find(b"abc1").expect("kept").value, b"x");
         assert_eq!(wider.find(b"abd").expect("added").value, b"y");
+    }
+
+    #[test]
+    fn a_dense_page_of_tiny_records_is_mirrored_and_loosened() {
+        // 32 KiB of 2-byte keys without values: slotted they would take five times that.
+        let keys: Vec<[u8; 2]> = (0..16_000_u16).map(u16::to_be_bytes).collect();
+        let mut buffer = Buffer::of(None, b"", keys.iter().map(|key| put(key, b"")));
+        assert!(buffer.charged_bytes() < 50_000, "{} bytes", buffer.charged_bytes());
+        let record = Record { key: &keys[77], kind: Kind::Tombstone, value: b"" };
+        if !buffer.upsert(&record) {
+            buffer = buffer.grown(&record);
+        }
+        assert_eq!(buffer.find(&keys[77]).expect("present").kind, Kind::Tombstone);
+        assert_eq!(buffer.slots().len(), 16_000);
     }
 
     #[test]

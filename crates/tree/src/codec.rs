@@ -2,7 +2,7 @@
 //!
 //! A number is written in groups of 7 bits, lowest first; the high bit of a byte says that another follows (LEB128).
 
-use crate::TreeError;
+use crate::{TreeError, limits::NUMBER_MAX};
 
 /// The most bytes that a number takes.
 pub(crate) const NUMBER_BYTES_MAX: usize = 10;
@@ -75,6 +75,15 @@ impl<'a> Reader<'a> {
             }
         }
         Err(self.damaged("the bytes end within a number"))
+    }
+
+    /// The next number, which counts something.
+    ///
+    /// # Errors
+    /// As [`number`](Self::number), and `Damaged` above [`NUMBER_MAX`].
+    pub(crate) fn counter(&mut self) -> Result<u64, TreeError> {
+        let number = self.number()?;
+        if number <= NUMBER_MAX { Ok(number) } else { Err(self.damaged(format!("{number} is no number of a store"))) }
     }
 
     /// The next number, which must fit 32 bits.

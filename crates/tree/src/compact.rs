@@ -13,7 +13,7 @@ use crate::{
     index::{LeafEntry, Path},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
-    merge::{DeadPointer, FullKeys, Plan, live, overlay, plan_records},
+    merge::{DeadPointer, FullKeys, Plan, check_records, live, overlay, plan_records},
     metalog::Upsert,
     record::{Kind, Record},
     tree::{Placed, Result, Tree},
@@ -172,8 +172,10 @@ impl Tree {
                 }
             }));
         }
+        let frame = self.frame(&group.low, group.high.as_deref());
+        check_records(frame, &records)?;
         let records = live(records);
-        let mut plan = plan_records(self.frame(&group.low, group.high.as_deref()), &records, records.len());
+        let mut plan = plan_records(frame, &records, records.len());
         plan.dead_pointers = dead_pointers;
         Ok(plan)
     }

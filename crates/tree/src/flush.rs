@@ -206,10 +206,10 @@ impl Tree {
         let page = body.map(LeafPage::decode).transpose()?;
         let frame = self.frame(low, high);
         let Some(buffer) = leaf.location().buffer() else {
-            return Ok(plan(frame, page, std::iter::empty()));
+            return plan(frame, page, std::iter::empty());
         };
         let keys = FullKeys::new(buffer.prefix(), buffer.slots());
-        Ok(plan(frame, page, keys.records(buffer.slots())))
+        plan(frame, page, keys.records(buffer.slots()))
     }
 
     /// Gives a latched leaf the placed pages of `plan`: records the change, makes new leaves reachable, releases the old

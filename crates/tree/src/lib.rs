@@ -14,6 +14,8 @@ mod engine_tests;
 mod error;
 mod flush;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod index;
 mod inner;

@@ -3,6 +3,7 @@
 //! Cost: one pass over both sorted inputs; a plan holds references, pages are encoded once.
 
 use crate::{
+    KEY_BYTES_MAX, TreeError,
     key::separator_bytes,
     leaf_page::{self, LeafPage},
     record::{Kind, Record},
@@ -115,10 +116,34 @@ pub(crate) fn live(mut records: Vec<Record<'_>>) -> Vec<Record<'_>> {
     records
 }
 
+/// Refuses records of a damaged page: keys too long, out of order or outside the frame. One comparison a record.
+///
+/// # Errors
+/// `Damaged`.
+pub(crate) fn check_records(frame: Frame<'_>, records: &[Record<'_>]) -> Result<(), TreeError> {
+    let damaged = |why: &str| Err(TreeError::Damaged { what: "leaf page", why: why.to_string() });
+    if !records.is_sorted_by(|left, right| left.key < right.key) {
+        return damaged("records are out of order");
+    }
+    if records.iter().any(|record| record.key.len() > KEY_BYTES_MAX) {
+        return damaged("a key is too long");
+    }
+    let low = records.first().is_none_or(|first| first.key >= frame.low);
+    let high = records.last().is_none_or(|last| frame.high.is_none_or(|high| last.key < high));
+    if low && high { Ok(()) } else { damaged("a key lies outside the leaf's range") }
+}
+
 /// Plans the merge of `buffer` (sorted, full keys, tombstones) into `page`.
-pub(crate) fn plan<'a>(frame: Frame<'_>, page: Option<LeafPage<'a>>, buffer: impl Iterator<Item = Record<'a>>) -> Plan {
+///
+/// # Errors
+/// `Damaged` for a page with impossible records.
+pub(crate) fn plan<'a>(
+    frame: Frame<'_>,
+    page: Option<LeafPage<'a>>,
+    buffer: impl Iterator<Item = Record<'a>>,
+) -> Result<Plan, TreeError> {
     let Some(page) = page else {
-        return plan_records(frame, &live(overlay(std::iter::empty(), buffer, |_, _| ())), 0);
+        return Ok(plan_records(frame, &live(overlay(std::iter::empty(), buffer, |_, _| ())), 0));
     };
     let keys = FullKeys::new(page.prefix(), page.slots());
     let last = page.slots().len().checked_sub(1).map(|last| keys.key(last).to_vec());
@@ -131,10 +156,11 @@ pub(crate) fn plan<'a>(frame: Frame<'_>, page: Option<LeafPage<'a>>, buffer: imp
             dead_pointers.push(DeadPointer { key_bytes: old.key.len(), old: old.value.to_vec(), new });
         }
     });
+    check_records(frame, &merged)?;
     let only_appends = appended == buffer.len();
     let mut plan = plan_records(frame, &live(merged), if only_appends { appended } else { 0 });
     plan.dead_pointers = dead_pointers;
-    plan
+    Ok(plan)
 }
 
 /// Splits sorted live records into pages. `appended` of them are new and beyond all others: then pages are filled up and only
@@ -317,7 +343,7 @@ mod tests {
                 Some(value) => Record { key, kind: Kind::Inline, value },
                 None => Record { key, kind: Kind::Tombstone, value: &[] },
             });
-            let plan = plan(FRAME, Some(page), changes);
+            let plan = plan(FRAME, Some(page), changes).expect("a sound page");
             let mut want: BTreeMap<Vec<u8>, Vec<u8>> = old.clone();
             for (key, value) in &new {
                 match value { Some(value) => { want.insert(key.clone(), value.clone()); } None => { want.remove(key); } }

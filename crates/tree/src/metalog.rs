@@ -28,7 +28,7 @@ use zonda_pages::{Area, AreaKind, PageStore, SegmentId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering::SeqCst};
 
-pub(crate) use record::{Begin, MetaRecord, Upsert};
+pub(crate) use record::{Begin, MetaRecord, Records, Upsert};
 pub(crate) use recovery::{CheckpointStart, MetaVisitor, newest_checkpoint, replay_from};
 
 use crate::TreeError;

@@ -14,6 +14,9 @@ use crate::{
     values::ValuePointer,
 };
 
+/// The longest body that is mirrored: twice the longest leaf, so that any leaf fits, and the buffer can still grow.
+const MIRROR_BYTES_MAX: usize = 64 << 10;
+
 /// What memory says of a key.
 pub(crate) enum Seen {
     /// It has this value, or none.
@@ -162,6 +165,9 @@ impl Tree {
             return;
         }
         let Ok(leaf_page) = LeafPage::decode(body) else { return };
+        if body.len() > MIRROR_BYTES_MAX {
+            return;
+        }
         let Some(mut leaf) = self.table.try_lock(id) else { return };
         if matches!(leaf.location(), Location::Page(now) if *now == page) {
             let mut buffer = crate::buffer::Buffer::of(Some(page), leaf_page.prefix(), leaf_page.slots().iter());

@@ -23,6 +23,9 @@ type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
 const FIRST_SEQUENCE: u64 = 1;
 
+/// Leaf ids beyond twice the blocks of a store: those that wait for reuse, in a store of a few blocks.
+const SPARE_IDS: u64 = 1024;
+
 fn log_options(options: &TreeOptions) -> LogOptions {
     LogOptions {
         instances: options.log_instances,
@@ -61,7 +64,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
     let replayed = log::replay(&*store, structure.replay_from, &structure.sessions, &mut nothing)?;
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
-    structure.sessions.insert(session);
+    // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
     let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
     let merged = MergedLeaves::new(&structure);
     drop(structure.leaves);
@@ -120,6 +123,7 @@ fn assemble(
     session: Session,
     next_chunk: u64,
 ) -> Result<Tree> {
+    structure.check_ids(store.usage().capacity_bytes / zonda_pages::BLOCK_BYTES as u64)?;
     let table = LeafTable::new();
     for (&id, leaf) in &structure.leaves {
         table.restore(PageId(id), leaf.page)?;
@@ -244,6 +248,16 @@ impl Structure {
             self.leaves.iter().map(|(&id, leaf)| (leaf.low.to_vec(), PageId(id))).collect();
         entries.sort_unstable();
         entries
+    }
+
+    /// Ids are reused, so a store never gives out many more than it has blocks: a leaf takes one at least.
+    fn check_ids(&self, blocks: u64) -> Result<()> {
+        let greatest = self.leaves.keys().max().copied().unwrap_or(0);
+        if u64::from(greatest) <= 2 * blocks + SPARE_IDS {
+            return Ok(());
+        }
+        let why = format!("leaf {greatest} in a store of {blocks} blocks");
+        Err(TreeError::Damaged { what: "MetaLog", why })
     }
 
     /// The leaves cover all keys, each once.

@@ -139,7 +139,7 @@ impl<'a> Slots<'a> {
     }
 
     fn verify_dense(&self) -> Result<(), &'static str> {
-        let shape = self.shape().ok_or("unknown kind")?;
+        let shape = self.shape().filter(|shape| shape.stride() > 0).ok_or("unknown kind or empty records")?;
         let need = shape.stride() * self.len();
         (need <= self.bytes.len() - HEADER_BYTES).then_some(()).ok_or("dense records exceed the slice")
     }

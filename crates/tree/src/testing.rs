@@ -548,7 +548,7 @@ impl PageStore for MemStore {
 
     fn usage(&self) -> StoreUsage {
         let live = self.live_pages().iter().map(|(_, at)| at.len_bytes()).sum();
-        StoreUsage { live_page_bytes: live, ..StoreUsage::default() }
+        StoreUsage { capacity_bytes: 1 << 40, live_page_bytes: live, ..StoreUsage::default() }
     }
 
     fn written_by(&self) -> WrittenBy {

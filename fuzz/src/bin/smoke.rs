@@ -20,7 +20,7 @@ static HEAP: heap::LimitedHeap = heap::LimitedHeap;
 #[derive(Parser)]
 struct Arguments {
     /// Seconds per target
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     seconds: u64,
     /// Seed of the generated inputs
     #[arg(long, default_value_t = 1)]

@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::{process, process::in_fuzz, tally::Tally, workspace::Workspace};
 
-const SECONDS: u64 = 3;
+const SECONDS: u64 = 2;
 
 /// How long and from where.
 #[derive(Args)]

@@ -12,8 +12,9 @@
 
 use crate::TreeError;
 use crate::codec::{NUMBER_BYTES_MAX, Reader, number_bytes, put_number};
-use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{KEY_BYTES_MAX, NUMBER_MAX};
 use crate::record::{Kind, Record};
+use crate::slots::VALUE_BYTES_MAX as RECORD_VALUE_BYTES_MAX;
 
 /// The most bytes that a unit takes beside its ops.
 pub(super) const UNIT_HEAD_BYTES_MAX: usize = 2 * NUMBER_BYTES_MAX;
@@ -74,7 +75,7 @@ pub(super) fn read_op<'a>(reader: &mut Reader<'a>) -> Result<Record<'a>, TreeErr
     let tag = reader.number()?;
     let kind = u8::try_from(tag & 3).ok().and_then(Kind::from_raw).ok_or_else(|| reader.damaged("no such kind"))?;
     let value_len = if kind == Kind::Tombstone { 0 } else { reader.number()? };
-    if tag >> 2 > KEY_BYTES_MAX as u64 || value_len > VALUE_BYTES_MAX as u64 {
+    if tag >> 2 > KEY_BYTES_MAX as u64 || value_len > RECORD_VALUE_BYTES_MAX as u64 {
         return Err(reader.damaged(format!("a key of {} and a value of {value_len} bytes", tag >> 2)));
     }
     Ok(Record { key: reader.take(tag >> 2)?, kind, value: reader.take(value_len)? })
@@ -103,7 +104,7 @@ impl<'a> Units<'a> {
         let tag = self.reader.number()?;
         let count = if tag & 1 == 1 { self.reader.number()? } else { 1 };
         let first = self.next.checked_add(tag >> 1);
-        let end = first.and_then(|first| first.checked_add(count)).filter(|_| count > 0);
+        let end = first.and_then(|first| first.checked_add(count)).filter(|end| count > 0 && *end <= NUMBER_MAX);
         let (Some(first), Some(end)) = (first, end) else {
             return Err(self.reader.damaged(format!("{count} numbers, {} after {}", tag >> 1, self.next)));
         };
@@ -169,7 +170,7 @@ mod tests {
         #[test]
         fn units_come_back(
             units in prop::collection::vec((0_u64..9000, prop::collection::vec(arbitrary_op(), 1..5)), 1..10),
-            first in 1_u64..u64::MAX / 2,
+            first in 1..NUMBER_MAX / 2,
         ) {
             let mut bytes = Vec::new();
             let mut want = Vec::new();

@@ -9,6 +9,7 @@ use zonda_pages::{Area, SegmentId};
 
 use crate::TreeError;
 use crate::format::{CHUNK_VERSION, META_LAST_IN_GROUP, META_MAGIC, MetaChunkHeader, split_header};
+use crate::limits::NUMBER_MAX;
 
 /// How the writing of a group ended.
 pub(super) struct Written {
@@ -97,6 +98,10 @@ impl Groups {
         complete: &mut dyn FnMut(Group<'_>) -> Result<(), TreeError>,
     ) -> Result<(), TreeError> {
         let (header, piece) = split_header::<MetaChunkHeader>(payload)?;
+        if header.number.get() > NUMBER_MAX {
+            let why = format!("{} is no number of a chunk", header.number);
+            return Err(TreeError::Damaged { what: "MetaLog chunk", why });
+        }
         if header.group_position.get() == 0 {
             self.begin(segment, &header);
         }

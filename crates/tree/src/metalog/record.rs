@@ -174,12 +174,12 @@ fn put_leaf(into: &mut Vec<u8>, leaf: &Upsert<'_>) {
 
 /// The records of a group, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Records<'a> {
+pub(crate) struct Records<'a> {
     reader: Reader<'a>,
 }
 
 impl<'a> Records<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { reader: Reader::new("MetaLog record", bytes) }
     }
 
@@ -197,15 +197,15 @@ impl<'a> Records<'a> {
                 let Upsert { id, low_key, address } = self.leaf()?;
                 MetaRecord::Leaf { id, low_key, address, image: self.reader.bytes(usize::MAX)? }
             }
-            Tag::End => MetaRecord::End { checkpoint: self.reader.number()? },
+            Tag::End => MetaRecord::End { checkpoint: self.reader.counter()? },
             Tag::Move => {
                 let (id, address) = (self.id()?, self.address()?.ok_or_else(|| self.no_page())?);
-                MetaRecord::Move { id, address, merged_to: self.reader.number()? }
+                MetaRecord::Move { id, address, merged_to: self.reader.counter()? }
             }
             Tag::Restructure => {
                 let removed = self.many(Self::id)?;
                 let upserts = self.many(Self::leaf)?;
-                let merged_to = self.reader.number()?;
+                let merged_to = self.reader.counter()?;
                 MetaRecord::Restructure { removed: removed.into(), upserts: upserts.into(), merged_to }
             }
             Tag::Session => MetaRecord::Session(self.session()?),
@@ -239,13 +239,25 @@ impl<'a> Records<'a> {
     }
 
     fn session(&mut self) -> Result<Session, TreeError> {
-        Ok(Session { number: self.reader.number32()?, first_sequence: self.reader.number()? })
+        let (number, first_sequence) = (self.reader.number32()?, self.sequence()?);
+        match number {
+            u32::MAX => Err(self.reader.damaged("no session comes after this one")),
+            _ => Ok(Session { number, first_sequence }),
+        }
+    }
+
+    /// A sequence number; 0 means none.
+    fn sequence(&mut self) -> Result<u64, TreeError> {
+        match self.reader.counter()? {
+            0 => Err(self.reader.damaged("sequence number 0")),
+            sequence => Ok(sequence),
+        }
     }
 
     fn begin(&mut self) -> Result<Begin<'a>, TreeError> {
         Ok(Begin {
-            checkpoint: self.reader.number()?,
-            replay_from: self.reader.number()?,
+            checkpoint: self.reader.counter()?,
+            replay_from: self.sequence()?,
             session: self.session()?,
             next_page_id: self.reader.number32()?,
             extra: self.reader.bytes(usize::MAX)?,

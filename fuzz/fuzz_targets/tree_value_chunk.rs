@@ -1,0 +1,4 @@
+//! libFuzzer entry of `zonda_fuzz::tree_value_chunk`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| zonda_fuzz::tree_value_chunk(input));
