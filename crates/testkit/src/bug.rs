@@ -28,7 +28,8 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::FlushDropped, Self::ResetEarly, Self::WriteAhead, Self::HalfBatch, Self::StaleCache];
+    pub const ALL: [Self; 5] =
+        [Self::FlushDropped, Self::ResetEarly, Self::WriteAhead, Self::HalfBatch, Self::StaleCache];
 
     /// Its name on the command line.
     #[must_use]
@@ -54,6 +55,9 @@ impl FromStr for Bug {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let known = || Self::ALL.map(Self::name).join(", ");
-        Self::ALL.into_iter().find(|bug| bug.name() == text).ok_or_else(|| format!("no bug '{text}'; there are {}", known()))
+        Self::ALL
+            .into_iter()
+            .find(|bug| bug.name() == text)
+            .ok_or_else(|| format!("no bug '{text}'; there are {}", known()))
     }
 }

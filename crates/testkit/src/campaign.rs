@@ -33,10 +33,11 @@ pub struct Settings {
 pub fn simulate(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut scheduler = Seed(seed).derive("scheduler").rng();
     let schedule_probability = [0.02, 0.125, 0.5][scheduler.index(3)];
-    let time_limit = Duration::from_secs(120);
+    let time_limit = Duration::from_secs(900);
     let options = sim::Options { schedule_probability, time_limit, ..sim::Options::seeded(seed) };
     let simulation = AssertUnwindSafe(|| sim::run_with(&options, || run(seed, settings)));
-    catch_unwind(simulation).unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
+    catch_unwind(simulation)
+        .unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
 }
 
 /// One run on whatever runtime the caller is in.
@@ -51,7 +52,8 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
     let room_bytes = geometry.capacity_bytes() / [16, 4, 2, 1][rng.index(4)];
     let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
-    let profile = Profile::draw(&mut rng, room_bytes, value_bytes_max);
+    let batch_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 2).expect("a small zone");
+    let profile = Profile { batch_bytes_max, ..Profile::draw(&mut rng, room_bytes, value_bytes_max) };
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }

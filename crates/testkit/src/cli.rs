@@ -145,7 +145,9 @@ impl Sim {
         let Some(least) = self.require_hits else { return true };
         let hits = |point: &str| all.hits.get(point).copied().unwrap_or(0);
         let missed: Vec<_> = CUT_POINTS.iter().filter(|point| hits(point) < least).collect();
-        missed.iter().for_each(|point| println!("cut point '{point}' was hit {} times, {least} are required", hits(point)));
+        missed
+            .iter()
+            .for_each(|point| println!("cut point '{point}' was hit {} times, {least} are required", hits(point)));
         missed.is_empty()
     }
 }

@@ -80,7 +80,8 @@ impl Crowd {
             zonda_rt::spawn(format!("client {number}"), move || client.run(steps))
         };
         let handles: Vec<_> = (0..self.clients).map(spawn).collect();
-        let seen: Vec<_> = handles.into_iter().map(|handle| handle.join().map_err(|panicked| panicked.to_string())).collect();
+        let seen: Vec<_> =
+            handles.into_iter().map(|handle| handle.join().map_err(|panicked| panicked.to_string())).collect();
         workers.stop()?;
         let account = self.account(seen)?;
         for (key, history) in &account.keys {

@@ -255,7 +255,8 @@ impl Subject for LogMap {
 
     fn get(&self, key: &[u8]) -> Answer<Option<Vec<u8>>> {
         let state = self.state.lock();
-        let stale = if self.has(Flaw::StaleReads) && state.sequence % 16 == 0 { state.older.get(key) } else { None };
+        let stale =
+            if self.has(Flaw::StaleReads) && state.sequence.is_multiple_of(16) { state.older.get(key) } else { None };
         Ok(stale.or_else(|| state.pairs.get(key)).cloned())
     }
 
@@ -306,7 +307,8 @@ struct LogMapView {
 impl View for LogMapView {
     fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>> {
         let pairs = self.live.as_ref().map_or_else(|| self.pairs.clone(), |map| map.state.lock().pairs.clone());
-        let lies_within = move |key: &[u8]| (low, Bound::Unbounded).contains(key) && (Bound::Unbounded, high).contains(key);
+        let lies_within =
+            move |key: &[u8]| (low, Bound::Unbounded).contains(key) && (Bound::Unbounded, high).contains(key);
         let kept: Vec<Pair> = pairs.into_iter().filter(|(key, _)| lies_within(key)).collect();
         Ok(Box::new(kept.into_iter()))
     }

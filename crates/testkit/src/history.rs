@@ -129,7 +129,11 @@ pub fn survives(keys: &BTreeMap<u32, KeyHistory>, synced_until: u64) -> Result<(
     for (key, history) in keys {
         let spans = history.spans(synced_until);
         if spans.is_empty() {
-            return Err(format!("I4 key {key} holds {:?}: synced before {synced_until} is {}", history.found, history.tail()));
+            return Err(format!(
+                "I4 key {key} holds {:?}: synced before {synced_until} is {}",
+                history.found,
+                history.tail()
+            ));
         }
         possible.push((key, spans));
     }

@@ -56,8 +56,8 @@ impl Operation {
     /// Draws a step; `number` makes values unique.
     pub fn draw(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
         match rng.below(1_000) {
-            0..400 => Self::write(rng, profile, number, 1),
-            400..500 => Self::write_several(rng, profile, number),
+            0..320 => Self::write(rng, profile, number, 1),
+            320..500 => Self::write_several(rng, profile, number),
             500..550 => Self::replace(rng, profile, number),
             550..720 => Self::Get(profile.hot_key(rng)),
             720..770 => Self::get_many(rng, profile),
@@ -73,8 +73,8 @@ impl Operation {
     }
 
     fn write(rng: &mut Rng, profile: &Profile, number: u64, changes: u64) -> Self {
-        let change = |nth| change(rng, profile, number << 8 | nth);
-        let changes = (0..changes).map(change).collect();
+        let changes = (0..changes).map(|nth| change(rng, profile, number << 8 | nth));
+        let changes = within(profile.batch_bytes_max, changes);
         Self::Write { changes, synced: rng.below(64) < profile.synced }
     }
 
@@ -83,10 +83,11 @@ impl Operation {
         if rng.below(4) < profile.deletes {
             let first = rng.below(profile.key_count);
             let end = (first + 2 + rng.below(60)).min(profile.key_count);
-            let changes = (first..end).map(|number| Change::Delete { key: profile.key(number) }).collect();
+            let changes = (first..end).map(|number| Change::Delete { key: profile.key(number) });
+            let changes = within(profile.batch_bytes_max, changes);
             return Self::Write { changes, synced: rng.below(64) < profile.synced };
         }
-        let most = if rng.below(16) < profile.bulk { 100 } else { 6 };
+        let most = if rng.below(16) < profile.bulk { 200 } else { 6 };
         let changes = 2 + rng.below(most);
         Self::write(rng, profile, number, changes)
     }
@@ -104,6 +105,17 @@ impl Operation {
         let count = 1 + rng.below(12);
         Self::GetMany((0..count).map(|_| profile.hot_key(rng)).collect())
     }
+}
+
+/// As many changes as fit; at least one.
+fn within(bytes_max: usize, changes: impl Iterator<Item = Change>) -> Vec<Change> {
+    let mut bytes = 0;
+    let fits = |change: &Change| {
+        let first = bytes == 0;
+        bytes += 16 + change.key().len() + change.value().map_or(0, <[u8]>::len);
+        first || bytes <= bytes_max
+    };
+    changes.take_while(fits).collect()
 }
 
 fn change(rng: &mut Rng, profile: &Profile, number: u64) -> Change {

@@ -41,6 +41,8 @@ pub struct Profile {
     pub deletes: u64,
     /// Of 64 writes, how many wait for the device.
     pub synced: u64,
+    /// The most bytes of a batch.
+    pub batch_bytes_max: usize,
     /// Of 16 batches, how many are long: these fill leaves and zones.
     pub bulk: u64,
     /// Mean operations from an opening to a cut: short lives hit recovery, long ones reclaim.
@@ -54,10 +56,20 @@ impl Profile {
         let keys = *pick(rng, &[KeyShape::Number, KeyShape::Number, KeyShape::Text, KeyShape::Wild]);
         let values = *pick(rng, &[ValueShape::Number, ValueShape::Small, ValueShape::Small, ValueShape::Mixed]);
         let (deletes, synced) = (rng.below(3), rng.below(16));
-        let (bulk, life_steps) = (*pick(rng, &[1, 4, 12]), *pick(rng, &[30, 80, 300]));
-        let mut profile = Self { keys, key_count: 0, values, value_bytes_max, deletes, synced, bulk, life_steps };
+        let (bulk, life_steps) = (*pick(rng, &[1, 6, 14]), *pick(rng, &[30, 80, 300]));
+        let mut profile = Self {
+            keys,
+            key_count: 0,
+            values,
+            value_bytes_max,
+            deletes,
+            synced,
+            batch_bytes_max: usize::MAX,
+            bulk,
+            life_steps,
+        };
         let fitting = room_bytes / profile.mean_pair_bytes();
-        let most = fitting.clamp(20, 4_000);
+        let most = fitting.clamp(20, 12_000);
         profile.key_count = 20 + most - rng.below(most).min(rng.below(most));
         profile
     }
@@ -145,7 +157,7 @@ fn wild_key(number: u64) -> Vec<u8> {
     let mut key = vec![0; prefix];
     rng.fill(&mut key);
     if number != 0 {
-        key.extend_from_slice(&number.to_be_bytes()[8 - (1 + number as usize % 8).max(3)..]);
+        key.extend_from_slice(&number.to_be_bytes()[Rng::seeded(number).index(6)..]);
         key.extend(std::iter::repeat_n(b'~', (number * 7 % 90) as usize));
     }
     key

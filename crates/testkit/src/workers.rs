@@ -73,7 +73,7 @@ impl Shared {
 
 fn pause(idle: bool) {
     if idle {
-        zonda_rt::sleep(Duration::from_micros(500));
+        zonda_rt::sleep(Duration::from_millis(1));
     } else {
         zonda_rt::yield_now();
     }

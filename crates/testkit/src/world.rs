@@ -9,8 +9,19 @@ use crate::{Answer, Bug, Maker, Refusal, Subject, bug::DroppedFlush, profile::pi
 
 /// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
 pub const CUT_POINTS: [&str; 13] = [
-    "log", "page group", "address record", "buffer image", "journal switch", "values", "value reclaim", "open", "finish", "reset",
-    "split", "merge", "recovery",
+    "log",
+    "page group",
+    "address record",
+    "buffer image",
+    "journal switch",
+    "values",
+    "value reclaim",
+    "open",
+    "finish",
+    "reset",
+    "split",
+    "merge",
+    "recovery",
 ];
 
 /// A device that can lose its power, and what makes subjects on it.

@@ -9,7 +9,8 @@ fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
     let settings = Settings { steps: 400, design: None, clients: Some(clients), bug: None, verbose: false };
     let mut all = Outcome::default();
     for seed in seeds {
-        let replay = || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --clients {clients} --verbose");
+        let replay =
+            || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --clients {clients} --verbose");
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));
         all.add(&outcome);
     }

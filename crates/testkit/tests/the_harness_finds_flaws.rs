@@ -8,7 +8,7 @@ use zonda_testkit::{
 
 fn single(flaw: Option<Flaw>, seed: u64) -> Result<Outcome, Trouble> {
     let mut rng: Rng = Seed(seed).derive("test").rng();
-    let world = World::new(double::geometry(), Box::new(LogMapMaker { flaw }), None).unwrap();
+    let world = World::new(double::geometry(), Box::new(LogMapMaker { flaw }), None).expect("a good geometry");
     let profile = Profile::draw(&mut rng, 1 << 20, 1 << 14);
     sim::run(seed, || Single::new(world, profile, rng, 400).run())
 }
@@ -40,7 +40,7 @@ fn a_seed_replays() {
 
 fn crowd(flaw: Option<Flaw>, seed: u64) -> Result<Outcome, Trouble> {
     let rng: Rng = Seed(seed).derive("test").rng();
-    let world = World::new(double::geometry(), Box::new(LogMapMaker { flaw }), None).unwrap();
+    let world = World::new(double::geometry(), Box::new(LogMapMaker { flaw }), None).expect("a good geometry");
     sim::run(seed, || Crowd::new(world, rng, 3, 400, 1 << 14).run())
 }
 

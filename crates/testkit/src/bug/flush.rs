@@ -40,7 +40,7 @@ impl ZonedDevice for DroppedFlush {
     }
 
     fn flush(&self) -> Result<()> {
-        if self.device.operations() % 4 == 0 { self.device.flush() } else { Ok(()) }
+        if self.device.operations().is_multiple_of(4) { self.device.flush() } else { Ok(()) }
     }
 
     fn open(&self, zone: ZoneId) -> Result<()> {

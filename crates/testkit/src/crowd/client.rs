@@ -8,9 +8,7 @@ use zonda_rt::{
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::{
-    Answer, Change, Event, Refusal, Subject, history::Value, restructures::Restructures, subject::collect,
-};
+use crate::{Answer, Change, Event, Refusal, Subject, history::Value, restructures::Restructures, subject::collect};
 
 use super::registers::{GROUP, GROUPS, Registers, decode};
 

@@ -40,7 +40,9 @@ impl Registers {
     /// The number of a key.
     pub(super) fn number_of(self, key: &[u8]) -> Result<u32, String> {
         let number = key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-        number.filter(|&number| number < self.count && self.key(number) == key).ok_or_else(|| format!("I5 nobody wrote the key {}", show(key)))
+        number
+            .filter(|&number| number < self.count && self.key(number) == key)
+            .ok_or_else(|| format!("I5 nobody wrote the key {}", show(key)))
     }
 
     /// The value numbered `number`: length and bytes follow from it.
@@ -73,5 +75,7 @@ impl Registers {
 /// The number of a value, every byte of which must be right.
 pub(super) fn decode(registers: Registers, value: &[u8]) -> Result<u64, String> {
     let number = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    number.filter(|&number| registers.value(number) == value).ok_or_else(|| format!("I5 nobody wrote the value {}", show(value)))
+    number
+        .filter(|&number| registers.value(number) == value)
+        .ok_or_else(|| format!("I5 nobody wrote the value {}", show(value)))
 }

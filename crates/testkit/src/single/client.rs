@@ -90,7 +90,13 @@ impl<'a> Client<'a> {
     }
 
     /// Brings the model up to date with a change that was tried; `None` when the power has gone, `Some(None)` when there was no space.
-    fn changed<T>(&mut self, answer: Answer<T>, unit: Vec<Change>, synced: bool, frees: bool) -> Result<Option<Option<T>>, String> {
+    fn changed<T>(
+        &mut self,
+        answer: Answer<T>,
+        unit: Vec<Change>,
+        synced: bool,
+        frees: bool,
+    ) -> Result<Option<Option<T>>, String> {
         match answer {
             Ok(done) => {
                 self.run.model.apply(unit);
@@ -123,7 +129,9 @@ impl<'a> Client<'a> {
         if found.len() != keys.len() {
             return Err(format!("multi-get of {} keys answered {}", keys.len(), found.len()));
         }
-        keys.iter().zip(&found).try_for_each(|(key, value)| self.compare("multi-get", key, value.as_ref()).map(drop))?;
+        keys.iter()
+            .zip(&found)
+            .try_for_each(|(key, value)| self.compare("multi-get", key, value.as_ref()).map(drop))?;
         Ok(true)
     }
 
@@ -204,7 +212,8 @@ impl<'a> Client<'a> {
 /// Walks a range from both ends, as the generator says, and compares with what must be there.
 fn walk(view: &dyn View, pairs: &Pairs, span: &Span, rng: &mut Rng) -> Result<Answer<()>, String> {
     let (low, high) = borrowed(span);
-    let mut expected: VecDeque<_> = if is_empty(span) { VecDeque::new() } else { pairs.range::<[u8], _>((low, high)).collect() };
+    let mut expected: VecDeque<_> =
+        if is_empty(span) { VecDeque::new() } else { pairs.range::<[u8], _>((low, high)).collect() };
     let mut walk = match view.walk(low, high) {
         Ok(walk) => walk,
         Err(refusal) => return Ok(Err(refusal)),

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use zonda_device::CutAt;
 
-use crate::{Answer, Subject, model::{Pairs, show, show_value}, subject::collect};
+use crate::{
+    Answer, Subject,
+    model::{Pairs, show, show_value},
+    subject::collect,
+};
 
 use super::Single;
 
@@ -27,7 +31,9 @@ impl Single {
                     self.verify(&*subject)?;
                     return Ok(subject);
                 }
-                Err(error) if self.world.cut().is_none() => return Err(format!("open failed with the power on: {error}")),
+                Err(error) if self.world.cut().is_none() => {
+                    return Err(format!("open failed with the power on: {error}"));
+                }
                 _ => {}
             }
             self.restart();
