@@ -218,6 +218,7 @@ impl Drop for CellLock<'_> {
     }
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

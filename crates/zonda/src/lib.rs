@@ -71,3 +71,8 @@ pub use snapshot::{Snapshot, View};
 pub use stats::{DeviceStats, MemoryStats, SpaceStats, Stats, TreeStats, WrittenStats};
 pub use tree::{Swap, Tree, Update};
 pub use zones::Zone;
+
+/// The examples of the README compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
