@@ -38,7 +38,9 @@ pub use file::{Direct, FileBlockDevice, FileDevice, FileOptions, QueueKind};
 pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
 pub use mem::MemDevice;
 pub use mem_block::MemBlockDevice;
-pub use power_cut::{CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named};
+pub use power_cut::{
+    CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named,
+};
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
 pub use uri::{DeviceUri, OpenMode, Place, ShapeOverrides, default_geometry};
 pub use zone::{ZoneReport, ZoneState};

@@ -139,6 +139,19 @@ impl Flusher {
 
     /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
     /// `waits_max` times [`GATE_PATIENCE`].
+    /// One wait for spare zones; `Busy` if they are still short.
+    pub(crate) fn wait_a_moment_for_zones(&self) -> Result<(), PageError> {
+        let now = self.gate.now();
+        if !self.is_short() {
+            return Ok(());
+        }
+        if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+            return Err(self.no_space());
+        }
+        self.gate.wait(now, GATE_PATIENCE);
+        if self.is_short() { Err(PageError::Busy) } else { Ok(()) }
+    }
+
     pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {
         for _ in 0..waits_max {
             let now = self.gate.now();

@@ -50,6 +50,8 @@ struct Victim {
     /// Frames whose leaf was latched: (block, blocks).
     busy: Vec<(u64, u64)>,
     damaged: bool,
+    /// The tree could not tell of something whether it is live.
+    unjudged: bool,
     patience_steps: u32,
     /// Steps in a row that found no room for what they moved.
     crowded_steps: u32,
@@ -226,6 +228,7 @@ impl Scene<'_> {
             walk,
             busy: Vec::new(),
             damaged: false,
+            unjudged: false,
             patience_steps: PATIENCE_STEPS,
             crowded_steps: 0,
         }
@@ -280,8 +283,12 @@ impl Scene<'_> {
             return Ok(true);
         };
         let (block, blocks) = (step.block, frame.blocks());
-        if self.relocate_frame(block, &frame)? == Relocated::Busy {
-            victim.busy.push((block, blocks));
+        match self.relocate_frame(block, &frame) {
+            Ok(Relocated::Busy) => victim.busy.push((block, blocks)),
+            Ok(_) => {}
+            // What cannot be understood keeps its zone; it must not stop the others.
+            Err(PageError::Damaged { .. }) => victim.unjudged = true,
+            Err(error) => return Err(error),
         }
         victim.walk.advance(blocks);
         Ok(true)
@@ -314,7 +321,7 @@ impl Scene<'_> {
                 work.victim = Some(victim);
                 return Ok(Reclaimed::Waiting);
             }
-            if live && victim.damaged {
+            if victim.unjudged || (live && victim.damaged) {
                 work.stuck.insert(victim.zone);
                 return Ok(Reclaimed::Progress);
             }
@@ -334,7 +341,13 @@ impl Scene<'_> {
             let mut walk = Walk::new(generation, block, block + blocks);
             let step = walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))?;
             let answer = match step.map(|step| step.frame) {
-                Some(Ok(frame)) => self.relocate_frame(block, &frame)?,
+                Some(Ok(frame)) => match self.relocate_frame(block, &frame) {
+                    Err(PageError::Damaged { .. }) => {
+                        victim.unjudged = true;
+                        Relocated::Dead
+                    }
+                    answer => answer?,
+                },
                 Some(Err(_)) | None => {
                     victim.damaged = true;
                     Relocated::Dead

@@ -118,10 +118,11 @@ pub trait PageStore: Send + Sync {
         false
     }
 
-    /// Waits until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
+    /// Waits a moment (some 20 ms) until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
     /// latch held. A full store still admits 0 pages while there are zones: for merges of deletes, which give space back.
     ///
     /// # Errors
+    /// `Busy` when zones are still short: look whether the store is to go on at all, help with reclaim, ask again.
     /// `NoSpace` with numbers when live bytes and these pages exceed the usable space so that reclaim cannot help.
     fn admit(&self, pages: u32) -> Result<(), PageError>;
 

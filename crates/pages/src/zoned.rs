@@ -106,7 +106,7 @@ impl PageStore for ZonedStore {
         if pages > 0 && self.flusher.would_be_full(u64::from(pages) * BLOCK_BYTES as u64) {
             return Err(self.flusher.no_space());
         }
-        if self.flusher.is_short() { self.flusher.wait_for_spare_zones(u32::MAX) } else { Ok(()) }
+        self.flusher.wait_a_moment_for_zones()
     }
 
     fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {

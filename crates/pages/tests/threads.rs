@@ -94,7 +94,7 @@ fn a_writer_that_waits_for_space_wakes_when_reclaim_makes_some() {
             let waiting = {
                 let toy = Arc::clone(&toy);
                 spawn("writer", move || {
-                    toy.store.admit(1).unwrap();
+                    common::admit(&*toy.store, 1).unwrap();
                     toy.put_at(zonda_pages::Heat::Hot, id(0), 1 << 40, 1).unwrap();
                 })
             };
@@ -115,7 +115,7 @@ fn a_writer_that_waits_for_space_is_refused_when_reclaim_fails() {
             (0..).find(|&n| toy.put_without_waiting(id(n % PAGES), n).is_err()).unwrap();
             let waiting = {
                 let toy = Arc::clone(&toy);
-                spawn("writer", move || toy.store.admit(1).is_err())
+                spawn("writer", move || common::admit(&*toy.store, 1).is_err())
             };
             zonda_rt::sleep(std::time::Duration::from_millis(100));
             device.cut();

@@ -18,12 +18,17 @@ const LOG_ZONES_SPARED: usize = 3;
 const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
 
 impl Tree {
-    /// Log bytes after which a checkpoint starts: at least 4 x the buffers (R).
+    /// The most log in bytes: writers wait for a checkpoint there. One is begun in the background at 4/5 of it, which is at
+    /// least 4 x the buffers (R).
     pub(crate) fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => (4 * self.pool.limit_bytes()).max(LOG_LIMIT_BYTES_MIN),
+            0 => (5 * self.pool.limit_bytes()).max(LOG_LIMIT_BYTES_MIN),
             bytes => bytes,
         }
+    }
+
+    fn checkpoint_due(&self) -> bool {
+        self.log.bytes_since_truncation() > self.log_limit_bytes() / 5 * 4
     }
 
     /// Background step: writes address records that wait, and takes a checkpoint if the log is over its limit.
@@ -32,7 +37,7 @@ impl Tree {
     /// Those of the device: the tree is poisoned.
     pub(crate) fn checkpoint_step(&self) -> Result<Step> {
         self.check_writable()?;
-        if self.log.bytes_since_truncation() > self.log_limit_bytes() {
+        if self.checkpoint_due() {
             self.checkpoint()?;
             return Ok(Step::Progress);
         }
@@ -49,7 +54,7 @@ impl Tree {
     /// Those of the device.
     pub(crate) fn checkpoint_if_due(&self) -> Result<()> {
         let mut last = self.checkpointing.lock();
-        if self.log.bytes_since_truncation() <= self.log_limit_bytes() {
+        if !self.checkpoint_due() {
             return Ok(());
         }
         self.checkpoint_as(&mut last)

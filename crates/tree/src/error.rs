@@ -74,16 +74,21 @@ impl From<PageError> for TreeError {
     }
 }
 
+/// What the store's reclaim tells apart keeps its kind; everything else is a failure of the tree.
 impl From<TreeError> for PageError {
     fn from(error: TreeError) -> Self {
-        let TreeError::Store(cause) = &error else { return PageError::Tree(error.to_string()) };
-        match **cause {
-            // The store's reclaim tells these apart: they are no failure.
-            PageError::Busy => PageError::Busy,
-            PageError::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes } => {
-                PageError::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes }
+        let cause = match &error {
+            TreeError::Store(cause) => cause,
+            TreeError::Damaged { what, why } => return Self::Damaged { what, block: 0, why: why.clone() },
+            _ => return Self::Tree(error.to_string()),
+        };
+        match &**cause {
+            Self::Busy => Self::Busy,
+            &Self::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes } => {
+                Self::NoSpace { live_bytes, usable_bytes, free_zones, reserve_bytes }
             }
-            _ => PageError::Tree(error.to_string()),
+            Self::Damaged { what, block, why } => Self::Damaged { what, block: *block, why: why.clone() },
+            _ => Self::Tree(error.to_string()),
         }
     }
 }

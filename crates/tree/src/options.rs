@@ -41,7 +41,8 @@ pub struct TreeOptions {
     pub log_instances: u32,
     /// How long a buffered write may wait for the device, in milliseconds.
     pub log_interval_ms: u64,
-    /// Log bytes after which a checkpoint starts; 0 = 4 x `buffer_bytes`, at least 4 MiB.
+    /// The most log in bytes, which is also about what a crash has to replay; a checkpoint starts at 4/5 of it. 0 = 5 x
+    /// `buffer_bytes`, at least 4 MiB.
     pub log_limit_bytes: u64,
     /// Memory that snapshots may keep in bytes before the oldest is given up.
     pub snapshot_bytes_max: u64,

@@ -6,7 +6,9 @@
 
 use std::{cell::Cell, collections::HashMap, sync::Arc, time::Duration};
 
-use zonda_pages::{AreaKind, PageAddress, PageId, PageStore};
+use zonda_pages::{
+    AreaKind, ChunkAddress, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated, Stamp,
+};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
@@ -61,6 +63,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let end = metalog::replay_from(&*store, &start, &mut Building { structure: &mut structure, progress })?;
     structure.check()?;
     store.adopt(&mut structure.leaves.values().filter_map(|leaf| leaf.page));
+    free_unused(&*store)?;
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
     let replayed = log::replay(&*store, structure.replay_from, &structure.sessions, &mut nothing)?;
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
@@ -76,6 +79,44 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     tree.recovering.store(false, Ordering::Release);
     tidy(&tree)?;
     Ok(tree)
+}
+
+/// Reclaim steps before recovery writes anything.
+const FREEING_STEPS_MAX: usize = 256;
+
+/// A full store may have no zone left for the MetaLog of the new life: zones without live pages are reset first. The MetaLog
+/// that was read says which those are; making it durable is all it takes (I3).
+fn free_unused(store: &dyn PageStore) -> Result<()> {
+    let mut steps = 0;
+    while store.is_short() && steps < FREEING_STEPS_MAX && store.reclaim_step(&Unread(store))? == Reclaimed::Progress {
+        steps += 1;
+    }
+    Ok(())
+}
+
+/// The tree's side of reclaim before there is a tree: nothing moves.
+struct Unread<'a>(&'a dyn PageStore);
+
+impl Relocate for Unread<'_> {
+    fn relocate_page(&self, _: PageId, _: PageAddress, _: &[u8]) -> std::result::Result<Relocated, PageError> {
+        Ok(Relocated::Busy)
+    }
+
+    fn relocate_value(&self, _: ChunkAddress, _: &[u8]) -> std::result::Result<Relocated, PageError> {
+        Ok(Relocated::Busy)
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp(0)
+    }
+
+    fn commit_moves(&self) -> std::result::Result<(), PageError> {
+        self.0.area(AreaKind::Meta).flush()
+    }
+
+    fn drained(&self, _: Stamp) -> bool {
+        true
+    }
 }
 
 /// Each life takes zones of its own for log and MetaLog: many short lives must not pile them up.

@@ -160,7 +160,7 @@ impl Tree {
 fn is_damage(error: &TreeError) -> bool {
     match error {
         TreeError::Damaged { .. } => true,
-        TreeError::Store(error) => matches!(**error, PageError::Damaged { .. } | PageError::Tree(_)),
+        TreeError::Store(error) => matches!(**error, PageError::Damaged { .. }),
         _ => false,
     }
 }

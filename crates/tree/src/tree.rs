@@ -298,13 +298,22 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn admit(&self, pages: u32) -> Result<()> {
-        while self.store.is_short() {
-            if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
-                break;
+        loop {
+            while self.store.is_short() {
+                if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
+                    break;
+                }
+            }
+            // Recovery never waits: reclaim of values waits for recovery itself.
+            if self.recovering.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            match self.store.admit(pages) {
+                // Others may have failed meanwhile; then nobody makes room any more.
+                Err(PageError::Busy) => self.check_writable()?,
+                outcome => return Ok(outcome?),
             }
         }
-        // Recovery never waits: reclaim of values waits for recovery itself.
-        if self.recovering.load(Ordering::Acquire) { Ok(()) } else { Ok(self.store.admit(pages)?) }
     }
 
     /// The store placed a page again because its zone failed.

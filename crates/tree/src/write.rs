@@ -358,7 +358,7 @@ impl Tree {
     /// `Closed`, `Poisoned`, `NoSpace`, those of the device.
     fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
         self.check_writable()?;
-        if self.log.bytes_since_truncation() > 2 * self.log_limit_bytes() {
+        if self.log.bytes_since_truncation() > self.log_limit_bytes() {
             self.checkpoint_if_due()?;
         }
         let mut misses = 0;

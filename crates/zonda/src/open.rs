@@ -146,10 +146,10 @@ impl Opening<'_> {
         }
     }
 
-    /// At least four times what buffers hold, so that a checkpoint writes little compared with the log.
+    /// Five times what buffers hold, so that a checkpoint, at 4/5 of it, writes little compared with the log.
     fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => 4 * self.plan.buffer_bytes_max,
+            0 => 5 * self.plan.buffer_bytes_max,
             bytes => bytes,
         }
     }
