@@ -35,16 +35,23 @@ pub fn simulate(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let schedule_probability = [0.02, 0.125, 0.5][scheduler.index(3)];
     let time_limit = Duration::from_secs(900);
     let options = sim::Options { schedule_probability, time_limit, ..sim::Options::seeded(seed) };
-    let simulation = AssertUnwindSafe(|| sim::run_with(&options, || run(seed, settings)));
-    catch_unwind(simulation)
+    catching(|| sim::run_with(&options, || run(seed, settings)))
+}
+
+/// One run on threads of the operating system: the same draws, but another interleaving every time.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
+    catching(|| run(seed, settings))
+}
+
+fn catching(run: impl FnOnce() -> Result<Outcome, Trouble>) -> Result<Outcome, Trouble> {
+    catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
 }
 
-/// One run on whatever runtime the caller is in.
-///
-/// # Errors
-/// What was wrong.
-pub fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
+fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut rng = Seed(seed).derive("world").rng();
     let geometry = small_geometry(&mut rng);
     let design = settings.design.unwrap_or(if rng.chance(0.5) { Design::Adb } else { Design::BTree });

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use zonda_testkit::{
     Bug, Outcome, Trouble,
-    campaign::{Settings, simulate},
+    campaign::{Settings, on_real_threads, simulate},
     world::CUT_POINTS,
 };
 use zonda_tree::Design;
@@ -51,6 +51,9 @@ struct Sim {
     /// Clients of all runs; else each draws its own number.
     #[arg(long)]
     clients: Option<u64>,
+    /// Run on threads of the operating system instead of simulated ones: nothing replays, but time is real.
+    #[arg(long)]
+    real_threads: bool,
     /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache.
     #[arg(long)]
     bug: Option<Bug>,
@@ -82,7 +85,7 @@ impl Sim {
         let mut all = Outcome::default();
         let mut failures = 0;
         for run in 0..self.runs {
-            match simulate(self.seed + run, &self.settings()) {
+            match self.run_one(self.seed + run) {
                 Ok(outcome) => all.add(&outcome),
                 Err(trouble) if self.bug.is_some() => return self.found(run + 1, &trouble),
                 Err(trouble) => {
@@ -101,6 +104,10 @@ impl Sim {
         self.print(&all);
         println!("{failures} of {} runs failed", self.runs);
         failures == 0 && self.has_hits(&all)
+    }
+
+    fn run_one(&self, seed: u64) -> Result<Outcome, Trouble> {
+        if self.real_threads { on_real_threads(seed, &self.settings()) } else { simulate(seed, &self.settings()) }
     }
 
     fn settings(&self) -> Settings {

@@ -17,6 +17,10 @@ trait Faulty: Send + Sync {
         store.read(id, at, visit)
     }
 
+    fn place(&self, store: &ZonedStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
+        store.place(heat, pages)
+    }
+
     fn settle(&self, store: &ZonedStore, moved: Moved<'_>) -> Result<()> {
         store.settle(moved)
     }
@@ -43,7 +47,7 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     }
 
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
-        self.store.place(heat, pages)
+        self.fault.place(&self.store, heat, pages)
     }
 
     fn admit(&self, pages: u32) -> Result<()> {
@@ -95,7 +99,7 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     }
 }
 
-/// Pages are cached by address alone, and what is cached stays when the zone is reset.
+/// Pages are cached by address alone when they are written or read, and what is cached stays when the zone is reset.
 pub(crate) struct StaleCache {
     cached: Mutex<HashMap<PageAddress, Vec<u8>>>,
 }
@@ -108,6 +112,15 @@ impl StaleCache {
 }
 
 impl Faulty for StaleCache {
+    fn place(&self, store: &ZonedStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
+        let addresses = store.place(heat, pages)?;
+        let mut cached = self.cached.lock();
+        for (&at, page) in addresses.iter().zip(pages) {
+            cached.entry(at).or_insert_with(|| page.body.to_vec());
+        }
+        Ok(addresses)
+    }
+
     fn read(&self, store: &ZonedStore, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let cached = self.cached.lock().get(&at).cloned();
         if let Some(body) = cached {
