@@ -1,8 +1,10 @@
-//! House rules that no compiler checks: the repository stands alone, files and functions stay short.
+//! House rules that no compiler checks: the repository stands alone, its documents speak of code that is there, files and
+//! functions stay short.
 
 use anyhow::{Result, bail};
 
 use crate::{
+    documents,
     source::{self, Source},
     tally::Tally,
     workspace::Workspace,
@@ -14,11 +16,11 @@ const FORBIDDEN: [&str; 3] = [concat!("/wo", "rk/"), concat!("../sha", "red"), c
 const FILE_LINES_MAX: usize = 700;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Fails when a file mentions a path outside the repository. Lists files and functions that are too long: a warning,
+/// Fails when a file mentions a path outside the repository, or a document what is not in the code. Lists files and functions that are too long: a warning,
 /// because a stated reason may justify one (clippy's `too_many_lines` insists on the reason).
 ///
 /// # Errors
-/// Lists every line with a forbidden string.
+/// Lists every line with a forbidden string; those of [`documents::check`].
 pub(crate) fn check(workspace: &Workspace, _: &mut Tally) -> Result<()> {
     let sources = source::read_all(&workspace.root)?;
     let mentions: Vec<String> = sources.iter().flat_map(forbidden_mentions).collect();
@@ -26,6 +28,7 @@ pub(crate) fn check(workspace: &Workspace, _: &mut Tally) -> Result<()> {
         bail!("the repository must stand alone:\n{}", mentions.join("\n"));
     }
     println!("{} text files mention no path outside the repository", sources.len());
+    documents::check(workspace)?;
     report_sizes(sources.iter().filter(|source| source.is_shipped_rust()));
     Ok(())
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod documents;
 mod edges;
 mod house;
 mod links;

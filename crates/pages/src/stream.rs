@@ -193,3 +193,31 @@ impl Stream {
         self.wanted.store(0, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zonda_space::Budget;
+
+    use super::*;
+
+    /// Zones of each stream, and the stream after which its zones are named.
+    fn row(active_max: u32) -> [(u32, StreamId); 6] {
+        let budget = Budget::plan(active_max, &specs(2)).unwrap();
+        [LOG, META, HOT, VALUES, COLD, RELOCATED].map(|stream| {
+            let share = budget.share_of(stream).unwrap();
+            (share.zones, share.stream)
+        })
+    }
+
+    #[test]
+    fn the_zone_budget_table_of_the_architecture_is_true() {
+        let records = [(1, LOG), (2, META)];
+        let with = |data: [(u32, StreamId); 4]| [&records[..], &data].concat();
+        assert_eq!(row(14).to_vec(), with([(2, HOT), (1, VALUES), (1, COLD), (1, RELOCATED)]));
+        assert_eq!(row(8), row(14));
+        assert_eq!(row(6).map(|(_, name)| name), [LOG, META, HOT, VALUES, COLD, COLD]);
+        assert_eq!(row(4).map(|(_, name)| name), [LOG, META, HOT, HOT, HOT, HOT]);
+        let totals = [6, 4].map(|active| Budget::plan(active, &specs(2)).unwrap().zones());
+        assert_eq!(totals, [6, 4]);
+    }
+}

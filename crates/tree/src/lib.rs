@@ -14,6 +14,8 @@ mod engine_tests;
 mod error;
 mod flush;
 mod format;
+#[cfg(test)]
+mod format_doc_tests;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;

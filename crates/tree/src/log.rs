@@ -375,3 +375,11 @@ fn check_options(mut options: LogOptions, part_bytes_max: usize) -> Result<LogOp
     options.ring_bytes = options.ring_bytes.min(unit_bytes_max(part_bytes_max));
     Ok(options)
 }
+
+/// The unit of `ops` without a gap, for tests that look at bytes.
+#[cfg(test)]
+pub(crate) fn encoded_unit(ops: &[Record<'_>]) -> Vec<u8> {
+    let mut unit = Vec::new();
+    unit::put_unit(&mut unit, 0, ops.len() as u64, ops.iter().copied());
+    unit
+}
