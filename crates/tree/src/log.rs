@@ -377,7 +377,7 @@ fn check_options(mut options: LogOptions, part_bytes_max: usize) -> Result<LogOp
 }
 
 /// The unit of `ops` without a gap, for tests that look at bytes.
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 pub(crate) fn encoded_unit(ops: &[Record<'_>]) -> Vec<u8> {
     let mut unit = Vec::new();
     unit::put_unit(&mut unit, 0, ops.len() as u64, ops.iter().copied());
