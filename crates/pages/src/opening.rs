@@ -121,13 +121,13 @@ impl Flusher {
 
     /// Whether live bytes exceed the usable space, for all that is known.
     pub(crate) fn is_full(&self) -> bool {
-        self.would_be_full(0)
+        self.would_be_full(0) && !self.has_estimates()
     }
 
-    /// Whether `more_bytes` more would exceed it.
+    /// Whether `more_bytes` more would exceed it; values of an earlier life count as live until reclaim has looked.
     pub(crate) fn would_be_full(&self, more_bytes: u64) -> bool {
         let (pages, values) = self.counters.live();
-        pages + values + more_bytes > self.usable_bytes() && !self.has_estimates()
+        pages + values + more_bytes > self.usable_bytes()
     }
 
     /// Reclaim cannot help, for all that it knows: writers that wait for space are refused, until it says otherwise.

@@ -11,8 +11,8 @@
 //! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; only log and MetaLog may open zones |
 //!
 //! The reserve counts every zone that may hold no live page although it is not free: one for each data zone that may be
-//! open, the log's limit, two checkpoints in the MetaLog, and `low_water` free ones; so while live bytes are within the rest
-//! (the usable space), some sealed zone has something dead in it and reclaim can go on.
+//! open, the log's limit, two checkpoints in the MetaLog, what short lives leave of both, and `low_water` free ones; so while live
+//! bytes are within the rest (the usable space), some sealed zone has something dead in it and reclaim can go on.
 
 use zonda_space::SpaceError;
 
@@ -29,6 +29,12 @@ const CHECKPOINT_ENTRY_BYTES: u64 = 24;
 const DIRTY_SHARE: u64 = 4;
 /// One more free zone before reclaim starts for this many zones.
 const ZONES_PER_LOW_WATER_ZONE: u32 = 64;
+
+/// Zones of the log that short lives may leave behind: each begins one of its own, and recovery lets two stand before it takes a
+/// checkpoint that gives them back.
+const SHORT_LIVES_LOG_ZONES: u32 = 2;
+/// The same for the MetaLog, where it lets three stand.
+const SHORT_LIVES_META_ZONES: u32 = 3;
 
 /// What the reserve depends on.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +73,9 @@ impl Reserve {
     /// `TooFewZones` when less than one zone would be left.
     pub(crate) fn plan(demand: &Demand) -> Result<Self, PageError> {
         let low_water = FOREGROUND_FLOOR + 1 + demand.zones / ZONES_PER_LOW_WATER_ZONE;
-        let log_zones = zones_for(demand.log_limit_bytes, demand.zone_bytes);
-        let meta_zones = zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes);
+        let log_zones = zones_for(demand.log_limit_bytes, demand.zone_bytes).saturating_add(SHORT_LIVES_LOG_ZONES);
+        let meta_zones =
+            zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes).saturating_add(SHORT_LIVES_META_ZONES);
         let parts = [low_water, demand.open_data_zones, log_zones, meta_zones, demand.extra_zones];
         let zones = parts.into_iter().fold(0, u32::saturating_add);
         if zones >= demand.zones {
@@ -98,11 +105,11 @@ mod tests {
 
     #[test]
     fn the_parts_add_up() {
-        // 5 low water + 5 open + (4 + 1) log + (2 x (64 x 256 x 24 B + 1 MiB) = 2.75 MiB, so 3 + 1) meta.
+        // 5 low water + 5 open + (4 + 1 + 2) log + (2 x (64 x 256 x 24 B + 1 MiB) = 2.75 MiB, so 3 + 1 + 3) meta.
         let reserve = Reserve::plan(&demand(64)).unwrap();
-        assert_eq!(reserve, Reserve { zones: 19, low_water: 5, log_zones: 5, meta_zones: 4, bytes: 19 << 20 });
+        assert_eq!(reserve, Reserve { zones: 24, low_water: 5, log_zones: 7, meta_zones: 7, bytes: 24 << 20 });
         let more = Reserve::plan(&Demand { extra_zones: 3, ..demand(64) }).unwrap();
-        assert_eq!(more.zones, 22);
+        assert_eq!(more.zones, 27);
     }
 
     #[test]

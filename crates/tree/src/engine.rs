@@ -249,7 +249,7 @@ impl Engine {
         self.enter()?.checkpoint_step()
     }
 
-    /// Background step: reclaim. When it waits for an old snapshot while free space is short, that snapshot is given up.
+    /// Background step: reclaim. Snapshots are not hurt by it: only a writer that waits for space gives old ones up.
     ///
     /// # Errors
     /// Those of the device.

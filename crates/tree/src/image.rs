@@ -2,6 +2,8 @@
 //!
 //! Bytes: prefix (length-prefixed), then per record: kind u8, key suffix and value (each length-prefixed).
 
+use zonda_pages::PageAddress;
+
 use crate::{
     TreeError,
     buffer::Buffer,
@@ -37,18 +39,45 @@ pub(crate) fn decode(
     let mut reader = Reader::new("buffer image", image);
     let prefix = reader.bytes(KEY_BYTES_MAX)?;
     while !reader.is_empty() {
-        let kind = u8::try_from(reader.number()?)
-            .ok()
-            .and_then(Kind::from_raw)
-            .ok_or_else(|| reader.damaged("unknown record kind"))?;
-        let key = [prefix, reader.bytes(KEY_BYTES_MAX)?].concat();
-        let value = reader.bytes(VALUE_BYTES_MAX)?;
-        visit(&Record { key: &key, kind, value })?;
+        let record = read_record(&mut reader)?;
+        let key = [prefix, record.key].concat();
+        visit(&Record { key: &key, ..record })?;
     }
     Ok(())
 }
 
 #[cfg(not(feature = "shuttle"))]
+/// The buffer of an image, for the leaf whose page is `page`.
+///
+/// # Errors
+/// `Damaged` for bytes that are no image.
+pub(crate) fn buffer(image: &[u8], page: Option<PageAddress>) -> Result<Buffer, TreeError> {
+    let mut reader = Reader::new("buffer image", image);
+    let prefix = reader.bytes(KEY_BYTES_MAX)?;
+    let mut records: Vec<Record<'_>> = Vec::new();
+    while !reader.is_empty() {
+        let record = read_record(&mut reader)?;
+        if records.last().is_some_and(|last| last.key >= record.key) {
+            return Err(reader.damaged("records out of order"));
+        }
+        records.push(record);
+    }
+    let mut buffer = Buffer::of(page, prefix, records.iter().copied());
+    buffer.note_change(0, 0);
+    if page.is_none() {
+        buffer.set_complete();
+    }
+    Ok(buffer)
+}
+
+/// The next record, with its key suffix.
+fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Record<'a>, TreeError> {
+    let kind = u8::try_from(reader.number()?).ok().and_then(Kind::from_raw);
+    let kind = kind.ok_or_else(|| reader.damaged("unknown record kind"))?;
+    let key = reader.bytes(KEY_BYTES_MAX)?;
+    Ok(Record { key, kind, value: reader.bytes(VALUE_BYTES_MAX)? })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

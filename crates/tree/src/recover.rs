@@ -14,7 +14,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     RecoveryProgress, TreeError, TreeOptions, image,
     index::{Index, LeafEntry},
-    leaf_table::LeafTable,
+    leaf_table::{LeafTable, Location},
     log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable},
     metalog::{self, CheckpointStart, MetaLog, MetaRecord, MetaVisitor},
     record::Record,
@@ -201,6 +201,11 @@ impl MergedLeaves {
         Self(merged)
     }
 
+    /// Whether nothing was merged into leaf `id` since the checkpoint found it at `page`.
+    fn is_untouched(&self, id: PageId, page: Option<PageAddress>) -> bool {
+        self.0.get(id.0 as usize).is_some_and(|(then, merged_to)| *then == page && merged_to.get() == 0)
+    }
+
     /// Whether the page of `key`'s leaf holds the effect of operation `sequence`.
     fn holds(&self, tree: &Tree, key: &[u8], sequence: u64) -> bool {
         let (id, page) = tree.leaf_of(key);
@@ -350,11 +355,30 @@ struct Images<'a> {
     progress: &'a mut Progress<'a>,
 }
 
+impl Images<'_> {
+    /// Gives a leaf that is as the checkpoint found it its buffer back, as a whole. `false` if it is not.
+    fn put_back(&self, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<bool> {
+        if image.is_empty() {
+            return Ok(true);
+        }
+        if !self.merged.is_untouched(id, page) || self.tree.pool.is_over() {
+            return Ok(false);
+        }
+        let mut leaf = self.tree.table.lock(id);
+        if leaf.location().page() != page || leaf.location().buffer().is_some() {
+            return Ok(false);
+        }
+        self.tree.relocate_leaf(&mut leaf, Location::Buffered(image::buffer(image, page)?));
+        Ok(true)
+    }
+}
+
 impl MetaVisitor for Images<'_> {
     fn record(&mut self, record: MetaRecord<'_>) -> Result<()> {
         match record {
             MetaRecord::Begin(begin) => self.inside = begin.checkpoint == self.checkpoint,
             MetaRecord::End { .. } => self.inside = false,
+            MetaRecord::Leaf { id, address, image, .. } if self.inside && self.put_back(id, address, image)? => {}
             MetaRecord::Leaf { image, .. } if self.inside => {
                 // Sequence 0: merged at all since the checkpoint came to it means that the page has it.
                 image::decode(image, &mut |record| match self.merged.holds(self.tree, record.key, 0) {

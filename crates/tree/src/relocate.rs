@@ -96,7 +96,7 @@ impl Relocate for Tree {
 }
 
 impl Tree {
-    /// One step of reclaim. If it can only wait and free zones are short, the oldest snapshot is given up (DESIGN 4).
+    /// One step of reclaim.
     ///
     /// # Errors
     /// Those of the device: the tree is poisoned.
@@ -109,15 +109,13 @@ impl Tree {
         };
         match reclaimed {
             Reclaimed::Progress => Ok(Step::Progress),
-            Reclaimed::Idle => Ok(Step::Idle),
-            Reclaimed::Waiting => {
-                let usage = self.store.usage();
-                let short =
-                    u64::from(usage.free_zones) * usage.capacity_bytes < usage.reserve_bytes * u64::from(usage.zones);
-                let old = short && self.waits_for_snapshots();
-                Ok(if old && self.snapshots.give_up() { Step::Progress } else { Step::Idle })
-            }
+            Reclaimed::Idle | Reclaimed::Waiting => Ok(Step::Idle),
         }
+    }
+
+    /// Gives the oldest snapshot up if it keeps a zone from being reset that a writer waits for. Returns whether it did.
+    pub(crate) fn press_snapshots(&self) -> bool {
+        self.waits_for_snapshots() && self.snapshots.give_up()
     }
 
     /// Whether a zone could be reset if it were not for snapshots.

@@ -113,6 +113,11 @@ pub(crate) struct Parts {
     pub(crate) checkpoint: u64,
 }
 
+/// Waits of some 20 ms before a writer gives up snapshots that keep zones from being reset.
+const SNAPSHOT_PATIENCE: u32 = 5;
+/// Waits of some 20 ms, none of which made progress, before a writer is refused.
+const ROOM_PATIENCE: u32 = 500;
+
 /// Reclaim steps that a write of log or MetaLog waits for when there is no zone.
 const ROOM_TRIES: usize = 128;
 
@@ -277,7 +282,7 @@ impl Tree {
         for _ in 0..ROOM_TRIES {
             match attempt() {
                 Err(error) if is_no_space(&error) => {
-                    if self.reclaim_step()? == crate::Step::Idle {
+                    if self.reclaim_step()? == crate::Step::Idle && !self.press_snapshots() {
                         zonda_rt::yield_now();
                     }
                 }
@@ -298,7 +303,7 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn admit(&self, pages: u32) -> Result<()> {
-        loop {
+        for round in 0.. {
             while self.store.is_short() {
                 if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
                     break;
@@ -309,11 +314,32 @@ impl Tree {
                 return Ok(());
             }
             match self.store.admit(pages) {
-                // Others may have failed meanwhile; then nobody makes room any more.
-                Err(PageError::Busy) => self.check_writable()?,
+                Err(PageError::Busy) => self.wait_for_room(round)?,
                 outcome => return Ok(outcome?),
             }
         }
+        unreachable!("rounds end with an error")
+    }
+
+    /// What a writer does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
+    /// after a long one.
+    fn wait_for_room(&self, round: u32) -> Result<()> {
+        // Others may have failed meanwhile; then nobody makes room any more.
+        self.check_writable()?;
+        let idle = self.reclaim_step()? == crate::Step::Idle;
+        if idle && round >= SNAPSHOT_PATIENCE {
+            self.press_snapshots();
+        }
+        if !idle || round < ROOM_PATIENCE {
+            return Ok(());
+        }
+        let usage = self.store.usage();
+        Err(TreeError::from(PageError::NoSpace {
+            live_bytes: usage.live_page_bytes + usage.live_value_bytes,
+            usable_bytes: usage.usable_bytes,
+            free_zones: usage.free_zones,
+            reserve_bytes: usage.reserve_bytes,
+        }))
     }
 
     /// The store placed a page again because its zone failed.

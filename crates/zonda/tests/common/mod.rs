@@ -6,7 +6,7 @@ use zonda::{Db, Options, Pair, Range, Result};
 
 /// Small enough for a test, large enough for a store.
 pub(crate) fn options() -> Options {
-    Options::new().memory(4 << 20).zone_bytes(1 << 20).capacity(64 << 20).seed(7)
+    Options::new().memory(4 << 20).zone_bytes(1 << 20).capacity(80 << 20).seed(7)
 }
 
 /// A file that goes away with its directory.
