@@ -1,4 +1,4 @@
-//! Zones that failed under a write: their unwritten pages are placed again elsewhere (DESIGN 3 and 5).
+//! Zones that failed under a write: their unwritten pages are placed again elsewhere.
 //!
 //! The failed sequencer keeps its groups readable until each unwritten page has a new place. Whoever still has an old
 //! address (a reader, a record in the MetaLog's buffer, a snapshot) is sent on to the new one, until the failed zone is reset.

@@ -1,4 +1,4 @@
-//! Reclaim: gets zones back (DESIGN 5, I3). ZKV leaves this to future work.
+//! Reclaim: gets zones back (I3). ZKV leaves this to future work.
 //!
 //! Life of a victim: 1 chosen by live share (or age) among sealed data zones -> 2 walked with large reads; the tree moves what is
 //! live -> 3 *condemned*: nothing in it is live, [`Relocate::stamp`] taken -> 4 committed: one [`Relocate::commit_moves`] for the

@@ -17,7 +17,7 @@ pub enum Relocated {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub u64);
 
-/// The tree's side of reclaim (DESIGN 5, I3).
+/// The tree's side of reclaim (I3).
 ///
 /// Order that the store keeps for every zone it resets: live pages placed elsewhere (`relocate_*`) ->
 /// [`stamp`](Relocate::stamp) -> [`commit_moves`](Relocate::commit_moves) -> [`drained`](Relocate::drained) of the stamp

@@ -156,7 +156,7 @@ pub enum SpaceError {
         actual: u64,
     },
     /// A zone failed under its writer. The writer adopted the device's write pointer and sealed the zone: the blocks
-    /// before `written_up_to` are written, the caller places the rest in another zone (DESIGN 3).
+    /// before `written_up_to` are written, the caller places the rest in another zone.
     #[error("{zone} failed, written up to block {written_up_to}: {source}")]
     ZoneFailed {
         /// The zone.

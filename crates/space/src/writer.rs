@@ -114,7 +114,7 @@ impl ZoneWriter {
         Ok(())
     }
 
-    /// Adopts the device's write pointer after a failed write and seals the zone (DESIGN 3).
+    /// Adopts the device's write pointer after a failed write and seals the zone.
     fn failed(&mut self, error: DeviceError) -> SpaceError {
         let core = &self.space.core;
         let Ok(asked) = core.ask(self.zone) else {

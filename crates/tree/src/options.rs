@@ -5,7 +5,7 @@ use crate::TreeError;
 /// The least memory for leaf buffers in bytes: a few leaves' worth.
 const BUFFER_BYTES_MIN: u64 = 16 << 10;
 
-/// What a leaf keeps in memory (DESIGN 4, first axis).
+/// What a leaf keeps in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Design {

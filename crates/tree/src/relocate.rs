@@ -1,4 +1,4 @@
-//! The tree's side of reclaim: relocation merged with pending buffers, so that cleaning does useful flushing (DESIGN 5).
+//! The tree's side of reclaim: relocation merged with pending buffers, so that cleaning does useful flushing (I3, I9).
 
 use std::collections::BTreeMap;
 
