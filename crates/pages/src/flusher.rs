@@ -65,6 +65,8 @@ pub(crate) struct Flusher {
     pub(crate) estimated_zones: AtomicU32,
     /// Reclaim found that nothing can be gained although space is short.
     pub(crate) hopeless: AtomicBool,
+    /// A writer waits until reclaim has looked at values of an earlier life: only then anybody knows whether there is room.
+    pub(crate) must_look: AtomicBool,
     /// Thread that reclaims now ([`zonda_rt::thread_ordinal`] + 1), 0 = none: it may take zones of the reserve.
     pub(crate) reclaimer: AtomicU64,
 }

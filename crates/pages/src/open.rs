@@ -118,6 +118,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         capacity_bytes: AtomicU64::new(0),
         estimated_zones: AtomicU32::new(0),
         hopeless: AtomicBool::new(false),
+        must_look: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,
         reserve,

@@ -130,6 +130,15 @@ impl Flusher {
         pages + values + more_bytes > self.usable_bytes()
     }
 
+    /// What a writer hears for whom there is no room: `NoSpace`, but while value bytes are an estimate reclaim must look first.
+    pub(crate) fn refuse_for_now(&self) -> PageError {
+        if !self.has_estimates() {
+            return self.no_space();
+        }
+        self.must_look.store(true, Ordering::Relaxed);
+        PageError::Busy
+    }
+
     /// Reclaim cannot help, for all that it knows: writers that wait for space are refused, until it says otherwise.
     pub(crate) fn give_up_hope(&self) {
         if !self.hopeless.swap(true, Ordering::Relaxed) {
@@ -137,8 +146,6 @@ impl Flusher {
         }
     }
 
-    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
-    /// `waits_max` times [`GATE_PATIENCE`].
     /// One wait for spare zones; `Busy` if they are still short.
     pub(crate) fn wait_a_moment_for_zones(&self) -> Result<(), PageError> {
         let now = self.gate.now();
@@ -152,6 +159,8 @@ impl Flusher {
         if self.is_short() { Err(PageError::Busy) } else { Ok(()) }
     }
 
+    /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense and at most
+    /// `waits_max` times [`GATE_PATIENCE`].
     pub(crate) fn wait_for_spare_zones(&self, waits_max: u32) -> Result<(), PageError> {
         for _ in 0..waits_max {
             let now = self.gate.now();

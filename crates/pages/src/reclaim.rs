@@ -184,7 +184,8 @@ impl Scene<'_> {
         let spare = flusher.spare_zones();
         let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
         let short = spare.saturating_add(coming) <= flusher.reserve.low_water;
-        let must_know = flusher.is_over_full() && flusher.has_estimates();
+        let asked = flusher.must_look.swap(false, Ordering::Relaxed);
+        let must_know = (asked || flusher.is_over_full()) && flusher.has_estimates();
         // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
         let has_room = spare > RELOCATION_FLOOR || coming == 0;
         if !has_room || (!short && !must_know) {

@@ -104,8 +104,7 @@ impl PageStore for ZonedStore {
 
     fn admit(&self, pages: u32) -> Result<(), PageError> {
         if pages > 0 && self.flusher.would_be_full(u64::from(pages) * BLOCK_BYTES as u64) {
-            // While value bytes are an estimate reclaim must look before anybody can tell.
-            return Err(if self.flusher.has_estimates() { PageError::Busy } else { self.flusher.no_space() });
+            return Err(self.flusher.refuse_for_now());
         }
         self.flusher.wait_a_moment_for_zones()
     }

@@ -96,8 +96,14 @@ impl Toy {
 
     /// What a foreground writer does first: helps with reclaim, then waits for it.
     pub fn make_room(&self) -> Result<(), PageError> {
-        while self.store.is_short() && self.store.reclaim_step(self)? == Reclaimed::Progress {}
-        admit(&*self.store, 1)
+        loop {
+            while self.store.is_short() && self.store.reclaim_step(self)? == Reclaimed::Progress {}
+            match self.store.admit(1) {
+                // Zones are short, or reclaim must look at values first.
+                Err(PageError::Busy) => drop(self.store.reclaim_step(self)?),
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Writes a new version of a page.
