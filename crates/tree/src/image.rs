@@ -46,7 +46,6 @@ pub(crate) fn decode(
     Ok(())
 }
 
-#[cfg(not(feature = "shuttle"))]
 /// The buffer of an image, for the leaf whose page is `page`.
 ///
 /// # Errors
@@ -78,6 +77,7 @@ fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Record<'a>, TreeError> {
     Ok(Record { key, kind, value: reader.bytes(VALUE_BYTES_MAX)? })
 }
 
+#[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

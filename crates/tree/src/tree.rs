@@ -4,7 +4,7 @@
 //! (left to right) -> cells of inner nodes (bottom up) -> snapshots, MetaLog buffer, log instance -> the store's own.
 //! Device I/O happens with no leaf latch held, but for `compact` and removal of empty leaves, which say so.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use zonda_pages::{Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::{
@@ -115,6 +115,8 @@ pub(crate) struct Parts {
 
 /// Waits of some 20 ms before a writer gives up snapshots that keep zones from being reset.
 const SNAPSHOT_PATIENCE: u32 = 5;
+/// How long a writer lets another thread reclaim before it looks again.
+const ROOM_PAUSE: Duration = Duration::from_millis(20);
 /// Waits of some 20 ms, none of which made progress, before a writer is refused.
 const ROOM_PATIENCE: u32 = 500;
 
@@ -329,6 +331,10 @@ impl Tree {
         let idle = self.reclaim_step()? == crate::Step::Idle;
         if idle && round >= SNAPSHOT_PATIENCE {
             self.press_snapshots();
+        }
+        if idle {
+            // Another thread reclaims, or finds out how much is live; the store itself does not always wait.
+            zonda_rt::sleep(ROOM_PAUSE);
         }
         if !idle || round < ROOM_PATIENCE {
             return Ok(());
