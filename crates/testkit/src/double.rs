@@ -293,6 +293,10 @@ impl Subject for LogMap {
         self.flush(true)
     }
 
+    fn usable_bytes(&self) -> u64 {
+        geometry().capacity_bytes()
+    }
+
     fn tally(&self) -> Tally {
         Tally::default()
     }

@@ -196,6 +196,10 @@ impl Subject for EngineSubject {
         Ok(self.engine.close()?)
     }
 
+    fn usable_bytes(&self) -> u64 {
+        self.store.usage().usable_bytes
+    }
+
     fn tally(&self) -> Tally {
         let (stats, usage, written) = (self.engine.stats(), self.store.usage(), self.store.written_by());
         Tally {

@@ -37,6 +37,15 @@ impl Model {
         self.now.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
     }
 
+    /// Bytes that the store may need for all this, generously: values of more than 64 bytes in blocks of their own, leaves half full, and
+    /// as much again as one atomic unit changes.
+    #[must_use]
+    pub fn device_bytes_max(&self, unit: &[Change]) -> u64 {
+        let now = self.now.iter().map(|(key, value)| pair_bytes_max(key, value));
+        let changes = unit.iter().map(|change| pair_bytes_max(change.key(), change.value().unwrap_or_default()));
+        now.chain(changes).sum()
+    }
+
     /// One atomic unit was done.
     pub fn apply(&mut self, unit: Vec<Change>) {
         unit.iter().for_each(|change| apply(&mut self.now, change));
@@ -88,6 +97,13 @@ impl Model {
             self.unsynced.len()
         )
     }
+}
+
+fn pair_bytes_max(key: &[u8], value: &[u8]) -> u64 {
+    const BLOCK: usize = 4096;
+    let inline = 2 * (key.len() + value.len().min(64) + 32);
+    let blocks = if value.len() > 64 { (value.len() + key.len() + 200).next_multiple_of(BLOCK) + BLOCK } else { 0 };
+    (inline + blocks) as u64
 }
 
 /// Changes one key.

@@ -126,6 +126,8 @@ pub trait Subject: Send + Sync {
     fn close(&self) -> Answer<()>;
     /// What was done since opening.
     fn tally(&self) -> Tally;
+    /// Bytes that live data may fill.
+    fn usable_bytes(&self) -> u64;
 }
 
 /// A view of one moment.

@@ -64,6 +64,10 @@ impl<S: Subject> Subject for HalfBatch<S> {
         self.subject.close()
     }
 
+    fn usable_bytes(&self) -> u64 {
+        self.subject.usable_bytes()
+    }
+
     fn tally(&self) -> Tally {
         self.subject.tally()
     }

@@ -110,12 +110,22 @@ impl<'a> Client<'a> {
                 Ok(None)
             }
             Err(Refusal::NoSpace(why)) if frees => Err(format!("I9 a delete was refused: {why}")),
-            Err(Refusal::NoSpace(_)) => {
+            Err(Refusal::NoSpace(why)) => {
                 self.run.outcome.refused += 1;
+                self.check_refusal(&unit, &why)?;
                 Ok(Some(None))
             }
             Err(error) => Err(format!("a change failed with the power on: {error}")),
         }
+    }
+
+    /// A put is refused only when the store is full: not while what it holds would fit twice.
+    fn check_refusal(&self, unit: &[Change], why: &str) -> Result<(), String> {
+        let (live, usable) = (self.run.model.device_bytes_max(unit), self.subject.usable_bytes());
+        if 2 * live > usable {
+            return Ok(());
+        }
+        Err(format!("I9 a put was refused although what is live takes at most {live} of {usable} usable bytes: {why}"))
     }
 
     fn get(&mut self, key: &[u8]) -> Went {
