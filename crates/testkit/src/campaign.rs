@@ -59,7 +59,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
     let room_bytes = geometry.capacity_bytes() / [16, 4, 2, 1][rng.index(4)];
     let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
-    let batch_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 2).expect("a small zone");
+    let batch_bytes_max = geometry.zone_capacity_bytes();
     let profile = Profile { batch_bytes_max, ..Profile::draw(&mut rng, room_bytes, value_bytes_max) };
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");

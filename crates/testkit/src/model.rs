@@ -99,7 +99,8 @@ impl Model {
     }
 }
 
-fn pair_bytes_max(key: &[u8], value: &[u8]) -> u64 {
+/// Bytes that a pair may take on the device, generously.
+pub(crate) fn pair_bytes_max(key: &[u8], value: &[u8]) -> u64 {
     const BLOCK: usize = 4096;
     let inline = 2 * (key.len() + value.len().min(64) + 32);
     let blocks = if value.len() > 64 { (value.len() + key.len() + 200).next_multiple_of(BLOCK) + BLOCK } else { 0 };

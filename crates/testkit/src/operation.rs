@@ -4,7 +4,7 @@ use std::{ops::Bound, time::Duration};
 
 use zonda_rt::Rng;
 
-use crate::{Change, Profile};
+use crate::{Change, Profile, model};
 
 /// A range of keys, owned.
 pub type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -108,11 +108,11 @@ impl Operation {
 }
 
 /// As many changes as fit; at least one.
-fn within(bytes_max: usize, changes: impl Iterator<Item = Change>) -> Vec<Change> {
+fn within(bytes_max: u64, changes: impl Iterator<Item = Change>) -> Vec<Change> {
     let mut bytes = 0;
     let fits = |change: &Change| {
         let first = bytes == 0;
-        bytes += 16 + change.key().len() + change.value().map_or(0, <[u8]>::len);
+        bytes += model::pair_bytes_max(change.key(), change.value().unwrap_or_default());
         first || bytes <= bytes_max
     };
     changes.take_while(fits).collect()

@@ -41,8 +41,8 @@ pub struct Profile {
     pub deletes: u64,
     /// Of 64 writes, how many wait for the device.
     pub synced: u64,
-    /// The most bytes of a batch.
-    pub batch_bytes_max: usize,
+    /// The most bytes of a batch, as it may lie on the device.
+    pub batch_bytes_max: u64,
     /// Of 16 batches, how many are long: these fill leaves and zones.
     pub bulk: u64,
     /// Mean operations from an opening to a cut: short lives hit recovery, long ones reclaim.
@@ -64,7 +64,7 @@ impl Profile {
             value_bytes_max,
             deletes,
             synced,
-            batch_bytes_max: usize::MAX,
+            batch_bytes_max: u64::MAX,
             bulk,
             life_steps,
         };
