@@ -134,7 +134,7 @@ impl Flusher {
             stream.close_one_shorter_than(blocks);
             stream.want(claim);
         }
-        if starved && blocks > 0 && self.is_over_full() { self.no_space() } else { PageError::Busy }
+        if starved && blocks > 0 && self.is_full() { self.no_space() } else { PageError::Busy }
     }
 
     fn claim(&self, heat: Heat) -> Claim {

@@ -424,7 +424,7 @@ impl Tree {
     }
 }
 
-fn is_no_space(error: &TreeError) -> bool {
+pub(crate) fn is_no_space(error: &TreeError) -> bool {
     matches!(error, TreeError::Store(error) if matches!(**error, PageError::NoSpace { .. }))
 }
 

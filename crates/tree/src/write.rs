@@ -17,11 +17,13 @@ use crate::{
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
     stats::count,
-    tree::{Result, Tree},
+    tree::{Result, Tree, is_no_space},
 };
 
 /// Pages that a merge may need at most before more room is asked for.
 const PAGES_ASKED: u32 = 2;
+/// Times that a write waits for zones for its large values.
+const VALUE_TRIES: u32 = 4;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
@@ -75,12 +77,13 @@ impl Tree {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        self.make_room(false, PAGES_ASKED + pages_of(value.len()))?;
-        let committed = {
+        let pages = PAGES_ASKED + pages_of(value.len());
+        self.make_room(false, pages)?;
+        let committed = self.with_stripes_free(pages, || {
             let _stripe = self.stripes.lock(hash(key));
             let prepared = self.prepare(key, value)?;
-            self.commit(std::slice::from_ref(&prepared))?
-        };
+            self.commit(std::slice::from_ref(&prepared))
+        })?;
         self.finish(committed, durability)
     }
 
@@ -145,15 +148,31 @@ impl Tree {
         }
         let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
         let large = batch.iter().map(|op| pages_of(op.value_bytes())).sum::<u32>();
-        self.make_room(deletes, PAGES_ASKED + pages_of(bytes) + large)?;
+        let pages = PAGES_ASKED + pages_of(bytes) + large;
+        self.make_room(deletes, pages)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
-        let committed = {
-            let _stripes = self.stripes.lock_many(indexes);
+        let committed = self.with_stripes_free(pages, || {
+            let _stripes = self.stripes.lock_many(indexes.clone());
             let prepared = self.prepare_batch(batch)?;
-            self.commit(&prepared)?
-        };
+            self.commit(&prepared)
+        })?;
         self.finish(committed, durability)
+    }
+
+    /// Calls `attempt`, which locks stripes and finds no zone for a large value, again after waiting for room without them: reclaim
+    /// needs the stripes of the keys whose values it moves.
+    ///
+    /// # Errors
+    /// Those of `attempt`; `NoSpace` when waiting makes no sense.
+    fn with_stripes_free<T>(&self, pages: u32, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..VALUE_TRIES {
+            match attempt() {
+                Err(error) if is_no_space(&error) => self.admit(pages)?,
+                outcome => return outcome,
+            }
+        }
+        attempt()
     }
 
     fn prepare_batch<'a>(&self, batch: &[BatchOp<'a>]) -> Result<Vec<Prepared<'a>>> {
