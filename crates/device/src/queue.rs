@@ -62,11 +62,16 @@ pub struct Rejected {
 /// once all earlier writes of its zone have succeeded. A queue with `ordered_queue` false must have at most one write
 /// in flight per zone (I1). Dropping a queue waits for what is in flight.
 pub trait IoQueue: Send + Debug {
-    /// Hands a request to the device. Errors of the request itself come with its completion.
+    /// Takes a request. It may wait here until [`start`](Self::start) or [`complete`](Self::complete) is called, so that
+    /// many requests are handed to the device at once. Errors of the request itself come with its completion.
     ///
     /// # Errors
     /// `Busy` if `depth` requests are in flight; the request comes back.
     fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>>;
+
+    /// Hands what waits to the device and returns at once: for callers that do something else before they ask for
+    /// completions. What the device does not take now is handed over by `complete`, which tells of errors.
+    fn start(&mut self) {}
 
     /// Waits until at least `min` requests (at most those in flight) have completed, adds all completed ones to `out`
     /// and returns how many.

@@ -7,6 +7,7 @@ pub(super) const ZONED_RULES: &[ZonedRule] = &[
     ("queue: writes, appends, flush and reads complete with their tokens", zoned_mix),
     ("queue: writes in flight in one zone keep their order", zoned_order),
     ("queue: reads above the write pointer are zeros", zoned_read_beyond),
+    ("queue: what was started is taken later", zoned_start),
     ("queue: errors come with their completion and buffer", zoned_errors),
     ("queue: dropping one with requests in flight is harmless", zoned_drop),
 ];
@@ -113,6 +114,23 @@ fn zoned_read_beyond(make: &mut MakeZoned<'_>) -> Outcome {
     for (completion, wanted) in take_all(&mut *queue)?.iter().zip([half, buffer(2), buffer(2)]) {
         completion.result.clone()?;
         same("data", completion.buffer.as_deref() == Some(&*wanted), true)?;
+    }
+    Ok(())
+}
+
+fn zoned_start(make: &mut MakeZoned<'_>) -> Outcome {
+    let device = make(shape());
+    let mut queue = device.queue(4)?;
+    queue.start();
+    for i in 0..2u8 {
+        submit(&mut *queue, i.into(), Io::Append { zone: ZoneId(i.into()), from: pattern(1, i) })?;
+    }
+    queue.start();
+    queue.start();
+    same("in flight", queue.in_flight(), 2)?;
+    submit(&mut *queue, 2, Io::Append { zone: ZoneId(2), from: pattern(1, 2) })?;
+    for (completion, zone) in take_all(&mut *queue)?.iter().zip(0u32..) {
+        same("address", completion.result.clone()?, device.geometry().zone_start(ZoneId(zone)))?;
     }
     Ok(())
 }

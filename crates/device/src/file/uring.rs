@@ -1,6 +1,8 @@
 //! The queue on `io_uring`: up to `depth` requests of one thread in flight in the kernel. Safe code is not enough: the
 //! kernel reads and writes buffers after the submitting call has returned.
 //!
+//! Requests wait in the ring until `start` or `complete`: one call of the system hands all of them over.
+//!
 //! Always: a buffer that the kernel may touch is owned by a slot of the queue and does not move (its bytes are on the
 //! heap); a slot is freed only after its completion was seen; dropping the queue waits for all completions, and leaks
 //! the buffers if it cannot.
@@ -30,6 +32,8 @@ pub(crate) struct UringQueue<T: Target> {
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     done: VecDeque<Completion>,
+    /// Slots that the kernel has ended, with their results; empty between calls.
+    reaped: Vec<(u64, i32)>,
 }
 
 /// A request in the kernel's hands.
@@ -50,6 +54,7 @@ impl<T: Target> UringQueue<T> {
             slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).rev().collect(),
             done: VecDeque::new(),
+            reaped: Vec::with_capacity(slots),
         })
     }
 
@@ -57,7 +62,7 @@ impl<T: Target> UringQueue<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Puts a started request into a slot and hands it to the kernel.
+    /// Puts a started request into a slot and its entry into the ring.
     fn hand_over(&mut self, slot: Slot) {
         let index = self.free.pop().expect("submit has checked that a slot is free");
         let slot = self.slots[index].insert(slot);
@@ -67,20 +72,19 @@ impl<T: Target> UringQueue<T> {
         // lives.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has at least as many entries as there are slots");
-        // If the kernel takes nothing now, the entry stays in the ring: `complete` hands it over again and tells the
-        // error.
-        let _told_later = self.ring.submit();
     }
 
     /// Moves what the kernel has completed to `done`.
     fn reap(&mut self) {
-        let completed: Vec<_> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
-        for (index, result) in completed {
+        let mut reaped = std::mem::take(&mut self.reaped);
+        reaped.extend(self.ring.completion().map(|c| (c.user_data(), c.result())));
+        for (index, result) in reaped.drain(..) {
             let index = usize::try_from(index).expect("user data is a slot's index");
             let slot = self.slots[index].take().expect("a request completes once");
             self.free.push(index);
             self.end(slot, result);
         }
+        self.reaped = reaped;
     }
 
     fn end(&mut self, slot: Slot, result: i32) {
@@ -130,6 +134,12 @@ impl<T: Target> IoQueue for UringQueue<T> {
             }
         }
         Ok(())
+    }
+
+    fn start(&mut self) {
+        // If the kernel takes nothing now, the entries stay in the ring: `complete` hands them over again and tells the
+        // error.
+        let _told_later = device_call(DeviceCall::Submit, || self.ring.submit());
     }
 
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {

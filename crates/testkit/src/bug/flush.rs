@@ -87,6 +87,10 @@ impl IoQueue for DroppedFlushQueue {
         self.queue.submit(token, io)
     }
 
+    fn start(&mut self) {
+        self.queue.start();
+    }
+
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {
         self.queue.complete(min, out)
     }
