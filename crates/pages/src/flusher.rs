@@ -15,13 +15,14 @@ use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{Space, StreamId, ZoneWriter};
 
+use crate::ahead::AheadBudget;
 use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::frame::page_blocks;
 use crate::gate::Gate;
 use crate::group::Group;
-use crate::reader::Queues;
+use crate::in_flight::Queues;
 use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
@@ -53,6 +54,7 @@ pub(crate) struct Flusher {
     pub(crate) reserve: Reserve,
     pub(crate) failed: FailedZones,
     pub(crate) queues: Queues,
+    pub(crate) ahead: AheadBudget,
     /// Where foreground writers wait for space.
     pub(crate) gate: Gate,
     /// Held while a zone is opened, so that nobody goes below the floor of its claim.

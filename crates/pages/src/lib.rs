@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod ahead;
 mod area;
 mod areas;
 mod cache;
@@ -21,6 +22,7 @@ mod frame;
 pub mod fuzzing;
 mod gate;
 mod group;
+mod in_flight;
 mod live;
 mod map;
 mod number;
@@ -45,6 +47,6 @@ pub use error::PageError;
 pub use map::ZoneMapEntry;
 pub use options::StoreOptions;
 pub use relocate::{Relocate, Relocated, Stamp};
-pub use store::{Heat, NewPage, PageStore, Reclaimed, StoreUsage, WrittenBy};
+pub use store::{Heat, NewPage, PageStore, ReadAhead, Reclaimed, StoreUsage, WrittenBy};
 pub use zonda_space::{StoreId, VictimPolicy, ZoneUse};
 pub use zoned::ZonedStore;

@@ -100,14 +100,15 @@ impl Flusher {
         }
     }
 
-    /// The sequencers' groups at their fullest, one longest chunk for each area and the reader of one, cache and tables.
+    /// The sequencers' groups at their fullest, one longest chunk for each area and the reader of one, what is read ahead, cache
+    /// and tables.
     fn memory_bytes_max(&self) -> u64 {
         let writers: usize =
             self.streams.iter().filter(|stream| !stream.is_record()).map(|stream| stream.zones_max).sum();
         let group_bytes = self.press.group_blocks.next_power_of_two() * BLOCK_BYTES as u64;
         let groups = (writers * (self.press.groups_max + 2)) as u64 * group_bytes;
         let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.space.zone_blocks() * BLOCK_BYTES as u64);
-        groups + 4 * chunk_bytes + self.cache_bytes_max + self.zones.bytes()
+        groups + 4 * chunk_bytes + self.ahead.bytes_max() + self.cache_bytes_max + self.zones.bytes()
     }
 
     /// Whether live bytes fill more than the usable space.

@@ -7,14 +7,15 @@ use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
+use crate::ahead::AheadBudget;
 use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::flusher::Flusher;
 use crate::frame::Framing;
 use crate::gate::Gate;
+use crate::in_flight::Queues;
 use crate::pool::BufferPool;
-use crate::reader::Queues;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Stream};
@@ -112,6 +113,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         counters: Counters::default(),
         failed: FailedZones::default(),
         queues: Queues::default(),
+        ahead: AheadBudget::new(options.read_ahead_bytes),
         gate: Gate::default(),
         opening: Mutex::new(()),
         spare_zones: AtomicU32::new(0),

@@ -22,6 +22,9 @@ pub struct StoreOptions {
     pub cache_threshold_reads: u32,
     /// Memory of the read cache in bytes, its tables included; 0 = none. Default 1 MiB.
     pub read_cache_bytes: u64,
+    /// Memory in bytes that scans may take for pages that they have not asked for yet, all together; 0 = nothing is read
+    /// ahead. Default 512 KiB.
+    pub read_ahead_bytes: u64,
     /// Zones that foreground pages may fill at a time, where the device's limits allow. Default 2. At least 1.
     pub hot_writers_max: u32,
     /// How reclaim chooses its victims. Default greedy.
@@ -45,6 +48,7 @@ impl Default for StoreOptions {
             sequencer_groups_max: 4,
             cache_threshold_reads: 1,
             read_cache_bytes: 1 << 20,
+            read_ahead_bytes: 512 << 10,
             hot_writers_max: 2,
             victim_policy: VictimPolicy::Greedy,
             log_limit_bytes: 4 << 20,

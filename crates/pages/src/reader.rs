@@ -1,9 +1,6 @@
 //! Reading pages: sequencer, then read cache, then device (ZKV 3.4). A device read verifies checksum and identity (I5) and is
 //! the only one of its page (I8).
 
-use zonda_device::{Completion, Io, IoQueue};
-use zonda_rt::Mutex;
-
 use crate::cache::CachedPage;
 use crate::flusher::Flusher;
 use crate::frame::{Fault, Place, trusted_page};
@@ -11,21 +8,14 @@ use crate::pool::PooledBuf;
 use crate::sequencer::Pending;
 use crate::{PageAddress, PageError, PageId, number};
 
-/// Reads in flight of one [`read_many`](Flusher::read_many).
-const DEPTH: u32 = 32;
-
-/// Device queues that are not in use.
-#[derive(Default)]
-pub(crate) struct Queues(Mutex<Vec<Box<dyn IoQueue>>>);
-
 /// A page that is in memory.
-enum InMemory {
+pub(crate) enum InMemory {
     Pending(Pending),
     Cached(CachedPage),
 }
 
 /// A page in one of the places where it can be: at this address, which differs from the one asked for after a failed zone.
-enum Found {
+pub(crate) enum Found {
     InMemory(InMemory),
     OnDevice(PageAddress, u64),
 }
@@ -44,75 +34,9 @@ impl Flusher {
         Ok(())
     }
 
-    /// Reads several pages, those on the device in flight together.
-    pub(crate) fn read_many(
-        &self,
-        pages: &[(PageId, PageAddress)],
-        visit: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), PageError> {
-        let mut missing = Vec::new();
-        for (index, &(id, at)) in pages.iter().enumerate() {
-            match self.locate(at)? {
-                Found::InMemory(page) => visit(index, body_in_memory(&page, id, at)?),
-                Found::OnDevice(at, generation) => missing.push(Missing { index, id, at, generation }),
-            }
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let kept = self.queues.0.lock().pop();
-        let mut queue = match kept {
-            Some(queue) => queue,
-            None => self.space.device().queue(DEPTH)?,
-        };
-        // After an error the queue is dropped with what is in flight.
-        self.read_queued(queue.as_mut(), &missing, visit)?;
-        self.queues.0.lock().push(queue);
-        Ok(())
-    }
-
-    fn read_queued(
-        &self,
-        queue: &mut dyn IoQueue,
-        missing: &[Missing],
-        visit: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), PageError> {
-        let mut todo = missing.iter().enumerate();
-        let mut done = Vec::with_capacity(queue.depth());
-        let mut left = missing.len();
-        while left > 0 {
-            while queue.in_flight() < queue.depth() {
-                let Some((token, page)) = todo.next() else { break };
-                let into = self.press.pool.take_exact(page.at.blocks());
-                let io = Io::Read { at: self.space.lba_of(page.at.block()), into };
-                queue.submit(token as u64, io).map_err(|rejected| rejected.error)?;
-            }
-            queue.complete(1, &mut done)?;
-            for completion in done.drain(..) {
-                self.completed(missing, completion, visit)?;
-                left -= 1;
-            }
-        }
-        Ok(())
-    }
-
-    fn completed(
-        &self,
-        missing: &[Missing],
-        completion: Completion,
-        visit: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), PageError> {
-        completion.result?;
-        let page = &missing[number::index(completion.token)];
-        let buffer = completion.buffer.expect("a read brings its buffer back");
-        visit(page.index, self.accept(&buffer, page.id, page.at, page.generation)?);
-        self.press.pool.put(buffer);
-        Ok(())
-    }
-
     /// Where the page at `at` is. A page that waits is found until its group has been written, so whoever misses it
     /// there finds it below.
-    fn locate(&self, at: PageAddress) -> Result<Found, PageError> {
+    pub(crate) fn locate(&self, at: PageAddress) -> Result<Found, PageError> {
         let mut at = at;
         loop {
             let found = self.zones.of_page(at).filter(|(_, zone)| zone.generation() != 0);
@@ -134,7 +58,7 @@ impl Flusher {
     }
 
     /// Verifies a page that came from the device, caches it and returns its body.
-    fn accept<'a>(
+    pub(crate) fn accept<'a>(
         &self,
         buffer: &'a [u8],
         id: PageId,
@@ -150,16 +74,8 @@ impl Flusher {
     }
 }
 
-/// A page that must be read from the device.
-struct Missing {
-    index: usize,
-    id: PageId,
-    at: PageAddress,
-    generation: u64,
-}
-
 /// The body of a page in memory, whose bytes were made or verified here.
-fn body_in_memory(page: &InMemory, id: PageId, at: PageAddress) -> Result<&[u8], PageError> {
+pub(crate) fn body_in_memory(page: &InMemory, id: PageId, at: PageAddress) -> Result<&[u8], PageError> {
     let bytes: &[u8] = match page {
         InMemory::Pending(Pending::Shared(group, at)) => group.page_bytes(*at),
         InMemory::Pending(Pending::Copied(copy)) => copy as &PooledBuf,

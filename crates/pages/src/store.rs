@@ -79,6 +79,20 @@ pub enum Reclaimed {
     Waiting,
 }
 
+/// Pages that one reader will soon ask for, on their way from the device meanwhile: hints, which cost nothing but bandwidth
+/// when they are wrong.
+///
+/// Contract: memory is bounded by the store; what goes beyond is not read ahead. Dropping it waits for what is in flight.
+pub trait ReadAhead: Send {
+    /// Asks for pages, in the order in which they will be taken, and returns at once. What is in memory is skipped.
+    fn want(&mut self, pages: &[(PageId, PageAddress)]);
+
+    /// Calls `visit` with the body of page `id` at `at` if it was wanted, waiting for it if it is on its way; forgets it, and
+    /// what was wanted before it. `false`: it is not here, or could not be read; ask the store. The caller keeps the address
+    /// alive by an epoch guard, as for [`PageStore::read`].
+    fn take(&mut self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> bool;
+}
+
 /// Where the leaves of a tree live.
 ///
 /// Contract.
@@ -105,6 +119,11 @@ pub trait PageStore: Send + Sync {
     /// # Errors
     /// As [`read`](PageStore::read); pages before the failing one may have been visited.
     fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError>;
+
+    /// A place for the pages that one reader will want next; `None` if this store does not read ahead.
+    fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {
+        None
+    }
 
     /// Places pages: all or none. Memory only.
     ///

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::ahead::PagesAhead;
 use crate::areas::ZonedArea;
 use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
 use crate::reclaim::Reclaimer;
 use crate::{
-    Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
-    Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
+    Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, ReadAhead,
+    Reclaimed, Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
 
@@ -92,6 +93,11 @@ impl PageStore for ZonedStore {
 
     fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
         self.flusher.read_many(pages, visit)
+    }
+
+    fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {
+        let reads_ahead = self.flusher.ahead.bytes_max() > 0;
+        reads_ahead.then(|| Box::new(PagesAhead::new(Arc::clone(&self.flusher))) as Box<dyn ReadAhead>)
     }
 
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
-use common::{Toy, create, device, id};
+use std::sync::Arc;
+
+use common::{Leaf, Toy, create, device, device_of, id, options};
 use zonda_device::ZonedDevice;
-use zonda_pages::{Heat, PageAddress, PageError, PageStore};
+use zonda_pages::{Heat, PageAddress, PageError, PageId, PageStore, StoreOptions, ZonedStore};
 use zonda_rt::Rng;
 
 #[test]
@@ -163,4 +165,88 @@ fn pages_of_two_blocks_fill_groups_of_two() {
     toy.settle().unwrap();
     let done = device.counters().since(&before);
     assert_eq!((done.writes, done.written_bytes, done.flushes), (10, 20 * 8192, 1));
+}
+
+#[test]
+fn pages_read_ahead_are_read_once_and_only_if_they_are_on_the_device() {
+    let device = device();
+    let toy = Toy::new(ZonedStore::create(Arc::clone(&device) as _, &without_cache()).unwrap());
+    let pages = placed(&toy, 40);
+    toy.settle().unwrap();
+    toy.put(id(40), 40, 1).unwrap();
+    let before = device.counters();
+    let mut ahead = toy.store.read_ahead().unwrap();
+    ahead.want(&pages);
+    ahead.want(&pages);
+    ahead.want(&[(id(40), toy.leaves.lock()[&id(40)].at)]);
+    for &(page, at) in pages.iter().skip(3) {
+        let mut seen = false;
+        assert!(ahead.take(page, at, &mut |body| seen = body == toy.body(page, u64::from(page.0), 1)));
+        assert!(seen && !ahead.take(page, at, &mut |_| panic!("it was taken")));
+    }
+    assert!(!ahead.take(pages[0].0, pages[0].1, &mut |_| panic!("it was skipped")));
+    assert_eq!(device.counters().since(&before).reads, 40, "each once, the waiting one not at all");
+}
+
+#[test]
+fn what_is_read_ahead_is_bounded_and_given_back() {
+    let options = StoreOptions { read_ahead_bytes: 10 * 4096, ..without_cache() };
+    let toy = Toy::new(ZonedStore::create(device(), &options).unwrap());
+    let pages = placed(&toy, 40);
+    toy.settle().unwrap();
+    let (mut first, mut second) = (toy.store.read_ahead().unwrap(), toy.store.read_ahead().unwrap());
+    first.want(&pages);
+    second.want(&pages);
+    let taken = pages.iter().filter(|(page, at)| first.take(*page, *at, &mut |_| {})).count();
+    assert_eq!(taken, 10);
+    assert!(!second.take(pages[0].0, pages[0].1, &mut |_| {}), "the first has it all");
+    second.want(&pages);
+    drop((first, second));
+    let mut third = toy.store.read_ahead().unwrap();
+    third.want(&pages);
+    assert!(third.take(pages[9].0, pages[9].1, &mut |_| {}), "everything was given back");
+    let usage = toy.store.usage();
+    assert!(usage.memory_bytes <= usage.memory_bytes_max, "{usage:?}");
+}
+
+#[test]
+fn a_store_told_not_to_reads_nothing_ahead() {
+    let options = StoreOptions { read_ahead_bytes: 0, ..options() };
+    assert!(ZonedStore::create(device(), &options).unwrap().read_ahead().is_none());
+}
+
+#[test]
+fn a_page_of_a_zone_that_was_used_again_is_not_taken() {
+    let options = StoreOptions { hot_writers_max: 1, ..without_cache() };
+    let toy = Toy::new(ZonedStore::create(device_of(24, 14), &options).unwrap());
+    toy.put(id(0), 0, 1).unwrap();
+    toy.settle().unwrap();
+    let at = toy.leaves.lock()[&id(0)].at;
+    let mut ahead = toy.store.read_ahead().unwrap();
+    ahead.want(&[(id(0), at)]);
+    let mut version = 1;
+    // Overwrites until the same leaf lies at the same place in a later generation of the zone.
+    let is_back = |leaf: Leaf| leaf.version > 0 && leaf.at == at;
+    while version < 20_000 && !is_back(toy.leaves.lock()[&id(0)]) {
+        toy.put(id(version % 4), version, 1).unwrap();
+        version += 1;
+    }
+    toy.settle().unwrap();
+    let leaf = toy.leaves.lock()[&id(0)];
+    assert!(is_back(leaf), "after {version} versions: {leaf:?}");
+    assert!(!ahead.take(id(0), at, &mut |_| panic!("I5 an old version")));
+    ahead.want(&[(id(0), at)]);
+    let mut seen = false;
+    assert!(ahead.take(id(0), at, &mut |body| seen = body == toy.body(id(0), leaf.version, 1)));
+    assert!(seen);
+}
+
+fn without_cache() -> StoreOptions {
+    StoreOptions { read_cache_bytes: 0, ..options() }
+}
+
+/// Pages 0 to `count`, each of version and content of its own.
+fn placed(toy: &Toy, count: u64) -> Vec<(PageId, PageAddress)> {
+    (0..count).for_each(|n| toy.put(id(n), n, 1).unwrap());
+    (0..count).map(|n| (id(n), toy.leaves.lock()[&id(n)].at)).collect()
 }
