@@ -223,6 +223,10 @@ impl View for EngineView {
     fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>> {
         Ok(Box::new(EngineWalk { cursor: self.engine.scan(&self.snapshot, low, high)? }))
     }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Answer<Vec<Option<Vec<u8>>>> {
+        Ok(self.engine.multi_get_as_of(&self.snapshot, keys)?)
+    }
 }
 
 struct EngineWalk {

@@ -137,6 +137,18 @@ pub trait View: Send {
     /// # Errors
     /// `TooOld`; others only after the power went.
     fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>>;
+
+    /// The values of several keys.
+    ///
+    /// # Errors
+    /// As [`walk`](Self::walk).
+    fn get_many(&self, keys: &[&[u8]]) -> Answer<Vec<Option<Vec<u8>>>> {
+        let get = |key: &&[u8]| {
+            let pair = self.walk(Bound::Included(key), Bound::Included(key))?.next()?;
+            Ok(pair.map(|(_, value)| value))
+        };
+        keys.iter().map(get).collect()
+    }
 }
 
 /// A walk from both ends of a range; the ends meet.

@@ -154,7 +154,23 @@ impl Engine {
     /// # Errors
     /// As [`get_into`](Self::get_into).
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
-        self.enter()?.multi_get(keys)
+        self.enter()?.multi_get(None, keys)
+    }
+
+    /// As [`get_into`](Self::get_into), as `snapshot` sees it.
+    ///
+    /// # Errors
+    /// As `get_into`; `SnapshotTooOld`.
+    pub fn get_into_as_of(&self, snapshot: &Snapshot, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        self.enter()?.get_as_of(snapshot.open.number, key, into)
+    }
+
+    /// As [`multi_get`](Self::multi_get), as `snapshot` sees them.
+    ///
+    /// # Errors
+    /// As [`get_into_as_of`](Self::get_into_as_of).
+    pub fn multi_get_as_of(&self, snapshot: &Snapshot, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.enter()?.multi_get(Some(snapshot.open.number), keys)
     }
 
     /// Atomically replaces the value of `key` by what `decide` says; returns the value before. `decide` is called once and

@@ -28,6 +28,7 @@ mod limits;
 mod log;
 mod merge;
 mod metalog;
+mod multi_get;
 mod options;
 mod pool;
 mod read;

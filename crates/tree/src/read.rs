@@ -9,6 +9,7 @@ use crate::{
     leaf_table::{Location, Shared},
     options::Design,
     record::{Kind, Record},
+    snapshot::Kept,
     stats::count,
     tree::{Result, Tree},
     values::ValuePointer,
@@ -92,22 +93,68 @@ impl Tree {
         }
     }
 
+    /// What memory knows of `key`, now or as `snapshot` sees it.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn look_as_of(
+        &self,
+        snapshot: Option<u64>,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        guard: &Guard<'_>,
+    ) -> Result<Seen> {
+        let Some(snapshot) = snapshot else { return Ok(self.look(key, into, guard)) };
+        loop {
+            let path = self.index.find(key, guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if path.is_current() {
+                let kept = self.snapshots.kept_at(snapshot, key)?;
+                return Ok(match kept {
+                    Some(kept) => look_in_kept(&kept, key, into),
+                    None => look_in(&leaf, key, into),
+                });
+            }
+        }
+    }
+
+    /// As [`get_into`](Self::get_into), as snapshot `number` sees it.
+    ///
+    /// # Errors
+    /// As `get_into`; `SnapshotTooOld`.
+    pub(crate) fn get_as_of(&self, number: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        count(&self.counters.gets);
+        into.clear();
+        let guard = self.epoch.pin();
+        let found = match self.look_as_of(Some(number), key, into, &guard)? {
+            Seen::Known(found) => Ok(found),
+            Seen::AskPage(id, page) => self.ask_page(key, id, page, into),
+        };
+        let value = found.and_then(|found| match found {
+            None => Ok(false),
+            Some(Found::Copied) => Ok(true),
+            Some(Found::Pointer) => self.fetch_value(key, into).map(|()| true),
+        });
+        // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
+        value.or_else(|error| self.snapshots.verify(number).and(Err(error)))
+    }
+
     /// What the leaf's page knows of `key`.
     fn ask_page(&self, key: &[u8], id: PageId, page: PageAddress, into: &mut Vec<u8>) -> Result<Option<Found>> {
         count(&self.counters.leaf_reads);
         let mut found = Ok(None);
-        let mirror = self.options.design == Design::BTree;
-        let mut copy = Vec::new();
         self.store.read(id, page, &mut |body| {
             found = find_in_body(body, key, into);
-            if mirror {
-                copy.extend_from_slice(body);
-            }
+            self.mirror_if_wanted(id, page, body);
         })?;
-        if mirror {
-            self.mirror(id, page, &copy);
-        }
         found
+    }
+
+    /// Caches a page that was read, in the design whose buffers are whole pages. Called with no latch of a leaf held.
+    pub(crate) fn mirror_if_wanted(&self, id: PageId, page: PageAddress, body: &[u8]) {
+        if self.options.design == Design::BTree {
+            self.mirror(id, page, body);
+        }
     }
 
     /// Replaces the pointer in `into` by the value that it points to.
@@ -115,47 +162,6 @@ impl Tree {
         let pointer = ValuePointer::decode(into)?;
         *into = self.values.read(key, &pointer)?;
         Ok(())
-    }
-
-    /// Values of several keys; the leaf reads are in flight together.
-    ///
-    /// # Errors
-    /// As [`get_into`](Self::get_into).
-    pub(crate) fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
-        let guard = self.epoch.pin();
-        let mut values: Vec<Vec<u8>> = vec![Vec::new(); keys.len()];
-        let mut found: Vec<Option<Found>> = Vec::with_capacity(keys.len());
-        let (mut asked, mut pages) = (Vec::new(), Vec::new());
-        for (index, key) in keys.iter().enumerate() {
-            count(&self.counters.gets);
-            match self.look(key, &mut values[index], &guard) {
-                Seen::Known(known) => found.push(known),
-                Seen::AskPage(id, page) => {
-                    found.push(None);
-                    asked.push(index);
-                    pages.push((id, page));
-                }
-            }
-        }
-        self.counters.leaf_reads.fetch_add(pages.len() as u64, zonda_rt::atomic::Ordering::Relaxed);
-        let mut outcome = Ok(());
-        self.store.read_many(&pages, &mut |at, body| {
-            let index = asked[at];
-            match find_in_body(body, keys[index], &mut values[index]) {
-                Ok(known) => found[index] = known,
-                Err(error) => outcome = Err(error),
-            }
-        })?;
-        outcome?;
-        found.into_iter().zip(values).zip(keys).map(|((found, value), key)| self.resolve(key, found, value)).collect()
-    }
-
-    fn resolve(&self, key: &[u8], found: Option<Found>, mut value: Vec<u8>) -> Result<Option<Vec<u8>>> {
-        match found {
-            None => Ok(None),
-            Some(Found::Copied) => Ok(Some(value)),
-            Some(Found::Pointer) => self.fetch_value(key, &mut value).map(|()| Some(value)),
-        }
     }
 
     /// Caches a whole clean page as its leaf's buffer, if nothing changed meanwhile and memory is at hand without a dirty
@@ -204,6 +210,15 @@ fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
     page.map_or(Seen::Known(None), |page| Seen::AskPage(leaf.id(), page))
 }
 
+/// What a kept state knows of `key`.
+fn look_in_kept(kept: &Kept, key: &[u8], into: &mut Vec<u8>) -> Seen {
+    if let Ok(at) = kept.records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)) {
+        let (_, kind, value) = &kept.records[at];
+        return Seen::Known(copy_value(&Record { key, kind: *kind, value }, into));
+    }
+    kept.page.map_or(Seen::Known(None), |page| Seen::AskPage(kept.id, page))
+}
+
 /// Copies what a record maps its key to.
 pub(crate) fn copy_value(record: &Record<'_>, into: &mut Vec<u8>) -> Option<Found> {
     into.extend_from_slice(record.value);
@@ -214,6 +229,11 @@ pub(crate) fn copy_value(record: &Record<'_>, into: &mut Vec<u8>) -> Option<Foun
     }
 }
 
-fn find_in_body(body: &[u8], key: &[u8], into: &mut Vec<u8>) -> std::result::Result<Option<Found>, TreeError> {
+/// What a leaf's page says of `key`.
+pub(crate) fn find_in_body(
+    body: &[u8],
+    key: &[u8],
+    into: &mut Vec<u8>,
+) -> std::result::Result<Option<Found>, TreeError> {
     Ok(LeafPage::decode(body)?.find(key).and_then(|record| copy_value(&record, into)))
 }

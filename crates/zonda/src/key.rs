@@ -27,6 +27,15 @@ pub(crate) fn with<T>(prefix: Prefix, key: &[u8], run: impl FnOnce(&[u8]) -> Res
     result
 }
 
+/// Several keys behind `prefix`.
+///
+/// # Errors
+/// `KeyTooLong`.
+pub(crate) fn all<K: AsRef<[u8]>>(prefix: Prefix, keys: impl IntoIterator<Item = K>) -> Result<Vec<Vec<u8>>> {
+    let full = |key: K| check(key.as_ref()).map(|()| prefix.join(key.as_ref()));
+    keys.into_iter().map(full).collect()
+}
+
 /// # Errors
 /// `KeyTooLong`.
 pub(crate) fn check(key: &[u8]) -> Result<()> {
@@ -71,11 +80,6 @@ impl KeyRange {
     pub(crate) fn prefixed(prefix: Prefix, start: &[u8]) -> Self {
         let high = successor(start).map_or_else(|| prefix.end(), |next| prefix.join(&next));
         Self { low: Bound::Included(prefix.join(start)), high: Bound::Excluded(high) }
-    }
-
-    /// One key.
-    pub(crate) fn exactly(key: &[u8]) -> Self {
-        Self { low: Bound::Included(key.to_vec()), high: Bound::Included(key.to_vec()) }
     }
 
     /// Every key of the store, catalogue included.

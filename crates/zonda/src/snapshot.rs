@@ -106,19 +106,20 @@ impl View {
     }
 
     fn get_full(&self, full: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut value = Vec::new();
         let engine = self.store.reader()?;
-        let range = KeyRange::exactly(full);
-        let (low, high) = range.bounds();
-        let found = engine.scan(&self.snapshot, low, high)?.next()?;
-        Ok(found.map(|(_, value)| value))
+        Ok(engine.get_into_as_of(&self.snapshot, full, &mut value)?.then_some(value))
     }
 
-    /// The values of several keys, in their order.
+    /// The values of several keys, in their order, with the reads of the device in flight together.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
-        keys.into_iter().map(|key| self.get(key)).collect()
+        let engine = self.store.reader()?;
+        let keys = key::all(self.prefix, keys)?;
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        Ok(engine.multi_get_as_of(&self.snapshot, &keys)?)
     }
 
     /// Whether `key` existed at that moment.

@@ -163,8 +163,7 @@ impl Tree {
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
         let engine = self.store.reader()?;
-        let full = |key: K| key::check(key.as_ref()).map(|()| self.named.prefix.join(key.as_ref()));
-        let keys = keys.into_iter().map(full).collect::<Result<Vec<_>>>()?;
+        let keys = key::all(self.named.prefix, keys)?;
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         Ok(engine.multi_get(&keys)?)
     }

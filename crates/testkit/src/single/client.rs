@@ -1,6 +1,6 @@
 //! One client: does an operation on subject and model, and compares.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Bound, sync::Arc};
 
 use zonda_rt::Rng;
 
@@ -171,7 +171,10 @@ impl<'a> Client<'a> {
         }
         let at = self.run.rng.index(self.held.len());
         let (view, pairs) = &self.held[at];
-        let answer = walk(&**view, pairs, span, &mut self.run.rng);
+        let answer = get_some(&**view, pairs, span).and_then(|got| match got {
+            Ok(()) => walk(&**view, pairs, span, &mut self.run.rng),
+            refused => Ok(refused),
+        });
         if let Ok(Err(Refusal::TooOld(_))) = answer {
             self.held.remove(at);
             self.run.outcome.given_up += 1;
@@ -217,6 +220,32 @@ impl<'a> Client<'a> {
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }
+}
+
+/// Keys of a snapshot that are asked for at once.
+const GOT_MAX: usize = 12;
+
+/// Gets the bounds of a range and keys in it from a snapshot at once, and compares with what must be there.
+fn get_some(view: &dyn View, pairs: &Pairs, span: &Span) -> Result<Answer<()>, String> {
+    let (low, high) = borrowed(span);
+    let bounds = [low, high].into_iter().filter_map(|bound| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    });
+    let inside = if is_empty(span) { None } else { Some(pairs.range::<[u8], _>((low, high))) };
+    let inside = inside.into_iter().flatten().map(|(key, _)| key.as_slice());
+    let keys: Vec<&[u8]> = bounds.chain(inside).take(GOT_MAX).collect();
+    let found = match view.get_many(&keys) {
+        Ok(found) => found,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    for (key, found) in keys.iter().zip(found) {
+        let expected = pairs.get(*key);
+        if expected != found.as_ref() {
+            return Err(wrong("multi-get of a snapshot", key, expected, found.as_ref()));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// Walks a range from both ends, as the generator says, and compares with what must be there.
