@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::experiment::{ChildProgram, ChildTask, Kill, Large, Overwrite, Scale, Setting, Space, Suite, Sync, Ycsb};
+use crate::experiment::{
+    ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync, Ycsb,
+};
 use crate::keys::Order;
 use crate::output::Output;
 use crate::subject::Durability;
@@ -16,7 +18,7 @@ Examples:
   zonda bench                                     the default suite: load and the five ZKV workloads, within a minute
   zonda bench ycsb --workload ycsb-a,ycsb-c --distribution zipf:0.9 --records 1M
   zonda bench ycsb --on mem: --workload skew-a,scan:100 --json -
-  zonda bench sync | space | overwrite | large | kill
+  zonda bench sync | space | overwrite | large | reads | kill
   zonda bench kill --scale tiny                   a second or two of it, to see that it works";
 
 /// Measures a store: the default suite, or one experiment.
@@ -60,6 +62,8 @@ enum BenchCommand {
     Overwrite(SizedArgs),
     /// Twenty million pairs with 40 MiB: memory, reads per get, reopening
     Large(SizedArgs),
+    /// Gets, multi-gets and scans against raw loops that read the same blocks of the same file
+    Reads(SizedArgs),
     /// Kills a loading process again and again; nothing acknowledged may be lost
     Kill(KillArgs),
     /// The process that `kill` and `large` kill
@@ -106,7 +110,7 @@ struct YcsbArgs {
     /// Where to make the store, e.g. file:PATH or mem:; a temporary file by default
     #[arg(long, value_name = "URI")]
     on: Option<String>,
-    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N; several with commas, run one after the other
+    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N, multi-get:N; several with commas, run one after the other
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "zkv-a,zkv-b,zkv-c,zkv-d,zkv-e")]
     workload: Vec<Workload>,
     /// uniform, hot, hot-range, zipf:0.9 or latest, instead of the workloads' own
@@ -156,6 +160,7 @@ pub fn run(arguments: BenchArgs) -> Result<()> {
         Some(BenchCommand::Space(sized)) => run_space(&sized),
         Some(BenchCommand::Overwrite(sized)) => run_overwrite(&sized),
         Some(BenchCommand::Large(sized)) => run_large(&sized),
+        Some(BenchCommand::Reads(sized)) => run_reads(&sized),
         Some(BenchCommand::Kill(kill)) => run_kill(&kill),
         Some(BenchCommand::Child { task }) => ChildTask::run(&task),
     }
@@ -230,6 +235,15 @@ fn run_large(sized: &SizedArgs) -> Result<()> {
         large.records = sized.records.unwrap_or(large.records);
         large.memory_bytes = sized.memory.unwrap_or(large.memory_bytes);
         large.run(output)
+    })
+}
+
+fn run_reads(sized: &SizedArgs) -> Result<()> {
+    with(&sized.common, |setting, output| {
+        let mut reads = Reads::new(setting);
+        reads.records = sized.records.unwrap_or(reads.records);
+        reads.memory_bytes = sized.memory.unwrap_or(reads.memory_bytes);
+        reads.run(output)
     })
 }
 

@@ -16,6 +16,7 @@ mod place;
 mod population;
 pub mod process;
 pub mod progress;
+mod raw;
 pub mod report;
 mod size;
 pub mod subject;

@@ -89,6 +89,9 @@ impl Phase {
         if self.workload.mix.needs_records() && data.records() == 0 {
             return refused("--records", "0".into(), "this workload needs records to read or update");
         }
+        if self.workload.gets > data.records().max(1) {
+            return refused("--workload", self.workload.name.clone(), "no more keys at once than there are records");
+        }
         if self.workload.mix.inserts() && data.room() < self.operations {
             return refused("--operations", self.operations.to_string(), "more inserts than the data set has keys for");
         }

@@ -189,6 +189,18 @@ pub trait Subject: Send + Sync {
     /// `Store`.
     fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool>;
 
+    /// The values of several keys, in their order.
+    ///
+    /// # Errors
+    /// `Store`.
+    fn multi_get(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        let get = |key: &Vec<u8>| {
+            let mut value = Vec::new();
+            Ok(self.get(key, &mut value)?.then_some(value))
+        };
+        keys.iter().map(get).collect()
+    }
+
     /// Visits up to `pairs` pairs in key order, from `from` on; returns how many there were.
     ///
     /// # Errors

@@ -100,6 +100,8 @@ pub struct Workload {
     pub distribution: Distribution,
     /// How long its scans are.
     pub scan: ScanLength,
+    /// Distinct keys that one read asks for at once: 1 is a `get`, more a `multi_get`.
+    pub gets: u64,
 }
 
 /// ZKV's evaluation scans up to this many pairs (its Exp#1).
@@ -137,6 +139,9 @@ const WORKLOADS: [(&str, Mix, Distribution, u64); 19] = [
 /// The longest scan that `scan:N` takes.
 const SCAN_PAIRS_MAX: u64 = 1_000_000_000;
 
+/// The most keys that `multi-get:N` asks for at once.
+const GETS_MAX: u64 = 65_536;
+
 impl Workload {
     /// The phase that fills a store: inserts only.
     #[must_use]
@@ -163,14 +168,20 @@ impl Workload {
     fn find(name: &str) -> Option<Self> {
         let (name, mix, distribution, scan) = WORKLOADS.iter().find(|row| row.0 == name)?;
         let scan = ScanLength::UpTo(*scan);
-        Some(Self { name: (*name).to_owned(), mix: *mix, distribution: *distribution, scan })
+        Some(Self { name: (*name).to_owned(), mix: *mix, distribution: *distribution, scan, gets: 1 })
     }
 
     fn scan_of(name: &str) -> Option<Self> {
         let pairs: u64 = name.strip_prefix("scan:")?.parse().ok()?;
         let scan = (1..=SCAN_PAIRS_MAX).contains(&pairs).then_some(ScanLength::Exactly(pairs))?;
         let mix = Mix([0, 0, 0, 100, 0]);
-        Some(Self { name: name.to_owned(), mix, distribution: Distribution::Uniform, scan })
+        Some(Self { name: name.to_owned(), mix, distribution: Distribution::Uniform, scan, gets: 1 })
+    }
+
+    fn multi_get_of(name: &str) -> Option<Self> {
+        let gets: u64 = name.strip_prefix("multi-get:")?.parse().ok()?;
+        let get = Self::find("get")?;
+        (1..=GETS_MAX).contains(&gets).then(|| Self { name: name.to_owned(), gets, ..get })
     }
 }
 
@@ -178,9 +189,9 @@ impl FromStr for Workload {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        Self::find(text).or_else(|| Self::scan_of(text)).ok_or_else(|| {
+        Self::find(text).or_else(|| Self::scan_of(text)).or_else(|| Self::multi_get_of(text)).ok_or_else(|| {
             let names: Vec<_> = WORKLOADS.iter().map(|row| row.0).collect();
-            format!("`{text}` is no workload; there are {} and scan:N", names.join(", "))
+            format!("`{text}` is no workload; there are {}, scan:N and multi-get:N", names.join(", "))
         })
     }
 }
@@ -213,6 +224,13 @@ mod tests {
         assert_eq!(fixed.pairs(&mut rng), 7);
         let drawn: Vec<_> = (0..10_000).map(|_| ScanLength::UpTo(256).pairs(&mut rng)).collect();
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&1), Some(&256)));
+    }
+
+    #[test]
+    fn a_multi_get_asks_for_as_many_keys_as_its_name_says() {
+        let gets = |name: &str| name.parse::<Workload>().map(|workload| workload.gets);
+        assert_eq!((gets("multi-get:32"), gets("get")), (Ok(32), Ok(1)));
+        assert!(gets("multi-get:0").is_err() && gets("multi-get:65537").is_err());
     }
 
     #[test]

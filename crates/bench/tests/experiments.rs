@@ -6,17 +6,20 @@
 use std::io;
 use std::process::ExitCode;
 
-use zonda_bench::experiment::{ChildProgram, ChildTask, Kill, Large, Overwrite, Scale, Setting, Space, Suite, Sync};
+use zonda_bench::experiment::{
+    ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync,
+};
 use zonda_bench::{Output, Result};
 
 type Experiment = fn(Setting, &mut Output) -> Result<()>;
 
-const EXPERIMENTS: [(&str, Experiment); 6] = [
+const EXPERIMENTS: [(&str, Experiment); 7] = [
     ("suite", |setting, output| Suite::new(setting).run(output)),
     ("sync", |setting, output| Sync::new(setting).run(output)),
     ("space", |setting, output| Space::new(setting).run(output)),
     ("overwrite", |setting, output| Overwrite::new(setting).run(output)),
     ("large", |setting, output| Large::new(setting, ChildProgram::current(&["child"])?).run(output)),
+    ("reads", |setting, output| Reads::new(setting).run(output)),
     ("kill", |setting, output| Kill::new(setting, ChildProgram::current(&["child"])?).run(output)),
 ];
 

@@ -108,9 +108,36 @@ impl Worker {
     }
 
     fn read(&mut self) -> Result<Time> {
+        if self.shared.phase.workload.gets > 1 {
+            return self.read_several();
+        }
         let index = self.existing();
         let begin = now();
         self.get(index)?;
+        Ok(begin)
+    }
+
+    /// Gets distinct keys at once.
+    fn read_several(&mut self) -> Result<Time> {
+        let gets = usize::try_from(self.shared.phase.workload.gets).expect("a multi-get has at most 65,536 keys");
+        let mut indexes = Vec::with_capacity(gets);
+        let mut keys = Vec::with_capacity(gets);
+        while keys.len() < gets {
+            let index = self.existing();
+            if !indexes.contains(&index) {
+                indexes.push(index);
+                keys.push(self.key.clone());
+            }
+        }
+        let begin = now();
+        let values = self.shared.subject.multi_get(&keys)?;
+        for (index, value) in indexes.into_iter().zip(values) {
+            let what = || "exists, but a multi-get does not find it".into();
+            let value = value.ok_or_else(|| BenchError::Wrong { index, what: what() })?;
+            if self.shared.phase.verify {
+                self.values.check(index, &value, &mut self.scratch)?;
+            }
+        }
         Ok(begin)
     }
 

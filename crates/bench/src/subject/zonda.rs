@@ -79,6 +79,10 @@ impl Subject for ZondaSubject {
         self.0.get_into(key, into).map_err(doing("get"))
     }
 
+    fn multi_get(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.0.multi_get(keys).map_err(doing("get several keys"))
+    }
+
     fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
         let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
         let mut seen = 0;
