@@ -3,6 +3,7 @@
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
+    filter::{AsOf, OwnedRecord, borrowed},
     index::Path,
     key::common_prefix_bytes,
     leaf_page::LeafPage,
@@ -16,7 +17,7 @@ use crate::{
 pub struct CheckReport {
     /// Leaves walked.
     pub leaves: u64,
-    /// Records in pages and buffers; a key in both counts twice.
+    /// Records in pages, buffers and filter; a key in several counts several times.
     pub records: u64,
     /// Values read from the value log.
     pub values: u64,
@@ -32,7 +33,17 @@ struct Seen {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
     page: Option<PageAddress>,
-    records: Vec<(Vec<u8>, Kind, Vec<u8>)>,
+    records: Vec<OwnedRecord>,
+    /// What filter and batch array hold above the leaf.
+    above: Vec<OwnedRecord>,
+}
+
+/// Where a record was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Page,
+    Buffer,
+    Above,
 }
 
 struct Check<'a> {
@@ -57,7 +68,7 @@ impl Tree {
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let guard = self.epoch.pin();
-            let seen = self.see(&key, &guard);
+            let seen = self.see(&key, &guard)?;
             check.leaf(&seen);
             progress(check.report.leaves, u64::from(self.leaves.load(zonda_rt::atomic::Ordering::Relaxed)));
             next = seen.high;
@@ -65,19 +76,25 @@ impl Tree {
         Ok(check.report)
     }
 
-    fn see(&self, key: &[u8], guard: &zonda_rt::epoch::Guard<'_>) -> Seen {
+    /// A leaf, and first what is above it (*top-down*).
+    fn see(&self, key: &[u8], guard: &zonda_rt::epoch::Guard<'_>) -> Result<Seen> {
         loop {
             let path: Path<'_> = self.index.find(key, guard);
+            let above = match &self.filter {
+                Some(filter) => filter.between(&path.low(), path.high().as_deref(), AsOf::Now, guard)?,
+                None => Vec::new(),
+            };
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
                 let records = crate::snapshot::owned_records(leaf.location());
-                return Seen {
+                return Ok(Seen {
                     id: leaf.id(),
                     low: path.low(),
                     high: path.high(),
                     page: leaf.location().page(),
                     records,
-                };
+                    above,
+                });
             }
         }
     }
@@ -96,6 +113,7 @@ impl Check<'_> {
             Ok(body) => body.iter().for_each(|body| self.body(seen, body)),
         }
         self.buffer(seen);
+        self.above(seen);
     }
 
     fn body(&mut self, seen: &Seen, body: &[u8]) {
@@ -116,7 +134,7 @@ impl Check<'_> {
             if before.as_ref().is_some_and(|before| *before >= key) {
                 self.report(seen, "records are out of order");
             }
-            self.record(seen, &Record { key: &key, ..record }, true);
+            self.record(seen, &Record { key: &key, ..record }, Layer::Page);
             before = Some(key);
         }
     }
@@ -126,12 +144,22 @@ impl Check<'_> {
         if out_of_order {
             self.report(seen, "buffered records are out of order");
         }
-        for (key, kind, value) in &seen.records {
-            self.record(seen, &Record { key, kind: *kind, value }, false);
+        for record in &seen.records {
+            self.record(seen, &borrowed(record), Layer::Buffer);
         }
     }
 
-    fn record(&mut self, seen: &Seen, record: &Record<'_>, in_page: bool) {
+    fn above(&mut self, seen: &Seen) {
+        let out_of_order = seen.above.windows(2).any(|pair| pair[0].0 >= pair[1].0);
+        if out_of_order {
+            self.report(seen, "filtered records are out of order");
+        }
+        for record in &seen.above {
+            self.record(seen, &borrowed(record), Layer::Above);
+        }
+    }
+
+    fn record(&mut self, seen: &Seen, record: &Record<'_>, layer: Layer) {
         let &Record { key, kind, value } = record;
         self.report.records += 1;
         let within = key >= seen.low.as_slice() && seen.high.as_deref().is_none_or(|high| key < high);
@@ -139,11 +167,17 @@ impl Check<'_> {
             let shared = common_prefix_bytes(key, &seen.low);
             self.report(seen, &format!("a key leaves the leaf's range after {shared} bytes"));
         }
-        if kind == Kind::Tombstone && in_page {
+        if kind == Kind::Tombstone && layer == Layer::Page {
             self.report(seen, "a tombstone in a page");
         }
-        // A pointer in a page may be old: a newer record in the buffer hides it, and its value may be gone.
-        let hidden = in_page && seen.records.iter().any(|(other, _, _)| other == key);
+        // A pointer may be old: a newer record in a layer above hides it, and its value may be gone.
+        let holds =
+            |records: &[OwnedRecord]| records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)).is_ok();
+        let hidden = match layer {
+            Layer::Page => holds(&seen.records) || holds(&seen.above),
+            Layer::Buffer => holds(&seen.above),
+            Layer::Above => false,
+        };
         if kind == Kind::Pointer && !hidden {
             self.value(seen, key, value);
         }

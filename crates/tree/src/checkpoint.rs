@@ -1,12 +1,13 @@
-//! Checkpoints: the structure and the buffer images, written while writers go on (decision 0001).
+//! Checkpoints: what the filter holds, the structure and the buffer images, written while writers go on (decision 0001).
 
 use zonda_pages::AreaKind;
 use zonda_rt::atomic::Ordering;
 
 use crate::{
     Step,
+    filter::Records,
     leaf_table::{Location, Shared},
-    metalog::{FLUSH_BYTES, MetaRecord},
+    metalog::{AboveLevel, FLUSH_BYTES, MetaRecord},
     stats::count,
     tree::{META_PENDING_BYTES, Result, Tree},
 };
@@ -89,18 +90,44 @@ impl Tree {
         let number = *last + 1;
         let replay_from = self.log.low_water();
         self.meta.begin_checkpoint(self.begin_record(number, replay_from));
+        self.record_filter()?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             next = self.record_leaf(&key);
-            if self.meta.pending_bytes() > FLUSH_BYTES {
-                self.flush_meta()?;
-            }
+            self.flush_meta_when_long()?;
         }
         self.flush_meta()?;
         self.with_write_ahead(|ahead| self.meta.end_checkpoint(ahead))?;
         *last = number;
         count(&self.counters.checkpoints);
         self.poison.watch(self.log.truncate(replay_from))
+    }
+
+    /// Records what filter and array hold, in this order (*checkpoint order*): memory only, and a flush when much of it waits.
+    fn record_filter(&self) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let mut next = Some(Vec::new());
+        while let Some(key) = next {
+            next = filter.visit(&key, &self.epoch.pin(), &mut |records, newest, oldest| {
+                self.record_above(AboveLevel::Filter, records, oldest, newest);
+            });
+            self.flush_meta_when_long()?;
+        }
+        let array = filter.array(&self.epoch.pin());
+        for batch in array.iter().flat_map(|array| array.batches()) {
+            self.record_above(AboveLevel::Array, &batch.records, batch.oldest, batch.newest);
+            self.flush_meta_when_long()?;
+        }
+        Ok(())
+    }
+
+    fn record_above(&self, level: AboveLevel, records: &Records, oldest: u64, newest: u64) {
+        let image = crate::image::encode_records(&[], records.slots().iter());
+        self.meta.append(&MetaRecord::Above { level, oldest, image: &image }, newest);
+    }
+
+    fn flush_meta_when_long(&self) -> Result<()> {
+        if self.meta.pending_bytes() > FLUSH_BYTES { self.flush_meta() } else { Ok(()) }
     }
 
     /// Records the leaf that holds `key`; returns where the next one begins.

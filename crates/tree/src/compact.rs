@@ -1,4 +1,4 @@
-//! Compaction: merges all buffers and joins underfull neighbours.
+//! Compaction: empties the filter, merges all buffers and joins underfull neighbours.
 //!
 //! Unlike everything else this reads pages while leaves are latched: a few neighbours under one parent at a time. Readers of those
 //! leaves wait for those reads.
@@ -43,6 +43,7 @@ impl Tree {
             done += leaves;
             progress(done, done.max(2 * u64::from(self.leaves.load(Ordering::Relaxed))));
         };
+        self.empty_filter()?;
         self.merge_all(&mut report)?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
@@ -144,7 +145,7 @@ impl Tree {
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
         let plan = self.plan_group(group, bodies)?;
-        let merged = self.merged_now(sequence.unwrap_or(0));
+        let merged = self.merged_now(sequence.unwrap_or(0), (&group.low, group.high.as_deref()));
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
         let left = placed.len().max(1);
         self.link_group(group, &plan, placed, merged);

@@ -213,7 +213,7 @@ impl Engine {
         let tree = self.enter()?;
         let number = {
             let _gate = tree.batch_gate.write();
-            tree.snapshots.open()
+            tree.open_snapshot()
         };
         Ok(Snapshot { open: Arc::new(OpenSnapshot { tree: Arc::clone(&self.tree), number }) })
     }

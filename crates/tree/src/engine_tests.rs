@@ -13,9 +13,23 @@ use crate::{
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn options(design: Design) -> TreeOptions {
+/// What differs between runs.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    design: Design,
+    filter_bytes: u64,
+    batch_runs: bool,
+}
+
+const ADB: Setup = Setup { design: Design::Adb, filter_bytes: 0, batch_runs: true };
+const BTREE: Setup = Setup { design: Design::BTree, ..ADB };
+const FILTER: Setup = Setup { filter_bytes: 12 << 10, ..ADB };
+
+fn options(setup: Setup) -> TreeOptions {
     TreeOptions {
-        design,
+        design: setup.design,
+        filter_bytes: setup.filter_bytes,
+        batch_runs: setup.batch_runs,
         buffer_bytes: 24 << 10,
         log_limit_bytes: 96 << 10,
         value_inline_bytes_max: 300,
@@ -23,12 +37,12 @@ fn options(design: Design) -> TreeOptions {
     }
 }
 
-fn create(store: &Arc<MemStore>, design: Design) -> Engine {
-    Engine::create(Arc::clone(store) as Arc<dyn PageStore>, options(design)).expect("an empty store")
+fn create(store: &Arc<MemStore>, setup: Setup) -> Engine {
+    Engine::create(Arc::clone(store) as Arc<dyn PageStore>, options(setup)).expect("an empty store")
 }
 
-fn open(store: &Arc<MemStore>, design: Design) -> Engine {
-    Engine::open(Arc::clone(store) as Arc<dyn PageStore>, options(design), &mut |_| ()).expect("a whole store")
+fn open(store: &Arc<MemStore>, setup: Setup) -> Engine {
+    Engine::open(Arc::clone(store) as Arc<dyn PageStore>, options(setup), &mut |_| ()).expect("a whole store")
 }
 
 fn all(engine: &Engine) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -105,9 +119,9 @@ fn step(engine: &Engine, model: &mut Model, rng: &mut Rng) {
     }
 }
 
-fn model_run(design: Design, seed: u64, steps: usize) {
+fn model_run(setup: Setup, seed: u64, steps: usize) {
     let store = MemStore::new(MemOptions::default());
-    let engine = create(&store, design);
+    let engine = create(&store, setup);
     let (mut model, mut rng) = (Model::new(), Rng::seeded(seed));
     let mut held: Option<(crate::Snapshot, Model)> = None;
     for number in 0..steps {
@@ -134,7 +148,7 @@ fn model_run(design: Design, seed: u64, steps: usize) {
     assert!(reversed == pairs(&model), "seed {seed}");
     assert_clean(&engine);
     engine.close().expect("room");
-    let again = open(&store.reopen(Survives::Flushed), design);
+    let again = open(&store.reopen(Survives::Flushed), setup);
     assert!(all(&again) == pairs(&model), "seed {seed} after reopening");
     assert_clean(&again);
 }
@@ -142,14 +156,24 @@ fn model_run(design: Design, seed: u64, steps: usize) {
 #[test]
 fn behaves_like_a_map() {
     for seed in 0..3 {
-        model_run(Design::Adb, seed, 5000);
-        model_run(Design::BTree, seed, 2000);
+        model_run(ADB, seed, 5000);
+        model_run(BTREE, seed, 2000);
+    }
+}
+
+#[test]
+fn behaves_like_a_map_behind_a_filter() {
+    for seed in 0..3 {
+        model_run(FILTER, seed, 5000);
+        model_run(Setup { filter_bytes: 200 << 10, ..FILTER }, seed, 3000);
+        model_run(Setup { batch_runs: false, ..FILTER }, seed, 2000);
+        model_run(Setup { design: Design::BTree, ..FILTER }, seed, 2000);
     }
 }
 
 #[test]
 fn synced_writes_survive_and_others_are_a_prefix() {
-    for seed in 0..20 {
+    for seed in 0..40 {
         crash_run(seed);
     }
 }
@@ -157,9 +181,11 @@ fn synced_writes_survive_and_others_are_a_prefix() {
 /// Runs, crashes, reopens, several times: what survives is a prefix of the operations that holds all synced ones.
 fn crash_run(seed: u64) {
     let mut rng = Rng::seeded(seed);
-    let design = if rng.chance(0.7) { Design::Adb } else { Design::BTree };
+    let setup = *[ADB, BTREE, FILTER, FILTER].get(rng.index(4)).expect("in range");
+    // What is opened next may have another filter, or none.
+    let again = *[setup, setup, ADB, FILTER].get(rng.index(4)).expect("in range");
     let mut store = MemStore::new(MemOptions::default());
-    let mut engine = create(&store, design);
+    let mut engine = create(&store, setup);
     let mut model = Model::new();
     for round in 0..4 {
         let mut history = vec![model.clone()];
@@ -177,7 +203,7 @@ fn crash_run(seed: u64) {
             }
         }
         store = store.reopen(Survives::Seeded(rng.next_u64()));
-        engine = open(&store, design);
+        engine = open(&store, if round % 2 == 0 { again } else { setup });
         let seen = all(&engine);
         let at = history[synced..].iter().position(|state| pairs(state) == seen);
         let at = at.unwrap_or_else(|| panic!("seed {seed} round {round}: no state since the last sync survived"));
@@ -189,7 +215,7 @@ fn crash_run(seed: u64) {
 #[test]
 fn ascending_inserts_leave_full_leaves() {
     let store = MemStore::new(MemOptions::default());
-    let engine = create(&store, Design::Adb);
+    let engine = create(&store, ADB);
     for number in 0..40_000_u64 {
         engine.put(&number.to_be_bytes(), &number.to_le_bytes(), Durability::Buffered).expect("room");
     }
@@ -202,7 +228,7 @@ fn ascending_inserts_leave_full_leaves() {
 #[test]
 fn deleting_everything_gives_leaves_back() {
     let store = MemStore::new(MemOptions::default());
-    let engine = create(&store, Design::Adb);
+    let engine = create(&store, ADB);
     for number in 0..20_000_u64 {
         engine.put(&number.to_be_bytes(), &[1; 20], Durability::Buffered).expect("room");
     }

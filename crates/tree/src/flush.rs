@@ -14,6 +14,7 @@ use crate::{
     leaf_table::{Exclusive, Location},
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
+    snapshot::Level,
     stats::count,
     tree::{Placed, Result, Tree, kept_state},
     values::ValuePointer,
@@ -172,28 +173,39 @@ impl Tree {
     ) -> Result<()> {
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
-        self.carry_out(leaf, &low, &plan, heat)
+        self.carry_out(leaf, (&low, high.as_deref()), &plan, heat)
     }
 
     /// Places and links a plan made under the same latch.
     ///
     /// # Errors
     /// `Busy`, `NoSpace`: nothing changed.
-    pub(crate) fn carry_out(&self, leaf: &mut Exclusive<'_>, low: &[u8], plan: &Plan, heat: Heat) -> Result<()> {
-        let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence));
+    pub(crate) fn carry_out(
+        &self,
+        leaf: &mut Exclusive<'_>,
+        range: (&[u8], Option<&[u8]>),
+        plan: &Plan,
+        heat: Heat,
+    ) -> Result<()> {
+        let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence), range);
         let placed = self.place(heat, leaf.id(), merged.sequence, &plan.pages)?;
-        self.link(leaf, plan, placed, (low, merged));
+        self.link(leaf, plan, placed, (range.0, merged));
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(())
     }
 
-    /// What a merge of records up to `sequence` puts into pages. Under the latches of the merged leaves: an operation below
-    /// the low water was applied before, hence is in their buffers. Not so while recovery replays the log.
-    pub(crate) fn merged_now(&self, sequence: u64) -> Merged {
-        let recovering = self.recovering.load(Ordering::Acquire);
-        Merged { sequence, to: if recovering { 0 } else { self.log.low_water() } }
+    /// What a merge of records up to `sequence` puts into the pages of a range. Under the latches of the merged leaves: an operation
+    /// below the low water was applied before, hence is in their buffers, unless filter or array still have it (*merged below*).
+    /// Not so while recovery replays the log.
+    pub(crate) fn merged_now(&self, sequence: u64, (low, high): (&[u8], Option<&[u8]>)) -> Merged {
+        if self.recovering.load(Ordering::Acquire) {
+            return Merged { sequence, to: 0 };
+        }
+        let low_water = self.log.low_water();
+        let above = self.filter.as_ref().map(|filter| filter.oldest(low, high, &self.epoch.pin()));
+        Merged { sequence, to: above.map_or(low_water, |oldest| oldest.min(low_water)) }
     }
 
     pub(crate) fn plan_latched(
@@ -302,7 +314,7 @@ impl Tree {
     pub(crate) fn keep_before_merge(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
         if self.snapshots.may_need(None) {
             let low = path.low();
-            self.snapshots.keep(&low.clone(), || kept_state(leaf, low, path.high()));
+            self.snapshots.keep(Level::Leaves, &low.clone(), || kept_state(leaf, low, path.high()));
         }
     }
 

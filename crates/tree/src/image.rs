@@ -1,4 +1,4 @@
-//! A buffer's records as a checkpoint carries them.
+//! The records of a buffer, filter node or batch as a checkpoint carries them.
 //!
 //! Bytes: prefix (length-prefixed), then per record: kind u8, key suffix and value (each length-prefixed).
 
@@ -15,9 +15,14 @@ use crate::{
 
 /// Encodes all records of a buffer.
 pub(crate) fn encode(buffer: &Buffer) -> Vec<u8> {
-    let mut image = Vec::with_capacity(buffer.slots().used_bytes());
-    put_bytes(&mut image, buffer.prefix());
-    for record in buffer.slots().iter() {
+    encode_records(buffer.prefix(), buffer.slots().iter())
+}
+
+/// Encodes records with key suffixes behind `prefix`.
+pub(crate) fn encode_records<'r>(prefix: &[u8], records: impl Iterator<Item = Record<'r>>) -> Vec<u8> {
+    let mut image = Vec::new();
+    put_bytes(&mut image, prefix);
+    for record in records {
         image.push(record.kind as u8);
         put_bytes(&mut image, record.key);
         put_bytes(&mut image, record.value);

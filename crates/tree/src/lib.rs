@@ -12,6 +12,7 @@ mod engine;
 #[cfg(test)]
 mod engine_tests;
 mod error;
+mod filter;
 mod flush;
 mod format;
 #[cfg(test)]

@@ -28,7 +28,7 @@ use zonda_pages::{Area, AreaKind, PageStore, SegmentId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering::SeqCst};
 
-pub(crate) use record::{Begin, MetaRecord, Records, Upsert};
+pub(crate) use record::{AboveLevel, Begin, MetaRecord, Records, Upsert};
 pub(crate) use recovery::{CheckpointStart, MetaVisitor, newest_checkpoint, replay_from};
 
 use crate::TreeError;
@@ -55,7 +55,7 @@ pub(crate) struct MetaBytes {
     pub(crate) journal: u64,
     /// Leaves of checkpoints without their images, begins and ends, sessions.
     pub(crate) checkpoints: u64,
-    /// Dirty records of leaf buffers.
+    /// Dirty records of leaf buffers, filter and batch array.
     pub(crate) images: u64,
 }
 
@@ -299,6 +299,7 @@ impl MetaBytes {
                 self.images += image.len() as u64;
                 self.checkpoints += bytes - image.len() as u64;
             }
+            MetaRecord::Above { .. } => self.images += bytes,
             MetaRecord::Begin(_) | MetaRecord::End { .. } | MetaRecord::Session(_) => self.checkpoints += bytes,
         }
     }

@@ -33,6 +33,11 @@ pub struct TreeOptions {
     pub design: Design,
     /// Memory for leaf buffers in bytes. Inner nodes, leaf table and log rings come on top; see `Engine::stats`.
     pub buffer_bytes: u64,
+    /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
+    /// be opened with another value every time.
+    pub filter_bytes: u64,
+    /// Whether what leaves the filter reaches leaves in runs (ZKV 3.3) or pair by pair; for measurements.
+    pub batch_runs: bool,
     /// Leaf size in bytes: a multiple of 4096, to 32 KiB.
     pub leaf_bytes: u32,
     /// Values longer than this go to the value log. At most 1/4 of the leaf size.
@@ -57,6 +62,8 @@ impl Default for TreeOptions {
         Self {
             design: Design::Adb,
             buffer_bytes: 16 << 20,
+            filter_bytes: 0,
+            batch_runs: true,
             leaf_bytes: 4096,
             value_inline_bytes_max: 1024,
             log_instances: 2,

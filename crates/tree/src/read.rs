@@ -5,11 +5,12 @@ use zonda_rt::epoch::Guard;
 
 use crate::{
     TreeError,
+    filter::AsOf,
     leaf_page::LeafPage,
     leaf_table::{Location, Shared},
     options::Design,
     record::{Kind, Record},
-    snapshot::Kept,
+    snapshot::{Kept, Level},
     stats::count,
     tree::{Result, Tree},
     values::ValuePointer,
@@ -82,8 +83,12 @@ impl Tree {
         Ok(matches!(found, Some(Found::Pointer)))
     }
 
-    /// What buffers know of `key`.
+    /// What memory knows of `key`: filter, batch array, buffer, in this order.
     pub(crate) fn look(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Seen {
+        if let Some(known) = self.look_above(key, into, guard) {
+            count(&self.counters.filter_hits);
+            return Seen::Known(known);
+        }
         loop {
             let path = self.index.find(key, guard);
             let leaf = self.table.lock_shared(path.leaf());
@@ -105,11 +110,14 @@ impl Tree {
         guard: &Guard<'_>,
     ) -> Result<Seen> {
         let Some(snapshot) = snapshot else { return Ok(self.look(key, into, guard)) };
+        if let Some(known) = self.look_above_as_of(snapshot, key, into, guard)? {
+            return Ok(Seen::Known(known));
+        }
         loop {
             let path = self.index.find(key, guard);
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
-                let kept = self.snapshots.kept_at(snapshot, key)?;
+                let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
                 return Ok(match kept {
                     Some(kept) => look_in_kept(&kept, key, into),
                     None => look_in(&leaf, key, into),
@@ -137,6 +145,25 @@ impl Tree {
         });
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         value.or_else(|error| self.snapshots.verify(number).and(Err(error)))
+    }
+
+    /// What filter and batch array know of `key`, if there is a filter and it knows the key.
+    fn look_above(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Option<Option<Found>> {
+        let mut value = |record: &Record<'_>| copy_value(record, into);
+        self.filter.as_ref()?.find(key, guard, &mut value)
+    }
+
+    /// As [`look_above`](Self::look_above), as snapshot `number` sees it.
+    fn look_above_as_of(
+        &self,
+        number: u64,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        guard: &Guard<'_>,
+    ) -> Result<Option<Option<Found>>> {
+        let Some(filter) = &self.filter else { return Ok(None) };
+        let mut value = |record: &Record<'_>| copy_value(record, into);
+        filter.find_as_of(key, AsOf::Snapshot(&self.snapshots, number), guard, &mut value)
     }
 
     /// What the leaf's page knows of `key`.
@@ -212,9 +239,8 @@ fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
 
 /// What a kept state knows of `key`.
 fn look_in_kept(kept: &Kept, key: &[u8], into: &mut Vec<u8>) -> Seen {
-    if let Ok(at) = kept.records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)) {
-        let (_, kind, value) = &kept.records[at];
-        return Seen::Known(copy_value(&Record { key, kind: *kind, value }, into));
+    if let Some(record) = kept.find(key) {
+        return Seen::Known(copy_value(&record, into));
     }
     kept.page.map_or(Seen::Known(None), |page| Seen::AskPage(kept.id, page))
 }

@@ -16,7 +16,7 @@ use crate::{
     index::{Index, LeafEntry},
     leaf_table::{LeafTable, Location},
     log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable},
-    metalog::{self, CheckpointStart, MetaLog, MetaRecord, MetaVisitor},
+    metalog::{self, AboveLevel, CheckpointStart, MetaLog, MetaRecord, MetaVisitor},
     record::Record,
     tree::{Parts, Result, Tree},
 };
@@ -270,6 +270,7 @@ impl Structure {
                 upserts.iter().for_each(|upsert| self.set(upsert.id, upsert.low_key, upsert.address, *merged_to));
             }
             MetaRecord::Session(session) => self.begin_session(*session),
+            MetaRecord::Above { .. } => {}
         }
     }
 
@@ -335,15 +336,22 @@ impl MetaVisitor for Building<'_> {
     }
 }
 
-/// Applies the dirty records that the checkpoint found in buffers.
+/// Applies the records that the checkpoint found in memory, all to leaves: what buffers held, then the batch array, then the filter, so
+/// that the newest wins.
 fn apply_images(
     tree: &Tree,
     start: &CheckpointStart,
     merged: &MergedLeaves,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut images = Images { tree, merged, checkpoint: start.checkpoint, inside: false, progress };
-    metalog::replay_from(&*tree.store, start, &mut images).map(|_| ())
+    let mut images =
+        Images { tree, merged, checkpoint: start.checkpoint, inside: false, level: None, seen: 0, progress };
+    metalog::replay_from(&*tree.store, start, &mut images)?;
+    for level in AboveLevel::ALL.into_iter().filter(|level| images.seen & 1 << *level as u8 != 0).collect::<Vec<_>>() {
+        images.level = Some(level);
+        metalog::replay_from(&*tree.store, start, &mut images)?;
+    }
+    Ok(())
 }
 
 struct Images<'a> {
@@ -352,10 +360,27 @@ struct Images<'a> {
     checkpoint: u64,
     /// Between the `Begin` and the `End` of the checkpoint.
     inside: bool,
+    /// What is applied in this pass; `None`: leaves.
+    level: Option<AboveLevel>,
+    /// A bit for each level that has records.
+    seen: u8,
     progress: &'a mut Progress<'a>,
 }
 
 impl Images<'_> {
+    /// Applies the records of an image, none older than `oldest`, unless their pages hold them (0: if merged at all since the
+    /// checkpoint came to them).
+    fn apply(&self, image: &[u8], oldest: u64) -> Result<()> {
+        image::decode(image, &mut |record| match self.merged.holds(self.tree, record.key, oldest) {
+            true => Ok(()),
+            false => self.tree.apply_recovered(record, 0),
+        })
+    }
+
+    fn take_leaf(&self, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<()> {
+        if self.put_back(id, page, image)? { Ok(()) } else { self.apply(image, 0) }
+    }
+
     /// Gives a leaf that is as the checkpoint found it its buffer back, as a whole. `false` if it is not.
     fn put_back(&self, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<bool> {
         if image.is_empty() {
@@ -378,13 +403,14 @@ impl MetaVisitor for Images<'_> {
         match record {
             MetaRecord::Begin(begin) => self.inside = begin.checkpoint == self.checkpoint,
             MetaRecord::End { .. } => self.inside = false,
-            MetaRecord::Leaf { id, address, image, .. } if self.inside && self.put_back(id, address, image)? => {}
-            MetaRecord::Leaf { image, .. } if self.inside => {
-                // Sequence 0: merged at all since the checkpoint came to it means that the page has it.
-                image::decode(image, &mut |record| match self.merged.holds(self.tree, record.key, 0) {
-                    true => Ok(()),
-                    false => self.tree.apply_recovered(record, 0),
-                })?;
+            MetaRecord::Leaf { id, address, image, .. } if self.inside && self.level.is_none() => {
+                self.take_leaf(id, address, image)?;
+            }
+            MetaRecord::Above { level, oldest, image } if self.inside => {
+                self.seen |= 1 << level as u8;
+                if self.level == Some(level) {
+                    self.apply(image, oldest)?;
+                }
             }
             _ => {}
         }

@@ -48,7 +48,7 @@ impl Relocate for Tree {
         if plan.pages.len() > 1 && self.store.is_short() {
             self.move_unmerged(&mut leaf, at, body)?;
         } else {
-            self.carry_out(&mut leaf, &low, &plan, Heat::Relocated)?;
+            self.carry_out(&mut leaf, (&low, high.as_deref()), &plan, Heat::Relocated)?;
         }
         Ok(Relocated::Moved)
     }

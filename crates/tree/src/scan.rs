@@ -5,12 +5,13 @@ use std::{collections::VecDeque, ops::Bound, sync::Arc};
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
+    filter::{AsOf, OwnedRecord, borrowed},
     index::Path,
     leaf_page::LeafPage,
     leaf_table::Shared,
     merge::{FullKeys, live, overlay},
     record::{Kind, Record},
-    snapshot::{Kept, owned_records},
+    snapshot::{Kept, Level, owned_records},
     tree::{Result, Tree},
     values::ValuePointer,
 };
@@ -18,13 +19,13 @@ use crate::{
 /// A key and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// The state of one leaf range as a snapshot sees it.
+/// The state of one leaf range as a snapshot sees it, without filter and array.
 struct LeafView {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
     id: PageId,
     page: Option<PageAddress>,
-    records: Vec<(Vec<u8>, Kind, Vec<u8>)>,
+    records: Vec<OwnedRecord>,
 }
 
 impl LeafView {
@@ -143,7 +144,7 @@ impl Scan {
     ) -> Result<(LeafView, Vec<Pair>)> {
         let _guard = tree.epoch.pin();
         let view = view(tree, self.snapshot, range)?;
-        let pairs = tree.pairs_of(&view, range);
+        let pairs = tree.pairs_of(&view, self.snapshot, range);
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         let pairs = pairs.or_else(|error| tree.snapshots.verify(self.snapshot).and(Err(error)))?;
         Ok((view, pairs))
@@ -162,7 +163,7 @@ impl Tree {
             let path = self.index.find(key, &guard);
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
-                let kept = self.snapshots.kept_at(snapshot, key)?;
+                let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
                 return Ok(view(kept, &leaf, &path));
             }
         }
@@ -181,7 +182,7 @@ impl Tree {
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
                 let kept = match &range.high {
-                    Bound::Included(high) => self.snapshots.kept_at(snapshot, high)?,
+                    Bound::Included(high) => self.snapshots.kept_at(Level::Leaves, snapshot, high)?,
                     _ => self.snapshots.kept_before(snapshot, bound.as_deref())?,
                 };
                 return Ok(view(kept, &leaf, &path));
@@ -190,14 +191,21 @@ impl Tree {
     }
 
     /// The live pairs of `view` in `range`. The epoch is pinned since before the view was taken, so its page is still there.
-    fn pairs_of(&self, view: &LeafView, range: &Range) -> Result<Vec<Pair>> {
+    fn pairs_of(&self, view: &LeafView, snapshot: u64, range: &Range) -> Result<Vec<Pair>> {
+        let upper = self.upper_of(view, AsOf::Snapshot(&self.snapshots, snapshot))?;
         let body = self.read_body(view.id, view.page)?;
         let page = body.as_deref().map(LeafPage::decode).transpose()?;
         let keys = page.map(|page| FullKeys::new(page.prefix(), page.slots()));
         let older = page.iter().zip(&keys).flat_map(|(page, keys)| keys.records(page.slots()));
-        let newer = view.records.iter().map(|(key, kind, value)| Record { key, kind: *kind, value });
-        let merged = live(overlay(older, newer, |_, _| ()));
+        let leaf = overlay(older, view.records.iter().map(borrowed), |_, _| ());
+        let merged = live(overlay(leaf.into_iter(), upper.iter().map(borrowed), |_, _| ()));
         merged.iter().filter(|record| range.holds(record.key)).map(|record| self.pair(record)).collect()
+    }
+
+    /// What filter and array hold above a leaf range.
+    fn upper_of(&self, view: &LeafView, as_of: AsOf<'_>) -> Result<Vec<OwnedRecord>> {
+        let Some(filter) = &self.filter else { return Ok(Vec::new()) };
+        filter.between(&view.low, view.high.as_deref(), as_of, &self.epoch.pin())
     }
 
     fn pair(&self, record: &Record<'_>) -> Result<Pair> {

@@ -3,7 +3,8 @@
 //! Snapshots are numbered from 1. The number of the newest is the *epoch* of the tree. The first logical change of a leaf in an
 //! epoch keeps its state under that epoch; a snapshot `s` reads, for a key, the state kept under the least epoch `>= s` whose
 //! range covers the key, and the leaf itself if there is none. States are kept by key range, so splits hand nothing on; a merge of
-//! leaves keeps both sides first, so that a leaf's range is always wholly kept or wholly not.
+//! leaves keeps both sides first, so that a leaf's range is always wholly kept or wholly not. Nodes of the merged filter are kept in
+//! the same way, on a level of their own; the batch array that was there when a snapshot opened stays with it, as it never changes.
 //!
 //! Memory: kept images count against a limit; past it the oldest snapshot is given up and answers `SnapshotTooOld`.
 
@@ -20,6 +21,7 @@ use zonda_rt::{
 
 use crate::{
     TreeError,
+    filter::BatchArray,
     leaf_table::Location,
     record::{Kind, Record},
 };
@@ -40,6 +42,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The buffered record of `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Record<'_>> {
+        let at = self.records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)).ok()?;
+        let (key, kind, value) = &self.records[at];
+        Some(Record { key, kind: *kind, value })
+    }
+
     fn covers(&self, key: &[u8]) -> bool {
         self.low.as_slice() <= key && self.high.as_deref().is_none_or(|high| key < high)
     }
@@ -67,14 +76,37 @@ pub(crate) fn owned_records(location: &Location) -> Vec<(Vec<u8>, Kind, Vec<u8>)
 
 type Layer = BTreeMap<Vec<u8>, Arc<Kept>>;
 
+/// Whose states are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Leaves.
+    Leaves,
+    /// Nodes of the filter.
+    Filter,
+}
+
+impl Level {
+    const ALL: [Self; 2] = [Self::Leaves, Self::Filter];
+}
+
 #[derive(Default)]
 struct State {
-    /// Open snapshots with their number of users.
-    open: BTreeMap<u64, usize>,
+    /// Open snapshots, each with the batch array of its moment.
+    open: BTreeMap<u64, Option<Arc<BatchArray>>>,
     /// Open snapshots that were given up.
     given_up: BTreeSet<u64>,
-    /// Kept states by epoch, then by low key; ranges within a layer are disjoint.
-    layers: BTreeMap<u64, Layer>,
+    /// Of each level, kept states by epoch, then by low key; ranges within a layer are disjoint.
+    layers: [BTreeMap<u64, Layer>; 2],
+}
+
+impl State {
+    fn layers(&self, level: Level) -> &BTreeMap<u64, Layer> {
+        &self.layers[level as usize]
+    }
+
+    fn layers_mut(&mut self, level: Level) -> &mut BTreeMap<u64, Layer> {
+        &mut self.layers[level as usize]
+    }
 }
 
 /// All snapshots of a tree.
@@ -98,20 +130,22 @@ impl Snapshots {
         }
     }
 
-    /// Opens a snapshot of now. The caller keeps batches out meanwhile.
-    pub(crate) fn open(&self) -> u64 {
+    /// Opens a snapshot of now. The caller keeps batches out meanwhile, and evictions of the filter, whose present array is `array`.
+    pub(crate) fn open(&self, array: Option<Arc<BatchArray>>) -> u64 {
         let mut state = self.state.lock();
+        self.kept_bytes.fetch_add(array_bytes(array.as_ref()), Ordering::Relaxed);
         // Before the number moves: a writer that sees the new epoch also sees that somebody is there.
         self.open.fetch_add(1, Ordering::SeqCst);
         let number = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
-        state.open.insert(number, 1);
+        state.open.insert(number, array);
         number
     }
 
     /// Closes snapshot `number`.
     pub(crate) fn close(&self, number: u64) {
         let mut state = self.state.lock();
-        state.open.remove(&number);
+        let array = state.open.remove(&number).flatten();
+        self.kept_bytes.fetch_sub(array_bytes(array.as_ref()), Ordering::Relaxed);
         state.given_up.remove(&number);
         self.open.fetch_sub(1, Ordering::SeqCst);
         self.tidy(&mut state);
@@ -141,16 +175,16 @@ impl Snapshots {
         self.open.load(Ordering::SeqCst) > 0 && changed.is_none_or(|changed| changed < self.epoch())
     }
 
-    /// Keeps the state of a leaf under the present epoch, unless it is kept already. Called under the leaf's exclusive
+    /// Keeps the state of a leaf or node under the present epoch, unless it is kept already. Called under its exclusive
     /// latch, before its first change of the epoch.
-    pub(crate) fn keep(&self, low: &[u8], state_of: impl FnOnce() -> Kept) {
+    pub(crate) fn keep(&self, level: Level, low: &[u8], state_of: impl FnOnce() -> Kept) {
         let mut state = self.state.lock();
         let epoch = self.epoch();
         let Some((&newest, _)) = state.open.last_key_value() else { return };
         if state.given_up.contains(&newest) {
             return;
         }
-        let layer = state.layers.entry(epoch).or_default();
+        let layer = state.layers_mut(level).entry(epoch).or_default();
         if covering(layer, low).is_some() {
             return;
         }
@@ -168,6 +202,8 @@ impl Snapshots {
     fn give_up_oldest(&self, state: &mut State) -> bool {
         let Some(&oldest) = state.open.keys().find(|number| !state.given_up.contains(number)) else { return false };
         state.given_up.insert(oldest);
+        let array = state.open.insert(oldest, None).flatten();
+        self.kept_bytes.fetch_sub(array_bytes(array.as_ref()), Ordering::Relaxed);
         self.tidy(state);
         true
     }
@@ -175,20 +211,24 @@ impl Snapshots {
     /// Drops and joins layers that no usable snapshot tells apart.
     fn tidy(&self, state: &mut State) {
         let usable: Vec<u64> = state.open.keys().filter(|number| !state.given_up.contains(number)).copied().collect();
-        let epochs: Vec<u64> = state.layers.keys().copied().collect();
+        Level::ALL.into_iter().for_each(|level| self.tidy_layers(state.layers_mut(level), &usable));
+    }
+
+    fn tidy_layers(&self, layers: &mut BTreeMap<u64, Layer>, usable: &[u64]) {
+        let epochs: Vec<u64> = layers.keys().copied().collect();
         let mut below: Option<u64> = None;
         for epoch in epochs {
             let newest = usable.iter().rev().find(|&&number| number <= epoch).copied();
             match (newest, below) {
-                (None, _) => self.drop_layer(state, epoch),
-                (Some(newest), Some(lower)) if newest <= lower => self.join_layers(state, lower, epoch),
+                (None, _) => self.drop_layer(layers, epoch),
+                (Some(newest), Some(lower)) if newest <= lower => self.join_layers(layers, lower, epoch),
                 _ => below = Some(epoch),
             }
         }
     }
 
-    fn drop_layer(&self, state: &mut State, epoch: u64) {
-        let layer = state.layers.remove(&epoch).unwrap_or_default();
+    fn drop_layer(&self, layers: &mut BTreeMap<u64, Layer>, epoch: u64) {
+        let layer = layers.remove(&epoch).unwrap_or_default();
         layer.values().for_each(|kept| self.forget(kept));
     }
 
@@ -197,9 +237,9 @@ impl Snapshots {
     }
 
     /// No usable snapshot reads `upper` where `lower` covers a key.
-    fn join_layers(&self, state: &mut State, lower: u64, upper: u64) {
-        let moved = state.layers.remove(&upper).unwrap_or_default();
-        let layer = state.layers.entry(lower).or_default();
+    fn join_layers(&self, layers: &mut BTreeMap<u64, Layer>, lower: u64, upper: u64) {
+        let moved = layers.remove(&upper).unwrap_or_default();
+        let layer = layers.entry(lower).or_default();
         for (low, kept) in moved {
             if covering(layer, &low).is_some() {
                 self.forget(&kept);
@@ -216,18 +256,18 @@ impl Snapshots {
         Ok(())
     }
 
-    /// The state that snapshot `number` sees at `key`, if it is not the leaf's own. Called under the latch of the leaf
+    /// The state that snapshot `number` sees at `key`, if it is not the leaf's or node's own. Called under the latch of the one
     /// that holds `key`.
     ///
     /// # Errors
     /// `SnapshotTooOld`.
-    pub(crate) fn kept_at(&self, number: u64, key: &[u8]) -> Result<Option<Arc<Kept>>, TreeError> {
+    pub(crate) fn kept_at(&self, level: Level, number: u64, key: &[u8]) -> Result<Option<Arc<Kept>>, TreeError> {
         let state = self.state.lock();
         self.check(&state, number)?;
-        Ok(state.layers.range(number..).find_map(|(_, layer)| covering(layer, key)))
+        Ok(state.layers(level).range(number..).find_map(|(_, layer)| covering(layer, key)))
     }
 
-    /// As [`kept_at`](Self::kept_at) for the greatest keys below `bound` (`None`: of all).
+    /// As [`kept_at`](Self::kept_at) of leaves for the greatest keys below `bound` (`None`: of all).
     ///
     /// # Errors
     /// `SnapshotTooOld`.
@@ -243,7 +283,17 @@ impl Snapshots {
             };
             candidate.map(|(_, kept)| kept).filter(|kept| kept.ends_at_or_after(bound)).cloned()
         };
-        Ok(state.layers.range(number..).find_map(|(_, layer)| last(layer)))
+        Ok(state.layers(Level::Leaves).range(number..).find_map(|(_, layer)| last(layer)))
+    }
+
+    /// The batch array of the moment of snapshot `number`.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn array_of(&self, number: u64) -> Result<Option<Arc<BatchArray>>, TreeError> {
+        let state = self.state.lock();
+        self.check(&state, number)?;
+        Ok(state.open.get(&number).and_then(Clone::clone))
     }
 
     /// Whether snapshot `number` was given up.
@@ -253,6 +303,10 @@ impl Snapshots {
     pub(crate) fn verify(&self, number: u64) -> Result<(), TreeError> {
         self.check(&self.state.lock(), number)
     }
+}
+
+fn array_bytes(array: Option<&Arc<BatchArray>>) -> usize {
+    array.map_or(0, |array| usize::try_from(array.memory_bytes()).unwrap_or(usize::MAX))
 }
 
 fn covering(layer: &Layer, key: &[u8]) -> Option<Arc<Kept>> {
@@ -270,16 +324,16 @@ mod tests {
     }
 
     fn sees(snapshots: &Snapshots, number: u64, key: &[u8]) -> Option<u32> {
-        snapshots.kept_at(number, key).expect("not given up").map(|kept| kept.id.0)
+        snapshots.kept_at(Level::Leaves, number, key).expect("not given up").map(|kept| kept.id.0)
     }
 
     #[test]
     fn a_snapshot_sees_the_first_state_kept_after_it() {
         let snapshots = Snapshots::new(1 << 20);
-        let first = snapshots.open();
-        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 1));
-        let second = snapshots.open();
-        snapshots.keep(b"a", || kept(b"a", Some(b"f"), 2));
+        let first = snapshots.open(None);
+        snapshots.keep(Level::Leaves, b"a", || kept(b"a", Some(b"m"), 1));
+        let second = snapshots.open(None);
+        snapshots.keep(Level::Leaves, b"a", || kept(b"a", Some(b"f"), 2));
         assert_eq!((sees(&snapshots, first, b"b"), sees(&snapshots, second, b"b")), (Some(1), Some(2)));
         assert_eq!((sees(&snapshots, first, b"g"), sees(&snapshots, second, b"g")), (Some(1), None));
         assert!(!snapshots.drained(first) && !snapshots.drained(second));
@@ -293,9 +347,9 @@ mod tests {
     #[test]
     fn closing_one_between_keeps_what_the_older_needs() {
         let snapshots = Snapshots::new(1 << 20);
-        let first = snapshots.open();
-        let second = snapshots.open();
-        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 7));
+        let first = snapshots.open(None);
+        let second = snapshots.open(None);
+        snapshots.keep(Level::Leaves, b"a", || kept(b"a", Some(b"m"), 7));
         snapshots.close(second);
         assert_eq!(sees(&snapshots, first, b"b"), Some(7));
         assert_eq!(snapshots.kept_before(first, Some(b"c")).expect("usable").map(|kept| kept.id.0), Some(7));
@@ -307,9 +361,9 @@ mod tests {
     #[test]
     fn over_the_limit_the_oldest_is_given_up() {
         let snapshots = Snapshots::new(100);
-        let first = snapshots.open();
-        snapshots.keep(b"a", || kept(b"a", Some(b"m"), 1));
-        assert!(matches!(snapshots.kept_at(first, b"b"), Err(TreeError::SnapshotTooOld { .. })));
+        let first = snapshots.open(None);
+        snapshots.keep(Level::Leaves, b"a", || kept(b"a", Some(b"m"), 1));
+        assert!(matches!(snapshots.kept_at(Level::Leaves, first, b"b"), Err(TreeError::SnapshotTooOld { .. })));
         assert!(snapshots.drained(first));
         snapshots.close(first);
     }

@@ -11,6 +11,18 @@ pub struct EngineStats {
     pub leaf_table_bytes: u64,
     /// Memory of leaf buffers in bytes.
     pub buffer_bytes: u64,
+    /// Memory of the merged filter and its batch array in bytes.
+    pub filter_bytes: u64,
+    /// Filter nodes that hold records.
+    pub filter_nodes: u64,
+    /// Times that the coldest nodes left the filter.
+    pub filter_evictions: u64,
+    /// Records that left the filter for leaves.
+    pub filter_pairs: u64,
+    /// Runs in which they did: walks of the index.
+    pub filter_runs: u64,
+    /// Point reads that filter or array answered.
+    pub filter_hits: u64,
     /// Memory of the log's rings and the MetaLog's buffer in bytes.
     pub log_bytes: u64,
     /// Memory of states kept for snapshots in bytes.
@@ -58,6 +70,9 @@ pub(crate) struct Counters {
     pub(crate) leaf_merges: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
     pub(crate) memory_peak: AtomicU64,
+    pub(crate) filter_pairs: AtomicU64,
+    pub(crate) filter_runs: AtomicU64,
+    pub(crate) filter_hits: AtomicU64,
 }
 
 /// One more.

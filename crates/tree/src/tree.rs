@@ -15,6 +15,7 @@ use zonda_rt::{
 
 use crate::{
     EngineStats, TreeError, TreeOptions,
+    filter::Filter,
     index::{Index, Path},
     leaf_table::{Exclusive, LeafTable, Location},
     log::Session,
@@ -22,7 +23,7 @@ use crate::{
     merge::{Frame, PlannedPage},
     metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
     pool::Pool,
-    snapshot::{Kept, Snapshots, owned_records},
+    snapshot::{Kept, Level, Snapshots, owned_records},
     stats::Counters,
     values::ValueLog,
 };
@@ -48,6 +49,8 @@ pub(crate) struct Tree {
     pub(crate) table: LeafTable,
     pub(crate) epoch: Epoch,
     pub(crate) pool: Pool,
+    /// In front of the leaves, if the options give it memory.
+    pub(crate) filter: Option<Filter>,
     pub(crate) snapshots: Snapshots,
     pub(crate) log: Log,
     pub(crate) meta: MetaLog,
@@ -135,6 +138,7 @@ impl Tree {
         let Parts { store, options, index, table, leaves, log, meta, session, checkpoint } = parts;
         Self {
             pool: Pool::new(options.design, options.buffer_bytes),
+            filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes)),
             snapshots: Snapshots::new(options.snapshot_bytes_max),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
@@ -189,9 +193,17 @@ impl Tree {
         let changed = leaf.location().buffer().map(crate::buffer::Buffer::epoch);
         if self.snapshots.may_need(changed) {
             let low = path.low();
-            self.snapshots.keep(&low.clone(), || kept_state(leaf, low, path.high()));
+            self.snapshots.keep(Level::Leaves, &low.clone(), || kept_state(leaf, low, path.high()));
         }
         epoch
+    }
+
+    /// Opens a snapshot of now; the caller keeps batches out meanwhile.
+    pub(crate) fn open_snapshot(&self) -> u64 {
+        match &self.filter {
+            None => self.snapshots.open(None),
+            Some(filter) => filter.between_evictions(self.around(), |array| self.snapshots.open(array)),
+        }
     }
 
     /// Moves a latched leaf and keeps the pool's account.
@@ -386,6 +398,12 @@ impl Tree {
             inner_bytes: self.index.memory_bytes() + self.epoch.garbage_bytes() as u64,
             leaf_table_bytes: self.table.memory_bytes(),
             buffer_bytes: self.pool.used_bytes(),
+            filter_bytes: self.filter_bytes(),
+            filter_nodes: self.filter.as_ref().map_or(0, Filter::valid_nodes),
+            filter_evictions: self.filter.as_ref().map_or(0, Filter::evictions),
+            filter_pairs: get(&counters.filter_pairs),
+            filter_runs: get(&counters.filter_runs),
+            filter_hits: get(&counters.filter_hits),
             log_bytes: self.log_memory_bytes(),
             snapshot_bytes: self.snapshots.kept_bytes(),
             memory_bytes: self.memory_bytes(),
@@ -412,8 +430,13 @@ impl Tree {
             + self.epoch.garbage_bytes() as u64
             + self.table.memory_bytes()
             + self.pool.used_bytes()
+            + self.filter_bytes()
             + self.log_memory_bytes()
             + self.snapshots.kept_bytes()
+    }
+
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 
     /// Memory of log and MetaLog as far as it can be told without waiting for their writers: rings and their copy, and

@@ -2,10 +2,13 @@
 //!
 //! Life of a write: 1 limits are checked and room is made, while nothing is logged yet; 2 the key's stripe is taken, so that
 //! writers of one key are ordered; 3 a large value goes to the value log; 4 the record is logged and gets its sequence number;
-//! 5 it is applied to its leaf's buffer, which never fails; 6 leaves that grew too large are merged; 7 with `Synced` the log is
+//! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails; 6 leaves that grew too large are merged; 7 with `Synced` the log is
 //! made durable.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::{
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    ops::RangeInclusive,
+};
 
 use zonda_pages::{PageError, PageId};
 
@@ -13,6 +16,7 @@ use crate::{
     BATCH_BYTES_MAX, BatchOp, Durability, KEY_BYTES_MAX, TreeError, Update, VALUE_BYTES_MAX,
     buffer::Buffer,
     flush::Flushed,
+    index::Path,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
@@ -57,7 +61,8 @@ impl Prepared<'_> {
 }
 
 /// What applying a record asks for afterwards.
-enum Applied {
+pub(crate) enum Applied {
+    /// As a buffer should be.
     Fine,
     /// The leaf's buffer has this many bytes, more than a buffer should.
     Overfull(PageId, usize),
@@ -213,22 +218,29 @@ impl Tree {
             // Whoever closes the tree sees the slot, or this sees that it is closed.
             self.check_open()?;
             let numbers = self.log.append(&in_flight, records.iter().map(Prepared::record))?;
-            Ok((in_flight, *numbers.end()))
+            Ok((in_flight, numbers))
         });
         let logged = logged.inspect_err(|_| self.abandon(records));
         // Held until the effect is applied.
-        let (_in_flight, last) = self.poison.watch(logged)?;
+        let (_in_flight, numbers) = self.poison.watch(logged)?;
         let mut overfull = Vec::new();
         for prepared in records {
             count(&self.counters.puts);
-            if let Applied::Overfull(id, bytes) = self.apply(&prepared.record(), last) {
+            if let Applied::Overfull(id, bytes) = self.deliver(&prepared.record(), &numbers) {
                 overfull.push(id);
                 if bytes > BUFFER_BYTES_LONG {
                     self.relieve_now(id)?;
                 }
             }
         }
-        Ok(Committed { last, overfull })
+        Ok(Committed { last: *numbers.end(), overfull })
+    }
+
+    /// Applies a record that was logged under one of `numbers`.
+    fn deliver(&self, record: &Record<'_>, numbers: &RangeInclusive<u64>) -> Applied {
+        let Some(filter) = &self.filter else { return self.apply(record, *numbers.end()) };
+        self.filter_record(filter, record, numbers);
+        Applied::Fine
     }
 
     /// What follows a commit with no stripe held: merges leaves that grew too large, makes the log durable if asked.
@@ -259,12 +271,12 @@ impl Tree {
         let in_flight = self.log.begin();
         self.check_open()?;
         let logged = self.log.append(&in_flight, std::iter::once(*record));
-        let last = *self.poison.watch(logged)?.end();
-        self.apply(record, last);
+        let numbers = self.poison.watch(logged)?;
+        self.deliver(record, &numbers);
         Ok(())
     }
 
-    /// Applies a record that is logged (or is being recovered). Never fails for want of memory or space.
+    /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space.
     fn apply(&self, record: &Record<'_>, sequence: u64) -> Applied {
         let guard = self.epoch.pin();
         loop {
@@ -273,18 +285,37 @@ impl Tree {
             if !path.is_current() {
                 continue;
             }
-            let epoch = self.before_change(&leaf, &path);
-            if leaf.location().buffer().is_none() {
-                let low = path.low();
-                let prefix = range_prefix_bytes(&low, path.high().as_deref());
-                self.start_buffer(&mut leaf, &record.key[..prefix], record);
-            }
-            return self.upsert(&mut leaf, record, sequence, epoch);
+            return self.apply_latched(&mut leaf, &path, std::iter::once(*record), sequence);
         }
     }
 
-    fn start_buffer(&self, leaf: &mut Exclusive<'_>, prefix: &[u8], record: &Record<'_>) {
-        let payload = record.key.len() - prefix.len() + record.value.len();
+    /// Puts sorted records, at least one, into the buffer of their latched leaf, under sequence numbers up to `sequence`.
+    pub(crate) fn apply_latched<'r>(
+        &self,
+        leaf: &mut Exclusive<'_>,
+        path: &Path<'_>,
+        records: impl Iterator<Item = Record<'r>> + Clone,
+        sequence: u64,
+    ) -> Applied {
+        let epoch = self.before_change(leaf, path);
+        if leaf.location().buffer().is_none() {
+            self.start_buffer(leaf, path, records.clone());
+        }
+        records.fold(Applied::Fine, |_, record| self.upsert(leaf, &record, sequence, epoch))
+    }
+
+    /// Gives a leaf a buffer with room for `records`.
+    fn start_buffer<'r>(
+        &self,
+        leaf: &mut Exclusive<'_>,
+        path: &Path<'_>,
+        mut records: impl Iterator<Item = Record<'r>> + Clone,
+    ) {
+        let low = path.low();
+        let prefix_bytes = range_prefix_bytes(&low, path.high().as_deref());
+        let payload = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
+        let first = records.next().expect("at least one record");
+        let prefix = &first.key[..prefix_bytes];
         let mut buffer = Buffer::new(leaf.location().page(), prefix, payload);
         if buffer.page().is_none() {
             buffer.set_complete();
@@ -294,7 +325,7 @@ impl Tree {
 
     fn upsert(&self, leaf: &mut Exclusive<'_>, record: &Record<'_>, sequence: u64, epoch: u64) -> Applied {
         let buffer = leaf.buffer_mut().expect("the caller made one");
-        self.note_replaced(buffer, record);
+        buffer.find(record.key).iter().for_each(|old| self.note_overwritten(old, record));
         if !buffer.upsert(record) {
             let mut grown = buffer.grown(record);
             grown.note_change(sequence, epoch);
@@ -308,9 +339,9 @@ impl Tree {
         if used > self.buffer_bytes_max() { Applied::Overfull(leaf.id(), used) } else { Applied::Fine }
     }
 
-    /// A value pointer that is overwritten in the buffer dies at once.
-    fn note_replaced(&self, buffer: &Buffer, record: &Record<'_>) {
-        if let Some(old) = buffer.find(record.key).filter(|old| old.kind == Kind::Pointer) {
+    /// A value pointer that is overwritten in memory dies at once.
+    pub(crate) fn note_overwritten(&self, old: &Record<'_>, record: &Record<'_>) {
+        if old.kind == Kind::Pointer {
             self.release_pointer(record.key.len(), old.value, (record.kind == Kind::Pointer).then_some(record.value));
         }
     }
@@ -342,7 +373,7 @@ impl Tree {
 
     /// Merges a leaf whose buffer is too large. A full store is no error here: the record is safe in the log and the
     /// buffer, and the next writer is refused. But a buffer has an end: then the store stops writing.
-    fn relieve(&self, id: PageId) -> Result<()> {
+    pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
         match self.flush_leaf(id) {
             Ok(Flushed::Raced) => self.check_end(id, TreeError::from(PageError::Busy)),
             Err(error) if crate::log::can_go_on(&error) => self.check_end(id, error),
@@ -369,6 +400,18 @@ impl Tree {
         if ends { Err(self.poison.set(cause)) } else { Ok(()) }
     }
 
+    /// Evicts buffers while they are over their budget, unless others are in the way all the time.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn make_buffer_room(&self) -> Result<()> {
+        let mut misses = 0;
+        while self.pool.is_over() && misses < MISSES_MAX {
+            misses += u32::from(!self.evict()?);
+        }
+        Ok(())
+    }
+
     /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
     /// while they are over theirs. `deletes`: may draw on the store's
     /// reserve. `pages`: what the write may need in the end.
@@ -380,17 +423,15 @@ impl Tree {
         if self.log.bytes_since_truncation() > self.log_limit_bytes() {
             self.checkpoint_if_due()?;
         }
-        let mut misses = 0;
-        while self.pool.is_over() && misses < MISSES_MAX {
-            match self.evict() {
-                Ok(made_room) => misses += u32::from(!made_room),
-                Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
-                Err(error) => return Err(error),
-            }
+        // The filter is served also when buffers cannot be evicted: what deletes is on its way down through it.
+        let (evicted, served) = (self.make_buffer_room(), self.serve_filter());
+        match evicted.and(served) {
+            Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
+            outcome => outcome?,
         }
         if !deletes {
-            // What buffers hold needs pages too, some time.
-            let buffered = self.pool.used_bytes() / zonda_pages::BLOCK_BYTES as u64;
+            // What filter and buffers hold needs pages too, some time.
+            let buffered = (self.pool.used_bytes() + self.filter_bytes()) / zonda_pages::BLOCK_BYTES as u64;
             self.admit(pages + u32::try_from(buffered).unwrap_or(u32::MAX / 2))?;
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! Move        := id address merged_to
 //! Restructure := count id* count (id address string(low_key))* merged_to  removed leaves, then new and changed ones
 //! Session     := session session_first
+//! Above       := level oldest string(image)           level: 1 = batch array, 2 = filter
 //! ```
 //!
 //! A leaf with a key of 8 bytes and an empty image takes at most 24 bytes, a move at most 24,
@@ -35,14 +36,30 @@ enum Tag {
     Move = 4,
     Restructure = 5,
     Session = 6,
+    Above = 7,
 }
 
 impl Tag {
     fn from_raw(raw: u8) -> Option<Self> {
-        [Self::Begin, Self::Leaf, Self::End, Self::Move, Self::Restructure, Self::Session]
+        [Self::Begin, Self::Leaf, Self::End, Self::Move, Self::Restructure, Self::Session, Self::Above]
             .into_iter()
             .find(|tag| *tag as u8 == raw)
     }
+}
+
+/// What stands above the leaves, from the oldest records to the newest. On disk, never renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum AboveLevel {
+    /// The batch array.
+    Array = 1,
+    /// The filter.
+    Filter = 2,
+}
+
+impl AboveLevel {
+    /// In the order in which recovery applies them.
+    pub(crate) const ALL: [Self; 2] = [Self::Array, Self::Filter];
 }
 
 /// The first record of a checkpoint.
@@ -112,6 +129,16 @@ pub(crate) enum MetaRecord<'a> {
     },
     /// A life of the store begins.
     Session(Session),
+    /// Records that a checkpoint found above the leaves: of one filter node or one batch. All of a checkpoint stand before its
+    /// leaves, those of the filter first.
+    Above {
+        /// Where they were.
+        level: AboveLevel,
+        /// None of them has a lower sequence number.
+        oldest: u64,
+        /// The records, as in a leaf's image; opaque here.
+        image: &'a [u8],
+    },
 }
 
 impl MetaRecord<'_> {
@@ -123,6 +150,7 @@ impl MetaRecord<'_> {
             Self::Move { .. } => Tag::Move,
             Self::Restructure { .. } => Tag::Restructure,
             Self::Session(_) => Tag::Session,
+            Self::Above { .. } => Tag::Above,
         }
     }
 
@@ -149,6 +177,11 @@ impl MetaRecord<'_> {
                 put_number(into, *merged_to);
             }
             Self::Session(session) => put_session(into, *session),
+            Self::Above { level, oldest, image } => {
+                put_number(into, *level as u64);
+                put_number(into, *oldest);
+                put_bytes(into, image);
+            }
         }
     }
 }
@@ -209,6 +242,10 @@ impl<'a> Records<'a> {
                 MetaRecord::Restructure { removed: removed.into(), upserts: upserts.into(), merged_to }
             }
             Tag::Session => MetaRecord::Session(self.session()?),
+            Tag::Above => {
+                let (level, oldest) = (self.above_level()?, self.sequence()?);
+                MetaRecord::Above { level, oldest, image: self.reader.bytes(usize::MAX)? }
+            }
         })
     }
 
@@ -236,6 +273,12 @@ impl<'a> Records<'a> {
     fn leaf(&mut self) -> Result<Upsert<'a>, TreeError> {
         let (id, address) = (self.id()?, self.address()?);
         Ok(Upsert { id, low_key: self.reader.bytes(KEY_BYTES_MAX)?, address })
+    }
+
+    fn above_level(&mut self) -> Result<AboveLevel, TreeError> {
+        let raw = self.reader.number()?;
+        let level = AboveLevel::ALL.into_iter().find(|level| *level as u64 == raw);
+        level.ok_or_else(|| self.reader.damaged(format!("nothing stands at level {raw}")))
     }
 
     fn session(&mut self) -> Result<Session, TreeError> {
@@ -321,6 +364,8 @@ mod tests {
                 merged_to: 0,
             },
             MetaRecord::Session(session),
+            MetaRecord::Above { level: AboveLevel::Array, oldest: 7, image: &[2; 200] },
+            MetaRecord::Above { level: AboveLevel::Filter, oldest: 1 << 40, image: b"" },
         ];
         let bytes: Vec<u8> = records.iter().flat_map(encoded).collect();
         let read: Result<Vec<_>, _> = Records::new(&bytes).collect();

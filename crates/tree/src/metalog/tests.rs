@@ -55,6 +55,7 @@ impl MetaVisitor for Story {
                 format!("restructure {} {}", removed.len(), upserts.len())
             }
             MetaRecord::Session(session) => format!("session {}", session.number),
+            MetaRecord::Above { level, oldest, image } => format!("above {level:?} {oldest} of {} bytes", image.len()),
         });
         Ok(())
     }
