@@ -54,6 +54,15 @@ impl EngineMaker {
 
 fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
     let buffer_bytes = 1024 * (16 + rng.below(33));
+    let mut tree = draw_base(rng, design, buffer_bytes);
+    // From a stream of its own, so that everything else a seed means is the same with a filter and without.
+    let mut rng = Rng::seeded(tree.seed);
+    tree.filter_bytes = 1024 * *pick(&mut rng, &[0, 0, 4, 16, 64]);
+    tree.batch_runs = rng.chance(0.9);
+    tree
+}
+
+fn draw_base(rng: &mut Rng, design: Design, buffer_bytes: u64) -> TreeOptions {
     TreeOptions {
         design,
         buffer_bytes,
@@ -64,7 +73,7 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
         log_limit_bytes: buffer_bytes * (4 + rng.below(4)),
         snapshot_bytes_max: 1024 * *pick(rng, &[16, 64, 1024]),
         seed: rng.next_u64(),
-        log: true,
+        ..TreeOptions::default()
     }
 }
 
