@@ -55,7 +55,7 @@ impl Tree {
     }
 
     /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined.
-    fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
+    pub(crate) fn merge_all(&self, report: &mut dyn FnMut(u64)) -> Result<()> {
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let leaf = {

@@ -173,7 +173,7 @@ impl Tree {
     fn with_stripes_free<T>(&self, pages: u32, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..VALUE_TRIES {
             match attempt() {
-                Err(error) if is_no_space(&error) => self.admit(pages)?,
+                Err(error) if is_no_space(&error) => self.admit_pressing(pages)?,
                 outcome => return outcome,
             }
         }
@@ -432,9 +432,20 @@ impl Tree {
         if !deletes {
             // What filter and buffers hold needs pages too, some time.
             let buffered = (self.pool.used_bytes() + self.filter_bytes()) / zonda_pages::BLOCK_BYTES as u64;
-            self.admit(pages + u32::try_from(buffered).unwrap_or(u32::MAX / 2))?;
+            self.admit_pressing(pages + u32::try_from(buffered).unwrap_or(u32::MAX / 2))?;
         }
         Ok(())
+    }
+
+    /// As [`admit`](Self::admit), but what deletes and overwrites in filter and buffers is merged before a write is refused (I9).
+    ///
+    /// # Errors
+    /// As `admit`.
+    fn admit_pressing(&self, pages: u32) -> Result<()> {
+        match self.admit(pages) {
+            Err(error) if is_no_space(&error) && self.press_filter()? => self.admit(pages),
+            outcome => outcome,
+        }
     }
 }
 
