@@ -1,5 +1,6 @@
 //! The marker around every blocking call to a device.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crate::sim;
@@ -64,6 +65,7 @@ impl DeviceCall {
 #[track_caller]
 pub fn device_call<R>(kind: DeviceCall, f: impl FnOnce() -> R) -> R {
     if sim::possible()
+        && !MODELLED.get()
         && let sim::Entry::Inside(here) = sim::enter()
     {
         let half = here.vary(kind.virtual_cost()) / 2;
@@ -73,4 +75,41 @@ pub fn device_call<R>(kind: DeviceCall, f: impl FnOnce() -> R) -> R {
         return result;
     }
     f()
+}
+
+thread_local! {
+    static MODELLED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`, in which device calls of this thread cost no virtual time: whoever calls this models
+/// their time itself, as the modelled SSD does with the device that keeps its data.
+pub fn modelled<R>(f: impl FnOnce() -> R) -> R {
+    /// Restores the flag when a panic or the end of a simulation unwinds through `f`, too.
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MODELLED.set(self.0);
+        }
+    }
+    let _restore = Restore(MODELLED.replace(true));
+    f()
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::now;
+
+    #[test]
+    fn modelled_calls_cost_nothing_and_others_do() {
+        let (modelled_ns, plain_ns) = sim::run(1, || {
+            let start = now();
+            modelled(|| device_call(DeviceCall::Reset, || ()));
+            let between = now();
+            device_call(DeviceCall::Reset, || ());
+            (between.since(start).as_nanos(), now().since(between).as_nanos())
+        });
+        assert!(modelled_ns < 1_000, "{modelled_ns}");
+        assert!(plain_ns >= 1_000_000, "{plain_ns}");
+    }
 }

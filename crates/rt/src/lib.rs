@@ -48,7 +48,7 @@ mod time;
 
 pub use backend::atomic;
 pub use condvar::Condvar;
-pub use device_call::{DeviceCall, device_call};
+pub use device_call::{DeviceCall, device_call, modelled};
 pub use epoch::Epoch;
 pub use mutex::{Mutex, MutexGuard};
 pub use rng::{Rng, Seed};
