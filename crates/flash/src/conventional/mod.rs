@@ -1,0 +1,467 @@
+//! A conventional drive: the same flash behind a translation layer.
+//!
+//! A write is placed when it is admitted to the buffer, in the open superblock of its stream, and programmed when it
+//! completes a unit. When few superblocks are free, collection reads what is live in a victim unit by unit, places it
+//! again, and erases the victim. A write that would take the superblock that collection needs waits in the buffer: that
+//! is how collection slows the host down.
+pub mod ftl;
+mod shape;
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use ftl::{Ftl, Slot};
+pub use shape::{ConventionalShape, Policy};
+
+use crate::core::{Class, Core, CoreShape, Done, Erase, HostWrite, Nanos, Program, ReadPart, RequestId};
+use crate::jobs::Jobs;
+use crate::model::{Answer, Command, FlashWrites, Model, TOKEN_MAX, Ticket};
+
+/// Free superblocks that the host may not take: collection needs them to go on.
+const FOR_COLLECTION: usize = 2;
+
+/// What a flash operation was for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// Programs so many slots of a superblock.
+    Unit { block: u32, slots: u32, collection: bool },
+    /// Read what is live in these slots of the victim.
+    Collected { first: u32, end: u32 },
+    /// Erases the victim's part of one die.
+    Erase,
+}
+
+/// A write that is admitted and not yet placed.
+#[derive(Clone, Copy, Debug)]
+struct Placing {
+    next: u64,
+    end: u64,
+    stream: u32,
+    /// Without a buffer: the write that waits for its programs.
+    request: Option<RequestId>,
+}
+
+/// The victim and how far its collection has come.
+#[derive(Clone, Copy, Debug)]
+struct Collecting {
+    block: u32,
+    next: u32,
+    reads: u32,
+    /// Dies that are still erasing; 0 before the erase begins.
+    erasing: usize,
+}
+
+/// How far a superblock has come, in slots.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// Placed in it.
+    placed: u32,
+    /// Given to the dies.
+    dispatched: u32,
+    /// On flash; units are taken to end in their order, which errs by the units in flight only.
+    on_flash: u32,
+    /// Host's slots among those placed and not dispatched.
+    host_waiting: u32,
+}
+
+/// What a write is about, by its request's place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Target {
+    first: u64,
+    end: u64,
+    stream: u32,
+}
+
+/// The timing of a conventional drive.
+#[derive(Debug)]
+pub struct ConventionalModel {
+    core: Core,
+    shape: ConventionalShape,
+    ftl: Ftl,
+    progress: Vec<Progress>,
+    targets: Vec<Target>,
+    placing: VecDeque<Placing>,
+    collecting: Option<Collecting>,
+    collect_programs: u32,
+    host_programs: u64,
+    jobs: Jobs,
+    /// Flushes that wait for programs: (job, number of the newest program they wait for).
+    flushes: Vec<(u64, u64)>,
+    purposes: HashMap<u64, Purpose>,
+    tags: u64,
+    writes: FlashWrites,
+    parts: Vec<ReadPart>,
+}
+
+impl ConventionalModel {
+    /// An empty drive.
+    ///
+    /// # Panics
+    /// If its sizes do not divide each other.
+    #[must_use]
+    pub fn new(core: CoreShape, shape: ConventionalShape) -> Self {
+        assert!(shape.unit_bytes.is_multiple_of(shape.map_bytes), "a program unit holds whole mapping units");
+        assert!(shape.superblock_bytes.is_multiple_of(shape.unit_bytes), "a superblock holds whole units");
+        assert!(
+            shape.superblocks > shape.streams as usize + shape.collect_below,
+            "superblocks for streams and reserve"
+        );
+        Self {
+            core: Core::new(core),
+            ftl: Ftl::new(&shape),
+            progress: vec![Progress::default(); shape.superblocks],
+            shape,
+            targets: Vec::new(),
+            placing: VecDeque::new(),
+            collecting: None,
+            collect_programs: 0,
+            host_programs: 0,
+            jobs: Jobs::default(),
+            flushes: Vec::new(),
+            purposes: HashMap::new(),
+            tags: 0,
+            writes: FlashWrites::default(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The shape it was made with.
+    #[must_use]
+    pub fn shape(&self) -> &ConventionalShape {
+        &self.shape
+    }
+
+    /// The map, for what it can tell.
+    #[must_use]
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    fn units_of(&self, at: u64, bytes: u64) -> Range<u64> {
+        at / self.shape.map_bytes..(at + bytes).div_ceil(self.shape.map_bytes).min(self.shape.logical_units())
+    }
+
+    fn place_of(&self, slot: Slot) -> (u32, u32) {
+        let slots = small(self.shape.slots_per_block());
+        (slot.0 / slots, slot.0 % slots)
+    }
+
+    fn die_of(&self, block: u32, index: u32) -> usize {
+        let unit = u64::from(index) / self.shape.slots_per_unit();
+        usize::try_from((unit + u64::from(block)) % self.core.shape().dies as u64).expect("below the number of dies")
+    }
+
+    fn read(&mut self, now: Nanos, token: u64, at: u64, bytes: u64) -> RequestId {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        let mut last = None;
+        for unit in self.units_of(at, bytes) {
+            let from = at.max(unit * self.shape.map_bytes);
+            let to = (at + bytes).min((unit + 1) * self.shape.map_bytes);
+            last = self.read_unit(unit, to - from, last, &mut parts);
+        }
+        let request = self.core.read(now, token, &parts, bytes);
+        self.parts = parts;
+        request
+    }
+
+    /// Adds the read of one mapping unit, to the last one's command if it lies behind it in the same page. Returns the
+    /// page of the command.
+    fn read_unit(&self, unit: u64, bytes: u64, last: Option<u64>, parts: &mut Vec<ReadPart>) -> Option<u64> {
+        let slot = self.ftl.lookup(unit)?;
+        let (block, index) = self.place_of(slot);
+        if index >= self.progress[block as usize].on_flash {
+            return None;
+        }
+        let row = u64::from(slot.0) * self.shape.map_bytes / self.shape.sense_bytes;
+        match parts.last_mut() {
+            Some(part) if last == Some(row) => part.bytes += bytes,
+            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes }),
+        }
+        Some(row)
+    }
+
+    fn write(&mut self, now: Nanos, token: u64, target: Target, bytes: u64) -> RequestId {
+        let request = self.core.write(now, token, bytes, HostWrite::Write);
+        let place = request.place();
+        if self.targets.len() <= place {
+            self.targets.resize(place + 1, Target::default());
+        }
+        self.targets[place] = target;
+        request
+    }
+
+    fn admitted(&mut self, at: Nanos, request: RequestId, bytes: u64) {
+        let Target { first, end, stream } = self.targets[request.place()];
+        self.core.take_buffer(((end - first) * self.shape.map_bytes).saturating_sub(bytes));
+        let request = (!self.core.shape().early_ack).then_some(request);
+        if let Some(request) = request {
+            self.core.expect_programs(request, 1);
+        }
+        self.placing.push_back(Placing { next: first, end, stream, request });
+        self.place_waiting(at);
+    }
+
+    /// Places admitted writes while there is a superblock for them.
+    fn place_waiting(&mut self, at: Nanos) {
+        while let Some(&Placing { next, end, stream, request }) = self.placing.front() {
+            if self.ftl.needs_block(stream) && self.ftl.free_blocks() <= FOR_COLLECTION {
+                return;
+            }
+            let slot = self.ftl.write(next, stream).expect("a superblock is free or open");
+            self.placed(at, slot, true, request);
+            if next + 1 < end {
+                self.placing[0].next += 1;
+                continue;
+            }
+            self.placing.pop_front();
+            if let Some(request) = request {
+                let (block, _) = self.place_of(slot);
+                self.dispatch(at, block, Some(request));
+                self.core.release(request);
+            }
+        }
+    }
+
+    /// A slot has been filled: a unit that is now full is programmed.
+    fn placed(&mut self, at: Nanos, slot: Slot, host: bool, request: Option<RequestId>) {
+        let (block, index) = self.place_of(slot);
+        let progress = &mut self.progress[block as usize];
+        progress.placed = index + 1;
+        progress.host_waiting += u32::from(host);
+        if u64::from(index + 1).is_multiple_of(self.shape.slots_per_unit()) {
+            self.dispatch(at, block, request);
+        }
+    }
+
+    /// Programs what is placed in a superblock and not yet given to a die: a unit, or part of one.
+    fn dispatch(&mut self, at: Nanos, block: u32, for_write: Option<RequestId>) {
+        let progress = &mut self.progress[block as usize];
+        let (from, slots) = (progress.dispatched, progress.placed - progress.dispatched);
+        if slots == 0 {
+            return;
+        }
+        let host = std::mem::take(&mut progress.host_waiting);
+        progress.dispatched = progress.placed;
+        let collection = host == 0;
+        let map = self.shape.map_bytes;
+        let (host_bytes, bytes) = (u64::from(host) * map, u64::from(slots) * map);
+        self.writes.host_bytes += host_bytes;
+        self.writes.collection_bytes += bytes - host_bytes;
+        self.collect_programs += u32::from(collection);
+        self.host_programs += u64::from(!collection);
+        let tag = self.tag(Purpose::Unit { block, slots, collection });
+        let class = if collection { Class::Collection } else { Class::Host };
+        if let Some(request) = for_write {
+            self.core.expect_programs(request, 1);
+        }
+        let die = self.die_of(block, from);
+        self.core.program(at, &Program { die, bytes, buffer_bytes: host_bytes, class, tag, for_write });
+    }
+
+    fn tag(&mut self, purpose: Purpose) -> u64 {
+        self.tags += 1;
+        self.purposes.insert(self.tags, purpose);
+        self.tags
+    }
+
+    /// Goes on with collection as far as it may.
+    fn collect(&mut self, at: Nanos) {
+        while let Some(mut collecting) = self.collecting.or_else(|| self.begin_collecting()) {
+            self.collecting = Some(collecting);
+            let end = self.ftl.slots_of(collecting.block).end;
+            if collecting.next < end {
+                if collecting.reads + self.collect_programs >= self.shape.collect_depth {
+                    return;
+                }
+                let unit_end = (collecting.next + small(self.shape.slots_per_unit())).min(end);
+                let first = std::mem::replace(&mut collecting.next, unit_end);
+                collecting.reads += u32::from(self.collect_unit(at, first, unit_end));
+                self.collecting = Some(collecting);
+            } else {
+                if collecting.reads == 0 && collecting.erasing == 0 {
+                    self.erase(at);
+                }
+                return;
+            }
+        }
+    }
+
+    fn begin_collecting(&mut self) -> Option<Collecting> {
+        let free = self.ftl.free_blocks();
+        let idle = self.placing.is_empty() && self.host_programs == 0;
+        if free >= self.shape.collect_below && !(idle && free < self.shape.background_below) {
+            return None;
+        }
+        let block = self.ftl.take_victim()?;
+        Some(Collecting { block, next: self.ftl.slots_of(block).start, reads: 0, erasing: 0 })
+    }
+
+    /// Reads what is live in one unit of the victim; false if nothing is.
+    fn collect_unit(&mut self, at: Nanos, first: u32, end: u32) -> bool {
+        let (mut live, mut rows, mut last_row) = (0, 0, None);
+        for slot in (first..end).filter(|&slot| self.ftl.live_in(Slot(slot)).is_some()) {
+            live += 1;
+            let row = u64::from(slot) * self.shape.map_bytes / self.shape.sense_bytes;
+            rows += u32::from(last_row.replace(row) != Some(row));
+        }
+        if live == 0 {
+            return false;
+        }
+        let tag = self.tag(Purpose::Collected { first, end });
+        let (block, index) = self.place_of(Slot(first));
+        let part = ReadPart { die: self.die_of(block, index), senses: rows, bytes: live * self.shape.map_bytes };
+        self.core.collect(at, &part, tag);
+        true
+    }
+
+    fn collected(&mut self, at: Nanos, first: u32, end: u32) {
+        for slot in first..end {
+            if self.ftl.live_in(Slot(slot)).is_some() {
+                let slot = self.ftl.relocate(Slot(slot)).expect("superblocks are kept for collection");
+                self.placed(at, slot, false, None);
+            }
+        }
+        if let Some(collecting) = &mut self.collecting {
+            collecting.reads -= 1;
+        }
+    }
+
+    fn erase(&mut self, at: Nanos) {
+        let dies = self.core.shape().dies;
+        let erase_ns = self.core.shape().erase_ns;
+        for die in 0..dies {
+            let tag = self.tag(Purpose::Erase);
+            self.writes.erases += 1;
+            self.core.erase(at, &Erase { die, cell_ns: erase_ns, class: Class::Collection, tag });
+        }
+        if let Some(collecting) = &mut self.collecting {
+            collecting.erasing = dies;
+        }
+    }
+
+    fn erased_on_one_die(&mut self) {
+        let Some(collecting) = &mut self.collecting else { return };
+        collecting.erasing -= 1;
+        if collecting.erasing == 0 {
+            self.ftl.erased(collecting.block);
+            self.progress[collecting.block as usize] = Progress::default();
+            self.collecting = None;
+        }
+    }
+
+    fn operation_done(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
+        match self.purposes.remove(&tag) {
+            Some(Purpose::Unit { block, slots, collection }) => {
+                self.progress[block as usize].on_flash += slots;
+                self.collect_programs -= u32::from(collection);
+                self.host_programs -= u64::from(!collection);
+                if !collection {
+                    self.tell_flushes(tag, at, out);
+                }
+            }
+            Some(Purpose::Collected { first, end }) => self.collected(at, first, end),
+            Some(Purpose::Erase) => self.erased_on_one_die(),
+            None => {}
+        }
+        self.collect(at);
+        self.place_waiting(at);
+        self.collect(at);
+    }
+
+    fn flush(&mut self, now: Nanos, token: u64) -> Ticket {
+        if !self.shape.durable_buffer {
+            for block in 0..small(self.shape.superblocks as u64) {
+                if self.progress[block as usize].host_waiting > 0 {
+                    self.dispatch(now, block, None);
+                }
+            }
+        }
+        if self.shape.durable_buffer || self.host_programs == 0 {
+            return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
+        }
+        let job = self.jobs.begin(token, now, self.host_programs);
+        self.flushes.push((job, self.tags));
+        Ticket::Job
+    }
+
+    fn tell_flushes(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
+        let jobs = &mut self.jobs;
+        self.flushes.retain(|&(job, newest)| {
+            let answer = if tag <= newest { jobs.one_done(job, at) } else { None };
+            out.extend(answer);
+            answer.is_none()
+        });
+    }
+
+    fn trim(&mut self, at: u64, bytes: u64) {
+        let first = at.div_ceil(self.shape.map_bytes);
+        let end = ((at + bytes) / self.shape.map_bytes).min(self.shape.logical_units());
+        for unit in first..end {
+            self.ftl.trim(unit);
+        }
+    }
+
+    fn handle(&mut self, done: Done, out: &mut Vec<Answer>) {
+        match done {
+            Done::Answered { token, at, attribution } => out.push(Answer { token, at, attribution }),
+            Done::Admitted { request, at, bytes, .. } => {
+                self.admitted(at, request, bytes);
+                self.collect(at);
+            }
+            Done::Operation { tag, at } => self.operation_done(tag, at, out),
+        }
+    }
+
+    /// The drive as if `units` mapping units from `first` had been written in order long ago, at no time.
+    pub fn preset(&mut self, first: u64, units: u64) {
+        for unit in first..first + units {
+            self.ftl.collect_until(self.shape.collect_below.max(FOR_COLLECTION + 1));
+            let slot = self.ftl.write(unit, 0).expect("a superblock is free");
+            let (block, index) = self.place_of(slot);
+            let at = index + 1;
+            self.progress[block as usize] = Progress { placed: at, dispatched: at, on_flash: at, host_waiting: 0 };
+        }
+    }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).expect("checked when the map was made")
+}
+
+impl Model for ConventionalModel {
+    fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
+        assert!(token < TOKEN_MAX, "token {token}");
+        let request = match command {
+            Command::Read { at, bytes } => self.read(now, token, at, bytes),
+            Command::Write { at, bytes, stream } => {
+                let Range { start: first, end } = self.units_of(at, bytes);
+                self.write(now, token, Target { first, end, stream }, bytes)
+            }
+            Command::Flush => return self.flush(now, token),
+            Command::Trim { at, bytes } => {
+                self.trim(at, bytes);
+                self.core.delay(now, token, self.shape.flush_ns)
+            }
+            _ => self.core.delay(now, token, 0),
+        };
+        Ticket::Request(request)
+    }
+
+    fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
+        while let Some(done) = self.core.step(to) {
+            self.handle(done, out);
+        }
+    }
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn flash_writes(&self) -> FlashWrites {
+        self.writes
+    }
+}
+
+#[cfg(test)]
+mod tests;

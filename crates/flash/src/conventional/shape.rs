@@ -1,0 +1,82 @@
+//! A conventional drive in numbers.
+use serde::Deserialize;
+
+use crate::core::Nanos;
+
+/// Which block is collected next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The one with the least live data.
+    Greedy,
+    /// The one with the best of freed space times age over cost.
+    CostBenefit,
+}
+
+/// How the translation layer maps, places and collects.
+///
+/// A *superblock* is one erase block of every plane of every die: filled from die to die in program units, and erased as
+/// a whole. A *slot* is room for one mapping unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConventionalShape {
+    /// Bytes that the host sees.
+    pub logical_bytes: u64,
+    /// Bytes of a superblock.
+    pub superblock_bytes: u64,
+    /// Superblocks that can be used.
+    pub superblocks: usize,
+    /// Bytes programmed at once on one die.
+    pub unit_bytes: u64,
+    /// Bytes sensed at once.
+    pub sense_bytes: u64,
+    /// Bytes of a mapping unit.
+    pub map_bytes: u64,
+    /// Streams of the host, or placement ids: each fills its own superblock.
+    pub streams: u32,
+    /// True if collection fills superblocks of its own, false if it goes on in the host's first stream.
+    pub separate_collection: bool,
+    /// Whom it collects.
+    pub policy: Policy,
+    /// Collection runs while fewer superblocks are free; at least 3.
+    pub collect_below: usize,
+    /// While the host is idle, it runs while fewer are free.
+    pub background_below: usize,
+    /// Reads and programs of collection in flight.
+    pub collect_depth: u32,
+    /// True if what is in the write buffer survives a power cut.
+    pub durable_buffer: bool,
+    /// A flush with nothing to wait for.
+    pub flush_ns: Nanos,
+}
+
+impl ConventionalShape {
+    /// Bytes of flash that hold data.
+    #[must_use]
+    pub fn usable_bytes(&self) -> u64 {
+        self.superblocks as u64 * self.superblock_bytes
+    }
+
+    /// Slots of a superblock.
+    #[must_use]
+    pub fn slots_per_block(&self) -> u64 {
+        self.superblock_bytes / self.map_bytes
+    }
+
+    /// Slots of a program unit.
+    #[must_use]
+    pub fn slots_per_unit(&self) -> u64 {
+        self.unit_bytes / self.map_bytes
+    }
+
+    /// Mapping units of the host.
+    #[must_use]
+    pub fn logical_units(&self) -> u64 {
+        self.logical_bytes / self.map_bytes
+    }
+
+    /// Bytes of the mapping table, at 4 bytes for each mapping unit: what such a drive needs DRAM for.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        self.logical_units() * 4
+    }
+}

@@ -1,0 +1,112 @@
+use super::*;
+use crate::profile::Profile;
+use zonda_rt::Rng;
+
+fn model(name: &str) -> ConventionalModel {
+    let profile = Profile::named(name).unwrap();
+    ConventionalModel::new(profile.core_shape(1), profile.conventional_shape().unwrap())
+}
+
+/// Keeps `depth` commands in flight until `count` are answered.
+fn closed_loop(drive: &mut ConventionalModel, depth: u64, count: u64, mut next: impl FnMut(u64) -> Command) -> Nanos {
+    let start = drive.core().now();
+    let mut submitted = 0;
+    let mut out = Vec::new();
+    while submitted < depth.min(count) {
+        drive.submit(start, submitted, next(submitted));
+        submitted += 1;
+    }
+    let mut answered = 0;
+    while answered < count {
+        let at = drive.next_event().expect("commands are on their way");
+        drive.advance(at, &mut out);
+        for _ in out.drain(..) {
+            answered += 1;
+            if submitted < count {
+                drive.submit(at, submitted, next(submitted));
+                submitted += 1;
+            }
+        }
+    }
+    drive.core().now() - start
+}
+
+#[test]
+fn sequential_overwrites_cost_nothing_extra() {
+    let mut drive = model("test-conv");
+    let units = drive.shape().logical_units();
+    closed_loop(&mut drive, 4, units * 3, |i| Command::Write { at: i % units * 4096, bytes: 4096, stream: 0 });
+    assert!(drive.flash_writes().amplification() < 1.02, "{:?}", drive.flash_writes());
+}
+
+#[test]
+fn random_overwrites_make_it_collect_and_slow_down() {
+    let mut drive = model("test-conv");
+    let units = drive.shape().logical_units();
+    let fresh = closed_loop(&mut drive, 16, units, |i| Command::Write { at: i * 4096, bytes: 4096, stream: 0 });
+    let mut rng = Rng::seeded(5);
+    let mut random = move |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 };
+    closed_loop(&mut drive, 16, units * 4, &mut random);
+    let before = drive.flash_writes();
+    let steady = closed_loop(&mut drive, 16, units, &mut random);
+    let writes = drive.flash_writes().since(&before);
+    let amplification = writes.amplification();
+    assert!((1.8..4.0).contains(&amplification), "{amplification}");
+    let slowdown = steady as f64 / fresh as f64;
+    assert!(slowdown > amplification * 0.95, "slower by {slowdown:.2} at an amplification of {amplification:.2}");
+    assert!(drive.ftl().wear().any(|erases| erases > 0));
+}
+
+#[test]
+fn trimmed_space_is_free() {
+    let mut drive = model("test-conv");
+    let units = drive.shape().logical_units();
+    let mut rng = Rng::seeded(5);
+    closed_loop(&mut drive, 8, units * 3, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 });
+    closed_loop(&mut drive, 1, 1, |_| Command::Trim { at: 0, bytes: units * 4096 });
+    let before = drive.flash_writes();
+    closed_loop(&mut drive, 8, units, |i| Command::Write { at: i * 4096, bytes: 4096, stream: 0 });
+    assert!(drive.flash_writes().since(&before).collection_bytes < units * 4096 / 50);
+}
+
+#[test]
+fn streams_keep_lifetimes_apart() {
+    let amplification = |streams: bool| {
+        let mut drive = model("test-conv");
+        let units = drive.shape().logical_units();
+        let (hot, mut rng) = (units / 20, Rng::seeded(9));
+        closed_loop(&mut drive, 8, units * 8, |i| match i {
+            i if i < units => Command::Write { at: i * 4096, bytes: 4096, stream: u32::from(streams && i >= hot) },
+            i if i % 10 == 0 => {
+                let at = hot + rng.below(units - hot);
+                Command::Write { at: at * 4096, bytes: 4096, stream: u32::from(streams) }
+            }
+            _ => Command::Write { at: rng.below(hot) * 4096, bytes: 4096, stream: 0 },
+        });
+        drive.flash_writes().amplification()
+    };
+    let (mixed, apart) = (amplification(false), amplification(true));
+    assert!(apart < mixed * 0.9, "{apart:.2} with streams, {mixed:.2} without");
+}
+
+#[test]
+fn reads_find_what_was_written() {
+    let mut drive = model("test-conv");
+    let units = drive.shape().logical_units();
+    drive.preset(0, units);
+    let count = |drive: &ConventionalModel| drive.core().stats().dies.iter().map(|die| die.reads).sum::<u64>();
+    let before = count(&drive);
+    closed_loop(&mut drive, 1, 10, |i| Command::Read { at: i * 7 * 4096, bytes: 4096 });
+    assert_eq!(count(&drive) - before, 10);
+    closed_loop(&mut drive, 1, 1, |_| Command::Trim { at: 0, bytes: 1 << 20 });
+    let before = count(&drive);
+    closed_loop(&mut drive, 1, 10, |i| Command::Read { at: i * 7 * 4096, bytes: 4096 });
+    assert_eq!(count(&drive) - before, 0, "trimmed blocks are not on flash");
+}
+
+#[test]
+fn without_a_buffer_a_write_takes_its_program() {
+    let mut drive = model("splitzns-conv-20op");
+    let takes = closed_loop(&mut drive, 1, 3, |i| Command::Write { at: i << 20, bytes: 64 << 10, stream: 0 });
+    assert_eq!(takes, 3 * 960_000);
+}

@@ -1,0 +1,144 @@
+//! A modelled conventional drive as a device.
+use std::sync::Arc;
+
+use zonda_device::{AlignedBuf, BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
+use zonda_rt::modelled;
+
+use super::clock::TimeMode;
+use super::queue::{FlashQueue, Store};
+use super::timing::Timing;
+use super::{FlashReport, bad_profile};
+use crate::conventional::{ConventionalModel, ConventionalShape};
+use crate::model::Command;
+use crate::profile::Profile;
+
+/// A block device with the timing of a modelled SSD. Clones are handles to the same drive.
+///
+/// Data and errors are those of the device below; a call is done there at once, then its caller waits as long as the
+/// modelled drive would take, collection included. A call that fails takes no time.
+#[derive(Clone, Debug)]
+pub struct FlashBlock {
+    data: Arc<dyn BlockDevice>,
+    timing: Arc<Timing<ConventionalModel>>,
+    name: Arc<str>,
+}
+
+impl FlashBlock {
+    /// Gives a device the timing of `profile`. Its capacity is the device's; the ratio of flash to capacity is the
+    /// profile's, except that a small one has the superblocks that streams and reserve need. The drive starts as if
+    /// nothing had ever been written.
+    ///
+    /// # Errors
+    /// `BadName` if the profile is of a zoned drive.
+    pub fn over(data: Arc<dyn BlockDevice>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
+        let shape = profile.conventional_shape().ok_or_else(|| bad_profile(profile, "is not a block device"))?;
+        let shape = fit(shape, data.capacity_bytes());
+        let model = ConventionalModel::new(profile.core_shape(seed), shape);
+        let name = profile.name.as_str().into();
+        Ok(Self { data, timing: Arc::new(Timing::new(model, mode)), name })
+    }
+
+    /// What the flash did so far.
+    #[must_use]
+    pub fn flash_report(&self) -> FlashReport {
+        let (core, writes) = self.timing.stats();
+        FlashReport { core, writes, dilation: self.timing.clock().dilation() }
+    }
+
+    /// As [`BlockDevice::write`], in a stream (or with a placement id): data of one stream shares superblocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_stream(&self, at: Lba, from: &[u8], stream: u32) -> Result<()> {
+        modelled(|| self.data.write(at, from))?;
+        self.timing.perform(Command::Write { at: self.byte(at), bytes: from.len() as u64, stream });
+        Ok(())
+    }
+
+    /// Bytes of the mapping table that such a drive keeps in DRAM.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        self.timing.with(|model| model.shape().table_bytes())
+    }
+
+    fn byte(&self, at: Lba) -> u64 {
+        at.0 * u64::from(self.data.block_bytes())
+    }
+}
+
+/// The shape for another capacity: as many superblocks as keep the ratio of flash to capacity, and at least those that
+/// streams and reserve need.
+fn fit(shape: ConventionalShape, capacity_bytes: u64) -> ConventionalShape {
+    let ratio = shape.usable_bytes() as f64 / shape.logical_bytes as f64;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of superblocks")]
+    let by_ratio = (capacity_bytes as f64 * ratio / shape.superblock_bytes as f64).round() as usize;
+    let data = usize::try_from(capacity_bytes.div_ceil(shape.superblock_bytes)).unwrap_or(usize::MAX);
+    let needed = data + shape.streams as usize + shape.collect_below + 2;
+    ConventionalShape { logical_bytes: capacity_bytes, superblocks: by_ratio.max(needed), ..shape }
+}
+
+impl BlockDevice for FlashBlock {
+    fn block_bytes(&self) -> u32 {
+        self.data.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.data.capacity_blocks()
+    }
+
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+        modelled(|| self.data.read(at, into))?;
+        self.timing.perform(Command::Read { at: self.byte(at), bytes: into.len() as u64 });
+        Ok(())
+    }
+
+    fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
+        self.write_stream(at, from, 0)
+    }
+
+    fn flush(&self) -> Result<()> {
+        modelled(|| self.data.flush())?;
+        self.timing.perform(Command::Flush);
+        Ok(())
+    }
+
+    fn trim(&self, at: Lba, blocks: u64) -> Result<()> {
+        modelled(|| self.data.trim(at, blocks))?;
+        let bytes = blocks * u64::from(self.data.block_bytes());
+        self.timing.perform(Command::Trim { at: self.byte(at), bytes });
+        Ok(())
+    }
+
+    fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
+        Ok(Box::new(FlashQueue::new(self.clone(), Arc::clone(&self.timing), depth)?))
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.data.counters()
+    }
+
+    fn describe(&self) -> String {
+        super::describe(&self.name, self.timing.clock().mode(), &self.data.describe())
+    }
+}
+
+impl Store for FlashBlock {
+    fn apply(&self, io: Io) -> (Result<Lba>, Option<AlignedBuf>, Option<Command>) {
+        modelled(|| match io {
+            Io::Read { at, mut into } => {
+                let result = self.data.read(at, &mut into).map(|()| at);
+                let command = Command::Read { at: self.byte(at), bytes: into.len() as u64 };
+                (result, Some(into), Some(command))
+            }
+            Io::Write { at, from } => {
+                let result = self.data.write(at, &from).map(|()| at);
+                let command = Command::Write { at: self.byte(at), bytes: from.len() as u64, stream: 0 };
+                (result, Some(from), Some(command))
+            }
+            Io::Append { from, .. } => {
+                (Err(DeviceError::NotSupported { what: "append on a block device" }), Some(from), None)
+            }
+            Io::Flush => (self.data.flush().map(|()| Lba(0)), None, Some(Command::Flush)),
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Modelled drives by name: `PROFILE?key=value&key=value`, what stands behind `flash:` in a device's name.
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use zonda_device::{
+    BlockDevice, DeviceError, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice, Result,
+    ZonedDevice,
+};
+
+use super::{FlashBlock, FlashZoned, NullZones, TimeMode};
+use crate::profile::Profile;
+
+/// Keys that a name may carry, in the order in which messages list them.
+const KEYS: &str = "scale, k, time, data, zones, capacity, seed";
+/// Dilation outside simulations, unless the name says another.
+const DILATION: u32 = 10;
+/// Zones or bytes of a drive made of a large profile in memory grow with what is written; a file too.
+const BLOCK_BYTES: u32 = 4096;
+
+/// Where a drive's data is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Data {
+    Memory,
+    Nowhere,
+    File(PathBuf),
+}
+
+/// A drive's name, taken apart.
+///
+/// `scale=1/16` makes blocks and zones smaller, `k=10` is the dilation, `time=untimed` answers at once, `data=none` keeps
+/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `seed=N` decides what
+/// is drawn.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    profile: Profile,
+    mode: TimeMode,
+    data: Data,
+    seed: u64,
+}
+
+impl FromStr for Spec {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, query) = text.split_once('?').unwrap_or((text, ""));
+        let profile = load(name)?;
+        let mut spec = Self { profile, mode: TimeMode::Timed { k: DILATION }, data: Data::Memory, seed: 0 };
+        let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
+        for pair in pairs {
+            let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
+            spec.set(key, value)?;
+        }
+        Ok(spec)
+    }
+}
+
+/// A built-in profile, or one from a file when the name looks like a path.
+fn load(name: &str) -> Result<Profile> {
+    if !name.ends_with(".toml") {
+        return Profile::named(name).map_err(|error| bad(error.0));
+    }
+    let text = std::fs::read_to_string(name).map_err(|source| DeviceError::Io {
+        path: name.into(),
+        action: "read the profile",
+        source: Arc::new(source),
+    })?;
+    Profile::parse(&text).map_err(|error| bad(format!("{name}: {}", error.0)))
+}
+
+impl Spec {
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        match (key, value) {
+            ("scale", _) => self.scale(value)?,
+            ("k", _) => self.mode = TimeMode::Timed { k: number(key, value)? },
+            ("time", "untimed") => self.mode = TimeMode::Untimed,
+            ("time", "timed") => {}
+            ("time", _) => return Err(bad(format!("`time={value}`: use timed or untimed"))),
+            ("data", "mem") => self.data = Data::Memory,
+            ("data", "none") => self.data = Data::Nowhere,
+            ("data", path) => self.data = Data::File(path.into()),
+            ("seed", _) => self.seed = number(key, value)?,
+            ("zones", _) => self.zones(number(key, value)?)?,
+            ("capacity", _) => self.capacity(number(key, value)?)?,
+            _ => return Err(bad(format!("unknown key `{key}`; known are {KEYS}"))),
+        }
+        Ok(())
+    }
+
+    /// `1/16`, or 16 for the same.
+    fn scale(&mut self, value: &str) -> Result<()> {
+        let divisor = number("scale", value.strip_prefix("1/").unwrap_or(value))?;
+        self.profile = self.profile.clone().scaled(divisor).map_err(|error| bad(error.0))?;
+        Ok(())
+    }
+
+    fn zones(&mut self, zones: u32) -> Result<()> {
+        let zoned = self.profile.zoned.as_mut().ok_or_else(|| bad("`zones` is for zoned drives".to_owned()))?;
+        zoned.zones = zones;
+        Ok(())
+    }
+
+    fn capacity(&mut self, bytes: u64) -> Result<()> {
+        let drive = self.profile.conventional.as_mut();
+        let drive = drive.ok_or_else(|| bad("`capacity` is for conventional drives".to_owned()))?;
+        drive.logical_bytes = bytes;
+        Ok(())
+    }
+
+    /// The profile, scaled.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// True if it is a zoned drive.
+    #[must_use]
+    pub fn is_zoned(&self) -> bool {
+        self.profile.zoned.is_some()
+    }
+
+    /// Opens it as a zoned device; a file that does not exist is made.
+    ///
+    /// # Errors
+    /// `BadName` for a conventional drive; those of the device that keeps the data.
+    pub fn open_zoned(&self) -> Result<FlashZoned> {
+        let geometry = self.geometry()?;
+        let data: Arc<dyn ZonedDevice> = match &self.data {
+            Data::Memory => Arc::new(MemDevice::new(geometry)?),
+            Data::Nowhere => Arc::new(NullZones::new(geometry)?),
+            Data::File(path) => Arc::new(zoned_file(path, geometry)?),
+        };
+        FlashZoned::over(data, &self.profile, self.mode, self.seed)
+    }
+
+    /// Opens it as a block device; a file that does not exist is made.
+    ///
+    /// # Errors
+    /// `BadName` for a zoned drive; those of the device that keeps the data.
+    pub fn open_block(&self) -> Result<FlashBlock> {
+        let conventional = self.profile.conventional.as_ref();
+        let bytes = conventional.ok_or_else(|| bad(format!("`{}` is a zoned drive", self.profile.name)))?.logical_bytes;
+        let blocks = bytes / u64::from(BLOCK_BYTES);
+        let data: Arc<dyn BlockDevice> = match &self.data {
+            Data::Memory => Arc::new(MemBlockDevice::new(BLOCK_BYTES, blocks)?),
+            Data::File(path) if path.exists() => Arc::new(FileBlockDevice::open(path, false, &FileOptions::default())?),
+            Data::File(path) => Arc::new(FileBlockDevice::create(path, BLOCK_BYTES, blocks, &FileOptions::default())?),
+            Data::Nowhere => return Err(bad("`data=none` is for zoned drives".to_owned())),
+        };
+        FlashBlock::over(data, &self.profile, self.mode, self.seed)
+    }
+
+    fn geometry(&self) -> Result<Geometry> {
+        let zoned = self.profile.zoned.as_ref();
+        let zoned = zoned.ok_or_else(|| bad(format!("`{}` is a conventional drive", self.profile.name)))?;
+        let block = u64::from(BLOCK_BYTES);
+        let mut geometry =
+            Geometry::new(zoned.zone_size_bytes, zoned.zones).with_capacity_blocks(zoned.zone_capacity_bytes / block);
+        (geometry.max_open, geometry.max_active) = (zoned.max_open, zoned.max_active);
+        let append = zoned.append_bytes_max.map(|bytes| u32::try_from(bytes / block).unwrap_or(u32::MAX));
+        geometry.append_blocks_max = append;
+        Ok(geometry)
+    }
+}
+
+fn zoned_file(path: &Path, geometry: Geometry) -> Result<FileDevice> {
+    match path.exists() {
+        true => FileDevice::open(path, &FileOptions::default()),
+        false => FileDevice::create(path, geometry, &FileOptions::default()),
+    }
+}
+
+/// Opens the zoned drive called `PROFILE?key=value`.
+///
+/// # Errors
+/// As [`Spec::from_str`] and [`Spec::open_zoned`].
+pub fn open_zoned(name: &str) -> Result<Arc<dyn ZonedDevice>> {
+    Ok(Arc::new(name.parse::<Spec>()?.open_zoned()?))
+}
+
+/// Opens the conventional drive called `PROFILE?key=value`.
+///
+/// # Errors
+/// As [`Spec::from_str`] and [`Spec::open_block`].
+pub fn open_block(name: &str) -> Result<Arc<dyn BlockDevice>> {
+    Ok(Arc::new(name.parse::<Spec>()?.open_block()?))
+}
+
+fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
+    value.parse().map_err(|_| bad(format!("`{key}={value}`: not a number in range")))
+}
+
+fn bad(reason: String) -> DeviceError {
+    DeviceError::BadName { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(name: &str) -> String {
+        name.parse::<Spec>().map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        let spec: Spec = "zn540?scale=1/16&k=4&zones=40&data=none&seed=7".parse().unwrap();
+        assert_eq!((spec.mode, spec.seed, spec.data.clone()), (TimeMode::Timed { k: 4 }, 7, Data::Nowhere));
+        let device = spec.open_zoned().unwrap();
+        let geometry = device.geometry();
+        assert_eq!((geometry.zone_count, geometry.zone_size_blocks, geometry.max_active), (40, 32_768, Some(14)));
+        assert!("test-conv?time=untimed".parse::<Spec>().unwrap().open_block().is_ok());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(refusal("nothing").contains("zn540"));
+        assert!(refusal("zn540?speed=1").contains("known are scale"));
+        assert!(refusal("zn540?k=fast").contains("k=fast"));
+        assert!(refusal("zn540?capacity=5").contains("conventional"));
+        assert!(refusal("none.toml").contains("none.toml"));
+        assert!("zn540".parse::<Spec>().unwrap().open_block().is_err());
+        assert!("test-conv".parse::<Spec>().unwrap().open_zoned().is_err());
+    }
+}

@@ -1,0 +1,340 @@
+//! A zoned drive: where zones lie on the flash, and what each command makes the flash do.
+//!
+//! A zone is striped over its dies in program units, from a die that differs from zone to zone. Bytes that were admitted
+//! to the buffer collect in the zone until they fill a unit; then it is programmed. Finishing programs the rest of the
+//! zone as padding, resetting erases every die of the zone. States, limits and errors of zones are not here: the device
+//! has the one zone state machine, and a command comes here after it was allowed.
+mod shape;
+mod zone;
+
+use std::collections::HashMap;
+
+pub use shape::ZonedShape;
+use zone::ZoneTiming;
+
+use crate::core::{Class, Core, CoreShape, Done, Erase, HostWrite, Nanos, Program, ReadPart, RequestId};
+use crate::jobs::Jobs;
+use crate::model::{Answer, Command, FlashWrites, Model, TOKEN_MAX, Ticket};
+
+/// What a flash operation was for.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    /// A unit of a zone that ends at this byte; the zone's cycle tells a stale one.
+    Unit { zone: u32, cycle: u32, end: u64 },
+    /// Part of a job.
+    Job(u64),
+}
+
+/// The timing of a zoned drive.
+#[derive(Debug)]
+pub struct ZonedModel {
+    core: Core,
+    shape: ZonedShape,
+    zones: Vec<ZoneTiming>,
+    jobs: Jobs,
+    purposes: HashMap<u64, Purpose>,
+    tags: u64,
+    /// Zone of each write on its way, by the request's place.
+    zone_of: Vec<u32>,
+    programs_in_flight: u64,
+    /// Flushes that wait for programs: (job, number of the newest program they wait for).
+    flushes: Vec<(u64, u64)>,
+    writes: FlashWrites,
+    parts: Vec<ReadPart>,
+}
+
+impl ZonedModel {
+    /// A drive of empty zones.
+    ///
+    /// # Panics
+    /// If the dies of a zone do not divide the dies of the drive, or sizes are zero.
+    #[must_use]
+    pub fn new(core: CoreShape, shape: ZonedShape) -> Self {
+        assert!(shape.dies_per_zone > 0 && core.dies.is_multiple_of(shape.dies_per_zone), "dies of a zone divide all");
+        assert!(shape.unit_bytes > 0 && shape.sense_bytes > 0, "units and pages have bytes");
+        Self {
+            core: Core::new(core),
+            zones: vec![ZoneTiming::default(); shape.zones as usize],
+            shape,
+            jobs: Jobs::default(),
+            purposes: HashMap::new(),
+            tags: 0,
+            zone_of: Vec::new(),
+            programs_in_flight: 0,
+            flushes: Vec::new(),
+            writes: FlashWrites::default(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The shape it was made with.
+    #[must_use]
+    pub fn shape(&self) -> &ZonedShape {
+        &self.shape
+    }
+
+    /// Times that a zone was reset after having been written: its wear.
+    #[must_use]
+    pub fn wear(&self, zone: u32) -> u32 {
+        self.zones[zone as usize].cycle
+    }
+
+    /// Says that a zone already holds so many bytes, all on flash: for drives that are opened with data.
+    pub fn preset(&mut self, zone: u32, written_bytes: u64, finished: bool) {
+        self.zones[zone as usize] = ZoneTiming::holding(written_bytes, finished);
+    }
+
+    /// The die that holds a unit of a zone. Zones that share dies begin on different ones.
+    fn die_of(&self, zone: u32, unit: u64) -> usize {
+        let width = self.shape.dies_per_zone as u64;
+        let groups = self.core.shape().dies as u64 / width;
+        let zone = u64::from(zone);
+        let die = (zone % groups) * width + (zone / groups + unit) % width;
+        usize::try_from(die).expect("below the number of dies")
+    }
+
+    fn split(&self, at: u64) -> (u32, u64) {
+        let zone = u32::try_from(at / self.shape.zone_size_bytes).unwrap_or(u32::MAX);
+        (zone, at % self.shape.zone_size_bytes)
+    }
+
+    fn read(&mut self, now: Nanos, token: u64, at: u64, bytes: u64) -> RequestId {
+        let (zone, offset) = self.split(at);
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        self.parts_of(zone, offset, bytes, &mut parts);
+        let request = self.core.read(now, token, &parts, bytes);
+        self.parts = parts;
+        request
+    }
+
+    /// Die reads for the part of a range that is on flash; the rest is in the buffer, or nowhere.
+    fn parts_of(&self, zone: u32, offset: u64, bytes: u64, parts: &mut Vec<ReadPart>) {
+        let on_flash = self.zones.get(zone as usize).map_or(0, ZoneTiming::on_flash);
+        let end = (offset + bytes).min(on_flash);
+        let mut from = offset;
+        while from < end {
+            let unit = from / self.shape.unit_bytes;
+            let to = end.min((unit + 1) * self.shape.unit_bytes);
+            let rows = to.div_ceil(self.shape.sense_bytes) - from / self.shape.sense_bytes;
+            let senses = u32::try_from(rows).unwrap_or(u32::MAX);
+            parts.push(ReadPart { die: self.die_of(zone, unit), senses, bytes: to - from });
+            from = to;
+        }
+    }
+
+    /// Remembers the zone of a write.
+    fn aim(&mut self, request: RequestId, zone: u32) -> RequestId {
+        let place = request.place();
+        if self.zone_of.len() <= place {
+            self.zone_of.resize(place + 1, 0);
+        }
+        self.zone_of[place] = zone;
+        request
+    }
+
+    /// A write is in the buffer: units that it completes are programmed. Without a buffer all of it is.
+    fn admitted(&mut self, at: Nanos, request: RequestId, bytes: u64) {
+        let zone = self.zone_of[request.place()];
+        let capacity = self.shape.zone_capacity_bytes;
+        let timing = &mut self.zones[zone as usize];
+        timing.admit(bytes);
+        let (admitted, partial) = (timing.admitted(), !self.core.shape().early_ack);
+        let write = partial.then_some(request);
+        if partial || admitted >= capacity {
+            let units = self.units_to(zone, admitted);
+            if partial {
+                self.core.expect_programs(request, u32::try_from(units).unwrap_or(u32::MAX));
+            }
+            self.program_to(at, zone, admitted, write);
+        } else {
+            self.program_to(at, zone, admitted / self.shape.unit_bytes * self.shape.unit_bytes, write);
+        }
+    }
+
+    fn units_to(&self, zone: u32, end: u64) -> u64 {
+        let from = self.zones[zone as usize].dispatched();
+        end.div_ceil(self.shape.unit_bytes) - from / self.shape.unit_bytes
+    }
+
+    /// Programs what the zone holds up to `end`, unit by unit.
+    fn program_to(&mut self, at: Nanos, zone: u32, end: u64, for_write: Option<RequestId>) {
+        loop {
+            let from = self.zones[zone as usize].dispatched();
+            if from >= end {
+                return;
+            }
+            let unit = from / self.shape.unit_bytes;
+            let to = end.min((unit + 1) * self.shape.unit_bytes);
+            let cycle = self.zones[zone as usize].dispatch(to);
+            let tag = self.tag(Purpose::Unit { zone, cycle, end: to });
+            let bytes = to - from;
+            self.writes.host_bytes += bytes;
+            self.programs_in_flight += 1;
+            let die = self.die_of(zone, unit);
+            self.core.program(at, &Program { die, bytes, buffer_bytes: bytes, class: Class::Host, tag, for_write });
+        }
+    }
+
+    fn tag(&mut self, purpose: Purpose) -> u64 {
+        self.tags += 1;
+        self.purposes.insert(self.tags, purpose);
+        self.tags
+    }
+
+    fn finish(&mut self, now: Nanos, token: u64, zone: u32) -> Ticket {
+        let timing = &self.zones[zone as usize];
+        let (admitted, capacity) = (timing.admitted(), self.shape.zone_capacity_bytes);
+        if admitted == 0 || timing.is_finished() || admitted >= capacity {
+            self.zones[zone as usize].finish();
+            return Ticket::Request(self.core.delay(now, token, self.shape.finish_empty_ns));
+        }
+        self.program_to(now, zone, admitted, None);
+        let first = admitted.div_ceil(self.shape.unit_bytes);
+        let last = capacity.div_ceil(self.shape.unit_bytes);
+        let job = self.jobs.begin(token, now, last.saturating_sub(first) + 1);
+        self.core.delay(now, TOKEN_MAX + job, self.shape.finish_min_ns);
+        for unit in first..last {
+            let tag = self.tag(Purpose::Job(job));
+            self.writes.padding_bytes += self.shape.unit_bytes;
+            let die = self.die_of(zone, unit);
+            let padding = Program { die, bytes: 0, buffer_bytes: 0, class: Class::Padding, tag, for_write: None };
+            self.core.program(now, &padding);
+        }
+        self.zones[zone as usize].finish();
+        Ticket::Job
+    }
+
+    fn reset(&mut self, now: Nanos, token: u64, zone: u32) -> Ticket {
+        let timing = &mut self.zones[zone as usize];
+        if timing.admitted() == 0 && !timing.is_finished() {
+            return Ticket::Request(self.core.delay(now, token, self.shape.reset_empty_ns));
+        }
+        let capacity = self.shape.zone_capacity_bytes;
+        let (written, unfinished) = (timing.admitted(), !timing.is_finished() && timing.admitted() < capacity);
+        let erased = if unfinished { written } else { timing.admitted().max(1) };
+        let dropped = timing.reset();
+        self.core.release_buffer(dropped);
+        let share = |ns: Nanos| share_of(ns, written.min(capacity), capacity);
+        let takes = self.shape.reset_base_ns
+            + share(self.shape.reset_occupancy_ns)
+            + if unfinished { self.shape.reset_unfinished_ns } else { 0 };
+        let erase_ns = share_of(self.core.shape().erase_ns, erased.min(capacity), capacity);
+        let width = self.shape.dies_per_zone as u64;
+        let job = self.jobs.begin(token, now, width + 1);
+        self.core.delay(now, TOKEN_MAX + job, takes);
+        for unit in 0..width {
+            let tag = self.tag(Purpose::Job(job));
+            let die = self.die_of(zone, unit);
+            self.writes.erases += 1;
+            self.core.erase(now, &Erase { die, cell_ns: erase_ns, class: Class::Host, tag });
+        }
+        Ticket::Job
+    }
+
+    fn flush(&mut self, now: Nanos, token: u64) -> Ticket {
+        if self.shape.durable_buffer {
+            return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
+        }
+        self.program_partial_units(now);
+        if self.programs_in_flight == 0 {
+            return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
+        }
+        let job = self.jobs.begin(token, now, self.programs_in_flight);
+        self.flushes.push((job, self.tags));
+        Ticket::Job
+    }
+
+    /// Programs what waits for the rest of its unit.
+    fn program_partial_units(&mut self, now: Nanos) {
+        for zone in 0..self.shape.zones {
+            let timing = &self.zones[zone as usize];
+            if timing.admitted() > timing.dispatched() {
+                self.program_to(now, zone, timing.admitted(), None);
+            }
+        }
+    }
+
+    fn operation_done(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
+        match self.purposes.remove(&tag) {
+            Some(Purpose::Unit { zone, cycle, end }) => {
+                self.zones[zone as usize].programmed(cycle, end);
+                self.programs_in_flight -= 1;
+                self.tell_flushes(tag, at, out);
+            }
+            Some(Purpose::Job(job)) => out.extend(self.jobs.one_done(job, at)),
+            None => {}
+        }
+    }
+
+    fn tell_flushes(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
+        let jobs = &mut self.jobs;
+        self.flushes.retain(|&(job, newest)| {
+            let answer = if tag <= newest { jobs.one_done(job, at) } else { None };
+            out.extend(answer);
+            answer.is_none()
+        });
+    }
+
+    fn handle(&mut self, done: Done, out: &mut Vec<Answer>) {
+        match done {
+            Done::Answered { token, at, .. } if token >= TOKEN_MAX => {
+                out.extend(self.jobs.one_done(token - TOKEN_MAX, at));
+            }
+            Done::Answered { token, at, attribution } => out.push(Answer { token, at, attribution }),
+            Done::Admitted { request, at, bytes, .. } => self.admitted(at, request, bytes),
+            Done::Operation { tag, at } => self.operation_done(tag, at, out),
+        }
+        // Many zones with partial units could fill the buffer for ever.
+        if self.programs_in_flight == 0 && self.core.writes_waiting() > 0 {
+            self.program_partial_units(self.core.now());
+        }
+    }
+}
+
+fn share_of(ns: Nanos, part: u64, whole: u64) -> Nanos {
+    let share = u128::from(ns) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+impl Model for ZonedModel {
+    fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
+        assert!(token < TOKEN_MAX, "token {token}");
+        let request = match command {
+            Command::Read { at, bytes } => self.read(now, token, at, bytes),
+            Command::Write { at, bytes, .. } => {
+                let (zone, _) = self.split(at);
+                let request = self.core.write(now, token, bytes, HostWrite::Write);
+                self.aim(request, zone)
+            }
+            Command::Append { zone, bytes } => {
+                let request = self.core.write(now, token, bytes, HostWrite::Append);
+                self.aim(request, zone)
+            }
+            Command::Open { .. } => self.core.delay(now, token, self.shape.open_ns),
+            Command::Close { .. } => self.core.delay(now, token, self.shape.close_ns),
+            Command::Report | Command::Trim { .. } => self.core.delay(now, token, self.shape.report_ns),
+            Command::Finish { zone } => return self.finish(now, token, zone),
+            Command::Reset { zone } => return self.reset(now, token, zone),
+            Command::Flush => return self.flush(now, token),
+        };
+        Ticket::Request(request)
+    }
+
+    fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
+        while let Some(done) = self.core.step(to) {
+            self.handle(done, out);
+        }
+    }
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn flash_writes(&self) -> FlashWrites {
+        self.writes
+    }
+}
+
+#[cfg(test)]
+mod tests;
