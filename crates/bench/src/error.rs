@@ -19,6 +19,16 @@ pub enum BenchError {
         /// Its own words.
         source: Box<zonda::Error>,
     },
+    /// Another engine under test refused or failed.
+    #[error("{engine}: cannot {doing}: {said}")]
+    Peer {
+        /// Which engine.
+        engine: &'static str,
+        /// What was asked of it.
+        doing: &'static str,
+        /// Its own words.
+        said: String,
+    },
     /// A file, pipe or process of the bench itself.
     #[error("cannot {doing}: {source}")]
     Io {

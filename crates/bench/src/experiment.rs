@@ -1,6 +1,7 @@
 //! The experiments, one file each: what they do, at which size, and the targets they are judged by.
 
 mod child;
+pub(crate) mod fit;
 mod kill;
 mod large;
 mod overwrite;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use zonda_rt::Time;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
@@ -15,12 +15,37 @@ const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Two digits: latencies are within 1 %, and a histogram stays at some 40 KiB, because measured memory includes it.
 const LATENCY_DIGITS: u8 = 2;
 
-/// Latencies of the operations of each kind.
-#[derive(Clone, Debug, Default)]
+/// Latencies of the operations of each kind. Travels as [`Counted`], so that slices measured by other processes add up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Counted", into = "Counted")]
 pub struct Latencies([Option<Histogram<u64>>; Kind::ALL.len()]);
 
+/// For each kind in the order of [`Kind::ALL`]: nanoseconds and how often. What a histogram told apart stays apart.
+type Counted = Vec<Vec<(u64, u64)>>;
+
+impl From<Latencies> for Counted {
+    fn from(latencies: Latencies) -> Self {
+        let counts = |counted: &Histogram<u64>| {
+            counted.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+        };
+        latencies.0.iter().map(|counted| counted.as_ref().map(counts).unwrap_or_default()).collect()
+    }
+}
+
+impl From<Counted> for Latencies {
+    fn from(kinds: Counted) -> Self {
+        let mut latencies = Self::default();
+        for (slot, counts) in latencies.0.iter_mut().zip(kinds) {
+            for (nanos, times) in counts {
+                slot.get_or_insert_with(histogram).saturating_record_n(nanos.max(1), times);
+            }
+        }
+        latencies
+    }
+}
+
 /// Percentiles of one kind's latencies in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Median.
     pub p50: f64,
@@ -150,15 +175,26 @@ impl Recorder {
         self.gap_longest
     }
 
-    /// Operations in the slowest whole second, as a share of those in the median one; `None` below three whole seconds.
+    /// Operations of each whole second, the last and broken one left out.
     #[must_use]
-    pub fn slowest_second_share(&self) -> Option<f64> {
-        let whole = self.per_second.len().checked_sub(1).filter(|whole| *whole >= 3)?;
-        let mut seconds = self.per_second[..whole].to_vec();
-        seconds.sort_unstable();
-        let median = seconds[whole / 2];
-        (median > 0).then(|| seconds[0] as f64 / median as f64)
+    pub fn whole_seconds(&self) -> &[u64] {
+        self.per_second.split_last().map_or(&[], |(_, whole)| whole)
     }
+
+    /// When the last operation completed, or the phase began.
+    #[must_use]
+    pub fn end(&self) -> Time {
+        self.end
+    }
+}
+
+/// Operations in the slowest second, as a share of those in the median one; `None` below three seconds.
+#[must_use]
+pub fn slowest_second_share(seconds: &[u64]) -> Option<f64> {
+    let mut seconds = seconds.to_vec();
+    seconds.sort_unstable();
+    let median = *seconds.get(seconds.len() / 2).filter(|_| seconds.len() >= 3)?;
+    (median > 0).then(|| seconds[0] as f64 / median as f64)
 }
 
 #[cfg(test)]
@@ -182,6 +218,8 @@ mod tests {
         let read = merged[1].1;
         assert!((read.p50 - 500.0).abs() < 10.0 && (read.p99 - 990.0).abs() < 10.0, "{read:?}");
         assert!((read.max - 1_000.0).abs() < 10.0 && read.p999 <= read.p9999);
+        let travelled: Latencies = serde_json::from_str(&serde_json::to_string(&one).unwrap()).unwrap();
+        assert_eq!(travelled.percentiles(), one.percentiles());
     }
 
     fn second(number: u64) -> Time {
@@ -202,7 +240,7 @@ mod tests {
         one.merge(&two);
         assert_eq!((one.latencies().operations(), one.elapsed()), (27, Duration::from_secs(5)));
         // Seconds 0..5: 10, 4, 10, 1, 1; the sixth is not whole.
-        assert_eq!(one.slowest_second_share(), Some(0.25));
+        assert_eq!(slowest_second_share(one.whole_seconds()), Some(0.25));
         assert_eq!(one.gap_longest(), Duration::from_secs(3));
     }
 
@@ -213,8 +251,8 @@ mod tests {
         for at in 0..3 {
             recorder.record(Kind::Read, second(at), second(at), &last);
         }
-        assert_eq!(recorder.slowest_second_share(), None);
+        assert_eq!(slowest_second_share(recorder.whole_seconds()), None);
         recorder.record(Kind::Read, second(3), second(3), &last);
-        assert_eq!(recorder.slowest_second_share(), Some(1.0));
+        assert_eq!(slowest_second_share(recorder.whole_seconds()), Some(1.0));
     }
 }

@@ -3,7 +3,6 @@
 mod data;
 mod worker;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +14,12 @@ use worker::Worker;
 
 use crate::choose::{Chooser, Distribution};
 use crate::measure::{LastCompletion, Recorder};
+use crate::measured::{Measured, Used};
 use crate::population::Population;
 use crate::process::{self, StorageBytes};
 use crate::progress::Progress;
 use crate::report::PhaseReport;
-use crate::subject::{Counters, Durability, Subject, WrittenBytes};
+use crate::subject::{Counters, Durability, Subject};
 use crate::workload::Workload;
 use crate::{BenchError, Result};
 
@@ -41,6 +41,10 @@ pub struct Phase {
     pub durability: Durability,
     /// Whether every value read is compared with what it should be.
     pub verify: bool,
+    /// Ends the phase early.
+    pub time_max: Option<Duration>,
+    /// Number of this slice of a longer phase: each draws other records and kinds.
+    pub slice: u32,
 }
 
 impl Phase {
@@ -48,7 +52,8 @@ impl Phase {
     #[must_use]
     pub fn new(workload: Workload, operations: u64, threads: usize) -> Self {
         let distribution = workload.distribution;
-        Self { workload, distribution, operations, threads, durability: Durability::Buffered, verify: true }
+        let durability = Durability::Buffered;
+        Self { workload, distribution, operations, threads, durability, verify: true, time_max: None, slice: 0 }
     }
 
     /// Runs the phase and reports it; `data` then counts the records that it inserted.
@@ -63,6 +68,15 @@ impl Phase {
         design: &str,
         progress: &Progress,
     ) -> Result<PhaseReport> {
+        let measured = self.measure(subject, data, progress)?;
+        Ok(measured.report(self, design, data.seed().0))
+    }
+
+    /// Runs the phase, or a slice of it; what it measured adds up with other slices.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn measure(&self, subject: &Arc<dyn Subject>, data: &mut DataSet, progress: &Progress) -> Result<Measured> {
         self.check(data)?;
         process::reset_rss_peak();
         let shared = Arc::new(self.shared(subject, data));
@@ -71,12 +85,18 @@ impl Phase {
         data.set_records(shared.population.existing());
         let recorded = recorded?;
         let after = Usage::of(subject)?;
-        let mut report = self.report(&recorded, &after.since(&before), &after.counters);
-        design.clone_into(&mut report.design);
-        report.device = subject.device();
-        report.records = shared.records_before;
-        report.seed = data.seed().0;
-        Ok(report)
+        Ok(Measured {
+            operations: recorded.latencies().operations(),
+            seconds: recorded.elapsed().as_secs_f64(),
+            latencies: recorded.latencies().clone(),
+            whole_seconds: recorded.whole_seconds().to_vec(),
+            gap_longest_ms: recorded.gap_longest().as_secs_f64() * 1e3,
+            used: after.since(&before),
+            memory_peak_bytes: after.counters.memory_peak_bytes,
+            rss_peak_bytes: process::rss_peak_bytes().unwrap_or(0),
+            records: shared.records_before,
+            device: subject.device(),
+        })
     }
 
     fn check(&self, data: &DataSet) -> Result<()> {
@@ -115,10 +135,11 @@ impl Phase {
     fn work(&self, shared: &Arc<Shared>, data: &DataSet, progress: &Progress) -> Result<Recorder> {
         let chooser = Chooser::new(self.distribution, data.keys(), data.records());
         let start = now();
+        let deadline = self.time_max.map(|time| start + time);
         shared.last.gap_until(start);
         let threads: Vec<_> = (0..self.threads)
             .map(|nth| {
-                let worker = Worker::new(nth, shared, data, chooser.clone(), start);
+                let worker = Worker::new(nth, shared, data, chooser.clone(), start).until(deadline);
                 let operations = share_of(self.operations, self.threads, nth);
                 spawn(format!("bench-{nth}"), move || worker.run(operations))
             })
@@ -133,42 +154,6 @@ impl Phase {
             merged.merge(&recorded?);
         }
         Ok(merged)
-    }
-
-    fn report(&self, recorded: &Recorder, used: &Used, now: &Counters) -> PhaseReport {
-        let operations = recorded.latencies().operations();
-        let seconds = recorded.elapsed().as_secs_f64();
-        let per_operation = |amount: f64| if operations == 0 { 0.0 } else { amount / operations as f64 };
-        let latency_us: BTreeMap<_, _> = recorded
-            .latencies()
-            .percentiles()
-            .into_iter()
-            .map(|(kind, percentiles)| (kind.name(), percentiles))
-            .collect();
-        PhaseReport {
-            phase: self.workload.name.clone(),
-            design: String::new(),
-            device: String::new(),
-            threads: self.threads,
-            records: 0,
-            operations,
-            seconds,
-            operations_per_second: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
-            cpu_us_per_operation: per_operation(used.cpu.as_secs_f64() * 1e6),
-            latency_us,
-            written_bytes_per_operation: per_operation(used.device_written_bytes as f64),
-            read_bytes_per_operation: per_operation(used.device_read_bytes as f64),
-            written_by: used.written,
-            zones_reset: used.zones_reset,
-            longest_gap_ms: recorded.gap_longest().as_secs_f64() * 1e3,
-            slowest_second_share: recorded.slowest_second_share(),
-            memory_peak_bytes: now.memory_peak_bytes,
-            rss_peak_bytes: process::rss_peak_bytes().unwrap_or(0),
-            seed: 0,
-            distribution: self.distribution.to_string(),
-            process_written_bytes_per_operation: used.process.map(|bytes| per_operation(bytes.written as f64)),
-            process_read_bytes_per_operation: used.process.map(|bytes| per_operation(bytes.read as f64)),
-        }
     }
 }
 
@@ -194,16 +179,6 @@ struct Usage {
     process: Option<StorageBytes>,
 }
 
-/// Differences of two [`Usage`]s.
-struct Used {
-    device_written_bytes: u64,
-    device_read_bytes: u64,
-    written: WrittenBytes,
-    zones_reset: u64,
-    cpu: Duration,
-    process: Option<StorageBytes>,
-}
-
 impl Usage {
     fn of(subject: &Arc<dyn Subject>) -> Result<Self> {
         Ok(Self { counters: subject.counters()?, cpu: process::cpu_time(), process: process::storage_bytes() })
@@ -216,6 +191,8 @@ impl Usage {
             device_read_bytes: now.device_read_bytes - then.device_read_bytes,
             written: now.written.since(&then.written),
             zones_reset: now.zones_reset - then.zones_reset,
+            gets: now.gets - then.gets,
+            leaf_reads: now.leaf_reads - then.leaf_reads,
             cpu: self.cpu.saturating_sub(before.cpu),
             process: self.process.zip(before.process).map(|(now, then)| StorageBytes {
                 read: now.read.saturating_sub(then.read),
@@ -225,8 +202,8 @@ impl Usage {
     }
 }
 
-/// How many of `operations` thread `nth` of `threads` runs: they differ by one at most.
-fn share_of(operations: u64, threads: usize, nth: usize) -> u64 {
+/// How many of `operations` thread (or slice) `nth` of `threads` runs: they differ by one at most.
+pub(crate) fn share_of(operations: u64, threads: usize, nth: usize) -> u64 {
     let (threads, nth) = (threads as u64, nth as u64);
     operations / threads + u64::from(nth < operations % threads)
 }
@@ -260,7 +237,7 @@ mod tests {
             assert!(report.operations_per_second > 0.0 && report.seconds > 0.0);
         }
         let report = run(&subject, &mut data, "ycsb-f", 500).unwrap();
-        assert_eq!(report.latency_us.keys().copied().collect::<Vec<_>>(), ["modify", "read"]);
+        assert_eq!(report.latency_us.keys().collect::<Vec<_>>(), ["modify", "read"]);
         assert_eq!(data.verify_all(&subject).unwrap(), data.records());
     }
 

@@ -34,6 +34,17 @@ impl Place {
         Ok(Self { uri, path: Some(path), _temporary: Some(directory) })
     }
 
+    /// A new temporary directory beside the file that `uri` names, or in memory like it.
+    ///
+    /// # Errors
+    /// As [`temporary`](Self::temporary).
+    pub fn beside(uri: &str) -> Result<Self> {
+        match path_of(uri) {
+            None => Ok(Self::given(uri)),
+            Some(path) => Self::temporary(path.parent().filter(|parent| parent.is_dir()).unwrap_or(Path::new("."))),
+        }
+    }
+
     /// The user's place or, without one, a temporary one below `parent`.
     ///
     /// # Errors

@@ -6,9 +6,11 @@
 use std::fs;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes that the process moved to and from storage, `/proc/self/io`. Direct reads and writes count where they happen;
 /// through the page cache, writes count when pages are dirtied and reads only when they miss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageBytes {
     /// `read_bytes`.
     pub read: u64,

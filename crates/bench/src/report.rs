@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measure::Percentiles;
 use crate::size::{show_bytes, show_count};
 use crate::subject::WrittenBytes;
 
 /// One measured phase. Field names are a contract: `--json` writes this object as one line.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseReport {
     /// `load`, or the name of the workload.
     pub phase: String,
@@ -30,7 +30,7 @@ pub struct PhaseReport {
     /// CPU time of the whole process, background threads included, per operation.
     pub cpu_us_per_operation: f64,
     /// Percentiles by kind of operation.
-    pub latency_us: BTreeMap<&'static str, Percentiles>,
+    pub latency_us: BTreeMap<String, Percentiles>,
     /// Bytes that the device layer wrote per operation.
     pub written_bytes_per_operation: f64,
     /// Bytes that the device layer read per operation.
@@ -47,6 +47,10 @@ pub struct PhaseReport {
     pub memory_peak_bytes: u64,
     /// The most memory that the process held in this phase (since its start where the system cannot restart it).
     pub rss_peak_bytes: u64,
+    /// Point reads that the store counted.
+    pub gets: u64,
+    /// Leaves that they took from the device.
+    pub leaf_reads: u64,
     /// Seed of the run.
     pub seed: u64,
     /// Which records the operations went to.
@@ -132,7 +136,7 @@ pub fn rates_table(phases: &[PhaseReport]) -> String {
             let [name, rate, gap, cpu, memory, rss] = of_phase;
             let [p50, p99, p999] = [latency.p50, latency.p99, latency.p999].map(|us| format!("{us:.1}"));
             let max = format!("{:.1}", latency.max / 1_000.0);
-            table.row([name, (*kind).to_owned(), rate, p50, p99, p999, max, gap, cpu, memory, rss]);
+            table.row([name, kind.clone(), rate, p50, p99, p999, max, gap, cpu, memory, rss]);
         }
     }
     table.render()
@@ -205,7 +209,7 @@ pub(crate) mod tests {
             seconds: 0.5,
             operations_per_second: 200_000.0,
             cpu_us_per_operation: 4.25,
-            latency_us: BTreeMap::from([("insert", latency), ("read", latency)]),
+            latency_us: BTreeMap::from([("insert".into(), latency), ("read".into(), latency)]),
             written_bytes_per_operation: 100.0,
             read_bytes_per_operation: 4_096.0,
             written_by: WrittenBytes { flush: 9_000_000, log: 1_000_000, ..WrittenBytes::default() },
@@ -214,6 +218,8 @@ pub(crate) mod tests {
             slowest_second_share: None,
             memory_peak_bytes: 8 << 20,
             rss_peak_bytes: 12 << 20,
+            gets: 50_000,
+            leaf_reads: 45_000,
             seed: 1,
             distribution: "uniform".into(),
             process_written_bytes_per_operation: Some(102.0),

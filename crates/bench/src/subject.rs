@@ -3,12 +3,13 @@
 mod map;
 mod zonda;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use map::MapSubject;
-pub use zonda::ZondaSubject;
+pub use zonda::{SWITCHES, Switch, ZondaSubject};
 
 use crate::{BenchError, Result};
 
@@ -36,8 +37,11 @@ impl std::str::FromStr for Durability {
 /// Name of the baseline in memory.
 const MAP_DESIGN: &str = "map";
 
+/// Engines of others, as designs; the crate `compare` runs them.
+const PEERS: [&str; 6] = ["rocksdb", "wiredtiger", "lmdb", "redb", "fjall", "bf-tree"];
+
 /// What store to make or open.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorePlan {
     /// Where: `file:PATH`, `mem:`, ...
     pub uri: String,
@@ -53,13 +57,46 @@ pub struct StorePlan {
     pub zones: Option<u32>,
     /// Bytes of a zone of a new device, where the default does not do.
     pub zone_bytes: Option<u64>,
+    /// Bytes of a leaf of a new store, where the default does not do.
+    #[serde(default)]
+    pub leaf_bytes: Option<u32>,
+    /// Techniques switched on, off or elsewhere, by name (see [`ZondaSubject`]).
+    #[serde(default)]
+    pub switches: BTreeMap<String, String>,
 }
 
 impl StorePlan {
     /// A store of the default design at `uri`.
     #[must_use]
     pub fn new(uri: String, memory_bytes: u64, seed: u64) -> Self {
-        Self { uri, design: "zonda".to_owned(), memory_bytes, log: true, seed, zones: None, zone_bytes: None }
+        Self {
+            uri,
+            design: "zonda".to_owned(),
+            memory_bytes,
+            log: true,
+            seed,
+            zones: None,
+            zone_bytes: None,
+            leaf_bytes: None,
+            switches: BTreeMap::new(),
+        }
+    }
+
+    /// The same store with `switch` at `value`.
+    #[must_use]
+    pub fn with(mut self, switch: &str, value: &str) -> Self {
+        self.switches.insert(switch.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Why this build cannot make such a store: a design or a switch that it does not know. `None` if it can.
+    #[must_use]
+    pub fn unavailable(&self) -> Option<String> {
+        match self.design.as_str() {
+            MAP_DESIGN => None,
+            design if PEERS.contains(&design) => Some("another engine: zonda-compare runs it".to_owned()),
+            _ => ZondaSubject::unavailable(self),
+        }
     }
 
     /// Makes a new store; one that exists is refused.
@@ -87,7 +124,7 @@ impl StorePlan {
 }
 
 /// Bytes written to the device, by cause; all together are what the device layer wrote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenBytes {
     /// Leaves written because their buffers were merged, or evicted dirty.
     pub flush: u64,
@@ -120,6 +157,20 @@ impl WrittenBytes {
         }
     }
 
+    /// What both were written for.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            flush: self.flush + other.flush,
+            relocation: self.relocation + other.relocation,
+            log: self.log + other.log,
+            journal: self.journal + other.journal,
+            image: self.image + other.image,
+            values: self.values + other.values,
+            headers: self.headers + other.headers,
+        }
+    }
+
     /// Bytes of checkpoints: structure and images.
     #[must_use]
     pub fn checkpoint(&self) -> u64 {
@@ -128,7 +179,7 @@ impl WrittenBytes {
 }
 
 /// Everything that a store counts. The first group only grows and is reported as differences; the second is of now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Bytes that the device layer wrote.
     pub device_written_bytes: u64,

@@ -1,15 +1,18 @@
 //! Every experiment end to end at its tiny scale, so that none of them rots.
 //!
-//! Without the usual test harness, because two of them start this very program again as a child to be killed:
-//! `experiments child TASK` is that child.
+//! Without the usual test harness, because some of them start this very program again: `experiments child TASK` is the
+//! child that is killed, `experiments contest PLAN` one that measures a store.
 
 use std::io;
 use std::process::ExitCode;
 
+use zonda_bench::contest::{self, Engines};
 use zonda_bench::experiment::{
     ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync,
 };
-use zonda_bench::{Output, Result};
+use zonda_bench::race::Track;
+use zonda_bench::repro::{self, EXPERIMENTS as REPROS, Runner};
+use zonda_bench::{BenchError, Output, Result};
 
 type Experiment = fn(Setting, &mut Output) -> Result<()>;
 
@@ -27,6 +30,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.as_slice() {
         [word, task] if word == "child" => report("child", ChildTask::run(task)),
+        [word, plan] if word == "contest" => report("contest", contest::serve(plan, Engines::OWN)),
         words => {
             let filter = words.iter().find(|word| !word.starts_with('-')).map(String::as_str);
             all(filter, words.iter().any(|word| word == "--nocapture"))
@@ -37,10 +41,14 @@ fn main() -> ExitCode {
 /// Runs the experiments whose names contain `filter`, and prints what `cargo test` users expect; with `shown`, the
 /// experiments' own words too.
 fn all(filter: Option<&str>, shown: bool) -> ExitCode {
-    let chosen = EXPERIMENTS.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter)));
+    let benches = EXPERIMENTS.iter().map(|(name, experiment)| (*name, Test::Bench(*experiment)));
+    let tests = benches.chain(REPROS.iter().map(|repro| (repro.name, Test::Repro(repro))));
     let (mut passed, mut failed) = (0, 0);
-    for (name, experiment) in chosen {
-        let result = tiny(*experiment, shown);
+    for (name, test) in tests.filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))) {
+        let result = match test {
+            Test::Bench(experiment) => tiny(experiment, shown),
+            Test::Repro(experiment) => reproduced(experiment, shown),
+        };
         println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
         let succeeded = report(name, result) == ExitCode::SUCCESS;
         passed += u32::from(succeeded);
@@ -50,12 +58,48 @@ fn all(filter: Option<&str>, shown: bool) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+enum Test {
+    Bench(Experiment),
+    Repro(&'static repro::Experiment),
+}
+
+/// Runs a reproduction twice: the second time takes every complete point from the first one's results. The first experiment
+/// measures in children, as the command does; the others here, which is faster.
+fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()> {
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let in_children = experiment.name == REPROS[0].name;
+    let program = if in_children { Some(ChildProgram::current(&["contest"])?) } else { None };
+    let track = Track { engines: Engines::OWN, program, directory: directory.path().to_owned(), seed: 1 };
+    let out = directory.path().join("out");
+    let scale = repro::Scale::Tiny;
+    let mut runner = Runner { track, scale, out, json: None, resume: false, only: Vec::new() };
+    let first = runner.run(experiment, &mut quiet(shown))?;
+    runner.resume = true;
+    let second = runner.run(experiment, &mut quiet(false))?;
+    let complete = first.points.iter().filter(|point| first.done(&point.race).is_some());
+    let wrong = complete.into_iter().find(|point| second.done(&point.race) != Some(point));
+    let nobody = first.points.iter().all(|point| point.outcome.unavailable.len() == point.race.contenders.len());
+    let drawn = std::fs::read_dir(&runner.out).into_iter().flatten().count();
+    let files = 2 + experiment.figures.len();
+    match (wrong, first.rows().next().is_some() || nobody, drawn == files) {
+        (None, true, true) => Ok(()),
+        (wrong, measured, _) => {
+            let what = format!("again: {wrong:?}; anything measured: {measured}; {drawn} files of {files}");
+            Err(BenchError::Wrong { index: 0, what })
+        }
+    }
+}
+
+fn quiet(shown: bool) -> Output {
+    let text: Box<dyn io::Write> = if shown { Box::new(io::stdout()) } else { Box::new(io::sink()) };
+    Output::to(text, Some(Box::new(io::sink())))
+}
+
 fn tiny(experiment: Experiment, shown: bool) -> Result<()> {
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let mut setting = Setting::new(1, Scale::Tiny);
     setting.directory = directory.path().to_owned();
-    let text: Box<dyn io::Write> = if shown { Box::new(io::stdout()) } else { Box::new(io::sink()) };
-    experiment(setting, &mut Output::to(text, Some(Box::new(io::sink()))))
+    experiment(setting, &mut quiet(shown))
 }
 
 fn report(name: &str, result: Result<()>) -> ExitCode {

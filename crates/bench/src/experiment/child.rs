@@ -34,6 +34,13 @@ impl ChildProgram {
             std::env::current_exe().map_err(|source| BenchError::io("find this program's executable", source))?;
         Ok(Self { path, arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect() })
     }
+
+    /// The command that starts the child with `task`.
+    pub(crate) fn command(&self, task: &str) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).arg(task);
+        command
+    }
 }
 
 /// What a child does.
@@ -109,8 +116,8 @@ impl ChildTask {
     /// `Io` when it cannot be started.
     pub(super) fn start(&self, program: &ChildProgram) -> Result<RunningChild> {
         let encoded = serde_json::to_string(self).map_err(|error| BenchError::Child(error.to_string()))?;
-        let mut command = Command::new(&program.path);
-        command.args(&program.arguments).arg(encoded).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = program.command(&encoded);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let child =
             command.spawn().map_err(|source| BenchError::io(format!("start {}", program.path.display()), source))?;
         Ok(RunningChild(child))

@@ -1,6 +1,7 @@
 //! `bench overwrite`: overwriting ten times the data on a device with little room, where every write needs reclaim.
 
 use super::Setting;
+use super::fit::{settle, zones_for};
 use crate::keys::Order;
 use crate::output::Output;
 use crate::phase::{DataSet, Phase};
@@ -10,7 +11,7 @@ use crate::report::PhaseReport;
 use crate::subject::{Counters, StorePlan};
 use crate::verdict::Verdict;
 use crate::workload::Workload;
-use crate::{BenchError, Result, show_bytes};
+use crate::{Result, show_bytes};
 
 /// How often the data is overwritten.
 const TIMES: u64 = 10;
@@ -20,9 +21,6 @@ const SLOWEST_SECOND_SHARE_MIN: f64 = 0.5;
 
 /// No gap without a completion may be longer.
 const GAP_MS_MAX: f64 = 1_000.0;
-
-/// Probes for the right number of zones; each corrects by what the one before measured, so two or three do.
-const PROBES_MAX: u32 = 12;
 
 /// Overwrites on a small device.
 #[derive(Clone, Debug)]
@@ -53,8 +51,8 @@ impl Overwrite {
     /// Those of the store; `Usage` when the data would take more zones than a device has.
     pub fn run(&self, output: &mut Output) -> Result<()> {
         output.command(self.setting.seed.0)?;
-        let live_bytes = self.live_bytes_after_load(output)?;
-        let zones = self.zones_for(live_bytes)?;
+        let live_bytes = self.live_bytes_after_load()?;
+        let zones = zones_for(&self.plan("mem:", None), live_bytes / 4 * 5)?;
         let (before, report) = self.overwrite(zones, output)?;
         let share = before.usable_bytes as f64 / live_bytes as f64;
         output.line(format!(
@@ -84,11 +82,11 @@ impl Overwrite {
 
     /// Loads a store with plenty of room, to learn how large the live leaves are. Half the data is overwritten once, so
     /// that what the load left in buffers has reached its leaves: they split no more.
-    fn live_bytes_after_load(&self, output: &Output) -> Result<u64> {
+    fn live_bytes_after_load(&self) -> Result<u64> {
         let place = Place::temporary(&self.setting.directory)?;
-        let (subject, mut data) = self.loaded(&self.plan(place.uri(), None), &output.progress("size", self.records))?;
-        let settle = Phase::new(Workload::named("update")?, self.records / 2, self.threads);
-        settle.run(&subject, &mut data, &self.setting.design, &output.progress("settle", self.records / 2))?;
+        let mut data = DataSet::new(8, 8, self.records, Order::Random, self.setting.seed)?;
+        let subject = self.plan(place.uri(), None).create()?;
+        settle(&subject, &mut data, self.records)?;
         let live_bytes = subject.counters()?.leaf_bytes;
         subject.close()?;
         Ok(live_bytes)
@@ -100,31 +98,6 @@ impl Overwrite {
         let load = Phase::new(Workload::load(), self.records, self.threads);
         load.run(&subject, &mut data, &self.setting.design, progress)?;
         Ok((subject, data))
-    }
-
-    /// Zones that leave 1.25 x `live_bytes` usable: asks empty stores in memory what they would offer.
-    fn zones_for(&self, live_bytes: u64) -> Result<u32> {
-        let wanted = i64::try_from(live_bytes / 4 * 5).unwrap_or(i64::MAX / 2);
-        let zone_bytes = i64::try_from(self.zone_bytes).unwrap_or(i64::MAX);
-        // Far above any reserve, which depends on the memory: corrections from above always meet a store that can be.
-        let memory_bytes = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX / 64);
-        let mut zones = (4 * wanted + 16 * memory_bytes) / zone_bytes;
-        for _ in 0..PROBES_MAX {
-            let subject = self.plan("mem:", u32::try_from(zones).ok()).create()?;
-            let offered = i64::try_from(subject.counters()?.usable_bytes).unwrap_or(i64::MAX);
-            subject.close()?;
-            let missing =
-                (wanted - offered).div_euclid(zone_bytes) + i64::from((wanted - offered).rem_euclid(zone_bytes) > 0);
-            if missing == 0 {
-                break;
-            }
-            zones = (zones + missing).max(4);
-        }
-        u32::try_from(zones).map_err(|_| BenchError::Usage {
-            option: "--records",
-            given: self.records.to_string(),
-            expected: format!("fewer: they would take {zones} zones"),
-        })
     }
 
     fn overwrite(&self, zones: u32, output: &Output) -> Result<(Counters, PhaseReport)> {

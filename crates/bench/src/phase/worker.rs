@@ -25,6 +25,7 @@ pub(super) struct Worker {
     rng: Rng,
     chooser: Chooser,
     recorder: Recorder,
+    deadline: Option<Time>,
     key: Vec<u8>,
     value: Vec<u8>,
     scratch: Vec<u8>,
@@ -32,7 +33,11 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(nth: usize, shared: &Arc<Shared>, data: &DataSet, chooser: Chooser, start: Time) -> Self {
-        let label = format!("{} from {} thread {nth}", shared.phase.workload.name, shared.records_before);
+        let phase = &shared.phase;
+        let mut label = format!("{} from {} thread {nth}", phase.workload.name, shared.records_before);
+        if phase.slice > 0 {
+            label = format!("{label} slice {}", phase.slice);
+        }
         Self {
             nth,
             shared: Arc::clone(shared),
@@ -41,13 +46,20 @@ impl Worker {
             rng: data.seed().derive(&label).rng(),
             chooser,
             recorder: Recorder::new(start),
+            deadline: None,
             key: Vec::new(),
             value: Vec::new(),
             scratch: Vec::new(),
         }
     }
 
-    /// Runs `operations` operations, or fewer when another thread failed.
+    /// Ends early, after the first operation that completes at `deadline` or later.
+    pub(super) fn until(mut self, deadline: Option<Time>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Runs `operations` operations, or fewer when another thread failed or time is up.
     pub(super) fn run(mut self, operations: u64) -> Result<Recorder> {
         // Counted down even when this thread panics, or the phase would wait for ever.
         let _running = Running(Arc::clone(&self.shared));
@@ -60,7 +72,7 @@ impl Worker {
 
     fn operations(&mut self, operations: u64) -> Result<()> {
         for done in 1..=operations {
-            if self.shared.stop.load(Ordering::Relaxed) {
+            if self.shared.stop.load(Ordering::Relaxed) || self.is_late() {
                 break;
             }
             self.operation()?;
@@ -69,6 +81,10 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.recorder.end() >= deadline)
     }
 
     fn operation(&mut self) -> Result<()> {

@@ -11,11 +11,30 @@ const DEFAULT_DESIGN: &str = "zonda";
 /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
 const ZONES_DEFAULT: u64 = 4_096;
 
-/// A store of this project.
+/// A store of this project. A plan's switches are options of the store by name; [`SWITCHES`] lists them.
 #[derive(Debug)]
 pub struct ZondaSubject(Db);
 
+/// Sets one option of the store from its value as text, or says what is accepted.
+pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
+
+/// What plans may switch, by name.
+pub const SWITCHES: [(&str, Switch); 2] = [
+    ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
+    ("log-limit", |options, value| Ok(options.log_limit(crate::parse_bytes(value)?))),
+];
+
+fn number(value: &str) -> std::result::Result<u64, String> {
+    value.parse().map_err(|_| format!("`{value}` is no number"))
+}
+
 impl ZondaSubject {
+    /// Why this build cannot make the store that `plan` describes; `None` if it can.
+    #[must_use]
+    pub fn unavailable(plan: &StorePlan) -> Option<String> {
+        options(plan).err().map(|error| error.to_string())
+    }
+
     /// Makes the store that `plan` describes; one that exists is refused.
     ///
     /// # Errors
@@ -41,11 +60,28 @@ fn options(plan: &StorePlan) -> Result<Options> {
         let design: Design = plan.design.parse().map_err(doing("choose the design"))?;
         options = options.design(design);
     }
+    if let Some(leaf_bytes) = plan.leaf_bytes {
+        options = options.leaf_bytes(leaf_bytes);
+    }
+    for (name, value) in &plan.switches {
+        options = switched(options, name, value)?;
+    }
     if let Some(zone_bytes) = plan.zone_bytes {
         let zones = plan.zones.map_or(ZONES_DEFAULT, u64::from);
         options = options.zone_bytes(zone_bytes).capacity(zone_bytes.saturating_mul(zones));
     }
     Ok(options)
+}
+
+fn switched(options: Options, name: &str, value: &str) -> Result<Options> {
+    let refused = |expected| BenchError::Usage { option: "--switch", given: format!("{name}={value}"), expected };
+    match SWITCHES.iter().find(|(known, _)| *known == name) {
+        Some((_, switch)) => switch(options, value).map_err(refused),
+        None => {
+            let known: Vec<_> = SWITCHES.iter().map(|(known, _)| *known).collect();
+            Err(refused(format!("one of {} (this build knows no other)", known.join(", "))))
+        }
+    }
 }
 
 /// Says what the store was asked to do when it failed.

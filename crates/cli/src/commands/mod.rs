@@ -43,6 +43,7 @@ enum Command {
     #[command(subcommand)]
     Device(device::Device),
     Bench(zonda_bench::cli::BenchArgs),
+    Repro(zonda_bench::repro::cli::ReproArgs),
 }
 
 /// Runs the command that was asked for.
@@ -65,6 +66,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Restore(restore) => restore.run(),
         Command::Device(device) => device.run(),
         Command::Bench(bench) => Ok(zonda_bench::cli::run(bench).map(|()| Exit::Done)?),
+        Command::Repro(repro) => {
+            let run = zonda_bench::repro::cli::run(repro, zonda_bench::contest::Engines::OWN, &["repro", "child"]);
+            Ok(run.map(|()| Exit::Done)?)
+        }
     }
 }
 

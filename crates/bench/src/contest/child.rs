@@ -1,0 +1,142 @@
+//! A contest in a process of its own.
+//!
+//! The parent starts its own executable again with the plan as JSON. Then each line on the child's standard input is a
+//! [`Request`], each line on its standard output the [`Reply`]; between requests the child is stopped. The end of its
+//! input ends the child.
+
+use std::io::{self, BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Contest, ContestPlan, Engines, LocalContest, Step, pause};
+use crate::experiment::ChildProgram;
+use crate::measured::Measured;
+use crate::{BenchError, Result};
+
+#[derive(Serialize, Deserialize)]
+enum Request {
+    Run { step: Step, nth: u32, slices: u32 },
+    Finish,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Reply {
+    Ready,
+    Measured(Box<Measured>),
+    Finished(u64),
+    Failed(String),
+}
+
+/// A child that runs one contest. Dropping it kills the child.
+#[derive(Debug)]
+pub struct ChildContest {
+    child: Child,
+    requests: Option<ChildStdin>,
+    replies: Lines<BufReader<ChildStdout>>,
+}
+
+impl ChildContest {
+    /// Starts the child and waits until its store is made.
+    ///
+    /// # Errors
+    /// `Io` when it cannot be started, `Child` with its own words when it cannot make the store.
+    pub fn start(plan: &ContestPlan, program: &ChildProgram) -> Result<Self> {
+        let mut command = program.command(&encode(plan)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| BenchError::io("start a child process", source))?;
+        let (requests, replies) = (child.stdin.take(), child.stdout.take());
+        let replies = BufReader::new(replies.expect("standard output is a pipe")).lines();
+        let mut contest = Self { child, requests, replies };
+        match contest.reply()? {
+            Reply::Ready => contest.paused().map(|()| contest),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Reply> {
+        pause::resume(self.child.id())?;
+        let line = encode(request)?;
+        let requests = self.requests.as_mut().ok_or_else(out_of_turn)?;
+        writeln!(requests, "{line}").and_then(|()| requests.flush()).map_err(|source| BenchError::io("ask", source))?;
+        let reply = self.reply()?;
+        self.paused()?;
+        Ok(reply)
+    }
+
+    fn reply(&mut self) -> Result<Reply> {
+        let line = self.replies.next().ok_or_else(|| BenchError::Child("it ended without an answer".into()))?;
+        let line = line.map_err(|source| BenchError::io("read an answer", source))?;
+        match serde_json::from_str(&line) {
+            Ok(Reply::Failed(why)) => Err(BenchError::Child(why)),
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(BenchError::Child(format!("{error} in {line}"))),
+        }
+    }
+
+    fn paused(&self) -> Result<()> {
+        pause::pause(self.child.id())
+    }
+}
+
+impl Contest for ChildContest {
+    fn run(&mut self, step: &Step, nth: u32, slices: u32) -> Result<Measured> {
+        match self.ask(&Request::Run { step: step.clone(), nth, slices })? {
+            Reply::Measured(measured) => Ok(*measured),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<u64> {
+        match self.ask(&Request::Finish)? {
+            Reply::Finished(pairs) => Ok(pairs),
+            _ => Err(out_of_turn()),
+        }
+    }
+}
+
+impl Drop for ChildContest {
+    fn drop(&mut self) {
+        // Both fail only if the child is gone already, which is what they are for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn out_of_turn() -> BenchError {
+    BenchError::Child("it answered out of turn".into())
+}
+
+fn encode(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| BenchError::Child(error.to_string()))
+}
+
+/// The child's side: makes the store that `encoded` describes and does what the parent asks until it hangs up.
+///
+/// # Errors
+/// A closed pipe, or text that is no request. What the store answers goes to the parent.
+pub fn serve(encoded: &str, engines: Engines) -> Result<()> {
+    pause::die_with_parent();
+    let plan: ContestPlan = serde_json::from_str(encoded).map_err(|error| BenchError::Child(error.to_string()))?;
+    let mut contest = match LocalContest::new(&plan, engines) {
+        Ok(contest) => contest,
+        Err(error) => return answer(&Reply::Failed(error.to_string())),
+    };
+    answer(&Reply::Ready)?;
+    for line in io::stdin().lines() {
+        let line = line.map_err(|source| BenchError::io("read a request", source))?;
+        let request: Request = serde_json::from_str(&line).map_err(|error| BenchError::Child(error.to_string()))?;
+        let reply = match request {
+            Request::Run { step, nth, slices } => contest.run(&step, nth, slices).map(Box::new).map(Reply::Measured),
+            Request::Finish => contest.finish().map(Reply::Finished),
+        };
+        answer(&reply.unwrap_or_else(|error| Reply::Failed(error.to_string())))?;
+    }
+    Ok(())
+}
+
+fn answer(reply: &Reply) -> Result<()> {
+    let line = encode(reply)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|source| BenchError::io("answer", source))
+}

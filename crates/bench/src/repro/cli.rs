@@ -1,0 +1,148 @@
+//! The command line of `zonda repro`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{EXPERIMENTS, Experiment, Runner, Scale};
+use crate::contest::{self, Engines};
+use crate::experiment::ChildProgram;
+use crate::output::Output;
+use crate::race::Track;
+use crate::report::Table;
+use crate::{BenchError, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda repro --list                              all experiments
+  zonda repro zkv-table3                          table 3 of the ZKV paper, ours beside it, in minutes
+  zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
+  zonda repro zkv-fig16 --resume                  goes on where a run was stopped
+  zonda repro all --scale tiny --out /tmp/repro";
+
+/// Runs an experiment of a paper and shows ours beside the paper's.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub struct ReproArgs {
+    #[command(subcommand)]
+    child: Option<ReproCommand>,
+    /// Name of the experiment, or `all`
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Lists the experiments
+    #[arg(long)]
+    list: bool,
+    /// How much to do
+    #[arg(long, value_enum, default_value_t = Scale::Laptop)]
+    scale: Scale,
+    /// Directory of tables and figures
+    #[arg(long, value_name = "DIRECTORY", default_value = "repro")]
+    out: PathBuf,
+    /// File of the results, instead of NAME-SCALE.json in the directory
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Takes points that the results have already
+    #[arg(long)]
+    resume: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where stores are made; decides which file system is measured
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+    /// Only these designs, by the names of the table
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Subcommand, Debug)]
+enum ReproCommand {
+    /// The process that one store is measured in
+    #[command(hide = true)]
+    Child {
+        /// The store, as JSON
+        plan: String,
+    },
+}
+
+/// Runs what the command line asks for, with `engines`; children are started with `child_words` before their plan.
+///
+/// # Errors
+/// `Usage` for an experiment that does not exist; what [`Runner::run`] returns.
+pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Result<()> {
+    if let Some(ReproCommand::Child { plan }) = &arguments.child {
+        return contest::serve(plan, engines);
+    }
+    let mut output = Output::new(None)?;
+    if arguments.list {
+        return list(&mut output);
+    }
+    let chosen = chosen(arguments.name.as_deref().unwrap_or_default())?;
+    if arguments.json.is_some() && chosen.len() > 1 {
+        let expected = "one experiment: each has a file of its own".to_owned();
+        return Err(BenchError::Usage { option: "--json", given: "all".into(), expected });
+    }
+    let track = Track {
+        engines,
+        program: Some(ChildProgram::current(child_words)?),
+        directory: arguments.directory,
+        seed: arguments.seed,
+    };
+    let (scale, out, json) = (arguments.scale, arguments.out, arguments.json);
+    let runner = Runner { track, scale, out, json, resume: arguments.resume, only: arguments.only };
+    output.command(arguments.seed)?;
+    chosen.into_iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+}
+
+fn chosen(name: &str) -> Result<Vec<&'static Experiment>> {
+    if name == "all" {
+        return Ok(EXPERIMENTS.to_vec());
+    }
+    let found = EXPERIMENTS.into_iter().find(|experiment| experiment.name == name);
+    found.map(|experiment| vec![experiment]).ok_or_else(|| BenchError::Usage {
+        option: "experiment",
+        given: name.to_owned(),
+        expected: format!("one of {}", EXPERIMENTS.map(|experiment| experiment.name).join(", ")),
+    })
+}
+
+fn list(output: &mut Output) -> Result<()> {
+    let mut table = Table::new(&["name", "source", "what"]);
+    for experiment in EXPERIMENTS {
+        table.row([experiment.name, experiment.source, experiment.title].map(str::to_owned));
+    }
+    output.line(table.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        repro: ReproArgs,
+    }
+
+    fn parse(words: &str) -> std::result::Result<ReproArgs, clap::Error> {
+        Program::try_parse_from(std::iter::once("repro").chain(words.split_whitespace())).map(|program| program.repro)
+    }
+
+    #[test]
+    fn the_command_line_of_the_issue_is_understood() {
+        let arguments = parse("zkv-fig11 --scale tiny --out d --json f --seed 3 --resume --only ZKV,zonda").unwrap();
+        assert_eq!((arguments.scale, arguments.only.len(), arguments.resume), (Scale::Tiny, 2, true));
+        assert!(parse("--list").unwrap().list);
+        assert!(matches!(parse("child {}").unwrap().child, Some(ReproCommand::Child { .. })));
+        assert!(parse("").is_err() && parse("zkv-fig11 --scale huge").is_err());
+    }
+
+    #[test]
+    fn unknown_experiments_are_answered_with_the_known_ones() {
+        assert_eq!(chosen("all").unwrap().len(), EXPERIMENTS.len());
+        assert_eq!(chosen("zkv-table3").unwrap()[0].name, "zkv-table3");
+        assert!(chosen("zkv-table2").unwrap_err().to_string().contains("zkv-reclaim"));
+    }
+}

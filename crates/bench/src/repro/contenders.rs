@@ -1,0 +1,81 @@
+//! The stores that experiments compare, under the names of their series.
+
+use crate::race::Contender;
+use crate::subject::StorePlan;
+
+/// This project's own choice of everything.
+pub(super) const ZONDA: &str = "zonda";
+/// The ZKV paper's design with its classes of buffers and shares of memory.
+pub(super) const ZKV: &str = "ZKV";
+/// Delta records chained to leaves, the paper's BD-Tree.
+pub(super) const BDTREE: &str = "BD-Tree";
+/// Whole leaves behind an LRU cache, the paper's B+-Tree.
+pub(super) const BTREE: &str = "B+-Tree";
+
+/// A store of `design`; without a log, as the papers measure unless they say otherwise.
+fn store(design: &str, memory_bytes: u64) -> StorePlan {
+    let mut plan = StorePlan::new(String::new(), memory_bytes, 0);
+    design.clone_into(&mut plan.design);
+    plan.log = false;
+    plan
+}
+
+/// See [`ZONDA`].
+pub(super) fn zonda(memory_bytes: u64) -> Contender {
+    Contender::new(ZONDA, store("zonda", memory_bytes))
+}
+
+/// See [`ZKV`].
+pub(super) fn zkv(memory_bytes: u64) -> Contender {
+    Contender::new(ZKV, store("zkv", memory_bytes))
+}
+
+/// See [`BDTREE`].
+pub(super) fn bdtree(memory_bytes: u64) -> Contender {
+    Contender::new(BDTREE, store("bdtree", memory_bytes))
+}
+
+/// See [`BTREE`]. At a tenth of the size: it writes a leaf for nearly every operation.
+pub(super) fn btree(memory_bytes: u64) -> Contender {
+    Contender::new(BTREE, store("btree", memory_bytes)).scaled_down(BTREE_SCALE_DOWN)
+}
+
+/// How much smaller the B+-tree's part is.
+const BTREE_SCALE_DOWN: u64 = 10;
+
+/// The four designs of the ZKV paper's figures that are run here.
+pub(super) fn all(memory_bytes: u64) -> Vec<Contender> {
+    vec![zonda(memory_bytes), zkv(memory_bytes), bdtree(memory_bytes), btree(memory_bytes)]
+}
+
+impl Contender {
+    /// The same under another name.
+    pub(super) fn called(mut self, series: &str) -> Self {
+        series.clone_into(&mut self.series);
+        self
+    }
+
+    /// The same with a switch of the store at `value`.
+    pub(super) fn with(mut self, switch: &str, value: &str) -> Self {
+        self.store = self.store.with(switch, value);
+        self
+    }
+
+    /// The same with a write-ahead log.
+    pub(super) fn logged(mut self) -> Self {
+        self.store.log = true;
+        self
+    }
+
+    /// The same with leaves of so many bytes.
+    pub(super) fn with_leaves(mut self, leaf_bytes: u32) -> Self {
+        self.store.leaf_bytes = Some(leaf_bytes);
+        self
+    }
+
+    /// The same on zones of so many bytes.
+    pub(super) fn with_zones(mut self, zone_bytes: u64) -> Self {
+        self.store.zone_bytes = Some(zone_bytes);
+        self
+    }
+}

@@ -1,0 +1,128 @@
+//! What is drawn: which rows, along which axis.
+
+use super::chart::{Chart, Kind, Series};
+use super::{Metric, Results};
+use crate::race::Row;
+
+/// What lies on the x axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The races' parameter.
+    Parameter,
+    /// The steps: one group of bars for each.
+    Phase,
+    /// Percentiles of latency.
+    Percentile,
+}
+
+/// One drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Ends the file's name, when an experiment has several.
+    pub name: &'static str,
+    /// Above the drawing.
+    pub title: &'static str,
+    /// Steps that it is about.
+    pub phases: &'static [&'static str],
+    /// Its x axis.
+    pub axis: Axis,
+    /// Its y axis; unused for percentiles.
+    pub metric: Metric,
+    /// Whether the y axis is logarithmic.
+    pub log: bool,
+}
+
+impl Figure {
+    /// The drawing of `results`.
+    #[must_use]
+    pub fn chart(&self, results: &Results) -> Chart {
+        let rows: Vec<&Row> = results.rows().filter(|row| self.phases.contains(&row.report.phase.as_str())).collect();
+        let labels = self.labels(&rows);
+        let series = distinct(rows.iter().map(|row| self.series_of(row)));
+        let series = series.into_iter().map(|name| {
+            let own: Vec<_> = rows.iter().copied().filter(|row| self.series_of(row) == name).collect();
+            let values = labels.iter().enumerate().map(|(at, label)| self.value(&own, at, label)).collect();
+            Series { name, values }
+        });
+        Chart {
+            title: self.title.to_owned(),
+            y_label: if self.axis == Axis::Percentile { "latency us".into() } else { self.metric.heading().into() },
+            kind: if self.axis == Axis::Phase { Kind::Bars } else { Kind::Lines },
+            log: self.log,
+            series: series.collect(),
+            labels,
+        }
+    }
+
+    fn labels(&self, rows: &[&Row]) -> Vec<String> {
+        match self.axis {
+            Axis::Parameter => distinct(rows.iter().map(|row| row.x.clone())),
+            Axis::Phase => self.phases.iter().map(|phase| (*phase).to_owned()).collect(),
+            Axis::Percentile => {
+                Metric::PERCENTILES.iter().map(|percentile| percentile.heading().replace(" us", "")).collect()
+            }
+        }
+    }
+
+    /// Several phases along a parameter are several lines for each contender.
+    fn series_of(&self, row: &Row) -> String {
+        match self.axis {
+            Axis::Parameter if self.phases.len() > 1 => format!("{} {}", row.series, row.report.phase),
+            _ => row.series.clone(),
+        }
+    }
+
+    fn value(&self, own: &[&Row], at: usize, label: &str) -> Option<f64> {
+        match self.axis {
+            Axis::Parameter => self.metric.of(own.iter().find(|row| row.x == label)?),
+            Axis::Phase => self.metric.of(own.iter().find(|row| row.report.phase == label)?),
+            Axis::Percentile => Metric::PERCENTILES[at].of(own.first()?),
+        }
+    }
+}
+
+/// Each value once, in the order of their first occurrence.
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::race::{Outcome, Race};
+    use crate::repro::metric::tests::row;
+    use crate::repro::{Point, Scale};
+
+    fn results() -> Results {
+        let mut results = Results::new("x", Scale::Tiny, 1);
+        let rows = vec![row("4", "a", "load"), row("4", "b", "load"), row("8", "a", "load"), row("8", "a", "get")];
+        results.points.push(Point { race: Race::new("4", 1, 1), outcome: Outcome { rows, ..Outcome::default() } });
+        results
+    }
+
+    const FIGURE: Figure =
+        Figure { name: "", title: "t", phases: &["load"], axis: Axis::Parameter, metric: Metric::Kops, log: false };
+
+    #[test]
+    fn rows_go_where_they_belong() {
+        let chart = FIGURE.chart(&results());
+        assert_eq!(chart.labels, ["4", "8"]);
+        let values: Vec<_> = chart.series.iter().map(|series| (series.name.as_str(), series.values.clone())).collect();
+        assert_eq!(values, [("a", vec![Some(200.0), Some(200.0)]), ("b", vec![Some(200.0), None])]);
+        let both = Figure { phases: &["load", "get"], ..FIGURE }.chart(&results());
+        assert_eq!(
+            both.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(),
+            ["a load", "b load", "a get"]
+        );
+        let latency = Figure { axis: Axis::Percentile, ..FIGURE }.chart(&results());
+        assert_eq!((latency.labels.len(), latency.series[0].values[4]), (5, Some(5.0)));
+        let bars = Figure { phases: &["load", "get"], axis: Axis::Phase, ..FIGURE }.chart(&results());
+        assert_eq!((bars.labels, bars.kind), (vec!["load".to_owned(), "get".to_owned()], Kind::Bars));
+    }
+}

@@ -1,0 +1,155 @@
+//! What was measured, kept as JSON after every point.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Scale};
+use crate::race::{Outcome, Race, Row};
+use crate::{BenchError, Result};
+
+/// All results of one experiment at one scale.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The scale.
+    pub scale: Scale,
+    /// Seed of everything.
+    pub seed: u64,
+    /// Version of the program.
+    pub version: String,
+    /// The machine, in a line.
+    pub machine: String,
+    /// One per race, in the order of the experiment.
+    pub points: Vec<Point>,
+}
+
+/// A race and how it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// All parameters: a point counts as done only for the very same.
+    pub race: Race,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+impl Results {
+    /// No points yet.
+    #[must_use]
+    pub fn new(experiment: &str, scale: Scale, seed: u64) -> Self {
+        let (experiment, version) = (experiment.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self { experiment, scale, seed, version, machine: machine(), points: Vec::new() }
+    }
+
+    /// Reads what an earlier run left; `None` when there is nothing, or something else.
+    ///
+    /// # Errors
+    /// `Io` when the file is there and cannot be read.
+    pub fn load(path: &Path, experiment: &str, scale: Scale, seed: u64) -> Result<Option<Self>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
+        let kept: Option<Self> = serde_json::from_slice(&text).ok();
+        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale && kept.seed == seed))
+    }
+
+    /// Writes everything: to a new file that then takes the old one's place, so that a crash leaves one of both.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let new = path.with_extension("json.new");
+        let text = serde_json::to_vec_pretty(self).map_err(|error| BenchError::io("encode results", error.into()))?;
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+        written.map_err(|source| BenchError::io(format!("write {}", path.display()), source))
+    }
+
+    /// The outcome of exactly this race, if it was run and everybody in it could be: who was unavailable may be there now.
+    #[must_use]
+    pub fn done(&self, race: &Race) -> Option<&Point> {
+        let complete = |point: &&Point| point.outcome.unavailable.is_empty() && point.outcome.failed.is_empty();
+        self.points.iter().filter(complete).find(|point| point.race == *race)
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.points.iter().flat_map(|point| &point.outcome.rows)
+    }
+
+    /// The row of one contender at one place in one phase.
+    #[must_use]
+    pub fn row(&self, series: &str, x: &str, phase: &str) -> Option<&Row> {
+        let matches = |row: &&Row| row.series == series && row.report.phase == phase && (x.is_empty() || row.x == x);
+        self.rows().find(matches)
+    }
+
+    /// One number.
+    #[must_use]
+    pub fn value(&self, cell: &Cell) -> Option<f64> {
+        cell.metric.of(self.row(cell.series, cell.x, cell.phase)?)
+    }
+
+    /// Who did not run or failed, and why; each once.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for outcome in self.points.iter().map(|point| &point.outcome) {
+            let unavailable = outcome.unavailable.iter().map(|(who, why)| format!("not run here: {who}: {why}"));
+            let failed = outcome.failed.iter().map(|(who, why)| format!("FAILED: {who}: {why}"));
+            lines.extend(unavailable.chain(failed));
+        }
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+}
+
+/// Processors, memory and kernel, as far as the system says.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory_kib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0_u64);
+    format!("{cores} cores, {}, Linux {}", crate::show_bytes(memory_kib << 10), kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repro::metric::tests::row;
+    use crate::repro::{Metric, fact::cell};
+
+    #[test]
+    fn points_survive_the_file_and_are_found_again() {
+        let mut results = Results::new("zkv-table3", Scale::Tiny, 7);
+        let race = Race::new("a", 10, 1);
+        let outcome = Outcome { rows: vec![row("a", "zonda", "load")], ..Outcome::default() };
+        results.points.push(Point { race: race.clone(), outcome });
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().is_none());
+        results.save(&path).unwrap();
+        let kept = Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().unwrap();
+        assert_eq!(kept, results);
+        assert!(kept.done(&race).is_some() && kept.done(&Race::new("a", 11, 1)).is_none());
+        assert_eq!(kept.value(&cell("zonda", "", "load", Metric::Log)), Some(10.0));
+        assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 8).unwrap().is_none());
+        fs::write(&path, "torn").unwrap();
+        assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_point_with_somebody_missing_is_not_done() {
+        let mut results = Results::new("x", Scale::Tiny, 7);
+        let race = Race::new("a", 10, 1);
+        let outcome = Outcome { unavailable: vec![("zkv".into(), "no filter".into())], ..Outcome::default() };
+        results
+            .points
+            .extend([Point { race: race.clone(), outcome: outcome.clone() }, Point { race: race.clone(), outcome }]);
+        assert!(results.done(&race).is_none());
+        assert_eq!(results.troubles(), ["not run here: zkv: no filter"]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Runs an experiment: every race that is not kept yet, then table, figures and targets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Experiment, Point, Results, Scale, show};
+use crate::output::Output;
+use crate::race::Track;
+use crate::{BenchError, Result};
+
+/// How experiments are run and where their results go.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    /// Where and how stores are made.
+    pub track: Track,
+    /// How much.
+    pub scale: Scale,
+    /// Directory of tables and figures, made if missing.
+    pub out: PathBuf,
+    /// File of the results; without one `NAME-SCALE.json` in `out`.
+    pub json: Option<PathBuf>,
+    /// Whether points that the file has already are taken from it.
+    pub resume: bool,
+    /// Only contenders of these series; empty for all.
+    pub only: Vec<String>,
+}
+
+impl Runner {
+    /// Runs `experiment` and shows it. A store that failed is in the text, and the last word is an error.
+    ///
+    /// # Errors
+    /// `Io`; `Child` when a contender failed, after everything has been written.
+    pub fn run(&self, experiment: &Experiment, output: &mut Output) -> Result<Results> {
+        fs::create_dir_all(&self.out)
+            .map_err(|source| BenchError::io(format!("make {}", self.out.display()), source))?;
+        let json = self.json.clone().unwrap_or_else(|| self.file(experiment, ".json"));
+        let results = self.races(experiment, &json)?;
+        let text = show::text(experiment, &results);
+        write(&self.file(experiment, ".txt"), &text)?;
+        output.line(&text)?;
+        for figure in experiment.figures {
+            let ending = if figure.name.is_empty() { ".svg".into() } else { format!("-{}.svg", figure.name) };
+            write(&self.file(experiment, &ending), &figure.chart(&results).svg())?;
+        }
+        self.judge(experiment, &results, output)?;
+        output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
+        results.points.iter().try_for_each(|point| point.outcome.none_failed())?;
+        Ok(results)
+    }
+
+    fn races(&self, experiment: &Experiment, json: &Path) -> Result<Results> {
+        let seed = self.track.seed;
+        let kept = if self.resume { Results::load(json, experiment.name, self.scale, seed)? } else { None };
+        let mut results = Results::new(experiment.name, self.scale, seed);
+        for mut race in (experiment.races)(self.scale) {
+            race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
+            let point = match kept.as_ref().and_then(|kept| kept.done(&race)) {
+                Some(point) => point.clone(),
+                None => {
+                    let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
+                    Point { race, outcome }
+                }
+            };
+            results.points.push(point);
+            results.save(json)?;
+        }
+        Ok(results)
+    }
+
+    fn judge(&self, experiment: &Experiment, results: &Results, output: &mut Output) -> Result<()> {
+        if self.scale == Scale::Tiny {
+            return output.line("scale tiny: it works; its figures mean nothing");
+        }
+        (experiment.judge)(results).iter().try_for_each(|verdict| output.verdict(verdict))
+    }
+
+    fn file(&self, experiment: &Experiment, ending: &str) -> PathBuf {
+        self.out.join(format!("{}-{}{ending}", experiment.name, self.scale.name()))
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|source| BenchError::io(format!("write {}", path.display()), source))
+}

@@ -1,0 +1,91 @@
+//! Results as text: a table of ours, the paper's numbers beside ours, who is missing.
+
+use super::{Experiment, Fact, Results};
+use crate::race::Row;
+use crate::report::Table;
+
+/// Everything that a person reads of one experiment.
+#[must_use]
+pub(super) fn text(experiment: &Experiment, results: &Results) -> String {
+    let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
+    let (scale, seed, machine) = (results.scale.name(), results.seed, &results.machine);
+    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {machine}\n\n", results.version));
+    text.push_str(&table(experiment, results));
+    if !experiment.facts.is_empty() {
+        text.push_str(&format!("\nthe paper beside ours\n{}", beside(experiment, results)));
+    }
+    for (who, why) in experiment.absent {
+        text.push_str(&format!("not run here: {who}: {why}\n"));
+    }
+    for trouble in results.troubles() {
+        text.push_str(&format!("{trouble}\n"));
+    }
+    text
+}
+
+fn table(experiment: &Experiment, results: &Results) -> String {
+    let headings: Vec<_> = experiment.metrics.iter().map(|metric| metric.heading()).collect();
+    let mut table = Table::new(&[&["at", "step", "design", "pairs"], headings.as_slice()].concat());
+    for row in results.rows() {
+        let name = [row.x.clone(), row.report.phase.clone(), series(row), crate::show_count(row.report.records)];
+        let numbers = experiment.metrics.iter().map(|metric| shown(metric.of(row), metric.digits()));
+        table.row(name.into_iter().chain(numbers));
+    }
+    table.render()
+}
+
+/// A contender that ran at a smaller scale says so.
+fn series(row: &Row) -> String {
+    if row.scale_down == 1 { row.series.clone() } else { format!("{} (1/{})", row.series, row.scale_down) }
+}
+
+fn shown(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+fn beside(experiment: &Experiment, results: &Results) -> String {
+    let mut table = Table::new(&["what", "paper", "ours", "unit", "direction"]);
+    for fact in experiment.facts {
+        let ours = fact.ours(results);
+        table.row([
+            fact.what.to_owned(),
+            shown(Some(fact.paper), 2),
+            shown(ours, 2),
+            fact.unit.to_owned(),
+            direction(fact, ours).to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+fn direction(fact: &Fact, ours: Option<f64>) -> &'static str {
+    match ours.and_then(|ours| fact.agrees(ours)) {
+        None => "",
+        Some(true) => "agrees",
+        Some(false) => "DIFFERS",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::race::{Outcome, Race};
+    use crate::repro::metric::tests::row;
+    use crate::repro::{Point, Scale, zkv_table3};
+
+    #[test]
+    fn ours_and_the_papers_stand_in_one_text() {
+        let mut results = Results::new("zkv-table3", Scale::Laptop, 1);
+        let mut small = row("20M", "B+-Tree", "load");
+        small.scale_down = 10;
+        let unavailable = vec![("ZKV".to_owned(), "no such design".to_owned())];
+        let outcome = Outcome { rows: vec![row("20M", "zonda", "load"), small], unavailable, ..Outcome::default() };
+        results.points.push(Point { race: Race::new("20M", 1, 1), outcome });
+        let text = text(&zkv_table3::EXPERIMENT, &results);
+        for part in
+            ["B+-Tree (1/10)", "222.27", "6503.99", "not run here: SplinterDB", "not run here: ZKV: no such design"]
+        {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Threads.
+
+use super::contenders::{BTREE, ZKV, ZONDA, all};
+use super::fact::cell;
+use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use crate::contest::Step;
+use crate::race::Race;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "zkv-fig14",
+    title: "inserts and reads by threads",
+    source: "ZKV figure 14, Exp#5",
+    races,
+    metrics: &[Metric::Kops, Metric::Cpu, Metric::P50, Metric::P99, Metric::Written],
+    figures: &[
+        Figure {
+            name: "insert",
+            title: "inserts (YCSB-a) by threads",
+            phases: &["zkv-a"],
+            axis: Axis::Parameter,
+            metric: Metric::Kops,
+            log: false,
+        },
+        Figure {
+            name: "read",
+            title: "reads (YCSB-d) by threads",
+            phases: &["zkv-d"],
+            axis: Axis::Parameter,
+            metric: Metric::Kops,
+            log: false,
+        },
+    ],
+    facts: &[
+        Fact::ratio(
+            "most threads, inserts: ZKV / B+-Tree, up to",
+            11.4,
+            cell(ZKV, MOST, "zkv-a", Metric::Kops),
+            cell(BTREE, MOST, "zkv-a", Metric::Kops),
+        ),
+        Fact::ratio(
+            "most threads, reads: ZKV / B+-Tree, up to",
+            1.46,
+            cell(ZKV, MOST, "zkv-d", Metric::Kops),
+            cell(BTREE, MOST, "zkv-d", Metric::Kops),
+        ),
+        Fact::ratio(
+            "most threads, inserts: zonda / B+-Tree, beside ZKV's",
+            11.4,
+            cell(ZONDA, MOST, "zkv-a", Metric::Kops),
+            cell(BTREE, MOST, "zkv-a", Metric::Kops),
+        ),
+    ],
+    absent: &[SPLINTERDB],
+    judge: no_targets,
+};
+
+/// The most threads of the laptop scale.
+const MOST: &str = "16";
+
+fn races(scale: Scale) -> Vec<Race> {
+    let threads: Vec<usize> = scale.pick(vec![1, 2], vec![1, 2, 4, 8, 16], vec![1, 8, 16, 32, 48, 56]);
+    let records = scale.records() / 2;
+    let race = |threads: usize| {
+        let mut race = Race::new(&threads.to_string(), records, threads)
+            .step(Step::new("zkv-a", scale.writes() / 2, threads))
+            .step(Step::new("zkv-d", scale.reads(), threads));
+        race.contenders = all(Scale::memory_for(records));
+        race
+    };
+    threads.into_iter().map(race).collect()
+}

@@ -1,0 +1,56 @@
+//! Size of the data; memory grows with it, as 12.5 % of its bytes.
+
+use super::contenders::{BDTREE, ZKV, ZONDA, bdtree, zkv, zonda};
+use super::fact::cell;
+use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use crate::race::Race;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "zkv-fig18",
+    title: "inserts by the size of the data",
+    source: "ZKV figure 18, Exp#9",
+    races,
+    metrics: &[Metric::Kops, Metric::Written, Metric::Cpu, Metric::SlowestSecond, Metric::Gap],
+    figures: &[Figure {
+        name: "",
+        title: "inserts by the size of the data",
+        phases: &["load"],
+        axis: Axis::Parameter,
+        metric: Metric::Kops,
+        log: false,
+    }],
+    facts: &[
+        Fact::ratio(
+            "largest: ZKV / BD-Tree",
+            1.09,
+            cell(ZKV, LARGEST, "load", Metric::Kops),
+            cell(BDTREE, LARGEST, "load", Metric::Kops),
+        ),
+        Fact::ratio(
+            "largest: zonda / BD-Tree, beside ZKV's",
+            1.09,
+            cell(ZONDA, LARGEST, "load", Metric::Kops),
+            cell(BDTREE, LARGEST, "load", Metric::Kops),
+        ),
+        Fact::absent("largest: ZKV / SplinterDB", 2.09, "x"),
+    ],
+    absent: &[SPLINTERDB],
+    judge: no_targets,
+};
+
+/// The largest of the laptop scale.
+const LARGEST: &str = "16,000,000";
+
+fn races(scale: Scale) -> Vec<Race> {
+    let most = scale.pick(40_000, 16_000_000, 400_000_000);
+    let race = |share: u64| {
+        let records = most / share;
+        let memory_bytes = Scale::memory_for(records);
+        Race::new(&crate::show_count(records), records, scale.threads())
+            .contender(zonda(memory_bytes))
+            .contender(zkv(memory_bytes))
+            .contender(bdtree(memory_bytes))
+            .in_turns(4)
+    };
+    [8, 4, 2, 1].map(race).into()
+}

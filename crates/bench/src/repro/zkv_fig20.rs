@@ -1,0 +1,67 @@
+//! Against RocksDB and WiredTiger. They are other programs' libraries: `zonda-compare repro` has them, `zonda repro` runs
+//! our side alone and says so.
+
+use super::contenders::{ZKV, ZONDA, zkv, zonda};
+use super::fact::cell;
+use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use crate::contest::Step;
+use crate::race::{Contender, Race};
+use crate::subject::StorePlan;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "zkv-fig20",
+    title: "against RocksDB and WiredTiger: YCSB a-e",
+    source: "ZKV figure 20, Exp#12",
+    races,
+    metrics: &[Metric::Kops, Metric::Cpu, Metric::ProcessWritten, Metric::ProcessRead, Metric::P99, Metric::Rss],
+    figures: &[Figure {
+        name: "",
+        title: "YCSB a-e",
+        phases: &["zkv-a", "zkv-b", "zkv-c", "zkv-d", "zkv-e"],
+        axis: Axis::Phase,
+        metric: Metric::Kops,
+        log: true,
+    }],
+    facts: &[
+        Fact::ratio("YCSB-a: ZKV / WiredTiger", 6.8, kops(ZKV, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
+        Fact::ratio("YCSB-a: ZKV / RocksDB (slightly higher)", 1.05, kops(ZKV, "zkv-a"), kops(ROCKSDB, "zkv-a")),
+        Fact::ratio("YCSB-a: zonda / WiredTiger, beside ZKV's", 6.8, kops(ZONDA, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
+        Fact::ratio("YCSB-a: zonda / RocksDB, beside ZKV's", 1.05, kops(ZONDA, "zkv-a"), kops(ROCKSDB, "zkv-a")),
+    ],
+    absent: &[("SOSD's AMZN, WIKI and FACEBOOK", "the files are not given; keys are this bench's uniform ones")],
+    judge: no_targets,
+};
+
+pub(super) const ROCKSDB: &str = "RocksDB";
+pub(super) const WIREDTIGER: &str = "WiredTiger";
+
+const fn kops(series: &'static str, phase: &'static str) -> Cell {
+    cell(series, "", phase, Metric::Kops)
+}
+
+/// Ours and the two engines, all with this memory and no log.
+pub(super) fn contenders(memory_bytes: u64) -> Vec<Contender> {
+    let peer = |series: &str, design: &str| {
+        let mut store = StorePlan::new(String::new(), memory_bytes, 0);
+        design.clone_into(&mut store.design);
+        store.log = false;
+        Contender::new(series, store)
+    };
+    let peers = [peer(ROCKSDB, "rocksdb"), peer(WIREDTIGER, "wiredtiger")];
+    [zonda(memory_bytes), zkv(memory_bytes)].into_iter().chain(peers).collect()
+}
+
+/// Both engines need more than a few MiB to work at all.
+pub(super) const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
+fn races(scale: Scale) -> Vec<Race> {
+    let threads = scale.threads();
+    let operations = [scale.writes(), scale.writes() / 2, scale.reads(), scale.reads(), scale.scans()];
+    let mut race = Race::new("", scale.records(), threads).in_turns(4);
+    race.id = "YCSB".into();
+    for (letter, count) in ["a", "b", "c", "d", "e"].into_iter().zip(operations) {
+        race = race.step(Step::new(&format!("zkv-{letter}"), count, threads));
+    }
+    race.contenders = contenders(scale.memory().max(MEMORY_BYTES_MIN));
+    vec![race]
+}

@@ -1,0 +1,88 @@
+//! What cleaning costs: updates on devices that are 60, 80 and 90 % live, plain and with relocation merged with buffers.
+//!
+//! The device is made so large that the loaded leaves are that share of its usable bytes, in 256 zones or more. One load
+//! and one round of updates settle it; the round after that is judged. A nearly empty device is the yardstick.
+
+use super::contenders::{ZONDA, zonda};
+use super::fact::cell;
+use super::{Axis, Experiment, Figure, Metric, Results, Scale};
+use crate::contest::Step;
+use crate::race::Race;
+use crate::verdict::Verdict;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "zkv-reclaim",
+    title: "bytes written per update, everything included, by live share",
+    source: "beyond the ZKV paper (its section 3.7 leaves cleaning open)",
+    races,
+    metrics: &[
+        Metric::Kops,
+        Metric::WrittenAll,
+        Metric::Written,
+        Metric::Relocated,
+        Metric::Log,
+        Metric::SlowestSecond,
+        Metric::Gap,
+    ],
+    figures: &[
+        Figure {
+            name: "uniform",
+            title: "bytes written per update, uniform",
+            phases: &[UNIFORM],
+            axis: Axis::Parameter,
+            metric: Metric::WrittenAll,
+            log: false,
+        },
+        Figure {
+            name: "hot-range",
+            title: "bytes written per update, 80 % on a fifth of the key range",
+            phases: &[HOT_RANGE],
+            axis: Axis::Parameter,
+            metric: Metric::WrittenAll,
+            log: false,
+        },
+    ],
+    facts: &[],
+    absent: &[],
+    judge,
+};
+
+const UNIFORM: &str = "uniform";
+const HOT_RANGE: &str = "hot-range";
+const PLAIN: &str = "plain";
+
+/// Live leaves in percent of the usable bytes; the first is the yardstick.
+const LIVE_PERCENTS: [u32; 4] = [10, 60, 80, 90];
+
+fn races(scale: Scale) -> Vec<Race> {
+    let (records, threads) = (scale.pick(200_000, 4_000_000, 200_000_000), scale.threads());
+    let updates = scale.pick(records / 4, records, records);
+    let zone_bytes = scale.pick(64 << 10, 256 << 10, 64 << 20);
+    let race = |percent: u32| {
+        let contender = zonda(Scale::memory_for(records)).logged().with_zones(zone_bytes);
+        let mut race = Race::new(&format!("{percent} %"), records, threads)
+            .contender(contender.clone())
+            .contender(contender.called(PLAIN).with("merged-relocation", "off"))
+            .step(Step::new("update", updates, threads).named("settle"))
+            .step(Step::new("update", updates, threads).named(UNIFORM))
+            .step(Step::new("update", updates, threads).over("hot-range").named("settle hot-range"))
+            .step(Step::new("update", updates, threads).over("hot-range").named(HOT_RANGE));
+        race.live_percent = Some(percent);
+        race
+    };
+    let percents = scale.pick(&LIVE_PERCENTS[..2], &LIVE_PERCENTS[..], &LIVE_PERCENTS[..]);
+    percents.iter().copied().map(race).collect()
+}
+
+/// What the fullest device may write over what the nearly empty one does.
+const AMPLIFICATION_MAX: f64 = 1.15;
+
+fn judge(results: &Results) -> Vec<Verdict> {
+    let ratio = |phase| {
+        let full = results.value(&cell(ZONDA, "90 %", phase, Metric::WrittenAll))?;
+        let empty = results.value(&cell(ZONDA, "10 %", phase, Metric::WrittenAll))?;
+        let target = format!("{phase}, 90 % live over nearly empty, merged");
+        Some(Verdict::at_most(target, full / empty, AMPLIFICATION_MAX, "x"))
+    };
+    [UNIFORM, HOT_RANGE].into_iter().filter_map(ratio).collect()
+}
