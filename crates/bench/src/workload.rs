@@ -113,8 +113,8 @@ const YCSB_SCAN_PAIRS: u64 = 100;
 /// Name, mix (insert, update, read, scan, modify), distribution, longest scan.
 ///
 /// `zkv-*` and `skew-*` are the two rows of ZKV's table 2 (`W` is an insert, `U` an update); `ycsb-*` are YCSB's core
-/// workloads with their own distributions; the last three are the plain ones.
-const WORKLOADS: [(&str, Mix, Distribution, u64); 19] = [
+/// workloads with their own distributions; the last four are the plain ones.
+const WORKLOADS: [(&str, Mix, Distribution, u64); 20] = [
     ("zkv-a", Mix([100, 0, 0, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
     ("zkv-b", Mix([80, 0, 20, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
     ("zkv-c", Mix([20, 0, 80, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
@@ -134,6 +134,7 @@ const WORKLOADS: [(&str, Mix, Distribution, u64); 19] = [
     ("get", Mix([0, 0, 100, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
     ("update", Mix([0, 100, 0, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
     ("mix", Mix([0, 50, 50, 0, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
+    ("scans", Mix([0, 0, 0, 100, 0]), Distribution::Uniform, ZKV_SCAN_PAIRS),
 ];
 
 /// The longest scan that `scan:N` takes.

@@ -32,6 +32,13 @@ pub struct ReproArgs {
     /// Lists the experiments
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// How an experiment is run.
+#[derive(Args, Debug)]
+pub struct RunArgs {
     /// How much to do
     #[arg(long, value_enum, default_value_t = Scale::Laptop)]
     scale: Scale,
@@ -73,25 +80,31 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
     if let Some(ReproCommand::Child { plan }) = &arguments.child {
         return contest::serve(plan, engines);
     }
-    let mut output = Output::new(None)?;
     if arguments.list {
-        return list(&mut output);
+        return list(&mut Output::new(None)?);
     }
     let chosen = chosen(arguments.name.as_deref().unwrap_or_default())?;
-    if arguments.json.is_some() && chosen.len() > 1 {
+    if arguments.run.json.is_some() && chosen.len() > 1 {
         let expected = "one experiment: each has a file of its own".to_owned();
         return Err(BenchError::Usage { option: "--json", given: "all".into(), expected });
     }
-    let track = Track {
-        engines,
-        program: Some(ChildProgram::current(child_words)?),
-        directory: arguments.directory,
-        seed: arguments.seed,
-    };
-    let (scale, out, json) = (arguments.scale, arguments.out, arguments.json);
-    let runner = Runner { track, scale, out, json, resume: arguments.resume, only: arguments.only };
-    output.command(arguments.seed)?;
-    chosen.into_iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+    arguments.run.run(&chosen, engines, child_words)
+}
+
+impl RunArgs {
+    /// Runs `experiments` one after the other.
+    ///
+    /// # Errors
+    /// What [`Runner::run`] returns.
+    pub fn run(self, experiments: &[&Experiment], engines: Engines, child_words: &[&str]) -> Result<()> {
+        let program = Some(ChildProgram::current(child_words)?);
+        let track = Track { engines, program, directory: self.directory, seed: self.seed };
+        let (scale, out, json, resume, only) = (self.scale, self.out, self.json, self.resume, self.only);
+        let runner = Runner { track, scale, out, json, resume, only };
+        let mut output = Output::new(None)?;
+        output.command(self.seed)?;
+        experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+    }
 }
 
 fn chosen(name: &str) -> Result<Vec<&'static Experiment>> {
@@ -133,7 +146,7 @@ mod tests {
     #[test]
     fn the_command_line_of_the_issue_is_understood() {
         let arguments = parse("zkv-fig11 --scale tiny --out d --json f --seed 3 --resume --only ZKV,zonda").unwrap();
-        assert_eq!((arguments.scale, arguments.only.len(), arguments.resume), (Scale::Tiny, 2, true));
+        assert_eq!((arguments.run.scale, arguments.run.only.len(), arguments.run.resume), (Scale::Tiny, 2, true));
         assert!(parse("--list").unwrap().list);
         assert!(matches!(parse("child {}").unwrap().child, Some(ReproCommand::Child { .. })));
         assert!(parse("").is_err() && parse("zkv-fig11 --scale huge").is_err());

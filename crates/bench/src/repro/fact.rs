@@ -87,12 +87,13 @@ impl Fact {
         const NOISE: f64 = 0.03;
         let tells = |ratio: f64| (ratio - 1.0).abs() > NOISE;
         let is_ratio = matches!(self.ours, Ours::Ratio(..));
-        (is_ratio && tells(self.paper) && tells(ours)).then(|| (self.paper > 1.0) == (ours > 1.0))
+        (is_ratio && tells(self.paper) && tells(ours)).then_some((self.paper > 1.0) == (ours > 1.0))
     }
 }
 
 /// Shorthand for a cell.
-pub(super) const fn cell(series: &'static str, x: &'static str, phase: &'static str, metric: Metric) -> Cell {
+#[must_use]
+pub const fn cell(series: &'static str, x: &'static str, phase: &'static str, metric: Metric) -> Cell {
     Cell { series, x, phase, metric }
 }
 
