@@ -31,7 +31,7 @@ pub enum Place {
     Memory,
     /// A zoned block device of Linux.
     Zbd(PathBuf),
-    /// A modelled SSD: profile and file.
+    /// A modelled SSD: its profile and everything behind it, keys included. The crate `flash` opens it.
     Flash(String),
 }
 
@@ -91,8 +91,11 @@ impl FromStr for DeviceUri {
 
     fn from_str(text: &str) -> Result<Self> {
         let (place, query) = text.split_once('?').map_or((text, ""), |(place, query)| (place, query));
-        let mut uri =
-            Self { place: parse_place(place)?, shape: ShapeOverrides::default(), options: FileOptions::default() };
+        if let Some(name) = text.strip_prefix("flash:") {
+            // Its keys are the model's, which is another crate.
+            return Ok(Self::at(Place::Flash(name.to_owned())));
+        }
+        let mut uri = Self::at(parse_place(place)?);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
             uri.set(key, value)?;
@@ -113,6 +116,11 @@ impl fmt::Display for DeviceUri {
 }
 
 impl DeviceUri {
+    /// A place about which nothing more was said.
+    fn at(place: Place) -> Self {
+        Self { place, shape: ShapeOverrides::default(), options: FileOptions::default() }
+    }
+
     /// Opens the zoned device of this name. Numbers in the name shape a new device and must agree with an existing one.
     ///
     /// # Errors
@@ -283,7 +291,6 @@ fn parse_place(text: &str) -> Result<Place> {
         Some(("mem", "")) => Ok(Place::Memory),
         Some(("mem", _)) => Err(bad("`mem:` takes no path".to_owned())),
         Some(("zbd", path)) => Ok(Place::Zbd(path.into())),
-        Some(("flash", profile)) => Ok(Place::Flash(profile.to_owned())),
         Some((scheme, _)) if is_scheme(scheme) => Err(bad(format!(
             "unknown scheme `{scheme}:`; known are file:, mem:, zbd:, flash: (for a file of this name write file:{text})"
         ))),
@@ -359,6 +366,8 @@ mod tests {
         assert_eq!(parse("mem:").place, Place::Memory);
         assert_eq!(parse("zbd:/dev/nvme0n1").place, Place::Zbd("/dev/nvme0n1".into()));
         assert_eq!(parse("flash:zn540").place, Place::Flash("zn540".into()));
+        assert_eq!(parse("flash:zn540?scale=1/16").place, Place::Flash("zn540?scale=1/16".into()));
+        assert_eq!(parse("flash:zn540?scale=1/16").to_string(), "flash:zn540?scale=1/16");
         assert!(parse("zbd:/dev/x").open_zoned(OpenMode::Open).unwrap_err().to_string().contains("zbd:"));
     }
 

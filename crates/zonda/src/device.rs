@@ -22,6 +22,9 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Arc<d
         Place::File(path) => exists(path)?,
         _ => false,
     };
+    if let Place::Flash(drive) = &device.place {
+        return Ok(zonda_flash::drive::open_zoned(drive)?);
+    }
     let mode = mode(uri, options, access, exists)?;
     if mode == OpenMode::Create {
         shape(&mut device, options);

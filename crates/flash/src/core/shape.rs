@@ -71,9 +71,11 @@ impl Demand {
 }
 
 fn between(low: (u64, Nanos), high: (u64, Nanos), bytes: u64) -> Nanos {
-    let rise = high.1.saturating_sub(low.1);
-    let share = u128::from(rise) * u128::from(bytes - low.0) / u128::from((high.0 - low.0).max(1));
-    low.1 + u64::try_from(share).unwrap_or(u64::MAX)
+    let part = |change: Nanos| {
+        let share = u128::from(change) * u128::from(bytes - low.0) / u128::from((high.0 - low.0).max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    };
+    if high.1 >= low.1 { low.1 + part(high.1 - low.1) } else { low.1.saturating_sub(part(low.1 - high.1)) }
 }
 
 /// Time to move `bytes` at `bytes_per_s`, rounded up; nothing at 0.
@@ -92,6 +94,8 @@ mod tests {
     fn demand_is_interpolated_and_continued() {
         let demand = Demand { points: vec![(4096, 5_000), (8192, 5_400), (16384, 10_600)] };
         assert_eq!([512, 4096, 6144, 12288, 24576].map(|bytes| demand.of(bytes)), [5_000, 5_000, 5_200, 8_000, 15_800]);
+        let falling = Demand { points: vec![(4096, 7_000), (8192, 6_000)] };
+        assert_eq!([6144, 8192, 1 << 20].map(|bytes| falling.of(bytes)), [6_500, 6_000, 0]);
         assert_eq!(Demand::default().of(1), 0);
     }
 

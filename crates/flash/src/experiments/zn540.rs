@@ -233,15 +233,18 @@ impl Run<'_> {
         let zone = ZONES_WITH_DATA;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a zone")]
         let written = (self.shape.zone_capacity_bytes as f64 * self.row.occupancy_percent / 100.0) as u64;
-        drive.preset(zone, written.max(1) / 4096 * 4096, self.row.operation == Operation::ResetFinished);
+        drive.preset(zone, written / 4096 * 4096, self.row.operation == Operation::ResetFinished);
         let command = match self.row.operation {
             Operation::Finish => Command::Finish { zone },
             _ => Command::Reset { zone },
         };
         let mut answers: Vec<Answer> = Vec::new();
-        drive.submit(0, 0, command);
+        drive.submit(0, 0, Command::Open { zone });
         drive.advance(u64::MAX, &mut answers);
-        let mean_us = answers.first().map(|answer| answer.at as f64 / 1e3);
+        let start = drive.core().now();
+        drive.submit(start, 1, command);
+        drive.advance(u64::MAX, &mut answers);
+        let mean_us = answers.last().map(|answer| (answer.at - start) as f64 / 1e3);
         Figures { mean_us, ..Figures::default() }
     }
 }

@@ -30,6 +30,8 @@ enum Purpose {
 pub struct ZonedModel {
     core: Core,
     shape: ZonedShape,
+    /// Dies from the first die of a zone to that of the next.
+    stride: u64,
     zones: Vec<ZoneTiming>,
     jobs: Jobs,
     purposes: HashMap<u64, Purpose>,
@@ -55,6 +57,7 @@ impl ZonedModel {
         Self {
             core: Core::new(core),
             zones: vec![ZoneTiming::default(); shape.zones as usize],
+            stride: stride(shape.dies_per_zone as u64),
             shape,
             jobs: Jobs::default(),
             purposes: HashMap::new(),
@@ -84,12 +87,14 @@ impl ZonedModel {
         self.zones[zone as usize] = ZoneTiming::holding(written_bytes, finished);
     }
 
-    /// The die that holds a unit of a zone. Zones that share dies begin on different ones.
+    /// The die that holds a unit of a zone. Zones that share dies begin far from each other, so that those written side
+    /// by side do not follow each other from die to die.
     fn die_of(&self, zone: u32, unit: u64) -> usize {
         let width = self.shape.dies_per_zone as u64;
         let groups = self.core.shape().dies as u64 / width;
         let zone = u64::from(zone);
-        let die = (zone % groups) * width + (zone / groups + unit) % width;
+        let first = zone / groups * self.stride;
+        let die = (zone % groups) * width + (first + unit) % width;
         usize::try_from(die).expect("below the number of dies")
     }
 
@@ -207,19 +212,20 @@ impl ZonedModel {
 
     fn reset(&mut self, now: Nanos, token: u64, zone: u32) -> Ticket {
         let timing = &mut self.zones[zone as usize];
-        if timing.admitted() == 0 && !timing.is_finished() {
+        if timing.is_untouched() {
             return Ticket::Request(self.core.delay(now, token, self.shape.reset_empty_ns));
         }
         let capacity = self.shape.zone_capacity_bytes;
-        let (written, unfinished) = (timing.admitted(), !timing.is_finished() && timing.admitted() < capacity);
-        let erased = if unfinished { written } else { timing.admitted().max(1) };
+        let written = timing.admitted();
+        // What is only in the buffer costs no more than an open zone.
+        let unfinished = !timing.is_finished() && written < capacity && timing.dispatched() > 0;
         let dropped = timing.reset();
         self.core.release_buffer(dropped);
         let share = |ns: Nanos| share_of(ns, written.min(capacity), capacity);
         let takes = self.shape.reset_base_ns
             + share(self.shape.reset_occupancy_ns)
             + if unfinished { self.shape.reset_unfinished_ns } else { 0 };
-        let erase_ns = share_of(self.core.shape().erase_ns, erased.min(capacity), capacity);
+        let erase_ns = share_of(self.core.shape().erase_ns, written.min(capacity), capacity);
         let width = self.shape.dies_per_zone as u64;
         let job = self.jobs.begin(token, now, width + 1);
         self.core.delay(now, TOKEN_MAX + job, takes);
@@ -292,6 +298,17 @@ impl ZonedModel {
     }
 }
 
+/// About the golden section of `width`, without a common divisor with it: multiples of it are spread evenly.
+fn stride(width: u64) -> u64 {
+    let divisor = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    (width * 618 / 1000..width).find(|&stride| stride > 0 && divisor(stride, width) == 1).unwrap_or(1)
+}
+
 fn share_of(ns: Nanos, part: u64, whole: u64) -> Nanos {
     let share = u128::from(ns) * u128::from(part) / u128::from(whole.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)
@@ -311,7 +328,10 @@ impl Model for ZonedModel {
                 let request = self.core.write(now, token, bytes, HostWrite::Append);
                 self.aim(request, zone)
             }
-            Command::Open { .. } => self.core.delay(now, token, self.shape.open_ns),
+            Command::Open { zone } => {
+                self.zones[zone as usize].open();
+                self.core.delay(now, token, self.shape.open_ns)
+            }
             Command::Close { .. } => self.core.delay(now, token, self.shape.close_ns),
             Command::Report | Command::Trim { .. } => self.core.delay(now, token, self.shape.report_ns),
             Command::Finish { zone } => return self.finish(now, token, zone),

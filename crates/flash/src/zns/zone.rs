@@ -11,6 +11,7 @@ pub(super) struct ZoneTiming {
     /// Units on their way behind `on_flash`, in order: (end, done).
     pending: VecDeque<(u64, bool)>,
     finished: bool,
+    opened: bool,
     /// Counts resets, so that programs of an earlier life are told apart.
     pub(super) cycle: u32,
 }
@@ -35,6 +36,15 @@ impl ZoneTiming {
 
     pub(super) fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// True if it is as after a reset.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.admitted == 0 && !self.finished && !self.opened
+    }
+
+    pub(super) fn open(&mut self) {
+        self.opened = true;
     }
 
     pub(super) fn admit(&mut self, bytes: u64) {
