@@ -173,6 +173,6 @@ impl Area for ZonedArea {
 impl Flusher {
     /// What walks read with.
     pub(crate) fn eyes(&self) -> Eyes<'_> {
-        Eyes { space: &self.space, framing: self.press.framing, pool: &self.press.pool }
+        Eyes { blocks: &self.space, framing: self.press.framing, pool: &self.press.pool }
     }
 }

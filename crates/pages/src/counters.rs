@@ -23,14 +23,23 @@ impl Counters {
     /// Counts a group that was written.
     pub(crate) fn written(&self, group: &Group) {
         match group.content() {
-            Content::Chunk(AreaKind::Log) => add(&self.log, group.bytes().len() as u64),
-            Content::Chunk(AreaKind::Meta) => add(&self.meta, group.bytes().len() as u64),
-            Content::Chunk(AreaKind::Values) => add(&self.values, group.bytes().len() as u64),
+            Content::Chunk(kind) => self.chunk_written(*kind, group.bytes().len()),
             Content::Pages(pages) => pages.iter().for_each(|page| self.page_written(page.heat, page.at.len_bytes())),
         }
     }
 
-    fn page_written(&self, heat: Heat, bytes: u64) {
+    /// Counts a chunk that was written.
+    pub(crate) fn chunk_written(&self, kind: AreaKind, bytes: usize) {
+        let counter = match kind {
+            AreaKind::Log => &self.log,
+            AreaKind::Meta => &self.meta,
+            AreaKind::Values => &self.values,
+        };
+        add(counter, bytes as u64);
+    }
+
+    /// Counts a page that was written.
+    pub(crate) fn page_written(&self, heat: Heat, bytes: u64) {
         match heat {
             Heat::Hot | Heat::Cold => add(&self.flush, bytes),
             Heat::Relocated => add(&self.relocation, bytes),

@@ -1,6 +1,21 @@
-//! Walks a zone frame by frame with large reads: for recovery of areas and for reclaim.
+//! Walks a zone or segment frame by frame with large reads: for recovery of areas and for reclaim.
 
 use zonda_space::Space;
+
+/// Reads blocks of a store: of zones, or of a block device.
+pub(crate) trait Blocks {
+    /// Fills `into`, whole blocks, from `block` on.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn read(&self, block: u64, into: &mut [u8]) -> Result<(), PageError>;
+}
+
+impl Blocks for Space {
+    fn read(&self, block: u64, into: &mut [u8]) -> Result<(), PageError> {
+        Ok(Space::read(self, block, into)?)
+    }
+}
 
 use crate::frame::{Fault, Frame, Framing, Place};
 use crate::pool::{BufferPool, PooledBuf};
@@ -10,7 +25,7 @@ use std::sync::Arc;
 /// Blocks of one read: 256 KiB, where a read costs little more than its bytes.
 const WINDOW_BLOCKS: u64 = 64;
 
-/// A walk over `position..end` of one zone. Memory: one window, or the longest frame if that is longer.
+/// A walk over `position..end` of one zone or segment. Memory: one window, or the longest frame if that is longer.
 pub(crate) struct Walk {
     generation: u64,
     position: u64,
@@ -29,7 +44,7 @@ pub(crate) struct Step<'a> {
 /// What a walk reads with.
 #[derive(Clone, Copy)]
 pub(crate) struct Eyes<'a> {
-    pub(crate) space: &'a Space,
+    pub(crate) blocks: &'a dyn Blocks,
     pub(crate) framing: Framing,
     pub(crate) pool: &'a Arc<BufferPool>,
 }
@@ -82,7 +97,7 @@ impl Walk {
             Some(window) if window.len() >= number::bytes(blocks) => window,
             _ => eyes.pool.take(blocks),
         };
-        eyes.space.read(self.position, &mut window[..number::bytes(blocks)])?;
+        eyes.blocks.read(self.position, &mut window[..number::bytes(blocks)])?;
         read(number::bytes(blocks));
         (self.window, self.window_start, self.window_blocks) = (Some(window), self.position, blocks);
         Ok(())

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use zonda_device::{Geometry, MemDevice, ZonedDevice};
+use zonda_device::{BlockDevice, Geometry, MemBlockDevice, MemDevice, ZonedDevice};
 use zonda_pages::{
-    AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated,
-    Stamp, StoreId, StoreOptions, ZonedStore,
+    AreaKind, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, NewPage, PageAddress, PageError, PageId, PageStore,
+    Reclaimed, Relocate, Relocated, Stamp, StoreId, StoreOptions, ZonedStore,
 };
 use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::epoch::Ticket;
@@ -35,6 +35,20 @@ pub fn create<D: ZonedDevice + 'static>(device: &Arc<D>) -> Arc<ZonedStore> {
     ZonedStore::create(Arc::clone(device) as Arc<dyn ZonedDevice>, &options()).unwrap()
 }
 
+/// 16 MiB of blocks.
+pub fn block_device() -> Arc<MemBlockDevice> {
+    Arc::new(MemBlockDevice::new(4096, 4096).unwrap())
+}
+
+/// 64 segments of 64 blocks.
+pub fn in_place_options() -> InPlaceOptions {
+    InPlaceOptions { common: options(), segment_blocks: 64, ..InPlaceOptions::default() }
+}
+
+pub fn create_in_place<D: BlockDevice + 'static>(device: &Arc<D>) -> Arc<InPlaceStore> {
+    InPlaceStore::create(Arc::clone(device) as Arc<dyn BlockDevice>, &in_place_options()).unwrap()
+}
+
 /// Where a page of the toy tree is and what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
@@ -44,8 +58,8 @@ pub struct Leaf {
 }
 
 /// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`.
-pub struct Toy {
-    pub store: Arc<ZonedStore>,
+pub struct Toy<S: ?Sized = ZonedStore> {
+    pub store: Arc<S>,
     pub leaves: Mutex<HashMap<PageId, Leaf>>,
     pub values: Mutex<HashMap<ChunkAddress, Vec<u8>>>,
     pub latched: Mutex<Vec<PageId>>,
@@ -57,8 +71,8 @@ pub struct Toy {
     pub relocated: AtomicU64,
 }
 
-impl Toy {
-    pub fn new(store: Arc<ZonedStore>) -> Self {
+impl<S: PageStore + ?Sized> Toy<S> {
+    pub fn new(store: Arc<S>) -> Self {
         Self {
             store,
             leaves: Mutex::default(),
@@ -203,7 +217,7 @@ impl Toy {
     }
 
     /// The tree of a store that was opened again: what its last whole MetaLog chunk says.
-    pub fn recover(store: Arc<ZonedStore>) -> Self {
+    pub fn recover(store: Arc<S>) -> Self {
         let mut last: Vec<u64> = vec![0];
         let meta = store.area(AreaKind::Meta);
         for segment in meta.segments() {
@@ -249,7 +263,7 @@ impl Toy {
     }
 }
 
-impl Relocate for Toy {
+impl<S: PageStore + ?Sized> Relocate for Toy<S> {
     fn relocate_page(&self, id: PageId, at: PageAddress, body: &[u8]) -> Result<Relocated, PageError> {
         if self.latched.lock().contains(&id) {
             return Ok(Relocated::Busy);

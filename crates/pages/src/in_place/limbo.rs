@@ -1,0 +1,117 @@
+//! Superseded pages whose blocks may not be reused yet (I3).
+//!
+//! Life of a batch: 1 pages are released -> 2 *stamped*: all that were released before -> 3 *committed*: the records of their moves are
+//! durable -> 4 *drained*: no reader and no snapshot from before the stamp is left -> their blocks are free. Values whose segment holds
+//! nothing live go the same way.
+
+use super::layout::SegmentIndex;
+use crate::{PageAddress, Stamp};
+
+/// What becomes free together.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    stamp: Stamp,
+    committed: bool,
+    pub(crate) pages: Vec<PageAddress>,
+    pub(crate) segments: Vec<SegmentIndex>,
+}
+
+/// Everything that is superseded and not free.
+#[derive(Debug, Default)]
+pub(crate) struct Limbo {
+    released: Vec<PageAddress>,
+    condemned: Vec<SegmentIndex>,
+    released_blocks: u64,
+    batches: Vec<Batch>,
+}
+
+impl Limbo {
+    /// A page was released.
+    pub(crate) fn add(&mut self, at: PageAddress) {
+        self.released_blocks += at.blocks();
+        self.released.push(at);
+    }
+
+    /// A segment of values holds nothing live.
+    pub(crate) fn condemn(&mut self, segment: SegmentIndex) {
+        self.condemned.push(segment);
+    }
+
+    /// Blocks that no batch has taken.
+    pub(crate) fn released_blocks(&self) -> u64 {
+        self.released_blocks
+    }
+
+    /// Condemned segments that no batch has taken.
+    pub(crate) fn condemned(&self) -> usize {
+        self.condemned.len()
+    }
+
+    /// Segments that will be free without any more work on them.
+    pub(crate) fn coming_segments(&self) -> u32 {
+        let batched: usize = self.batches.iter().map(|batch| batch.segments.len()).sum();
+        u32::try_from(self.condemned.len() + batched).unwrap_or(u32::MAX)
+    }
+
+    /// Makes a batch of what was released up to now, if anything was; `stamp` is taken after that.
+    pub(crate) fn stamp(&mut self, stamp: Stamp) {
+        let (pages, segments) = (std::mem::take(&mut self.released), std::mem::take(&mut self.condemned));
+        self.released_blocks = 0;
+        self.batches.push(Batch { stamp, committed: false, pages, segments });
+    }
+
+    /// The records of everything that was stamped with at most `stamp` are durable.
+    pub(crate) fn commit(&mut self, stamp: Stamp) {
+        self.batches.iter_mut().filter(|batch| batch.stamp <= stamp).for_each(|batch| batch.committed = true);
+    }
+
+    /// Whether there is a batch whose records are not known to be durable.
+    pub(crate) fn has_uncommitted(&self) -> bool {
+        self.batches.iter().any(|batch| !batch.committed)
+    }
+
+    /// Stamps of batches that wait for readers alone.
+    pub(crate) fn committed(&self) -> Vec<Stamp> {
+        self.batches.iter().filter(|batch| batch.committed).map(|batch| batch.stamp).collect()
+    }
+
+    /// Takes the batch with this stamp out.
+    pub(crate) fn take(&mut self, stamp: Stamp) -> Option<Batch> {
+        let index = self.batches.iter().position(|batch| batch.stamp == stamp)?;
+        Some(self.batches.swap_remove(index))
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.released.is_empty() && self.condemned.is_empty() && self.batches.is_empty()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        let batched: usize = self.batches.iter().map(|batch| batch.pages.capacity()).sum();
+        ((self.released.capacity() + batched) * size_of::<PageAddress>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_what_was_released_before_its_stamp() {
+        let mut limbo = Limbo::default();
+        let at = |block| PageAddress::new(block, 2);
+        limbo.add(at(10));
+        limbo.condemn(SegmentIndex(3));
+        assert_eq!((limbo.released_blocks(), limbo.condemned(), limbo.coming_segments()), (2, 1, 1));
+        limbo.stamp(Stamp(1));
+        limbo.add(at(20));
+        limbo.stamp(Stamp(2));
+        assert!(limbo.has_uncommitted() && limbo.committed().is_empty());
+        limbo.commit(Stamp(1));
+        assert_eq!(limbo.committed(), [Stamp(1)]);
+        let batch = limbo.take(Stamp(1)).unwrap();
+        assert_eq!((batch.pages, batch.segments), (vec![at(10)], vec![SegmentIndex(3)]));
+        assert!(limbo.take(Stamp(1)).is_none() && limbo.has_uncommitted() && !limbo.is_empty());
+    }
+}

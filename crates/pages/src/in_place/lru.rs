@@ -1,0 +1,139 @@
+//! LRU pool of pages: what the baselines have in place of ZFlusher's read cache (ZKV, Exp#11).
+//!
+//! Pages enter when they are read from the device and when they are written to it; a hit makes a page the newest; the oldest go.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use zonda_rt::Mutex;
+
+use crate::PageAddress;
+use crate::cache::CachedPage;
+
+/// Shards when the pool is large enough; a power of two.
+const SHARDS_MAX: usize = 16;
+/// A shard holds at least this many bytes.
+const SHARD_BYTES_MIN: usize = 256 << 10;
+/// Memory of an entry beside its page: map and order slots at their usual load, reference counts.
+const ENTRY_BYTES: usize = 2 * size_of::<(PageAddress, Entry)>() + 2 * size_of::<(u64, PageAddress)>() + 16;
+
+struct Entry {
+    age: u64,
+    page: CachedPage,
+}
+
+/// One shard. Always: `order` has each entry once, under its age.
+struct Shard {
+    entries: HashMap<PageAddress, Entry>,
+    order: BTreeMap<u64, PageAddress>,
+    clock: u64,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// The pool. Always: all shards together take at most the capacity.
+pub(crate) struct LruPool {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+impl LruPool {
+    /// A pool of at most `capacity_bytes`; 0 keeps nothing.
+    pub(crate) fn new(capacity_bytes: usize) -> Self {
+        let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
+        let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
+        Self { shards: (0..shards).map(shard).collect() }
+    }
+
+    /// The page at `at`, which is the newest now.
+    pub(crate) fn get(&self, at: PageAddress) -> Option<CachedPage> {
+        self.shard(at).lock().get(at)
+    }
+
+    /// Keeps the blocks of a page.
+    pub(crate) fn insert(&self, at: PageAddress, blocks: &[u8]) {
+        self.shard(at).lock().insert(at, blocks);
+    }
+
+    /// Drops a page.
+    pub(crate) fn remove(&self, at: PageAddress) {
+        self.shard(at).lock().remove(at);
+    }
+
+    /// Bytes of pages and tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.lock().bytes as u64).sum()
+    }
+
+    fn shard(&self, at: PageAddress) -> &Mutex<Shard> {
+        // Neighbours are read together: they go to different shards.
+        &self.shards[crate::number::index(at.block()) & (self.shards.len() - 1)]
+    }
+}
+
+impl Shard {
+    fn new(bytes_max: usize) -> Self {
+        Self { entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, bytes_max }
+    }
+
+    fn get(&mut self, at: PageAddress) -> Option<CachedPage> {
+        let entry = self.entries.get_mut(&at)?;
+        self.order.remove(&entry.age);
+        self.clock += 1;
+        entry.age = self.clock;
+        self.order.insert(self.clock, at);
+        Some(Arc::clone(&entry.page))
+    }
+
+    fn insert(&mut self, at: PageAddress, blocks: &[u8]) {
+        let needed = blocks.len() + ENTRY_BYTES;
+        if needed > self.bytes_max || self.entries.contains_key(&at) {
+            return;
+        }
+        while self.bytes + needed > self.bytes_max {
+            let Some((_, oldest)) = self.order.first_key_value() else { break };
+            self.remove(*oldest);
+        }
+        self.clock += 1;
+        self.order.insert(self.clock, at);
+        self.entries.insert(at, Entry { age: self.clock, page: blocks.into() });
+        self.bytes += needed;
+    }
+
+    fn remove(&mut self, at: PageAddress) {
+        if let Some(entry) = self.entries.remove(&at) {
+            self.order.remove(&entry.age);
+            self.bytes -= entry.page.len() + ENTRY_BYTES;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(block: u64) -> PageAddress {
+        PageAddress::new(block, 1)
+    }
+
+    #[test]
+    fn the_page_that_was_used_longest_ago_goes_first() {
+        let pool = LruPool::new(3 * (4096 + ENTRY_BYTES));
+        (1..=3).for_each(|block| pool.insert(at(block), &[1; 4096]));
+        assert!(pool.get(at(1)).is_some());
+        pool.insert(at(4), &[4; 4096]);
+        assert!(pool.get(at(2)).is_none(), "2 was the oldest after 1 had been used");
+        assert!([1, 3, 4].iter().all(|&block| pool.get(at(block)).is_some()));
+    }
+
+    #[test]
+    fn the_capacity_holds_and_removed_pages_are_gone() {
+        let pool = LruPool::new(8 * (4096 + ENTRY_BYTES));
+        for block in 1..100 {
+            pool.insert(at(block), &[1; 4096]);
+            assert!(pool.bytes() <= 8 * (4096 + ENTRY_BYTES) as u64);
+        }
+        (92..100).for_each(|block| pool.remove(at(block)));
+        assert_eq!(pool.bytes(), 0);
+        LruPool::new(0).insert(at(1), &[1; 4096]);
+    }
+}

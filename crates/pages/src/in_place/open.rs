@@ -1,0 +1,242 @@
+//! Creating and opening a store in place.
+
+use std::sync::Arc;
+
+use zonda_device::{BlockDevice, Io};
+use zonda_space::{SUPERBLOCK_BYTES_MAX, SpaceError};
+
+use super::InPlaceOptions;
+use super::core::{Core, Opened};
+use super::disk::Disk;
+use super::format::{Identity, SegmentHeader, SegmentKind, SuperblockFault, no_superblock};
+use super::layout::{Layout, SegmentIndex, superblocks};
+use super::run::Run;
+use super::table::Table;
+use crate::frame::{Frame, Framing};
+use crate::pool::BufferPool;
+use crate::reserve::{Demand, Reserve};
+use crate::walk::{Blocks, Eyes, Walk};
+use crate::{AreaKind, BLOCK_BYTES, PAGE_BLOCKS_MAX, PageError, number};
+
+/// The client name in superblocks.
+const CLIENT: [u8; 8] = *b"tree\0\0\0\0";
+/// Segments that may hold no live page although they are not free: one that values fill, and what slots in limbo and holes that fit
+/// nobody add up to.
+const OPEN_SEGMENTS: u32 = 4;
+
+/// Whether nothing was ever written to the places of the superblock.
+pub(crate) fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> {
+    let disk = Disk::new(device)?;
+    let copies = read_copies(&disk)?;
+    Ok(copies.iter().all(|copy| *copy == Err(SuperblockFault::Blank)))
+}
+
+/// Makes a store.
+pub(crate) fn create(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<Core, PageError> {
+    let disk = Disk::new(device)?;
+    let common = &options.common;
+    let layout = Layout::new(disk.capacity_blocks(), options.segment_blocks)?;
+    let reserve = plan(layout, options)?;
+    if common.superblock.len() > SUPERBLOCK_BYTES_MAX {
+        let (value, rule) = (common.superblock.len() as u64, "at most 2,048 bytes fit");
+        return Err(SpaceError::BadOption { option: "superblock", value, rule }.into());
+    }
+    make_empty(&disk, layout, common.overwrite)?;
+    let identity = Identity {
+        store: common.store_id,
+        client: CLIENT,
+        features: common.features,
+        segment_blocks: layout.segment_blocks(),
+        capacity_blocks: layout.capacity_blocks(),
+        superblock: common.superblock.clone(),
+    };
+    write_copies(&disk, &identity, [true, true])?;
+    let table = Table::new(layout, reserve);
+    Ok(Core::new(Opened { disk, identity, layout, reserve, table }, options))
+}
+
+/// What is there must be nothing; with `overwrite`, the headers of an earlier store go.
+fn make_empty(disk: &Disk, layout: Layout, overwrite: bool) -> Result<(), PageError> {
+    let blank = read_copies(disk)?.iter().all(|copy| *copy == Err(SuperblockFault::Blank));
+    if blank {
+        return Ok(());
+    }
+    if !overwrite {
+        let (what, rule) = ("superblock", "the device is not empty; say that it may be overwritten");
+        return Err(SpaceError::BadGeometry { what, value: 1, rule }.into());
+    }
+    let zeros = BufferPool::new().take(1);
+    for segment in layout.all() {
+        disk.write(layout.header(segment), &zeros[..BLOCK_BYTES])?;
+    }
+    Ok(disk.flush()?)
+}
+
+fn write_copies(disk: &Disk, identity: &Identity, which: [bool; 2]) -> Result<(), PageError> {
+    let mut block = BufferPool::new().take(1);
+    block[..BLOCK_BYTES].copy_from_slice(&identity.encode());
+    // The copy goes first, and is durable before the other is touched.
+    for (place, wanted) in superblocks(disk.capacity_blocks()).into_iter().zip(which).rev() {
+        if wanted {
+            disk.write(place, &block[..BLOCK_BYTES])?;
+            disk.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn read_copies(disk: &Disk) -> Result<[Result<Identity, SuperblockFault>; 2], PageError> {
+    let mut block = BufferPool::new().take(1);
+    let mut read = |place: u64| -> Result<Result<Identity, SuperblockFault>, PageError> {
+        match disk.read(place, &mut block[..BLOCK_BYTES]) {
+            Err(PageError::Device(error)) if error.kind() == zonda_device::ErrorKind::Media => {
+                Ok(Err(SuperblockFault::Other))
+            }
+            outcome => outcome.map(|()| Identity::decode(&block[..BLOCK_BYTES])),
+        }
+    };
+    let [first, second] = superblocks(disk.capacity_blocks());
+    Ok([read(first)?, read(second)?])
+}
+
+/// Opens a store; returns it with the client's superblock bytes. A damaged copy of the superblock is made good.
+pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<(Core, Vec<u8>), PageError> {
+    let disk = Disk::new(device)?;
+    let (identity, intact) = match read_copies(&disk)? {
+        [Ok(first), second] => (first.clone(), [true, second == Ok(first)]),
+        [Err(_), Ok(second)] => (second, [false, true]),
+        [Err(first), Err(second)] => return Err(no_superblock([first, second]).into()),
+    };
+    check_identity(&identity, &disk, options)?;
+    let layout = Layout::new(identity.capacity_blocks, identity.segment_blocks)?;
+    let reserve = plan(layout, options)?;
+    let table = recover(&disk, &identity, layout, reserve)?;
+    write_copies(&disk, &identity, intact.map(|intact| !intact))?;
+    let superblock = identity.superblock.clone();
+    Ok((Core::new(Opened { disk, identity, layout, reserve, table }, options), superblock))
+}
+
+fn check_identity(identity: &Identity, disk: &Disk, options: &InPlaceOptions) -> Result<(), PageError> {
+    let unknown = identity.features & !options.common.features;
+    if identity.client != CLIENT {
+        let name = |client: &[u8; 8]| String::from_utf8_lossy(client).trim_end_matches('\0').to_owned();
+        return Err(SpaceError::OtherClient { found: name(&identity.client), expected: name(&CLIENT) }.into());
+    }
+    if unknown != 0 {
+        return Err(SpaceError::UnknownFeatures { unknown }.into());
+    }
+    let (stored, actual) = (identity.capacity_blocks, disk.capacity_blocks());
+    if stored != actual {
+        let what = "a capacity in blocks of 4,096 bytes";
+        return Err(SpaceError::GeometryChanged { what, stored, actual }.into());
+    }
+    Ok(())
+}
+
+/// The reserve; everything is checked before anything is written.
+fn plan(layout: Layout, options: &InPlaceOptions) -> Result<Reserve, PageError> {
+    let common = &options.common;
+    check("group_pages", common.group_pages, PAGE_BLOCKS_MAX, "1 to 64 blocks can be written together")?;
+    check("sequencer_groups_max", common.sequencer_groups_max, 65_536, "1 to 65,536 groups can wait")?;
+    Reserve::plan(&Demand {
+        zones: layout.segments(),
+        zone_bytes: layout.data_blocks_min() * BLOCK_BYTES as u64,
+        open_data_zones: OPEN_SEGMENTS,
+        log_limit_bytes: common.log_limit_bytes,
+        extra_zones: common.extra_reserve_zones,
+    })
+}
+
+fn check(option: &'static str, value: u32, max: u64, rule: &'static str) -> Result<(), PageError> {
+    if (1..=max).contains(&u64::from(value)) {
+        return Ok(());
+    }
+    Err(SpaceError::BadOption { option, value: value.into(), rule }.into())
+}
+
+/// The table of an earlier life, as the headers tell it.
+fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -> Result<Table, PageError> {
+    let mut table = Table::new(layout, reserve);
+    let mut highest = 0;
+    let (framing, pool) = (Framing::new(identity.store.0), BufferPool::new());
+    let eyes = Eyes { blocks: disk, framing, pool: &pool };
+    let mut found = Vec::new();
+    for_headers(disk, layout, &mut |segment, bytes| {
+        found.extend(SegmentHeader::decode(bytes, identity.store, segment).map(|header| (segment, header)));
+    })?;
+    for (segment, header) in found {
+        highest = highest.max(header.generation);
+        match header.kind {
+            SegmentKind::Free => {}
+            SegmentKind::Pages => table.restore(segment, header.generation, None),
+            SegmentKind::Area(kind) => {
+                let run = recover_run(eyes, layout, segment, header, kind)?;
+                table.restore(segment, header.generation, Some(run));
+            }
+        }
+    }
+    table.restore_generation(highest);
+    Ok(table)
+}
+
+/// Reads all segment headers, many in flight together. A header that the device cannot read is none: what lies in its segment is
+/// left alone if anybody refers to it.
+fn for_headers(disk: &Disk, layout: Layout, visit: &mut dyn FnMut(SegmentIndex, &[u8])) -> Result<(), PageError> {
+    let pool = BufferPool::new();
+    let mut queue = disk.queue()?;
+    let (mut todo, mut done, mut left) = (layout.all(), Vec::new(), layout.segments());
+    while left > 0 {
+        while queue.in_flight() < queue.depth() {
+            let Some(segment) = todo.next() else { break };
+            let io = Io::Read { at: disk.lba(layout.header(segment)), into: pool.take_exact(1) };
+            queue.submit(segment.0.into(), io).map_err(|rejected| rejected.error)?;
+        }
+        queue.complete(1, &mut done)?;
+        for completion in done.drain(..) {
+            left -= 1;
+            let segment = SegmentIndex(u32::try_from(completion.token).expect("a segment's number was given"));
+            match completion.result {
+                Err(error) if error.kind() == zonda_device::ErrorKind::Media => continue,
+                result => drop(result?),
+            }
+            let buffer = completion.buffer.expect("a read brings its buffer back");
+            visit(segment, &buffer);
+            pool.put(buffer);
+        }
+    }
+    Ok(())
+}
+
+/// A segment of an area ends where its header says, or else behind its last whole chunk.
+fn recover_run(
+    eyes: Eyes<'_>,
+    layout: Layout,
+    segment: SegmentIndex,
+    header: SegmentHeader,
+    kind: AreaKind,
+) -> Result<Run, PageError> {
+    let (first, end) = (layout.first(segment), layout.end(segment));
+    let stated = first + u64::from(header.written_blocks);
+    let next = match header.written_blocks {
+        0 => end_of_chunks(eyes, Walk::new(header.generation, first, end), kind)?,
+        _ => stated.min(end),
+    };
+    Ok(Run::recovered(kind, first, next))
+}
+
+fn end_of_chunks(eyes: Eyes<'_>, mut walk: Walk, wanted: AreaKind) -> Result<u64, PageError> {
+    let mut expected = 0;
+    loop {
+        let blocks = match walk.look(eyes, |_| {})?.map(|step| step.frame) {
+            Some(Ok(Frame::Chunk(chunk))) if chunk.kind == wanted && chunk.index == expected => chunk.blocks(),
+            _ => return Ok(walk.position()),
+        };
+        expected += 1;
+        walk.advance(blocks);
+    }
+}
+
+/// Body bytes that fit a page of `blocks` blocks.
+pub(crate) fn page_body_bytes(blocks: u64) -> usize {
+    number::bytes(blocks) - crate::format::PAGE_HEADER_BYTES
+}

@@ -1,0 +1,315 @@
+//! Reclaim: gets slots and segments back (I3).
+//!
+//! - **Slots** of superseded pages become free in batches ([`limbo`](super::limbo)); nothing is moved for that. This alone keeps a store
+//!   going whose pages are all there is.
+//! - **Segments** are needed as a whole by log, MetaLog and values. Those that the log or the MetaLog released are reset at once: only
+//!   recovery would read them, and whoever released them says that it will not. When spare segments are few, the segment with the least
+//!   that is live is emptied: the tree moves its pages into the holes of others, or its values to the end of the value log.
+//!
+//! A reset writes a header that says so, and tells the device that the rest is not needed.
+
+use std::collections::HashSet;
+
+use zonda_device::ErrorKind;
+use zonda_rt::Mutex;
+use zonda_rt::atomic::Ordering;
+
+use super::core::Core;
+use super::format::{SegmentHeader, SegmentKind};
+use super::layout::SegmentIndex;
+use super::limbo::Batch;
+use super::table::{Content, Table};
+use super::victim::{Look, Victim};
+use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
+use crate::{PageAddress, PageError, Reclaimed, Relocate};
+
+/// Blocks in limbo that are worth a flush while there is room: 16 MiB.
+const COMMIT_BLOCKS_MAX: u64 = 4096;
+/// And the share of the room that they may make up, while there is less.
+const COMMIT_SHARE_OF_ROOM: u64 = 4;
+/// Condemned segments that are worth a commit while spare ones are plenty.
+const CONDEMNED_BATCH: usize = 8;
+
+/// What is under way.
+#[derive(Default)]
+pub(crate) struct Work {
+    victim: Option<Victim>,
+    /// Segments that hold something live which cannot be read, or that nobody releases.
+    stuck: HashSet<SegmentIndex>,
+}
+
+/// One step's surroundings.
+pub(crate) struct Scene<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) relocate: &'a dyn Relocate,
+}
+
+impl Core {
+    /// One step: frees what may be freed, else empties a segment, else commits.
+    ///
+    /// # Errors
+    /// Those of the tree and of the device. The step can be repeated.
+    pub(crate) fn reclaim_step(&self, turn: &Mutex<Work>, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
+        let Some(mut work) = turn.try_lock() else { return Ok(Reclaimed::Waiting) };
+        let _reclaimer = self.as_reclaimer();
+        let stepped = Scene { core: self, relocate }.step(&mut work);
+        if stepped.is_err() {
+            // Perhaps nobody will try again: whoever waits for space must not wait for ever.
+            self.give_up_hope();
+        }
+        stepped
+    }
+}
+
+impl Scene<'_> {
+    fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
+        if self.reset_released()? || self.free_drained()? || self.condemn_dead() {
+            return Ok(Reclaimed::Progress);
+        }
+        // Segments are scarce: get those back that need no more room before moving anything.
+        if self.core.is_short() && self.commit()? {
+            return Ok(Reclaimed::Progress);
+        }
+        if work.victim.is_none() {
+            work.victim = self.choose(work);
+        }
+        let emptied = match work.victim.take() {
+            Some(victim) => self.empty(work, victim)?,
+            None => Reclaimed::Idle,
+        };
+        if emptied == Reclaimed::Progress || self.commit()? {
+            return Ok(Reclaimed::Progress);
+        }
+        let idle = work.victim.is_none() && self.core.limbo.lock().is_empty();
+        Ok(if idle { Reclaimed::Idle } else { Reclaimed::Waiting })
+    }
+
+    /// Resets segments of log and MetaLog that nobody needs.
+    fn reset_released(&self) -> Result<bool, PageError> {
+        let released = self.segments(|content| matches!(content, Content::Area(run) if run.is_released()));
+        released.iter().try_for_each(|&segment| self.reset(segment))?;
+        Ok(!released.is_empty())
+    }
+
+    fn segments(&self, which: impl Fn(&Content) -> bool) -> Vec<SegmentIndex> {
+        let layout = self.core.layout;
+        self.core.with_table(|table| layout.all().filter(|&segment| which(table.content(segment))).collect())
+    }
+
+    fn reset(&self, segment: SegmentIndex) -> Result<(), PageError> {
+        let _label = zonda_device::cut_label("reset");
+        let (core, layout) = (self.core, self.core.layout);
+        let generation = core.with_table(|table| table.generation(segment));
+        let header = SegmentHeader { kind: SegmentKind::Free, generation, written_blocks: 0 };
+        match core.write_header(segment, &header) {
+            Err(error) if error.kind() == ErrorKind::Media => {
+                core.with_table(|table| table.lose(segment));
+                core.note_lost();
+                return Ok(());
+            }
+            written => written?,
+        }
+        if core.trim {
+            core.disk.trim(layout.first(segment), layout.data_blocks(segment))?;
+        }
+        core.with_table(|table| table.reset(segment));
+        core.segments_reset.fetch_add(1, Ordering::Relaxed);
+        core.note_room();
+        Ok(())
+    }
+
+    /// Frees what was superseded before records that are durable and has no readers any more.
+    fn free_drained(&self) -> Result<bool, PageError> {
+        let committed = self.core.limbo.lock().committed();
+        let drained: Vec<_> = committed.into_iter().filter(|&stamp| self.relocate.drained(stamp)).collect();
+        for &stamp in &drained {
+            let batch = self.core.limbo.lock().take(stamp);
+            batch.map_or(Ok(()), |batch| self.free(&batch))?;
+        }
+        Ok(!drained.is_empty())
+    }
+
+    fn free(&self, batch: &Batch) -> Result<(), PageError> {
+        for &at in &batch.pages {
+            self.free_page(at);
+        }
+        if !batch.pages.is_empty() {
+            self.core.note_room();
+        }
+        batch.segments.iter().try_for_each(|&segment| self.reset(segment))
+    }
+
+    fn free_page(&self, at: PageAddress) {
+        let core = self.core;
+        // Before the blocks are free: no reader of the page is left that could put it back.
+        core.cache.remove(at, core.generation_at(at.block()));
+        let failed = core.any_failed.load(Ordering::Acquire) && !core.with_pending(|pending| pending.forget(at));
+        // Blocks that cannot be written stay in limbo for this life.
+        if !failed {
+            core.with_table(|table| table.free(at));
+        }
+    }
+
+    /// Condemns segments of values in which nothing is live.
+    fn condemn_dead(&self) -> bool {
+        let dead = |content: &Content| match content {
+            Content::Area(run) => run.is_sealed_values() && run.live_bytes() == 0,
+            _ => false,
+        };
+        let dead = self.segments(dead);
+        dead.iter().for_each(|&segment| self.condemn(segment));
+        !dead.is_empty()
+    }
+
+    /// Gives a segment of values up: whatever was counted in it is dead.
+    pub(crate) fn condemn(&self, segment: SegmentIndex) {
+        let (estimated, bytes) = self
+            .core
+            .with_table(|table| table.run_mut(segment).map_or((false, 0), |run| (run.is_estimated(), run.condemn())));
+        self.core.counters.sub_live_values(bytes);
+        self.core.estimated.fetch_sub(u32::from(estimated), Ordering::Relaxed);
+        self.core.limbo.lock().condemn(segment);
+    }
+
+    /// The next segment to empty, if spare ones are few or the live bytes must be known.
+    fn choose(&self, work: &Work) -> Option<Victim> {
+        let core = self.core;
+        let (spare, coming) = (core.spare_segments(), core.limbo.lock().coming_segments());
+        let short = spare.saturating_add(coming) <= core.reserve.low_water;
+        let asked = core.must_look.swap(false, Ordering::Relaxed);
+        let must_know = (asked || core.would_be_full(0)) && core.has_estimates();
+        if !short && !must_know {
+            return None;
+        }
+        let candidate = |segment: &SegmentIndex| !work.stuck.contains(segment);
+        let victim = core.with_table(|table| {
+            let chosen = if short { self.emptiest(table, spare, &candidate) } else { None };
+            let victim = Victim::new(table, core.layout, chosen.or_else(|| self.estimated(table, &candidate))?);
+            table.close(victim.segment());
+            Some(victim)
+        });
+        if victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && self.is_packed() {
+            core.give_up_hope();
+        } else {
+            core.hopeless.store(false, Ordering::Relaxed);
+        }
+        victim
+    }
+
+    /// The segment with the smallest live share of which something can be gained. One of pages needs holes elsewhere or a segment
+    /// that relocation may take; one of values such a segment.
+    fn emptiest(&self, table: &Table, spare: u32, candidate: &dyn Fn(&SegmentIndex) -> bool) -> Option<SegmentIndex> {
+        let may_open = spare > RELOCATION_FLOOR;
+        let room = table.hole_blocks();
+        let share = |segment: SegmentIndex| {
+            let data = self.core.layout.data_blocks(segment);
+            let (live, possible) = match table.content(segment) {
+                // A closed one is emptied already.
+                Content::Pages(slots) if !table.is_filling(segment) && !table.is_closed(segment) => {
+                    let holes_elsewhere = room - slots.free_blocks();
+                    (slots.live_blocks(), may_open || holes_elsewhere >= slots.live_blocks())
+                }
+                Content::Area(run) if run.is_sealed_values() => {
+                    (run.live_bytes() / crate::BLOCK_BYTES as u64, may_open)
+                }
+                _ => return None,
+            };
+            // In thousandths. A segment without live blocks is free as soon as its batches are: nothing is to be moved.
+            (possible && live > 0 && live < data).then(|| (live * 1000 / data, segment))
+        };
+        self.core.layout.all().filter(candidate).filter_map(share).min().map(|(_, segment)| segment)
+    }
+
+    /// The oldest segment whose value bytes are an estimate.
+    fn estimated(&self, table: &Table, candidate: &dyn Fn(&SegmentIndex) -> bool) -> Option<SegmentIndex> {
+        let estimated = |segment: &SegmentIndex| match table.content(*segment) {
+            Content::Area(run) => run.is_estimated() && candidate(segment),
+            _ => false,
+        };
+        self.core.layout.all().filter(estimated).min_by_key(|&segment| table.generation(segment))
+    }
+
+    /// Whether live bytes and the unused ends of segments of values fill the usable space.
+    fn is_packed(&self) -> bool {
+        let core = self.core;
+        let unused: u64 = core.with_table(|table| {
+            let end = |segment| match table.content(segment) {
+                Content::Area(run) if run.is_sealed_values() => core.layout.data_blocks(segment) - run.written_blocks(),
+                _ => 0,
+            };
+            core.layout.all().map(end).sum()
+        });
+        core.would_be_full(unused * crate::BLOCK_BYTES as u64)
+    }
+
+    /// Looks at the next blocks of the victim; at its end, settles what becomes of it.
+    fn empty(&self, work: &mut Work, mut victim: Victim) -> Result<Reclaimed, PageError> {
+        if victim.begins() {
+            // The walk reads the device: what waits to be written there must be there.
+            self.core.write_waiting(self.core.writer.lock())?;
+        }
+        let looked = match victim.look(self) {
+            Err(PageError::Busy) => {
+                self.core.write_waiting(self.core.writer.lock())?;
+                victim.crowded()
+            }
+            looked => looked?,
+        };
+        let answer = match looked {
+            Look::More => Reclaimed::Progress,
+            Look::Wait => Reclaimed::Waiting,
+            Look::Done => {
+                self.conclude(work, &victim);
+                return Ok(Reclaimed::Progress);
+            }
+        };
+        work.victim = Some(victim);
+        Ok(answer)
+    }
+
+    /// The victim was walked: its slots become free with their batches, or the segment is left alone.
+    fn conclude(&self, work: &mut Work, victim: &Victim) {
+        let segment = victim.segment();
+        let live = self.core.with_table(|table| match table.content(segment) {
+            Content::Pages(slots) => slots.live_blocks() > 0,
+            _ => false,
+        });
+        if victim.is_stuck() || live {
+            work.stuck.insert(segment);
+            self.core.with_table(|table| table.reopen(segment));
+        } else if victim.holds_values() {
+            self.condemn(segment);
+        }
+    }
+
+    /// Makes the records of what was released durable, once it is worth it.
+    fn commit(&self) -> Result<bool, PageError> {
+        if !self.is_worth_a_commit() {
+            return Ok(false);
+        }
+        let stamp = self.relocate.stamp();
+        self.core.limbo.lock().stamp(stamp);
+        self.relocate.commit_moves()?;
+        self.core.limbo.lock().commit(stamp);
+        Ok(true)
+    }
+
+    fn is_worth_a_commit(&self) -> bool {
+        let (core, limbo) = (self.core, self.core.limbo.lock());
+        let (released, condemned) = (limbo.released_blocks(), limbo.condemned());
+        if limbo.has_uncommitted() {
+            // An earlier attempt failed.
+            return true;
+        }
+        drop(limbo);
+        if released == 0 && condemned == 0 {
+            return false;
+        }
+        let short = core.spare_segments() <= core.reserve.low_water;
+        let room = core.room_blocks();
+        let many = released >= COMMIT_BLOCKS_MAX.min(room / COMMIT_SHARE_OF_ROOM);
+        many || condemned >= CONDEMNED_BATCH
+            || (short && (condemned > 0 || released >= room / COMMIT_SHARE_OF_ROOM))
+            || (core.spare_segments() <= FOREGROUND_FLOOR)
+    }
+}

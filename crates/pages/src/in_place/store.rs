@@ -1,0 +1,163 @@
+//! The store's public face.
+
+use std::sync::Arc;
+
+use zonda_device::BlockDevice;
+use zonda_rt::Mutex;
+
+use super::areas::InPlaceArea;
+use super::core::Core;
+use super::reclaim::Work;
+use super::{InPlaceOptions, open};
+use crate::map::ZoneMapEntry;
+use crate::{
+    Area, AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
+    StoreUsage, WrittenBy,
+};
+
+/// A page store on a block device.
+///
+/// Owned by one tree; shared by its threads. The device is divided into segments. One holds pages in slots of whole blocks, which are
+/// reused one by one, or chunks of one area, and is reused as a whole. The superblock lies at both ends of the device.
+///
+/// Costs: `place` two short locks, a copy and a CRC per page; neighbouring pages leave in one write of up to 256 KiB, up to 32 writes in
+/// flight; a read is at most one device read (I8); opening reads one block per segment.
+///
+/// ```
+/// use std::sync::Arc;
+/// use zonda_device::MemBlockDevice;
+/// use zonda_pages::{Heat, InPlaceOptions, InPlaceStore, NewPage, PageId, PageStore, StoreOptions};
+///
+/// let device = Arc::new(MemBlockDevice::new(4096, 16 << 10)?);
+/// let common = StoreOptions { superblock: b"mine".to_vec(), ..StoreOptions::default() };
+/// let options = InPlaceOptions { common, segment_blocks: 256, ..InPlaceOptions::default() };
+/// let store = InPlaceStore::create(device, &options)?;
+/// let page = NewPage { id: PageId(1), sequence: 1, body: b"a leaf" };
+/// let at = store.place(Heat::Hot, &[page])?[0];
+/// store.settle(&mut |_, _, _| {})?;
+/// store.read(PageId(1), at, &mut |body| assert_eq!(body, b"a leaf"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct InPlaceStore {
+    core: Arc<Core>,
+    areas: [InPlaceArea; 3],
+    reclaim: Mutex<Work>,
+}
+
+impl InPlaceStore {
+    /// Makes a store on an empty device (on any with `overwrite`).
+    ///
+    /// # Errors
+    /// `Space` for a device that is not empty or too small, and for bad options: nothing was written. `Device`.
+    pub fn create(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<Arc<Self>, PageError> {
+        Ok(Self::new(open::create(device, options)?))
+    }
+
+    /// Opens the store of a device and returns it with the superblock given at its creation. Call [`adopt`](PageStore::adopt) with the
+    /// live pages before placing any.
+    ///
+    /// # Errors
+    /// `Space` for a device without a store, of another client's, of a newer version, with unknown features or another capacity;
+    /// `Device`.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<(Arc<Self>, Vec<u8>), PageError> {
+        let (core, superblock) = open::open(device, options)?;
+        Ok((Self::new(core), superblock))
+    }
+
+    /// Whether a device holds nothing, not even the beginning of a store.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> {
+        open::is_blank(device)
+    }
+
+    fn new(core: Core) -> Arc<Self> {
+        let core = Arc::new(core);
+        let area = |kind| InPlaceArea::new(kind, Arc::clone(&core));
+        let areas = [area(AreaKind::Log), area(AreaKind::Meta), area(AreaKind::Values)];
+        Arc::new(Self { areas, reclaim: Mutex::default(), core })
+    }
+
+    /// The device below.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        self.core.disk.device()
+    }
+
+    /// All segments, by number. Cost: one pass over them.
+    #[must_use]
+    pub fn map(&self) -> Vec<ZoneMapEntry> {
+        self.core.map()
+    }
+}
+
+impl PageStore for InPlaceStore {
+    fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError> {
+        self.core.read(id, at, visit)
+    }
+
+    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
+        self.core.read_many(pages, visit)
+    }
+
+    fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {
+        self.core.place(heat, pages)
+    }
+
+    fn is_short(&self) -> bool {
+        self.core.is_short()
+    }
+
+    fn admit(&self, pages: u32) -> Result<(), PageError> {
+        self.core.admit(pages)
+    }
+
+    fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {
+        self.core.pump(moved)
+    }
+
+    fn settle(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<(), PageError> {
+        self.core.settle(moved)
+    }
+
+    fn release(&self, at: PageAddress) {
+        self.core.release(at);
+    }
+
+    fn release_value(&self, at: ChunkAddress, bytes: u64) {
+        self.core.release_value(at.0, bytes);
+    }
+
+    fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {
+        self.core.adopt(live);
+    }
+
+    fn area(&self, kind: AreaKind) -> &dyn Area {
+        match kind {
+            AreaKind::Log => &self.areas[0],
+            AreaKind::Meta => &self.areas[1],
+            AreaKind::Values => &self.areas[2],
+        }
+    }
+
+    fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
+        self.core.reclaim_step(&self.reclaim, relocate)
+    }
+
+    fn page_body_bytes(&self, blocks: u64) -> usize {
+        open::page_body_bytes(blocks)
+    }
+
+    fn usage(&self) -> StoreUsage {
+        self.core.usage()
+    }
+
+    fn written_by(&self) -> WrittenBy {
+        self.core.written_by()
+    }
+
+    fn reads(&self) -> (u64, u64) {
+        self.core.counters.reads()
+    }
+}
