@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
-use zonda_rt::{Seed, sim};
+use zonda_device::Geometry;
+use zonda_rt::{Rng, Seed, sim};
 use zonda_tree::Design;
 
-use crate::{Bug, Crowd, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world::small_geometry};
+use crate::{Bug, Crowd, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world};
 
 /// What a run is told; with the seed it says everything that happens.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,9 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
     catching(|| run(seed, settings))
 }
 
+/// The share of runs on a device that they fill.
+const FILLING: f64 = 0.35;
+
 fn catching(run: impl FnOnce() -> Result<Outcome, Trouble>) -> Result<Outcome, Trouble> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(Trouble { step: 0, what: format!("panic: {}", message(&*panic)) }))
@@ -53,14 +57,13 @@ fn catching(run: impl FnOnce() -> Result<Outcome, Trouble>) -> Result<Outcome, T
 
 fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut rng = Seed(seed).derive("world").rng();
-    let geometry = small_geometry(&mut rng);
+    let fills = rng.chance(FILLING);
+    let geometry = if fills { world::smallest_geometry(&mut rng) } else { world::small_geometry(&mut rng) };
     let design = settings.design.unwrap_or(if rng.chance(0.5) { Design::Adb } else { Design::BTree });
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
-    let room_bytes = geometry.capacity_bytes() / [16, 4, 2, 1][rng.index(4)];
-    let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
-    let batch_bytes_max = geometry.zone_capacity_bytes();
-    let profile = Profile { batch_bytes_max, ..Profile::draw(&mut rng, room_bytes, value_bytes_max) };
+    let profile = draw_profile(&mut rng, &geometry, fills);
+    let value_bytes_max = profile.value_bytes_max;
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
@@ -71,6 +74,20 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();
     }
     Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
+}
+
+/// The data of a run. Of a device that is to be filled, about a half is usable: from a third to a little more than that is asked for.
+fn draw_profile(rng: &mut Rng, geometry: &Geometry, fills: bool) -> Profile {
+    let (capacity, batch_bytes_max) = (geometry.capacity_bytes(), geometry.zone_capacity_bytes());
+    let value_bytes_max = usize::try_from(geometry.zone_capacity_bytes() / 4).expect("a small zone");
+    let profile = if fills {
+        let room_bytes = capacity / 100 * (30 + rng.below(30));
+        Profile::draw_filling(rng, room_bytes, value_bytes_max)
+    } else {
+        let room_bytes = capacity / [16, 4, 2, 1][rng.index(4)];
+        Profile::draw(rng, room_bytes, value_bytes_max)
+    };
+    Profile { batch_bytes_max, ..profile }
 }
 
 /// What a panic said.

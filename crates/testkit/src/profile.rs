@@ -24,6 +24,8 @@ pub enum ValueShape {
     Small,
     /// Mostly small, some of several pages: these go to the value log.
     Mixed,
+    /// Mostly of several pages: what fills a device with values.
+    Large,
 }
 
 /// The data of a run.
@@ -68,10 +70,27 @@ impl Profile {
             bulk,
             life_steps,
         };
-        let fitting = room_bytes / profile.mean_pair_bytes();
-        let most = fitting.clamp(20, 12_000);
+        let most = profile.fitting(room_bytes);
         profile.key_count = 20 + most - rng.below(most).min(rng.below(most));
         profile
+    }
+
+    /// Draws the data of a run that fills `room_bytes` within a thousand operations and overwrites them: long lives, mostly large values.
+    #[must_use]
+    pub fn draw_filling(rng: &mut Rng, room_bytes: u64, value_bytes_max: usize) -> Self {
+        let mut profile = Self::draw(rng, room_bytes, value_bytes_max);
+        profile.keys = *pick(rng, &[KeyShape::Number, KeyShape::Text]);
+        profile.values = *pick(rng, &[ValueShape::Large, ValueShape::Large, ValueShape::Mixed, ValueShape::Small]);
+        profile.deletes = rng.below(2);
+        profile.bulk = *pick(rng, &[6, 14]);
+        profile.life_steps = *pick(rng, &[80, 300]);
+        profile.key_count = profile.fitting(room_bytes);
+        profile
+    }
+
+    /// Keys whose pairs fill `room_bytes`.
+    fn fitting(&self, room_bytes: u64) -> u64 {
+        (room_bytes / self.mean_pair_bytes()).clamp(20, 12_000)
     }
 
     /// What a pair takes on average, generously.
@@ -85,6 +104,8 @@ impl Profile {
             ValueShape::Number => 8,
             ValueShape::Small => 100,
             ValueShape::Mixed => 2 * BLOCK + self.value_bytes_max as u64 / 16,
+            // Half of it, because it is counted twice below; and a block of padding.
+            ValueShape::Large => (self.value_bytes_max as u64 / 2 + BLOCK) / 2,
         };
         2 * (key + value) + 16
     }
@@ -129,7 +150,8 @@ impl Profile {
             ValueShape::Small => small,
             ValueShape::Mixed if rng.chance(0.75) => small,
             ValueShape::Mixed if rng.chance(0.75) => rng.index(self.value_bytes_max.min(6_000)),
-            ValueShape::Mixed => rng.index(self.value_bytes_max),
+            ValueShape::Large if rng.chance(0.2) => small,
+            ValueShape::Mixed | ValueShape::Large => rng.index(self.value_bytes_max),
         }
     }
 

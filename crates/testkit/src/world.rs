@@ -1,6 +1,6 @@
 //! A small device with a power switch, and a subject on it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use zonda_device::{CutAt, CutReport, DeviceError, Geometry, PowerCut, ZonedDevice, cut_label};
 use zonda_rt::Rng;
@@ -24,6 +24,9 @@ pub const CUT_POINTS: [&str; 13] = [
     "recovery",
 ];
 
+/// Device operations under each label in the latest life that had any.
+pub type Labels = BTreeMap<&'static str, u64>;
+
 /// A device that can lose its power, and what makes subjects on it.
 ///
 /// Life cycle: 1 [`create`](Self::create) -> 2 work on the subject -> 3 [`restart`](Self::restart), with every handle to the subject gone
@@ -32,7 +35,7 @@ pub struct World {
     power: PowerCut,
     maker: Box<dyn Maker>,
     bug: Option<Bug>,
-    labels: BTreeSet<&'static str>,
+    labels: Labels,
 }
 
 impl World {
@@ -41,7 +44,7 @@ impl World {
     /// # Errors
     /// `Geometry`.
     pub fn new(geometry: Geometry, maker: Box<dyn Maker>, bug: Option<Bug>) -> Result<Self, DeviceError> {
-        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: BTreeSet::new() })
+        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: Labels::new() })
     }
 
     /// The device's power switch: another handle.
@@ -58,7 +61,7 @@ impl World {
 
     /// The labels under which the device was used before the last restart: where a cut can be aimed.
     #[must_use]
-    pub fn labels(&self) -> &BTreeSet<&'static str> {
+    pub fn labels(&self) -> &Labels {
         &self.labels
     }
 
@@ -86,7 +89,7 @@ impl World {
 
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
     pub fn restart(&mut self, rng: &mut Rng) {
-        self.labels.extend(self.power.operations_by_label().into_keys());
+        self.labels.extend(self.power.operations_by_label());
         self.power = PowerCut::over(self.power.reopen(rng));
     }
 
@@ -109,6 +112,17 @@ impl From<DeviceError> for Refusal {
 pub fn small_geometry(rng: &mut Rng) -> Geometry {
     let zone_blocks = *pick(rng, &[16, 16, 24, 32, 64]);
     let zones = 40 + rng.below(81).min(rng.below(81));
+    limited(rng, zone_blocks, zones)
+}
+
+/// The smallest device: a thousand operations fill it several times over, so that reclaim moves what lives.
+#[must_use]
+pub fn smallest_geometry(rng: &mut Rng) -> Geometry {
+    let zones = 40 + rng.below(6);
+    limited(rng, 16, zones)
+}
+
+fn limited(rng: &mut Rng, zone_blocks: u64, zones: u64) -> Geometry {
     let active = 4 + rng.below(11);
     let open = active - rng.below(active.min(3));
     let (zones, open, active) = (narrow(zones), narrow(open.max(4)), narrow(active));
@@ -121,13 +135,15 @@ fn narrow(number: u64) -> u32 {
 }
 
 /// Draws when the power goes in a life of about `life_steps` operations: anywhere, at a change, or inside one of the labelled stretches of
-/// work, which random cuts would rarely hit.
-pub fn draw_cut(rng: &mut Rng, labels: &BTreeSet<&'static str>, life_steps: u64) -> CutAt {
-    let labels: Vec<&'static str> = labels.iter().copied().collect();
+/// work, which random cuts would rarely hit: all labels alike, at an operation that a life like the last ones reaches.
+pub fn draw_cut(rng: &mut Rng, labels: &Labels, life_steps: u64) -> CutAt {
     match rng.below(8) {
         0..3 => CutAt::Change(1 + rng.below(2 * life_steps)),
         3 => CutAt::Operation(1 + rng.below(8 * life_steps)),
         _ if labels.is_empty() => CutAt::Change(1 + rng.below(30)),
-        _ => CutAt::Label { label: labels[rng.index(labels.len())], nth: 1 + rng.below(1 + life_steps / 12) },
+        _ => {
+            let (&label, &operations) = labels.iter().nth(rng.index(labels.len())).expect("an index below the length");
+            CutAt::Label { label, nth: 1 + rng.below(operations).min(rng.below(operations)) }
+        }
     }
 }
