@@ -121,6 +121,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         estimated_zones: AtomicU32::new(0),
         hopeless: AtomicBool::new(false),
         must_look: AtomicBool::new(false),
+        last_resort: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,
         reserve,

@@ -8,7 +8,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_space::{SpaceError, Urgency, ZoneWriter};
 
 use crate::flusher::{Extent, Flusher};
-use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
+use crate::reserve::{FOREGROUND_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
 use crate::sequencer::Sequencer;
 use crate::stream::{self, Claim, Stream};
 use crate::zone_table::Holds;
@@ -54,12 +54,12 @@ impl Flusher {
 
     fn take_zone(&self, stream: &Stream, claim: Claim) -> Result<ZoneWriter, SpaceError> {
         self.note_space();
-        let floor = match claim {
-            Claim::Foreground => FOREGROUND_FLOOR,
-            Claim::Relocation => RELOCATION_FLOOR,
-            Claim::Record => 0,
+        let may_take = match claim {
+            Claim::Foreground => self.spare_zones() > FOREGROUND_FLOOR,
+            Claim::Relocation => self.spare_zones() > RELOCATION_FLOOR || self.is_last_resort(),
+            Claim::Record => true,
         };
-        if claim != Claim::Record && self.spare_zones() <= floor {
+        if !may_take {
             return Err(self.space.usage().no_space());
         }
         let _label = zonda_device::cut_label(stream.opening_label());
@@ -73,6 +73,11 @@ impl Flusher {
             }
         }
         opened
+    }
+
+    /// Whether relocation, which is stuck without a zone, may take one of those that log and MetaLog are entitled to.
+    fn is_last_resort(&self) -> bool {
+        self.last_resort.load(Ordering::Relaxed) && self.space.usage().free_zones > LAST_RESORT_FLOOR
     }
 
     /// Starts a sequencer for a zone's writer.

@@ -194,7 +194,8 @@ impl Scene<'_> {
         let eligible =
             |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.stuck.contains(&view.zone);
         let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
-        let chosen = chosen.or_else(|| self.estimated_zone(&eligible));
+        let estimated = || self.estimated_zone(&eligible);
+        let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
         if hopeless {
             flusher.give_up_hope()
@@ -241,14 +242,16 @@ impl Scene<'_> {
         let mut more = true;
         while more && victim.walk.position() < stop && !self.is_done_early(victim.zone) {
             match self.look(&mut victim) {
-                Ok(found) => more = found,
+                Ok(found) => {
+                    more = found;
+                    victim.crowded_steps = if found { 0 } else { victim.crowded_steps };
+                }
                 Err(error) => {
-                    let waits = self.make_way(&mut victim, error);
+                    let waits = self.make_way(work, &mut victim, error);
                     work.victim = Some(victim);
                     return waits;
                 }
             }
-            victim.crowded_steps = 0;
         }
         if more && !self.is_done_early(victim.zone) {
             work.victim = Some(victim);
@@ -257,13 +260,15 @@ impl Scene<'_> {
         self.conclude(work, victim)
     }
 
-    /// The tree found no room for what it moves: writes what waits, so that the next step can go on. Other errors pass.
-    fn make_way(&self, victim: &mut Victim, error: PageError) -> Result<Reclaimed, PageError> {
-        if !matches!(error, PageError::Busy) {
+    /// The tree found no room for what it moves: writes what waits, so that the next step can go on. Where that does not help and no
+    /// zone is on its way back, the next step may draw on what log and MetaLog do not need yet. Other errors pass.
+    fn make_way(&self, work: &Work, victim: &mut Victim, error: PageError) -> Result<Reclaimed, PageError> {
+        if !matches!(error, PageError::Busy | PageError::NoSpace { .. }) {
             return Err(error);
         }
         self.flusher.make_way()?;
         victim.crowded_steps += 1;
+        self.flusher.last_resort.store(work.condemned.is_empty() && victim.crowded_steps > 1, Ordering::Relaxed);
         Ok(if victim.crowded_steps < CROWDED_STEPS_MAX { Reclaimed::Progress } else { Reclaimed::Waiting })
     }
 
@@ -313,10 +318,11 @@ impl Scene<'_> {
             let live = self.live_page_bytes(victim.zone) > 0;
             let waits = !victim.busy.is_empty() || (live && victim.patience_steps > 0);
             if let Err(error) = asked {
-                let waits = self.make_way(&mut victim, error);
+                let waits = self.make_way(work, &mut victim, error);
                 work.victim = Some(victim);
                 return waits;
             }
+            self.flusher.last_resort.store(false, Ordering::Relaxed);
             if waits {
                 victim.patience_steps = victim.patience_steps.saturating_sub(1);
                 work.victim = Some(victim);
@@ -377,6 +383,12 @@ impl Scene<'_> {
 /// Whether a zone holds something of this store and nobody writes it.
 fn is_sealed(zone: &Zone) -> bool {
     zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && !zone.is_condemned()
+}
+
+/// Whether a victim gives at least half a zone back. While less is to be had of all that is known, a zone whose live bytes are an
+/// estimate is the better choice: moving the same few zones for ever would gain nothing.
+fn is_worth_it(view: &ZoneView) -> bool {
+    2 * view.live_bytes <= view.capacity_bytes
 }
 
 /// Whether a zone may be a victim.
