@@ -313,6 +313,11 @@ impl Engine {
 }
 
 impl Cursor {
+    /// Says that about `pairs` pairs will be taken, so that the leaves they need are read at once.
+    pub fn expect_pairs(&mut self, pairs: u64) {
+        self.scan.expect_pairs(pairs);
+    }
+
     /// The next pair from the front.
     ///
     /// # Errors

@@ -33,9 +33,11 @@ mod multi_get;
 mod options;
 mod pool;
 mod read;
+mod read_ahead;
 mod record;
 mod recover;
 mod relocate;
+mod run;
 mod scan;
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;

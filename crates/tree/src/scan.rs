@@ -1,41 +1,66 @@
 //! Range scans: leaf range by leaf range, over a snapshot, from both ends; nothing is held between items.
 
-use std::{collections::VecDeque, ops::Bound, sync::Arc};
+use std::{cmp::Ordering, ops::Bound};
 
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
+    buffer::Buffer,
     filter::{AsOf, OwnedRecord, borrowed},
     index::Path,
-    leaf_page::LeafPage,
-    leaf_table::Shared,
-    merge::{FullKeys, live, overlay},
-    record::{Kind, Record},
+    leaf_table::{Location, Shared},
+    merge::overlay,
+    read_ahead::{Ahead, Glimpse},
+    run::{End, Run},
     snapshot::{Kept, Level, owned_records},
     tree::{Result, Tree},
-    values::ValuePointer,
 };
 
 /// A key and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
 /// The state of one leaf range as a snapshot sees it, without filter and array.
-struct LeafView {
+pub(crate) struct LeafView {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
-    id: PageId,
-    page: Option<PageAddress>,
+    pub(crate) id: PageId,
+    /// `None` if there is no page, or the records are all there is.
+    pub(crate) page: Option<PageAddress>,
     records: Vec<OwnedRecord>,
 }
 
+/// Makes something of the state of a leaf that a snapshot sees: the kept one, or the leaf itself.
+type ViewOf<T> = fn(Option<&Kept>, &Shared<'_>, &Path<'_>) -> T;
+
+/// The range of a leaf, and the page that a scan of it must read.
+struct Edges {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    page: Option<(PageId, PageAddress)>,
+}
+
+impl Edges {
+    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>) -> Self {
+        let Some(kept) = kept else {
+            let page = page_needed(leaf.location()).map(|page| (leaf.id(), page));
+            return Self { low: path.low(), high: path.high(), page };
+        };
+        Self { low: kept.low.clone(), high: kept.high.clone(), page: kept.page.map(|page| (kept.id, page)) }
+    }
+}
+
 impl LeafView {
+    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>) -> Self {
+        kept.map_or_else(|| Self::of_leaf(leaf, path), Self::of_kept)
+    }
+
     fn of_leaf(leaf: &Shared<'_>, path: &Path<'_>) -> Self {
         let location = leaf.location();
         Self {
             low: path.low(),
             high: path.high(),
             id: leaf.id(),
-            page: location.page(),
+            page: page_needed(location),
             records: owned_records(location),
         }
     }
@@ -51,6 +76,12 @@ impl LeafView {
     }
 }
 
+/// The page that a scan of a leaf must read: none if the buffer mirrors it.
+fn page_needed(location: &Location) -> Option<PageAddress> {
+    let mirrored = location.buffer().is_some_and(Buffer::is_complete);
+    location.page().filter(|_| !mirrored)
+}
+
 /// A range with what was already handed out cut off at both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
@@ -59,21 +90,29 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    fn holds(&self, key: &[u8]) -> bool {
-        let above = match &self.low {
-            Bound::Included(low) => key >= low.as_slice(),
-            Bound::Excluded(low) => key > low.as_slice(),
-            Bound::Unbounded => true,
+    /// The indexes of those of `len` sorted keys that the range holds; `compare` compares a key by its index.
+    pub(crate) fn indexes(&self, len: usize, compare: impl Fn(usize, &[u8]) -> Ordering) -> std::ops::Range<usize> {
+        let start = match &self.low {
+            Bound::Included(low) => partition_point(len, |index| compare(index, low).is_lt()),
+            Bound::Excluded(low) => partition_point(len, |index| compare(index, low).is_le()),
+            Bound::Unbounded => 0,
         };
-        above && self.is_below_high(key)
+        let end = match &self.high {
+            Bound::Included(high) => partition_point(len, |index| compare(index, high).is_le()),
+            Bound::Excluded(high) => partition_point(len, |index| compare(index, high).is_lt()),
+            Bound::Unbounded => len,
+        };
+        start..end.max(start)
     }
 
-    fn is_below_high(&self, key: &[u8]) -> bool {
-        match &self.high {
-            Bound::Included(high) => key <= high.as_slice(),
-            Bound::Excluded(high) => key < high.as_slice(),
-            Bound::Unbounded => true,
-        }
+    /// What is left behind a leaf whose range begins at `low` and ends before `high`.
+    fn beyond(&self, end: End, low: &[u8], high: Option<&[u8]>) -> Option<Self> {
+        let left = match end {
+            End::Front => Self { low: Bound::Included(high?.to_vec()), high: self.high.clone() },
+            End::Back if low.is_empty() => return None,
+            End::Back => Self { low: self.low.clone(), high: Bound::Excluded(low.to_vec()) },
+        };
+        (!left.is_empty()).then_some(left)
     }
 
     fn is_empty(&self) -> bool {
@@ -85,22 +124,47 @@ impl Range {
     }
 }
 
+/// The first of `len` indexes that does not lie `below`; those that do come first.
+fn partition_point(len: usize, below: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// The state of a scan; see [`Cursor`](crate::Cursor).
 pub(crate) struct Scan {
     snapshot: u64,
     /// What is still to be read from leaves.
     rest: Option<Range>,
-    /// Read, from the front of the range, in order.
-    front: VecDeque<Pair>,
-    /// Read, from the back of the range, in order.
-    back: VecDeque<Pair>,
+    front: Side,
+    back: Side,
+}
+
+/// One end of a scan: the leaf range that it is in, and what it reads ahead.
+#[derive(Default)]
+struct Side {
+    run: Option<Run>,
+    ahead: Ahead,
 }
 
 impl Scan {
     /// A scan of `range` as snapshot `snapshot` sees it.
     pub(crate) fn new(snapshot: u64, range: Range) -> Self {
         let rest = (!range.is_empty()).then_some(range);
-        Self { snapshot, rest, front: VecDeque::new(), back: VecDeque::new() }
+        Self { snapshot, rest, front: Side::default(), back: Side::default() }
+    }
+
+    /// Says that about `pairs` pairs will be taken, from whichever end.
+    pub(crate) fn expect_pairs(&mut self, pairs: u64) {
+        self.front.ahead.expect_pairs(pairs);
+        self.back.ahead.expect_pairs(pairs);
     }
 
     /// The next pair from the front.
@@ -108,15 +172,7 @@ impl Scan {
     /// # Errors
     /// `SnapshotTooOld`, those of the store; the same call may be tried again.
     pub(crate) fn next(&mut self, tree: &Tree) -> Result<Option<Pair>> {
-        while self.front.is_empty() {
-            let Some(range) = &self.rest else { return Ok(self.back.pop_front()) };
-            let (view, pairs) = self.read(tree, range, Tree::view_at)?;
-            self.front = pairs.into();
-            let rest =
-                self.rest.take().zip(view.high).map(|(range, high)| Range { low: Bound::Included(high), ..range });
-            self.rest = rest.filter(|rest| !rest.is_empty());
-        }
-        Ok(self.front.pop_front())
+        self.take(tree, End::Front)
     }
 
     /// The next pair from the back.
@@ -124,36 +180,68 @@ impl Scan {
     /// # Errors
     /// As [`next`](Self::next).
     pub(crate) fn prev(&mut self, tree: &Tree) -> Result<Option<Pair>> {
-        while self.back.is_empty() {
-            let Some(range) = &self.rest else { return Ok(self.front.pop_back()) };
-            let (view, pairs) = self.read(tree, range, Tree::view_before)?;
-            self.back = pairs.into();
-            let rest = self.rest.take().filter(|_| !view.low.is_empty());
-            let rest = rest.map(|range| Range { high: Bound::Excluded(view.low), ..range });
-            self.rest = rest.filter(|rest| !rest.is_empty());
-        }
-        Ok(self.back.pop_back())
+        self.take(tree, End::Back)
     }
 
-    /// One leaf range at an end of `range`, and its pairs.
-    fn read(
-        &self,
-        tree: &Tree,
-        range: &Range,
-        view: impl Fn(&Tree, u64, &Range) -> Result<LeafView>,
-    ) -> Result<(LeafView, Vec<Pair>)> {
-        let _guard = tree.epoch.pin();
-        let view = view(tree, self.snapshot, range)?;
-        let pairs = tree.pairs_of(&view, self.snapshot, range);
-        // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
-        let pairs = pairs.or_else(|error| tree.snapshots.verify(self.snapshot).and(Err(error)))?;
-        Ok((view, pairs))
+    fn take(&mut self, tree: &Tree, end: End) -> Result<Option<Pair>> {
+        loop {
+            if let Some(pair) = self.take_from(tree, end, end)? {
+                return Ok(Some(pair));
+            }
+            let Some(range) = self.rest.take() else {
+                // Both ends have met: what the other one has begun is left.
+                let other = if end == End::Front { End::Back } else { End::Front };
+                return self.take_from(tree, other, end);
+            };
+            match self.begin_leaf(tree, &range, end) {
+                Ok(rest) => self.rest = rest,
+                Err(error) => {
+                    self.rest = Some(range);
+                    return Err(error);
+                }
+            }
+        }
     }
+
+    fn side(&mut self, end: End) -> &mut Side {
+        match end {
+            End::Front => &mut self.front,
+            End::Back => &mut self.back,
+        }
+    }
+
+    /// The next pair, from `end`, of the leaf range that `side` is in.
+    fn take_from(&mut self, tree: &Tree, side: End, end: End) -> Result<Option<Pair>> {
+        let snapshot = self.snapshot;
+        let Some(run) = self.side(side).run.as_mut() else { return Ok(None) };
+        in_snapshot(tree, snapshot, run.take(tree, end))
+    }
+
+    /// Reads the leaf range at an end of `range`; returns what is left behind it.
+    fn begin_leaf(&mut self, tree: &Tree, range: &Range, end: End) -> Result<Option<Range>> {
+        let snapshot = self.snapshot;
+        let _guard = tree.epoch.pin();
+        let view = match end {
+            End::Front => tree.view_at(snapshot, range, LeafView::of)?,
+            End::Back => tree.view_before(snapshot, range, LeafView::of)?,
+        };
+        let rest = range.beyond(end, &view.low, view.high.as_deref());
+        let side = self.side(end);
+        side.ahead.begin_leaf(tree, (snapshot, end), rest.as_ref());
+        let run = tree.run_of(view, snapshot, range, &mut side.ahead);
+        side.run = Some(in_snapshot(tree, snapshot, run)?);
+        Ok(rest)
+    }
+}
+
+/// What was read for a snapshot. One that was given up meanwhile holds no zone back: what was read in vain is no damage.
+fn in_snapshot<T>(tree: &Tree, snapshot: u64, read: Result<T>) -> Result<T> {
+    read.or_else(|error| tree.snapshots.verify(snapshot).and(Err(error)))
 }
 
 impl Tree {
     /// The leaf range at the front of `range`.
-    fn view_at(&self, snapshot: u64, range: &Range) -> Result<LeafView> {
+    fn view_at<T>(&self, snapshot: u64, range: &Range, view: ViewOf<T>) -> Result<T> {
         let key: &[u8] = match &range.low {
             Bound::Included(low) | Bound::Excluded(low) => low,
             Bound::Unbounded => &[],
@@ -164,13 +252,13 @@ impl Tree {
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
                 let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
-                return Ok(view(kept, &leaf, &path));
+                return Ok(view(kept.as_deref(), &leaf, &path));
             }
         }
     }
 
     /// The leaf range at the back of `range`.
-    fn view_before(&self, snapshot: u64, range: &Range) -> Result<LeafView> {
+    fn view_before<T>(&self, snapshot: u64, range: &Range, view: ViewOf<T>) -> Result<T> {
         let guard = self.epoch.pin();
         loop {
             let (path, bound) = match &range.high {
@@ -185,40 +273,44 @@ impl Tree {
                     Bound::Included(high) => self.snapshots.kept_at(Level::Leaves, snapshot, high)?,
                     _ => self.snapshots.kept_before(snapshot, bound.as_deref())?,
                 };
-                return Ok(view(kept, &leaf, &path));
+                return Ok(view(kept.as_deref(), &leaf, &path));
             }
         }
     }
 
-    /// The live pairs of `view` in `range`. The epoch is pinned since before the view was taken, so its page is still there.
-    fn pairs_of(&self, view: &LeafView, snapshot: u64, range: &Range) -> Result<Vec<Pair>> {
-        let upper = self.upper_of(view, AsOf::Snapshot(&self.snapshots, snapshot))?;
-        let body = self.read_body(view.id, view.page)?;
-        let page = body.as_deref().map(LeafPage::decode).transpose()?;
-        let keys = page.map(|page| FullKeys::new(page.prefix(), page.slots()));
-        let older = page.iter().zip(&keys).flat_map(|(page, keys)| keys.records(page.slots()));
-        let leaf = overlay(older, view.records.iter().map(borrowed), |_, _| ());
-        let merged = live(overlay(leaf.into_iter(), upper.iter().map(borrowed), |_, _| ()));
-        merged.iter().filter(|record| range.holds(record.key)).map(|record| self.pair(record)).collect()
-    }
-
-    /// What filter and array hold above a leaf range.
-    fn upper_of(&self, view: &LeafView, as_of: AsOf<'_>) -> Result<Vec<OwnedRecord>> {
-        let Some(filter) = &self.filter else { return Ok(Vec::new()) };
-        filter.between(&view.low, view.high.as_deref(), as_of, &self.epoch.pin())
-    }
-
-    fn pair(&self, record: &Record<'_>) -> Result<Pair> {
-        let value = match record.kind {
-            Kind::Pointer => self.values.read(record.key, &ValuePointer::decode(record.value)?)?,
-            _ => record.value.to_vec(),
+    /// The pairs of `view` in `range`. The epoch is pinned since before the view was taken, so its page is still there.
+    fn run_of(&self, mut view: LeafView, snapshot: u64, range: &Range, ahead: &mut Ahead) -> Result<Run> {
+        let records = self.with_upper(&mut view, AsOf::Snapshot(&self.snapshots, snapshot))?;
+        let body = match ahead.take(&view) {
+            Some(body) => Some(body),
+            None => self.read_body(view.id, view.page)?,
         };
-        Ok((record.key.to_vec(), value))
+        let run = Run::new(body, records, range)?;
+        self.scanned_leaf(run.leaf_records());
+        Ok(run)
     }
-}
 
-fn view(kept: Option<Arc<Kept>>, leaf: &Shared<'_>, path: &Path<'_>) -> LeafView {
-    kept.map_or_else(|| LeafView::of_leaf(leaf, path), |kept| LeafView::of_kept(&kept))
+    /// The buffer's records of a leaf range under what filter and array hold above them.
+    fn with_upper(&self, view: &mut LeafView, as_of: AsOf<'_>) -> Result<Vec<OwnedRecord>> {
+        let records = std::mem::take(&mut view.records);
+        let Some(filter) = &self.filter else { return Ok(records) };
+        let upper = filter.between(&view.low, view.high.as_deref(), as_of, &self.epoch.pin())?;
+        if upper.is_empty() {
+            return Ok(records);
+        }
+        let merged = overlay(records.iter().map(borrowed), upper.iter().map(borrowed), |_, _| ());
+        Ok(merged.iter().map(|record| (record.key.to_vec(), record.kind, record.value.to_vec())).collect())
+    }
+
+    /// What a scan will find at an end of `range`; `None` if the snapshot was given up. A hint: it may change until then.
+    pub(crate) fn glimpse_ahead(&self, snapshot: u64, end: End, range: &Range) -> Option<Glimpse> {
+        let edges = match end {
+            End::Front => self.view_at(snapshot, range, Edges::of),
+            End::Back => self.view_before(snapshot, range, Edges::of),
+        };
+        let Edges { low, high, page } = edges.ok()?;
+        Some(Glimpse { page, beyond: range.beyond(end, &low, high.as_deref()) })
+    }
 }
 
 /// An owned bound.

@@ -21,9 +21,9 @@ use zonda_rt::{
 
 use crate::{
     TreeError,
-    filter::BatchArray,
+    filter::{BatchArray, OwnedRecord},
     leaf_table::Location,
-    record::{Kind, Record},
+    record::Record,
 };
 
 /// A leaf as it was.
@@ -38,7 +38,7 @@ pub(crate) struct Kept {
     /// Its page.
     pub(crate) page: Option<PageAddress>,
     /// Records of its buffer, full keys, sorted.
-    pub(crate) records: Vec<(Vec<u8>, Kind, Vec<u8>)>,
+    pub(crate) records: Vec<OwnedRecord>,
 }
 
 impl Kept {
@@ -68,7 +68,7 @@ impl Kept {
 }
 
 /// The records of a buffer with full keys, owned.
-pub(crate) fn owned_records(location: &Location) -> Vec<(Vec<u8>, Kind, Vec<u8>)> {
+pub(crate) fn owned_records(location: &Location) -> Vec<OwnedRecord> {
     let Some(buffer) = location.buffer() else { return Vec::new() };
     let full = |record: Record<'_>| ([buffer.prefix(), record.key].concat(), record.kind, record.value.to_vec());
     buffer.slots().iter().map(full).collect()

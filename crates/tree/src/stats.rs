@@ -70,6 +70,8 @@ pub(crate) struct Counters {
     pub(crate) leaf_merges: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
     pub(crate) memory_peak: AtomicU64,
+    /// Sixteen times the records of a leaf, as scans found them lately; 0 = none yet.
+    pub(crate) leaf_records_x16: AtomicU64,
     pub(crate) filter_pairs: AtomicU64,
     pub(crate) filter_runs: AtomicU64,
     pub(crate) filter_hits: AtomicU64,

@@ -32,6 +32,8 @@ const REPORT_ZONES: u32 = 4096;
 /// One group of pages in the write sequencer (ZKV's ring merger groups 4).
 const GROUP_PAGES: u32 = 4;
 const LOG_INSTANCES_MAX: u32 = 8;
+/// What all scans together may hold ahead at the most.
+const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// Opens the store on `device`, or makes one there if the options allow it. `uri` is for messages.
 ///
@@ -124,6 +126,8 @@ impl Opening<'_> {
             group_pages: GROUP_PAGES,
             sequencer_groups_max: u32::try_from(groups).unwrap_or(u32::MAX).max(2),
             read_cache_bytes: self.plan.read_cache_bytes,
+            // Lives for as long as a scan does: what is left free is there for that.
+            read_ahead_bytes: self.plan.margin_bytes.min(READ_AHEAD_BYTES_MAX),
             log_limit_bytes: self.log_limit_bytes(),
             ..StoreOptions::default()
         }

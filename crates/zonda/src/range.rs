@@ -52,6 +52,23 @@ impl Range {
         Ok(Self { cursor, prefix, store: Arc::clone(store) })
     }
 
+    /// Says that about `pairs` pairs will be taken: the leaves that this needs are then read at once, also by a range that is
+    /// too short to find out by itself that it is worth while. Taking more or fewer is no error.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// # db.ingest((0..1000_u32).map(|n| (n.to_be_bytes(), "")))?;
+    /// let page: Vec<_> = db.range(200_u32.to_be_bytes()..)?.expect_pairs(300).take(300).collect::<zonda::Result<_>>()?;
+    /// assert_eq!(page.len(), 300);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    #[must_use]
+    pub fn expect_pairs(mut self, pairs: u64) -> Self {
+        self.cursor.iter_mut().for_each(|cursor| cursor.expect_pairs(pairs));
+        self
+    }
+
     fn step(&mut self, end: impl FnOnce(&mut Cursor) -> CursorStep) -> Option<Result<Pair>> {
         let cursor = self.cursor.as_mut()?;
         let stepped = match self.store.reader() {

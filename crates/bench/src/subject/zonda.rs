@@ -122,7 +122,8 @@ impl Subject for ZondaSubject {
     fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
         let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
         let mut seen = 0;
-        for pair in self.0.range(from..).map_err(doing("begin a scan"))?.take(limit) {
+        let range = self.0.range(from..).map_err(doing("begin a scan"))?.expect_pairs(pairs);
+        for pair in range.take(limit) {
             let (key, value) = pair.map_err(doing("scan"))?;
             visit(&key, &value)?;
             seen += 1;
