@@ -1,5 +1,7 @@
 //! Reads the journal of an earlier life.
 
+use std::collections::BTreeSet;
+
 use zonda_device::{AlignedBuf, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
@@ -42,7 +44,8 @@ struct Place {
 }
 
 /// Delivers the newest complete snapshot and the records after it, up to the first gap in the sequence: the torn tail of
-/// a crash, or damage. Never fails for a bad chunk. Seals zones that are partly written, so that they hold no tokens.
+/// a crash, or damage. Never fails for a bad chunk. Seals zones that are partly written, so that they hold no tokens, and
+/// resets those in which nothing counts.
 /// `recovered` are the zones that opening found; those of other streams are passed over.
 ///
 /// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 32
@@ -78,7 +81,21 @@ pub fn read_journal(
     let end = snapshot.end - snapshot.begin;
     deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
     deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
+    let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
+    let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
+    release_others(space, &mut found, &delivered.collect())?;
     Ok(found)
+}
+
+/// Resets the zones in which nothing counts: what openings that were cut short left behind would else fill the device.
+fn release_others(space: &Space, found: &mut JournalFound, delivered: &BTreeSet<ZoneId>) -> Result<()> {
+    let (kept, others): (Vec<_>, Vec<_>) = found.zones.iter().partition(|zone| delivered.contains(zone));
+    found.zones = kept;
+    for zone in others {
+        space.sub_live(zone, u64::MAX);
+        space.reset(zone)?;
+    }
+    Ok(())
 }
 
 /// Sorts the chunks by sequence and returns the next one. A chunk whose zone failed was written again, with the same

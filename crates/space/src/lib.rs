@@ -71,6 +71,8 @@ pub use usage::SpaceUsage;
 pub use victim::VictimPolicy;
 pub use view::{ZoneUse, ZoneView};
 pub use writer::ZoneWriter;
+/// What the interface of this crate is made of, for clients that know no devices.
+pub use zonda_device::{AlignedBuf, ZoneId, ZonedDevice};
 
 /// Bytes of one block: the unit of every address. A device with smaller blocks is addressed in these all the same.
 pub const BLOCK_BYTES: usize = 4096;

@@ -1,0 +1,175 @@
+//! Checks a mounted store: every extent is where it says, once, with its checksum.
+
+use std::fmt;
+
+use zonda_space::{AlignedBuf, BLOCK_BYTES};
+
+use crate::store::Core;
+use crate::{Extent, FileId, FileStore, Result, ZoneId};
+
+/// Blocks that one read brings.
+const READ_BLOCKS: u64 = 256;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// An extent in a zone that holds something else by now.
+    WrongGeneration {
+        /// The file.
+        file: FileId,
+        /// The extent.
+        extent: Extent,
+        /// The generation of the zone.
+        found: Option<u64>,
+    },
+    /// An extent that ends behind its zone, or begins before it.
+    OutsideZone {
+        /// The file.
+        file: FileId,
+        /// The extent.
+        extent: Extent,
+    },
+    /// Two extents with a block in common.
+    Overlap {
+        /// One file.
+        file: FileId,
+        /// The other.
+        other: FileId,
+        /// The first block in common.
+        block: u64,
+    },
+    /// An extent that does not have its checksum.
+    Damaged {
+        /// The file.
+        file: FileId,
+        /// The extent.
+        extent: Extent,
+    },
+    /// A zone whose live bytes are not those of its extents.
+    LiveBytes {
+        /// The zone.
+        zone: ZoneId,
+        /// Counted by the zone manager.
+        counted: u64,
+        /// In extents.
+        expected: u64,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WrongGeneration { file, extent, found } => write!(
+                f,
+                "file {}: an extent in {} of generation {}, which has {found:?}",
+                file.0, extent.zone, extent.generation
+            ),
+            Self::OutsideZone { file, extent } => {
+                write!(f, "file {}: blocks {} and on are not within {}", file.0, extent.block, extent.zone)
+            }
+            Self::Overlap { file, other, block } => write!(f, "files {} and {} share block {block}", file.0, other.0),
+            Self::Damaged { file, extent } => {
+                write!(f, "file {}: no valid checksum in {}, block {}", file.0, extent.zone, extent.block)
+            }
+            Self::LiveBytes { zone, counted, expected } => {
+                write!(f, "{zone}: {counted} bytes counted as live, extents have {expected}")
+            }
+        }
+    }
+}
+
+/// What a check looked at and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Files.
+    pub files: u64,
+    /// Extents.
+    pub extents: u64,
+    /// Bytes read and compared with their checksums.
+    pub bytes_read: u64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl FileStore {
+    /// Checks everything that is recorded, while nobody writes: live bytes of files in use would be taken for wrong.
+    ///
+    /// # Errors
+    /// `Space` if something cannot be read.
+    pub fn check(&self) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let mut extents = self.core.recorded_extents(&mut report);
+        extents.sort_by_key(|(_, extent)| extent.block);
+        self.core.check_places(&extents, &mut report);
+        self.core.check_live(&extents, &mut report);
+        for (file, extent) in &extents {
+            self.core.check_bytes(*file, extent, &mut report)?;
+        }
+        Ok(report)
+    }
+}
+
+impl Core {
+    fn recorded_extents(&self, report: &mut CheckReport) -> Vec<(FileId, Extent)> {
+        let names = self.names.lock();
+        report.files = names.catalogue.files().count() as u64;
+        let of = |(file, inode): (FileId, &crate::catalogue::Inode)| {
+            inode.extents.iter().map(|extent| (file, *extent)).collect::<Vec<_>>()
+        };
+        let extents: Vec<(FileId, Extent)> = names.catalogue.files().flat_map(of).collect();
+        report.extents = extents.len() as u64;
+        extents
+    }
+
+    fn check_places(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
+        for &(file, extent) in extents {
+            let found = self.space.generation_of(extent.zone);
+            if found != Some(extent.generation) {
+                report.findings.push(Finding::WrongGeneration { file, extent, found });
+            }
+            let first = self.space.first_block(extent.zone);
+            if extent.block <= first || extent.block + extent.blocks() > first + self.space.zone_blocks() {
+                report.findings.push(Finding::OutsideZone { file, extent });
+            }
+        }
+        for pair in extents.windows(2) {
+            let ((file, extent), (other, next)) = (pair[0], pair[1]);
+            if extent.block + extent.blocks() > next.block {
+                report.findings.push(Finding::Overlap { file, other, block: next.block });
+            }
+        }
+    }
+
+    fn check_live(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
+        for view in self.space.view().iter().filter(|view| view.stream.is_some_and(|stream| stream.0 != 0)) {
+            let here = extents.iter().filter(|(_, extent)| extent.zone == view.zone);
+            let expected = here.map(|(_, extent)| extent.device_bytes()).sum::<u64>();
+            if expected != view.live_bytes {
+                report.findings.push(Finding::LiveBytes { zone: view.zone, counted: view.live_bytes, expected });
+            }
+        }
+    }
+
+    fn check_bytes(&self, file: FileId, extent: &Extent, report: &mut CheckReport) -> Result<()> {
+        let Some(crc) = extent.crc else { return Ok(()) };
+        if self.space.generation_of(extent.zone) != Some(extent.generation) {
+            return Ok(());
+        }
+        let (mut seen, mut skip, mut left) = (0, extent.skip as usize, extent.bytes);
+        for first in (0..extent.blocks()).step_by(usize::try_from(READ_BLOCKS).expect("256")) {
+            let blocks = (extent.blocks() - first).min(READ_BLOCKS);
+            let mut bytes = AlignedBuf::with_len(usize::try_from(blocks).expect("at most 256") * BLOCK_BYTES);
+            self.space.read(extent.block + first, &mut bytes)?;
+            let data = &bytes[std::mem::take(&mut skip)..];
+            let data = &data[..data.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            seen = crc32c::crc32c_append(seen, data);
+            left -= data.len() as u64;
+            report.bytes_read += data.len() as u64;
+        }
+        if seen != crc {
+            report.findings.push(Finding::Damaged { file, extent: *extent });
+        }
+        Ok(())
+    }
+}

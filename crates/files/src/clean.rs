@@ -1,0 +1,305 @@
+//! Cleaning: frees zones by resetting those in which nothing is live, and by moving the live bytes of others together.
+//!
+//! Order (I3): 1 a victim is claimed -> 2 its live extents are copied -> 3 the moves are recorded and durable, in one
+//! commit that flushes the copies first; so are all removals so far -> 4 readers of old places are gone, because a place
+//! changes under the content lock that they hold -> 5 the zone is reset.
+
+use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, VictimPolicy, ZoneId, ZoneUse, ZoneView};
+
+use crate::change::{Change, EXTENTS_MAX};
+use crate::lanes::{Lease, Request};
+use crate::options::{JOURNAL, RELOCATED};
+use crate::store::{Core, Counters};
+use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
+
+/// Blocks that one read or write of a copy moves at most.
+const COPY_BLOCKS_MAX: u64 = 256;
+/// A zone with more than this share of its bytes live is not worth moving, in percent.
+const LIVE_PERCENT_MAX: u64 = 97;
+
+/// What a step of cleaning did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Zones that are empty now.
+    pub zones_freed: u32,
+    /// Bytes that were copied for it.
+    pub bytes_copied: u64,
+}
+
+/// A live extent of a victim.
+#[derive(Clone, Copy, Debug)]
+struct LiveExtent {
+    file: FileId,
+    tags: FileTags,
+    extent: Extent,
+}
+
+impl FileStore {
+    /// One step of cleaning, if less of the device is free than the options want: frees what is dead, or empties one zone.
+    /// For a background thread; writers that need space clean by themselves. `None`: nothing to do.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`; a victim that cannot be read stays as it is.
+    pub fn clean_step(&self) -> Result<Option<Cleaned>> {
+        let usage = self.core.space.usage();
+        let wanted = u64::from(usage.zones) * u64::from(self.core.options.clean_below_free_percent) / 100;
+        if u64::from(usage.free_zones) >= wanted.max(u64::from(usage.reserve_zones) + 1) {
+            return Ok(None);
+        }
+        let _cleaning = self.core.cleaning.lock();
+        let cleaned = self.core.clean()?;
+        Ok((cleaned.zones_freed > 0).then_some(cleaned))
+    }
+}
+
+impl Core {
+    /// Cleans for a writer that found no zone; returns whether it makes sense to look again.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`.
+    pub(crate) fn clean_for_a_writer(&self, free_zones_kept: u32) -> Result<bool> {
+        let _cleaning = self.cleaning.lock();
+        let usage = self.space.usage();
+        if usage.free_zones > usage.reserve_zones + free_zones_kept {
+            return Ok(true);
+        }
+        Ok(self.clean()?.zones_freed > 0)
+    }
+
+    /// Frees what is dead, else empties the best victim.
+    fn clean(&self) -> Result<Cleaned> {
+        self.stop.check()?;
+        while self.lanes.finish_dead()? {}
+        let zones_freed = self.reset_dead()?;
+        if zones_freed > 0 {
+            Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
+            return Ok(Cleaned { zones_freed, bytes_copied: 0 });
+        }
+        let mut passed_over = Vec::new();
+        while let Some(victim) = self.victim(&passed_over) {
+            match self.live_extents(victim.zone) {
+                Some(live) => return self.empty(victim.zone, &live),
+                None => passed_over.push(victim.zone),
+            }
+        }
+        Ok(Cleaned::default())
+    }
+
+    /// Resets every written zone in which nothing is live, all removals being durable.
+    fn reset_dead(&self) -> Result<u32> {
+        let is_dead = |view: &ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            is_ours && view.live_bytes == 0 && matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial)
+        };
+        let dead: Vec<ZoneId> = self.space.view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect();
+        if dead.is_empty() {
+            return Ok(0);
+        }
+        self.commit_to(self.names.last())?;
+        let mut zones_freed = 0;
+        for zone in dead {
+            self.space.reset(zone)?;
+            zones_freed += u32::from(self.space.generation_of(zone).is_none());
+        }
+        Ok(zones_freed)
+    }
+
+    /// The zone with the most dead bytes, if it has enough of them.
+    fn victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
+        let is_worth_it = |view: &ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            let has_dead = view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX;
+            let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
+            is_ours && is_done && has_dead && view.live_bytes > 0 && !passed_over.contains(&view.zone)
+        };
+        self.space.victim(VictimPolicy::Greedy, &is_worth_it)
+    }
+
+    /// What is live in a zone; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to
+    /// one that has readers but no name.
+    fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
+        let names = self.names.lock();
+        let mut live = Vec::new();
+        for (file, inode) in names.catalogue.files() {
+            let here = inode.extents.iter().filter(|extent| extent.zone == zone).copied();
+            let before = live.len();
+            live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent }));
+            let is_written = live.len() > before && names.open_file(file).is_some_and(|file| file.has_writer());
+            if is_written {
+                return None;
+            }
+        }
+        let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
+        live.sort_by_key(|live| live.extent.block);
+        (known == self.space.live_bytes(zone)).then_some(live)
+    }
+
+    /// Moves everything out of a zone and resets it.
+    fn empty(&self, zone: ZoneId, live: &[LiveExtent]) -> Result<Cleaned> {
+        if !self.space.begin_relocation(zone) {
+            return Ok(Cleaned::default());
+        }
+        let copied = self.move_all(live).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
+        let bytes_copied = match copied {
+            Ok(bytes) if self.space.live_bytes(zone) == 0 => bytes,
+            outcome => {
+                self.space.end_relocation(zone);
+                return outcome.map(|bytes_copied| Cleaned { zones_freed: 0, bytes_copied });
+            }
+        };
+        self.space.reset(zone)?;
+        Ok(Cleaned { zones_freed: 1, bytes_copied })
+    }
+
+    fn move_all(&self, live: &[LiveExtent]) -> Result<u64> {
+        let mut lease = None;
+        let mut bytes = 0;
+        for one in live {
+            let copies = self.copy(one, &mut lease)?;
+            bytes += one.extent.device_bytes();
+            self.publish(one, &copies)?;
+        }
+        Counters::add(&self.counters.copied, bytes);
+        Ok(bytes)
+    }
+
+    /// Copies an extent to zones of relocated bytes, checking its checksum.
+    fn copy(&self, live: &LiveExtent, lease: &mut Option<Lease>) -> Result<Vec<Extent>> {
+        let mut copy = Copy { core: self, live, at_block: 0, crc: 0, copies: Vec::new() };
+        let done = copy.run(lease);
+        done.inspect_err(|_| self.bury(&copy.copies))?;
+        Ok(copy.copies)
+    }
+
+    /// Bytes that nobody will refer to.
+    fn bury(&self, extents: &[Extent]) {
+        extents.iter().for_each(|extent| self.space.sub_live(extent.zone, extent.device_bytes()));
+    }
+
+    /// Lets the file have its bytes in the new place, unless it changed meanwhile.
+    fn publish(&self, live: &LiveExtent, copies: &[Extent]) -> Result<()> {
+        if copies.len() > EXTENTS_MAX {
+            self.bury(copies);
+            return Ok(());
+        }
+        let from = live.extent.place();
+        let change = Change::Move { file: live.file, from, to: copies.to_vec() };
+        loop {
+            let open = self.names.lock().open_file(live.file);
+            // Waits for its readers.
+            let mut content = open.as_ref().map(|file| file.content_mut());
+            let mut names = self.names.lock();
+            let opened_meanwhile = open.is_none() && names.open_file(live.file).is_some();
+            if opened_meanwhile {
+                continue;
+            }
+            if names.change(&change, &self.space).is_err() {
+                self.bury(copies);
+                return Ok(());
+            }
+            if let Some(content) = &mut content {
+                let replaced = content.extents.replace(from, copies);
+                assert!(replaced.is_some(), "an open file has what is recorded of it");
+            }
+            self.bury(&[live.extent]);
+            return Ok(());
+        }
+    }
+}
+
+/// A copy in progress.
+struct Copy<'a> {
+    core: &'a Core,
+    live: &'a LiveExtent,
+    at_block: u64,
+    crc: u32,
+    copies: Vec<Extent>,
+}
+
+impl Copy<'_> {
+    fn run(&mut self, lease: &mut Option<Lease>) -> Result<()> {
+        let blocks = self.live.extent.blocks();
+        while self.at_block < blocks {
+            let count = (blocks - self.at_block).min(COPY_BLOCKS_MAX);
+            let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
+            self.core.space.read(self.live.extent.block + self.at_block, &mut buffer)?;
+            self.write(&buffer, lease)?;
+        }
+        match self.live.extent.crc {
+            Some(crc) if crc != self.crc => {
+                let extent = &self.live.extent;
+                Err(FileError::Damaged { file: self.live.file.0, zone: extent.zone.0, block: extent.block })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes one buffer, in pieces where a zone ends.
+    fn write(&mut self, mut buffer: &[u8], lease: &mut Option<Lease>) -> Result<()> {
+        while !buffer.is_empty() {
+            let open = match lease.take() {
+                Some(open) => open,
+                None => self.place()?,
+            };
+            let written = self.write_to(&open, buffer)?;
+            buffer = &buffer[written..];
+            if written > 0 {
+                *lease = Some(open);
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> Result<Lease> {
+        let tags = &self.live.tags;
+        let free_zones_kept = self.core.options.reserve_zones - 1;
+        let request = Request { stream: RELOCATED, tags, urgency: Urgency::Reserve, free_zones_kept };
+        let policy = &self.core.options.policy;
+        let lease = self.core.lanes.place(&request, &|choices| policy.choose(tags, choices))?;
+        lease.ok_or_else(|| self.core.space.usage().no_space().into())
+    }
+
+    /// Writes what the zone holds of `buffer`; returns how many bytes.
+    fn write_to(&mut self, lease: &Lease, buffer: &[u8]) -> Result<usize> {
+        let zone = lease.zone();
+        let mut guard = zone.writer();
+        let Some(writer) = guard.as_mut() else { return Ok(0) };
+        let blocks = writer.remaining_blocks().min((buffer.len() / BLOCK_BYTES) as u64);
+        if blocks == 0 {
+            return Ok(0);
+        }
+        let bytes = usize::try_from(blocks).expect("within the buffer") * BLOCK_BYTES;
+        self.core.space.add_live(zone.zone(), bytes as u64);
+        let written = writer.write(&buffer[..bytes]);
+        zone.note_remaining(writer.remaining_blocks());
+        match written {
+            Ok(block) => {
+                self.note(zone.zone(), zone.generation(), block, &buffer[..bytes]);
+                Ok(bytes)
+            }
+            Err(error) => {
+                self.core.space.sub_live(zone.zone(), bytes as u64);
+                match error {
+                    SpaceError::ZoneFailed { .. } => Ok(0),
+                    error => Err(self.core.write_failed(error)),
+                }
+            }
+        }
+    }
+
+    /// Adds what was written to the copies.
+    fn note(&mut self, zone: ZoneId, generation: u64, block: u64, buffer: &[u8]) {
+        let extent = &self.live.extent;
+        let skip = if self.at_block == 0 { extent.skip } else { 0 };
+        let data_at = (self.at_block * BLOCK_BYTES as u64).saturating_sub(u64::from(extent.skip));
+        let bytes = (extent.bytes - data_at).min(buffer.len() as u64 - u64::from(skip));
+        let data = &buffer[skip as usize..][..usize::try_from(bytes).expect("within the buffer")];
+        let crc = crc32c::crc32c(data);
+        self.crc = crc32c::crc32c_combine(self.crc, crc, data.len());
+        let mut all = crate::extent::Extents::default();
+        let next = Extent { zone, generation, block, skip, bytes, crc: Some(crc) };
+        self.copies.drain(..).chain([next]).for_each(|extent| all.push(extent));
+        self.copies = all.iter().copied().collect();
+        self.at_block += (buffer.len() / BLOCK_BYTES) as u64;
+    }
+}

@@ -1,0 +1,122 @@
+//! Makes changes durable: collects what was queued and writes it to the journal, one flush for everybody who waits.
+
+use std::collections::VecDeque;
+
+use zonda_rt::{Mutex, MutexGuard};
+use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
+
+use crate::names::{Names, Queued};
+use crate::stop::Stop;
+use crate::{FileError, Result};
+
+/// A new snapshot is taken when the records since the last take this many times its bytes, and at least the minimum (or a zone,
+/// where zones are smaller).
+const SNAPSHOT_FACTOR: u64 = 4;
+const SNAPSHOT_BYTES_MIN: u64 = 1 << 20;
+
+/// The writer of the journal.
+///
+/// Order of a commit (I3, I4): what the records refer to is flushed first, then they are written, then flushed. So a
+/// record that survives a crash never names bytes that did not.
+/// Locks: its own over device calls, then [`Names`] briefly; never the content of a file.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    journal: Journal,
+    /// Taken off the queue, not in the journal yet.
+    backlog: VecDeque<Vec<u8>>,
+    /// Number of the last change that is durable.
+    durable: u64,
+    /// Number of the last change taken off the queue.
+    taken: u64,
+}
+
+impl Committer {
+    /// Over a journal that is started.
+    pub(crate) fn new(journal: Journal) -> Self {
+        Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0 }) }
+    }
+
+    /// Returns when change `number` is durable.
+    ///
+    /// # Errors
+    /// `Stopped`; `Space` when the journal gets no zone: try again after cleaning.
+    pub(crate) fn commit_to(&self, number: u64, names: &Names, space: &Space, stop: &Stop) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.durable >= number {
+            return Ok(());
+        }
+        stop.check()?;
+        let outcome = state.commit(names, space);
+        match outcome {
+            Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
+            outcome => outcome,
+        }
+    }
+
+    /// Bytes of the journal that recovery would read.
+    pub(crate) fn journal_bytes(&self) -> u64 {
+        let state: MutexGuard<'_, State> = self.state.lock();
+        state.journal.bytes_since_snapshot() + state.journal.snapshot_bytes()
+    }
+}
+
+fn can_be_tried_again(error: &SpaceError) -> bool {
+    matches!(error, SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. })
+}
+
+impl State {
+    fn commit(&mut self, names: &Names, space: &Space) -> Result<()> {
+        self.take(names.take_queue(), space)?;
+        while let Some(record) = self.backlog.front() {
+            self.journal.append(record)?;
+            self.backlog.pop_front();
+        }
+        self.journal.sync()?;
+        self.durable = self.taken;
+        self.snapshot_if_due(names, space)
+    }
+
+    fn take(&mut self, queued: Queued, space: &Space) -> Result<()> {
+        self.backlog.extend(queued.records);
+        self.taken = self.taken.max(queued.last);
+        if queued.names_new_bytes {
+            space.flush()?;
+        }
+        Ok(())
+    }
+
+    /// A journal that has grown into the reserve gives zones back early.
+    fn is_snapshot_due(&self, space: &Space) -> bool {
+        let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
+        let (records, snapshot) = (self.journal.bytes_since_snapshot(), self.journal.snapshot_bytes());
+        let usage = space.usage();
+        let is_short = usage.free_zones < usage.reserve_zones;
+        let short_limit = snapshot.max(zone_bytes / 2);
+        let limit = (SNAPSHOT_FACTOR * snapshot).max(SNAPSHOT_BYTES_MIN.min(zone_bytes));
+        records >= limit || is_short && records >= short_limit
+    }
+
+    fn snapshot_if_due(&mut self, names: &Names, space: &Space) -> Result<()> {
+        if !self.is_snapshot_due(space) {
+            return Ok(());
+        }
+        let (queued, items) = names.snapshot();
+        if queued.names_new_bytes {
+            space.flush()?;
+        }
+        let written = self.journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item)));
+        match written {
+            Ok(()) => self.durable = queued.last.max(self.durable),
+            // The journal goes on without: what was taken off the queue is still owed.
+            Err(error) if can_be_tried_again(&error) => self.backlog.extend(queued.records),
+            Err(error) => return Err(error.into()),
+        }
+        self.taken = self.taken.max(queued.last);
+        Ok(())
+    }
+}

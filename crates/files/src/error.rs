@@ -1,0 +1,150 @@
+//! Errors of the file store.
+
+use thiserror::Error;
+use zonda_space::SpaceError;
+
+use crate::FilePath;
+
+/// Why a file operation could not be done. Numbers are in bytes unless the name says otherwise.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// Nothing has this name.
+    #[error("{path}: no such file or directory")]
+    NotFound {
+        /// The name.
+        path: FilePath,
+    },
+    /// The name is taken by something that may not be replaced.
+    #[error("{path}: already exists")]
+    Exists {
+        /// The name.
+        path: FilePath,
+    },
+    /// A directory where a file was expected, or the other way round.
+    #[error("{path}: is {found}, not {needed}")]
+    WrongKind {
+        /// The name.
+        path: FilePath,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        needed: &'static str,
+    },
+    /// A directory that is not empty.
+    #[error("{path}: directory is not empty, it holds {entries} entries")]
+    NotEmpty {
+        /// The directory.
+        path: FilePath,
+        /// What is directly in it.
+        entries: usize,
+    },
+    /// A directory cannot move into itself.
+    #[error("{from} cannot be moved into itself, to {to}")]
+    IntoItself {
+        /// The directory.
+        from: FilePath,
+        /// A place in it.
+        to: FilePath,
+    },
+    /// Text that is no path.
+    #[error("{path:?} is no path: {why}")]
+    BadPath {
+        /// Its beginning.
+        path: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A file that somebody else has open for writing.
+    #[error("{path}: is open for writing")]
+    Busy {
+        /// The name.
+        path: FilePath,
+    },
+    /// An offset where this file cannot be written: zones are written in order.
+    #[error("a write at {offset} of a file of {size}: files are written at their end")]
+    NotAtEnd {
+        /// Where.
+        offset: u64,
+        /// Where its end is.
+        size: u64,
+    },
+    /// A shortening that would need bytes to be written again.
+    #[error("a file of {size} cannot be truncated to {asked}: it can only become shorter")]
+    Longer {
+        /// Its size.
+        size: u64,
+        /// The size asked for.
+        asked: u64,
+    },
+    /// No room for this kind of data, and cleaning cannot make any (I9). Nothing was lost; deletes work.
+    #[error(
+        "no space: {live_bytes} bytes are live of {usable_bytes} usable; {kept_bytes} of these are kept for {kept_for} \
+         ({free_zones} free zones)"
+    )]
+    NoSpace {
+        /// Live bytes of all zones.
+        live_bytes: u64,
+        /// What live data may fill.
+        usable_bytes: u64,
+        /// What this writer may not take of it.
+        kept_bytes: u64,
+        /// For whom that is kept.
+        kept_for: &'static str,
+        /// Zones with nothing in them.
+        free_zones: u32,
+    },
+    /// A read-only mount is behind the live one: what it refers to was cleaned. Mount again.
+    #[error("stale: zone {zone} is in generation {found:?} now, the file has its bytes in generation {expected}")]
+    Stale {
+        /// The zone.
+        zone: u32,
+        /// Its generation now; `None` if it is empty.
+        found: Option<u64>,
+        /// The generation that the extent names.
+        expected: u64,
+    },
+    /// Bytes that do not have the checksum they were written with. They stay where they are.
+    #[error("damaged: file {file} does not have its checksum in zone {zone}, block {block}")]
+    Damaged {
+        /// Number of the file.
+        file: u64,
+        /// The zone.
+        zone: u32,
+        /// The first block of the extent.
+        block: u64,
+    },
+    /// A write to a store that was opened for reading.
+    #[error("the store is mounted read-only")]
+    ReadOnly,
+    /// A placement policy that nobody has heard of.
+    #[error("no placement policy is called {name:?}; there are {known}")]
+    UnknownPolicy {
+        /// The name.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// An option that makes no sense.
+    #[error("{option} is {value}; {rule}")]
+    BadOption {
+        /// Which.
+        option: &'static str,
+        /// What was given.
+        value: u64,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// The store stopped writing after an error of the device; what was synced is safe. Mount again.
+    #[error("the store stopped writing: {cause}")]
+    Stopped {
+        /// The first error.
+        cause: String,
+    },
+    /// The zone manager or the device.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+}
+
+/// What file operations return.
+pub type Result<T> = std::result::Result<T, FileError>;

@@ -1,0 +1,239 @@
+//! Where the bytes of a file are.
+
+use std::ops::Range;
+
+use zonda_space::{BLOCK_BYTES, ZoneId};
+
+/// Bytes of one file that stand one behind the other in one zone. Never spans zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The allocation of the zone that it was written to: a later one holds something else (I5).
+    pub generation: u64,
+    /// The first block, counted through the whole device.
+    pub block: u64,
+    /// Bytes of the first block before the data: the header of a chunk of a log file.
+    pub skip: u32,
+    /// Bytes of data; the last block is padded.
+    pub bytes: u64,
+    /// CRC-32C of the data; `None` once a part of it was cut off.
+    pub crc: Option<u32>,
+}
+
+impl Extent {
+    /// Blocks that it takes.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        (u64::from(self.skip) + self.bytes).div_ceil(BLOCK_BYTES as u64)
+    }
+
+    /// Bytes that it takes on the device.
+    #[must_use]
+    pub fn device_bytes(&self) -> u64 {
+        self.blocks() * BLOCK_BYTES as u64
+    }
+
+    /// Whether it starts at the same place: two extents of a store with this in common are the same.
+    pub(crate) fn is_at(&self, place: Place) -> bool {
+        self.place() == place
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { zone: self.zone, generation: self.generation, block: self.block }
+    }
+
+    /// Takes in `next` if it continues this one without a gap.
+    fn absorb(&mut self, next: &Self) -> bool {
+        let end = u64::from(self.skip) + self.bytes;
+        let continues = self.zone == next.zone
+            && self.generation == next.generation
+            && next.skip == 0
+            && end.is_multiple_of(BLOCK_BYTES as u64)
+            && next.block == self.block + end / BLOCK_BYTES as u64;
+        if continues {
+            self.crc = self.crc.zip(next.crc).map(|(crc, more)| combine(crc, more, next.bytes));
+            self.bytes += next.bytes;
+        }
+        continues
+    }
+}
+
+/// The identity of an extent while its zone keeps its generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) zone: ZoneId,
+    pub(crate) generation: u64,
+    pub(crate) block: u64,
+}
+
+/// A piece of an extent that a read needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The extent.
+    pub(crate) extent: Extent,
+    /// Bytes of its data before the piece.
+    pub(crate) from: u64,
+    /// Bytes of the piece.
+    pub(crate) bytes: u64,
+}
+
+/// The extents of a file in order, found by offset in O(log n).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extents {
+    /// Offset in the file of each extent.
+    offsets: Vec<u64>,
+    list: Vec<Extent>,
+    bytes: u64,
+}
+
+impl Extents {
+    /// Bytes of all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All, in the order of the file.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Extent> {
+        self.list.iter()
+    }
+
+    /// All, with their offsets in the file.
+    pub(crate) fn with_offsets(&self) -> impl Iterator<Item = (u64, &Extent)> {
+        self.offsets.iter().copied().zip(&self.list)
+    }
+
+    /// Adds an extent at the end; one that continues the last becomes part of it.
+    pub(crate) fn push(&mut self, extent: Extent) {
+        let joined = self.list.last_mut().is_some_and(|last| last.absorb(&extent));
+        if !joined {
+            self.offsets.push(self.bytes);
+            self.list.push(extent);
+        }
+        self.bytes += extent.bytes;
+    }
+
+    /// Drops what is behind the first `bytes`; returns the extents that went as a whole.
+    pub(crate) fn truncate(&mut self, bytes: u64) -> Vec<Extent> {
+        let keep = self.offsets.partition_point(|&offset| offset < bytes);
+        let gone = self.list.split_off(keep);
+        self.offsets.truncate(keep);
+        if let (Some(last), Some(&offset)) = (self.list.last_mut(), self.offsets.last())
+            && bytes - offset < last.bytes
+        {
+            (last.bytes, last.crc) = (bytes - offset, None);
+        }
+        self.bytes = self.bytes.min(bytes);
+        gone
+    }
+
+    /// Puts `to` in the place of the extent at `from`; `None`, and nothing changed, if none is there or the bytes
+    /// differ. Returns the extent that was there.
+    pub(crate) fn replace(&mut self, from: Place, to: &[Extent]) -> Option<Extent> {
+        let at = self.list.iter().position(|extent| extent.is_at(from))?;
+        let old = self.list[at];
+        if to.iter().map(|extent| extent.bytes).sum::<u64>() != old.bytes {
+            return None;
+        }
+        let mut list = std::mem::take(self).list;
+        list.splice(at..=at, to.iter().copied());
+        // Neighbours that meet now are joined, as they are when a snapshot of the journal is read.
+        *self = list.into_iter().collect();
+        Some(old)
+    }
+
+    /// The pieces that hold `range`, which is cut to what is there.
+    pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Piece> {
+        let end = range.end.min(self.bytes);
+        let first = self.offsets.partition_point(|&offset| offset <= range.start).saturating_sub(1);
+        let mut pieces = Vec::new();
+        for (offset, extent) in self.with_offsets().skip(first).take_while(|(offset, _)| *offset < end) {
+            let from = range.start.max(offset) - offset;
+            let to = end.min(offset + extent.bytes) - offset;
+            if from < to {
+                pieces.push(Piece { extent: *extent, from, bytes: to - from });
+            }
+        }
+        pieces
+    }
+}
+
+impl FromIterator<Extent> for Extents {
+    fn from_iter<I: IntoIterator<Item = Extent>>(extents: I) -> Self {
+        let mut out = Self::default();
+        extents.into_iter().for_each(|extent| out.push(extent));
+        out
+    }
+}
+
+fn combine(crc: u32, more: u32, more_bytes: u64) -> u32 {
+    let more_bytes = usize::try_from(more_bytes).expect("an extent is shorter than the address space");
+    crc32c::crc32c_combine(crc, more, more_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLOCK: u64 = BLOCK_BYTES as u64;
+
+    fn extent(zone: u32, block: u64, bytes: u64) -> Extent {
+        Extent { zone: ZoneId(zone), generation: 7, block, skip: 0, bytes, crc: None }
+    }
+
+    #[test]
+    fn what_continues_becomes_one() {
+        let extents: Extents = [extent(1, 10, 2 * BLOCK), extent(1, 12, 100), extent(1, 13, 50)].into_iter().collect();
+        assert_eq!(extents.iter().count(), 2, "a padded block ends an extent");
+        assert_eq!(extents.bytes(), 2 * BLOCK + 150);
+    }
+
+    #[test]
+    fn checksums_of_pieces_become_that_of_the_whole() {
+        let data = vec![3; 5000];
+        let piece =
+            |block, data: &[u8]| Extent { crc: Some(crc32c::crc32c(data)), ..extent(1, block, data.len() as u64) };
+        let extents: Extents = [piece(10, &data[..4096]), piece(11, &data[4096..])].into_iter().collect();
+        assert_eq!(extents.iter().map(|extent| extent.crc).collect::<Vec<_>>(), [Some(crc32c::crc32c(&data))]);
+    }
+
+    #[test]
+    fn truncation_keeps_the_front() {
+        let mut extents: Extents =
+            [extent(1, 10, BLOCK), extent(2, 40, BLOCK), extent(3, 90, 10)].into_iter().collect();
+        let gone = extents.truncate(BLOCK + 5);
+        assert_eq!(gone, [extent(3, 90, 10)]);
+        assert_eq!(extents.iter().copied().collect::<Vec<_>>(), [extent(1, 10, BLOCK), extent(2, 40, 5)]);
+    }
+
+    #[test]
+    fn a_replacement_has_the_same_bytes() {
+        let mut extents: Extents = [extent(1, 10, BLOCK), extent(2, 40, BLOCK)].into_iter().collect();
+        let from = extent(1, 10, BLOCK).place();
+        assert_eq!(extents.replace(from, &[extent(4, 7, 99)]), None);
+        let to = [extent(4, 7, BLOCK - 1), extent(5, 9, 1)];
+        assert_eq!(extents.replace(from, &to), Some(extent(1, 10, BLOCK)));
+        assert_eq!(extents.pieces(BLOCK - 1..BLOCK + 1).iter().map(|p| p.extent.zone.0).collect::<Vec<_>>(), [5, 2]);
+        assert_eq!(extents.replace(from, &to), None);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_the_range_without_gap(lengths in prop::collection::vec(1_u64..9_000, 1..20), start in 0_u64..90_000, bytes in 0_u64..90_000) {
+            let mut block = 0;
+            let extents: Extents = lengths.iter().enumerate().map(|(zone, &bytes)| {
+                block += 100;
+                extent(u32::try_from(zone).expect("few"), block, bytes)
+            }).collect();
+            let total: u64 = lengths.iter().sum();
+            let expected = (start + bytes).min(total).saturating_sub(start);
+            let pieces = extents.pieces(start..start + bytes);
+            prop_assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<u64>(), expected);
+            for piece in &pieces {
+                prop_assert!(piece.from + piece.bytes <= piece.extent.bytes);
+            }
+        }
+    }
+}

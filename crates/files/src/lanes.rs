@@ -1,0 +1,279 @@
+//! The zones that are open for writing, in lanes: one per share of the budget of active zones.
+
+use std::sync::Arc;
+
+use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_rt::{Mutex, MutexGuard};
+use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneId, ZoneWriter};
+
+use crate::policy::{Choice, Choices, OpenZoneView, least_bad};
+use crate::{FileTags, Lifetime, Result};
+
+/// A zone with a writer.
+///
+/// Owned by its lane and by the files that write to it. Life cycle: 1 open -> 2 full, failed or sealed: out of its lane, and
+/// its writer is closed or gone.
+#[derive(Debug)]
+pub(crate) struct OpenZone {
+    zone: ZoneId,
+    generation: u64,
+    lifetime: Lifetime,
+    opened: u64,
+    writers: AtomicU32,
+    remaining_blocks: AtomicU64,
+    writer: Mutex<Option<ZoneWriter>>,
+}
+
+impl OpenZone {
+    fn new(writer: ZoneWriter, lifetime: Lifetime, opened: u64) -> Self {
+        Self {
+            zone: writer.zone(),
+            generation: writer.generation(),
+            lifetime,
+            opened,
+            writers: AtomicU32::new(0),
+            remaining_blocks: AtomicU64::new(writer.remaining_blocks()),
+            writer: Mutex::new(Some(writer)),
+        }
+    }
+
+    /// The zone.
+    pub(crate) fn zone(&self) -> ZoneId {
+        self.zone
+    }
+
+    /// The number of its allocation.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Exclusive use of its writer; held over a device write (I1).
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Option<ZoneWriter>> {
+        self.writer.lock()
+    }
+
+    /// Notes how much room a writer left.
+    pub(crate) fn note_remaining(&self, blocks: u64) {
+        self.remaining_blocks.store(blocks, Ordering::Release);
+    }
+
+    fn remaining_bytes(&self) -> u64 {
+        self.remaining_blocks.load(Ordering::Acquire) * BLOCK_BYTES as u64
+    }
+
+    fn view(&self) -> OpenZoneView {
+        OpenZoneView {
+            zone: self.zone,
+            lifetime: self.lifetime,
+            remaining_bytes: self.remaining_bytes(),
+            writers: self.writers.load(Ordering::Acquire),
+            opened: self.opened,
+        }
+    }
+}
+
+/// A share of the budget and its open zones.
+#[derive(Debug)]
+struct Lane {
+    stream: StreamId,
+    streams: StreamSet,
+    zones_max: u32,
+    open: Vec<Arc<OpenZone>>,
+}
+
+impl Lane {
+    fn drop_full(&mut self) {
+        self.open.retain(|zone| zone.remaining_bytes() > 0);
+    }
+
+    fn take(&mut self, zone: ZoneId) -> Option<Arc<OpenZone>> {
+        let at = self.open.iter().position(|open| open.zone == zone)?;
+        Some(self.open.remove(at))
+    }
+}
+
+/// All lanes. The lock is held while a zone is opened or finished: device calls that write at most one block.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    space: Space,
+    lanes: Mutex<Vec<Lane>>,
+    opened: AtomicU64,
+    finished_unwritten: AtomicU64,
+}
+
+/// Who asks for a zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// Which lane.
+    pub(crate) stream: StreamId,
+    /// Of the file.
+    pub(crate) tags: &'a FileTags,
+    /// Whether the last free zones may be taken.
+    pub(crate) urgency: Urgency,
+    /// Free zones that must be left.
+    pub(crate) free_zones_kept: u32,
+}
+
+/// A zone for the time that one file is written to it.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    zone: Arc<OpenZone>,
+}
+
+impl Lease {
+    fn of(zone: Arc<OpenZone>) -> Self {
+        zone.writers.fetch_add(1, Ordering::AcqRel);
+        Self { zone }
+    }
+
+    /// The zone.
+    pub(crate) fn zone(&self) -> &OpenZone {
+        &self.zone
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.zone.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Lanes {
+    /// Lanes of a space without open zones.
+    pub(crate) fn new(space: Space) -> Self {
+        let lane = |share: zonda_space::Share| Lane {
+            stream: share.stream,
+            streams: share.streams,
+            zones_max: share.zones,
+            open: Vec::new(),
+        };
+        let lanes = Mutex::new(space.shares().into_iter().map(lane).collect());
+        Self { space, lanes, opened: AtomicU64::new(0), finished_unwritten: AtomicU64::new(0) }
+    }
+
+    /// Takes in a zone of an earlier life; gives it back if its lane is full.
+    pub(crate) fn adopt(&self, writer: ZoneWriter, lifetime: Lifetime) -> Option<ZoneWriter> {
+        let mut lanes = self.lanes.lock();
+        let lane = lane_of(&mut lanes, writer.stream());
+        if lane.open.len() >= lane.zones_max as usize || writer.remaining_blocks() == 0 {
+            return Some(writer);
+        }
+        lane.open.push(Arc::new(self.open_zone(writer, lifetime)));
+        None
+    }
+
+    fn open_zone(&self, writer: ZoneWriter, lifetime: Lifetime) -> OpenZone {
+        OpenZone::new(writer, lifetime, self.opened.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A zone with room, as `choose` has it; `None` if a free zone would be needed and too few are free.
+    ///
+    /// # Errors
+    /// `Space` other than for want of zones.
+    pub(crate) fn place(
+        &self,
+        request: &Request<'_>,
+        choose: &dyn Fn(&Choices<'_>) -> Choice,
+    ) -> Result<Option<Lease>> {
+        let mut lanes = self.lanes.lock();
+        let lane = lane_of(&mut lanes, request.stream);
+        lane.drop_full();
+        let views: Vec<OpenZoneView> = lane.open.iter().map(|zone| zone.view()).collect();
+        let has_token = views.len() < lane.zones_max as usize;
+        let may_open = has_token && self.may_open(request);
+        if views.is_empty() && !may_open {
+            return Ok(None);
+        }
+        let zone = match choose(&Choices { open: &views, may_open }) {
+            Choice::Open(zone) => Some(zone),
+            Choice::New if may_open => None,
+            Choice::FinishThenNew(zone) if self.may_open(request) => {
+                self.finish(lane, zone)?;
+                None
+            }
+            Choice::New | Choice::FinishThenNew(_) => least_bad(request.tags, &views),
+        };
+        match zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
+            Some(open) => Ok(Some(Lease::of(Arc::clone(open)))),
+            None => self.open_new(lane, request).map(Some),
+        }
+    }
+
+    fn may_open(&self, request: &Request<'_>) -> bool {
+        let usage = self.space.usage();
+        let kept = match request.urgency {
+            Urgency::Foreground => usage.reserve_zones + request.free_zones_kept,
+            Urgency::Reserve => request.free_zones_kept,
+        };
+        usage.free_zones > kept
+    }
+
+    fn open_new(&self, lane: &mut Lane, request: &Request<'_>) -> Result<Lease> {
+        let writer = self.space.open_zone(lane.stream, request.urgency)?;
+        let open = Arc::new(self.open_zone(writer, request.tags.lifetime));
+        lane.open.push(Arc::clone(&open));
+        Ok(Lease::of(open))
+    }
+
+    /// Finishes an open zone of `lane`; the bytes that were left in it are lost until it is reset.
+    fn finish(&self, lane: &mut Lane, zone: ZoneId) -> Result<()> {
+        let Some(open) = lane.take(zone) else { return Ok(()) };
+        let writer = open.writer().take();
+        self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
+        open.note_remaining(0);
+        writer.map_or(Ok(()), |writer| Ok(self.space.seal(writer)?))
+    }
+
+    /// What follows when a file is closed: a zone that nobody writes and that is nearly full gives its token back.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub(crate) fn release(&self, lease: Lease, stream: StreamId, finish_below_bytes: u64) -> Result<()> {
+        let mut lanes = self.lanes.lock();
+        let lane = lane_of(&mut lanes, stream);
+        let zone = lease.zone.zone;
+        let is_nearly_full = lease.zone.remaining_bytes() < finish_below_bytes;
+        drop(lease);
+        lane.drop_full();
+        let is_idle = |open: &Arc<OpenZone>| open.zone == zone && open.writers.load(Ordering::Acquire) == 0;
+        if is_nearly_full && lane.open.iter().any(is_idle) {
+            self.finish(lane, zone)?;
+        }
+        Ok(())
+    }
+
+    /// Finishes an idle zone for cleaning: one in which nothing is live, so that it can be reset. Returns whether there
+    /// was one.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub(crate) fn finish_dead(&self) -> Result<bool> {
+        let mut lanes = self.lanes.lock();
+        for lane in lanes.iter_mut() {
+            let is_dead = |open: &Arc<OpenZone>| {
+                let idle = open.writers.load(Ordering::Acquire) == 0;
+                idle && self.space.live_bytes(open.zone) == 0
+            };
+            if let Some(zone) = lane.open.iter().find(|open| is_dead(open)).map(|open| open.zone) {
+                self.finish(lane, zone)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// All open zones.
+    pub(crate) fn views(&self) -> Vec<OpenZoneView> {
+        self.lanes.lock().iter().flat_map(|lane| lane.open.iter().map(|zone| zone.view())).collect()
+    }
+
+    /// Bytes that were left in zones that were finished before they were full.
+    pub(crate) fn finished_unwritten_bytes(&self) -> u64 {
+        self.finished_unwritten.load(Ordering::Relaxed)
+    }
+}
+
+fn lane_of(lanes: &mut [Lane], stream: StreamId) -> &mut Lane {
+    let found = lanes.iter_mut().find(|lane| lane.streams.contains(stream));
+    found.expect("the budget was made of all streams")
+}

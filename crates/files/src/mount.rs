@@ -1,0 +1,213 @@
+//! Makes and mounts a store.
+//!
+//! Life of a mount: 1 zone headers are read -> 2 the journal gives names and extents; a record that does not apply is counted
+//! and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live bytes are
+//! counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
+//! are its old zones reset.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use zonda_rt::Mutex;
+use zonda_space::{
+    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, StoreId, ZoneUse, ZonedDevice, read_journal,
+};
+
+use crate::catalogue::{Catalogue, extensions};
+use crate::change::Change;
+use crate::commit::Committer;
+use crate::lanes::Lanes;
+use crate::names::Names;
+use crate::options::{JOURNAL, LOG, META};
+use crate::stop::Stop;
+use crate::store::{Core, Counters};
+use crate::walk::chunks_in;
+use crate::{Extent, FileId, FileStore, FileStoreOptions, Lifetime, Result};
+
+/// What a mount found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// Files.
+    pub files: u64,
+    /// Bytes of logs that were found by walking their zones.
+    pub log_bytes_found: u64,
+    /// Records of the journal that did not apply: damage.
+    pub records_ignored: u64,
+    /// Chunks of the journal behind a gap: the torn tail of a crash, or damage.
+    pub chunks_ignored: u64,
+    /// Extents whose zone holds something else now: damage. Their files cannot be opened.
+    pub extents_lost: u64,
+}
+
+impl FileStore {
+    /// Makes an empty store on a device that holds nothing, or with `overwrite` on any, and mounts it.
+    ///
+    /// # Errors
+    /// `BadOption`; `Space` if the device is not empty or does not suit.
+    pub fn format(
+        device: Arc<dyn ZonedDevice>,
+        id: StoreId,
+        overwrite: bool,
+        options: FileStoreOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        let new = NewStore { id, features: 0, superblock: Vec::new(), overwrite };
+        let space = Space::format(device, new, &options.space())?;
+        Self::start(space, options, Catalogue::default(), JournalFound::default(), Vec::new())
+    }
+
+    /// Mounts the store on a device.
+    ///
+    /// # Errors
+    /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two.
+    pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        options.check()?;
+        let (space, recovered) = Space::open(device, &options.space())?;
+        let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
+        let found = mount.read_journal(&recovered.zones)?;
+        mount.collect_chunks(&recovered.zones)?;
+        mount.count_live();
+        let (catalogue, report) = (mount.catalogue, mount.report);
+        let partial = recovered.zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
+        let store = Self::start(space, options, catalogue, found, partial)?;
+        Ok((store, report))
+    }
+
+    fn start(
+        space: Space,
+        options: FileStoreOptions,
+        catalogue: Catalogue,
+        found: JournalFound,
+        zones: Vec<RecoveredZone>,
+    ) -> Result<Self> {
+        let lanes = Lanes::new(space.clone());
+        take_up(&space, &lanes, &catalogue, &zones)?;
+        let mut items = Vec::new();
+        let Ok(()) = catalogue.snapshot(&mut |change| {
+            items.push(change.encode());
+            Ok::<(), std::convert::Infallible>(())
+        });
+        // What the snapshot names must not be lost after it.
+        space.flush()?;
+        let journal =
+            Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
+        space.clear_damaged()?;
+        let core = Core {
+            names: Names::new(catalogue, space.clone()),
+            committer: Committer::new(journal),
+            lanes,
+            space,
+            options,
+            stop: Stop::default(),
+            cleaning: Mutex::new(()),
+            counters: Counters::default(),
+        };
+        Ok(Self { core: Arc::new(core) })
+    }
+}
+
+/// A mount in progress.
+struct Mount<'a> {
+    space: &'a Space,
+    catalogue: Catalogue,
+    report: MountReport,
+}
+
+impl Mount<'_> {
+    fn read_journal(&mut self, zones: &[RecoveredZone]) -> Result<JournalFound> {
+        let (catalogue, report) = (&mut self.catalogue, &mut self.report);
+        let found = read_journal(self.space, JOURNAL, zones, &mut |entry| {
+            let (JournalEntry::Item(record) | JournalEntry::Record(record)) = entry;
+            let applied = Change::decode(record).is_some_and(|change| catalogue.apply(&change).is_ok());
+            report.records_ignored += u64::from(!applied);
+            Ok(())
+        })?;
+        self.report.chunks_ignored = found.ignored_chunks;
+        self.report.files = self.catalogue.files().count() as u64;
+        Ok(found)
+    }
+
+    /// Adds the chunks of logs that continue what is recorded.
+    fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
+        let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
+        for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
+            chunks_in(self.space, zone, &mut |header, extent| {
+                let longest = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);
+                if extent.bytes > longest.bytes {
+                    *longest = extent;
+                }
+            })?;
+        }
+        // A file may have been lost with the power and its chunks not: its number must not be given to another.
+        let newest = found.keys().max().copied();
+        newest
+            .map_or(Ok(()), |file| self.catalogue.apply(&Change::NextFile { file: FileId(file.0 + 1) }).map(|_| ()))?;
+        let open: Vec<(FileId, u64, u64)> = self
+            .catalogue
+            .files()
+            .filter(|(_, inode)| inode.chunks_count)
+            .map(|(file, inode)| (file, inode.extents.bytes(), inode.modified_seconds))
+            .collect();
+        for (file, size, modified_seconds) in open {
+            let extents = run_from(size, found.get(&file));
+            self.report.log_bytes_found += extents.iter().map(|extent| extent.bytes).sum::<u64>();
+            self.add_chunks(file, size, modified_seconds, extents)?;
+        }
+        Ok(())
+    }
+
+    /// A log of an earlier life ends here; what is appended to it is recorded.
+    fn add_chunks(&mut self, file: FileId, size: u64, modified_seconds: u64, extents: Vec<Extent>) -> Result<()> {
+        let end = size + extents.iter().map(|extent| extent.bytes).sum::<u64>();
+        for change in extensions(file, size, modified_seconds, extents) {
+            self.catalogue.apply(&change)?;
+        }
+        self.catalogue.apply(&Change::Seal { file, size: end }).map(|_| ())
+    }
+
+    fn count_live(&mut self) {
+        for (_, inode) in self.catalogue.files() {
+            for extent in inode.extents.iter() {
+                if self.space.generation_of(extent.zone) == Some(extent.generation) {
+                    self.space.add_live(extent.zone, extent.device_bytes());
+                } else {
+                    self.report.extents_lost += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The chunks that continue a file of `size` without a gap.
+fn run_from(mut size: u64, chunks: Option<&BTreeMap<u64, Extent>>) -> Vec<Extent> {
+    let mut run = Vec::new();
+    while let Some(extent) = chunks.and_then(|chunks| chunks.get(&size)) {
+        run.push(*extent);
+        size += extent.bytes;
+    }
+    run
+}
+
+/// Goes on in the partly written zones of an earlier life; finishes those that no lane has a token for.
+fn take_up(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[RecoveredZone]) -> Result<()> {
+    for zone in zones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
+        if space.live_bytes(zone.zone) == 0 {
+            space.seal_recovered(zone.zone)?;
+            continue;
+        }
+        let lifetime = lifetime_of(catalogue, zone);
+        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, lifetime) {
+            space.seal(refused)?;
+        }
+    }
+    Ok(())
+}
+
+/// The lifetime of the first file in a zone: policies see it as before.
+fn lifetime_of(catalogue: &Catalogue, zone: &RecoveredZone) -> Lifetime {
+    let here = catalogue.files().flat_map(|(_, inode)| {
+        let first = inode.extents.iter().filter(|extent| extent.zone == zone.zone).map(|extent| extent.block).min();
+        first.map(|block| (block, inode.tags.lifetime))
+    });
+    here.min_by_key(|(block, _)| *block).map_or(Lifetime::NotSet, |(_, lifetime)| lifetime)
+}

@@ -1,0 +1,146 @@
+//! The names of a live store: the catalogue, which of its files are open, and the changes that wait for the journal.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use zonda_rt::{Mutex, MutexGuard};
+use zonda_space::Space;
+
+use crate::catalogue::{Catalogue, Dropped};
+use crate::change::Change;
+use crate::file::FileState;
+use crate::{FileId, Result};
+
+/// Names, open files and queued changes, changed together under one lock, which is never held over a device call.
+#[derive(Debug)]
+pub(crate) struct Names {
+    state: Mutex<NamesState>,
+    space: Space,
+}
+
+/// What [`Names::lock`] gives access to.
+#[derive(Debug, Default)]
+pub(crate) struct NamesState {
+    /// What is recorded, or queued to be.
+    pub(crate) catalogue: Catalogue,
+    open: HashMap<FileId, Weak<FileState>>,
+    queue: Vec<Vec<u8>>,
+    names_new_bytes: bool,
+    last: u64,
+}
+
+/// Changes on their way to the journal.
+#[derive(Debug, Default)]
+pub(crate) struct Queued {
+    /// Their records, in order.
+    pub(crate) records: Vec<Vec<u8>>,
+    /// Number of the last change ever queued.
+    pub(crate) last: u64,
+    /// Whether a record refers to bytes that may not be durable.
+    pub(crate) names_new_bytes: bool,
+}
+
+impl Names {
+    /// Of a store that was just mounted.
+    pub(crate) fn new(catalogue: Catalogue, space: Space) -> Self {
+        Self { state: Mutex::new(NamesState { catalogue, ..NamesState::default() }), space }
+    }
+
+    /// Access to everything.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NamesState> {
+        self.state.lock()
+    }
+
+    /// Applies a change and queues its record; returns its number.
+    ///
+    /// # Errors
+    /// Why it does not apply; nothing was changed then.
+    pub(crate) fn change(&self, change: &Change) -> Result<u64> {
+        self.lock().change(change, &self.space)
+    }
+
+    /// Number of the last change.
+    pub(crate) fn last(&self) -> u64 {
+        self.lock().last_change()
+    }
+
+    /// Takes the queue.
+    pub(crate) fn take_queue(&self) -> Queued {
+        self.lock().take_queue()
+    }
+
+    /// Takes the queue, and records that make the whole state, the queue's effect included.
+    pub(crate) fn snapshot(&self) -> (Queued, Vec<Vec<u8>>) {
+        let mut state = self.lock();
+        let mut items = Vec::new();
+        let put = &mut |change: &Change| {
+            items.push(change.encode());
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let Ok(()) = state.catalogue.snapshot(put);
+        (state.take_queue(), items)
+    }
+}
+
+impl NamesState {
+    /// As [`Names::change`], under the lock.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn change(&mut self, change: &Change, space: &Space) -> Result<u64> {
+        let dropped = self.catalogue.apply(change)?;
+        self.queue.push(change.encode());
+        self.names_new_bytes |= matches!(change, Change::Extend { .. } | Change::Move { .. });
+        self.last += 1;
+        if !matches!(change, Change::Truncate { .. } | Change::Move { .. }) {
+            self.release(&dropped, space);
+        }
+        Ok(self.last)
+    }
+
+    /// The bytes of a file without a name die at once, or when its last user is gone.
+    fn release(&mut self, dropped: &Dropped, space: &Space) {
+        let open = dropped.file.and_then(|file| self.open.remove(&file)).and_then(|file| file.upgrade());
+        match open {
+            Some(file) => file.set_gone(),
+            None => dropped.extents.iter().for_each(|extent| space.sub_live(extent.zone, extent.device_bytes())),
+        }
+    }
+
+    /// Number of the last change.
+    pub(crate) fn last_change(&self) -> u64 {
+        self.last
+    }
+
+    /// The file, if somebody has it open.
+    pub(crate) fn open_file(&self, file: FileId) -> Option<Arc<FileState>> {
+        self.open.get(&file).and_then(Weak::upgrade)
+    }
+
+    /// The file, opened if nobody has it open; `None` if it does not exist.
+    pub(crate) fn open(&mut self, file: FileId, space: &Space) -> Option<Arc<FileState>> {
+        if let Some(open) = self.open_file(file) {
+            return Some(open);
+        }
+        let inode = self.catalogue.inode(file)?;
+        let opened = Arc::new(FileState::recorded(file, inode, space.clone()));
+        self.insert(&opened);
+        Some(opened)
+    }
+
+    /// Makes an open file known.
+    pub(crate) fn insert(&mut self, file: &Arc<FileState>) {
+        if self.open.len() >= 64 && self.open.len().is_power_of_two() {
+            self.open.retain(|_, file| file.strong_count() > 0);
+        }
+        self.open.insert(file.id(), Arc::downgrade(file));
+    }
+
+    fn take_queue(&mut self) -> Queued {
+        Queued {
+            records: std::mem::take(&mut self.queue),
+            last: self.last,
+            names_new_bytes: std::mem::take(&mut self.names_new_bytes),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a file store is told at creation and mount.
+
+use std::sync::Arc;
+
+use zonda_space::{SpaceOptions, StreamId, StreamSpec};
+
+use crate::policy::{LizaZenfs, Policy};
+use crate::{FileError, FileKind, Result};
+
+/// The journal of names and extents.
+pub(crate) const JOURNAL: StreamId = StreamId(0);
+/// Write-ahead logs.
+pub(crate) const LOG: StreamId = StreamId(1);
+/// MANIFEST, CURRENT, OPTIONS.
+pub(crate) const META: StreamId = StreamId(2);
+/// Tables and everything else.
+pub(crate) const DATA: StreamId = StreamId(3);
+/// What cleaning moved.
+pub(crate) const RELOCATED: StreamId = StreamId(4);
+
+/// The name in zone headers of a file store.
+pub(crate) const CLIENT: [u8; 8] = *b"files\0\0\0";
+
+/// Options of a mount; none of them is fixed at creation.
+#[derive(Clone, Debug)]
+pub struct FileStoreOptions {
+    /// Which open zone a file's bytes go to.
+    pub policy: Arc<dyn Policy>,
+    /// Zones that only cleaning (one) and the journal (the others) may take, so that cleaning can always go on: at least 3.
+    pub reserve_zones: u32,
+    /// Zones above the reserve that only logs and flushed tables may take, so that compactions are refused first.
+    pub flush_reserve_zones: u32,
+    /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.
+    pub finish_percent: u8,
+    /// [`FileStore::clean_step`](crate::FileStore::clean_step) cleans while less than this share of the device is free,
+    /// in percent.
+    pub clean_below_free_percent: u8,
+    /// Bytes that a table or other large file collects in memory before they are written: a multiple of 4096.
+    pub write_buffer_bytes: u32,
+    /// The same for logs and meta files, which are mostly written by their syncs.
+    pub log_buffer_bytes: u32,
+    /// Fewer active zones than the device allows.
+    pub active_limit: Option<u32>,
+    /// Seconds since 1970, for modification times.
+    pub clock_seconds: fn() -> u64,
+}
+
+impl Default for FileStoreOptions {
+    fn default() -> Self {
+        Self {
+            policy: Arc::new(LizaZenfs),
+            reserve_zones: 3,
+            flush_reserve_zones: 1,
+            finish_percent: 5,
+            clean_below_free_percent: 20,
+            write_buffer_bytes: 1 << 20,
+            log_buffer_bytes: 64 << 10,
+            active_limit: None,
+            clock_seconds: || 0,
+        }
+    }
+}
+
+impl FileStoreOptions {
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |option, value: u64, rule| Err(FileError::BadOption { option, value, rule });
+        if self.reserve_zones < 3 {
+            return bad("reserve_zones", self.reserve_zones.into(), "cleaning and the journal need 3");
+        }
+        for (option, bytes) in
+            [("write_buffer_bytes", self.write_buffer_bytes), ("log_buffer_bytes", self.log_buffer_bytes)]
+        {
+            if bytes == 0 || !bytes.is_multiple_of(4096) || bytes > 64 << 20 {
+                return bad(option, bytes.into(), "it is a multiple of 4096 up to 64 MiB");
+            }
+        }
+        for (option, percent) in
+            [("finish_percent", self.finish_percent), ("clean_below_free_percent", self.clean_below_free_percent)]
+        {
+            if percent > 90 {
+                return bad(option, percent.into(), "it is 0 to 90");
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams and reserve for the zone manager. At 14 active zones: journal 1, log 1, meta 1, relocated 1, data 10; at 4
+    /// relocated shares zones with data; at 3 also meta with log; at 2 all but the journal share.
+    pub(crate) fn space(&self) -> SpaceOptions {
+        SpaceOptions {
+            client: CLIENT,
+            streams: vec![
+                StreamSpec::new(JOURNAL, "journal", 0).alone(),
+                StreamSpec::new(LOG, "log", 10),
+                StreamSpec::new(META, "meta", 12),
+                StreamSpec::new(DATA, "data", 20).zones(1, 32),
+                StreamSpec::new(RELOCATED, "relocated", 21).zones(1, 2),
+            ],
+            known_features: 0,
+            reserve_zones: self.reserve_zones,
+            active_limit: self.active_limit,
+        }
+    }
+}
+
+/// The stream of new bytes of a file.
+pub(crate) fn stream_of(kind: FileKind) -> StreamId {
+    match kind {
+        FileKind::Log => LOG,
+        FileKind::Meta => META,
+        FileKind::Flushed | FileKind::Data => DATA,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_space::Budget;
+
+    use super::*;
+
+    #[test]
+    fn the_budget_works_from_two_active_zones_on() {
+        let streams = FileStoreOptions::default().space().streams;
+        let shares = |active| {
+            let budget = Budget::plan(active, &streams).expect("enough");
+            budget.shares().iter().map(|share| (share.stream, share.zones)).collect::<Vec<_>>()
+        };
+        assert_eq!(shares(14), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 9), (RELOCATED, 2)]);
+        assert_eq!(shares(4), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 1)]);
+        assert_eq!(shares(3), [(JOURNAL, 1), (LOG, 1), (DATA, 1)]);
+        assert_eq!(shares(2), [(JOURNAL, 1), (LOG, 1)]);
+        assert!(Budget::plan(1, &streams).is_err());
+    }
+
+    #[test]
+    fn absurd_options_are_refused() {
+        let base = FileStoreOptions::default();
+        base.check().expect("the defaults are fine");
+        for bad in [
+            FileStoreOptions { reserve_zones: 2, ..base.clone() },
+            FileStoreOptions { write_buffer_bytes: 0, ..base.clone() },
+            FileStoreOptions { log_buffer_bytes: 4097, ..base.clone() },
+            FileStoreOptions { finish_percent: 91, ..base.clone() },
+        ] {
+            assert!(matches!(bad.check(), Err(FileError::BadOption { .. })));
+        }
+    }
+}

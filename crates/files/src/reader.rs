@@ -1,0 +1,104 @@
+//! Reads a file.
+
+use std::sync::Arc;
+
+use zonda_space::{AlignedBuf, BLOCK_BYTES};
+
+use crate::extent::Piece;
+use crate::file::FileState;
+use crate::store::Core;
+use crate::{FileError, FileId, Result};
+
+/// Bytes that one device read asks for at most.
+const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads one file, what is appended meanwhile included. As long as it lives, so do the file's bytes, with or without a name.
+#[derive(Clone, Debug)]
+pub struct FileReader {
+    core: Arc<Core>,
+    file: Arc<FileState>,
+}
+
+impl FileReader {
+    /// # Errors
+    /// `Stale`.
+    pub(crate) fn open(core: &Arc<Core>, file: Arc<FileState>) -> Result<Self> {
+        let reader = Self { core: Arc::clone(core), file };
+        let content = reader.file.content();
+        content.extents.iter().try_for_each(|extent| reader.check_generation(extent))?;
+        drop(content);
+        Ok(reader)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn file(&self) -> FileId {
+        self.file.id()
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.file.content().size()
+    }
+
+    /// Reads from `offset` until `into` is full or the file ends; returns how many bytes. Cost: one device read per MiB
+    /// and extent. Cleaning of the zones it reads waits for it.
+    ///
+    /// # Errors
+    /// `Stale`, `Space`.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let content = self.file.content();
+        let end = offset.saturating_add(into.len() as u64);
+        let mut done = 0;
+        for piece in content.extents.pieces(offset..end) {
+            let bytes = usize::try_from(piece.bytes).expect("no more than the buffer");
+            self.read_piece(&piece, &mut into[done..done + bytes])?;
+            done += bytes;
+        }
+        let in_tail = (offset + done as u64).saturating_sub(content.extents.bytes());
+        let at = usize::try_from(in_tail).unwrap_or(usize::MAX);
+        if offset + done as u64 >= content.extents.bytes() {
+            let rest = content.tail.bytes().get(at..).unwrap_or_default();
+            let bytes = rest.len().min(into.len() - done);
+            into[done..done + bytes].copy_from_slice(&rest[..bytes]);
+            done += bytes;
+        }
+        Ok(done)
+    }
+
+    fn read_piece(&self, piece: &Piece, into: &mut [u8]) -> Result<()> {
+        self.check_generation(&piece.extent)?;
+        let mut at = u64::from(piece.extent.skip) + piece.from;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let lead = at % BLOCK_BYTES as u64;
+            let bytes = (rest.len() as u64).min(READ_BYTES_MAX - lead);
+            let block = piece.extent.block + at / BLOCK_BYTES as u64;
+            let (now, later) = rest.split_at_mut(usize::try_from(bytes).expect("at most 1 MiB"));
+            self.read_blocks(block, usize::try_from(lead).expect("within a block"), now)?;
+            (at, rest) = (at + bytes, later);
+        }
+        Ok(())
+    }
+
+    /// Reads bytes that begin `lead` bytes into a block; straight into the caller's buffer if that will do.
+    fn read_blocks(&self, block: u64, lead: usize, into: &mut [u8]) -> Result<()> {
+        let is_aligned = into.as_ptr().addr().is_multiple_of(BLOCK_BYTES) && into.len().is_multiple_of(BLOCK_BYTES);
+        if lead == 0 && is_aligned {
+            return Ok(self.core.space.read(block, into)?);
+        }
+        let mut blocks = AlignedBuf::with_len((lead + into.len()).next_multiple_of(BLOCK_BYTES));
+        self.core.space.read(block, &mut blocks)?;
+        into.copy_from_slice(&blocks[lead..lead + into.len()]);
+        Ok(())
+    }
+
+    fn check_generation(&self, extent: &crate::Extent) -> Result<()> {
+        let found = self.core.space.generation_of(extent.zone);
+        if found == Some(extent.generation) {
+            return Ok(());
+        }
+        Err(FileError::Stale { zone: extent.zone.0, found, expected: extent.generation })
+    }
+}

@@ -1,0 +1,55 @@
+//! Space of a file store in numbers.
+
+use zonda_rt::atomic::Ordering;
+use zonda_space::SpaceUsage;
+
+use crate::store::Core;
+
+/// Space and work of a store. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileUsage {
+    /// What all zones can hold.
+    pub capacity_bytes: u64,
+    /// What live bytes may fill (I9).
+    pub usable_bytes: u64,
+    /// Live bytes, the journal's included.
+    pub live_bytes: u64,
+    /// What can still be written after cleaning, without what is kept for flushes and logs. At 0 a compaction is refused.
+    pub free_bytes: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of the journal that a mount reads.
+    pub journal_bytes: u64,
+    /// Written for users since the mount, with padding and chunk headers.
+    pub written_bytes: u64,
+    /// Copied by cleaning since the mount.
+    pub copied_bytes: u64,
+    /// Zones that were reset without copying anything.
+    pub resets_without_copy: u64,
+    /// Left in zones that were finished before they were full, since the mount.
+    pub finished_unwritten_bytes: u64,
+    /// Zones and tokens.
+    pub space: SpaceUsage,
+}
+
+impl FileUsage {
+    pub(crate) fn of(core: &Core) -> Self {
+        let space = core.space.usage();
+        let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
+        let kept_bytes = u64::from(core.options.flush_reserve_zones) * zone_bytes;
+        let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        Self {
+            capacity_bytes: space.capacity_bytes,
+            usable_bytes: space.usable_bytes,
+            live_bytes: space.live_bytes,
+            free_bytes: space.usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes),
+            files: core.names.lock().catalogue.files().count() as u64,
+            journal_bytes: core.committer.journal_bytes(),
+            written_bytes: count(&core.counters.written),
+            copied_bytes: count(&core.counters.copied),
+            resets_without_copy: count(&core.counters.resets_without_copy),
+            finished_unwritten_bytes: core.lanes.finished_unwritten_bytes(),
+            space,
+        }
+    }
+}

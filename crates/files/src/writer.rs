@@ -1,0 +1,310 @@
+//! The writer of a file.
+
+use std::sync::Arc;
+
+use zonda_space::SpaceError;
+
+use crate::catalogue::extensions;
+use crate::change::Change;
+use crate::file::{Content, FileState};
+use crate::lanes::{Lease, OpenZone};
+use crate::options::stream_of;
+use crate::store::{Core, Counters};
+use crate::tail::ChunkOf;
+use crate::{BLOCK_BYTES, Extent, FileError, FileId, FileTags, Lifetime, Result};
+
+/// Appends to one file: its only writer. Created by one thread, it may be used by another.
+///
+/// Life cycle: 1 bytes collect in memory -> 2 the buffer is full or synced: a policy chooses a zone and they are written to
+/// it -> 3 [`sync`](Self::sync) makes them durable -> 4 [`close`](Self::close), or drop. Closing writes everything and
+/// queues its record, but is no sync.
+///
+/// Cost: one device write per buffer; a sync of a log: one write, one flush; of any other file: one write, two flushes and a
+/// record, shared with whoever syncs at the same time.
+#[derive(Debug)]
+pub struct FileWriter {
+    core: Arc<Core>,
+    file: Arc<FileState>,
+    lease: Option<Lease>,
+    /// The change that made the file, until it is known to be durable.
+    made_by: Option<u64>,
+    is_closed: bool,
+}
+
+impl FileWriter {
+    pub(crate) fn new(core: Arc<Core>, file: Arc<FileState>, made_by: u64) -> Self {
+        Self { core, file, lease: None, made_by: Some(made_by), is_closed: false }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn file(&self) -> FileId {
+        self.file.id()
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.file.content().size()
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn tags(&self) -> FileTags {
+        self.file.tags()
+    }
+
+    /// Says how long its data will live, or its level; what is placed already stays.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn retag(&mut self, lifetime: Lifetime, level: Option<u8>) -> Result<()> {
+        let tags = FileTags { lifetime, level, ..self.file.tags() };
+        self.file.set_tags(tags);
+        self.record(&Change::Retag { file: self.file.id(), lifetime, level }).map(|_| ())
+    }
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// `NoSpace`: some of the bytes may have been taken, see [`size_bytes`](Self::size_bytes). `Stopped`, `Space`.
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.core.stop.check()?;
+        let buffer_bytes = self.buffer_bytes();
+        while !bytes.is_empty() {
+            let taken = self.file.content_mut().tail.fill(bytes, buffer_bytes);
+            bytes = &bytes[taken..];
+            if taken == 0 {
+                self.write_out()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes at `offset`, at most the size: what was there and behind is replaced. For writers that write whole blocks and
+    /// come back to the last one.
+    ///
+    /// # Errors
+    /// `NotAtEnd`, and those of [`append`](Self::append).
+    pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let size = self.size_bytes();
+        if offset > size {
+            return Err(FileError::NotAtEnd { offset, size });
+        }
+        if offset < size {
+            self.truncate(offset)?;
+        }
+        self.append(bytes)
+    }
+
+    /// Cuts the file to `size` bytes.
+    ///
+    /// # Errors
+    /// `Longer` if it is shorter; those of [`append`](Self::append).
+    pub fn truncate(&mut self, size: u64) -> Result<()> {
+        let (on_device, before) = {
+            let content = self.file.content();
+            (content.extents.bytes(), content.size())
+        };
+        if size > before {
+            return Err(FileError::Longer { size: before, asked: size });
+        }
+        if size < on_device {
+            return self.truncate_written(size);
+        }
+        let keep = usize::try_from(size - on_device).expect("within the buffer");
+        self.file.content_mut().tail.truncate(keep);
+        Ok(())
+    }
+
+    /// Cuts what is on the device: everything is recorded first, so that the record of the cut has something to cut.
+    fn truncate_written(&mut self, size: u64) -> Result<()> {
+        self.file.content_mut().tail.truncate(0);
+        self.record_written(true)?;
+        let mut content = self.file.content_mut();
+        let change = Change::Truncate { file: self.file.id(), size };
+        self.record(&change)?;
+        let before = device_bytes_by_zone(&content);
+        content.extents.truncate(size);
+        let after = device_bytes_by_zone(&content);
+        for (zone, bytes) in before {
+            let kept = after.iter().filter(|(other, _)| *other == zone).map(|(_, bytes)| bytes).sum::<u64>();
+            self.core.space.sub_live(zone, bytes - kept);
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the device; it is durable after a sync.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn flush(&mut self) -> Result<()> {
+        self.core.stop.check()?;
+        while self.file.content().tail.len() > 0 {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable as it is now: its name, its bytes.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        if self.file.is_gone() {
+            // Nothing of it is recorded; but after a crash it must not have its name again and lack its bytes.
+            return self.core.commit_to(self.core.names.last());
+        }
+        if self.file.content().is_chunked {
+            return self.sync_chunks();
+        }
+        let number = self.record_written(false)?.max(self.made_by);
+        number.map_or(Ok(()), |number| self.core.commit_to(number))?;
+        self.made_by = None;
+        Ok(())
+    }
+
+    /// Chunks are found by walking their zone, once the file exists.
+    fn sync_chunks(&mut self) -> Result<()> {
+        if let Some(number) = self.made_by {
+            self.core.commit_to(number)?;
+            self.made_by = None;
+        }
+        self.core.space.flush().map_err(|error| self.core.write_failed(error))
+    }
+
+    /// Writes everything and gives up writing. Durable after [`FileStore::sync_names`](crate::FileStore::sync_names) at
+    /// the latest.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        // What is on the device stays part of the file, even if the rest found no room.
+        let flushed = self.flush().inspect_err(|_| self.file.content_mut().tail.truncate(0));
+        let done = flushed.and(self.record_written(true).map(|_| ()));
+        self.file.end_writing();
+        let lease = self.lease.take();
+        let released = lease.map_or(Ok(()), |lease| {
+            let zone_bytes = self.core.space.zone_blocks() * BLOCK_BYTES as u64;
+            let finish_below = zone_bytes * u64::from(self.core.options.finish_percent) / 100;
+            self.core.lanes.release(lease, stream_of(self.file.tags().kind), finish_below)
+        });
+        done.and(released)
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        let options = &self.core.options;
+        let is_log = self.file.tags().kind.is_chunked();
+        (if is_log { options.log_buffer_bytes } else { options.write_buffer_bytes }) as usize
+    }
+
+    /// Queues the record of what was written since the last one; returns its number, if there was anything. With `seal`, no
+    /// chunk behind it will count.
+    fn record_written(&mut self, seal: bool) -> Result<Option<u64>> {
+        let mut content = self.file.content_mut();
+        let (file, size_before) = (self.file.id(), content.recorded_bytes());
+        let modified = (self.core.options.clock_seconds)();
+        let mut number = None;
+        for change in extensions(file, size_before, modified, content.take_unrecorded()) {
+            number = self.record(&change)?;
+        }
+        if seal && content.is_chunked {
+            content.end_chunks();
+            number = self.record(&Change::Seal { file, size: content.extents.bytes() })?;
+        }
+        Ok(number)
+    }
+
+    /// Queues the record of a change; of a file without a name there is nothing to record.
+    fn record(&self, change: &Change) -> Result<Option<u64>> {
+        let mut names = self.core.names.lock();
+        if self.file.is_gone() {
+            return Ok(None);
+        }
+        names.change(change, &self.core.space).map(Some)
+    }
+
+    /// Writes the tail, or as much of it as the zone holds.
+    fn write_out(&mut self) -> Result<()> {
+        let lease = match self.lease.take() {
+            Some(lease) => lease,
+            None => self.core.place(&self.file.tags())?,
+        };
+        if self.write_to(lease.zone())? {
+            self.lease = Some(lease);
+        }
+        Ok(())
+    }
+
+    /// Writes to a zone; returns whether it may have room for more.
+    fn write_to(&self, zone: &OpenZone) -> Result<bool> {
+        let mut guard = zone.writer();
+        let Some(writer) = guard.as_mut() else { return Ok(false) };
+        let remaining = writer.remaining_blocks();
+        if remaining == 0 {
+            return Ok(false);
+        }
+        let mut content = self.file.content_mut();
+        let Content { tail, extents, is_chunked, .. } = &mut *content;
+        let of = ChunkOf {
+            store: self.core.space.identity().store,
+            file: self.file.id(),
+            offset: extents.bytes(),
+            generation: zone.generation(),
+        };
+        let image = if *is_chunked { tail.as_chunk(of, remaining) } else { tail.as_data(remaining) };
+        let device_bytes = image.blocks.len() as u64;
+        // Counted before it is written: a zone that fills up may be cleaned at once.
+        self.core.space.add_live(zone.zone(), device_bytes);
+        let written = writer.write(image.blocks);
+        zone.note_remaining(writer.remaining_blocks());
+        let block = match written {
+            Ok(block) => block,
+            Err(error) => {
+                self.core.space.sub_live(zone.zone(), device_bytes);
+                return self.failed(error);
+            }
+        };
+        let (skip, bytes, crc) = (image.skip, image.bytes, Some(image.crc));
+        let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
+        content.tail.consume(bytes);
+        content.wrote(extent);
+        Counters::add(&self.core.counters.written, device_bytes);
+        Ok(writer.remaining_blocks() > 0)
+    }
+
+    /// A zone that fails costs nothing but the zone: the bytes are still in the tail.
+    fn failed(&self, error: SpaceError) -> Result<bool> {
+        match error {
+            SpaceError::ZoneFailed { .. } => Ok(false),
+            error => Err(self.core.write_failed(error)),
+        }
+    }
+}
+
+fn device_bytes_by_zone(content: &Content) -> Vec<(zonda_space::ZoneId, u64)> {
+    let mut zones: Vec<(zonda_space::ZoneId, u64)> = Vec::new();
+    for extent in content.extents.iter() {
+        match zones.iter_mut().find(|(zone, _)| *zone == extent.zone) {
+            Some((_, bytes)) => *bytes += extent.device_bytes(),
+            None => zones.push((extent.zone, extent.device_bytes())),
+        }
+    }
+    zones
+}
+
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        // Whoever wants to know closes: an error here is remembered by the store if it stops it, and the bytes of a
+        // file that was never synced are promised to nobody.
+        let _unheard = self.finish();
+    }
+}

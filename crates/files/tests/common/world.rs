@@ -1,0 +1,369 @@
+//! A store, a model of it, and a power switch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use zonda_device::{CutAt, MemDevice, PowerCut};
+use zonda_files::{
+    FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, StoreId,
+};
+use zonda_rt::Rng;
+
+use super::{geometry, options, path};
+
+/// What happened over all seeds.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) cuts: u64,
+    pub(crate) no_space: u64,
+    pub(crate) copied_bytes: u64,
+    pub(crate) moved_while_open: u64,
+    pub(crate) steps: u64,
+}
+
+/// A file in the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Modelled {
+    /// All bytes that were appended.
+    bytes: Vec<u8>,
+    /// How many of them must survive a cut.
+    synced: usize,
+    /// What it was before it was truncated, each time since the last sync: a cut may bring that back.
+    older: Vec<Vec<u8>>,
+}
+
+impl Modelled {
+    fn of(bytes: Vec<u8>) -> Self {
+        Self { synced: bytes.len(), bytes, older: Vec::new() }
+    }
+
+    fn allows(&self, bytes: &[u8]) -> bool {
+        let mut versions = self.older.iter().chain([&self.bytes]);
+        bytes.len() >= self.synced && versions.any(|version| version.starts_with(bytes))
+    }
+}
+
+/// Names that a cut may leave: the names after each change since the last that is surely durable.
+type Names = BTreeMap<FilePath, u64>;
+
+pub(crate) struct World {
+    seed: u64,
+    rng: Rng,
+    switch: PowerCut,
+    options: FileStoreOptions,
+    store: FileStore,
+    names: Names,
+    /// Older states of the names that a cut may bring back, newest last; `names` is always possible.
+    earlier: Vec<Names>,
+    files: BTreeMap<u64, Modelled>,
+    next: u64,
+    writers: Vec<(u64, FileWriter)>,
+    readers: Vec<(u64, FileReader)>,
+}
+
+/// Soon, so that mounts are cut too, or late, so that devices fill up.
+fn next_cut(rng: &mut Rng) -> u64 {
+    let longest = [60, 400, 4_000][usize::try_from(rng.below(3)).unwrap()];
+    1 + rng.below(longest)
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = Rng::seeded(seed);
+        let active = [3, 4, 6, 14][usize::try_from(seed % 4).unwrap()];
+        let switch = PowerCut::over(MemDevice::new(geometry(active)).unwrap());
+        let options = options(seed / 4);
+        let device = Arc::new(switch.clone());
+        let store = FileStore::format(device, StoreId(seed.into()), false, options.clone()).unwrap();
+        store.sync_names().unwrap();
+        switch.arm(CutAt::Change(next_cut(&mut rng)));
+        Self {
+            seed,
+            rng,
+            switch,
+            options,
+            store,
+            names: Names::new(),
+            earlier: Vec::new(),
+            files: BTreeMap::new(),
+            next: 0,
+            writers: Vec::new(),
+            readers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn run(mut self, steps: u32, tally: &mut Tally) {
+        for _ in 0..steps {
+            tally.steps += 1;
+            match self.step(tally) {
+                Ok(()) => {}
+                Err(FileError::NoSpace { .. }) => tally.no_space += 1,
+                Err(FileError::NotFound { .. } | FileError::Exists { .. } | FileError::Busy { .. }) => {}
+                Err(error) if self.switch.cut_report().is_some() => {
+                    let _expected = error;
+                    tally.cuts += 1;
+                    self.remount();
+                }
+                Err(error) => panic!("seed {}: {error}", self.seed),
+            }
+        }
+        tally.copied_bytes += self.store.usage().copied_bytes;
+        self.switch.arm(None);
+        self.settle();
+    }
+
+    fn any_name(&mut self) -> FilePath {
+        path(&format!("/{}", self.rng.below(40)))
+    }
+
+    fn step(&mut self, tally: &mut Tally) -> Result<(), FileError> {
+        match self.rng.below(20) {
+            0..=2 => self.create(),
+            3..=8 => self.append(),
+            9..=10 => self.sync(),
+            11 => self.close(),
+            12 => self.remove(),
+            13 => self.append(),
+            14 => self.rename(),
+            15 => self.link(),
+            16 => self.sync_names(),
+            17 => self.open(),
+            18 => self.read(),
+            _ => self.clean(tally),
+        }
+    }
+
+    /// Changes the names here and remembers what they were.
+    fn rename_model(&mut self, change: impl FnOnce(&mut Names)) {
+        let mut names = self.names.clone();
+        change(&mut names);
+        self.earlier.push(std::mem::replace(&mut self.names, names));
+    }
+
+    fn create(&mut self) -> Result<(), FileError> {
+        if self.writers.len() >= 4 {
+            return Ok(());
+        }
+        let name = self.any_name();
+        let kinds = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data, FileKind::Data];
+        let lifetimes = [Lifetime::Short, Lifetime::Medium, Lifetime::Long, Lifetime::Extreme];
+        let tags = FileTags::of(kinds[usize::try_from(self.rng.below(5)).unwrap()]);
+        let lifetime = lifetimes[usize::try_from(self.rng.below(4)).unwrap()];
+        let writer = self.store.create(&name, tags.with_lifetime(lifetime))?;
+        let id = self.next;
+        self.next += 1;
+        self.files.insert(id, Modelled::of(Vec::new()));
+        self.rename_model(|names| {
+            names.insert(name, id);
+        });
+        self.writers.push((id, writer));
+        Ok(())
+    }
+
+    fn pick(&mut self, count: usize) -> Option<usize> {
+        (count > 0).then(|| usize::try_from(self.rng.below(count as u64)).unwrap())
+    }
+
+    fn append(&mut self) -> Result<(), FileError> {
+        let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
+        let count = match self.rng.below(4) {
+            0 => self.rng.below(100),
+            1 => self.rng.below(5_000),
+            _ => self.rng.below(60_000),
+        };
+        let bytes: Vec<u8> = (0..count).map(|_| u8::try_from(self.rng.below(256)).unwrap()).collect();
+        let (id, writer) = &mut self.writers[at];
+        let modelled = self.files.get_mut(id).unwrap();
+        if self.rng.below(12) == 0 {
+            let size = self.rng.below(modelled.bytes.len() as u64 + 1);
+            modelled.older.push(modelled.bytes.clone());
+            modelled.synced = modelled.synced.min(usize::try_from(size).unwrap());
+            writer.truncate(size)?;
+            modelled.bytes.truncate(usize::try_from(size).unwrap());
+        }
+        modelled.bytes.extend_from_slice(&bytes);
+        let outcome = writer.append(&bytes);
+        modelled.bytes.truncate(usize::try_from(writer.size_bytes()).unwrap());
+        outcome
+    }
+
+    fn sync(&mut self) -> Result<(), FileError> {
+        let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
+        let (id, writer) = &mut self.writers[at];
+        writer.sync()?;
+        let modelled = self.files.get_mut(id).unwrap();
+        *modelled = Modelled::of(std::mem::take(&mut modelled.bytes));
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), FileError> {
+        let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
+        let (id, writer) = self.writers.swap_remove(at);
+        let closed = writer.close();
+        if matches!(closed, Err(FileError::NoSpace { .. })) {
+            self.lose_tail(id);
+        }
+        closed
+    }
+
+    /// What could not be written when its writer was given up is gone.
+    fn lose_tail(&mut self, id: u64) {
+        let named = self.names.iter().find(|(_, named)| **named == id);
+        let of_name = named.map(|(name, _)| self.store.info(name).unwrap().size_bytes);
+        let of_reader = self.readers.iter().find(|(read, _)| *read == id).map(|(_, reader)| reader.size_bytes());
+        if let Some(size) = of_name.or(of_reader) {
+            self.files.get_mut(&id).unwrap().bytes.truncate(usize::try_from(size).unwrap());
+        }
+    }
+
+    fn remove(&mut self) -> Result<(), FileError> {
+        let name = self.any_name();
+        self.store.remove(&name)?;
+        self.rename_model(|names| {
+            names.remove(&name);
+        });
+        Ok(())
+    }
+
+    fn rename(&mut self) -> Result<(), FileError> {
+        let (from, to) = (self.any_name(), self.any_name());
+        self.store.rename(&from, &to)?;
+        self.rename_model(|names| {
+            if names.get(&from) != names.get(&to) {
+                let id = names.remove(&from).unwrap();
+                names.insert(to, id);
+            }
+        });
+        Ok(())
+    }
+
+    fn link(&mut self) -> Result<(), FileError> {
+        let (from, to) = (self.any_name(), self.any_name());
+        self.store.link(&from, &to)?;
+        self.rename_model(|names| {
+            let id = names[&from];
+            names.insert(to, id);
+        });
+        Ok(())
+    }
+
+    fn sync_names(&mut self) -> Result<(), FileError> {
+        self.store.sync_names()?;
+        self.earlier.clear();
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), FileError> {
+        if self.readers.len() >= 3 {
+            self.readers.swap_remove(0);
+        }
+        let name = self.any_name();
+        let reader = self.store.open(&name)?;
+        self.readers.push((self.names[&name], reader));
+        Ok(())
+    }
+
+    /// Any part of an open file, whether it still has a name or not.
+    fn read(&mut self) -> Result<(), FileError> {
+        let Some(at) = self.pick(self.readers.len()) else { return Ok(()) };
+        let id = self.readers[at].0;
+        let expected = self.files[&id].bytes.clone();
+        let offset = self.rng.below(expected.len() as u64 + 2);
+        let mut into = vec![0; usize::try_from(self.rng.below(40_000)).unwrap()];
+        let count = self.readers[at].1.read_at(offset, &mut into)?;
+        let from = usize::try_from(offset).unwrap().min(expected.len());
+        let to = (from + into.len()).min(expected.len());
+        assert!(into[..count] == expected[from..to], "seed {}: file {id} at {offset}", self.seed);
+        Ok(())
+    }
+
+    fn clean(&mut self, tally: &mut Tally) -> Result<(), FileError> {
+        let cleaned = self.store.clean_step()?;
+        let moved = cleaned.is_some_and(|cleaned| cleaned.bytes_copied > 0);
+        tally.moved_while_open += u64::from(moved && !self.readers.is_empty());
+        Ok(())
+    }
+
+    /// After a cut, which may come again while the store is mounted.
+    fn remount(&mut self) {
+        self.writers.clear();
+        self.readers.clear();
+        self.store = loop {
+            let switch = PowerCut::over(self.switch.reopen(&mut self.rng));
+            switch.arm(CutAt::Change(next_cut(&mut self.rng)));
+            self.switch = switch.clone();
+            match FileStore::mount(Arc::new(switch), self.options.clone()) {
+                Ok((store, report)) => {
+                    assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "seed {}: {report:?}", self.seed);
+                    break store;
+                }
+                Err(error) => assert!(self.switch.cut_report().is_some(), "seed {}: {error}", self.seed),
+            }
+        };
+        self.adopt();
+    }
+
+    /// The store must be in one of the states that the model allows; the model is then in it too.
+    fn adopt(&mut self) {
+        let listed = self.store.list(&FilePath::root()).unwrap();
+        let mut candidates = std::mem::take(&mut self.earlier);
+        candidates.push(std::mem::take(&mut self.names));
+        let fits = |names: &&Names| names.keys().eq(listed.iter());
+        let matching: Vec<&Names> = candidates.iter().rev().filter(fits).collect();
+        assert!(!matching.is_empty(), "seed {}: names {listed:?} were never so since the last sync", self.seed);
+        let found: BTreeMap<FilePath, Vec<u8>> =
+            listed.iter().map(|name| (name.clone(), self.contents(name))).collect();
+        let right = matching.iter().find(|names| names.iter().all(|(name, id)| self.files[id].allows(&found[name])));
+        let right = right.unwrap_or_else(|| {
+            panic!(
+                "seed {}: {:#?}",
+                self.seed,
+                matching.iter().map(|names| self.difference(names, &found)).collect::<Vec<_>>()
+            )
+        });
+        self.names = (*right).clone();
+        for (name, id) in &self.names {
+            self.files.insert(*id, Modelled::of(found[name].clone()));
+        }
+    }
+
+    fn difference(&self, names: &Names, found: &BTreeMap<FilePath, Vec<u8>>) -> String {
+        let wrong = names.iter().filter(|(name, id)| !self.files[id].allows(&found[*name]));
+        let describe = |(name, id): (&FilePath, &u64)| {
+            let (modelled, bytes) = (&self.files[id], &found[name]);
+            let same = modelled.bytes.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+            let (len, synced, older) = (modelled.bytes.len(), modelled.synced, modelled.older.len());
+            format!("{name} has {} bytes, {same} as appended of {len}, {synced} synced, {older} older", bytes.len())
+        };
+        wrong.map(describe).collect::<Vec<_>>().join("; ")
+    }
+
+    fn contents(&self, name: &FilePath) -> Vec<u8> {
+        let reader = self.store.open(name).unwrap();
+        let mut bytes = vec![0; usize::try_from(reader.size_bytes()).unwrap()];
+        match reader.read_at(0, &mut bytes) {
+            Ok(count) => assert_eq!(count, bytes.len()),
+            // The power went: look again later.
+            Err(error) => panic!("seed {}: {name}: {error}", self.seed),
+        }
+        bytes
+    }
+
+    /// With the power on: everything as the model says, the check clean, and again after a mount.
+    fn settle(mut self) {
+        self.readers.clear();
+        for (id, writer) in std::mem::take(&mut self.writers) {
+            if writer.close().is_err() {
+                self.lose_tail(id);
+            }
+        }
+        if self.switch.cut_report().is_some() || self.store.sync_names().is_err() {
+            return;
+        }
+        let check = self.store.check().unwrap();
+        assert_eq!(check.findings, [], "seed {}", self.seed);
+        for (name, id) in &self.names {
+            assert!(self.contents(name) == self.files[id].bytes, "seed {}: {name}", self.seed);
+        }
+    }
+}
