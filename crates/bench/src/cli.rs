@@ -131,6 +131,12 @@ struct YcsbArgs {
     /// Memory budget of the store, e.g. 8MiB
     #[arg(long, value_parser = parse_bytes, default_value = "8MiB")]
     memory: u64,
+    /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own
+    #[arg(long, value_name = "SHARE")]
+    filter: Option<f64>,
+    /// What leaves the filter reaches its leaves pair by pair instead of in runs
+    #[arg(long)]
+    no_batch_insertion: bool,
     /// Threads of every phase
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -190,6 +196,8 @@ fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
             on: arguments.on.clone(),
             directory: setting.directory,
             design: setting.design,
+            filter_share: arguments.filter,
+            batch_insertion: !arguments.no_batch_insertion,
             workloads: arguments.workload.clone(),
             distribution: arguments.distribution,
             records: setting.scale.pick(arguments.records, arguments.records.min(10_000)),
@@ -274,10 +282,11 @@ mod tests {
     #[test]
     fn the_command_line_of_the_issue_is_understood() {
         let words = "ycsb --on mem: --design map --workload zkv-a,skew-e,ycsb-f,scan:7 --distribution zipf:0.9 --records 4M \
-             --operations 100k --key-bytes 8 --value-bytes 8 --memory 8MiB --threads 2 --seed 3 --durability synced \
+             --filter 0.25 --no-batch-insertion --operations 100k --key-bytes 8 --value-bytes 8 --memory 8MiB --threads 2 --seed 3 --durability synced \
              --order sorted --no-log --json -";
         let Some(BenchCommand::Ycsb(ycsb)) = parse(words).unwrap().command else { panic!("not ycsb") };
         assert_eq!((ycsb.workload.len(), ycsb.records, ycsb.memory), (4, 4_000_000, 8 << 20));
+        assert_eq!((ycsb.filter, ycsb.no_batch_insertion), (Some(0.25), true));
         assert!(parse("").unwrap().command.is_none());
         assert!(matches!(parse("large --scale tiny").unwrap().command, Some(BenchCommand::Large(_))));
     }

@@ -3,11 +3,11 @@
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
-    filter::{AsOf, OwnedRecord, borrowed},
+    filter::AsOf,
     index::Path,
     key::common_prefix_bytes,
     leaf_page::LeafPage,
-    record::{Kind, Record},
+    record::{Kind, OwnedRecord, Record, borrowed},
     tree::{Result, Tree},
     values::ValuePointer,
 };

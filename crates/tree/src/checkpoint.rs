@@ -20,10 +20,10 @@ const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
 
 impl Tree {
     /// The most log in bytes: writers wait for a checkpoint there. One is begun in the background at 4/5 of it, which is at
-    /// least 4 x the buffers (R).
+    /// least 4 x the buffers and the filter (R).
     pub(crate) fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => (5 * self.pool.limit_bytes()).max(LOG_LIMIT_BYTES_MIN),
+            0 => (5 * (self.pool.limit_bytes() + self.options.filter_bytes)).max(LOG_LIMIT_BYTES_MIN),
             bytes => bytes,
         }
     }

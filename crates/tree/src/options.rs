@@ -47,7 +47,7 @@ pub struct TreeOptions {
     /// How long a buffered write may wait for the device, in milliseconds.
     pub log_interval_ms: u64,
     /// The most log in bytes, which is also about what a crash has to replay; a checkpoint starts at 4/5 of it. 0 = 5 x
-    /// `buffer_bytes`, at least 4 MiB.
+    /// `buffer_bytes` and `filter_bytes`, at least 4 MiB.
     pub log_limit_bytes: u64,
     /// Memory that snapshots may keep in bytes before the oldest is given up.
     pub snapshot_bytes_max: u64,

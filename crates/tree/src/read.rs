@@ -239,7 +239,7 @@ fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
 
 /// What a kept state knows of `key`.
 fn look_in_kept(kept: &Kept, key: &[u8], into: &mut Vec<u8>) -> Seen {
-    if let Some(record) = kept.find(key) {
+    if let Some(record) = kept.records.find(key) {
         return Seen::Known(copy_value(&record, into));
     }
     kept.page.map_or(Seen::Known(None), |page| Seen::AskPage(kept.id, page))

@@ -34,3 +34,16 @@ pub(crate) struct Record<'a> {
     /// Value bytes or encoded pointer.
     pub(crate) value: &'a [u8],
 }
+
+/// A record that owns its bytes.
+pub(crate) type OwnedRecord = (Vec<u8>, Kind, Vec<u8>);
+
+/// A copy of `record`.
+pub(crate) fn owned(record: Record<'_>) -> OwnedRecord {
+    (record.key.to_vec(), record.kind, record.value.to_vec())
+}
+
+/// The record in `owned`.
+pub(crate) fn borrowed((key, kind, value): &OwnedRecord) -> Record<'_> {
+    Record { key, kind: *kind, value }
+}

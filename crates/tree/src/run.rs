@@ -6,9 +6,8 @@
 use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
 
 use crate::{
-    filter::OwnedRecord,
     leaf_page::LeafPage,
-    record::{Kind, Record},
+    record::{Kind, OwnedRecord, Record},
     scan::{Pair, Range},
     tree::{Result, Tree},
     values::ValuePointer,

@@ -6,11 +6,12 @@ use zonda_pages::{PageAddress, PageId};
 
 use crate::{
     buffer::Buffer,
-    filter::{AsOf, OwnedRecord, borrowed},
+    filter::AsOf,
     index::Path,
     leaf_table::{Location, Shared},
     merge::overlay,
     read_ahead::{Ahead, Glimpse},
+    record::{self, OwnedRecord, borrowed},
     run::{End, Run},
     snapshot::{Kept, Level, owned_records},
     tree::{Result, Tree},
@@ -71,7 +72,7 @@ impl LeafView {
             high: kept.high.clone(),
             id: kept.id,
             page: kept.page,
-            records: kept.records.clone(),
+            records: kept.records.between(&kept.low, kept.high.as_deref()),
         }
     }
 }
@@ -299,7 +300,7 @@ impl Tree {
             return Ok(records);
         }
         let merged = overlay(records.iter().map(borrowed), upper.iter().map(borrowed), |_, _| ());
-        Ok(merged.iter().map(|record| (record.key.to_vec(), record.kind, record.value.to_vec())).collect())
+        Ok(merged.into_iter().map(record::owned).collect())
     }
 
     /// What a scan will find at an end of `range`; `None` if the snapshot was given up. A hint: it may change until then.

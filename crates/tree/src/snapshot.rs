@@ -21,9 +21,9 @@ use zonda_rt::{
 
 use crate::{
     TreeError,
-    filter::{BatchArray, OwnedRecord},
+    filter::{BatchArray, Records},
     leaf_table::Location,
-    record::Record,
+    record::{OwnedRecord, Record, borrowed, owned},
 };
 
 /// A leaf as it was.
@@ -37,18 +37,52 @@ pub(crate) struct Kept {
     pub(crate) id: PageId,
     /// Its page.
     pub(crate) page: Option<PageAddress>,
-    /// Records of its buffer, full keys, sorted.
-    pub(crate) records: Vec<OwnedRecord>,
+    /// Records of its buffer, or of the filter node.
+    pub(crate) records: KeptRecords,
+}
+
+/// Records of a kept state, with full keys, sorted.
+#[derive(Debug)]
+pub(crate) enum KeptRecords {
+    /// Those of a buffer.
+    Loose(Vec<OwnedRecord>),
+    /// Those of a filter node, as they lay there.
+    Packed(Option<Records>),
+}
+
+impl KeptRecords {
+    /// The record of `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Record<'_>> {
+        match self {
+            Self::Loose(records) => {
+                let at = records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)).ok()?;
+                Some(borrowed(&records[at]))
+            }
+            Self::Packed(records) => records.as_ref()?.slots().find(key),
+        }
+    }
+
+    /// Copies of the records in `[low, high)`.
+    pub(crate) fn between(&self, low: &[u8], high: Option<&[u8]>) -> Vec<OwnedRecord> {
+        let inside =
+            |(key, _, _): &&OwnedRecord| key.as_slice() >= low && high.is_none_or(|high| key.as_slice() < high);
+        match self {
+            Self::Loose(records) => records.iter().filter(inside).cloned().collect(),
+            Self::Packed(records) => records.iter().flat_map(|records| records.between(low, high)).map(owned).collect(),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Loose(records) => records.iter().map(|(key, _, value)| key.len() + value.len() + 72).sum(),
+            Self::Packed(records) => {
+                records.as_ref().map_or(0, |r| usize::try_from(r.memory_bytes()).unwrap_or(usize::MAX))
+            }
+        }
+    }
 }
 
 impl Kept {
-    /// The buffered record of `key`.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Record<'_>> {
-        let at = self.records.binary_search_by(|(other, _, _)| other.as_slice().cmp(key)).ok()?;
-        let (key, kind, value) = &self.records[at];
-        Some(Record { key, kind: *kind, value })
-    }
-
     fn covers(&self, key: &[u8]) -> bool {
         self.low.as_slice() <= key && self.high.as_deref().is_none_or(|high| key < high)
     }
@@ -62,8 +96,7 @@ impl Kept {
     }
 
     fn memory_bytes(&self) -> usize {
-        let records: usize = self.records.iter().map(|(key, _, value)| key.len() + value.len() + 72).sum();
-        records + self.low.len() + self.high.as_ref().map_or(0, Vec::len) + 160
+        self.records.memory_bytes() + self.low.len() + self.high.as_ref().map_or(0, Vec::len) + 160
     }
 }
 
@@ -104,6 +137,13 @@ impl State {
         &self.layers[level as usize]
     }
 
+    /// Bytes of `array` if no open snapshot has it.
+    fn bytes_alone(&self, array: Option<&Arc<BatchArray>>) -> usize {
+        let shared = |array: &&Arc<BatchArray>| self.open.values().flatten().any(|other| Arc::ptr_eq(other, array));
+        let alone = array.filter(|array| !shared(array));
+        alone.map_or(0, |array| usize::try_from(array.memory_bytes()).unwrap_or(usize::MAX))
+    }
+
     fn layers_mut(&mut self, level: Level) -> &mut BTreeMap<u64, Layer> {
         &mut self.layers[level as usize]
     }
@@ -133,7 +173,7 @@ impl Snapshots {
     /// Opens a snapshot of now. The caller keeps batches out meanwhile, and evictions of the filter, whose present array is `array`.
     pub(crate) fn open(&self, array: Option<Arc<BatchArray>>) -> u64 {
         let mut state = self.state.lock();
-        self.kept_bytes.fetch_add(array_bytes(array.as_ref()), Ordering::Relaxed);
+        self.kept_bytes.fetch_add(state.bytes_alone(array.as_ref()), Ordering::Relaxed);
         // Before the number moves: a writer that sees the new epoch also sees that somebody is there.
         self.open.fetch_add(1, Ordering::SeqCst);
         let number = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
@@ -145,7 +185,7 @@ impl Snapshots {
     pub(crate) fn close(&self, number: u64) {
         let mut state = self.state.lock();
         let array = state.open.remove(&number).flatten();
-        self.kept_bytes.fetch_sub(array_bytes(array.as_ref()), Ordering::Relaxed);
+        self.kept_bytes.fetch_sub(state.bytes_alone(array.as_ref()), Ordering::Relaxed);
         state.given_up.remove(&number);
         self.open.fetch_sub(1, Ordering::SeqCst);
         self.tidy(&mut state);
@@ -203,7 +243,7 @@ impl Snapshots {
         let Some(&oldest) = state.open.keys().find(|number| !state.given_up.contains(number)) else { return false };
         state.given_up.insert(oldest);
         let array = state.open.insert(oldest, None).flatten();
-        self.kept_bytes.fetch_sub(array_bytes(array.as_ref()), Ordering::Relaxed);
+        self.kept_bytes.fetch_sub(state.bytes_alone(array.as_ref()), Ordering::Relaxed);
         self.tidy(state);
         true
     }
@@ -305,10 +345,6 @@ impl Snapshots {
     }
 }
 
-fn array_bytes(array: Option<&Arc<BatchArray>>) -> usize {
-    array.map_or(0, |array| usize::try_from(array.memory_bytes()).unwrap_or(usize::MAX))
-}
-
 fn covering(layer: &Layer, key: &[u8]) -> Option<Arc<Kept>> {
     let (_, kept) = layer.range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(key))).next_back()?;
     kept.covers(key).then(|| Arc::clone(kept))
@@ -320,7 +356,13 @@ mod tests {
     use super::*;
 
     fn kept(low: &[u8], high: Option<&[u8]>, mark: u32) -> Kept {
-        Kept { low: low.to_vec(), high: high.map(<[u8]>::to_vec), id: PageId(mark), page: None, records: Vec::new() }
+        Kept {
+            low: low.to_vec(),
+            high: high.map(<[u8]>::to_vec),
+            id: PageId(mark),
+            page: None,
+            records: KeptRecords::Loose(Vec::new()),
+        }
     }
 
     fn sees(snapshots: &Snapshots, number: u64, key: &[u8]) -> Option<u32> {

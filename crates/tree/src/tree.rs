@@ -23,7 +23,7 @@ use crate::{
     merge::{Frame, PlannedPage},
     metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
     pool::Pool,
-    snapshot::{Kept, Level, Snapshots, owned_records},
+    snapshot::{Kept, KeptRecords, Level, Snapshots, owned_records},
     stats::Counters,
     values::ValueLog,
 };
@@ -139,7 +139,8 @@ impl Tree {
         Self {
             pool: Pool::new(options.design, options.buffer_bytes),
             filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes)),
-            snapshots: Snapshots::new(options.snapshot_bytes_max),
+            // The array of one moment, a quarter of the filter, comes free: it was there before.
+            snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             batch_gate: RwLock::new(()),
@@ -453,7 +454,13 @@ pub(crate) fn is_no_space(error: &TreeError) -> bool {
 
 /// The state of a latched leaf, for snapshots.
 pub(crate) fn kept_state(leaf: &Exclusive<'_>, low: Vec<u8>, high: Option<Vec<u8>>) -> Kept {
-    Kept { low, high, id: leaf.id(), page: leaf.location().page(), records: owned_records(leaf.location()) }
+    Kept {
+        low,
+        high,
+        id: leaf.id(),
+        page: leaf.location().page(),
+        records: KeptRecords::Loose(owned_records(leaf.location())),
+    }
 }
 
 /// Changes the page address of a latched leaf, wherever it stands.

@@ -45,7 +45,7 @@ impl Governor {
         if buffer_bytes >= BUFFER_BYTES_MIN {
             return Ok(());
         }
-        let needed = MemoryPlan::budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
+        let needed = self.plan.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
         let bytes_needed = needed.max(bytes + bytes / 4);
         Err(Error::TooLittleMemory { bytes, buffer_bytes, buffer_bytes_min: BUFFER_BYTES_MIN, bytes_needed })
     }
@@ -75,7 +75,9 @@ impl Governor {
         let plan = &self.plan;
         let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes.max(plan.log_bytes);
         let page_bytes = page_bytes.max(plan.sequencer_bytes + plan.read_cache_bytes);
-        let others = tree_bytes + page_bytes + plan.snapshot_bytes.max(stats.snapshot_bytes) + plan.margin_bytes;
+        let filter_bytes = stats.filter_bytes.max(plan.filter_bytes);
+        let others =
+            tree_bytes + page_bytes + filter_bytes + plan.snapshot_bytes.max(stats.snapshot_bytes) + plan.margin_bytes;
         plan.budget_bytes.saturating_sub(others).min(plan.buffer_bytes_max)
     }
 }

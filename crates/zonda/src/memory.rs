@@ -15,6 +15,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) snapshot_bytes: u64,
     /// Whole clean pages.
     pub(crate) read_cache_bytes: u64,
+    /// The merged filter.
+    pub(crate) filter_bytes: u64,
     /// Leaf buffers until the index is there.
     pub(crate) buffer_bytes: u64,
     /// Leaf buffers at the most; the log holds four times as much.
@@ -37,8 +39,8 @@ const MIB: u64 = 1 << 20;
 
 impl MemoryPlan {
     /// Divides a budget of at least [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) for a store on a device of `capacity_bytes`. An eighth is kept for the
-    /// index at first.
-    pub(crate) fn of(budget_bytes: u64, design: Design, capacity_bytes: u64) -> Self {
+    /// index at first. The filter has its share, but leaves enough for leaf buffers.
+    pub(crate) fn of(budget_bytes: u64, design: Design, filter_share: f64, capacity_bytes: u64) -> Self {
         let sequencer_bytes = (budget_bytes / 16).clamp(256 * KIB, 4 * MIB);
         let log_bytes = (budget_bytes / 32).clamp(LOG_INSTANCE_BYTES, 2 * MIB);
         let snapshot_bytes = budget_bytes / 16;
@@ -49,6 +51,9 @@ impl MemoryPlan {
         let margin_bytes = budget_bytes / 32;
         let taken = sequencer_bytes + log_bytes + snapshot_bytes + read_cache_bytes + margin_bytes;
         let left = budget_bytes.saturating_sub(taken);
+        let spare = left.saturating_sub(budget_bytes / 8 + BUFFER_BYTES_MIN);
+        let filter_bytes = share_of(budget_bytes, filter_share).min(spare);
+        let left = left - filter_bytes;
         let buffer_bytes_max = left.min((capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN));
         let buffer_bytes = left.saturating_sub(budget_bytes / 8).min(buffer_bytes_max);
         Self {
@@ -57,6 +62,7 @@ impl MemoryPlan {
             log_bytes,
             snapshot_bytes,
             read_cache_bytes,
+            filter_bytes,
             buffer_bytes,
             buffer_bytes_max,
             margin_bytes,
@@ -68,10 +74,22 @@ impl MemoryPlan {
         u32::try_from(self.log_bytes / LOG_INSTANCE_BYTES).unwrap_or(u32::MAX).max(1)
     }
 
-    /// A budget in which `fixed_bytes`, of any size, leave enough for leaf buffers: what grows with a budget takes at most 9/32 of it.
-    pub(crate) fn budget_needed(fixed_bytes: u64) -> u64 {
-        ((fixed_bytes + BUFFER_BYTES_MIN + 256 * KIB) * 32 / 23).next_multiple_of(MIB)
+    /// A budget of this kind in which `fixed_bytes`, of any size, leave enough for leaf buffers: what grows with a budget takes at
+    /// most 9/32 of it, and what the filter takes.
+    pub(crate) fn budget_needed(&self, fixed_bytes: u64) -> u64 {
+        let filter_parts = (32 * self.filter_bytes).div_ceil(self.budget_bytes).min(16);
+        ((fixed_bytes + BUFFER_BYTES_MIN + 256 * KIB) * 32 / (23 - filter_parts)).next_multiple_of(MIB)
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a share of 0 to 0.5"
+)]
+fn share_of(bytes: u64, share: f64) -> u64 {
+    (bytes as f64 * share) as u64
 }
 
 #[cfg(test)]
@@ -83,15 +101,18 @@ mod tests {
 
     #[test]
     fn half_of_a_usual_budget_goes_to_buffers() {
-        let plan = MemoryPlan::of(64 * MIB, Design::Adb, u64::MAX);
+        let plan = MemoryPlan::of(64 * MIB, Design::Adb, 0.0, u64::MAX);
         assert!(plan.buffer_bytes >= 32 * MIB, "{plan:?}");
     }
 
     proptest! {
         #[test]
-        fn parts_fit_and_buffers_have_enough(bytes in MEMORY_BYTES_MIN..1 << 36, capacity: u64, tree: bool) {
-            let plan = MemoryPlan::of(bytes, if tree { Design::BTree } else { Design::Adb }, capacity);
+        fn parts_fit_and_buffers_have_enough(
+            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, tree: bool,
+        ) {
+            let plan = MemoryPlan::of(bytes, if tree { Design::BTree } else { Design::Adb }, filter, capacity);
             let fixed = plan.sequencer_bytes + plan.log_bytes + plan.snapshot_bytes + plan.read_cache_bytes + plan.margin_bytes;
+            let fixed = fixed + plan.filter_bytes;
             prop_assert!(fixed + plan.buffer_bytes_max <= bytes, "{:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
         }

@@ -50,7 +50,8 @@ pub(crate) fn store(
         Access::ReadWrite => device,
         Access::ReadOnly => Arc::new(Overlay::new(device)?),
     };
-    let plan = MemoryPlan::of(options.memory_bytes, options.design, device.geometry().capacity_bytes());
+    let plan =
+        MemoryPlan::of(options.memory_bytes, options.design, options.filter_share, device.geometry().capacity_bytes());
     let opening = Opening { plan, options, device };
     let (pages, engine) =
         if is_blank(&*opening.device)? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
@@ -139,6 +140,8 @@ impl Opening<'_> {
         TreeOptions {
             design: self.options.design.into(),
             buffer_bytes: self.plan.buffer_bytes,
+            filter_bytes: self.plan.filter_bytes,
+            batch_runs: self.options.batch_insertion,
             leaf_bytes: superblock.leaf_bytes,
             log_instances: cores.min(LOG_INSTANCES_MAX).min(self.plan.log_instances_max()),
             log_interval_ms: self.options.log_interval_ms,
@@ -150,10 +153,10 @@ impl Opening<'_> {
         }
     }
 
-    /// Five times what buffers hold, so that a checkpoint, at 4/5 of it, writes little compared with the log.
+    /// Five times what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the log.
     fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => 5 * self.plan.buffer_bytes_max,
+            0 => 5 * (self.plan.buffer_bytes_max + self.plan.filter_bytes),
             bytes => bytes,
         }
     }

@@ -98,6 +98,8 @@ impl FromStr for Design {
 pub struct Options {
     pub(crate) memory_bytes: u64,
     pub(crate) design: Design,
+    pub(crate) filter_share: f64,
+    pub(crate) batch_insertion: bool,
     pub(crate) durability: Durability,
     pub(crate) leaf_bytes: Option<u32>,
     pub(crate) zone_bytes: u64,
@@ -117,6 +119,8 @@ impl Default for Options {
         Self {
             memory_bytes: 64 << 20,
             design: Design::default(),
+            filter_share: 0.0,
+            batch_insertion: true,
             durability: Durability::default(),
             leaf_bytes: None,
             zone_bytes: 16 << 20,
@@ -152,6 +156,36 @@ impl Options {
     #[must_use]
     pub fn design(mut self, design: Design) -> Self {
         self.design = design;
+        self
+    }
+
+    /// The options that a preset stands for: `zonda` (the defaults), `zkv` (delta buffers behind a merged filter, in the shares of the
+    /// ZKV paper), or the name of a [`Design`].
+    ///
+    /// # Errors
+    /// `BadOption` for another name.
+    pub fn preset(name: &str) -> Result<Self> {
+        match name {
+            "zonda" => Ok(Self::new()),
+            "zkv" => Ok(Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE)),
+            _ => Ok(Self::new().design(name.parse()?)),
+        }
+    }
+
+    /// The part of the memory budget for the merged filter, a small ordered tree in front of the leaves that keeps hot pairs and hands
+    /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to 0.5. Less where a small budget has no more to
+    /// spare. Default 0.
+    #[must_use]
+    pub fn filter(mut self, share: f64) -> Self {
+        self.filter_share = share;
+        self
+    }
+
+    /// Whether what leaves the filter reaches each leaf in one go (the ZKV paper, section 3.3) or pair by pair: for measurements.
+    /// Default `true`.
+    #[must_use]
+    pub fn batch_insertion(mut self, batch_insertion: bool) -> Self {
+        self.batch_insertion = batch_insertion;
         self
     }
 
@@ -272,6 +306,9 @@ impl Options {
         within("zone_bytes", self.zone_bytes, ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
         within("capacity", self.capacity_bytes, self.zone_bytes, CAPACITY_BYTES_MAX)?;
         within("log_interval_ms", self.log_interval_ms, 0, LOG_INTERVAL_MS_MAX)?;
+        if !(0.0..=FILTER_SHARE_MAX).contains(&self.filter_share) {
+            return Err(bad("filter", format!("{} is not between 0 and {FILTER_SHARE_MAX}", self.filter_share)));
+        }
         multiple("zone_bytes", self.zone_bytes, 4096)?;
         let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(4096));
         within("leaf_bytes", leaf_bytes, 4096, 32 << 10)?;
@@ -279,6 +316,9 @@ impl Options {
     }
 }
 
+/// What the paper gives its filter, of filter, delta buffers and caches together: 1 of 1 + 3 + 4.
+const ZKV_FILTER_SHARE: f64 = 0.125;
+const FILTER_SHARE_MAX: f64 = 0.5;
 const MEMORY_BYTES_MAX: u64 = 1 << 44;
 const ZONE_BYTES_MIN: u64 = 64 << 10;
 const ZONE_BYTES_MAX: u64 = 1 << 36;
@@ -319,11 +359,14 @@ mod tests {
             Options::new().leaf_bytes(4097),
             Options::new().leaf_bytes(u32::MAX),
             Options::new().log_interval_ms(u64::MAX),
+            Options::new().filter(-0.1),
+            Options::new().filter(0.51),
+            Options::new().filter(f64::NAN),
         ];
         for options in refused {
             assert!(matches!(options.validate(), Err(Error::BadOption { .. })), "{options:?}");
         }
-        Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).validate().unwrap();
+        Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).filter(0.5).validate().unwrap();
     }
 
     #[test]
@@ -331,6 +374,10 @@ mod tests {
         for design in Design::ALL {
             assert_eq!(design.name().parse::<Design>().unwrap(), design);
         }
+        for preset in ["zonda", "zkv", "adb", "btree"] {
+            Options::preset(preset).unwrap().validate().unwrap();
+        }
+        assert!(Options::preset("lsm").is_err());
         assert!("lsm".parse::<Design>().unwrap_err().to_string().contains("adb, btree"));
         assert!("fast".parse::<Durability>().unwrap_err().to_string().contains("buffered, synced"));
     }

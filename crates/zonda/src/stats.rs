@@ -67,6 +67,8 @@ pub struct MemoryStats {
     pub leaf_table_bytes: u64,
     /// Leaf buffers.
     pub buffer_bytes: u64,
+    /// Merged filter, with its batch array.
+    pub filter_bytes: u64,
     /// Log rings.
     pub log_bytes: u64,
     /// Kept for snapshots.
@@ -97,6 +99,14 @@ pub struct TreeStats {
     pub leaf_merges: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Times that cold pairs left the merged filter.
+    pub filter_evictions: u64,
+    /// Pairs that did.
+    pub filter_pairs: u64,
+    /// Visits of leaves in which they arrived.
+    pub filter_runs: u64,
+    /// Point reads that the filter answered.
+    pub filter_hits: u64,
 }
 
 /// Bytes written to the device by cause, block padding included.
@@ -178,6 +188,7 @@ impl MemoryStats {
             inner_bytes: tree.inner_bytes,
             leaf_table_bytes: tree.leaf_table_bytes,
             buffer_bytes: tree.buffer_bytes,
+            filter_bytes: tree.filter_bytes,
             log_bytes: tree.log_bytes,
             snapshot_bytes: tree.snapshot_bytes,
             page_bytes: usage.memory_bytes,
@@ -197,6 +208,10 @@ impl TreeStats {
             splits: tree.splits,
             leaf_merges: tree.leaf_merges,
             checkpoints: tree.checkpoints,
+            filter_evictions: tree.filter_evictions,
+            filter_pairs: tree.filter_pairs,
+            filter_runs: tree.filter_runs,
+            filter_hits: tree.filter_hits,
         }
     }
 }

@@ -24,6 +24,10 @@ pub struct Ycsb {
     pub directory: PathBuf,
     /// Preset of the store.
     pub design: String,
+    /// Share of the memory for a merged filter, where the preset's does not do.
+    pub filter_share: Option<f64>,
+    /// Whether what leaves the filter reaches leaves in runs.
+    pub batch_insertion: bool,
     /// Workloads in their order.
     pub workloads: Vec<Workload>,
     /// Replaces the workloads' own distributions.
@@ -93,6 +97,12 @@ impl Ycsb {
         let mut plan = StorePlan::new(uri.to_owned(), self.memory_bytes, self.seed);
         plan.design.clone_from(&self.design);
         plan.log = self.log;
+        if let Some(share) = self.filter_share {
+            plan = plan.with("filter", &share.to_string());
+        }
+        if !self.batch_insertion {
+            plan = plan.with("batch-insertion", "off");
+        }
         plan
     }
 
@@ -136,6 +146,8 @@ impl Suite {
             on: None,
             directory: self.0.directory.clone(),
             design: self.0.design.clone(),
+            filter_share: None,
+            batch_insertion: true,
             workloads: Workload::zkv(),
             distribution: None,
             records: scale.pick(4_000_000, 20_000),

@@ -1,12 +1,9 @@
 //! A Zonda store under test.
 
-use zonda::{Db, Design, Options};
+use zonda::{Db, Options};
 
 use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes};
 use crate::{BenchError, Result};
-
-/// The preset that stands for the store's own default.
-const DEFAULT_DESIGN: &str = "zonda";
 
 /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
 const ZONES_DEFAULT: u64 = 4_096;
@@ -19,13 +16,23 @@ pub struct ZondaSubject(Db);
 pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
 
 /// What plans may switch, by name.
-pub const SWITCHES: [(&str, Switch); 2] = [
+pub const SWITCHES: [(&str, Switch); 4] = [
+    ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
+    ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
     ("log-limit", |options, value| Ok(options.log_limit(crate::parse_bytes(value)?))),
 ];
 
 fn number(value: &str) -> std::result::Result<u64, String> {
     value.parse().map_err(|_| format!("`{value}` is no number"))
+}
+
+fn on_or_off(value: &str) -> std::result::Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{value}` is neither on nor off")),
+    }
 }
 
 impl ZondaSubject {
@@ -55,11 +62,8 @@ impl ZondaSubject {
 }
 
 fn options(plan: &StorePlan) -> Result<Options> {
-    let mut options = Options::new().memory(plan.memory_bytes).seed(plan.seed).log(plan.log);
-    if plan.design != DEFAULT_DESIGN {
-        let design: Design = plan.design.parse().map_err(doing("choose the design"))?;
-        options = options.design(design);
-    }
+    let preset = Options::preset(&plan.design).map_err(doing("choose the design"))?;
+    let mut options = preset.memory(plan.memory_bytes).seed(plan.seed).log(plan.log);
     if let Some(leaf_bytes) = plan.leaf_bytes {
         options = options.leaf_bytes(leaf_bytes);
     }

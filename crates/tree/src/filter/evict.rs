@@ -10,24 +10,18 @@ use zonda_rt::{atomic::Ordering, epoch::Guard};
 
 use super::{Around, Batch, BatchArray, Filter, Latched, NONE};
 
-/// How much one eviction takes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// The coldest quarter of the nodes.
-    Coldest,
-    /// Everything.
-    All,
-}
+/// Of how many nodes one leaves.
+const LEAVING_ONE_IN: u64 = 4;
 
 impl Filter {
-    /// Moves cold nodes to the array, if there is none and nobody else does. Returns whether it did.
-    pub(crate) fn evict(&self, extent: Extent, around: Around<'_>) -> bool {
+    /// Moves the coldest quarter of the nodes to the array, if there is none and nobody else does. Returns whether it did.
+    pub(crate) fn evict(&self, around: Around<'_>) -> bool {
         let Some(_evicting) = self.evicting.try_lock() else { return false };
         if !self.array.is_empty() {
             return false;
         }
         let guard = around.epoch.pin();
-        let mut leaving = self.latch_all(self.coldest(extent, &guard), &guard);
+        let mut leaving = self.latch_all(self.coldest(&guard), &guard);
         leaving.iter().for_each(|leaving| leaving.keep(around.snapshots));
         let batches: Vec<Batch> = leaving.iter_mut().map(|leaving| self.take_out(leaving)).collect();
         if batches.is_empty() {
@@ -64,11 +58,8 @@ impl Filter {
     }
 
     /// Low keys of the nodes to go, ascending; all nodes forget half of their accesses.
-    fn coldest(&self, extent: Extent, guard: &Guard<'_>) -> Vec<Vec<u8>> {
-        let count = match extent {
-            Extent::Coldest => usize::try_from(self.valid_nodes() / 4).unwrap_or(usize::MAX).max(1),
-            Extent::All => usize::MAX,
-        };
+    fn coldest(&self, guard: &Guard<'_>) -> Vec<Vec<u8>> {
+        let count = usize::try_from(self.valid_nodes() / LEAVING_ONE_IN).unwrap_or(usize::MAX).max(1);
         let mut chosen: BinaryHeap<(u32, Vec<u8>)> = BinaryHeap::new();
         let mut next = Some(Vec::new());
         while let Some(low) = next {

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use zonda_pages::PageId;
 use zonda_rt::{Spin, atomic::Ordering, spin_wait};
 
-use super::{Around, Batch, Filter, evict::Extent};
+use super::{Around, Batch, Filter};
 use crate::{
     record::Record,
     tree::{Result, Tree},
     write::Applied,
 };
 
-/// Evictions of everything after which an emptying filter is left to writers that fill it again.
-const EMPTYING_ROUNDS: u32 = 3;
+/// Evictions after which an emptying filter is left to writers that fill it again: each takes a quarter of what is there, so a
+/// filter of any size is empty after fewer.
+const EMPTYING_ROUNDS: u32 = 128;
 
 impl Tree {
     /// What the filter needs to know of the tree.
@@ -33,12 +34,12 @@ impl Tree {
     pub(crate) fn serve_filter(&self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
         if !self.insert_batch(filter)? && filter.is_due() {
-            filter.evict(Extent::Coldest, self.around());
+            filter.evict(self.around());
         }
         let mut spin = Spin::new();
         while filter.is_full() {
             // Others have the last batches, or evict: they go on without us.
-            if !self.insert_batch(filter)? && !filter.evict(Extent::Coldest, self.around()) {
+            if !self.insert_batch(filter)? && !filter.evict(self.around()) {
                 spin_wait(&mut spin);
             }
         }
@@ -54,7 +55,7 @@ impl Tree {
         let (mut spin, mut rounds) = (Spin::new(), 0);
         while !filter.is_empty() && rounds < EMPTYING_ROUNDS {
             while self.insert_batch(filter)? {}
-            if filter.evict(Extent::All, self.around()) {
+            if filter.evict(self.around()) {
                 rounds += 1;
             } else if !filter.is_empty() {
                 spin_wait(&mut spin);

@@ -65,14 +65,13 @@ pub(crate) use array::{Batch, BatchArray};
 use cell::ArrayCell;
 use node::{Content, NONE, Node, Nodes};
 pub(crate) use records::Records;
-use upper::owned;
-pub(crate) use upper::{AsOf, OwnedRecord, borrowed};
+pub(crate) use upper::AsOf;
 
 use crate::{
     index::{Index, Path},
     key::separator_bytes,
     record::Record,
-    snapshot::{Kept, Level, Snapshots},
+    snapshot::{Kept, KeptRecords, Level, Snapshots},
 };
 
 /// Bytes of records from which a node splits: some 125 pairs of 8 B + 8 B.
@@ -292,6 +291,5 @@ fn keep(snapshots: &Snapshots, content: &Content, path: &Path<'_>) {
 }
 
 fn kept_state(content: &Content, low: Vec<u8>, high: Option<Vec<u8>>) -> Kept {
-    let records = content.records.iter().flat_map(|records| records.slots().iter());
-    Kept { low, high, id: PageId(0), page: None, records: records.map(owned).collect() }
+    Kept { low, high, id: PageId(0), page: None, records: KeptRecords::Packed(content.records.clone()) }
 }

@@ -14,7 +14,7 @@ const STEP_BYTES: usize = 256;
 const ALLOCATOR_BYTES: usize = 16;
 
 /// At least one record, sorted, with full keys.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Records {
     bytes: Box<[u8]>,
 }

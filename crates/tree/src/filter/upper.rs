@@ -9,12 +9,9 @@ use crate::{
     TreeError,
     index::Path,
     merge::overlay,
-    record::{Kind, Record},
+    record::{OwnedRecord, Record, borrowed, owned},
     snapshot::{Kept, Level, Snapshots},
 };
-
-/// A record that owns its bytes.
-pub(crate) type OwnedRecord = (Vec<u8>, Kind, Vec<u8>);
 
 /// Which state of the filter a range is read in.
 #[derive(Clone, Copy)]
@@ -47,16 +44,6 @@ fn is_below(key: &[u8], high: Option<&[u8]>) -> bool {
     high.is_none_or(|high| key < high)
 }
 
-/// The record that owns what `record` points to.
-pub(crate) fn owned(record: Record<'_>) -> OwnedRecord {
-    (record.key.to_vec(), record.kind, record.value.to_vec())
-}
-
-/// The record in `owned`.
-pub(crate) fn borrowed((key, kind, value): &OwnedRecord) -> Record<'_> {
-    Record { key, kind: *kind, value }
-}
-
 impl Filter {
     /// Calls `found` with the record that filter or array has for `key` as of then.
     ///
@@ -77,7 +64,7 @@ impl Filter {
             }
             let kept = as_of.kept_at(key)?;
             let record = match &kept {
-                Some(kept) => kept.find(key),
+                Some(kept) => kept.records.find(key),
                 None => content.records.as_ref().and_then(|records| records.slots().find(key)),
             };
             if let Some(record) = record {
@@ -127,8 +114,7 @@ impl Filter {
                 continue;
             }
             if let Some(kept) = as_of.kept_at(key)? {
-                let inside = |record: &&OwnedRecord| record.0.as_slice() >= key && is_below(&record.0, high);
-                return Ok((kept.records.iter().filter(inside).cloned().collect(), kept.high.clone()));
+                return Ok((kept.records.between(key, high), kept.high.clone()));
             }
             let records = content.records.iter().flat_map(|records| records.between(key, high));
             return Ok((records.map(owned).collect(), path.high()));
