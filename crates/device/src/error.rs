@@ -188,6 +188,35 @@ pub enum DeviceError {
         /// What the system said.
         source: Arc<io::Error>,
     },
+    /// The system or the drive refused to do something to a zone.
+    #[error("{0}")]
+    Zone(Arc<ZoneFault>),
+    /// Somebody else uses the block device.
+    #[error("{path} is in use: {by}")]
+    InUse {
+        /// The device.
+        path: PathBuf,
+        /// By whom.
+        by: String,
+    },
+    /// Not a zoned block device that we can use.
+    #[error("{path} is not a usable zoned block device: {reason}")]
+    NotZoned {
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Something is written on a device that was to be empty.
+    #[error("{path} is not empty: something is written in {written_zones} of {zones} zones")]
+    NotEmpty {
+        /// The device.
+        path: PathBuf,
+        /// Zones that hold something.
+        written_zones: u32,
+        /// Zones.
+        zones: u32,
+    },
     /// Somebody else has the file open.
     #[error("{path} is in use: another process or handle has it open")]
     Locked {
@@ -266,6 +295,22 @@ pub enum DeviceError {
     },
 }
 
+/// What the system or the drive refused to do to a zone, and how the zone is since.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{path}: cannot {action} {zone}: {source}; {now}")]
+pub struct ZoneFault {
+    /// The device.
+    pub path: PathBuf,
+    /// The zone.
+    pub zone: ZoneId,
+    /// `read`, `write`, `append`, `open`, `close`, `finish`, `reset`.
+    pub action: &'static str,
+    /// What the system said.
+    pub source: Arc<io::Error>,
+    /// The zone's state and write pointer, as reported by the device after the failure.
+    pub now: String,
+}
+
 /// What an engine decides by: the variants of [`DeviceError`] without their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -340,9 +385,11 @@ impl DeviceError {
             Self::NotSupported { .. } => ErrorKind::NotSupported,
             Self::NoSpaceOnHost { .. } => ErrorKind::NoSpaceOnHost,
             Self::WriteProtected { .. } => ErrorKind::WriteProtected,
-            Self::Io { .. } => ErrorKind::Io,
-            Self::Locked { .. } => ErrorKind::Locked,
-            Self::NotADevice { .. }
+            Self::Io { .. } | Self::Zone(_) => ErrorKind::Io,
+            Self::Locked { .. } | Self::InUse { .. } => ErrorKind::Locked,
+            Self::NotZoned { .. }
+            | Self::NotEmpty { .. }
+            | Self::NotADevice { .. }
             | Self::Truncated { .. }
             | Self::Damaged { .. }
             | Self::NewerVersion { .. }
@@ -353,10 +400,11 @@ impl DeviceError {
     /// The errno that a Linux user of a zoned block device would see for it.
     #[must_use]
     pub fn to_errno(&self) -> i32 {
-        if let Self::Io { source, .. } = self {
-            return source.raw_os_error().unwrap_or(libc::EIO);
+        match self {
+            Self::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            Self::Zone(fault) => fault.source.raw_os_error().unwrap_or(libc::EIO),
+            _ => self.kind().to_errno(),
         }
-        self.kind().to_errno()
     }
 }
 

@@ -3,7 +3,7 @@
 //! - [`ZonedDevice`] and [`BlockDevice`] are the contracts; [`IoQueue`] keeps many requests in flight from one thread.
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file
-//!   ([`mod@format`]).
+//!   ([`mod@format`]); [`ZbdDevice`] on a zoned block device of Linux.
 //! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any
 //!   device fail.
 //! - [`DeviceUri`] opens any of them by name; [`conformance`] checks any of them.
@@ -24,6 +24,8 @@ mod mem_block;
 mod power_cut;
 mod queue;
 mod uri;
+#[cfg(target_os = "linux")]
+mod zbd;
 mod zone;
 mod zone_machine;
 mod zoned;
@@ -32,7 +34,7 @@ pub use address::{Lba, ZoneId};
 pub use block::BlockDevice;
 pub use buffer::{AlignedBuf, BUFFER_ALIGNMENT};
 pub use counters::DeviceCounters;
-pub use error::{DeviceError, ErrorKind, Result};
+pub use error::{DeviceError, ErrorKind, Result, ZoneFault};
 pub use faulty::{Fault, FaultEffect, FaultWhen, Faulty};
 pub use file::{Direct, FileBlockDevice, FileDevice, FileOptions, QueueKind};
 pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
@@ -43,6 +45,8 @@ pub use power_cut::{
 };
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
 pub use uri::{DeviceUri, OpenMode, Place, ShapeOverrides, default_geometry};
+#[cfg(target_os = "linux")]
+pub use zbd::{Descriptor, ZbdDevice, ZbdOptions, ZoneKind};
 pub use zone::{ZoneReport, ZoneState};
 pub use zone_machine::{WriteGrant, ZoneMachine};
 pub use zoned::ZonedDevice;

@@ -1,4 +1,4 @@
-//! Devices by name: `file:PATH`, a bare path, `mem:`, with `?key=value&key=value` behind.
+//! Devices by name: `file:PATH`, a bare path, `mem:`, `zbd:PATH`, with `?key=value&key=value` behind.
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -130,8 +130,41 @@ impl DeviceUri {
         match &self.place {
             Place::Memory => Ok(Arc::new(MemDevice::new(self.shape.geometry()?)?)),
             Place::File(path) => Ok(Arc::new(self.open_file(path, mode)?)),
-            other => Err(other.not_supported()),
+            Place::Zbd(path) => self.open_zbd(path, mode),
+            other @ Place::Flash(_) => Err(other.not_supported()),
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_zbd(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
+        let device = self.zbd(path, mode == OpenMode::ReadOnly)?;
+        let zones = device.geometry().zone_count;
+        match crate::zbd::written_zones(&device)? {
+            written_zones @ 1.. if mode == OpenMode::Create => {
+                Err(DeviceError::NotEmpty { path: path.to_owned(), written_zones, zones })
+            }
+            _ => Ok(Arc::new(device)),
+        }
+    }
+
+    /// The block device of this name as what it is; for reports that show more than every device has.
+    ///
+    /// # Errors
+    /// As [`open_zoned`](Self::open_zoned).
+    #[cfg(target_os = "linux")]
+    pub fn zbd(&self, path: &Path, read_only: bool) -> Result<crate::ZbdDevice> {
+        if self.options.direct == Direct::Off {
+            return Err(bad("`direct=off`: a zoned block device is written past the page cache only".to_owned()));
+        }
+        let options = crate::ZbdOptions { read_only, queue: self.options.queue, ..Default::default() };
+        let device = crate::ZbdDevice::open(path, &options)?;
+        self.shape.check_against(device.geometry())?;
+        Ok(device)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_zbd(&self, _: &Path, _: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
+        Err(self.place.not_supported())
     }
 
     fn open_file(&self, path: &Path, mode: OpenMode) -> Result<FileDevice> {
@@ -275,8 +308,8 @@ impl Place {
     fn not_supported(&self) -> DeviceError {
         DeviceError::NotSupported {
             what: match self {
-                Self::Zbd(_) => "zbd: devices; this program knows file: and mem:",
-                Self::Flash(_) => "flash: devices; this program knows file: and mem:",
+                Self::Zbd(_) => "zbd: devices here: they are Linux's, and zoned",
+                Self::Flash(_) => "flash: devices; this program knows file:, mem: and zbd:",
                 Self::File(_) | Self::Memory => "this use of the device",
             },
         }
@@ -368,7 +401,9 @@ mod tests {
         assert_eq!(parse("flash:zn540").place, Place::Flash("zn540".into()));
         assert_eq!(parse("flash:zn540?scale=1/16").place, Place::Flash("zn540?scale=1/16".into()));
         assert_eq!(parse("flash:zn540?scale=1/16").to_string(), "flash:zn540?scale=1/16");
-        assert!(parse("zbd:/dev/x").open_zoned(OpenMode::Open).unwrap_err().to_string().contains("zbd:"));
+        let refused = |text: &str| parse(text).open_zoned(OpenMode::Open).unwrap_err().to_string();
+        assert!(refused("zbd:/dev/not-there").contains("/dev/not-there"));
+        assert!(parse("zbd:/dev/x").open_block(OpenMode::Open).unwrap_err().to_string().contains("zbd:"));
     }
 
     #[test]

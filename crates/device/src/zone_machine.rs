@@ -337,6 +337,36 @@ impl ZoneMachine {
         Ok(())
     }
 
+    /// Writes in flight in a zone, which must exist.
+    #[must_use]
+    pub fn in_flight(&self, id: ZoneId) -> u32 {
+        self.zones[id.0 as usize].in_flight
+    }
+
+    /// Takes over what a device that keeps its own states says of a zone, after an error or somebody else's doing. A
+    /// zone that is active here and there keeps its state: which zones the device closes by itself is its own affair.
+    ///
+    /// # Errors
+    /// As [`restore`](Self::restore).
+    ///
+    /// # Panics
+    /// With writes in flight in the zone.
+    pub fn adopt(&mut self, id: ZoneId, state: ZoneState, written: u64) -> Result<()> {
+        assert_eq!(self.in_flight(id), 0, "I1 {id} is written while its state is taken over");
+        let capacity = self.geometry.zone_capacity_blocks;
+        if state.is_active() && self.state(id).is_active() && written < capacity {
+            self.zones[id.0 as usize].written = written;
+            return Ok(());
+        }
+        // A full zone keeps what we know of its data: the device does not tell.
+        let written = match (state, self.zones[id.0 as usize].written) {
+            (ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline, known) if self.state(id) == state => known,
+            _ => written,
+        };
+        self.enter(id, ZoneState::Empty);
+        self.restore(id, state, written)
+    }
+
     /// Makes sure that the zone can become open: a free active resource if it holds none, and a free open one,
     /// for which the oldest implicitly open zone is closed if need be. Active is tested first, as drives do.
     fn take_resources(&mut self, id: ZoneId) -> Result<()> {

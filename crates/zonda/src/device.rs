@@ -20,6 +20,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Arc<d
     }
     let exists = match &device.place {
         Place::File(path) => exists(path)?,
+        Place::Zbd(path) => return open_block_device(&device, uri, path, access),
         _ => false,
     };
     if let Place::Flash(drive) = &device.place {
@@ -29,6 +30,15 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Arc<d
     if mode == OpenMode::Create {
         shape(&mut device, options);
     }
+    Ok(device.open_zoned(mode)?)
+}
+
+/// A block device is there or not; whether there is a store on it shows when it is open.
+fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access) -> Result<Arc<dyn ZonedDevice>> {
+    if !exists(path)? {
+        return Err(Error::NotFound { uri: uri.to_owned() });
+    }
+    let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Open };
     Ok(device.open_zoned(mode)?)
 }
 

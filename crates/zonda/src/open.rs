@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_device::{ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{ZoneId, ZoneReport, ZoneState, ZonedDevice};
 use zonda_pages::{PageStore, StoreOptions, ZonedStore};
 use zonda_rt::Seed;
 use zonda_space::StoreId;
@@ -179,11 +179,13 @@ fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
+/// True if nothing is written. Zones that can never be written (lost ones, conventional ones of SMR disks) do not count.
 fn is_blank(device: &dyn ZonedDevice) -> Result<bool> {
     let zones = device.geometry().zone_count;
     for first in (0..zones).step_by(REPORT_ZONES as usize) {
         let reports = device.report(ZoneId(first), REPORT_ZONES)?;
-        if reports.iter().any(|report| report.state != ZoneState::Empty) {
+        let is_used = |report: &ZoneReport| !matches!(report.state, ZoneState::Empty | ZoneState::Offline);
+        if reports.iter().any(is_used) {
             return Ok(false);
         }
     }

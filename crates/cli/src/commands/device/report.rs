@@ -3,6 +3,8 @@
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+#[cfg(target_os = "linux")]
+use zonda_device::{Descriptor, Place, ZbdDevice, ZoneKind};
 use zonda_device::{DeviceUri, Geometry, OpenMode, ZoneId, ZoneReport, ZoneState, ZonedDevice};
 
 use crate::exit::Exit;
@@ -11,6 +13,7 @@ use crate::output::Output;
 const EXAMPLES: &str = "\
 Examples:
   zonda device report disk.zoned              as `blkzone report`, in sectors of 512 bytes, with the limits above
+  zonda device report zbd:/dev/nvme0n1        every line as blkzone's, conventional zones included
   zonda device report disk.zoned --used       only zones that are not empty
   zonda device report disk.zoned --json       a JSON object for the device, then one for each zone";
 
@@ -38,7 +41,12 @@ impl Report {
     /// Those of opening, asking and printing.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let uri: DeviceUri = self.uri.parse()?;
-        let device = uri.open_zoned(OpenMode::ReadOnly).with_context(|| format!("cannot open {}", self.uri))?;
+        let context = || format!("cannot open {}", self.uri);
+        #[cfg(target_os = "linux")]
+        if let Place::Zbd(path) = &uri.place {
+            return self.block_device(&uri.zbd(path, true).with_context(context)?);
+        }
+        let device = uri.open_zoned(OpenMode::ReadOnly).with_context(context)?;
         let mut out = Output::new();
         self.head(&*device, &mut out)?;
         let geometry = device.geometry();
@@ -49,6 +57,49 @@ impl Report {
         }
         out.finish()?;
         Ok(Exit::Done)
+    }
+
+    /// A block device shows more than every device has: conventional zones, and write pointers that mean nothing.
+    #[cfg(target_os = "linux")]
+    fn block_device(&self, device: &ZbdDevice) -> anyhow::Result<Exit> {
+        let mut out = Output::new();
+        self.head(device, &mut out)?;
+        for (number, zone) in device.describe_zones()?.iter().enumerate() {
+            self.descriptor(number, zone, &mut out)?;
+        }
+        out.finish()?;
+        Ok(Exit::Done)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self, number: usize, zone: &Descriptor, out: &mut Output) -> std::io::Result<()> {
+        if self.used && zone.state() == Some(ZoneState::Empty) {
+            return Ok(());
+        }
+        let pointer = zone.write_pointer_sector.wrapping_sub(zone.start_sector);
+        let pointer = if zone.kind.is_sequential() { pointer } else { 0 };
+        let (start, len, capacity) = (zone.start_sector, zone.len_sectors, zone.capacity_sectors);
+        let kind = match zone.kind {
+            ZoneKind::Conventional => "CONVENTIONAL",
+            ZoneKind::SequentialRequired => "SEQ_WRITE_REQUIRED",
+            ZoneKind::SequentialPreferred => "SEQ_WRITE_PREFERRED",
+            ZoneKind::Unknown(_) => "RESERVED",
+        };
+        let condition = zone.state().map_or("nw", short);
+        if self.json {
+            return out.json(&json!({
+                "zone": number, "state": zone.state().map_or("not written in order".to_owned(), |s| s.to_string()),
+                "start_sector": start, "len_sectors": len, "capacity_sectors": capacity,
+                "write_pointer_sectors": pointer, "kind": kind,
+            }));
+        }
+        let (reset, non_sequential) = (u8::from(zone.reset_recommended), u8::from(zone.non_sequential));
+        out.line(format!(
+            "  start: {start:#011x}, len {len:#08x}, cap {capacity:#08x}, wptr {pointer:#08x} reset:{reset} \
+             non-seq:{non_sequential}, zcond:{:2}({condition}) [type: {}({kind})]",
+            zone.condition,
+            zone.kind.number(),
+        ))
     }
 
     fn head(&self, device: &dyn ZonedDevice, out: &mut Output) -> std::io::Result<()> {
@@ -103,6 +154,6 @@ fn short(state: ZoneState) -> &'static str {
         ZoneState::Closed => "cl",
         ZoneState::ReadOnly => "ro",
         ZoneState::Full => "fu",
-        ZoneState::Offline => "ol",
+        ZoneState::Offline => "of",
     }
 }
