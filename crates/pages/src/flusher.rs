@@ -16,13 +16,13 @@ use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{Space, StreamId, ZoneWriter};
 
 use crate::ahead::AheadBudget;
-use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::frame::page_blocks;
 use crate::gate::Gate;
-use crate::group::Group;
+use crate::group::{Group, PendingPage};
 use crate::in_flight::Queues;
+use crate::in_place::cache::PageCache;
 use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
@@ -47,7 +47,7 @@ pub(crate) struct Flusher {
     pub(crate) press: Press,
     pub(crate) zones: ZoneTable,
     pub(crate) streams: Vec<Stream>,
-    pub(crate) cache: ReadCache,
+    pub(crate) cache: PageCache,
     pub(crate) cache_threshold_reads: u32,
     pub(crate) cache_bytes_max: u64,
     pub(crate) counters: Counters,
@@ -243,10 +243,11 @@ impl Flusher {
         }
     }
 
-    /// A group is on the device: pages that were read while they waited go to the read cache (ZKV 3.4).
+    /// A group is on the device: pages that were read often enough while they waited go to the read cache (ZKV 3.4).
     fn after_write(&self, sequencer: &Sequencer, group: &Group) {
         self.counters.written(group);
-        let read = |page: &&crate::group::PendingPage| page.reads() > self.cache_threshold_reads && !page.is_released();
+        let threshold_reads = self.cache_threshold_reads;
+        let read = |page: &&PendingPage| self.cache.wants_written(page.reads(), threshold_reads) && !page.is_released();
         for page in group.pages().iter().filter(read) {
             self.cache.insert(page.at, group.generation(), group.page_bytes(page.at));
         }

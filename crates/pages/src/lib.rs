@@ -47,7 +47,7 @@ pub use area::{Area, AreaKind, Chunk, ChunkAddress, Segment, SegmentId};
 pub use error::PageError;
 pub use in_place::{CachePolicy, InPlaceOptions, InPlaceStore};
 pub use map::ZoneMapEntry;
-pub use options::StoreOptions;
+pub use options::{FLUSHERS_ANY, StoreOptions};
 pub use relocate::{Relocate, Relocated, Stamp};
 pub use store::{Heat, NewPage, PageStore, ReadAhead, Reclaimed, StoreUsage, WrittenBy};
 pub use zonda_space::{StoreId, VictimPolicy, ZoneUse};

@@ -8,19 +8,19 @@ use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
 use crate::ahead::AheadBudget;
-use crate::cache::ReadCache;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::flusher::Flusher;
 use crate::frame::Framing;
 use crate::gate::Gate;
 use crate::in_flight::Queues;
+use crate::in_place::cache::PageCache;
 use crate::pool::BufferPool;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Stream};
 use crate::zone_table::{Holds, ZoneTable};
-use crate::{AreaKind, BLOCK_BYTES, PAGE_BLOCKS_MAX, PageError, StoreOptions};
+use crate::{AreaKind, BLOCK_BYTES, FLUSHERS_ANY, PAGE_BLOCKS_MAX, PageError, StoreOptions};
 
 /// The client name in zone headers.
 const CLIENT: [u8; 8] = *b"tree\0\0\0\0";
@@ -58,7 +58,7 @@ pub(crate) fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Resu
 fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
     check("group_pages", options.group_pages, 1, PAGE_BLOCKS_MAX)?;
     check("sequencer_groups_max", options.sequencer_groups_max, 1, 1024)?;
-    check("hot_writers_max", options.hot_writers_max, 1, 64)?;
+    check("hot_writers_max", options.hot_writers_max, 1, FLUSHERS_ANY.into())?;
     let geometry = device.geometry();
     let hot_zones_max = options.hot_writers_max.min(geometry.zone_count / ZONES_PER_HOT_WRITER).max(1);
     let streams = stream::specs(hot_zones_max);
@@ -107,7 +107,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
     let flusher = Flusher {
         zones: ZoneTable::new(geometry.zone_count, zone_size_blocks),
         streams: space.shares().iter().map(Stream::new).collect(),
-        cache: ReadCache::new(usize::try_from(options.read_cache_bytes).unwrap_or(usize::MAX)),
+        cache: PageCache::new(options.cache_policy, options.read_cache_bytes),
         cache_threshold_reads: options.cache_threshold_reads,
         cache_bytes_max: options.read_cache_bytes,
         counters: Counters::default(),

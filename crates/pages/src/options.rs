@@ -2,6 +2,8 @@
 
 use zonda_space::{StoreId, VictimPolicy};
 
+use crate::CachePolicy;
+
 /// Options of a [`ZonedStore`](crate::ZonedStore). Identity, superblock and `overwrite` count at creation only; the others may differ at every
 /// opening.
 #[derive(Clone, Debug)]
@@ -20,12 +22,15 @@ pub struct StoreOptions {
     pub sequencer_groups_max: u32,
     /// Reads of a waiting page above which it enters the read cache when it is written. Default 1 (ZKV 3.4).
     pub cache_threshold_reads: u32,
+    /// Who leaves the read cache. Default SIEVE (ZKV 3.4).
+    pub cache_policy: CachePolicy,
     /// Memory of the read cache in bytes, its tables included; 0 = none. Default 1 MiB.
     pub read_cache_bytes: u64,
     /// Memory in bytes that scans may take for pages that they have not asked for yet, all together; 0 = nothing is read
     /// ahead. Default 512 KiB.
     pub read_ahead_bytes: u64,
-    /// Zones that foreground pages may fill at a time, where the device's limits allow. Default 2. At least 1.
+    /// Zones that foreground pages may fill at a time, each with a flusher of its own, where the limits of the device allow it and
+    /// each has 16 zones or more. Default 2; [`FLUSHERS_ANY`] is as many as the device lets. At least 1.
     pub hot_writers_max: u32,
     /// How reclaim chooses its victims. Default greedy.
     pub victim_policy: VictimPolicy,
@@ -37,6 +42,9 @@ pub struct StoreOptions {
     pub active_limit: Option<u32>,
 }
 
+/// As many flushers as the device's limits allow: its active zones less one for each other stream, in devices without limits 64.
+pub const FLUSHERS_ANY: u32 = 64;
+
 impl Default for StoreOptions {
     fn default() -> Self {
         Self {
@@ -47,6 +55,7 @@ impl Default for StoreOptions {
             group_pages: 4,
             sequencer_groups_max: 4,
             cache_threshold_reads: 1,
+            cache_policy: CachePolicy::Sieve,
             read_cache_bytes: 1 << 20,
             read_ahead_bytes: 512 << 10,
             hot_writers_max: 2,

@@ -199,6 +199,7 @@ mod tests {
     use zonda_space::Budget;
 
     use super::*;
+    use crate::FLUSHERS_ANY;
 
     /// Zones of each stream, and the stream after which its zones are named.
     fn row(active_max: u32) -> [(u32, StreamId); 6] {
@@ -217,6 +218,11 @@ mod tests {
         assert_eq!(row(8), row(14));
         assert_eq!(row(6).map(|(_, name)| name), [LOG, META, HOT, VALUES, COLD, COLD]);
         assert_eq!(row(4).map(|(_, name)| name), [LOG, META, HOT, HOT, HOT, HOT]);
+        let any = |active| Budget::plan(active, &specs(FLUSHERS_ANY)).unwrap();
+        let hot = |active| any(active).share_of(HOT).unwrap().zones;
+        assert_eq!([14, 8, 6, 4].map(hot), [8, 2, 1, 1], "as many flushers as the limits allow");
+        assert_eq!([14, 8, 6, 4].map(|active| any(active).zones()), [14, 8, 6, 4], "I2");
+        assert_eq!(hot(u32::MAX), FLUSHERS_ANY, "a device without limits");
         let totals = [6, 4].map(|active| Budget::plan(active, &specs(2)).unwrap().zones());
         assert_eq!(totals, [6, 4]);
     }

@@ -39,6 +39,7 @@ mod chunks;
 mod db;
 mod device;
 mod error;
+mod flusher;
 #[expect(unsafe_code, reason = "registers a handler that notices forks")]
 mod fork;
 mod format;
@@ -64,6 +65,7 @@ pub use batch::Batch;
 pub use check::CheckReport;
 pub use db::Db;
 pub use error::{Error, Result};
+pub use flusher::FlusherOptions;
 pub use options::{Design, Durability, Options};
 pub use range::{Pair, Range};
 pub use recovery::RecoveryProgress;

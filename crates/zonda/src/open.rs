@@ -29,8 +29,6 @@ pub(crate) enum Access {
 const LEAF_BYTES_DEFAULT: u32 = 4096;
 /// Zones reported with one call.
 const REPORT_ZONES: u32 = 4096;
-/// One group of pages in the write sequencer (ZKV's ring merger groups 4).
-const GROUP_PAGES: u32 = 4;
 const LOG_INSTANCES_MAX: u32 = 8;
 /// What all scans together may hold ahead at the most.
 const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
@@ -118,20 +116,17 @@ impl Opening<'_> {
     }
 
     fn store_options(&self, superblock: Vec<u8>) -> StoreOptions {
-        let group_bytes = u64::from(GROUP_PAGES) * zonda_pages::BLOCK_BYTES as u64;
-        // Each of the data streams may have a sequencer of its own.
-        let groups = self.plan.sequencer_bytes / group_bytes / SEQUENCERS;
-        StoreOptions {
+        let mut options = StoreOptions {
             store_id: self.store_id(),
             superblock,
-            group_pages: GROUP_PAGES,
-            sequencer_groups_max: u32::try_from(groups).unwrap_or(u32::MAX).max(2),
             read_cache_bytes: self.plan.read_cache_bytes,
             // Lives for as long as a scan does: what is left free is there for that.
             read_ahead_bytes: self.plan.margin_bytes.min(READ_AHEAD_BYTES_MAX),
             log_limit_bytes: self.log_limit_bytes(),
             ..StoreOptions::default()
-        }
+        };
+        self.options.flusher.apply(self.plan.sequencer_bytes, &mut options);
+        options
     }
 
     fn tree_options(&self, superblock: Superblock) -> TreeOptions {
@@ -170,9 +165,6 @@ impl Opening<'_> {
         StoreId(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
     }
 }
-
-/// Sequencers that may be full at the same time: hot pages, cold ones and relocated ones.
-const SEQUENCERS: u64 = 3;
 
 /// Something that differs between processes and calls: std seeds its hash maps from the operating system.
 fn random() -> u64 {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::open::Access;
-use crate::{Db, Error, RecoveryProgress, Result, limits};
+use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, limits};
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -112,6 +112,7 @@ pub struct Options {
     pub(crate) background: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) direct_io: Option<bool>,
+    pub(crate) flusher: FlusherOptions,
 }
 
 impl Default for Options {
@@ -133,6 +134,7 @@ impl Default for Options {
             background: true,
             seed: None,
             direct_io: None,
+            flusher: FlusherOptions::default(),
         }
     }
 }
@@ -268,6 +270,13 @@ impl Options {
         self
     }
 
+    /// How leaves reach the device and are cached there. Default: ZFlusher as in the ZKV paper.
+    #[must_use]
+    pub fn flusher(mut self, flusher: FlusherOptions) -> Self {
+        self.flusher = flusher;
+        self
+    }
+
     /// Whether to go around the operating system's page cache, where the file system can. Default: as the URI says, else the device's default.
     #[must_use]
     pub fn direct_io(mut self, direct: bool) -> Self {
@@ -312,7 +321,8 @@ impl Options {
         multiple("zone_bytes", self.zone_bytes, 4096)?;
         let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(4096));
         within("leaf_bytes", leaf_bytes, 4096, 32 << 10)?;
-        multiple("leaf_bytes", leaf_bytes, 4096)
+        multiple("leaf_bytes", leaf_bytes, 4096)?;
+        self.flusher.fault().map_or(Ok(()), |(name, why)| Err(bad(name, why)))
     }
 }
 
@@ -362,6 +372,7 @@ mod tests {
             Options::new().filter(-0.1),
             Options::new().filter(0.51),
             Options::new().filter(f64::NAN),
+            Options::new().flusher(FlusherOptions { group_pages: 17, ..FlusherOptions::default() }),
         ];
         for options in refused {
             assert!(matches!(options.validate(), Err(Error::BadOption { .. })), "{options:?}");

@@ -24,21 +24,21 @@ impl PageCache {
     pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
         match self {
             Self::Sieve(cache) => cache.get(at, generation),
-            Self::Lru(pool) => pool.get(at),
+            Self::Lru(pool) => pool.get(at, generation),
         }
     }
 
     pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
         match self {
             Self::Sieve(cache) => cache.insert(at, generation, blocks),
-            Self::Lru(pool) => pool.insert(at, blocks),
+            Self::Lru(pool) => pool.insert(at, generation, blocks),
         }
     }
 
     pub(crate) fn remove(&self, at: PageAddress, generation: u64) {
         match self {
             Self::Sieve(cache) => cache.remove(at, generation),
-            Self::Lru(pool) => pool.remove(at),
+            Self::Lru(pool) => pool.remove(at, generation),
         }
     }
 

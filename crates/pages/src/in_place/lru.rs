@@ -10,12 +10,15 @@ use zonda_rt::Mutex;
 use crate::PageAddress;
 use crate::cache::CachedPage;
 
+/// A page's address and the generation of its place: a zone that was reset holds other pages at the same addresses (I5).
+pub(crate) type PlaceKey = (PageAddress, u64);
+
 /// Shards when the pool is large enough; a power of two.
 const SHARDS_MAX: usize = 16;
 /// A shard holds at least this many bytes.
 const SHARD_BYTES_MIN: usize = 256 << 10;
 /// Memory of an entry beside its page: map and order slots at their usual load, reference counts.
-const ENTRY_BYTES: usize = 2 * size_of::<(PageAddress, Entry)>() + 2 * size_of::<(u64, PageAddress)>() + 16;
+const ENTRY_BYTES: usize = 2 * size_of::<(PlaceKey, Entry)>() + 2 * size_of::<(u64, PlaceKey)>() + 16;
 
 struct Entry {
     age: u64,
@@ -24,8 +27,8 @@ struct Entry {
 
 /// One shard. Always: `order` has each entry once, under its age.
 struct Shard {
-    entries: HashMap<PageAddress, Entry>,
-    order: BTreeMap<u64, PageAddress>,
+    entries: HashMap<PlaceKey, Entry>,
+    order: BTreeMap<u64, PlaceKey>,
     clock: u64,
     bytes: usize,
     bytes_max: usize,
@@ -45,18 +48,18 @@ impl LruPool {
     }
 
     /// The page at `at`, which is the newest now.
-    pub(crate) fn get(&self, at: PageAddress) -> Option<CachedPage> {
-        self.shard(at).lock().get(at)
+    pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
+        self.shard(at).lock().get((at, generation))
     }
 
     /// Keeps the blocks of a page.
-    pub(crate) fn insert(&self, at: PageAddress, blocks: &[u8]) {
-        self.shard(at).lock().insert(at, blocks);
+    pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
+        self.shard(at).lock().insert((at, generation), blocks);
     }
 
     /// Drops a page.
-    pub(crate) fn remove(&self, at: PageAddress) {
-        self.shard(at).lock().remove(at);
+    pub(crate) fn remove(&self, at: PageAddress, generation: u64) {
+        self.shard(at).lock().remove((at, generation));
     }
 
     /// Bytes of pages and tables.
@@ -75,7 +78,7 @@ impl Shard {
         Self { entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, bytes_max }
     }
 
-    fn get(&mut self, at: PageAddress) -> Option<CachedPage> {
+    fn get(&mut self, at: PlaceKey) -> Option<CachedPage> {
         let entry = self.entries.get_mut(&at)?;
         self.order.remove(&entry.age);
         self.clock += 1;
@@ -84,7 +87,7 @@ impl Shard {
         Some(Arc::clone(&entry.page))
     }
 
-    fn insert(&mut self, at: PageAddress, blocks: &[u8]) {
+    fn insert(&mut self, at: PlaceKey, blocks: &[u8]) {
         let needed = blocks.len() + ENTRY_BYTES;
         if needed > self.bytes_max || self.entries.contains_key(&at) {
             return;
@@ -99,7 +102,7 @@ impl Shard {
         self.bytes += needed;
     }
 
-    fn remove(&mut self, at: PageAddress) {
+    fn remove(&mut self, at: PlaceKey) {
         if let Some(entry) = self.entries.remove(&at) {
             self.order.remove(&entry.age);
             self.bytes -= entry.page.len() + ENTRY_BYTES;
@@ -118,22 +121,23 @@ mod tests {
     #[test]
     fn the_page_that_was_used_longest_ago_goes_first() {
         let pool = LruPool::new(3 * (4096 + ENTRY_BYTES));
-        (1..=3).for_each(|block| pool.insert(at(block), &[1; 4096]));
-        assert!(pool.get(at(1)).is_some());
-        pool.insert(at(4), &[4; 4096]);
-        assert!(pool.get(at(2)).is_none(), "2 was the oldest after 1 had been used");
-        assert!([1, 3, 4].iter().all(|&block| pool.get(at(block)).is_some()));
+        (1..=3).for_each(|block| pool.insert(at(block), 1, &[1; 4096]));
+        assert!(pool.get(at(1), 1).is_some());
+        pool.insert(at(4), 1, &[4; 4096]);
+        assert!(pool.get(at(4), 2).is_none(), "I5 another generation");
+        assert!(pool.get(at(2), 1).is_none(), "2 was the oldest after 1 had been used");
+        assert!([1, 3, 4].iter().all(|&block| pool.get(at(block), 1).is_some()));
     }
 
     #[test]
     fn the_capacity_holds_and_removed_pages_are_gone() {
         let pool = LruPool::new(8 * (4096 + ENTRY_BYTES));
         for block in 1..100 {
-            pool.insert(at(block), &[1; 4096]);
+            pool.insert(at(block), 1, &[1; 4096]);
             assert!(pool.bytes() <= 8 * (4096 + ENTRY_BYTES) as u64);
         }
-        (92..100).for_each(|block| pool.remove(at(block)));
+        (92..100).for_each(|block| pool.remove(at(block), 1));
         assert_eq!(pool.bytes(), 0);
-        LruPool::new(0).insert(at(1), &[1; 4096]);
+        LruPool::new(0).insert(at(1), 1, &[1; 4096]);
     }
 }

@@ -5,7 +5,7 @@
 
 mod areas;
 mod bitmap;
-mod cache;
+pub(crate) mod cache;
 mod core;
 mod disk;
 pub(crate) mod format;

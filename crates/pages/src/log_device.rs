@@ -1,0 +1,117 @@
+//! The write-ahead log on a device of its own (ZKV 3.5).
+//!
+//! The log device holds nothing but the log's segments, in zones with headers of its own kind of client and the id of the store
+//! that it belongs to; the store's own headers carry a feature bit that says that the log is elsewhere. So neither is ever opened
+//! without the other, and never with a stranger. MetaLog and values stay with the pages: the order in which their records become durable
+//! (write-ahead rule) crosses the two devices in one place only, where the MetaLog waits for the log.
+//!
+//! A segment that is released is reset by the next reclaim step: nobody but recovery reads it, and the checkpoint that released it is durable.
+
+use std::sync::Arc;
+
+use zonda_device::ZonedDevice;
+use zonda_rt::Mutex;
+use zonda_space::{NewStore, Recovered, Space, SpaceOptions, StoreId, StreamSpec};
+
+use crate::flusher::Flusher;
+use crate::reserve::Reserve;
+use crate::zone_table::Zone;
+use crate::{PageError, StoreOptions, open, stream};
+
+/// The client name in zone headers of a log device.
+const CLIENT: [u8; 8] = *b"treelog\0";
+
+/// The feature bit of a store whose log is on a device of its own: on disk, never renumber.
+pub(crate) const FEATURE_LOG_ELSEWHERE: u64 = 1 << 63;
+
+/// The log's own device, below the log area of a store.
+pub(crate) struct LogDevice {
+    pub(crate) flusher: Arc<Flusher>,
+    /// One thread resets zones at a time.
+    resetting: Mutex<()>,
+}
+
+impl LogDevice {
+    /// Makes an empty log for the store that `options` describe; durable when this returns.
+    ///
+    /// # Errors
+    /// `Space` for a device that is not empty or too small for `log_limit_bytes`; `Device`.
+    pub(crate) fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<Self, PageError> {
+        let (space_options, reserve) = plan(device.as_ref(), options)?;
+        let new = NewStore { id: options.store_id, features: 0, superblock: Vec::new(), overwrite: options.overwrite };
+        let space = Space::format(device, new, &space_options)?;
+        Ok(Self::new(open::build(space, reserve, &without_pages(options))))
+    }
+
+    /// Opens the log of the store `store`.
+    ///
+    /// # Errors
+    /// `LogOfOtherStore`: nothing was written. `Space` for a device that is none of a log; `Device`.
+    pub(crate) fn open(
+        device: Arc<dyn ZonedDevice>,
+        store: StoreId,
+        options: &StoreOptions,
+    ) -> Result<Self, PageError> {
+        let (space_options, reserve) = plan(device.as_ref(), options)?;
+        let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
+        if identity.store != store {
+            return Err(PageError::LogOfOtherStore { store, log_of: identity.store });
+        }
+        let flusher = open::build(space, reserve, &without_pages(options));
+        zones.iter().try_for_each(|zone| flusher.recover(zone))?;
+        flusher.note_space();
+        Ok(Self::new(flusher))
+    }
+
+    fn new(flusher: Flusher) -> Self {
+        Self { flusher: Arc::new(flusher), resetting: Mutex::new(()) }
+    }
+
+    /// Resets the zones of released segments; `true` if there were some. Cost: one pass over the zones.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
+        let Some(_resetting) = self.resetting.try_lock() else { return Ok(false) };
+        let is_released = |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept();
+        let mut any = false;
+        for (id, zone) in self.flusher.zones.iter().filter(|(_, zone)| is_released(zone)) {
+            let _label = zonda_device::cut_label("reset");
+            // Before the reset: as soon as it returns, the zone may be open again.
+            zone.clear();
+            self.flusher.space.reset(id)?;
+            any = true;
+        }
+        if any {
+            self.flusher.note_space();
+        }
+        Ok(any)
+    }
+}
+
+/// Everything is checked before anything is written.
+fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
+    let geometry = device.geometry();
+    let zone_bytes = open::zone_bytes(geometry);
+    let reserve = Reserve::of_log(geometry.zone_count, zone_bytes, options.log_limit_bytes)?;
+    let streams = vec![StreamSpec::new(stream::LOG, "log", 0).alone()];
+    let (known_features, reserve_zones, active_limit) = (0, 0, None);
+    Ok((SpaceOptions { client: CLIENT, streams, known_features, reserve_zones, active_limit }, reserve))
+}
+
+/// What a device without pages needs of the options.
+fn without_pages(options: &StoreOptions) -> StoreOptions {
+    StoreOptions { read_cache_bytes: 0, read_ahead_bytes: 0, ..options.clone() }
+}
+
+/// Whether a store with these features and a log device, given or not, belong together.
+///
+/// # Errors
+/// `LogElsewhere`, `LogIsHere`.
+pub(crate) fn check(features: u64, given: bool) -> Result<(), PageError> {
+    match (features & FEATURE_LOG_ELSEWHERE != 0, given) {
+        (true, false) => Err(PageError::LogElsewhere),
+        (false, true) => Err(PageError::LogIsHere),
+        _ => Ok(()),
+    }
+}
