@@ -8,12 +8,12 @@ use std::{
 
 use crate::{
     BlockDevice, DeviceError, Direct, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice,
-    QueueKind, Result, ZonedDevice,
+    QueueKind, Result, ZonedDevice, format::DeviceKind,
 };
 
 /// Keys that a name may carry, in the order in which messages list them.
 const KEYS: &str =
-    "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, direct, queue, full_length";
+    "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, layout, direct, queue, full_length";
 
 /// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by
 /// zone, up to 64 GiB.
@@ -63,6 +63,8 @@ pub struct DeviceUri {
     pub place: Place,
     /// What was said about its shape.
     pub shape: ShapeOverrides,
+    /// Which kind of device was asked for; `None` is whatever is there.
+    pub layout: Option<DeviceKind>,
     /// How its file does I/O.
     pub options: FileOptions,
 }
@@ -118,7 +120,7 @@ impl fmt::Display for DeviceUri {
 impl DeviceUri {
     /// A place about which nothing more was said.
     fn at(place: Place) -> Self {
-        Self { place, shape: ShapeOverrides::default(), options: FileOptions::default() }
+        Self { place, shape: ShapeOverrides::default(), layout: None, options: FileOptions::default() }
     }
 
     /// Opens the zoned device of this name. Numbers in the name shape a new device and must agree with an existing one.
@@ -200,6 +202,18 @@ impl DeviceUri {
         }
     }
 
+    /// Which kind of device is there; `None` where only opening tells, or where nothing is.
+    ///
+    /// # Errors
+    /// `NotADevice`, `Damaged`, `NewerVersion`, `Locked`, `Io`.
+    pub fn kind(&self) -> Result<Option<DeviceKind>> {
+        match &self.place {
+            Place::File(path) if path.exists() => crate::file::kind_of(path).map(Some),
+            Place::Zbd(_) => Ok(Some(DeviceKind::Zoned)),
+            _ => Ok(None),
+        }
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let shape = &mut self.shape;
         let number = match key {
@@ -218,6 +232,9 @@ impl DeviceUri {
 
     fn set_option(&mut self, key: &str, value: &str) -> Result<()> {
         match (key, value) {
+            ("layout", "zones") => self.layout = Some(DeviceKind::Zoned),
+            ("layout", "blocks") => self.layout = Some(DeviceKind::Block),
+            ("layout", _) => return Err(bad(format!("`layout={value}`: use zones or blocks"))),
             ("direct", "on") => self.options.direct = Direct::On,
             ("direct", "off") => self.options.direct = Direct::Off,
             ("direct", "auto") => self.options.direct = Direct::Auto,
@@ -420,11 +437,27 @@ mod tests {
     }
 
     #[test]
+    fn the_kind_of_a_file_is_found_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = |file: &str| directory.path().join(file).to_str().unwrap().to_owned();
+        let (zones, blocks) = (name("zones"), name("blocks"));
+        let of = |file: &str, layout: &str| parse(&format!("{file}?zone_size=64KiB&zones=4&layout={layout}"));
+        assert_eq!(parse(&zones).kind().unwrap(), None);
+        of(&zones, "zones").open_zoned(OpenMode::Create).unwrap();
+        of(&blocks, "blocks").open_block(OpenMode::Create).unwrap();
+        assert_eq!(parse(&zones).kind().unwrap(), Some(DeviceKind::Zoned));
+        assert_eq!(parse(&blocks).kind().unwrap(), Some(DeviceKind::Block));
+        assert_eq!((parse(&zones).layout, of(&zones, "blocks").layout), (None, Some(DeviceKind::Block)));
+        assert!(parse(&zones).open_block(OpenMode::Open).is_err());
+    }
+
+    #[test]
     fn mistakes_are_named() {
         assert!(refusal("mem:?zone=1").contains("known are block, zone_size"));
         assert!(refusal("mem:?zones=many").contains("zones=many"));
         assert!(refusal("mem:?zones").contains("key=value"));
         assert!(refusal("mem:?direct=maybe").contains("on, off or auto"));
+        assert!(refusal("mem:?layout=disk").contains("zones or blocks"));
         assert!(refusal("ftp:x").contains("unknown scheme"));
         assert!(refusal("").contains("path") && refusal("file:").contains("path"));
         assert!(refusal("mem:x").contains("takes no path"));

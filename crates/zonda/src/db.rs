@@ -4,7 +4,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use zonda_device::ZonedDevice;
+use zonda_device::{BlockDevice, ZonedDevice};
+
+use crate::backing::Device;
 
 use crate::check::CheckReport;
 use crate::open::{self, Access};
@@ -54,7 +56,7 @@ impl Db {
     /// Opens the store called `uri`, and makes one there if there is none.
     ///
     /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, with `?key=value&...` for details (`zone_size`,
-    /// `zones`, `max_active`, ...; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
+    /// `zones`, `max_active`, `layout=blocks` for a store in place, ...; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
     /// the first slash is written `file:PATH`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
@@ -121,6 +123,17 @@ impl Db {
     #[doc(hidden)]
     pub fn open_device(device: Arc<dyn ZonedDevice>, options: &Options) -> Result<Self> {
         options.validate()?;
+        Ok(Self::of(open::store(Device::Zoned(device), "the given device", options, Access::ReadWrite, &mut |_| {})?))
+    }
+
+    /// Opens or makes the store in place on a block device of the caller's, for harnesses that wrap one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_block_device(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Self> {
+        options.validate()?;
+        let device = Device::Block { device, segment_bytes: options.zone_bytes };
         Ok(Self::of(open::store(device, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 

@@ -4,42 +4,88 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use zonda_device::{DeviceUri, Direct, OpenMode, Place, ZonedDevice};
+use zonda_device::format::DeviceKind;
+use zonda_device::{DeviceUri, Direct, OpenMode, Place};
 
+use crate::backing::Device;
 use crate::open::Access;
-use crate::{Error, Options, Result};
+use crate::{Error, Options, Result, StoreKind};
+
+/// A store in place in memory takes all of its capacity at once: at most this, unless its name says how large it is.
+const MEMORY_CAPACITY_BYTES_MAX: u64 = 1 << 30;
 
 /// Opens the device called `uri`, or makes it if the options allow that.
 ///
 /// # Errors
-/// `BadUri`, `NotFound`, `AlreadyExists`; those of the device.
-pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Arc<dyn ZonedDevice>> {
+/// `BadUri`, `NotFound`, `AlreadyExists`; `BadOption` if a store of the other kind is there; those of the device.
+pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Device> {
     let mut device: DeviceUri = uri.parse()?;
     if device.options.direct == Direct::Auto {
         device.options.direct = direct(options);
     }
     let exists = match &device.place {
         Place::File(path) => exists(path)?,
-        Place::Zbd(path) => return open_block_device(&device, uri, path, access),
+        Place::Zbd(path) => {
+            only_zoned(&device, options)?;
+            return open_block_device(&device, uri, path, access);
+        }
         _ => false,
     };
     if let Place::Flash(drive) = &device.place {
-        return Ok(zonda_flash::drive::open_zoned(drive)?);
+        only_zoned(&device, options)?;
+        return Ok(Device::Zoned(zonda_flash::drive::open_zoned(drive)?));
     }
     let mode = mode(uri, options, access, exists)?;
+    let kind = kind(&device, options, mode)?;
     if mode == OpenMode::Create {
-        shape(&mut device, options);
+        shape(&mut device, options, kind);
     }
-    Ok(device.open_zoned(mode)?)
+    match kind {
+        StoreKind::Zoned => Ok(Device::Zoned(device.open_zoned(mode)?)),
+        StoreKind::InPlace => {
+            let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
+            Ok(Device::Block { device: device.open_block(mode)?, segment_bytes })
+        }
+    }
+}
+
+/// The kind of store that is there or is to be made.
+fn kind(device: &DeviceUri, options: &Options, mode: OpenMode) -> Result<StoreKind> {
+    let asked = options.store.or(device.layout.map(kind_on));
+    let found = if mode == OpenMode::Create { None } else { device.kind()?.map(kind_on) };
+    match (asked, found) {
+        (Some(asked), Some(found)) if asked != found => Err(other_kind(asked, found)),
+        _ => Ok(found.or(asked).unwrap_or_default()),
+    }
+}
+
+/// Refuses a store in place where there can be none.
+fn only_zoned(device: &DeviceUri, options: &Options) -> Result<()> {
+    match options.store.or(device.layout.map(kind_on)) {
+        Some(StoreKind::InPlace) => Err(other_kind(StoreKind::InPlace, StoreKind::Zoned)),
+        _ => Ok(()),
+    }
+}
+
+fn kind_on(layout: DeviceKind) -> StoreKind {
+    match layout {
+        DeviceKind::Zoned => StoreKind::Zoned,
+        DeviceKind::Block => StoreKind::InPlace,
+    }
+}
+
+fn other_kind(asked: StoreKind, found: StoreKind) -> Error {
+    let why = format!("{} asked for, but the store is {}", asked.name(), found.name());
+    Error::BadOption { name: "store", why }
 }
 
 /// A block device is there or not; whether there is a store on it shows when it is open.
-fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access) -> Result<Arc<dyn ZonedDevice>> {
+fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access) -> Result<Device> {
     if !exists(path)? {
         return Err(Error::NotFound { uri: uri.to_owned() });
     }
     let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Open };
-    Ok(device.open_zoned(mode)?)
+    Ok(Device::Zoned(device.open_zoned(mode)?))
 }
 
 fn direct(options: &Options) -> Direct {
@@ -70,9 +116,13 @@ fn mode(uri: &str, options: &Options, access: Access, exists: bool) -> Result<Op
 }
 
 /// Fills in what the name leaves open.
-fn shape(device: &mut DeviceUri, options: &Options) {
+fn shape(device: &mut DeviceUri, options: &Options, kind: StoreKind) {
     let zone_bytes = *device.shape.zone_size_bytes.get_or_insert(options.zone_bytes);
-    device.shape.zones.get_or_insert(options.capacity_bytes.div_ceil(zone_bytes.max(1)));
+    let capacity_bytes = match (kind, &device.place) {
+        (StoreKind::InPlace, Place::Memory) => options.capacity_bytes.min(MEMORY_CAPACITY_BYTES_MAX),
+        _ => options.capacity_bytes,
+    };
+    device.shape.zones.get_or_insert(capacity_bytes.div_ceil(zone_bytes.max(1)));
 }
 
 /// Removes the file of a store that was begun and could not be finished. An error leaves the file, which is no worse.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use zonda_pages::{PageStore, ZonedStore};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_tree::{Engine, EngineStats};
 
+use crate::backing::Pages;
 use crate::memory::{BUFFER_BYTES_MIN, MemoryPlan};
 use crate::{Error, Result};
 
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 #[derive(Clone)]
 pub(crate) struct Governor {
     engine: Engine,
-    pages: Arc<ZonedStore>,
+    pages: Pages,
     plan: MemoryPlan,
     seen: Arc<Seen>,
 }
@@ -31,7 +31,7 @@ impl Governor {
     ///
     /// # Errors
     /// `TooLittleMemory` when everything else leaves too little for leaf buffers.
-    pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Arc<ZonedStore>) -> Result<Self> {
+    pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let (buffer_bytes, page_bytes_peak) = (AtomicU64::new(plan.buffer_bytes), AtomicU64::new(0));
         let governor = Self { engine, pages, plan, seen: Arc::new(Seen { buffer_bytes, page_bytes_peak }) };
         governor.check()?;

@@ -31,8 +31,10 @@
 #![deny(unsafe_code)]
 
 mod background;
+mod backing;
 mod backup;
 mod batch;
+mod block_overlay;
 mod catalogue;
 mod check;
 mod chunks;
@@ -52,6 +54,7 @@ mod memory;
 mod open;
 mod options;
 mod overlay;
+mod plain_queue;
 mod prefix;
 mod range;
 mod recovery;
@@ -66,7 +69,7 @@ pub use check::CheckReport;
 pub use db::Db;
 pub use error::{Error, Result};
 pub use flusher::FlusherOptions;
-pub use options::{Design, Durability, Options};
+pub use options::{Design, Durability, Options, StoreKind};
 pub use range::{Pair, Range};
 pub use recovery::RecoveryProgress;
 pub use snapshot::{Snapshot, View};

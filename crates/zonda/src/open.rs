@@ -1,21 +1,19 @@
 //! From a device to an open store: memory plan, page store, engine, catalogue, workers.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_device::{ZoneId, ZoneReport, ZoneState, ZonedDevice};
-use zonda_pages::{PageStore, StoreOptions, ZonedStore};
+use zonda_pages::StoreOptions;
 use zonda_rt::Seed;
 use zonda_space::StoreId;
 use zonda_tree::{Engine, TreeOptions};
 
 use crate::background::Workers;
+use crate::backing::{Device, Pages};
 use crate::catalogue::Catalogue;
 use crate::format::Superblock;
 use crate::governor::Governor;
 use crate::memory::MemoryPlan;
-use crate::overlay::Overlay;
 use crate::store::{Parts, Store};
 use crate::{Error, Options, RecoveryProgress, Result};
 
@@ -27,8 +25,6 @@ pub(crate) enum Access {
 }
 
 const LEAF_BYTES_DEFAULT: u32 = 4096;
-/// Zones reported with one call.
-const REPORT_ZONES: u32 = 4096;
 const LOG_INSTANCES_MAX: u32 = 8;
 /// What all scans together may hold ahead at the most.
 const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
@@ -38,31 +34,30 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
 pub(crate) fn store(
-    device: Arc<dyn ZonedDevice>,
+    device: Device,
     uri: &str,
     options: &Options,
     access: Access,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Store> {
-    let device: Arc<dyn ZonedDevice> = match access {
+    let device = match access {
         Access::ReadWrite => device,
-        Access::ReadOnly => Arc::new(Overlay::new(device)?),
+        Access::ReadOnly => device.overlaid()?,
     };
-    let plan =
-        MemoryPlan::of(options.memory_bytes, options.design, options.filter_share, device.geometry().capacity_bytes());
+    let plan = MemoryPlan::of(options.memory_bytes, options.design, options.filter_share, device.capacity_bytes());
     let opening = Opening { plan, options, device };
     let (pages, engine) =
-        if is_blank(&*opening.device)? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
+        if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(pages, engine, access)
 }
 
 struct Opening<'a> {
-    device: Arc<dyn ZonedDevice>,
+    device: Device,
     options: &'a Options,
     plan: MemoryPlan,
 }
 
-type Opened = (Arc<ZonedStore>, Engine);
+type Opened = (Pages, Engine);
 
 impl Opening<'_> {
     fn create(&self, uri: &str, access: Access) -> Result<Opened> {
@@ -71,8 +66,8 @@ impl Opening<'_> {
             return Err(Error::NotFound { uri: uri.to_owned() });
         }
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
-        let pages = ZonedStore::create(Arc::clone(&self.device), &self.store_options(superblock.encode()))?;
-        let engine = Engine::create(Arc::clone(&pages) as Arc<dyn PageStore>, self.tree_options(superblock))?;
+        let pages = Pages::create(&self.device, self.store_options(superblock.encode()))?;
+        let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
         Ok((pages, engine))
     }
 
@@ -80,12 +75,11 @@ impl Opening<'_> {
         if self.options.create_new {
             return Err(Error::AlreadyExists { uri: uri.to_owned() });
         }
-        let (pages, superblock) = ZonedStore::open(Arc::clone(&self.device), &self.store_options(Vec::new()))?;
+        let (pages, superblock) = Pages::open(&self.device, self.store_options(Vec::new()))?;
         let superblock = Superblock::decode(&superblock)?;
         self.check_leaf_bytes(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
-        let store = Arc::clone(&pages) as Arc<dyn PageStore>;
-        let engine = Engine::open(store, self.tree_options(superblock), &mut report)?;
+        let engine = Engine::open(pages.store(), self.tree_options(superblock), &mut report)?;
         Ok((pages, engine))
     }
 
@@ -99,8 +93,8 @@ impl Opening<'_> {
         }
     }
 
-    fn assemble(self, pages: Arc<ZonedStore>, engine: Engine, access: Access) -> Result<Store> {
-        let governor = Governor::new(self.plan, engine.clone(), Arc::clone(&pages))?;
+    fn assemble(self, pages: Pages, engine: Engine, access: Access) -> Result<Store> {
+        let governor = Governor::new(self.plan, engine.clone(), pages.clone())?;
         let read_only = access == Access::ReadOnly;
         if !read_only {
             Catalogue::finish_drops(&engine)?;
@@ -169,17 +163,4 @@ impl Opening<'_> {
 /// Something that differs between processes and calls: std seeds its hash maps from the operating system.
 fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
-}
-
-/// True if nothing is written. Zones that can never be written (lost ones, conventional ones of SMR disks) do not count.
-fn is_blank(device: &dyn ZonedDevice) -> Result<bool> {
-    let zones = device.geometry().zone_count;
-    for first in (0..zones).step_by(REPORT_ZONES as usize) {
-        let reports = device.report(ZoneId(first), REPORT_ZONES)?;
-        let is_used = |report: &ZoneReport| !matches!(report.state, ZoneState::Empty | ZoneState::Offline);
-        if reports.iter().any(is_used) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -84,7 +84,42 @@ impl FromStr for Design {
     }
 }
 
-/// How to create and open a store. Leaf size and geometry are fixed at creation; everything else may differ at every opening.
+/// How a store lies on its device; fixed at creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// On zones that are written in order and reset as a whole.
+    #[default]
+    Zoned,
+    /// In blocks that are overwritten: on a conventional drive, or in a file as such a drive would have it. A changed leaf goes to a free
+    /// place and its old one is used again, so nothing is moved to make room for leaves.
+    InPlace,
+}
+
+impl StoreKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Zoned, Self::InPlace];
+
+    /// The name that [`FromStr`] knows.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zoned => "zoned",
+            Self::InPlace => "in-place",
+        }
+    }
+}
+
+impl FromStr for StoreKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        known.ok_or_else(|| bad("store", format!("{name:?} is not one of {}", Self::ALL.map(Self::name).join(", "))))
+    }
+}
+
+/// How to create and open a store. Kind, leaf size and geometry are fixed at creation; everything else may differ at every opening.
 ///
 /// # Examples
 /// ```
@@ -101,6 +136,7 @@ pub struct Options {
     pub(crate) filter_share: f64,
     pub(crate) batch_insertion: bool,
     pub(crate) durability: Durability,
+    pub(crate) store: Option<StoreKind>,
     pub(crate) leaf_bytes: Option<u32>,
     pub(crate) zone_bytes: u64,
     pub(crate) capacity_bytes: u64,
@@ -123,6 +159,7 @@ impl Default for Options {
             filter_share: 0.0,
             batch_insertion: true,
             durability: Durability::default(),
+            store: None,
             leaf_bytes: None,
             zone_bytes: 16 << 20,
             capacity_bytes: 64 << 30,
@@ -195,6 +232,14 @@ impl Options {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        self
+    }
+
+    /// How a new store lies on its device. Default: as the URI says (`?layout=zones`, `?layout=blocks`), else [`StoreKind::Zoned`]. An
+    /// existing store is opened as what it is; if that is not what was asked for, opening is refused.
+    #[must_use]
+    pub fn store(mut self, kind: StoreKind) -> Self {
+        self.store = Some(kind);
         self
     }
 
@@ -390,6 +435,10 @@ mod tests {
         }
         assert!(Options::preset("lsm").is_err());
         assert!("lsm".parse::<Design>().unwrap_err().to_string().contains("adb, btree"));
+        for kind in StoreKind::ALL {
+            assert_eq!(kind.name().parse::<StoreKind>().unwrap(), kind);
+        }
+        assert!("disk".parse::<StoreKind>().unwrap_err().to_string().contains("zoned, in-place"));
         assert!("fast".parse::<Durability>().unwrap_err().to_string().contains("buffered, synced"));
     }
 }

@@ -1,13 +1,11 @@
 //! A device that keeps what is written to it in memory, over one that is only read: recovery may run on it without touching the store.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use zonda_device::{
-    AlignedBuf, Completion, DeviceCounters, DeviceError, Geometry, Io, IoQueue, Lba, Rejected, Result, ZoneId,
-    ZoneMachine, ZoneReport, ZonedDevice,
-};
+use zonda_device::{DeviceCounters, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneMachine, ZoneReport, ZonedDevice};
 use zonda_rt::RwLock;
+
+use crate::plain_queue::{Perform, PlainQueue};
 
 /// A zoned device over a read-only one. Clones are handles to the same.
 ///
@@ -134,8 +132,7 @@ impl ZonedDevice for Overlay {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
-        let done = VecDeque::with_capacity(depth as usize);
-        Ok(Box::new(Queue { device: self.clone(), done, depth: depth as usize }))
+        Ok(Box::new(PlainQueue::new(self.clone(), depth)))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -147,54 +144,20 @@ impl ZonedDevice for Overlay {
     }
 }
 
-/// A plain queue: a request is done when it is submitted.
-#[derive(Debug)]
-struct Queue {
-    device: Overlay,
-    done: VecDeque<Completion>,
-    depth: usize,
-}
-
-impl Queue {
-    fn perform(&self, io: Io) -> (Result<Lba>, Option<AlignedBuf>) {
+impl Perform for Overlay {
+    fn perform(&self, io: &mut Io) -> Result<Lba> {
         match io {
-            Io::Read { at, mut into } => (self.device.read(at, &mut into).map(|()| at), Some(into)),
-            Io::Write { at, from } => (self.device.write(at, &from).map(|()| at), Some(from)),
-            Io::Append { zone, from } => (self.device.append(zone, &from), Some(from)),
-            Io::Flush => (Ok(Lba(0)), None),
+            Io::Read { at, into } => self.read(*at, into).map(|()| *at),
+            Io::Write { at, from } => self.write(*at, from).map(|()| *at),
+            Io::Append { zone, from } => self.append(*zone, from),
+            Io::Flush => Ok(Lba(0)),
         }
-    }
-}
-
-impl IoQueue for Queue {
-    fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>> {
-        if self.done.len() == self.depth {
-            let error = DeviceError::Busy { in_flight: self.depth as u64, max: self.depth as u64 };
-            return Err(Box::new(Rejected { error, io }));
-        }
-        let (result, buffer) = self.perform(io);
-        self.done.push_back(Completion { token, result, buffer });
-        Ok(())
-    }
-
-    fn complete(&mut self, _min: usize, out: &mut Vec<Completion>) -> Result<usize> {
-        let count = self.done.len();
-        out.extend(self.done.drain(..));
-        Ok(count)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.done.len()
-    }
-
-    fn depth(&self) -> usize {
-        self.depth
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use zonda_device::{MemDevice, ZoneState};
+    use zonda_device::{AlignedBuf, DeviceError, MemDevice, ZoneState};
 
     use super::*;
 

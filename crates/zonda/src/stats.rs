@@ -1,7 +1,7 @@
 //! What a store says of itself in numbers.
 
 use zonda_device::DeviceCounters;
-use zonda_pages::{PageStore, StoreUsage, WrittenBy};
+use zonda_pages::{StoreUsage, WrittenBy};
 use zonda_tree::EngineStats;
 
 use crate::Result;
@@ -41,7 +41,7 @@ pub struct SpaceStats {
     pub live_value_bytes: u64,
     /// Log that recovery would read.
     pub log_bytes: u64,
-    /// Zones in all.
+    /// Zones in all; of a store in place its segments, which are what zones are to the others.
     pub zones: u32,
     /// Zones with nothing in them.
     pub free_zones: u32,

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use zonda_device::ZonedDevice;
-use zonda_pages::ZonedStore;
 use zonda_rt::RwLockReadGuard;
 use zonda_tree::{Engine, TreeError};
 
 use crate::background::{self, Workers};
+use crate::backing::{Device, Pages};
 use crate::catalogue::{Catalogue, Named, Names};
 use crate::fork::Opener;
 use crate::governor::Governor;
@@ -29,8 +28,8 @@ pub(crate) struct Store {
 /// What must not be dropped in a forked child.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
-    pub(crate) pages: Arc<ZonedStore>,
-    pub(crate) device: Arc<dyn ZonedDevice>,
+    pub(crate) pages: Pages,
+    pub(crate) device: Device,
     pub(crate) workers: Option<Workers>,
     pub(crate) governor: Governor,
 }
@@ -108,13 +107,13 @@ impl Store {
     }
 
     /// The page store, for statistics.
-    pub(crate) fn pages(&self) -> &ZonedStore {
+    pub(crate) fn pages(&self) -> &Pages {
         &self.parts().pages
     }
 
     /// The device, for statistics.
-    pub(crate) fn device(&self) -> &dyn ZonedDevice {
-        &*self.parts().device
+    pub(crate) fn device(&self) -> &Device {
+        &self.parts().device
     }
 
     /// Stops the workers, checkpoints and refuses further use. Idempotent.

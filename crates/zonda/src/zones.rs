@@ -1,19 +1,18 @@
 //! What is in each zone, for people who look after a store.
 
-use zonda_device::ZoneId;
-
 use crate::Result;
 use crate::store::Store;
 
-/// One zone of the device.
+/// One zone of the device, or one segment of a store in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Zone {
     /// Its number.
     pub number: u32,
     /// The device's state of it: `empty`, `implicitly open`, `explicitly open`, `closed`, `full`, `read-only`, `offline`.
+    /// Of a segment: `empty`, `open`, `full`, `offline`.
     pub state: String,
-    /// What lives in it: `log`, `meta`, `hot`, `cold`, `relocated` or `values`; `None` if nothing does.
+    /// What lives in it: `log`, `meta`, `hot`, `cold`, `relocated` or `values`, in place also `pages`; `None` if nothing does.
     pub content: Option<&'static str>,
     /// Bytes of live pages and values, or of log and MetaLog that recovery would read.
     pub live_bytes: u64,
@@ -33,11 +32,11 @@ pub struct Zone {
 /// `Forked`; those of asking the device.
 pub(crate) fn map(store: &Store) -> Result<Vec<Zone>> {
     store.reader()?;
-    let reports = store.device().report(ZoneId(0), store.device().geometry().zone_count)?;
     let entries = store.pages().map();
-    let zones = entries.into_iter().zip(reports).map(|(entry, report)| Zone {
+    let states = store.device().zone_states(&entries)?;
+    let zones = entries.into_iter().zip(states).map(|(entry, state)| Zone {
         number: entry.zone.0,
-        state: report.state.to_string(),
+        state,
         content: entry.stream,
         live_bytes: entry.live_bytes,
         written_bytes: entry.written_bytes,

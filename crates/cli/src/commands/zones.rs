@@ -19,7 +19,8 @@ Examples:
 const ZONES_PER_LINE: usize = 24;
 
 const LEGEND: &str = "\
-H hot leaves   C cold leaves   R relocated leaves   V long values   L log   M MetaLog   ? of an earlier life   .. empty
+H hot leaves   C cold leaves   R relocated leaves   P leaves in place   V long values   L log   M MetaLog   .. empty
+?  of an earlier life
 the digit: live share in tenths, * for all of it; small letters: still being written";
 
 /// Shows what lives in each zone
@@ -69,6 +70,7 @@ fn cell(zone: &Zone) -> String {
         return "..".to_owned();
     }
     let letter = match zone.content {
+        Some("pages") => 'P',
         Some("hot") => 'H',
         Some("cold") => 'C',
         Some("relocated") => 'R',

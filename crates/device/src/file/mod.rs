@@ -14,4 +14,5 @@ mod zones;
 
 pub use block_device::FileBlockDevice;
 pub use device::FileDevice;
+pub(crate) use open::kind_of;
 pub use options::{Direct, FileOptions, QueueKind};

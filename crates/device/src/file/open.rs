@@ -101,8 +101,25 @@ pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Resul
     Ok(share(file, zones, geometry, options))
 }
 
-/// Reads and checks the header.
+/// Which kind of device a file holds.
+///
+/// # Errors
+/// `NotADevice`, `Damaged`, `NewerVersion`, `UnknownFeature`, `Locked`, `Io`.
+pub(crate) fn kind_of(path: &Path) -> Result<DeviceKind> {
+    Ok(read_any_header(&HostFile::open(path, Access::ReadOnly)?)?.kind)
+}
+
+/// Reads and checks the header of a device of the wanted kind.
 pub(crate) fn read_header(file: &HostFile, wanted: DeviceKind) -> Result<Header> {
+    let header = read_any_header(file)?;
+    match (header.kind, wanted) {
+        (DeviceKind::Block, DeviceKind::Zoned) => Err(file.not_a_device("it holds a block device, not zones")),
+        (DeviceKind::Zoned, DeviceKind::Block) => Err(file.not_a_device("it holds zones, not a block device")),
+        _ => Ok(header),
+    }
+}
+
+fn read_any_header(file: &HostFile) -> Result<Header> {
     let mut page = [0; PAGE_BYTES];
     let bytes = file.len_bytes()?;
     let there = usize::try_from(bytes).unwrap_or(PAGE_BYTES).min(8);
@@ -119,12 +136,7 @@ pub(crate) fn read_header(file: &HostFile, wanted: DeviceKind) -> Result<Header>
         }));
     }
     file.read_table(0, &mut page)?;
-    let header = Header::decode(&page)?;
-    match (header.kind, wanted) {
-        (DeviceKind::Block, DeviceKind::Zoned) => Err(file.not_a_device("it holds a block device, not zones")),
-        (DeviceKind::Zoned, DeviceKind::Block) => Err(file.not_a_device("it holds zones, not a block device")),
-        _ => Ok(header),
-    }
+    Header::decode(&page)
 }
 
 fn is_clean(file: &HostFile) -> Result<bool> {

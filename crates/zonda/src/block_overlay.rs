@@ -1,0 +1,136 @@
+//! As [`Overlay`](crate::overlay::Overlay), for block devices.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zonda_device::{BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
+use zonda_rt::RwLock;
+
+use crate::plain_queue::{Perform, PlainQueue};
+
+/// Blocks by number; `None`: trimmed, so zeros.
+type Written = HashMap<u64, Option<Box<[u8]>>>;
+
+/// A block device over a read-only one: block `b` comes from memory if it was written here, else from the base. Clones are handles to
+/// the same. Takes memory for what is written to it.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockOverlay {
+    base: Arc<dyn BlockDevice>,
+    written: Arc<RwLock<Written>>,
+}
+
+impl BlockOverlay {
+    /// Lays nothing over `base`.
+    pub(crate) fn new(base: Arc<dyn BlockDevice>) -> Self {
+        Self { base, written: Arc::default() }
+    }
+
+    fn check(&self, at: Lba, blocks: u64) -> Result<()> {
+        let device_blocks = self.capacity_blocks();
+        match at.0.checked_add(blocks) {
+            Some(end) if end <= device_blocks => Ok(()),
+            _ => Err(DeviceError::OutOfRange { at, blocks, device_blocks }),
+        }
+    }
+
+    /// Blocks in a buffer.
+    fn blocks(&self, buffer: &[u8]) -> Result<u64> {
+        let (bytes, block) = (buffer.len() as u64, u64::from(self.block_bytes()));
+        if bytes == 0 || !bytes.is_multiple_of(block) {
+            return Err(DeviceError::Unaligned { what: "buffer length in bytes", value: bytes, multiple: block });
+        }
+        Ok(bytes / block)
+    }
+}
+
+impl BlockDevice for BlockOverlay {
+    fn block_bytes(&self) -> u32 {
+        self.base.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.base.capacity_blocks()
+    }
+
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+        self.base.read(at, into)?;
+        let written = self.written.read();
+        if !written.is_empty() {
+            for (block, into) in (at.0..).zip(into.chunks_mut(self.block_bytes() as usize)) {
+                match written.get(&block) {
+                    Some(Some(bytes)) => into.copy_from_slice(bytes),
+                    Some(None) => into.fill(0),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
+        self.check(at, self.blocks(from)?)?;
+        let chunks = from.chunks(self.block_bytes() as usize);
+        self.written.write().extend((at.0..).zip(chunks.map(|block| Some(Box::from(block)))));
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn trim(&self, at: Lba, blocks: u64) -> Result<()> {
+        self.check(at, blocks)?;
+        self.written.write().extend((at.0..at.0 + blocks).map(|block| (block, None)));
+        Ok(())
+    }
+
+    fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
+        Ok(Box::new(PlainQueue::new(self.clone(), depth)))
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.base.counters()
+    }
+
+    fn describe(&self) -> String {
+        format!("{}, read-only", self.base.describe())
+    }
+}
+
+impl Perform for BlockOverlay {
+    fn perform(&self, io: &mut Io) -> Result<Lba> {
+        match io {
+            Io::Read { at, into } => self.read(*at, into).map(|()| *at),
+            Io::Write { at, from } => self.write(*at, from).map(|()| *at),
+            Io::Append { .. } => Err(DeviceError::NotSupported { what: "append on a block device" }),
+            Io::Flush => Ok(Lba(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{AlignedBuf, MemBlockDevice};
+
+    use super::*;
+
+    #[test]
+    fn the_base_shines_through_and_is_not_written() {
+        let base = MemBlockDevice::new(4096, 8).unwrap();
+        for block in 0..8u8 {
+            base.write(Lba(block.into()), &AlignedBuf::from_slice(&[block; 4096])).unwrap();
+        }
+        let overlay = BlockOverlay::new(Arc::new(base.clone()));
+        overlay.write(Lba(2), &AlignedBuf::from_slice(&[9; 8192])).unwrap();
+        let mut read = AlignedBuf::with_len(4 * 4096);
+        overlay.read(Lba(1), &mut read).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|block| read[block * 4096]), [1, 9, 9, 4]);
+        base.read(Lba(1), &mut read).unwrap();
+        assert_eq!(read[4096], 2);
+        overlay.trim(Lba(2), 1).unwrap();
+        overlay.read(Lba(1), &mut read).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|block| read[block * 4096]), [1, 0, 9, 4]);
+        assert!(overlay.write(Lba(7), &AlignedBuf::with_len(8192)).is_err());
+        assert!(overlay.write(Lba(7), &AlignedBuf::with_len(4000)).is_err() && overlay.trim(Lba(8), 1).is_err());
+    }
+}
