@@ -23,6 +23,7 @@ mod mem;
 mod mem_block;
 mod power_cut;
 mod queue;
+mod split;
 mod uri;
 #[cfg(target_os = "linux")]
 mod zbd;
@@ -44,6 +45,7 @@ pub use power_cut::{
     CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named,
 };
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
+pub use split::{SplitZones, SubzoneId, SubzoneReport};
 pub use uri::{DeviceUri, OpenMode, Place, ShapeOverrides, default_geometry};
 #[cfg(target_os = "linux")]
 pub use zbd::{Descriptor, ZbdDevice, ZbdOptions, ZoneKind};

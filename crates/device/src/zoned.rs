@@ -1,7 +1,7 @@
 //! The contract of a zoned device.
 use std::fmt::Debug;
 
-use crate::{DeviceCounters, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport};
+use crate::{DeviceCounters, Geometry, IoQueue, Lba, Result, SplitZones, ZoneId, ZoneReport};
 
 /// A device of zones that are written in order and reset as a whole, with the semantics of NVMe ZNS.
 ///
@@ -91,6 +91,11 @@ pub trait ZonedDevice: Send + Sync + Debug {
     /// # Errors
     /// `Geometry` for a depth of 0 or above [`QUEUE_DEPTH_MAX`](crate::QUEUE_DEPTH_MAX).
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>>;
+
+    /// The commands for splitting zones, where the drive knows them.
+    fn split_zones(&self) -> Option<&dyn SplitZones> {
+        None
+    }
 
     /// Bytes and operations since the device was opened.
     fn counters(&self) -> DeviceCounters;

@@ -26,7 +26,7 @@ fn measure(name: &str, readers: u64, writers: u32) -> Result<(), ProfileError> {
     let reader = |seed| RandomReader::new(Rc::clone(&starts), shape.zone_capacity_bytes, 4096, seed);
     let mut readers: Vec<_> = (0..readers).map(reader).collect();
     let supply = ZoneSupply::new(64, shape.zones, shape.zone_size_bytes, shape.zone_capacity_bytes);
-    let pace = || Pace::rate(4096, 4096 * 25_000, 0);
+    let pace = || Pace::rate(4096, 4096 * 14_500, 0);
     let writer = |_| ZoneWriter::new(SharedZone::new(Rc::clone(&supply)), 4096, false, pace());
     let mut writers: Vec<_> = (0..writers).map(writer).collect();
     let mut clients: Vec<&mut dyn Client> = readers.iter_mut().map(|client| client as &mut dyn Client).collect();

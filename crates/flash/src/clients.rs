@@ -23,6 +23,8 @@ pub trait Client {
 pub struct VirtualTime<M> {
     model: M,
     now: Nanos,
+    /// Commands that were due after the end of the last run, by client.
+    carried: Vec<Option<(Nanos, Command)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -35,7 +37,7 @@ impl<M: Model> VirtualTime<M> {
     /// A model at the time where it is.
     pub fn new(model: M) -> Self {
         let now = model.core().now();
-        Self { model, now }
+        Self { model, now, carried: Vec::new() }
     }
 
     /// The model.
@@ -53,14 +55,28 @@ impl<M: Model> VirtualTime<M> {
         self.now
     }
 
+    /// Drops what was due after the end of the last run: the next run is with other clients.
+    pub fn forget_carried(&mut self) {
+        self.carried.clear();
+    }
+
     /// Lets the clients work until `end` or until all have ended. Commands on their way at `end` are answered, and the
-    /// time is then at least `end` unless all clients ended before.
+    /// time is then at least `end` unless all clients ended before. A next run with the same clients goes on where this
+    /// one stopped.
     pub fn run(&mut self, clients: &mut [&mut dyn Client], end: Nanos) {
         let mut due: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
         let mut waiting = vec![Waiting { submitted: 0, command: None }; clients.len()];
         let now = self.now;
+        self.carried.resize(clients.len(), None);
         for (number, client) in clients.iter_mut().enumerate() {
-            ask(&mut **client, number, now, &mut waiting, &mut due);
+            match self.carried[number].take() {
+                Some((at, command)) => {
+                    let at = at.max(now);
+                    waiting[number] = Waiting { submitted: at, command: Some(command) };
+                    due.push(Reverse((at, number)));
+                }
+                None => ask(&mut **client, number, now, &mut waiting, &mut due),
+            }
         }
         let mut in_flight = 0_usize;
         let mut answers = Vec::new();
@@ -92,7 +108,11 @@ impl<M: Model> VirtualTime<M> {
                 }
             }
         }
-        if due.peek().is_some() {
+        self.now = self.now.max(self.model.core().now());
+        for Reverse((at, number)) in due.drain() {
+            self.carried[number] = waiting[number].command.map(|command| (at, command));
+        }
+        if self.carried.iter().any(Option::is_some) {
             self.now = self.now.max(end);
             self.model.advance(self.now, &mut answers);
         }

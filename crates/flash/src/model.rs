@@ -113,6 +113,24 @@ pub trait Model: Send + std::fmt::Debug {
     fn flash_writes(&self) -> FlashWrites;
 }
 
+impl Model for Box<dyn Model> {
+    fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
+        (**self).submit(now, token, command)
+    }
+
+    fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
+        (**self).advance(to, out);
+    }
+
+    fn core(&self) -> &Core {
+        (**self).core()
+    }
+
+    fn flash_writes(&self) -> FlashWrites {
+        (**self).flash_writes()
+    }
+}
+
 /// Bytes programmed, by cause, and blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashWrites {

@@ -70,6 +70,8 @@ pub struct Flash {
     pub erase_ns: Nanos,
     /// Between two places where reads may interrupt a program or erase; absent: never.
     pub slice_ns: Option<Nanos>,
+    /// The same for work of collection; absent: as `slice_ns`.
+    pub collection_slice_ns: Option<Nanos>,
     /// Reads that come between.
     pub reads_per_gap: u32,
     /// What an interruption costs.
@@ -271,6 +273,7 @@ impl Profile {
             program_ns: flash.program_ns,
             erase_ns: flash.erase_ns,
             slice_ns: flash.slice_ns.unwrap_or(u64::MAX),
+            collection_slice_ns: flash.collection_slice_ns.or(flash.slice_ns).unwrap_or(u64::MAX),
             reads_per_gap: flash.reads_per_gap,
             resume_ns: flash.resume_ns,
             channel_bytes_per_s: flash.channel_bytes_per_s,
@@ -357,6 +360,7 @@ impl Profile {
             ("flash.reads_per_gap", u64::from(flash.reads_per_gap)),
             ("flash.channel_piece_bytes", flash.channel_piece_bytes),
             ("flash.slice_ns", flash.slice_ns.unwrap_or(1)),
+            ("flash.collection_slice_ns", flash.collection_slice_ns.unwrap_or(1)),
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(ProfileError(format!("{}: {name} is 0", self.name)));

@@ -28,7 +28,8 @@ impl Pace {
         Self { interval_ns: bytes * 1_000_000_000 / bytes_per_s.max(1), due: start }
     }
 
-    fn next(&mut self, now: Nanos) -> Nanos {
+    /// When the next command is submitted, asked at `now`.
+    pub fn next(&mut self, now: Nanos) -> Nanos {
         if self.interval_ns == 0 {
             return now;
         }

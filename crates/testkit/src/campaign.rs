@@ -7,6 +7,7 @@ use std::{
 };
 
 use zonda_device::Geometry;
+use zonda_flash::drive::TimeMode;
 use zonda_rt::{Rng, Seed, sim};
 use zonda_tree::Design;
 
@@ -23,6 +24,8 @@ pub struct Settings {
     pub clients: Option<u64>,
     /// A bug to seed.
     pub bug: Option<Bug>,
+    /// Give the device the timing of a modelled SSD, in this mode.
+    pub flash: Option<TimeMode>,
     /// Print every operation to standard error.
     pub verbose: bool,
 }
@@ -68,7 +71,10 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
     let world = World::new(geometry, Box::new(maker), settings.bug);
-    let world = world.map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    let mut world = world.map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    if let Some(mode) = settings.flash {
+        world = world.on_flash(mode, Seed(seed).derive("flash").0);
+    }
     let rng = Seed(seed).derive("client").rng();
     if clients > 1 {
         return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();

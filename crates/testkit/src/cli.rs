@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use zonda_flash::drive::TimeMode;
 use zonda_testkit::{
     Bug, Outcome, Trouble,
     campaign::{Settings, on_real_threads, simulate},
@@ -32,6 +33,14 @@ enum DesignName {
     Btree,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FlashTime {
+    /// Calls take as long as the model says.
+    Timed,
+    /// Calls return at once.
+    Untimed,
+}
+
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  zonda-testkit sim --seed 1 --steps 2000\n  \
     zonda-testkit sim --seed 1 --runs 300 --require-hits 20\n  zonda-testkit sim --runs 500 --bug flush-dropped")]
@@ -57,6 +66,9 @@ struct Sim {
     /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache.
     #[arg(long)]
     bug: Option<Bug>,
+    /// Give the device the timing of a modelled SSD: in the run's time, or with answers at once.
+    #[arg(long, value_name = "TIME")]
+    flash: Option<FlashTime>,
     /// Fail if a cut point was hit less often.
     #[arg(long, value_name = "N")]
     require_hits: Option<u64>,
@@ -115,7 +127,11 @@ impl Sim {
             DesignName::Adb => Design::Adb,
             DesignName::Btree => Design::BTree,
         });
-        Settings { steps: self.steps, design, clients: self.clients, bug: self.bug, verbose: self.verbose }
+        let flash = self.flash.map(|time| match time {
+            FlashTime::Timed => TimeMode::Timed { k: 1 },
+            FlashTime::Untimed => TimeMode::Untimed,
+        });
+        Settings { steps: self.steps, design, clients: self.clients, bug: self.bug, flash, verbose: self.verbose }
     }
 
     fn found(&self, runs: u64, trouble: &Trouble) -> bool {
@@ -132,7 +148,10 @@ impl Sim {
         let design = self.design.and_then(|design| design.to_possible_value());
         let design = design.map(|name| format!(" --design {}", name.get_name())).unwrap_or_default();
         let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
-        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {}{design}{clients} --verbose", self.steps)
+        let flash = self.flash.and_then(|time| time.to_possible_value());
+        let flash = flash.map(|name| format!(" --flash {}", name.get_name())).unwrap_or_default();
+        let steps = self.steps;
+        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{clients}{flash} --verbose")
     }
 
     fn print(&self, all: &Outcome) {

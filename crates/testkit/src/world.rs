@@ -3,6 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use zonda_device::{CutAt, CutReport, DeviceError, Geometry, PowerCut, ZonedDevice, cut_label};
+use zonda_flash::drive::{FlashZoned, TimeMode};
+use zonda_flash::profile::Profile as FlashProfile;
 use zonda_rt::Rng;
 
 use crate::{Answer, Bug, Maker, Refusal, Subject, bug::DroppedFlush, profile::pick};
@@ -36,6 +38,8 @@ pub struct World {
     maker: Box<dyn Maker>,
     bug: Option<Bug>,
     labels: Labels,
+    /// The timing of a modelled SSD, and its seed.
+    flash: Option<(TimeMode, u64)>,
 }
 
 impl World {
@@ -44,7 +48,14 @@ impl World {
     /// # Errors
     /// `Geometry`.
     pub fn new(geometry: Geometry, maker: Box<dyn Maker>, bug: Option<Bug>) -> Result<Self, DeviceError> {
-        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: Labels::new() })
+        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: Labels::new(), flash: None })
+    }
+
+    /// Gives the device the timing of a modelled SSD.
+    #[must_use]
+    pub fn on_flash(mut self, mode: TimeMode, seed: u64) -> Self {
+        self.flash = Some((mode, seed));
+        self
     }
 
     /// The device's power switch: another handle.
@@ -94,10 +105,13 @@ impl World {
     }
 
     fn device(&self) -> Arc<dyn ZonedDevice> {
-        match self.bug {
+        let device: Arc<dyn ZonedDevice> = match self.bug {
             Some(Bug::FlushDropped) => Arc::new(DroppedFlush::over(self.power.clone())),
             _ => Arc::new(self.power.clone()),
-        }
+        };
+        let Some((mode, seed)) = self.flash else { return device };
+        let profile = FlashProfile::named("test").expect("a built-in profile");
+        Arc::new(FlashZoned::over(device, &profile, mode, seed).expect("the power is on and the profile has zones"))
     }
 }
 

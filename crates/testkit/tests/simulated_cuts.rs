@@ -6,7 +6,8 @@ use zonda_testkit::{
 };
 
 fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
-    let settings = Settings { steps: 400, design: None, clients: Some(clients), bug: None, verbose: false };
+    let settings =
+        Settings { steps: 400, design: None, clients: Some(clients), bug: None, flash: None, verbose: false };
     let mut all = Outcome::default();
     for seed in seeds {
         let replay =

@@ -27,8 +27,8 @@ enum Purpose {
     Unit { block: u32, slots: u32, collection: bool },
     /// Read what is live in these slots of the victim.
     Collected { first: u32, end: u32 },
-    /// Erases the victim's part of one die.
-    Erase,
+    /// Erases a superblock's part of one die.
+    Erase { block: u32 },
 }
 
 /// A write that is admitted and not yet placed.
@@ -47,8 +47,6 @@ struct Collecting {
     block: u32,
     next: u32,
     reads: u32,
-    /// Dies that are still erasing; 0 before the erase begins.
-    erasing: usize,
 }
 
 /// How far a superblock has come, in slots.
@@ -62,6 +60,8 @@ struct Progress {
     on_flash: u32,
     /// Host's slots among those placed and not dispatched.
     host_waiting: u32,
+    /// Dies that are still erasing it.
+    erasing: u32,
 }
 
 /// What a write is about, by its request's place.
@@ -82,6 +82,8 @@ pub struct ConventionalModel {
     targets: Vec<Target>,
     placing: VecDeque<Placing>,
     collecting: Option<Collecting>,
+    /// Superblocks that are being erased.
+    erasing: usize,
     collect_programs: u32,
     host_programs: u64,
     jobs: Jobs,
@@ -114,6 +116,7 @@ impl ConventionalModel {
             targets: Vec::new(),
             placing: VecDeque::new(),
             collecting: None,
+            erasing: 0,
             collect_programs: 0,
             host_programs: 0,
             jobs: Jobs::default(),
@@ -278,23 +281,23 @@ impl ConventionalModel {
                 let first = std::mem::replace(&mut collecting.next, unit_end);
                 collecting.reads += u32::from(self.collect_unit(at, first, unit_end));
                 self.collecting = Some(collecting);
+            } else if collecting.reads == 0 {
+                self.collecting = None;
+                self.erase(at, collecting.block);
             } else {
-                if collecting.reads == 0 && collecting.erasing == 0 {
-                    self.erase(at);
-                }
                 return;
             }
         }
     }
 
     fn begin_collecting(&mut self) -> Option<Collecting> {
-        let free = self.ftl.free_blocks();
+        let free = self.ftl.free_blocks() + self.erasing;
         let idle = self.placing.is_empty() && self.host_programs == 0;
         if free >= self.shape.collect_below && !(idle && free < self.shape.background_below) {
             return None;
         }
         let block = self.ftl.take_victim()?;
-        Some(Collecting { block, next: self.ftl.slots_of(block).start, reads: 0, erasing: 0 })
+        Some(Collecting { block, next: self.ftl.slots_of(block).start, reads: 0 })
     }
 
     /// Reads what is live in one unit of the victim; false if nothing is.
@@ -327,26 +330,26 @@ impl ConventionalModel {
         }
     }
 
-    fn erase(&mut self, at: Nanos) {
+    /// Erases a superblock in which nothing is live, on all dies.
+    fn erase(&mut self, at: Nanos, block: u32) {
         let dies = self.core.shape().dies;
-        let erase_ns = self.core.shape().erase_ns;
+        let cell_ns = self.core.shape().erase_ns;
         for die in 0..dies {
-            let tag = self.tag(Purpose::Erase);
+            let tag = self.tag(Purpose::Erase { block });
             self.writes.erases += 1;
-            self.core.erase(at, &Erase { die, cell_ns: erase_ns, class: Class::Collection, tag });
+            self.core.erase(at, &Erase { die, cell_ns, class: Class::Collection, tag });
         }
-        if let Some(collecting) = &mut self.collecting {
-            collecting.erasing = dies;
-        }
+        self.progress[block as usize].erasing = small(dies as u64);
+        self.erasing += 1;
     }
 
-    fn erased_on_one_die(&mut self) {
-        let Some(collecting) = &mut self.collecting else { return };
-        collecting.erasing -= 1;
-        if collecting.erasing == 0 {
-            self.ftl.erased(collecting.block);
-            self.progress[collecting.block as usize] = Progress::default();
-            self.collecting = None;
+    fn erased_on_one_die(&mut self, block: u32) {
+        let progress = &mut self.progress[block as usize];
+        progress.erasing -= 1;
+        if progress.erasing == 0 {
+            *progress = Progress::default();
+            self.erasing -= 1;
+            self.ftl.erased(block);
         }
     }
 
@@ -361,7 +364,7 @@ impl ConventionalModel {
                 }
             }
             Some(Purpose::Collected { first, end }) => self.collected(at, first, end),
-            Some(Purpose::Erase) => self.erased_on_one_die(),
+            Some(Purpose::Erase { block }) => self.erased_on_one_die(block),
             None => {}
         }
         self.collect(at);
@@ -420,7 +423,8 @@ impl ConventionalModel {
             let slot = self.ftl.write(unit, 0).expect("a superblock is free");
             let (block, index) = self.place_of(slot);
             let at = index + 1;
-            self.progress[block as usize] = Progress { placed: at, dispatched: at, on_flash: at, host_waiting: 0 };
+            self.progress[block as usize] =
+                Progress { placed: at, dispatched: at, on_flash: at, ..Progress::default() };
         }
     }
 }

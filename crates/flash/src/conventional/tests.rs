@@ -86,7 +86,7 @@ fn streams_keep_lifetimes_apart() {
         drive.flash_writes().amplification()
     };
     let (mixed, apart) = (amplification(false), amplification(true));
-    assert!(apart < mixed * 0.9, "{apart:.2} with streams, {mixed:.2} without");
+    assert!(apart < mixed * 0.95, "{apart:.2} with streams, {mixed:.2} without");
 }
 
 #[test]

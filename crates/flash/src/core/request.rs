@@ -39,6 +39,23 @@ impl Attribution {
         self.bus_ns += other.bus_ns;
     }
 
+    /// Each part divided by a count, for means of sums.
+    #[must_use]
+    pub fn divided(&self, count: u64) -> Self {
+        let by = |ns: Nanos| ns / count.max(1);
+        Self {
+            controller_ns: by(self.controller_ns),
+            buffer_ns: by(self.buffer_ns),
+            die_ns: by(self.die_ns),
+            suspended_ns: by(self.suspended_ns),
+            collection_ns: by(self.collection_ns),
+            cell_ns: by(self.cell_ns),
+            channel_wait_ns: by(self.channel_wait_ns),
+            channel_ns: by(self.channel_ns),
+            bus_ns: by(self.bus_ns),
+        }
+    }
+
     /// The latency.
     #[must_use]
     pub fn total_ns(&self) -> Nanos {

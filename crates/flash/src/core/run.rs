@@ -92,7 +92,11 @@ impl Core {
         if die.suspending {
             return;
         }
-        if let Some(at) = die.next_gap(self.now, self.shape.slice_ns) {
+        let slice_ns = match die.cell_class {
+            Class::Collection => self.shape.collection_slice_ns,
+            _ => self.shape.slice_ns,
+        };
+        if let Some(at) = die.next_gap(self.now, slice_ns) {
             die.suspending = true;
             let version = die.version;
             self.events.add(at, Event::Suspend { die: number, version });

@@ -16,6 +16,8 @@ pub struct CoreShape {
     pub erase_ns: Nanos,
     /// A program or erase can be interrupted for reads each time it has run so long.
     pub slice_ns: Nanos,
+    /// The same for programs and erases of collection, which a drive may interrupt more rarely.
+    pub collection_slice_ns: Nanos,
     /// Reads that come between two slices.
     pub reads_per_gap: u32,
     /// Time that an interruption costs the program or erase.

@@ -8,6 +8,7 @@ fn shape() -> CoreShape {
         program_ns: 960_000,
         erase_ns: 3_000_000,
         slice_ns: u64::MAX,
+        collection_slice_ns: u64::MAX,
         reads_per_gap: 2,
         resume_ns: 0,
         channel_bytes_per_s: 0,

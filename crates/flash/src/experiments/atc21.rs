@@ -1,0 +1,218 @@
+//! The ZNS paper's raw device experiments: the same flash with zones and behind a translation layer.
+//!
+//! Figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity overwritten four times. Figure 5:
+//! writes at a rate, and random reads of 4 KiB beside them.
+use std::rc::Rc;
+
+use super::ranges::{Order, RangeWriter, Ranges};
+use crate::clients::{Client, VirtualTime};
+use crate::conventional::ConventionalModel;
+use crate::core::{Attribution, Nanos};
+use crate::model::{FlashWrites, Model};
+use crate::profile::{Profile, ProfileError};
+use crate::workload::{Pace, RandomReader};
+use crate::zns::ZonedModel;
+
+/// Writers, and so ranges that are written at a time.
+const WRITERS: usize = 4;
+/// Bytes of a write.
+const WRITE_BYTES: u64 = 64 << 10;
+/// Windows in which the capacity would be written once at full speed.
+const WINDOWS_PER_PASS: u64 = 4;
+/// Times that the capacity is overwritten before reads are measured beside writes.
+const PASSES_BEFORE: f64 = 5.0;
+/// Steady: the amplification of so many windows differs by less than 5 %.
+const STEADY_WINDOWS: usize = 5;
+
+/// A drive of either kind.
+#[derive(Debug)]
+pub struct Drive {
+    /// The model.
+    pub time: VirtualTime<Box<dyn Model>>,
+    /// What is written.
+    pub ranges: Rc<Ranges>,
+    /// Bytes of a range.
+    pub range_bytes: u64,
+}
+
+impl Drive {
+    /// The drive of a profile, made smaller and empty. Ranges of a conventional drive are as long as zones are.
+    ///
+    /// # Errors
+    /// For scales that leave nothing.
+    pub fn new(profile: &Profile, scale: u64, order: Order, seed: u64) -> Result<Self, ProfileError> {
+        let profile = profile.clone().scaled(scale)?;
+        let zones = Profile::named("atc21-zns")?.scaled(scale)?;
+        let zone = zones.zoned_shape().ok_or_else(|| ProfileError("atc21-zns has no zones".to_owned()))?;
+        let range_bytes = zone.zone_capacity_bytes / WRITE_BYTES * WRITE_BYTES;
+        let core = profile.core_shape(seed);
+        let order = (order, zonda_rt::Seed(seed).derive("ranges").0);
+        let (model, ranges): (Box<dyn Model>, _) = match (profile.zoned_shape(), profile.conventional_shape()) {
+            (Some(shape), _) => {
+                let ranges = Ranges::new(shape.zones.into(), shape.zone_size_bytes, range_bytes, true, order);
+                (Box::new(ZonedModel::new(core, shape)), ranges)
+            }
+            (None, Some(shape)) => {
+                let count = shape.logical_bytes / range_bytes;
+                (
+                    Box::new(ConventionalModel::new(core, shape)),
+                    Ranges::new(count, range_bytes, range_bytes, false, order),
+                )
+            }
+            (None, None) => return Err(ProfileError(format!("{} is no drive", profile.name))),
+        };
+        Ok(Self { time: VirtualTime::new(model), ranges, range_bytes })
+    }
+
+    fn writers(&self) -> Vec<RangeWriter> {
+        (0..WRITERS).map(|_| RangeWriter::new(Rc::clone(&self.ranges), WRITE_BYTES)).collect()
+    }
+}
+
+/// What happened in one window of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Its end.
+    pub end_ns: Nanos,
+    /// Bytes written until then, for each byte of capacity.
+    pub passes: f64,
+    /// Speed of the host's writes.
+    pub mib_s: f64,
+    /// Write amplification.
+    pub amplification: f64,
+}
+
+/// A run of figure 1.
+#[derive(Clone, Debug)]
+pub struct Overwrite {
+    /// Bytes that the host can use.
+    pub capacity_bytes: u64,
+    /// The time series.
+    pub windows: Vec<Window>,
+    /// Hash over all answers.
+    pub answers_hash: u64,
+}
+
+impl Overwrite {
+    /// Mean speed of the last windows, once steady: their amplification is within 5 % of each other.
+    #[must_use]
+    pub fn steady_mib_s(&self) -> Option<f64> {
+        let last = self.windows.get(self.windows.len().checked_sub(STEADY_WINDOWS)?..)?;
+        let mean = last.iter().map(|window| window.amplification).sum::<f64>() / last.len() as f64;
+        let steady = last.iter().all(|window| (window.amplification / mean - 1.0).abs() <= 0.05);
+        steady.then(|| last.iter().map(|window| window.mib_s).sum::<f64>() / last.len() as f64)
+    }
+
+    /// Mean speed of the first pass over the capacity.
+    #[must_use]
+    pub fn first_pass_mib_s(&self) -> f64 {
+        let first: Vec<_> = self.windows.iter().take_while(|window| window.passes <= 0.8).collect();
+        first.iter().map(|window| window.mib_s).sum::<f64>() / first.len().max(1) as f64
+    }
+}
+
+/// Figure 1 for one drive: `passes` times its capacity is written.
+///
+/// # Errors
+/// As [`Drive::new`].
+pub fn overwrite(
+    profile: &Profile,
+    scale: u64,
+    order: Order,
+    passes: f64,
+    seed: u64,
+) -> Result<Overwrite, ProfileError> {
+    let mut drive = Drive::new(profile, scale, order, seed)?;
+    let mut writers = drive.writers();
+    let windows = write_passes(&mut drive, &mut writers, passes);
+    let answers_hash = drive.time.model().core().stats().answers_hash;
+    Ok(Overwrite { capacity_bytes: drive.ranges.total_bytes(), windows, answers_hash })
+}
+
+fn write_passes(drive: &mut Drive, writers: &mut [RangeWriter], passes: f64) -> Vec<Window> {
+    let capacity = drive.ranges.total_bytes();
+    // 1010 MiB/s is the flash's speed: a window at that speed is a quarter of a pass.
+    let window_ns = capacity / WINDOWS_PER_PASS * 1_000 / 1_059;
+    let mut windows: Vec<Window> = Vec::new();
+    let (mut bytes, mut flash) = (0, FlashWrites::default());
+    while windows.last().is_none_or(|window| window.passes < passes) {
+        let end_ns = drive.time.now() + window_ns;
+        let mut clients: Vec<&mut dyn Client> = writers.iter_mut().map(|client| client as &mut dyn Client).collect();
+        drive.time.run(&mut clients, end_ns);
+        let now: u64 = writers.iter().map(|writer| writer.tally.bytes).sum();
+        let writes = drive.time.model().flash_writes();
+        windows.push(Window {
+            end_ns,
+            passes: now as f64 / capacity as f64,
+            mib_s: (now - bytes) as f64 / f64::from(1 << 20) / (window_ns as f64 / 1e9),
+            amplification: writes.since(&flash).amplification(),
+        });
+        (bytes, flash) = (now, writes);
+    }
+    windows
+}
+
+/// One point of figure 5.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// What the writers aimed at; 0 is no writes.
+    pub target_mib_s: f64,
+    /// What they reached.
+    pub written_mib_s: f64,
+    /// Mean latency of a read of 4 KiB, one at a time.
+    pub read_us: f64,
+    /// 99th percentile of it.
+    pub read_p99_us: f64,
+    /// Write amplification meanwhile.
+    pub amplification: f64,
+    /// Where a mean read's time went, in ns.
+    pub parts: Attribution,
+}
+
+/// Figure 5 for one drive: overwritten until steady, then measured for `seconds` at each target.
+///
+/// # Errors
+/// As [`Drive::new`].
+pub fn read_beside_writes(
+    profile: &Profile,
+    scale: u64,
+    targets: &[f64],
+    seconds: f64,
+    seed: u64,
+) -> Result<Vec<Point>, ProfileError> {
+    let mut drive = Drive::new(profile, scale, Order::Random, seed)?;
+    let mut writers = drive.writers();
+    write_passes(&mut drive, &mut writers, PASSES_BEFORE);
+    let mut measure = |target: &f64| point(&mut drive, &mut writers, *target, seconds, seed);
+    Ok(targets.iter().map(&mut measure).collect())
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times and rates are small and positive")]
+fn point(drive: &mut Drive, writers: &mut [RangeWriter], target: f64, seconds: f64, seed: u64) -> Point {
+    let seed = zonda_rt::Seed(seed).derive("reader").0;
+    let start = drive.time.now();
+    let (warm, end) = (start + (seconds * 2e8) as u64, start + (seconds * 1.2e9) as u64);
+    let mut reader = RandomReader::new(drive.ranges.starts(), drive.range_bytes, 4096, seed).counting_from(warm);
+    let per_writer = (target * f64::from(1 << 20) / WRITERS as f64) as u64;
+    for writer in writers.iter_mut() {
+        writer.pace = Pace::rate(WRITE_BYTES, per_writer, start);
+    }
+    let flash = drive.time.model().flash_writes();
+    let before: u64 = writers.iter().map(|writer| writer.tally.bytes).sum();
+    let mut clients: Vec<&mut dyn Client> = vec![&mut reader];
+    if target > 0.0 {
+        clients.extend(writers.iter_mut().map(|client| client as &mut dyn Client));
+    }
+    drive.time.forget_carried();
+    drive.time.run(&mut clients, end);
+    drive.time.forget_carried();
+    let written = writers.iter().map(|writer| writer.tally.bytes).sum::<u64>() - before;
+    Point {
+        target_mib_s: target,
+        written_mib_s: written as f64 / f64::from(1 << 20) / (seconds * 1.2),
+        read_us: reader.tally.latency.mean_ns() / 1e3,
+        read_p99_us: reader.tally.latency.quantile_ns(0.99) as f64 / 1e3,
+        amplification: drive.time.model().flash_writes().since(&flash).amplification(),
+        parts: reader.tally.attribution.divided(reader.tally.latency.count()),
+    }
+}
