@@ -87,6 +87,7 @@ struct Shard {
 pub(crate) struct ReadCache {
     shards: Box<[Mutex<Shard>]>,
     hits: AtomicU64,
+    bytes_max: AtomicU64,
 }
 
 impl ReadCache {
@@ -94,7 +95,27 @@ impl ReadCache {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
         let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
-        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0) }
+        let bytes_max = AtomicU64::new(capacity_bytes as u64);
+        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0), bytes_max }
+    }
+
+    /// Gives the cache another capacity; what no longer fits goes at once.
+    pub(crate) fn resize(&self, capacity_bytes: u64) {
+        if self.bytes_max.swap(capacity_bytes, Ordering::Relaxed) == capacity_bytes {
+            return;
+        }
+        let shard_bytes = usize::try_from(capacity_bytes).unwrap_or(usize::MAX) / self.shards.len();
+        self.shards.iter().for_each(|shard| shard.lock().resize(shard_bytes));
+    }
+
+    /// The most that it may take, in bytes.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Pages found so far.
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 
     /// The page at `at`, if it is cached.
@@ -159,6 +180,13 @@ impl Shard {
         }
         self.link(key, filled(spare, blocks));
         self.bytes += needed;
+    }
+
+    fn resize(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+        while self.bytes > bytes_max {
+            self.evict();
+        }
     }
 
     fn remove(&mut self, key: &Key) {
@@ -297,6 +325,26 @@ mod tests {
         assert_eq!(cache.bytes(), 0);
         cache.insert(at(9), 0, &page(1));
         assert!(cache.get(at(9), 0).is_some());
+    }
+
+    #[test]
+    fn a_smaller_cache_forgets_and_a_larger_one_holds_more() {
+        let cache = room_for(8);
+        for block in 1..=8 {
+            cache.insert(at(block), 0, &page(1));
+        }
+        let three = 3 * (4096 + ENTRY_BYTES) as u64;
+        cache.resize(three);
+        assert!(cache.bytes() <= three && cache.bytes_max() == three);
+        assert!(cache.get(at(8), 0).is_some() && cache.get(at(1), 0).is_none());
+        cache.resize(0);
+        assert_eq!(cache.bytes(), 0);
+        cache.resize(2 * three);
+        for block in 1..=6 {
+            cache.insert(at(block), 0, &page(1));
+        }
+        assert!((1..=6).all(|block| cache.get(at(block), 0).is_some()));
+        assert_eq!(cache.hits(), 7);
     }
 
     #[test]

@@ -49,7 +49,6 @@ pub(crate) struct Flusher {
     pub(crate) streams: Vec<Stream>,
     pub(crate) cache: PageCache,
     pub(crate) cache_threshold_reads: u32,
-    pub(crate) cache_bytes_max: u64,
     pub(crate) counters: Counters,
     pub(crate) reserve: Reserve,
     pub(crate) failed: FailedZones,

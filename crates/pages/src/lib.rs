@@ -49,6 +49,6 @@ pub use in_place::{CachePolicy, InPlaceOptions, InPlaceStore};
 pub use map::ZoneMapEntry;
 pub use options::{FLUSHERS_ANY, StoreOptions};
 pub use relocate::{Relocate, Relocated, Stamp};
-pub use store::{Heat, NewPage, PageStore, ReadAhead, Reclaimed, StoreUsage, WrittenBy};
+pub use store::{CacheUsage, Heat, NewPage, PageStore, ReadAhead, Reclaimed, StoreUsage, WrittenBy};
 pub use zonda_space::{StoreId, VictimPolicy, ZoneUse};
 pub use zoned::ZonedStore;

@@ -108,7 +108,7 @@ impl Flusher {
         let group_bytes = self.press.group_blocks.next_power_of_two() * BLOCK_BYTES as u64;
         let groups = (writers * (self.press.groups_max + 2)) as u64 * group_bytes;
         let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.space.zone_blocks() * BLOCK_BYTES as u64);
-        groups + 4 * chunk_bytes + self.ahead.bytes_max() + self.cache_bytes_max + self.zones.bytes()
+        groups + 4 * chunk_bytes + self.ahead.bytes_max() + self.cache.bytes_max() + self.zones.bytes()
     }
 
     /// Whether live bytes fill more than the usable space.

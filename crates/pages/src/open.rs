@@ -109,7 +109,6 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
         streams: space.shares().iter().map(Stream::new).collect(),
         cache: PageCache::new(options.cache_policy, options.read_cache_bytes),
         cache_threshold_reads: options.cache_threshold_reads,
-        cache_bytes_max: options.read_cache_bytes,
         counters: Counters::default(),
         failed: FailedZones::default(),
         queues: Queues::default(),

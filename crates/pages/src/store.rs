@@ -68,6 +68,17 @@ pub struct StoreUsage {
     pub memory_bytes_max: u64,
 }
 
+/// The cache of whole pages in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheUsage {
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// Bytes that it may take.
+    pub bytes_max: u64,
+    /// Pages found in it since open.
+    pub hits: u64,
+}
+
 /// What a reclaim step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaimed {
@@ -189,4 +200,12 @@ pub trait PageStore: Send + Sync {
 
     /// Bytes and operations read from the device since open: (leaf read operations, bytes of all reads).
     fn reads(&self) -> (u64, u64);
+
+    /// The read cache. A store without one has nothing to say.
+    fn cache_usage(&self) -> CacheUsage {
+        CacheUsage::default()
+    }
+
+    /// Gives the read cache another capacity in bytes; what no longer fits goes at once. A store without one ignores it.
+    fn set_read_cache_bytes(&self, _bytes: u64) {}
 }

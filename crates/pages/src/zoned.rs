@@ -8,8 +8,8 @@ use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
 use crate::reclaim::Reclaimer;
 use crate::{
-    Area, AreaKind, BLOCK_BYTES, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, ReadAhead,
-    Reclaimed, Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
+    Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
+    ReadAhead, Reclaimed, Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
 
@@ -161,5 +161,13 @@ impl PageStore for ZonedStore {
 
     fn reads(&self) -> (u64, u64) {
         self.flusher.counters.reads()
+    }
+
+    fn cache_usage(&self) -> CacheUsage {
+        self.flusher.cache.usage()
+    }
+
+    fn set_read_cache_bytes(&self, bytes: u64) {
+        self.flusher.cache.resize(bytes);
     }
 }

@@ -195,6 +195,9 @@ impl Tree {
             let edited = self.index.edit(&group.low, &old, &entries, &self.epoch);
             assert!(edited, "latched neighbours keep their place under their parent");
         }
+        for ((id, _), page) in placed.iter().zip(&plan.pages) {
+            self.table.set_fill_bytes(id, page.body.len(), self.body_bytes());
+        }
         self.move_group(group, page);
         self.retire_ids(old[1..].iter().copied());
         self.account(old.len(), kept);

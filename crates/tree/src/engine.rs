@@ -275,6 +275,23 @@ impl Engine {
         tree.reclaim_step()
     }
 
+    /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves.
+    ///
+    /// # Errors
+    /// Those of the device. A full store is none.
+    pub fn buffer_step(&self) -> Result<Step> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        if !tree.pool.is_far_over() {
+            return Ok(Step::Idle);
+        }
+        match tree.evict() {
+            Ok(true) => Ok(Step::Progress),
+            Err(error) if !crate::log::can_go_on(&error) => Err(error),
+            Ok(false) | Err(_) => Ok(Step::Idle),
+        }
+    }
+
     /// Verifies everything; `finding` hears what is wrong.
     ///
     /// # Errors

@@ -229,6 +229,9 @@ impl Tree {
     fn link(&self, leaf: &mut Exclusive<'_>, plan: &Plan, placed: Placed<'_>, (low, merged): (&[u8], Merged)) {
         let old = leaf.location().page();
         let id = leaf.id();
+        for ((id, _), page) in placed.iter().zip(&plan.pages) {
+            self.table.set_fill_bytes(id, page.body.len(), self.body_bytes());
+        }
         match (placed.first(), placed.len()) {
             (None, _) => {
                 self.record_restructure(&[], &[Upsert { id, low_key: low, address: None }], merged);

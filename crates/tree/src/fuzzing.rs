@@ -1,6 +1,6 @@
 //! The decoders of this crate, for fuzz targets. Not part of the interface.
 
-use zonda_pages::ChunkAddress;
+use zonda_pages::{ChunkAddress, PageId};
 
 use crate::{
     buffer::Buffer,
@@ -10,6 +10,7 @@ use crate::{
     log::Session,
     merge::{Frame, plan},
     metalog::{Begin, MetaRecord, Records, Upsert},
+    pool::arena::{Arena, Owner},
     record::{Kind, Record},
     values::{ValuePointer, parse_chunk},
 };
@@ -56,7 +57,8 @@ pub fn buffer_image(bytes: &[u8]) -> Option<u64> {
 /// The image of a buffer with a value and a tombstone.
 #[must_use]
 pub fn buffer_image_valid() -> Vec<u8> {
-    let mut buffer = Buffer::new(None, b"pre", 100);
+    let arena = Arena::new(1 << 20);
+    let mut buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, b"pre", 100);
     let fits = buffer.upsert(&inline(b"prefix", b"value"))
         && buffer.upsert(&Record { key: b"prey", kind: Kind::Tombstone, value: b"" });
     assert!(fits, "the buffer was made large enough");

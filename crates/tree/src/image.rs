@@ -2,13 +2,14 @@
 //!
 //! Bytes: prefix (length-prefixed), then per record: kind u8, key suffix and value (each length-prefixed).
 
-use zonda_pages::PageAddress;
+use zonda_pages::{PageAddress, PageId};
 
 use crate::{
     TreeError,
     buffer::Buffer,
     codec::{Reader, put_bytes},
     limits::KEY_BYTES_MAX,
+    pool::arena::{Arena, Owner},
     record::{Kind, Record},
     slots::VALUE_BYTES_MAX,
 };
@@ -51,11 +52,11 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// The buffer of an image, for the leaf whose page is `page`.
+/// The buffer of an image, for the leaf `id` whose page is `page`.
 ///
 /// # Errors
 /// `Damaged` for bytes that are no image.
-pub(crate) fn buffer(image: &[u8], page: Option<PageAddress>) -> Result<Buffer, TreeError> {
+pub(crate) fn buffer(arena: &Arena, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<Buffer, TreeError> {
     let mut reader = Reader::new("buffer image", image);
     let prefix = reader.bytes(KEY_BYTES_MAX)?;
     let mut records: Vec<Record<'_>> = Vec::new();
@@ -66,8 +67,8 @@ pub(crate) fn buffer(image: &[u8], page: Option<PageAddress>) -> Result<Buffer, 
         }
         records.push(record);
     }
-    let mut buffer = Buffer::of(page, prefix, records.iter().copied());
-    buffer.note_change(0, 0);
+    let mut buffer = Buffer::of(arena, Owner::of(id), page, prefix, records.iter().copied());
+    buffer.note_change(0);
     if page.is_none() {
         buffer.set_complete();
     }
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn round_trips() {
-        let mut buffer = Buffer::new(None, b"p", 200);
+        let arena = Arena::new(1 << 20);
+        let mut buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, b"p", 200);
         assert!(buffer.upsert(&Record { key: b"pa", kind: Kind::Inline, value: b"1" }));
         assert!(buffer.upsert(&Record { key: b"pb", kind: Kind::Tombstone, value: b"" }));
         let mut seen = Vec::new();

@@ -4,7 +4,7 @@
 //! address, or the address of a [`Buffer`] divided by 8; 0 = neither (an empty leaf that was never written).
 //!
 //! Latches (lock order: ARCHITECTURE): exclusive holders own the location, shared holders may read it and the buffer behind
-//! it. Memory: 8 bytes a leaf, in segments of 16,384 that appear as leaves do. Unsafe code here turns words back into the
+//! it. Memory: 9 bytes a leaf, in segments of 16,384 that appear as leaves do. Unsafe code here turns words back into the
 //! buffers that the words own.
 
 use std::{mem::ManuallyDrop, sync::OnceLock};
@@ -12,7 +12,7 @@ use std::{mem::ManuallyDrop, sync::OnceLock};
 use zonda_pages::{PageAddress, PageId};
 use zonda_rt::{
     Mutex, Spin,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     spin_wait,
 };
 
@@ -93,9 +93,25 @@ impl Location {
     }
 }
 
+/// Words of leaves, and how full their pages are.
+struct Segment {
+    words: Box<[AtomicU64]>,
+    /// In 255ths of a normal page, as far as this life of the store knows; a hint.
+    fills: Box<[AtomicU8]>,
+}
+
+impl Segment {
+    fn new() -> Self {
+        Self {
+            words: (0..SEGMENT_LEAVES).map(|_| AtomicU64::new(0)).collect(),
+            fills: (0..SEGMENT_LEAVES).map(|_| AtomicU8::new(0)).collect(),
+        }
+    }
+}
+
 /// All leaves of a tree.
 pub(crate) struct LeafTable {
-    segments: Box<[OnceLock<Box<[AtomicU64]>>]>,
+    segments: Box<[OnceLock<Box<Segment>>]>,
     len: AtomicU32,
     free: Mutex<Vec<u32>>,
 }
@@ -107,10 +123,27 @@ impl LeafTable {
         Self { segments, len: AtomicU32::new(0), free: Mutex::new(Vec::new()) }
     }
 
+    fn segment(&self, id: PageId) -> &Segment {
+        self.segments[id.0 as usize / SEGMENT_LEAVES].get().expect("ids come from this table")
+    }
+
     fn word(&self, id: PageId) -> &AtomicU64 {
-        let index = id.0 as usize;
-        let segment = self.segments[index / SEGMENT_LEAVES].get().expect("ids come from this table");
-        &segment[index % SEGMENT_LEAVES]
+        &self.segment(id).words[id.0 as usize % SEGMENT_LEAVES]
+    }
+
+    fn fill(&self, id: PageId) -> &AtomicU8 {
+        &self.segment(id).fills[id.0 as usize % SEGMENT_LEAVES]
+    }
+
+    /// About how many bytes the page of leaf `id` uses of `page_bytes`; 0 if that is not known. A hint.
+    pub(crate) fn fill_bytes(&self, id: PageId, page_bytes: usize) -> usize {
+        usize::from(self.fill(id).load(Ordering::Relaxed)) * page_bytes / usize::from(u8::MAX)
+    }
+
+    /// Notes that a page of leaf `id` uses `bytes` of `page_bytes`.
+    pub(crate) fn set_fill_bytes(&self, id: PageId, bytes: usize, page_bytes: usize) {
+        let fill = u8::try_from(bytes * usize::from(u8::MAX) / page_bytes).unwrap_or(u8::MAX);
+        self.fill(id).store(fill, Ordering::Relaxed);
     }
 
     /// A fresh leaf id; its location is empty.
@@ -133,7 +166,7 @@ impl LeafTable {
         if index >= LEAVES_MAX {
             return Err(TreeError::Damaged { what: "leaf table", why: format!("more than {LEAVES_MAX} leaves") });
         }
-        self.segments[index / SEGMENT_LEAVES].get_or_init(|| (0..SEGMENT_LEAVES).map(|_| AtomicU64::new(0)).collect());
+        self.segments[index / SEGMENT_LEAVES].get_or_init(|| Box::new(Segment::new()));
         Ok(())
     }
 
@@ -162,8 +195,8 @@ impl LeafTable {
 
     /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let used = (self.len() as usize).div_ceil(SEGMENT_LEAVES) * SEGMENT_LEAVES * 8;
-        (used + SEGMENTS_MAX * size_of::<OnceLock<Box<[AtomicU64]>>>()) as u64
+        let used = (self.len() as usize).div_ceil(SEGMENT_LEAVES) * SEGMENT_LEAVES * 9;
+        (used + SEGMENTS_MAX * size_of::<OnceLock<Box<Segment>>>()) as u64
     }
 
     /// Waits for the exclusive latch. Nobody waits here while holding another leaf latch, except left to right under one
@@ -212,7 +245,7 @@ impl LeafTable {
 impl Drop for LeafTable {
     fn drop(&mut self) {
         for segment in self.segments.iter().filter_map(OnceLock::get) {
-            for word in segment {
+            for word in &segment.words {
                 // SAFETY: the table is going away, so its words own their buffers alone.
                 drop(unsafe { Location::from_word(word.load(Ordering::Relaxed)) });
             }
@@ -309,7 +342,10 @@ impl Drop for Shared<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Kind, Record};
+    use crate::{
+        pool::arena::{Arena, Owner},
+        record::{Kind, Record},
+    };
 
     #[test]
     fn latches_exclude() {
@@ -330,7 +366,8 @@ mod tests {
         let table = LeafTable::new();
         let id = table.allocate().expect("room");
         let mut guard = table.lock(id);
-        let mut buffer = Buffer::new(None, b"", 100);
+        let arena = Arena::new(1 << 20);
+        let mut buffer = Buffer::new(&arena, Owner::of(id), None, b"", 100);
         assert!(buffer.upsert(&Record { key: b"k", kind: Kind::Inline, value: b"v" }));
         guard.replace(Location::Buffered(buffer));
         drop(guard);

@@ -319,9 +319,9 @@ mod tests {
 
     #[test]
     fn appends_leave_full_pages() {
-        let keys: Vec<[u8; 8]> = (0..300_u64).map(u64::to_be_bytes).collect();
+        let keys: Vec<[u8; 8]> = (0..280_u64).map(u64::to_be_bytes).collect();
         let records: Vec<Record<'_>> = keys.iter().map(|key| Record { key, kind: Kind::Inline, value: key }).collect();
-        let plan = plan_records(FRAME, &records, 300);
+        let plan = plan_records(FRAME, &records, 280);
         for page in &plan.pages[..plan.pages.len() - 1] {
             assert!(page.body.len() > 470, "{}", page.body.len());
         }

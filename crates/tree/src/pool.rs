@@ -1,32 +1,37 @@
 //! The memory of all leaf buffers, and which leaf gives its buffer up next.
 //!
-//! Owned by the tree. `used` is what all buffers in the leaf table are charged; it may pass the limit for a moment, because
-//! applying a logged record never fails: writers make room *before* they log (I6).
+//! Owned by the tree. What buffers take may pass the limit for a moment, because applying a logged record never fails: writers
+//! make room *before* they log (I6).
 //!
-//! Choice of victims: a clock hand goes round the leaf table. Delta buffers: the first buffer of the largest class in use,
-//! or the largest of a sample (largest first: the fuller a buffer, the more pairs share one page write, ZKV 3.3). Mirrored pages:
-//! the first that was not used since the hand last passed (second chance).
+//! Choice of victims. Delta buffers: the fullest, exactly, because the arena keeps buffers by size: the more records share
+//! one page write, the fewer bytes are written (ZKV 3.3 takes "an ADB-256 as much as possible" for the same reason). A leaf that
+//! its merge will split costs two page writes, so it must be larger than others by [`SPLIT_WORTH`] before it is taken; that
+//! it fills its page meanwhile also makes fewer leaves. Mirrored pages: the first that a clock hand finds unused since it last passed.
+
+pub(crate) mod arena;
+pub(crate) mod class;
 
 use zonda_pages::PageId;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{
-    buffer::{Buffer, CLASS_BYTES},
-    leaf_table::LeafTable,
-    options::Design,
-};
+use crate::{leaf_table::LeafTable, options::Design};
+use arena::{Arena, Family};
+use class::class_bytes;
 
-/// Buffers that one choice looks at when none of the largest class turns up.
-const SAMPLE: usize = 48;
 /// Words that one choice passes at most before it takes what it has.
 const WORDS_MAX: u32 = 1 << 16;
+/// Tenths: what bytes of a buffer are worth whose merge writes two pages, against others.
+const SPLIT_WORTH: usize = 7;
+/// Memory of slabs beyond their cells counts as used up to this part of the limit: it comes back only as slabs become empty.
+const OVERHEAD_SHARE: u64 = 3;
+/// Over the limit by more than this part of it is far over.
+const FAR_SHARE: u64 = 16;
 
-/// Accounts buffers and picks victims.
+/// Owns the memory of buffers and picks victims.
 pub(crate) struct Pool {
     design: Design,
+    arena: Arena,
     limit_bytes: AtomicU64,
-    used_bytes: AtomicU64,
-    classes: [AtomicU64; CLASS_BYTES.len()],
     hand: AtomicU32,
 }
 
@@ -35,28 +40,20 @@ impl Pool {
     pub(crate) fn new(design: Design, limit_bytes: u64) -> Self {
         Self {
             design,
+            arena: Arena::new(limit_bytes),
             limit_bytes: AtomicU64::new(limit_bytes),
-            used_bytes: AtomicU64::new(0),
-            classes: std::array::from_fn(|_| AtomicU64::new(0)),
             hand: AtomicU32::new(0),
         }
     }
 
-    /// A buffer entered the table.
-    pub(crate) fn charge(&self, buffer: &Buffer) {
-        self.used_bytes.fetch_add(buffer.charged_bytes(), Ordering::Relaxed);
-        self.classes[buffer.class()].fetch_add(1, Ordering::Relaxed);
+    /// Where buffers come from.
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
     }
 
-    /// A buffer left the table.
-    pub(crate) fn discharge(&self, buffer: &Buffer) {
-        self.used_bytes.fetch_sub(buffer.charged_bytes(), Ordering::Relaxed);
-        self.classes[buffer.class()].fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Bytes of all buffers.
+    /// Bytes that buffers hold.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.arena.held_bytes().max(self.arena.taken_bytes())
     }
 
     /// What buffers may take.
@@ -71,46 +68,39 @@ impl Pool {
 
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
-        self.used_bytes() > self.limit_bytes()
+        self.counted_bytes() > self.limit_bytes()
     }
 
-    fn top_class(&self) -> usize {
-        (0..self.classes.len()).rev().find(|&class| self.classes[class].load(Ordering::Relaxed) > 0).unwrap_or(0)
+    /// Whether there is more to be given up than writers do in passing.
+    pub(crate) fn is_far_over(&self) -> bool {
+        self.counted_bytes() > self.limit_bytes() + self.limit_bytes() / FAR_SHARE
     }
 
-    /// A leaf whose buffer should go, or `None` if the sample found none. The buffer may change before the caller
+    fn counted_bytes(&self) -> u64 {
+        let taken = self.arena.taken_bytes();
+        let overhead = self.arena.held_bytes().saturating_sub(taken);
+        taken + overhead.min(self.limit_bytes() / OVERHEAD_SHARE)
+    }
+
+    /// A leaf whose buffer should go, or `None` if none was found. The buffer may change before the caller
     /// latches the leaf; no latch is held on return.
     pub(crate) fn victim(&self, table: &LeafTable) -> Option<PageId> {
         match self.design {
-            Design::Adb => self.largest(table),
+            Design::Adb => self.fullest(),
             Design::BTree => self.unused(table),
         }
     }
 
-    fn step(&self, table: &LeafTable) -> PageId {
-        PageId(self.hand.fetch_add(1, Ordering::Relaxed) % table.len().max(1))
+    fn fullest(&self) -> Option<PageId> {
+        let stays = self.arena.largest(Family::Stays);
+        let splits = self.arena.largest(Family::Splits);
+        let stays_bytes = stays.map_or(0, |(class, _)| class_bytes(class));
+        let worth = |class| class_bytes(class) * SPLIT_WORTH / 10;
+        splits.filter(|&(class, _)| worth(class) > stays_bytes).or(stays).or(splits).map(|(_, leaf)| leaf)
     }
 
-    fn largest(&self, table: &LeafTable) -> Option<PageId> {
-        let top = self.top_class();
-        let mut best: Option<(usize, PageId)> = None;
-        let mut seen = 0;
-        for _ in 0..table.len().min(WORDS_MAX) {
-            let id = self.step(table);
-            if !table.seems_buffered(id) {
-                continue;
-            }
-            let Some(used) = buffer_size(table, id) else { continue };
-            if used.class == top {
-                return Some(id);
-            }
-            best = best.max(Some((used.bytes, id)));
-            seen += 1;
-            if seen >= SAMPLE {
-                break;
-            }
-        }
-        best.map(|(_, id)| id)
+    fn step(&self, table: &LeafTable) -> PageId {
+        PageId(self.hand.fetch_add(1, Ordering::Relaxed) % table.len().max(1))
     }
 
     fn unused(&self, table: &LeafTable) -> Option<PageId> {
@@ -129,14 +119,4 @@ impl Pool {
         }
         fallback
     }
-}
-
-struct Size {
-    class: usize,
-    bytes: usize,
-}
-
-fn buffer_size(table: &LeafTable, id: PageId) -> Option<Size> {
-    let leaf = table.try_lock_shared(id)?;
-    leaf.location().buffer().map(|buffer| Size { class: buffer.class(), bytes: buffer.slots().used_bytes() })
 }

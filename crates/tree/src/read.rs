@@ -5,10 +5,12 @@ use zonda_rt::epoch::Guard;
 
 use crate::{
     TreeError,
+    buffer::Buffer,
     filter::AsOf,
     leaf_page::LeafPage,
     leaf_table::{Location, Shared},
     options::Design,
+    pool::arena::Owner,
     record::{Kind, Record},
     snapshot::{Kept, Level},
     stats::count,
@@ -203,7 +205,8 @@ impl Tree {
         }
         let Some(mut leaf) = self.table.try_lock(id) else { return };
         if matches!(leaf.location(), Location::Page(now) if *now == page) {
-            let mut buffer = crate::buffer::Buffer::of(Some(page), leaf_page.prefix(), leaf_page.slots().iter());
+            let (arena, owner, records) = (self.pool.arena(), Owner::of(id), leaf_page.slots().iter());
+            let mut buffer = Buffer::of(arena, owner, Some(page), leaf_page.prefix(), records);
             buffer.set_complete();
             self.relocate_leaf(&mut leaf, Location::Buffered(buffer));
         }

@@ -393,7 +393,8 @@ impl Images<'_> {
         if leaf.location().page() != page || leaf.location().buffer().is_some() {
             return Ok(false);
         }
-        self.tree.relocate_leaf(&mut leaf, Location::Buffered(image::buffer(image, page)?));
+        let buffer = image::buffer(self.tree.pool.arena(), id, page, image)?;
+        self.tree.relocate_leaf(&mut leaf, Location::Buffered(buffer));
         Ok(true)
     }
 }

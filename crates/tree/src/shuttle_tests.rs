@@ -14,6 +14,7 @@ use crate::{
     buffer::Buffer,
     index::{Index, LeafEntry},
     leaf_table::{Exclusive, LeafTable, Location},
+    pool::arena::{Arena, Owner},
     record::{Kind, Record},
     recover,
     testing::{MemOptions, MemStore, Survives},
@@ -43,16 +44,17 @@ fn join_all(threads: impl IntoIterator<Item = JoinHandle<()>>) {
 }
 
 /// Puts `number` under two keys of a latched leaf, growing its buffer as the tree does.
-fn put_both(leaf: &mut Exclusive<'_>, number: u32) {
+fn put_both(arena: &Arena, leaf: &mut Exclusive<'_>, number: u32) {
+    let owner = Owner::of(leaf.id());
     for key in [b"left".as_slice(), b"right"] {
         let value = vec![7; 8 * number as usize + 1];
         let record = inline(key, &value);
         if leaf.location().buffer().is_none() {
-            drop(leaf.replace(Location::Buffered(Buffer::new(None, b"", 0))));
+            drop(leaf.replace(Location::Buffered(Buffer::new(arena, owner, None, b"", 0))));
         }
         let buffer = leaf.buffer_mut().expect("just placed");
         if !buffer.upsert(&record) {
-            let grown = buffer.grown(&record);
+            let grown = buffer.grown(arena, owner, &record);
             drop(leaf.replace(Location::Buffered(grown)));
         }
     }
@@ -66,14 +68,15 @@ fn value_bytes(location: &Location, key: &[u8]) -> usize {
 fn a_latch_excludes_and_hands_its_buffer_over() {
     let scene = || {
         let table = Arc::new(LeafTable::new());
+        let arena = Arc::new(Arena::new(1 << 20));
         let id = table.allocate().expect("room");
         let writer = |name: u32| {
-            let table = Arc::clone(&table);
+            let (table, arena) = (Arc::clone(&table), Arc::clone(&arena));
             spawn(format!("writer {name}"), move || {
                 for _ in 0..3 {
                     let mut leaf = table.lock(id);
                     let before = value_bytes(leaf.location(), b"left");
-                    put_both(&mut leaf, u32::try_from(before / 8).expect("small") + 1);
+                    put_both(&arena, &mut leaf, u32::try_from(before / 8).expect("small") + 1);
                 }
             })
         };

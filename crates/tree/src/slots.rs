@@ -6,22 +6,25 @@
 //!
 //! Keys here are *suffixes*: the owner strips the prefix that all its keys share.
 //!
-//! Header, 16 bytes, little-endian: count u16 | form u8 | kind u8 | key_bytes u16 | value_bytes u16 | heap_low u32 |
-//! garbage u32. Slot, from the high bits: look-ahead 16 | offset 18 | key length 11 | value length 14 | kind 2 | unused 3.
+//! Header, little-endian: count u16 | form u8 | kind u8 | key_bytes u16 | value_bytes u16, and for the slotted form heap_low u32 |
+//! garbage u32: 8 bytes if dense, else 16. Slot, from the high bits: look-ahead 16 | offset 18 | key length 11 | value length 14 | kind 2 | unused 3.
 //!
 //! Cost: search is a binary search; insert moves at most the bytes behind the position. Slices are at most 256 KiB.
 
 use crate::record::{Kind, Record};
 
-/// Bytes of the header.
+/// Bytes of the header of a slotted slice. Every slice has room for it, so that it can become slotted when it is empty.
 pub(crate) const HEADER_BYTES: usize = 16;
+/// Bytes of the header of a dense slice.
+pub(crate) const DENSE_HEADER_BYTES: usize = 8;
 /// Bytes of one slot.
 pub(crate) const SLOT_BYTES: usize = 8;
 /// The longest slice.
 pub(crate) const SLICE_BYTES_MAX: usize = 1 << 18;
 
 const FORM_SLOTTED: u8 = 0;
-const FORM_DENSE: u8 = 1;
+/// 1 was dense behind a header of 16 bytes, before 0.1.0.
+const FORM_DENSE: u8 = 2;
 
 const OFFSET_BITS: u32 = 18;
 const KEY_BITS: u32 = 11;
@@ -109,7 +112,8 @@ impl Shape {
 
 /// Bytes that `count` records of `payload_bytes` key and value bytes in all need, header included.
 pub(crate) fn encoded_bytes(count: usize, payload_bytes: usize, dense: bool) -> usize {
-    HEADER_BYTES + payload_bytes + if dense { 0 } else { count * SLOT_BYTES }
+    let records = payload_bytes + if dense { 0 } else { count * SLOT_BYTES };
+    if dense { (DENSE_HEADER_BYTES + records).max(HEADER_BYTES) } else { HEADER_BYTES + records }
 }
 
 /// A read view of a slice. Never panics on bytes that passed [`Slots::verify`].
@@ -141,7 +145,7 @@ impl<'a> Slots<'a> {
     fn verify_dense(&self) -> Result<(), &'static str> {
         let shape = self.shape().filter(|shape| shape.stride() > 0).ok_or("unknown kind or empty records")?;
         let need = shape.stride() * self.len();
-        (need <= self.bytes.len() - HEADER_BYTES).then_some(()).ok_or("dense records exceed the slice")
+        (need <= self.bytes.len() - DENSE_HEADER_BYTES).then_some(()).ok_or("dense records exceed the slice")
     }
 
     fn verify_slotted(&self) -> Result<(), &'static str> {
@@ -203,7 +207,7 @@ impl<'a> Slots<'a> {
     pub(crate) fn key(&self, index: usize) -> &'a [u8] {
         if self.is_dense() {
             let (key_bytes, value_bytes) = self.stride_parts();
-            let at = HEADER_BYTES + index * (key_bytes + value_bytes);
+            let at = DENSE_HEADER_BYTES + index * (key_bytes + value_bytes);
             return &self.bytes[at..at + key_bytes];
         }
         let slot = self.slot(index);
@@ -214,7 +218,7 @@ impl<'a> Slots<'a> {
     pub(crate) fn record(&self, index: usize) -> Record<'a> {
         if self.is_dense() {
             let (key_bytes, value_bytes) = self.stride_parts();
-            let at = HEADER_BYTES + index * (key_bytes + value_bytes);
+            let at = DENSE_HEADER_BYTES + index * (key_bytes + value_bytes);
             let (key, rest) = self.bytes[at..].split_at(key_bytes);
             return Record { key, kind: kind_of(self.bytes[3]), value: &rest[..value_bytes] };
         }
@@ -263,11 +267,17 @@ impl<'a> Slots<'a> {
         self.search(suffix).ok().map(|index| self.record(index))
     }
 
+    /// Bytes of a dense slice of these records and one more, if that one is of their shape.
+    pub(crate) fn dense_bytes_with(&self, record: &Record<'_>) -> Option<usize> {
+        let shape = self.dense_shape().filter(|shape| *shape == Shape::of(record))?;
+        Some(DENSE_HEADER_BYTES + (self.len() + 1) * shape.stride())
+    }
+
     /// Bytes in use: header, slots and records, without garbage.
     pub(crate) fn used_bytes(&self) -> usize {
         if self.is_dense() {
             let (key_bytes, value_bytes) = self.stride_parts();
-            return HEADER_BYTES + self.len() * (key_bytes + value_bytes);
+            return DENSE_HEADER_BYTES + self.len() * (key_bytes + value_bytes);
         }
         let heap = self.bytes.len() - self.heap_low() - self.garbage();
         HEADER_BYTES + self.len() * SLOT_BYTES + heap
@@ -301,14 +311,13 @@ impl<'a> SlotsMut<'a> {
     /// Makes `bytes` an empty slice.
     pub(crate) fn init(bytes: &'a mut [u8]) -> Self {
         let mut slots = Self::new(bytes);
-        slots.set_form(FORM_SLOTTED, 0);
+        slots.become_slotted();
         slots
     }
 
-    fn set_form(&mut self, form: u8, kind: u8) {
+    fn become_slotted(&mut self) {
         self.bytes[..HEADER_BYTES].fill(0);
-        self.bytes[2] = form;
-        self.bytes[3] = kind;
+        self.bytes[2] = FORM_SLOTTED;
         self.set_heap(self.bytes.len(), 0);
     }
 
@@ -332,27 +341,40 @@ impl<'a> SlotsMut<'a> {
     /// the slice left empty, if they do not fit.
     pub(crate) fn fill<'r>(&mut self, records: impl Iterator<Item = Record<'r>> + Clone) -> bool {
         let dense = common_shape(records.clone());
-        self.set_form(FORM_SLOTTED, 0);
+        self.become_slotted();
         let done = match dense {
             Some(shape) => self.fill_dense(shape, records),
             None => self.fill_slotted(records),
         };
         if !done {
-            self.set_form(FORM_SLOTTED, 0);
+            self.become_slotted();
         }
         done
     }
 
     fn become_dense(&mut self, shape: Shape) {
-        self.set_form(FORM_DENSE, shape.kind as u8);
+        self.bytes[..HEADER_BYTES].fill(0);
+        self.bytes[2..4].copy_from_slice(&[FORM_DENSE, shape.kind as u8]);
         let length = |bytes: usize| u16::try_from(bytes).expect("lengths fit a slot, hence 16 bits").to_le_bytes();
         self.bytes[4..6].copy_from_slice(&length(shape.key_bytes));
         self.bytes[6..8].copy_from_slice(&length(shape.value_bytes));
     }
 
+    /// Makes it the dense records of `from` and `record`, which is of their shape and has another key. There is room for them.
+    pub(crate) fn copy_dense_with(&mut self, from: Slots<'_>, record: &Record<'_>) {
+        let shape = Shape::of(record);
+        let index = from.search(record.key).expect_err("a known key needs no larger slice");
+        let (at, end) = (DENSE_HEADER_BYTES + index * shape.stride(), DENSE_HEADER_BYTES + from.len() * shape.stride());
+        self.bytes[..at].copy_from_slice(&from.bytes[..at]);
+        self.bytes[at..at + shape.key_bytes].copy_from_slice(record.key);
+        self.bytes[at + shape.key_bytes..at + shape.stride()].copy_from_slice(record.value);
+        self.bytes[at + shape.stride()..end + shape.stride()].copy_from_slice(&from.bytes[at..end]);
+        self.set_len(from.len() + 1);
+    }
+
     fn fill_dense<'r>(&mut self, shape: Shape, records: impl Iterator<Item = Record<'r>>) -> bool {
         self.become_dense(shape);
-        let mut at = HEADER_BYTES;
+        let mut at = DENSE_HEADER_BYTES;
         let mut count = 0;
         for record in records {
             if at + shape.stride() > self.bytes.len() {
@@ -395,9 +417,9 @@ impl<'a> SlotsMut<'a> {
             Ok(index) => (index, false),
             Err(index) => (index, true),
         };
-        let at = HEADER_BYTES + index * stride;
+        let at = DENSE_HEADER_BYTES + index * stride;
         if grow {
-            let end = HEADER_BYTES + len * stride;
+            let end = DENSE_HEADER_BYTES + len * stride;
             if end + stride > self.bytes.len() {
                 return false;
             }
@@ -416,8 +438,8 @@ impl<'a> SlotsMut<'a> {
         if encoded_bytes(len + 1, payload, false) > self.bytes.len() {
             return false;
         }
-        let copy = self.bytes[..HEADER_BYTES + len * shape.stride()].to_vec();
-        self.set_form(FORM_SLOTTED, 0);
+        let copy = self.bytes[..DENSE_HEADER_BYTES + len * shape.stride()].to_vec();
+        self.become_slotted();
         let done = self.fill_slotted(Slots::new(&copy).iter());
         assert!(done, "room was checked");
         true
@@ -496,7 +518,7 @@ impl<'a> SlotsMut<'a> {
             return false;
         }
         let copy = self.bytes.to_vec();
-        self.set_form(FORM_SLOTTED, 0);
+        self.become_slotted();
         let done = self.fill_slotted(Slots::new(&copy).iter());
         assert!(done, "the same records without garbage fit");
         true
@@ -528,7 +550,7 @@ mod tests {
 
     #[test]
     fn dense_pairs_cost_only_their_bytes() {
-        let mut bytes = vec![0; HEADER_BYTES + 4 * 16];
+        let mut bytes = vec![0; DENSE_HEADER_BYTES + 4 * 16];
         let mut slots = SlotsMut::init(&mut bytes);
         for i in [3_u64, 1, 2, 0] {
             assert!(slots.upsert(&inline(&i.to_be_bytes(), &i.to_le_bytes())));

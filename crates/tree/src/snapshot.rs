@@ -210,7 +210,8 @@ impl Snapshots {
         state.open.range(..=epoch).all(|(number, _)| state.given_up.contains(number))
     }
 
-    /// Whether a change of a leaf whose last change was in `changed` must keep its state first.
+    /// Whether a change of what was last changed in epoch `changed` may have to keep its state first; `None`: not known, and
+    /// [`keep`](Self::keep) knows whether it is kept already.
     pub(crate) fn may_need(&self, changed: Option<u64>) -> bool {
         self.open.load(Ordering::SeqCst) > 0 && changed.is_none_or(|changed| changed < self.epoch())
     }

@@ -22,7 +22,10 @@ use crate::{
     log::{Log, Poison},
     merge::{Frame, PlannedPage},
     metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
-    pool::Pool,
+    pool::{
+        Pool,
+        arena::{Family, Owner},
+    },
     snapshot::{Kept, KeptRecords, Level, Snapshots, owned_records},
     stats::Counters,
     values::ValueLog,
@@ -187,16 +190,13 @@ impl Tree {
         Ok(Some(body))
     }
 
-    /// Keeps the leaf's state for snapshots before its first change of the epoch; returns the epoch that the change
-    /// belongs to. Under the leaf's exclusive latch.
-    pub(crate) fn before_change(&self, leaf: &Exclusive<'_>, path: &Path<'_>) -> u64 {
-        let epoch = self.snapshots.epoch();
-        let changed = leaf.location().buffer().map(crate::buffer::Buffer::epoch);
-        if self.snapshots.may_need(changed) {
+    /// Keeps the leaf's state for snapshots before its first change of the epoch. Under the leaf's exclusive latch. Costs one
+    /// load while no snapshot is open.
+    pub(crate) fn before_change(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
+        if self.snapshots.may_need(None) {
             let low = path.low();
             self.snapshots.keep(Level::Leaves, &low.clone(), || kept_state(leaf, low, path.high()));
         }
-        epoch
     }
 
     /// Opens a snapshot of now; the caller keeps batches out meanwhile.
@@ -207,15 +207,15 @@ impl Tree {
         }
     }
 
-    /// Moves a latched leaf and keeps the pool's account.
+    /// Moves a latched leaf; what it was is dropped.
     pub(crate) fn relocate_leaf(&self, leaf: &mut Exclusive<'_>, to: Location) {
-        if let Some(buffer) = to.buffer() {
-            self.pool.charge(buffer);
-        }
-        let from = leaf.replace(to);
-        if let Some(buffer) = from.buffer() {
-            self.pool.discharge(buffer);
-        }
+        drop(leaf.replace(to));
+    }
+
+    /// Whose a buffer of leaf `id` with `buffer_bytes` of records will be.
+    pub(crate) fn owner(&self, id: PageId, buffer_bytes: usize) -> Owner {
+        let splits = self.table.fill_bytes(id, self.body_bytes()) + buffer_bytes > self.body_bytes();
+        Owner { leaf: id, family: if splits { Family::Splits } else { Family::Stays } }
     }
 
     /// Places planned pages: the first under `id`, the others under fresh ids. All or none; memory only.

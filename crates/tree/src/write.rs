@@ -297,11 +297,11 @@ impl Tree {
         records: impl Iterator<Item = Record<'r>> + Clone,
         sequence: u64,
     ) -> Applied {
-        let epoch = self.before_change(leaf, path);
+        self.before_change(leaf, path);
         if leaf.location().buffer().is_none() {
             self.start_buffer(leaf, path, records.clone());
         }
-        records.fold(Applied::Fine, |_, record| self.upsert(leaf, &record, sequence, epoch))
+        records.fold(Applied::Fine, |_, record| self.upsert(leaf, &record, sequence))
     }
 
     /// Gives a leaf a buffer with room for `records`.
@@ -316,27 +316,30 @@ impl Tree {
         let payload = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
         let first = records.next().expect("at least one record");
         let prefix = &first.key[..prefix_bytes];
-        let mut buffer = Buffer::new(leaf.location().page(), prefix, payload);
+        let (arena, owner) = (self.pool.arena(), self.owner(leaf.id(), payload));
+        let mut buffer = Buffer::new(arena, owner, leaf.location().page(), prefix, payload);
         if buffer.page().is_none() {
             buffer.set_complete();
         }
         self.relocate_leaf(leaf, Location::Buffered(buffer));
     }
 
-    fn upsert(&self, leaf: &mut Exclusive<'_>, record: &Record<'_>, sequence: u64, epoch: u64) -> Applied {
+    fn upsert(&self, leaf: &mut Exclusive<'_>, record: &Record<'_>, sequence: u64) -> Applied {
+        let id = leaf.id();
         let buffer = leaf.buffer_mut().expect("the caller made one");
         buffer.find(record.key).iter().for_each(|old| self.note_overwritten(old, record));
-        if !buffer.upsert(record) {
-            let mut grown = buffer.grown(record);
-            grown.note_change(sequence, epoch);
-            self.relocate_leaf(leaf, Location::Buffered(grown));
+        if buffer.upsert(record) {
+            buffer.note_change(sequence);
         } else {
-            buffer.note_change(sequence, epoch);
+            let owner = self.owner(id, buffer.slots().used_bytes());
+            let mut grown = buffer.grown(self.pool.arena(), owner, record);
+            grown.note_change(sequence);
+            self.relocate_leaf(leaf, Location::Buffered(grown));
         }
         let buffer = leaf.location().buffer().expect("just placed");
         buffer.touch();
         let used = buffer.slots().used_bytes();
-        if used > self.buffer_bytes_max() { Applied::Overfull(leaf.id(), used) } else { Applied::Fine }
+        if used > self.buffer_bytes_max() { Applied::Overfull(id, used) } else { Applied::Fine }
     }
 
     /// A value pointer that is overwritten in memory dies at once.

@@ -103,7 +103,8 @@ impl Shared {
             governor.adjust();
             let checkpointed = works(engine.checkpoint_step());
             let reclaimed = works(engine.reclaim_step());
-            let pause = if checkpointed || reclaimed { Duration::ZERO } else { MAINTENANCE_INTERVAL };
+            let merged = works(engine.buffer_step());
+            let pause = if checkpointed || reclaimed || merged { Duration::ZERO } else { MAINTENANCE_INTERVAL };
             if self.stopped_within(pause) {
                 return;
             }
@@ -132,6 +133,6 @@ fn works(step: std::result::Result<Step, zonda_tree::TreeError>) -> bool {
 /// Those of the steps.
 pub(crate) fn step(engine: &Engine, governor: &Governor) -> Result<bool> {
     governor.adjust();
-    let steps = [engine.log_step()?, engine.checkpoint_step()?, engine.reclaim_step()?];
+    let steps = [engine.log_step()?, engine.checkpoint_step()?, engine.reclaim_step()?, engine.buffer_step()?];
     Ok(steps.contains(&Step::Progress))
 }

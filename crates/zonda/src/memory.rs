@@ -1,34 +1,51 @@
 //! How one memory budget is divided at opening (I6): a pure function. The [`Governor`](crate::governor::Governor) takes over from it.
 
-use crate::Design;
+use crate::{Design, MemoryShares};
 
 /// Parts of a memory budget, in bytes. Always: their sum is at most the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
     /// The budget.
     pub(crate) budget_bytes: u64,
+    /// Fixed shares, if memory does not follow the work.
+    pub(crate) shares: Option<MemoryShares>,
+    /// The merged filter.
+    pub(crate) filter_bytes: u64,
     /// Groups of pages on their way to the device.
     pub(crate) sequencer_bytes: u64,
     /// Log rings.
     pub(crate) log_bytes: u64,
-    /// Kept for snapshots.
+    /// Snapshots may keep this much.
     pub(crate) snapshot_bytes: u64,
-    /// Whole clean pages.
+    /// Whole clean pages, at first.
     pub(crate) read_cache_bytes: u64,
-    /// The merged filter.
-    pub(crate) filter_bytes: u64,
+    /// Whole clean pages, at the least.
+    pub(crate) read_cache_bytes_min: u64,
     /// Leaf buffers until the index is there.
     pub(crate) buffer_bytes: u64,
-    /// Leaf buffers at the most; the log holds four times as much.
+    /// Leaf buffers at the most; the log holds five times as much.
     pub(crate) buffer_bytes_max: u64,
     /// Left free, for what comes between two looks of the governor.
     pub(crate) margin_bytes: u64,
 }
 
+/// What the options say of memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// The budget: at least [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN).
+    pub(crate) budget_bytes: u64,
+    /// What leaves keep.
+    pub(crate) design: Design,
+    /// The merged filter's part of the budget, to a half; fixed shares replace it.
+    pub(crate) filter_share: f64,
+    /// Fixed shares, if memory does not follow the work.
+    pub(crate) shares: Option<MemoryShares>,
+}
+
 /// Leaf buffers of less would make every other write merge a leaf.
 pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 
-/// Leaf buffers take at most this part of the capacity, so that the log, four times as long, takes an eighth.
+/// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes less than a sixth.
 const CAPACITY_SHARE: u64 = 32;
 
 /// Memory of one log instance: two rings of 64 KiB.
@@ -38,34 +55,52 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 impl MemoryPlan {
-    /// Divides a budget of at least [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) for a store on a device of `capacity_bytes`. An eighth is kept for the
-    /// index at first. The filter has its share, but leaves enough for leaf buffers.
-    pub(crate) fn of(budget_bytes: u64, design: Design, filter_share: f64, capacity_bytes: u64) -> Self {
-        let sequencer_bytes = (budget_bytes / 16).clamp(256 * KIB, 4 * MIB);
+    /// Divides a budget for a store on a device of `capacity_bytes`. An eighth is kept for the index at first. The filter has its
+    /// share, but leaves enough for leaf buffers.
+    pub(crate) fn of(wanted: Wanted, capacity_bytes: u64) -> Self {
+        let Wanted { budget_bytes, design, filter_share, shares } = wanted;
         let log_bytes = (budget_bytes / 32).clamp(LOG_INSTANCE_BYTES, 2 * MIB);
-        let snapshot_bytes = budget_bytes / 16;
-        let read_cache_bytes = match design {
-            Design::Adb => budget_bytes / 8,
-            Design::BTree => 0,
-        };
         let margin_bytes = budget_bytes / 32;
-        let taken = sequencer_bytes + log_bytes + snapshot_bytes + read_cache_bytes + margin_bytes;
-        let left = budget_bytes.saturating_sub(taken);
-        let spare = left.saturating_sub(budget_bytes / 8 + BUFFER_BYTES_MIN);
-        let filter_bytes = share_of(budget_bytes, filter_share).min(spare);
-        let left = left - filter_bytes;
-        let buffer_bytes_max = left.min((capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN));
-        let buffer_bytes = left.saturating_sub(budget_bytes / 8).min(buffer_bytes_max);
-        Self {
+        let left = budget_bytes.saturating_sub(log_bytes + margin_bytes);
+        let plan = Self {
             budget_bytes,
-            sequencer_bytes,
+            shares,
+            filter_bytes: share_of(budget_bytes, filter_share),
+            sequencer_bytes: (budget_bytes / 32).clamp(256 * KIB, 4 * MIB),
             log_bytes,
-            snapshot_bytes,
-            read_cache_bytes,
-            filter_bytes,
-            buffer_bytes,
-            buffer_bytes_max,
+            snapshot_bytes: budget_bytes / 16,
+            read_cache_bytes: budget_bytes / 32,
+            read_cache_bytes_min: budget_bytes / 128,
+            buffer_bytes: 0,
+            buffer_bytes_max: (capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN),
             margin_bytes,
+        };
+        let plan = match (shares, design) {
+            (Some(shares), _) => plan.with_shares(shares, left),
+            // Whole pages are buffers there.
+            (None, Design::BTree) => Self { read_cache_bytes: 0, read_cache_bytes_min: 0, ..plan },
+            (None, _) => plan,
+        };
+        let others = plan.sequencer_bytes + plan.read_cache_bytes_min;
+        let spare = left.saturating_sub(others + budget_bytes / 8 + BUFFER_BYTES_MIN);
+        let plan = Self { filter_bytes: plan.filter_bytes.min(spare), ..plan };
+        let taken = plan.filter_bytes + others;
+        let buffer_bytes_max = left.saturating_sub(taken).min(plan.buffer_bytes_max);
+        let at_first = left.saturating_sub(taken + plan.read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
+        Self { buffer_bytes: at_first.min(buffer_bytes_max), buffer_bytes_max, ..plan }
+    }
+
+    /// Divides `left` as the shares say; the flusher has the sequencers and the read cache.
+    fn with_shares(self, shares: MemoryShares, left: u64) -> Self {
+        let all = u64::from(shares.filter) + u64::from(shares.buffers) + u64::from(shares.flusher);
+        let part = |share: u32| left / all.max(1) * u64::from(share);
+        let read_cache_bytes = part(shares.flusher).saturating_sub(self.sequencer_bytes);
+        Self {
+            filter_bytes: part(shares.filter),
+            read_cache_bytes,
+            read_cache_bytes_min: read_cache_bytes.min(self.read_cache_bytes_min),
+            buffer_bytes_max: self.buffer_bytes_max.min(part(shares.buffers).max(BUFFER_BYTES_MIN)),
+            ..self
         }
     }
 
@@ -101,19 +136,22 @@ mod tests {
 
     #[test]
     fn half_of_a_usual_budget_goes_to_buffers() {
-        let plan = MemoryPlan::of(64 * MIB, Design::Adb, 0.0, u64::MAX);
+        let wanted = Wanted { budget_bytes: 64 * MIB, design: Design::Adb, filter_share: 0.0, shares: None };
+        let plan = MemoryPlan::of(wanted, u64::MAX);
         assert!(plan.buffer_bytes >= 32 * MIB, "{plan:?}");
     }
 
     proptest! {
         #[test]
         fn parts_fit_and_buffers_have_enough(
-            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, tree: bool,
+            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, tree: bool, fixed: bool,
         ) {
-            let plan = MemoryPlan::of(bytes, if tree { Design::BTree } else { Design::Adb }, filter, capacity);
-            let fixed = plan.sequencer_bytes + plan.log_bytes + plan.snapshot_bytes + plan.read_cache_bytes + plan.margin_bytes;
-            let fixed = fixed + plan.filter_bytes;
-            prop_assert!(fixed + plan.buffer_bytes_max <= bytes, "{:?}", plan);
+            let design = if tree { Design::BTree } else { Design::Adb };
+            let shares = fixed.then_some(MemoryShares::ZKV);
+            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares }, capacity);
+            let cache_bytes = if fixed { plan.read_cache_bytes } else { plan.read_cache_bytes_min };
+            let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + cache_bytes + plan.margin_bytes;
+            prop_assert!(others + plan.buffer_bytes_max <= bytes + BUFFER_BYTES_MIN, "{:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
         }
     }

@@ -13,7 +13,7 @@ use crate::backing::{Device, Pages};
 use crate::catalogue::Catalogue;
 use crate::format::Superblock;
 use crate::governor::Governor;
-use crate::memory::MemoryPlan;
+use crate::memory::{MemoryPlan, Wanted};
 use crate::store::{Parts, Store};
 use crate::{Error, Options, RecoveryProgress, Result};
 
@@ -44,7 +44,13 @@ pub(crate) fn store(
         Access::ReadWrite => device,
         Access::ReadOnly => device.overlaid()?,
     };
-    let plan = MemoryPlan::of(options.memory_bytes, options.design, options.filter_share, device.capacity_bytes());
+    let wanted = Wanted {
+        budget_bytes: options.memory_bytes,
+        design: options.design,
+        filter_share: options.filter_share,
+        shares: options.memory_shares,
+    };
+    let plan = MemoryPlan::of(wanted, device.capacity_bytes());
     let opening = Opening { plan, options, device };
     let (pages, engine) =
         if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };

@@ -84,6 +84,46 @@ impl FromStr for Design {
     }
 }
 
+/// Fixed shares of the memory that index, log and a margin leave, in place of memory that follows the work.
+///
+/// # Examples
+/// ```
+/// use zonda::{MemoryShares, Options};
+///
+/// assert_eq!("1:3:4".parse::<MemoryShares>()?, MemoryShares::ZKV);
+/// let options = Options::new().memory_shares(Some(MemoryShares::ZKV));
+/// # Ok::<(), zonda::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemoryShares {
+    /// Of the merged filter.
+    pub filter: u32,
+    /// Of leaf buffers.
+    pub buffers: u32,
+    /// Of pages on their way to the device and the read cache.
+    pub flusher: u32,
+}
+
+impl MemoryShares {
+    /// Those of the ZKV paper (section 4.1).
+    pub const ZKV: Self = Self { filter: 1, buffers: 3, flusher: 4 };
+}
+
+impl FromStr for MemoryShares {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Option<Vec<u32>> = text.split(':').map(|part| part.parse().ok()).collect();
+        match parts.as_deref() {
+            Some(&[filter, buffers @ 1..=u32::MAX, flusher]) => Ok(Self { filter, buffers, flusher }),
+            _ => Err(bad(
+                "memory_shares",
+                format!("{text:?} is not like 1:3:4, filter : buffers (at least 1) : flusher"),
+            )),
+        }
+    }
+}
+
 /// How a store lies on its device; fixed at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -132,6 +172,7 @@ impl FromStr for StoreKind {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) memory_bytes: u64,
+    pub(crate) memory_shares: Option<MemoryShares>,
     pub(crate) design: Design,
     pub(crate) filter_share: f64,
     pub(crate) batch_insertion: bool,
@@ -155,6 +196,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
+            memory_shares: None,
             design: Design::default(),
             filter_share: 0.0,
             batch_insertion: true,
@@ -188,6 +230,14 @@ impl Options {
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
+        self
+    }
+
+    /// Fixed shares of the budget for merged filter, leaf buffers and flusher. Default `None`: memory follows the work, between leaf
+    /// buffers and read cache.
+    #[must_use]
+    pub fn memory_shares(mut self, shares: Option<MemoryShares>) -> Self {
+        self.memory_shares = shares;
         self
     }
 

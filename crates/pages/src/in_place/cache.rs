@@ -3,8 +3,8 @@
 
 use super::lru::LruPool;
 use super::options::CachePolicy;
-use crate::PageAddress;
 use crate::cache::{CachedPage, ReadCache};
+use crate::{CacheUsage, PageAddress};
 
 /// The cache of the chosen policy.
 pub(crate) enum PageCache {
@@ -46,6 +46,29 @@ impl PageCache {
         match self {
             Self::Sieve(cache) => cache.bytes(),
             Self::Lru(pool) => pool.bytes(),
+        }
+    }
+
+    pub(crate) fn bytes_max(&self) -> u64 {
+        match self {
+            Self::Sieve(cache) => cache.bytes_max(),
+            Self::Lru(pool) => pool.bytes_max(),
+        }
+    }
+
+    pub(crate) fn usage(&self) -> CacheUsage {
+        let hits = match self {
+            Self::Sieve(cache) => cache.hits(),
+            Self::Lru(pool) => pool.hits(),
+        };
+        CacheUsage { bytes: self.bytes(), bytes_max: self.bytes_max(), hits }
+    }
+
+    /// Gives the cache another capacity; what no longer fits goes at once.
+    pub(crate) fn resize(&self, capacity_bytes: u64) {
+        match self {
+            Self::Sieve(cache) => cache.resize(capacity_bytes),
+            Self::Lru(pool) => pool.resize(capacity_bytes),
         }
     }
 

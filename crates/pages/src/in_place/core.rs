@@ -40,7 +40,6 @@ pub(crate) struct Core {
     pub(crate) reserve: Reserve,
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) cache: PageCache,
-    pub(crate) cache_bytes_max: u64,
     pub(crate) cache_threshold_reads: u32,
     pub(crate) trim: bool,
     /// Blocks that may wait to be written, and after how many `pump` writes them.
@@ -98,7 +97,6 @@ impl Core {
             reserve,
             pool: BufferPool::new(),
             cache: PageCache::new(options.cache, common.read_cache_bytes),
-            cache_bytes_max: common.read_cache_bytes,
             cache_threshold_reads: common.cache_threshold_reads,
             trim: options.trim,
             pending_blocks_max,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::PageAddress;
 use crate::cache::CachedPage;
@@ -37,6 +38,8 @@ struct Shard {
 /// The pool. Always: all shards together take at most the capacity.
 pub(crate) struct LruPool {
     shards: Box<[Mutex<Shard>]>,
+    hits: AtomicU64,
+    bytes_max: AtomicU64,
 }
 
 impl LruPool {
@@ -44,12 +47,34 @@ impl LruPool {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
         let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
-        Self { shards: (0..shards).map(shard).collect() }
+        let bytes_max = AtomicU64::new(capacity_bytes as u64);
+        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0), bytes_max }
+    }
+
+    /// Gives the pool another capacity; what no longer fits goes at once.
+    pub(crate) fn resize(&self, capacity_bytes: u64) {
+        if self.bytes_max.swap(capacity_bytes, Ordering::Relaxed) == capacity_bytes {
+            return;
+        }
+        let shard_bytes = usize::try_from(capacity_bytes).unwrap_or(usize::MAX) / self.shards.len();
+        self.shards.iter().for_each(|shard| shard.lock().resize(shard_bytes));
+    }
+
+    /// The most that it may take, in bytes.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Pages found so far.
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 
     /// The page at `at`, which is the newest now.
     pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
-        self.shard(at).lock().get((at, generation))
+        let found = self.shard(at).lock().get((at, generation));
+        self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        found
     }
 
     /// Keeps the blocks of a page.
@@ -92,14 +117,23 @@ impl Shard {
         if needed > self.bytes_max || self.entries.contains_key(&at) {
             return;
         }
-        while self.bytes + needed > self.bytes_max {
-            let Some((_, oldest)) = self.order.first_key_value() else { break };
-            self.remove(*oldest);
-        }
+        self.evict_to(self.bytes_max - needed);
         self.clock += 1;
         self.order.insert(self.clock, at);
         self.entries.insert(at, Entry { age: self.clock, page: blocks.into() });
         self.bytes += needed;
+    }
+
+    fn resize(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+        self.evict_to(bytes_max);
+    }
+
+    fn evict_to(&mut self, bytes: usize) {
+        while self.bytes > bytes {
+            let Some((_, oldest)) = self.order.first_key_value() else { break };
+            self.remove(*oldest);
+        }
     }
 
     fn remove(&mut self, at: PlaceKey) {
@@ -139,5 +173,15 @@ mod tests {
         (92..100).for_each(|block| pool.remove(at(block), 1));
         assert_eq!(pool.bytes(), 0);
         LruPool::new(0).insert(at(1), 1, &[1; 4096]);
+    }
+
+    #[test]
+    fn a_smaller_pool_forgets_the_oldest_at_once() {
+        let pool = LruPool::new(8 * (4096 + ENTRY_BYTES));
+        (1..=8).for_each(|block| pool.insert(at(block), 1, &[1; 4096]));
+        pool.resize(2 * (4096 + ENTRY_BYTES) as u64);
+        assert!((1..=6).all(|block| pool.get(at(block), 1).is_none()));
+        assert!((7..=8).all(|block| pool.get(at(block), 1).is_some()));
+        assert_eq!(pool.hits(), 2);
     }
 }

@@ -11,8 +11,8 @@ use super::reclaim::Work;
 use super::{InPlaceOptions, open};
 use crate::map::ZoneMapEntry;
 use crate::{
-    Area, AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
-    StoreUsage, WrittenBy,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
+    Relocate, StoreUsage, WrittenBy,
 };
 
 /// A page store on a block device.
@@ -159,5 +159,13 @@ impl PageStore for InPlaceStore {
 
     fn reads(&self) -> (u64, u64) {
         self.core.counters.reads()
+    }
+
+    fn cache_usage(&self) -> CacheUsage {
+        self.core.cache.usage()
+    }
+
+    fn set_read_cache_bytes(&self, bytes: u64) {
+        self.core.cache.resize(bytes);
     }
 }

@@ -173,7 +173,7 @@ impl Core {
         let pending = 2 * (self.pending_blocks_max + crate::PAGE_BLOCKS_MAX).next_power_of_two() * BLOCK_BYTES as u64;
         let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.layout.segment_blocks() * BLOCK_BYTES as u64);
         let blocks = self.layout.capacity_blocks();
-        2 * pending + 4 * chunk_bytes + self.cache_bytes_max + table_bytes + blocks / 4 + blocks * 8
+        2 * pending + 4 * chunk_bytes + self.cache.bytes_max() + table_bytes + blocks / 4 + blocks * 8
     }
 
     /// All segments, by number. Cost: one pass over them.

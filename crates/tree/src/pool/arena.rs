@@ -1,0 +1,614 @@
+//! The memory of leaf buffers: cells of slabs, class by class, so that no buffer is an allocation of its own.
+//!
+//! A **slab** is 4 to 16 KiB ([`Size`]) of cells of one class, behind a header and the leaf id of each cell; slabs are cut from chunks of 256 KiB.
+//! A **list** has all slabs of one class and one [`Family`]. Because a list knows its cells and each cell its leaf, the lists are
+//! also the exact order of leaf buffers by size: whoever wants the largest takes a cell of the highest list (`pool.rs`).
+//! Classes above a quarter of a slab are allocations of their own, in a map by class and leaf.
+//!
+//! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
+//! list. Cost of taking or giving a cell: one uncontended lock and a few stores.
+//!
+//! Unsafe code: cells are raw memory that buffers own. Always: a slab belongs to one list, and all its fields but `inner`,
+//! `list` and `size`, which never change while a cell of it is taken, are touched under that list's lock only. An arena that is dropped while
+//! cells are taken leaks its memory rather than leave them dangling.
+
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    collections::BTreeMap,
+    ptr::NonNull,
+    sync::Arc,
+};
+
+use zonda_pages::PageId;
+use zonda_rt::{
+    Mutex,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use super::class::{SLAB_CLASSES, class_bytes, class_for};
+
+const CHUNK_BYTES: usize = 256 << 10;
+/// Cells and allocations are aligned to this.
+const ALIGN: usize = 16;
+/// Before an allocation of its own: whose it is.
+const LARGE_HEAD_BYTES: usize = 16;
+/// A cell that is not taken holds the index of the next such one instead of a leaf id, with this bit.
+const FREE: u32 = 1 << 31;
+const NO_CELL: u32 = FREE - 1;
+
+/// The size of an arena's slabs: each list has one that is partly free, so small arenas have small ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(u8);
+
+impl Size {
+    /// Bits that [`raw`](Self::raw) takes.
+    pub(crate) const BITS: u32 = 2;
+
+    /// For buffers of `bytes` in all.
+    fn of(bytes: u64) -> Self {
+        match bytes >> 20 {
+            0..8 => Self(0),
+            8..24 => Self(1),
+            _ => Self(2),
+        }
+    }
+
+    /// A number of [`BITS`](Self::BITS) bits.
+    pub(crate) fn raw(self) -> u8 {
+        self.0
+    }
+
+    /// The size of which this is the number.
+    pub(crate) fn from_raw(raw: u8) -> Self {
+        Self(raw)
+    }
+
+    fn slab_bytes(self) -> usize {
+        (4 << 10) << self.0
+    }
+
+    /// Classes below this one are cells of slabs.
+    fn slab_classes(self) -> usize {
+        class_for(self.slab_bytes() / 4) + 1
+    }
+
+    fn cells_of(self, class: usize) -> usize {
+        // Leaf ids end at an address that need not be aligned as cells are.
+        (self.slab_bytes() - SLAB_HEAD_BYTES - ALIGN) / (class_bytes(class) + size_of::<u32>())
+    }
+
+    fn first_cell_at(self, class: usize) -> usize {
+        (SLAB_HEAD_BYTES + self.cells_of(class) * size_of::<u32>()).next_multiple_of(ALIGN)
+    }
+}
+
+/// What the merge of a leaf is expected to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// One page.
+    Stays,
+    /// More than one: the leaf splits.
+    Splits,
+}
+
+const FAMILIES: [Family; 2] = [Family::Stays, Family::Splits];
+const LISTS: usize = FAMILIES.len() * SLAB_CLASSES;
+
+/// Whose a cell is, and which list it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    /// The leaf.
+    pub(crate) leaf: PageId,
+    /// What its merge is expected to write.
+    pub(crate) family: Family,
+}
+
+impl Owner {
+    /// A leaf that is not expected to split.
+    pub(crate) fn of(leaf: PageId) -> Self {
+        Self { leaf, family: Family::Stays }
+    }
+}
+
+#[repr(C)]
+struct Slab {
+    inner: *const Inner,
+    list: u16,
+    size: Size,
+    state: State,
+}
+
+/// What changes under the list's lock.
+struct State {
+    used: u16,
+    cells: u16,
+    /// Where its list has it.
+    index: u32,
+    free: u32,
+}
+
+const SLAB_HEAD_BYTES: usize = size_of::<Slab>();
+
+/// A slab of some list. Whoever calls its functions holds that list's lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SlabAt(NonNull<Slab>);
+
+impl SlabAt {
+    /// The slab that `cell` lies in.
+    fn around(cell: NonNull<u8>, size: Size) -> Self {
+        let base = cell.as_ptr().map_addr(|address| address & !(size.slab_bytes() - 1));
+        Self(NonNull::new(base.cast()).expect("slabs are not at zero"))
+    }
+
+    fn begin(self, inner: &Inner, list: usize, index: u32) {
+        let (class, size) = (list % SLAB_CLASSES, inner.size);
+        let cells = u16::try_from(size.cells_of(class)).expect("a slab has few cells");
+        let list = u16::try_from(list).expect("there are few lists");
+        // SAFETY: the caller has just taken the slab from its chunk; nobody else knows it.
+        unsafe { self.0.write(Slab { inner, list, size, state: State { used: 0, cells, index, free: 0 } }) };
+        for cell in 0..u32::from(cells) {
+            let next = if cell + 1 == u32::from(cells) { NO_CELL } else { cell + 1 };
+            self.set_leaf(cell, FREE | next);
+        }
+    }
+
+    fn state<'a>(self) -> &'a mut State {
+        // SAFETY: a slab of a list is initialised, and the list's lock, which the caller holds, makes the access exclusive; no
+        // reference outlives the caller's statement.
+        unsafe { &mut (*self.0.as_ptr()).state }
+    }
+
+    fn list(self) -> usize {
+        // SAFETY: initialised, and unchanged while the slab is in a list.
+        usize::from(unsafe { (*self.0.as_ptr()).list })
+    }
+
+    fn size(self) -> Size {
+        // SAFETY: as above.
+        unsafe { (*self.0.as_ptr()).size }
+    }
+
+    fn leaf_at(self, cell: u32) -> *mut u32 {
+        // SAFETY: `cell` is below the number of cells, whose ids lie within the slab.
+        unsafe { self.0.as_ptr().cast::<u8>().add(SLAB_HEAD_BYTES).cast::<u32>().add(cell as usize) }
+    }
+
+    fn leaf(self, cell: u32) -> u32 {
+        // SAFETY: initialised by `begin`; under the list's lock.
+        unsafe { self.leaf_at(cell).read() }
+    }
+
+    fn set_leaf(self, cell: u32, leaf: u32) {
+        // SAFETY: as above.
+        unsafe { self.leaf_at(cell).write(leaf) }
+    }
+
+    fn class(self) -> usize {
+        self.list() % SLAB_CLASSES
+    }
+
+    fn cell(self, cell: u32) -> NonNull<u8> {
+        let class = self.class();
+        let offset = self.size().first_cell_at(class) + cell as usize * class_bytes(class);
+        // SAFETY: the cell lies within the slab.
+        unsafe { self.0.cast::<u8>().add(offset) }
+    }
+
+    fn index_of(self, cell: NonNull<u8>) -> u32 {
+        let class = self.class();
+        let offset = cell.addr().get() - self.0.addr().get() - self.size().first_cell_at(class);
+        u32::try_from(offset / class_bytes(class)).expect("a slab has few cells")
+    }
+
+    fn is_full(self) -> bool {
+        self.state().used == self.state().cells
+    }
+
+    fn take(self, leaf: PageId) -> NonNull<u8> {
+        let cell = self.state().free;
+        self.state().free = self.leaf(cell) & !FREE;
+        self.state().used += 1;
+        self.set_leaf(cell, leaf.0);
+        self.cell(cell)
+    }
+
+    fn give(self, cell: u32) {
+        self.set_leaf(cell, FREE | self.state().free);
+        self.state().free = cell;
+        self.state().used -= 1;
+    }
+}
+
+/// All slabs of one class and family: the full ones first.
+#[derive(Default)]
+struct List {
+    slabs: Vec<SlabAt>,
+    full: usize,
+    used: u32,
+    hand: (usize, u32),
+}
+
+impl List {
+    fn swap(&mut self, a: usize, b: usize) {
+        self.slabs.swap(a, b);
+        for at in [a, b] {
+            self.slabs[at].state().index = u32::try_from(at).expect("a list has few slabs");
+        }
+    }
+
+    fn take(&mut self, leaf: PageId) -> NonNull<u8> {
+        let slab = self.slabs[self.full];
+        let cell = slab.take(leaf);
+        self.used += 1;
+        // It stands first among those with room, which is where the full ones end.
+        self.full += usize::from(slab.is_full());
+        cell
+    }
+
+    /// Gives a cell back; returns the slab if it is empty now.
+    fn give(&mut self, slab: SlabAt, cell: u32) -> Option<SlabAt> {
+        let index = slab.state().index as usize;
+        if slab.is_full() {
+            self.full -= 1;
+            self.swap(index, self.full);
+        }
+        slab.give(cell);
+        self.used -= 1;
+        (slab.state().used == 0).then(|| {
+            let last = self.slabs.len() - 1;
+            self.swap(slab.state().index as usize, last);
+            self.slabs.pop().expect("it has this slab")
+        })
+    }
+
+    /// The next cell's leaf in a round over all of them.
+    fn next(&mut self) -> Option<PageId> {
+        let (mut at, mut cell) = self.hand;
+        // From the hand to the end, back to the beginning, and the slab of the hand once more.
+        for _ in 0..self.slabs.len() + 2 {
+            let Some(slab) = self.slabs.get(at) else {
+                (at, cell) = (0, 0);
+                continue;
+            };
+            let taken = (cell..u32::from(slab.state().cells)).find(|&cell| slab.leaf(cell) & FREE == 0);
+            if let Some(taken) = taken {
+                self.hand = (at, taken + 1);
+                return Some(PageId(slab.leaf(taken)));
+            }
+            (at, cell) = (at + 1, 0);
+        }
+        self.hand = (0, 0);
+        None
+    }
+}
+
+/// Chunks and their free slabs, the lowest used first.
+#[derive(Default)]
+struct Chunks {
+    chunks: Vec<NonNull<u8>>,
+    free: Vec<SlabAt>,
+}
+
+impl Chunks {
+    fn take(&mut self, size: Size) -> SlabAt {
+        if self.free.is_empty() {
+            self.grow(size);
+        }
+        self.free.pop().expect("just grown")
+    }
+
+    fn grow(&mut self, size: Size) {
+        let layout = chunk_layout();
+        // SAFETY: the layout is not empty.
+        let raw = unsafe { alloc_zeroed(layout) };
+        let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        self.chunks.push(chunk);
+        // SAFETY: within the chunk.
+        let slab = |index: usize| SlabAt(unsafe { chunk.add(index * size.slab_bytes()) }.cast());
+        self.free.extend((0..CHUNK_BYTES / size.slab_bytes()).rev().map(slab));
+    }
+}
+
+fn chunk_layout() -> Layout {
+    Layout::from_size_align(CHUNK_BYTES, Size(2).slab_bytes()).expect("constants")
+}
+
+fn large_layout(class: usize) -> Layout {
+    Layout::from_size_align(LARGE_HEAD_BYTES + class_bytes(class), ALIGN).expect("class sizes are small")
+}
+
+struct Inner {
+    size: Size,
+    lists: Box<[Mutex<List>]>,
+    /// Cells taken of each list, as last seen under its lock.
+    counts: Box<[AtomicU32]>,
+    chunks: Mutex<Chunks>,
+    /// Allocations of their own by class and leaf; a leaf that grows has two for a moment.
+    large: Mutex<BTreeMap<(usize, u32), u32>>,
+    large_count: AtomicU32,
+    taken_bytes: AtomicU64,
+    slab_count: AtomicU64,
+    large_bytes: AtomicU64,
+}
+
+// SAFETY: slabs are reached under the locks of their lists, chunks under theirs; see the file's head.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    fn taken(&self) -> u64 {
+        self.taken_bytes.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
+        let index = list_index(class, owner.family);
+        let mut list = self.lists[index].lock();
+        if list.full == list.slabs.len() {
+            let slab = self.chunks.lock().take(self.size);
+            slab.begin(self, index, u32::try_from(list.slabs.len()).expect("a list has few slabs"));
+            list.slabs.push(slab);
+            self.slab_count.fetch_add(1, Ordering::Relaxed);
+        }
+        let cell = list.take(owner.leaf);
+        self.counts[index].store(list.used, Ordering::Relaxed);
+        cell
+    }
+
+    /// # Safety
+    /// `cell` was taken from a slab of this arena, and nobody uses it any more.
+    unsafe fn give(&self, cell: NonNull<u8>) {
+        let slab = SlabAt::around(cell, self.size);
+        let index = slab.list();
+        let mut list = self.lists[index].lock();
+        let emptied = list.give(slab, slab.index_of(cell));
+        self.counts[index].store(list.used, Ordering::Relaxed);
+        if let Some(slab) = emptied {
+            self.slab_count.fetch_sub(1, Ordering::Relaxed);
+            self.chunks.lock().free.push(slab);
+        }
+    }
+
+    fn take_large(&self, class: usize, leaf: PageId) -> NonNull<u8> {
+        let layout = large_layout(class);
+        // SAFETY: the layout is not empty.
+        let raw = unsafe { alloc_zeroed(layout) };
+        let Some(head) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        // SAFETY: the head has room for both and is aligned to 16.
+        unsafe {
+            head.cast::<*const Self>().write(self);
+            head.add(size_of::<*const Self>()).cast::<u32>().write(leaf.0);
+        }
+        let mut large = self.large.lock();
+        *large.entry((class, leaf.0)).or_default() += 1;
+        self.large_count.fetch_add(1, Ordering::Relaxed);
+        self.large_bytes.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: within the allocation.
+        unsafe { head.add(LARGE_HEAD_BYTES) }
+    }
+
+    /// # Safety
+    /// `at` came from `take_large` of this class, and nobody uses it any more.
+    unsafe fn give_large(&self, at: NonNull<u8>, class: usize) {
+        let layout = large_layout(class);
+        // SAFETY: behind the head that `take_large` wrote.
+        let (head, leaf) = unsafe {
+            let head = at.sub(LARGE_HEAD_BYTES);
+            (head, head.add(size_of::<*const Self>()).cast::<u32>().read())
+        };
+        let mut large = self.large.lock();
+        let count = large.get_mut(&(class, leaf)).expect("it was entered when it was taken");
+        *count -= 1;
+        if *count == 0 {
+            large.remove(&(class, leaf));
+        }
+        drop(large);
+        self.large_count.fetch_sub(1, Ordering::Relaxed);
+        self.large_bytes.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(head.as_ptr(), layout) }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for chunk in self.chunks.get_mut().chunks.drain(..) {
+            // SAFETY: allocated with this layout; no cell is taken (`Arena::drop`).
+            unsafe { dealloc(chunk.as_ptr(), chunk_layout()) }
+        }
+    }
+}
+
+fn list_index(class: usize, family: Family) -> usize {
+    family as usize * SLAB_CLASSES + class
+}
+
+/// The memory of all buffers of a tree.
+pub(crate) struct Arena {
+    inner: Arc<Inner>,
+}
+
+impl Arena {
+    /// An arena for buffers of `bytes` in all; it takes memory as they come.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let inner = Inner {
+            size: Size::of(bytes),
+            lists: (0..LISTS).map(|_| Mutex::new(List::default())).collect(),
+            counts: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
+            chunks: Mutex::new(Chunks::default()),
+            large: Mutex::new(BTreeMap::new()),
+            large_count: AtomicU32::new(0),
+            taken_bytes: AtomicU64::new(0),
+            slab_count: AtomicU64::new(0),
+            large_bytes: AtomicU64::new(0),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Memory of `class` for a buffer of `owner`, initialised, aligned to 16. It goes back by [`give`].
+    pub(crate) fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
+        self.inner.taken_bytes.fetch_add(class_bytes(class) as u64, Ordering::Relaxed);
+        if class < self.size().slab_classes() {
+            self.inner.take(class, owner)
+        } else {
+            self.inner.take_large(class, owner.leaf)
+        }
+    }
+
+    /// The size of its slabs, which [`give`] asks for.
+    pub(crate) fn size(&self) -> Size {
+        self.inner.size
+    }
+
+    /// Bytes of all cells that are taken.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.inner.taken()
+    }
+
+    /// Bytes held for them: whole slabs.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.inner.slab_count.load(Ordering::Relaxed) * self.size().slab_bytes() as u64
+            + self.inner.large_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Leaf of one of the largest buffers of `family` and its class; of those above slabs if `family` is [`Family::Stays`].
+    pub(crate) fn largest(&self, family: Family) -> Option<(usize, PageId)> {
+        if family == Family::Stays && self.inner.large_count.load(Ordering::Relaxed) > 0 {
+            let large = self.inner.large.lock();
+            if let Some((&(class, leaf), _)) = large.last_key_value() {
+                return Some((class, PageId(leaf)));
+            }
+        }
+        (0..SLAB_CLASSES).rev().find_map(|class| Some((class, self.next_of(class, family)?)))
+    }
+
+    /// The next leaf in a round over the buffers of one class.
+    fn next_of(&self, class: usize, family: Family) -> Option<PageId> {
+        let index = list_index(class, family);
+        if self.inner.counts[index].load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.inner.lists[index].lock().next()
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if self.inner.taken() > 0 {
+            std::mem::forget(Arc::clone(&self.inner));
+        }
+    }
+}
+
+/// Gives memory of `class` back to the arena that it came from.
+///
+/// # Safety
+/// `at` came from [`Arena::take`] with this class by an arena of this size, and nobody uses it any more.
+pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, size: Size) {
+    if class < size.slab_classes() {
+        // SAFETY: a slab of which a cell is taken keeps its arena, which outlives its cells.
+        unsafe {
+            let inner = &*(*SlabAt::around(at, size).0.as_ptr()).inner;
+            inner.give(at);
+            inner.taken_bytes.fetch_sub(class_bytes(class) as u64, Ordering::Relaxed);
+        }
+    } else {
+        // SAFETY: the head before it names its arena, which outlives it.
+        unsafe {
+            let inner = &**at.sub(LARGE_HEAD_BYTES).cast::<*const Inner>().as_ptr();
+            inner.give_large(at, class);
+            inner.taken_bytes.fetch_sub(class_bytes(class) as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+#[cfg(test)]
+mod tests {
+    use zonda_rt::{Rng, Seed};
+
+    use super::*;
+
+    struct Taken {
+        at: NonNull<u8>,
+        class: usize,
+        owner: Owner,
+        mark: u8,
+    }
+
+    impl Taken {
+        fn new(arena: &Arena, class: usize, owner: Owner, mark: u8) -> Self {
+            let at = arena.take(class, owner);
+            assert!(at.addr().get().is_multiple_of(ALIGN));
+            // SAFETY: the memory has the class's bytes and is ours.
+            unsafe { at.write_bytes(mark, class_bytes(class)) };
+            Self { at, class, owner, mark }
+        }
+
+        fn give(self, arena: &Arena) {
+            // SAFETY: as above; all bytes were written.
+            let bytes = unsafe { std::slice::from_raw_parts(self.at.as_ptr(), class_bytes(self.class)) };
+            assert!(bytes.iter().all(|&byte| byte == self.mark), "somebody else wrote there");
+            // SAFETY: taken with this class from this arena.
+            unsafe { give(self.at, self.class, arena.size()) }
+        }
+    }
+
+    fn owner(leaf: u32, splits: bool) -> Owner {
+        Owner { leaf: PageId(leaf), family: if splits { Family::Splits } else { Family::Stays } }
+    }
+
+    /// Random taking and giving back: nobody shares memory, the counts hold and the largest is the largest.
+    fn churn(arena_bytes: u64, seed: u64) {
+        let arena = Arena::new(arena_bytes);
+        let mut rng = Rng::seeded(Seed(seed).0);
+        let mut taken: Vec<Taken> = Vec::new();
+        for round in 0..6_000_u32 {
+            if rng.chance(0.52) {
+                let class = if rng.chance(0.02) { rng.index(120) } else { rng.index(40) };
+                taken.push(Taken::new(&arena, class, owner(round, rng.chance(0.3)), rng.index(256) as u8));
+            } else if !taken.is_empty() {
+                let index = rng.index(taken.len());
+                taken.swap_remove(index).give(&arena);
+            }
+            let bytes: usize = taken.iter().map(|cell| class_bytes(cell.class)).sum();
+            assert_eq!(arena.taken_bytes(), bytes as u64);
+            assert!(arena.held_bytes() >= arena.taken_bytes());
+            for family in FAMILIES {
+                check_largest(&arena, &taken, family);
+            }
+        }
+        taken.drain(..).for_each(|cell| cell.give(&arena));
+        assert_eq!((arena.taken_bytes(), arena.held_bytes()), (0, 0), "empty slabs went back");
+    }
+
+    fn check_largest(arena: &Arena, taken: &[Taken], family: Family) {
+        // Above slabs there are no families.
+        let large = |cell: &Taken| cell.class >= arena.size().slab_classes();
+        let ours = |cell: &&Taken| if large(cell) { family == Family::Stays } else { cell.owner.family == family };
+        let want = taken.iter().filter(ours).map(|cell| cell.class).max();
+        let got = arena.largest(family);
+        assert_eq!(got.map(|(class, _)| class), want);
+        if let Some((class, leaf)) = got {
+            assert!(taken.iter().any(|cell| cell.class == class && cell.owner.leaf == leaf));
+        }
+    }
+
+    #[test]
+    fn cells_are_nobody_elses_and_the_largest_is_found() {
+        for (bytes, seed) in [(1 << 20, 1), (16 << 20, 2), (64 << 20, 3)] {
+            churn(bytes, seed);
+        }
+    }
+
+    #[test]
+    fn a_round_over_a_class_meets_every_leaf() {
+        let arena = Arena::new(1 << 20);
+        let taken: Vec<Taken> = (0..300).map(|leaf| Taken::new(&arena, 5, owner(leaf, false), 1)).collect();
+        let met: std::collections::BTreeSet<u32> =
+            (0..310).filter_map(|_| arena.largest(Family::Stays)).map(|(_, leaf)| leaf.0).collect();
+        assert_eq!(met.len(), 300);
+        taken.into_iter().for_each(|cell| cell.give(&arena));
+        assert_eq!(arena.largest(Family::Stays), None);
+    }
+}

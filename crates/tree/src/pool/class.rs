@@ -1,0 +1,64 @@
+//! Size classes of leaf buffers.
+//!
+//! Up to 512 bytes a class every 16, so that a record more is a class more; beyond, sixteen to each doubling, so that at most a
+//! sixteenth of a buffer is slack.
+
+/// The smallest class in bytes, and the step of the classes up to [`LINEAR_BYTES`].
+const SMALLEST_BYTES: usize = 32;
+const STEP_BYTES: usize = 16;
+/// Where sixteen classes to a doubling begin.
+const LINEAR_BYTES: usize = 512;
+const LINEAR_CLASSES: usize = (LINEAR_BYTES - SMALLEST_BYTES) / STEP_BYTES + 1;
+const PER_DOUBLING: usize = 16;
+const DOUBLINGS: usize = 9;
+
+/// Number of classes.
+pub(crate) const CLASSES: usize = LINEAR_CLASSES + DOUBLINGS * PER_DOUBLING;
+/// The largest class in bytes: 256 KiB.
+pub(crate) const CLASS_BYTES_MAX: usize = LINEAR_BYTES << DOUBLINGS;
+/// Classes below this one, to 4,096 bytes, may be cells of slabs (`pool/arena.rs::Size`); the others are allocations of their own.
+pub(crate) const SLAB_CLASSES: usize = LINEAR_CLASSES + 3 * PER_DOUBLING;
+
+const _: () = assert!(CLASSES <= 256, "a buffer's header has a byte for its class");
+
+/// Bytes of a class.
+pub(crate) fn class_bytes(class: usize) -> usize {
+    let Some(beyond) = class.checked_sub(LINEAR_CLASSES) else { return SMALLEST_BYTES + class * STEP_BYTES };
+    let (doubling, step) = (beyond / PER_DOUBLING, beyond % PER_DOUBLING + 1);
+    (LINEAR_BYTES << doubling) + step * ((LINEAR_BYTES / PER_DOUBLING) << doubling)
+}
+
+/// The least class of at least `bytes`.
+pub(crate) fn class_for(bytes: usize) -> usize {
+    assert!(bytes <= CLASS_BYTES_MAX, "a leaf buffer of {bytes} bytes; they end at {CLASS_BYTES_MAX}");
+    if bytes <= LINEAR_BYTES {
+        return bytes.saturating_sub(SMALLEST_BYTES).div_ceil(STEP_BYTES);
+    }
+    let doubling = ((bytes - 1) / LINEAR_BYTES).ilog2() as usize;
+    let step = (bytes - (LINEAR_BYTES << doubling)).div_ceil((LINEAR_BYTES / PER_DOUBLING) << doubling);
+    LINEAR_CLASSES + doubling * PER_DOUBLING + step - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_rise_and_every_size_has_the_least_that_holds_it() {
+        assert!((1..CLASSES).all(|class| class_bytes(class) > class_bytes(class - 1)));
+        assert_eq!(class_bytes(CLASSES - 1), CLASS_BYTES_MAX);
+        assert_eq!(class_bytes(SLAB_CLASSES - 1), 4096);
+        for bytes in (1..5_000).chain((5_000..=CLASS_BYTES_MAX).step_by(61)).chain([CLASS_BYTES_MAX]) {
+            let class = class_for(bytes);
+            assert!(class_bytes(class) >= bytes, "{bytes}");
+            assert!(class == 0 || class_bytes(class - 1) < bytes, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn slack_is_small() {
+        for bytes in 512..CLASS_BYTES_MAX {
+            assert!(class_bytes(class_for(bytes)) - bytes <= bytes / 16, "{bytes}");
+        }
+    }
+}
