@@ -11,6 +11,7 @@ pub mod generate;
 mod journal;
 mod pages;
 mod recovery;
+pub mod regressions;
 mod space;
 mod tree;
 

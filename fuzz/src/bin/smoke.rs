@@ -8,10 +8,10 @@ mod heap;
 #[path = "smoke/running.rs"]
 mod running;
 
-use std::{fs, io, panic, path::Path, process::ExitCode, time::Duration};
+use std::{fs, panic, process::ExitCode, time::Duration};
 
 use clap::Parser;
-use zonda_fuzz::{TARGETS, Target, generate::Generator, target};
+use zonda_fuzz::{TARGETS, Target, generate::Generator, regressions, target};
 
 #[global_allocator]
 static HEAP: heap::LimitedHeap = heap::LimitedHeap;
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 /// Runs one target on its regressions, then on generated inputs until the time is up. False after a panic.
 fn smoke(target: &'static Target, arguments: &Arguments) -> bool {
     let generator = Generator::new(target, arguments.seed);
-    let regressions = regressions(target).expect("the repository's regressions can be read");
+    let regressions = regressions::of(target).expect("the repository's regressions can be read");
     if !regressions.iter().all(|(name, input)| runs(target, input, &format!("regression {name}"))) {
         return false;
     }
@@ -95,19 +95,4 @@ fn runs(target: &Target, input: &[u8], what: &str) -> bool {
         println!("{}: panic on {what} of {} bytes", target.name, input.len());
     }
     passed
-}
-
-/// Inputs that broke this target once, by file name.
-fn regressions(target: &Target) -> io::Result<Vec<(String, Vec<u8>)>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions").join(target.name);
-    if !directory.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        found.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
-    }
-    found.sort();
-    Ok(found)
 }
