@@ -45,7 +45,8 @@ pub struct Chunk<'a> {
 /// - *Order*: chunks are found again in the order of the `append` calls. Appends to one area are serialised inside;
 ///   any thread may call.
 /// - *Framing*: the store frames a chunk (magic, length, segment identity, CRC-32C) and pads it to blocks; a chunk is
-///   whole or absent. Reading a segment stops at the first chunk that is not whole: the torn tail of a crash.
+///   whole or absent. Reading a segment passes over what is not whole: the torn tail of a crash, or damage. Only the chunks
+///   themselves can tell which, so the owner numbers them, or says in them what was durable before.
 /// - *Durability*: an appended chunk is on the device when `append` returns and durable when a later
 ///   [`flush`](Area::flush) returns.
 /// - *Limits*: a payload is at most [`chunk_bytes_max`](Area::chunk_bytes_max) bytes; a chunk never spans segments.
@@ -72,7 +73,7 @@ pub trait Area: Send + Sync {
     fn segments(&self) -> Vec<Segment>;
 
     /// Visits the whole chunks of a segment in order; `visit` returns `false` to stop early. Reads a block range at a
-    /// time; memory is bounded by the longest chunk.
+    /// time; memory is bounded by the longest chunk. Passes over at most 4 MiB that hold no whole chunk.
     ///
     /// # Errors
     /// `Device`; `NoSuchSegment`; what `visit` returns.

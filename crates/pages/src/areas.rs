@@ -19,6 +19,10 @@ use crate::{Area, AreaKind, Chunk, ChunkAddress, PageError, Segment, SegmentId, 
 /// A value chunk is at most this share of a zone, so that little is left unused at a zone's end.
 const VALUE_SHARE_OF_ZONE: u64 = 4;
 
+/// Blocks without a whole frame that reading a segment passes over, twice the longest chunk: behind them nothing is looked for, so
+/// that the unwritten rest of a long zone is not read.
+pub(crate) const HOLE_BLOCKS_MAX: u64 = 1024;
+
 /// Waits of 20 ms after which a foreground value that finds no zone is refused, if nothing changes.
 const WAITS_MAX: u32 = 100;
 
@@ -121,20 +125,26 @@ impl Area for ZonedArea {
     ) -> Result<(), PageError> {
         let (id, zone) = self.zone_of(segment).ok_or(PageError::NoSuchSegment(segment.0))?;
         let mut walk = self.walk(id, zone);
-        let mut index = 0;
+        let (mut index, mut hole_blocks) = (0, 0);
         while let Some(step) = walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))? {
             let Ok(frame) = step.frame else {
-                return Ok(());
+                hole_blocks += 1;
+                if hole_blocks == HOLE_BLOCKS_MAX {
+                    return Ok(());
+                }
+                walk.advance(1);
+                continue;
             };
             let blocks = frame.blocks();
+            hole_blocks = 0;
             if let Frame::Chunk(ChunkFrame { kind, index: found, payload }) = frame
                 && kind == self.kind
             {
                 let chunk = Chunk { address: ChunkAddress(step.block), payload };
-                if found != index || !visit(chunk)? {
+                if found < index || !visit(chunk)? {
                     return Ok(());
                 }
-                index += 1;
+                index = found.saturating_add(1);
             }
             walk.advance(blocks);
         }

@@ -43,10 +43,10 @@ impl Flusher {
         }
     }
 
-    /// Bytes of a value chunk are superseded.
-    pub(crate) fn release_value(&self, block: u64, bytes: u64) {
-        if let Some((zone, _)) = self.zones.at(block) {
-            self.sub_live_value(zone, chunk_blocks(crate::number::index(bytes)) * BLOCK_BYTES as u64);
+    /// Bytes of a value chunk are superseded. If reclaim has emptied its zone meanwhile, they are taken off already.
+    pub(crate) fn release_value(&self, block: u64, generation: u64, bytes: u64) {
+        if let Some((id, _)) = self.zones.at(block).filter(|(_, zone)| zone.generation() == generation) {
+            self.sub_live_value(id, chunk_blocks(crate::number::index(bytes)) * BLOCK_BYTES as u64);
         }
     }
 

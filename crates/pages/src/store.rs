@@ -172,8 +172,8 @@ pub trait PageStore: Send + Sync {
     /// The page at `at` is superseded.
     fn release(&self, at: PageAddress);
 
-    /// `bytes` of the value chunk at `at` are superseded.
-    fn release_value(&self, at: crate::ChunkAddress, bytes: u64);
+    /// The value chunk at `at` of `bytes` bytes, which `segment` holds, is superseded. Nothing happens if the segment is gone.
+    fn release_value(&self, at: crate::ChunkAddress, segment: crate::SegmentId, bytes: u64);
 
     /// After recovery: the pages that are live. Everything else in data zones is garbage. Called once, before any
     /// `place`.

@@ -9,7 +9,7 @@ use crate::format::PAGE_HEADER_BYTES;
 use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
-    ReadAhead, Reclaimed, Relocate, StoreOptions, StoreUsage, WrittenBy, number, open,
+    ReadAhead, Reclaimed, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
 
@@ -127,8 +127,8 @@ impl PageStore for ZonedStore {
         self.flusher.release(at);
     }
 
-    fn release_value(&self, at: ChunkAddress, bytes: u64) {
-        self.flusher.release_value(at.0, bytes);
+    fn release_value(&self, at: ChunkAddress, segment: SegmentId, bytes: u64) {
+        self.flusher.release_value(at.0, segment.0, bytes);
     }
 
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {

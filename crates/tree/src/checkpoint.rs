@@ -7,6 +7,7 @@ use crate::{
     Step,
     filter::Records,
     leaf_table::{Location, Shared},
+    log::can_go_on,
     metalog::{AboveLevel, FLUSH_BYTES, MetaRecord},
     stats::count,
     tree::{META_PENDING_BYTES, Result, Tree},
@@ -89,7 +90,8 @@ impl Tree {
     fn checkpoint_as(&self, last: &mut u64) -> Result<()> {
         let number = *last + 1;
         let replay_from = self.log.low_water();
-        self.meta.begin_checkpoint(self.begin_record(number, replay_from));
+        let log_is_durable = self.log_is_durable_before(replay_from)?;
+        self.meta.begin_checkpoint(self.begin_record(number, replay_from, log_is_durable));
         self.record_filter()?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {
@@ -101,6 +103,15 @@ impl Tree {
         *last = number;
         count(&self.counters.checkpoints);
         self.poison.watch(self.log.truncate(replay_from))
+    }
+
+    /// Makes the log durable up to where its replay will begin. Recovery from an older checkpoint, should it be unable to read the end of
+    /// this one, then knows what it must find in the log. Without zones for the log the checkpoint goes on: it is what gives zones back.
+    fn log_is_durable_before(&self, replay_from: u64) -> Result<bool> {
+        match self.sync_to(replay_from - 1) {
+            Err(error) if can_go_on(&error) => Ok(false),
+            outcome => outcome.map(|()| self.options.log),
+        }
     }
 
     /// Records what filter and array hold, in this order (*checkpoint order*): memory only, and a flush when much of it waits.

@@ -17,8 +17,11 @@ pub(crate) const META_MAGIC: [u8; 4] = *b"ZNme";
 /// Magic of a chunk of the value log. On disk, never change.
 pub(crate) const VALUE_MAGIC: [u8; 4] = *b"ZNva";
 
-/// Version of all three that this program writes, and the newest that it reads.
-pub(crate) const CHUNK_VERSION: u16 = 1;
+/// Version of all three that this program writes and reads. Version 1 was never released.
+pub(crate) const CHUNK_VERSION: u16 = 2;
+
+/// First byte of a `Begin`'s extra bytes: the log was durable up to the number where its replay begins. On disk, never renumber.
+pub(crate) const BEGIN_LOG_DURABLE: u8 = 1;
 
 /// Flag of a MetaLog chunk: the last one of its group. On disk, never renumber.
 pub(crate) const META_LAST_IN_GROUP: u32 = 1;
@@ -33,6 +36,7 @@ pub(crate) const META_LAST_IN_GROUP: u32 = 1;
 /// | 8 | 4 | session: the life of the store that wrote it |
 /// | 12 | 4 | zero |
 /// | 16 | 8 | every sequence number of this session below this one is in this chunk or an earlier one |
+/// | 24 | 8 | every sequence number below this one was durable when the chunk was written |
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct LogChunkHeader {
@@ -42,8 +46,9 @@ pub(crate) struct LogChunkHeader {
     pub(crate) session: U32,
     pub(crate) reserved: U32,
     pub(crate) complete_before: U64,
+    pub(crate) durable_before: U64,
 }
-const _: () = assert!(size_of::<LogChunkHeader>() == 24);
+const _: () = assert!(size_of::<LogChunkHeader>() == 32);
 
 /// Head of what one log instance adds to a chunk, followed by `len_bytes` bytes of units.
 ///
@@ -142,15 +147,15 @@ impl ChunkHeader for ValueChunkHeader {
 /// Splits a chunk's payload into its checked head and its body.
 ///
 /// # Errors
-/// `Damaged` for a short payload, a foreign magic or a version that this program does not know.
+/// `Damaged` for a short payload, a foreign magic or another version.
 pub(crate) fn split_header<H: ChunkHeader>(payload: &[u8]) -> Result<(H, &[u8]), TreeError> {
     let damaged = |why: String| TreeError::Damaged { what: H::WHAT, why };
     let (header, body) = H::read_from_prefix(payload)
         .map_err(|_| damaged(format!("{} bytes hold no {} of {}", payload.len(), H::WHAT, size_of::<H>())))?;
     match header.tag() {
         (magic, _) if magic != H::MAGIC => Err(damaged(format!("magic {magic:02x?} is not {:02x?}", H::MAGIC))),
-        (_, version) if version == 0 || version > CHUNK_VERSION => {
-            Err(damaged(format!("format version {version}; this program reads 1 to {CHUNK_VERSION}")))
+        (_, version) if version != CHUNK_VERSION => {
+            Err(damaged(format!("format version {version}; this program reads {CHUNK_VERSION}")))
         }
         _ => Ok((header, body)),
     }
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_newer_and_short_chunks_are_refused() {
+    fn foreign_older_newer_and_short_chunks_are_refused() {
         let header = ValueChunkHeader {
             magic: VALUE_MAGIC,
             version: CHUNK_VERSION.into(),
@@ -173,7 +178,7 @@ mod tests {
         assert!(split_header::<ValueChunkHeader>(&good).is_ok());
         assert!(split_header::<ValueChunkHeader>(&good[..15]).is_err());
         assert!(split_header::<LogChunkHeader>(&[&good[..], &good].concat()).is_err());
-        for version in [0, CHUNK_VERSION + 1] {
+        for version in [0, CHUNK_VERSION - 1, CHUNK_VERSION + 1] {
             let newer = ValueChunkHeader { version: version.into(), ..header };
             let error = split_header::<ValueChunkHeader>(newer.as_bytes()).expect_err("refused");
             assert!(error.to_string().contains(&format!("version {version}")), "{error}");

@@ -2,7 +2,7 @@
 #![cfg(not(feature = "shuttle"))]
 
 use zerocopy::IntoBytes;
-use zonda_pages::{ChunkAddress, PageAddress, PageId};
+use zonda_pages::{PageAddress, PageId};
 
 use crate::{
     buffer::Buffer,
@@ -50,6 +50,7 @@ fn a_log_chunk() {
         session: 1.into(),
         reserved: 0.into(),
         complete_before: 4.into(),
+        durable_before: 2.into(),
     };
     let len_bytes = u32::try_from(units.len()).expect("short").into();
     let part = LogPartHeader { first_sequence: 1.into(), len_bytes };
@@ -76,8 +77,8 @@ fn a_buffer_image() {
 #[test]
 fn a_value_pointer() {
     let pointer = ValuePointer::decode(&documented("value-pointer")).expect("a pointer");
-    let chunks: Vec<_> = pointer.chunks(0).map(|(at, _)| at).collect();
-    assert_eq!(chunks, [9, 10, 8].map(ChunkAddress));
+    let chunks: Vec<_> = pointer.chunks(0).map(|(place, _)| (place.at.0, place.segment.0)).collect();
+    assert_eq!(chunks, [(9, 20), (10, 20), (8, 19)]);
     let mut bytes = Vec::new();
     pointer.encode(&mut bytes);
     assert_eq!(documented("value-pointer"), bytes);

@@ -1,6 +1,6 @@
 //! The decoders of this crate, for fuzz targets. Not part of the interface.
 
-use zonda_pages::{ChunkAddress, PageId};
+use zonda_pages::{ChunkAddress, PageId, SegmentId};
 
 use crate::{
     buffer::Buffer,
@@ -12,7 +12,7 @@ use crate::{
     metalog::{Begin, MetaRecord, Records, Upsert},
     pool::arena::{Arena, Owner},
     record::{Kind, Record},
-    values::{ValuePointer, parse_chunk},
+    values::{Place, ValuePointer, parse_chunk},
 };
 
 /// The page sizes that merges of [`leaf`] aim at.
@@ -74,17 +74,16 @@ pub fn value_pointer(bytes: &[u8]) -> Option<usize> {
     assert_eq!(ValuePointer::decode(&again).ok().as_ref(), Some(&pointer), "an encoded pointer decodes");
     assert!(again.len() <= bytes.len(), "the shortest encoding is {} bytes of {}", again.len(), bytes.len());
     let chunks = pointer.chunks(8).count();
-    assert!(
-        pointer.clone().replace(ChunkAddress(u64::MAX), ChunkAddress(0)) == pointer.refers_to(ChunkAddress(u64::MAX))
-    );
+    let (last, new) = (ChunkAddress(u64::MAX), Place { at: ChunkAddress(0), segment: SegmentId(0) });
+    assert!(pointer.clone().replace(last, new) == pointer.refers_to(last));
     Some(chunks)
 }
 
 /// Pointers to one chunk and to three.
 #[must_use]
 pub fn value_pointer_valid() -> [Vec<u8>; 2] {
-    // Total and segment bytes, checksum, first block, differences of the others (+2 and -1).
-    [vec![100, 0xe8, 0x07, 1, 2, 3, 4, 9], vec![0xb8, 0x17, 0xe8, 0x07, 1, 2, 3, 4, 9, 4, 1]]
+    // Total and segment bytes, checksum, first block and generation, differences of the others (+2 and 0, -1 and +1).
+    [vec![100, 0xe8, 0x07, 1, 2, 3, 4, 9, 5], vec![0xb8, 0x17, 0xe8, 0x07, 1, 2, 3, 4, 9, 5, 4, 0, 1, 2]]
 }
 
 /// Decodes any bytes as a value chunk; returns the bytes of key and segment.

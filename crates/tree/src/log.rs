@@ -10,6 +10,8 @@
 //! - *collected*: a writer that read the next number `S` and then took every instance has taken all numbers below `S`,
 //!   because whoever drew one held the instance's lock until it was encoded;
 //! - *ordered*: chunks are appended under the writer's lock, in the order in which they were collected;
+//! - *says what is durable*: a chunk carries a number below which everything was durable when it was written, so that recovery can
+//!   tell damage of what was durable from a torn tail;
 //! - *values first*: the values that a chunk points to are durable before it is written.
 //!
 //! Lock order: commit state, writer, one instance. None is held while another thread's effect is waited for.
@@ -105,6 +107,8 @@ pub(crate) struct Log {
     live_bytes: AtomicU64,
     appended_bytes: AtomicU64,
     commit: Mutex<Commit>,
+    /// A copy of the commit state's number, for chunks that are written meanwhile.
+    durable_before: AtomicU64,
     committed: Condvar,
     poison: Poison,
 }
@@ -141,6 +145,7 @@ impl Log {
             live_bytes: AtomicU64::new(0),
             appended_bytes: AtomicU64::new(0),
             commit: Mutex::new(Commit { durable: first_sequence, leading: false }),
+            durable_before: AtomicU64::new(first_sequence),
             committed: Condvar::new(),
             poison: Poison::default(),
         })
@@ -261,7 +266,8 @@ impl Log {
     }
 
     fn append_chunk(&self, writer: &mut Writer) -> Result<()> {
-        writer.append(&*self.store, self.instances.len() * self.options.ring_bytes)
+        let keep_bytes = self.instances.len() * self.options.ring_bytes;
+        writer.append(&*self.store, self.durable_before.load(SeqCst), keep_bytes)
     }
 
     /// Background step: writes out what may be older than the interval. Returns whether it wrote.
@@ -300,6 +306,7 @@ impl Log {
             commit.leading = false;
             self.committed.notify_all();
             commit.durable = commit.durable.max(outcome?);
+            self.durable_before.store(commit.durable, SeqCst);
         }
         Ok(())
     }

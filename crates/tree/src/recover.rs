@@ -12,7 +12,9 @@ use zonda_pages::{
 use zonda_rt::atomic::Ordering;
 
 use crate::{
-    RecoveryProgress, TreeError, TreeOptions, image,
+    RecoveryProgress, TreeError, TreeOptions,
+    format::BEGIN_LOG_DURABLE,
+    image,
     index::{Index, LeafEntry},
     leaf_table::{LeafTable, Location},
     log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable},
@@ -65,7 +67,8 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     store.adopt(&mut structure.leaves.values().filter_map(|leaf| leaf.page));
     free_unused(&*store)?;
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
-    let replayed = log::replay(&*store, structure.replay_from, &structure.sessions, &mut nothing)?;
+    let (from, durable) = (structure.replay_from, structure.log_durable_before);
+    let replayed = log::replay(&*store, from, &structure.sessions, durable, &mut nothing)?;
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
     // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
     let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
@@ -75,7 +78,8 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut apply = |sequence: u64, record: &Record<'_>| {
         if merged.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
     };
-    log::replay(&*store, structure.replay_from, &structure.sessions, &mut Replaying { apply: &mut apply, progress })?;
+    let mut replaying = Replaying { apply: &mut apply, progress };
+    log::replay(&*store, from, &structure.sessions, durable, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
     tidy(&tree)?;
     Ok(tree)
@@ -226,6 +230,8 @@ struct Structure {
     /// The end of that checkpoint was read.
     ended: bool,
     replay_from: u64,
+    /// Every operation below was durable in the log: a checkpoint that had begun says so.
+    log_durable_before: u64,
 }
 
 impl Structure {
@@ -238,6 +244,7 @@ impl Structure {
             checkpoint: 0,
             ended: false,
             replay_from: FIRST_SEQUENCE,
+            log_durable_before: 0,
         }
     }
 
@@ -288,6 +295,9 @@ impl Structure {
             self.replay_from = begin.replay_from;
         }
         self.checkpoint = self.checkpoint.max(begin.checkpoint);
+        if begin.extra.first().is_some_and(|flags| flags & BEGIN_LOG_DURABLE != 0) {
+            self.log_durable_before = self.log_durable_before.max(begin.replay_from);
+        }
     }
 
     fn entries(&self) -> Vec<LeafEntry> {

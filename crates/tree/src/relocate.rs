@@ -64,7 +64,7 @@ impl Relocate for Tree {
         let Some(mut pointer) = self.pointer_of(&key)?.filter(|pointer| pointer.refers_to(at)) else {
             return Ok(Relocated::Dead);
         };
-        let moved = self.values.write_again(payload)?;
+        let moved = self.values.write_chunk(payload)?;
         pointer.replace(at, moved);
         self.replace_pointer(&key, &pointer)?;
         Ok(Relocated::Moved)

@@ -522,7 +522,7 @@ impl PageStore for MemStore {
         page.released = true;
     }
 
-    fn release_value(&self, _at: ChunkAddress, bytes: u64) {
+    fn release_value(&self, _at: ChunkAddress, _segment: SegmentId, bytes: u64) {
         self.wire.released_value_bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 

@@ -16,6 +16,7 @@ use zonda_rt::{
 use crate::{
     EngineStats, TreeError, TreeOptions,
     filter::Filter,
+    format::BEGIN_LOG_DURABLE,
     index::{Index, Path},
     leaf_table::{Exclusive, LeafTable, Location},
     log::Session,
@@ -307,10 +308,11 @@ impl Tree {
         attempt()
     }
 
-    /// The record that begins checkpoint `number`.
-    pub(crate) fn begin_record(&self, number: u64, replay_from: u64) -> Begin<'static> {
+    /// The record that begins checkpoint `number`. `log_is_durable`: all of it that is below `replay_from`.
+    pub(crate) fn begin_record(&self, number: u64, replay_from: u64, log_is_durable: bool) -> Begin<'static> {
         let next_page_id = self.table.len();
-        Begin { checkpoint: number, replay_from, session: self.session, next_page_id, extra: &[] }
+        let extra: &[u8] = if log_is_durable { &[BEGIN_LOG_DURABLE] } else { &[] };
+        Begin { checkpoint: number, replay_from, session: self.session, next_page_id, extra }
     }
 
     /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.

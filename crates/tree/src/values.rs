@@ -3,7 +3,8 @@
 //! ```text
 //! value   := chunk+                               segments of the value in order
 //! chunk   := ValueChunkHeader key bytes           the key, so that reclaim can ask the tree whether it is live
-//! pointer := number(total_bytes) number(segment_bytes) crc32c(4, of the value) number(block) number(zigzag(delta))*
+//! pointer := number(total_bytes) number(segment_bytes) crc32c(4, of the value) place+
+//! place   := number(zigzag(block delta)) number(zigzag(generation delta))      to the place before; the first ones are absolute
 //! ```
 //!
 //! Costs: a value takes its bytes, 16 bytes and its key per segment of at most 1 MiB, and the padding of each chunk to
@@ -13,7 +14,7 @@
 use std::sync::Arc;
 
 use zerocopy::IntoBytes;
-use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore};
+use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore, SegmentId};
 
 use crate::TreeError;
 use crate::codec::{Reader, put_number};
@@ -25,14 +26,24 @@ type Result<T> = std::result::Result<T, TreeError>;
 /// Bytes of a value in one chunk, where the area's chunks are long enough.
 const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
-/// Where a value is. Encoded it takes at most 160 bytes for 16 MiB (113 in the worst case, some 50 when its chunks lie
-/// one behind the other), if the area takes chunks of 1 MiB; in areas of shorter chunks at most 6 bytes per chunk.
+/// Where a chunk is. With the segment it stays the only chunk of this name when its zone is reset and filled again, so that releasing
+/// one that reclaim has moved long ago takes nothing from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its first block.
+    pub(crate) at: ChunkAddress,
+    /// The segment that holds it: in the zoned store the zone's generation.
+    pub(crate) segment: SegmentId,
+}
+
+/// Where a value is. Encoded it takes at most 200 bytes for 16 MiB (some 60 when its chunks lie one behind the other), if the area
+/// takes chunks of 1 MiB; in areas of shorter chunks at most 12 bytes per chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValuePointer {
     total_bytes: u32,
     segment_bytes: u32,
     crc: u32,
-    segments: Vec<ChunkAddress>,
+    places: Vec<Place>,
 }
 
 impl ValuePointer {
@@ -41,11 +52,11 @@ impl ValuePointer {
         put_number(into, self.total_bytes.into());
         put_number(into, self.segment_bytes.into());
         into.extend_from_slice(&self.crc.to_le_bytes());
-        let mut before = 0;
-        for (index, segment) in self.segments.iter().enumerate() {
-            let delta = segment.0.wrapping_sub(before);
-            put_number(into, if index == 0 { delta } else { zigzag(delta) });
-            before = segment.0;
+        let mut before: Option<&Place> = None;
+        for place in &self.places {
+            put_difference(into, place.at.0, before.map(|before| before.at.0));
+            put_difference(into, place.segment.0, before.map(|before| before.segment.0));
+            before = Some(place);
         }
     }
 
@@ -58,40 +69,40 @@ impl ValuePointer {
         let (total_bytes, segment_bytes) = (reader.number32()?, reader.number32()?);
         let crc = reader.take(4)?.try_into().expect("4 bytes were taken");
         let count = segment_count(total_bytes, segment_bytes);
-        let Some(count) = count.filter(|&count| count <= reader.rest().len()) else {
+        let Some(count) = count.filter(|&count| count <= reader.rest().len() / 2) else {
             return Err(reader.damaged(format!("{total_bytes} bytes in segments of {segment_bytes}")));
         };
-        let mut segments = Vec::with_capacity(count);
-        let mut before = 0;
-        for index in 0..count {
-            let number = reader.number()?;
-            before = if index == 0 { number } else { unzigzag(number).wrapping_add(before) };
-            segments.push(ChunkAddress(before));
+        let mut places: Vec<Place> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let before = places.last().copied();
+            let at = ChunkAddress(take_difference(&mut reader, before.map(|before| before.at.0))?);
+            let segment = SegmentId(take_difference(&mut reader, before.map(|before| before.segment.0))?);
+            places.push(Place { at, segment });
         }
         if !reader.is_empty() {
             return Err(reader.damaged(format!("{} bytes too many", reader.rest().len())));
         }
-        Ok(Self { total_bytes, segment_bytes, crc: u32::from_le_bytes(crc), segments })
+        Ok(Self { total_bytes, segment_bytes, crc: u32::from_le_bytes(crc), places })
     }
 
     /// The chunks, and the payload bytes of each, for a value of a key of `key_bytes` bytes: what to read, and what
     /// dies with the value (`PageStore::release_value`).
-    pub(crate) fn chunks(&self, key_bytes: usize) -> impl Iterator<Item = (ChunkAddress, usize)> + '_ {
+    pub(crate) fn chunks(&self, key_bytes: usize) -> impl Iterator<Item = (Place, usize)> + '_ {
         let head = size_of::<ValueChunkHeader>() + key_bytes;
         let starts = (0_u32..).map(|index| index.saturating_mul(self.segment_bytes));
         let part = move |start: u32| self.total_bytes.saturating_sub(start).min(self.segment_bytes);
-        self.segments.iter().zip(starts).map(move |(&at, start)| (at, head + part(start) as usize))
+        self.places.iter().zip(starts).map(move |(&place, start)| (place, head + part(start) as usize))
     }
 
     /// Whether chunk `at` is part of the value.
     pub(crate) fn refers_to(&self, at: ChunkAddress) -> bool {
-        self.segments.contains(&at)
+        self.places.iter().any(|place| place.at == at)
     }
 
     /// Puts `new` in the place of chunk `old`. `false`: the value has no such chunk, it is dead there.
-    pub(crate) fn replace(&mut self, old: ChunkAddress, new: ChunkAddress) -> bool {
-        let found = self.segments.iter_mut().find(|segment| **segment == old);
-        found.map(|segment| *segment = new).is_some()
+    pub(crate) fn replace(&mut self, old: ChunkAddress, new: Place) -> bool {
+        let found = self.places.iter_mut().find(|place| place.at == old);
+        found.map(|place| *place = new).is_some()
     }
 }
 
@@ -108,6 +119,17 @@ const fn zigzag(delta: u64) -> u64 {
 
 const fn unzigzag(number: u64) -> u64 {
     number >> 1 ^ (number & 1).wrapping_neg()
+}
+
+/// Writes a number as its difference to the one before, if there is one.
+fn put_difference(into: &mut Vec<u8>, number: u64, before: Option<u64>) {
+    put_number(into, before.map_or(number, |before| zigzag(number.wrapping_sub(before))));
+}
+
+/// Reads what [`put_difference`] wrote.
+fn take_difference(reader: &mut Reader<'_>, before: Option<u64>) -> Result<u64> {
+    let number = reader.number()?;
+    Ok(before.map_or(number, |before| unzigzag(number).wrapping_add(before)))
 }
 
 /// A chunk as reclaim finds it.
@@ -162,7 +184,7 @@ impl ValueLog {
         let total_bytes = u32::try_from(bytes).ok().filter(|_| bytes <= bytes_max);
         let total_bytes = total_bytes.ok_or(TreeError::ValueTooLong { bytes, bytes_max })?;
         let segment_bytes = self.segment_bytes(key.len())?;
-        let mut pointer = ValuePointer { total_bytes, segment_bytes, crc: crc32c::crc32c(value), segments: Vec::new() };
+        let mut pointer = ValuePointer { total_bytes, segment_bytes, crc: crc32c::crc32c(value), places: Vec::new() };
         let outcome = self.write_segments(key, value, &mut pointer);
         outcome.inspect_err(|_| self.release(key.len(), &pointer)).map(|()| pointer)
     }
@@ -184,7 +206,7 @@ impl ValueLog {
             payload.extend_from_slice(header.as_bytes());
             payload.extend_from_slice(key);
             payload.extend_from_slice(&value[start..value.len().min(start + segment_bytes)]);
-            pointer.segments.push(self.area().append(&payload)?.0);
+            pointer.places.push(self.write_chunk(&payload)?);
         }
         Ok(())
     }
@@ -208,12 +230,15 @@ impl ValueLog {
     /// `Damaged` when something else is there; those of the area.
     pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<Vec<u8>> {
         let mut value = Vec::with_capacity(pointer.total_bytes as usize);
-        for (segment, (at, payload_bytes)) in (0_u32..).zip(pointer.chunks(key.len())) {
-            let payload = self.area().read_chunk(at, payload_bytes)?;
+        for (segment, (place, payload_bytes)) in (0_u32..).zip(pointer.chunks(key.len())) {
+            let payload = self.area().read_chunk(place.at, payload_bytes)?;
             let chunk = parse_chunk(&payload)?;
             let wanted = (key, segment, pointer.total_bytes, payload_bytes);
             if (chunk.key, chunk.segment, chunk.total_bytes, payload.len()) != wanted {
-                return Err(damaged(format!("I5 block {} holds segment {} of another value", at.0, chunk.segment)));
+                return Err(damaged(format!(
+                    "I5 block {} holds segment {} of another value",
+                    place.at.0, chunk.segment
+                )));
             }
             value.extend_from_slice(chunk.bytes);
         }
@@ -224,25 +249,26 @@ impl ValueLog {
         Ok(value)
     }
 
-    /// Writes a chunk that reclaim found live again, as it is. The pointer that then names it is logged like a put.
+    /// Writes a chunk: a new one, or as it is one that reclaim found live; the pointer that then names it is logged like a put.
     ///
     /// # Errors
     /// Those of the area.
-    pub(crate) fn write_again(&self, payload: &[u8]) -> Result<ChunkAddress> {
-        Ok(self.area().append(payload)?.0)
+    pub(crate) fn write_chunk(&self, payload: &[u8]) -> Result<Place> {
+        let (at, segment) = self.area().append(payload)?;
+        Ok(Place { at, segment })
     }
 
     /// The value of a key of `key_bytes` bytes is dead.
     pub(crate) fn release(&self, key_bytes: usize, pointer: &ValuePointer) {
-        for (at, payload_bytes) in pointer.chunks(key_bytes) {
-            self.store.release_value(at, payload_bytes as u64);
+        for (place, payload_bytes) in pointer.chunks(key_bytes) {
+            self.store.release_value(place.at, place.segment, payload_bytes as u64);
         }
     }
 
     /// `old` is replaced by `new`, with which it may share chunks that reclaim did not move.
     pub(crate) fn release_replaced(&self, key_bytes: usize, old: &ValuePointer, new: &ValuePointer) {
-        for (at, payload_bytes) in old.chunks(key_bytes).filter(|(at, _)| !new.refers_to(*at)) {
-            self.store.release_value(at, payload_bytes as u64);
+        for (place, payload_bytes) in old.chunks(key_bytes).filter(|(place, _)| !new.places.contains(place)) {
+            self.store.release_value(place.at, place.segment, payload_bytes as u64);
         }
     }
 
@@ -271,6 +297,10 @@ mod tests {
         bytes
     }
 
+    fn place(block: u64, segment: u64) -> Place {
+        Place { at: ChunkAddress(block), segment: SegmentId(segment) }
+    }
+
     fn encoded(pointer: &ValuePointer) -> Vec<u8> {
         let mut bytes = Vec::new();
         pointer.encode(&mut bytes);
@@ -284,7 +314,7 @@ mod tests {
             let value = random(len);
             let pointer = values.write(b"key", &value).expect("room");
             let bytes = encoded(&pointer);
-            assert!(bytes.len() <= 160, "a pointer of {} bytes for {len}", bytes.len());
+            assert!(bytes.len() <= 200, "a pointer of {} bytes for {len}", bytes.len());
             let pointer = ValuePointer::decode(&bytes).expect("just encoded");
             assert_eq!(pointer.total_bytes as usize, len);
             assert!(values.read(b"key", &pointer).expect("sound") == value);
@@ -310,7 +340,7 @@ mod tests {
         assert!(matches!(values.read(b"two", &one), Err(TreeError::Damaged { .. })), "identity");
         let swapped = ValuePointer { crc: one.crc, ..two };
         assert!(matches!(values.read(b"two", &swapped), Err(TreeError::Damaged { .. })), "checksum");
-        let nowhere = ValuePointer { segments: vec![ChunkAddress(999)], ..one };
+        let nowhere = ValuePointer { places: vec![place(999, 1)], ..one };
         assert!(values.read(b"one", &nowhere).is_err());
     }
 
@@ -319,11 +349,11 @@ mod tests {
         let (store, values) = value_log(MemOptions { chunk_bytes_max: 1019, segment_blocks: 8 });
         let value = random(2500);
         let mut pointer = values.write(b"key", &value).expect("room");
-        let (old, _) = pointer.chunks(3).nth(1).expect("three chunks");
+        let old = pointer.places[1].at;
         let payload = store.mem_area(AreaKind::Values).payloads()[1].clone();
         let chunk = parse_chunk(&payload).expect("sound");
         assert_eq!((chunk.key, chunk.segment, chunk.total_bytes), (&b"key"[..], 1, 2500));
-        let new = values.write_again(&payload).expect("room");
+        let new = values.write_chunk(&payload).expect("room");
         assert!(pointer.replace(old, new));
         assert!(!pointer.replace(old, new), "it is not there any more");
         assert_eq!(values.read(b"key", &pointer).expect("sound"), value);
@@ -339,15 +369,15 @@ mod tests {
 
     #[test]
     fn pointers_are_small_when_the_chunks_lie_anywhere() {
-        let far = |index: u64| ChunkAddress(if index.is_multiple_of(2) { (1 << 40) - 1 } else { 1 });
+        let far = |index: u64| if index.is_multiple_of(2) { place((1 << 40) - 1, 1 << 20) } else { place(1, 1) };
         let pointer = ValuePointer {
             total_bytes: 16 << 20,
             segment_bytes: (1 << 20) - 2000,
             crc: 7,
-            segments: (0..17).map(far).collect(),
+            places: (0..17).map(far).collect(),
         };
         let bytes = encoded(&pointer);
-        assert!(bytes.len() <= 160, "{} bytes", bytes.len());
+        assert!(bytes.len() <= 200, "{} bytes", bytes.len());
         assert_eq!(ValuePointer::decode(&bytes).expect("just encoded"), pointer);
     }
 
@@ -355,7 +385,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_pointer_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(pointer) = ValuePointer::decode(&bytes) {
-                prop_assert!(pointer.segments.len() <= bytes.len());
+                prop_assert!(2 * pointer.places.len() <= bytes.len());
                 let _ = pointer.chunks(8).count();
             }
         }

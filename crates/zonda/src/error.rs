@@ -151,6 +151,16 @@ pub enum Error {
         /// The newest version known.
         known: u32,
     },
+    /// The store was written before the first release, in a format that no release reads.
+    #[error(
+        "the store has format version {found}, from before the first release; this program reads {oldest}: load the data again"
+    )]
+    OlderVersion {
+        /// The store's version.
+        found: u32,
+        /// The oldest version known.
+        oldest: u32,
+    },
     /// The store uses features that this program does not know.
     #[error("the store uses features that this program does not know: {features}; use a newer zonda")]
     UnknownFeatures {

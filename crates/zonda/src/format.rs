@@ -20,7 +20,10 @@ use zerocopy::{
 use crate::Error;
 
 const MAGIC: [u8; 8] = *b"ZONDADB1";
-const VERSION: u32 = 1;
+/// Version of the whole format; what lies behind the superblock has no other.
+const VERSION: u32 = 2;
+/// Version of catalogue records.
+const RECORD_VERSION: u32 = 1;
 
 /// Catalogue keys that begin with this byte name a tree.
 pub(crate) const NAME_KEY: u8 = b'n';
@@ -68,7 +71,7 @@ impl Superblock {
     /// Reads any bytes (I10).
     ///
     /// # Errors
-    /// `NotAStore` without the magic, `NewerVersion`, `Damaged`.
+    /// `NotAStore` without the magic, `NewerVersion`, `OlderVersion`, `Damaged`.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let Ok((raw, _)) = RawSuperblock::ref_from_prefix(bytes) else {
             return Err(damaged(format!("{} bytes of {SUPERBLOCK_BYTES}", bytes.len())));
@@ -82,6 +85,9 @@ impl Superblock {
         }
         if raw.crc.get() != checksum(raw.as_bytes()) {
             return Err(damaged("the checksum does not match".to_owned()));
+        }
+        if raw.version.get() < VERSION {
+            return Err(Error::OlderVersion { found: raw.version.get(), oldest: VERSION });
         }
         Ok(Self { leaf_bytes: raw.leaf_bytes.get() })
     }
@@ -106,7 +112,7 @@ const _: () = assert!(size_of::<RawTreeRecord>() == 8, "on disk");
 impl TreeRecord {
     /// The value of a name key.
     pub(crate) fn encode(self) -> Vec<u8> {
-        RawTreeRecord { version: VERSION.into(), number: self.number.into() }.as_bytes().to_vec()
+        RawTreeRecord { version: RECORD_VERSION.into(), number: self.number.into() }.as_bytes().to_vec()
     }
 
     /// Reads any bytes (I10). Longer records come from later versions, which only add to the end.
@@ -117,8 +123,8 @@ impl TreeRecord {
         let Ok((raw, _)) = RawTreeRecord::ref_from_prefix(bytes) else {
             return Err(Error::Damaged { what: "tree record".to_owned(), why: format!("{} bytes of 8", bytes.len()) });
         };
-        if raw.version.get() > VERSION {
-            return Err(Error::NewerVersion { found: raw.version.get(), known: VERSION });
+        if raw.version.get() > RECORD_VERSION {
+            return Err(Error::NewerVersion { found: raw.version.get(), known: RECORD_VERSION });
         }
         Ok(Self { number: raw.number.get() })
     }
@@ -142,7 +148,7 @@ mod tests {
     fn fields_are_where_the_table_says() {
         let bytes = Superblock { leaf_bytes: 8192 }.encode();
         assert_eq!(&bytes[..8], b"ZONDADB1");
-        assert_eq!(bytes[8..16], [1, 0, 0, 0, 32, 0, 0, 0]);
+        assert_eq!(bytes[8..16], [2, 0, 0, 0, 32, 0, 0, 0]);
         assert_eq!(bytes[16..20], [0, 32, 0, 0]);
         assert_eq!(bytes[28..32], crc32c::crc32c(&bytes[..28]).to_le_bytes());
         assert_eq!(Superblock::decode(&bytes).unwrap(), Superblock { leaf_bytes: 8192 });
@@ -159,10 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_told_from_damage() {
+    fn newer_and_older_versions_are_told_from_damage() {
         let mut bytes = Superblock { leaf_bytes: 4096 }.encode();
-        bytes[8] = 2;
-        assert!(matches!(Superblock::decode(&bytes), Err(Error::NewerVersion { found: 2, known: 1 })));
+        bytes[8] = 3;
+        assert!(matches!(Superblock::decode(&bytes), Err(Error::NewerVersion { found: 3, known: 2 })));
+        bytes[8] = 1;
+        assert!(matches!(Superblock::decode(&bytes), Err(Error::Damaged { .. })), "the checksum is of another version");
+        let crc = checksum(&bytes).to_le_bytes();
+        bytes[28..32].copy_from_slice(&crc);
+        let error = Superblock::decode(&bytes).unwrap_err();
+        assert!(matches!(error, Error::OlderVersion { found: 1, oldest: 2 }), "{error}");
     }
 
     proptest! {

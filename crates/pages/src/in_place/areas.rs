@@ -13,6 +13,7 @@ use super::format::{SegmentHeader, SegmentKind};
 use super::layout::SegmentIndex;
 use super::run::Run;
 use super::table::Content;
+use crate::areas::HOLE_BLOCKS_MAX;
 use crate::format::CHUNK_HEADER_BYTES;
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
 use crate::stream::Claim;
@@ -235,14 +236,22 @@ impl Area for InPlaceArea {
         let (index, written) = self.find(segment).ok_or(PageError::NoSuchSegment(segment.0))?;
         let first = self.core.layout.first(index);
         let mut walk = Walk::new(segment.0, first, first + written);
-        let mut expected = 0;
+        let (mut expected, mut hole_blocks) = (0, 0);
         while let Some(step) = walk.look(self.core.eyes(), |bytes| self.core.counters.read(bytes))? {
-            let Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) = step.frame else { return Ok(()) };
+            let Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) = step.frame else {
+                hole_blocks += 1;
+                if hole_blocks == HOLE_BLOCKS_MAX {
+                    return Ok(());
+                }
+                walk.advance(1);
+                continue;
+            };
+            hole_blocks = 0;
             let (chunk, blocks) = (Chunk { address: ChunkAddress(step.block), payload }, chunk_blocks(payload.len()));
-            if kind != self.kind || index != expected || !visit(chunk)? {
+            if kind != self.kind || index < expected || !visit(chunk)? {
                 return Ok(());
             }
-            expected += 1;
+            expected = index.saturating_add(1);
             walk.advance(blocks);
         }
         Ok(())

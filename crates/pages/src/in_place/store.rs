@@ -12,7 +12,7 @@ use super::{InPlaceOptions, open};
 use crate::map::ZoneMapEntry;
 use crate::{
     Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
-    Relocate, StoreUsage, WrittenBy,
+    Relocate, SegmentId, StoreUsage, WrittenBy,
 };
 
 /// A page store on a block device.
@@ -125,8 +125,8 @@ impl PageStore for InPlaceStore {
         self.core.release(at);
     }
 
-    fn release_value(&self, at: ChunkAddress, bytes: u64) {
-        self.core.release_value(at.0, bytes);
+    fn release_value(&self, at: ChunkAddress, segment: SegmentId, bytes: u64) {
+        self.core.release_value(at.0, segment.0, bytes);
     }
 
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {

@@ -379,6 +379,11 @@ impl Table {
         Some(segment)
     }
 
+    /// The area in a segment, if it still is the one of this generation.
+    pub(crate) fn run_mut_of(&mut self, segment: SegmentIndex, generation: u64) -> Option<&mut Run> {
+        if self.generation(segment) == generation { self.run_mut(segment) } else { None }
+    }
+
     pub(crate) fn run_mut(&mut self, segment: SegmentIndex) -> Option<&mut Run> {
         match &mut self.contents[segment.index()] {
             Content::Area(run) => Some(run),

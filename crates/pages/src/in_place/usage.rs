@@ -110,11 +110,11 @@ impl Core {
         }
     }
 
-    /// Bytes of a value chunk are superseded.
-    pub(crate) fn release_value(&self, block: u64, bytes: u64) {
+    /// Bytes of a value chunk are superseded. If reclaim has emptied its segment meanwhile, they are taken off already.
+    pub(crate) fn release_value(&self, block: u64, generation: u64, bytes: u64) {
         let Some(segment) = self.layout.segment_of(block, 1) else { return };
         let bytes = chunk_blocks(crate::number::index(bytes)) * BLOCK_BYTES as u64;
-        let dead = self.with_table(|table| match table.run_mut(segment) {
+        let dead = self.with_table(|table| match table.run_mut_of(segment, generation) {
             Some(run) if run.kind() == AreaKind::Values && !run.is_condemned() => run.sub_live(bytes),
             _ => 0,
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zonda_device::{BlockDevice, Geometry, MemBlockDevice, MemDevice, ZonedDevice};
 use zonda_pages::{
     AreaKind, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, NewPage, PageAddress, PageError, PageId, PageStore,
-    Reclaimed, Relocate, Relocated, Stamp, StoreId, StoreOptions, ZonedStore,
+    Reclaimed, Relocate, Relocated, SegmentId, Stamp, StoreId, StoreOptions, ZonedStore,
 };
 use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::epoch::Ticket;
@@ -61,7 +61,7 @@ pub struct Leaf {
 pub struct Toy<S: ?Sized = ZonedStore> {
     pub store: Arc<S>,
     pub leaves: Mutex<HashMap<PageId, Leaf>>,
-    pub values: Mutex<HashMap<ChunkAddress, Vec<u8>>>,
+    pub values: Mutex<HashMap<ChunkAddress, (SegmentId, Vec<u8>)>>,
     pub latched: Mutex<Vec<PageId>>,
     /// `false`: some old reader never ends.
     pub drained: AtomicBool,
@@ -206,8 +206,10 @@ impl<S: PageStore + ?Sized> Toy<S> {
                 .iter()
                 .for_each(|n| chunk.extend(n.to_le_bytes()));
         }
-        for (at, payload) in self.values.lock().clone() {
-            [at.0, payload.len() as u64, u64::from(payload[0])].iter().for_each(|n| chunk.extend(n.to_le_bytes()));
+        for (at, (segment, payload)) in self.values.lock().clone() {
+            [at.0, payload.len() as u64, u64::from(payload[0]), segment.0]
+                .iter()
+                .for_each(|n| chunk.extend(n.to_le_bytes()));
         }
         self.settle()?;
         let meta = self.store.area(AreaKind::Meta);
@@ -233,9 +235,9 @@ impl<S: PageStore + ?Sized> Toy<S> {
             let at = PageAddress::from_raw(leaf[1]).unwrap();
             toy.leaves.lock().insert(id(leaf[0]), Leaf { at, version: leaf[2], blocks: leaf[3] });
         }
-        for value in values.chunks(3) {
+        for value in values.chunks(4) {
             let payload = vec![u8::try_from(value[2]).unwrap(); usize::try_from(value[1]).unwrap()];
-            toy.values.lock().insert(ChunkAddress(value[0]), payload);
+            toy.values.lock().insert(ChunkAddress(value[0]), (SegmentId(value[3]), payload));
         }
         let live: Vec<_> = toy.leaves.lock().values().map(|leaf| leaf.at).collect();
         toy.store.adopt(&mut live.into_iter());
@@ -245,19 +247,19 @@ impl<S: PageStore + ?Sized> Toy<S> {
     /// Adds a value.
     pub fn put_value(&self, payload: &[u8]) -> Result<ChunkAddress, PageError> {
         self.make_room()?;
-        let (at, _) = self.store.area(AreaKind::Values).append(payload)?;
-        self.values.lock().insert(at, payload.to_vec());
+        let (at, segment) = self.store.area(AreaKind::Values).append(payload)?;
+        self.values.lock().insert(at, (segment, payload.to_vec()));
         Ok(at)
     }
 
     pub fn delete_value(&self, at: ChunkAddress) {
-        let payload = self.values.lock().remove(&at).unwrap();
-        self.store.release_value(at, payload.len() as u64);
+        let (segment, payload) = self.values.lock().remove(&at).unwrap();
+        self.store.release_value(at, segment, payload.len() as u64);
     }
 
     pub fn check_values(&self) {
         let values = self.values.lock().clone();
-        for (at, payload) in values {
+        for (at, (_, payload)) in values {
             assert_eq!(self.store.area(AreaKind::Values).read_chunk(at, payload.len()).unwrap(), payload);
         }
     }
@@ -283,10 +285,10 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
         if self.values.lock().get(&at).is_none() {
             return Ok(Relocated::Dead);
         }
-        let (to, _) = self.store.area(AreaKind::Values).append(payload)?;
-        let moved = self.values.lock().remove(&at).unwrap();
-        self.values.lock().insert(to, moved);
-        self.store.release_value(at, payload.len() as u64);
+        let (to, segment) = self.store.area(AreaKind::Values).append(payload)?;
+        let (old, moved) = self.values.lock().remove(&at).unwrap();
+        self.values.lock().insert(to, (segment, moved));
+        self.store.release_value(at, old, payload.len() as u64);
         Ok(Relocated::Moved)
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use zonda_pages::{
     Area, AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
-    Relocated, Stamp, StoreUsage, WrittenBy, ZonedStore,
+    Relocated, SegmentId, Stamp, StoreUsage, WrittenBy, ZonedStore,
 };
 use zonda_rt::Mutex;
 
@@ -66,8 +66,8 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
         self.store.release(at);
     }
 
-    fn release_value(&self, at: ChunkAddress, bytes: u64) {
-        self.store.release_value(at, bytes);
+    fn release_value(&self, at: ChunkAddress, segment: SegmentId, bytes: u64) {
+        self.store.release_value(at, segment, bytes);
     }
 
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>) {

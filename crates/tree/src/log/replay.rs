@@ -43,32 +43,34 @@ pub(crate) trait ReplayVisitor {
 
 /// Delivers the longest run of records without a gap that begins at number `from`; nothing, if `from` is not there.
 ///
-/// Reads all segments, oldest first, one chunk at a time, and puts what several instances wrote in order. It stops
-/// early at a gap that is proven: a chunk says up to which number everything precedes it. Records of a session count
+/// Reads all segments, oldest first, one chunk at a time, and puts what several instances wrote in order. Behind a gap that is
+/// proven (a chunk says up to which number everything precedes it) nothing counts any more. Records of a session count
 /// only within the session's numbers; chunks of sessions that `sessions` does not know (older than the checkpoint) are
 /// skipped. A unit that straddles `from` is delivered whole.
 ///
+/// A missing number is a torn tail, unless something says that it was durable: a later chunk, a later session, which began where
+/// recovery had found the end, or a checkpoint that had begun (`durable_before`, from the MetaLog).
+///
 /// # Errors
-/// Those of the area and of `visitor`; `Damaged` for a whole chunk with impossible content.
+/// Those of the area and of `visitor`; `Damaged` for a whole chunk with impossible content, for a missing number that was durable and
+/// for a session that the MetaLog has lost.
 pub(crate) fn replay(
     store: &dyn PageStore,
     from: u64,
     sessions: &SessionTable,
+    durable_before: u64,
     visitor: &mut dyn ReplayVisitor,
 ) -> Result<ReplayEnd, TreeError> {
     let area = store.area(AreaKind::Log);
     let segments = area.segments();
     let total_bytes = segments.iter().map(|segment| segment.bytes).sum();
     let end = ReplayEnd { next_sequence: from, records: 0, bytes: 0 };
+    let durable_before = durable_before.max(sessions.newest_first_sequence());
+    let waiting = BTreeMap::new();
     let mut replay =
-        Replay { sessions, visitor, waiting: BTreeMap::new(), waiting_bytes: 0, total_bytes, gap: false, end };
-    for segment in segments {
-        replay.segment(area, segment)?;
-        if replay.gap {
-            break;
-        }
-    }
-    Ok(replay.end)
+        Replay { sessions, visitor, waiting, waiting_bytes: 0, total_bytes, gap: false, durable_before, end };
+    segments.into_iter().try_for_each(|segment| replay.segment(area, segment))?;
+    replay.ended()
 }
 
 /// A unit that came before its turn.
@@ -95,8 +97,10 @@ struct Replay<'a> {
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     total_bytes: u64,
-    /// A number is missing for ever.
+    /// A number is missing for ever: the rest is read only for what it says of durability.
     gap: bool,
+    /// Every number below it was durable.
+    durable_before: u64,
     end: ReplayEnd,
 }
 
@@ -105,7 +109,7 @@ impl Replay<'_> {
         let mut failed = None;
         area.read_segment(segment.id, &mut |chunk| {
             failed = self.chunk(chunk.payload).err();
-            Ok(failed.is_none() && !self.gap)
+            Ok(failed.is_none())
         })?;
         failed.map_or(Ok(()), Err)
     }
@@ -114,7 +118,13 @@ impl Replay<'_> {
         self.end.bytes += payload.len() as u64;
         self.visitor.progress(self.end.bytes, self.total_bytes);
         let (header, mut rest) = split_header::<LogChunkHeader>(payload)?;
-        let Some(numbers) = self.sessions.range(header.session.get()) else { return Ok(()) };
+        let Some(numbers) = self.sessions.range(header.session.get()) else {
+            return self.unknown(header.session.get());
+        };
+        self.durable_before = self.durable_before.max(header.durable_before.get().min(numbers.end));
+        if self.gap {
+            return Ok(());
+        }
         for _ in 0..header.parts.get() {
             let (units, after) = split_part(rest)?;
             for unit in units {
@@ -124,6 +134,28 @@ impl Replay<'_> {
         }
         self.gap = self.end.next_sequence < header.complete_before.get().min(numbers.end);
         Ok(())
+    }
+
+    /// A session's record is durable before its first chunk is written. So a session that nobody knows is older than the checkpoint,
+    /// or its record is lost.
+    fn unknown(&self, session: u32) -> Result<(), TreeError> {
+        if session < self.sessions.next_number() {
+            return Ok(());
+        }
+        let why = format!("session {session} has a log but no record; the newest one recorded is {}", {
+            self.sessions.next_number() - 1
+        });
+        Err(TreeError::Damaged { what: "MetaLog", why })
+    }
+
+    /// Whether the end is one: nothing behind it was durable.
+    fn ended(self) -> Result<ReplayEnd, TreeError> {
+        let (next, durable) = (self.end.next_sequence, self.durable_before);
+        if next >= durable {
+            return Ok(self.end);
+        }
+        let why = format!("operation {next} cannot be read, and everything below {durable} was durable");
+        Err(TreeError::Damaged { what: "log", why })
     }
 
     fn unit(&mut self, unit: &Unit<'_>, numbers: &Range<u64>) -> Result<(), TreeError> {

@@ -36,6 +36,11 @@ impl SessionTable {
         Some(self.sessions[index].first_sequence..end.unwrap_or(u64::MAX))
     }
 
+    /// Where the newest session begins: recovery had found everything below, and made it durable.
+    pub(crate) fn newest_first_sequence(&self) -> u64 {
+        self.sessions.iter().map(|session| session.first_sequence).max().unwrap_or(0)
+    }
+
     /// The number for the next life.
     pub(crate) fn next_number(&self) -> u32 {
         self.sessions.last().map_or(1, |last| last.number.saturating_add(1))

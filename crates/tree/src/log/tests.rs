@@ -47,7 +47,7 @@ fn replayed(store: &MemStore, from: u64, sessions: &[(u32, u64)]) -> (ReplayEnd,
     let mut table = SessionTable::default();
     sessions.iter().for_each(|&(number, first_sequence)| table.insert(Session { number, first_sequence }));
     let mut visitor = Replayed::default();
-    let end = replay(store, from, &table, &mut visitor).expect("a sound log");
+    let end = replay(store, from, &table, 0, &mut visitor).expect("a sound log");
     let numbers: Vec<_> = visitor.0.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (from..end.next_sequence).collect::<Vec<_>>(), "no gap, no repetition");
     (end, visitor.0)
@@ -121,6 +121,67 @@ fn what_an_earlier_life_lost_does_not_come_back() {
     let (end, records) = replayed(&store, 1, &[(1, 1), (2, 4)]);
     assert_eq!(end.next_sequence, 5);
     assert_eq!(records.last(), Some(&(4, b"new 4".to_vec())));
+}
+
+fn refused(store: &MemStore, sessions: &[(u32, u64)], durable_before: u64) -> String {
+    let mut table = SessionTable::default();
+    sessions.iter().for_each(|&(number, first_sequence)| table.insert(Session { number, first_sequence }));
+    let outcome = replay(store, 1, &table, durable_before, &mut Replayed::default());
+    outcome.expect_err("something that was durable is missing").to_string()
+}
+
+/// A log of one session and six numbers, each in a segment of its own.
+fn six_segments(synced: bool) -> Arc<MemStore> {
+    let store = MemStore::new(MemOptions { chunk_bytes_max: 64 << 10, segment_blocks: 1 });
+    let log = start(&store, 1, 1);
+    for _ in 0..6 {
+        append_own_number(&log);
+        if synced { log.sync().expect("synced") } else { log.write_out().map(drop).expect("written") }
+    }
+    store
+}
+
+fn lose(store: &MemStore, segment: usize) {
+    let lost = store.area(AreaKind::Log).segments()[segment].id;
+    store.area(AreaKind::Log).release(lost).expect("released");
+}
+
+#[test]
+fn a_number_that_was_durable_and_is_missing_is_damage() {
+    for segment in 0..5 {
+        let store = six_segments(true);
+        lose(&store, segment);
+        let why = refused(&store, &[(1, 1)], 0);
+        assert!(why.contains(&format!("operation {} ", segment + 1)) && why.contains("below 6"), "{why}");
+    }
+}
+
+#[test]
+fn the_newest_chunk_may_be_a_torn_tail_unless_a_session_or_a_checkpoint_followed() {
+    let store = six_segments(true);
+    lose(&store, 5);
+    assert_eq!(replayed(&store, 1, &[(1, 1)]).0.next_sequence, 6);
+    assert!(refused(&store, &[(1, 1), (2, 7)], 0).contains("operation 6 "));
+    assert!(refused(&store, &[(1, 1)], 7).contains("operation 6 "));
+}
+
+#[test]
+fn a_number_that_was_only_written_may_be_missing() {
+    for segment in 0..6 {
+        let store = six_segments(false);
+        lose(&store, segment);
+        assert_eq!(replayed(&store, 1, &[(1, 1)]).0.next_sequence, segment as u64 + 1);
+    }
+}
+
+#[test]
+fn a_log_whose_session_nobody_recorded_is_damage() {
+    let store = MemStore::new(MemOptions::default());
+    let log = start(&store, 2, 1);
+    append_own_number(&log);
+    log.sync().expect("synced");
+    assert!(refused(&store, &[(1, 1)], 0).contains("session 2"));
+    assert_eq!(replayed(&store, 2, &[(3, 2)]).0.records, 0, "older than the checkpoint");
 }
 
 #[test]
@@ -288,11 +349,12 @@ proptest! {
         for (parts, len_bytes, body) in &chunks {
             let header = LogChunkHeader {
                 magic: crate::format::LOG_MAGIC,
-                version: 1.into(),
+                version: crate::format::CHUNK_VERSION.into(),
                 parts: (*parts).into(),
                 session: 1.into(),
                 reserved: 0.into(),
                 complete_before: (body.len() as u64).into(),
+                durable_before: u64::from(*parts).into(),
             };
             let part = LogPartHeader { first_sequence: first.into(), len_bytes: (*len_bytes).into() };
             let payload = [header.as_bytes(), part.as_bytes(), body].concat();
@@ -300,6 +362,6 @@ proptest! {
         }
         let mut sessions = SessionTable::default();
         sessions.insert(Session { number: 1, first_sequence: 0 });
-        let _ = replay(&*store, first, &sessions, &mut Replayed::default());
+        let _ = replay(&*store, first, &sessions, 0, &mut Replayed::default());
     }
 }

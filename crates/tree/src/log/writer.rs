@@ -60,7 +60,7 @@ impl Writer {
         self.complete_before = complete_before;
     }
 
-    fn fill_header(&mut self) {
+    fn fill_header(&mut self, durable_before: u64) {
         let header = LogChunkHeader {
             magic: LOG_MAGIC,
             version: CHUNK_VERSION.into(),
@@ -68,15 +68,22 @@ impl Writer {
             session: self.session.into(),
             reserved: 0.into(),
             complete_before: self.complete_before.into(),
+            durable_before: durable_before.into(),
         };
         self.chunk[..size_of::<LogChunkHeader>()].copy_from_slice(header.as_bytes());
     }
 
-    /// Appends the chunk, if there is one; flushes the values first if it points to some. One device write.
+    /// Appends the chunk, if there is one; flushes the values first if it points to some. One device write. Every number below
+    /// `durable_before` is durable: the chunk says so, and recovery then knows damage from a torn tail.
     ///
     /// # Errors
     /// Those of the areas. After `NoSpace` the chunk is still here.
-    pub(super) fn append(&mut self, store: &dyn PageStore, keep_bytes: usize) -> Result<(), TreeError> {
+    pub(super) fn append(
+        &mut self,
+        store: &dyn PageStore,
+        durable_before: u64,
+        keep_bytes: usize,
+    ) -> Result<(), TreeError> {
         if self.chunk.is_empty() {
             return Ok(());
         }
@@ -84,7 +91,7 @@ impl Writer {
             store.area(AreaKind::Values).flush()?;
             self.pointers = false;
         }
-        self.fill_header();
+        self.fill_header(durable_before);
         let (_, segment) = store.area(AreaKind::Log).append(&self.chunk)?;
         let padded = self.chunk.len().next_multiple_of(BLOCK_BYTES) as u64;
         self.segments.appended(segment, self.end, padded);
