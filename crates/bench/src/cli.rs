@@ -79,7 +79,7 @@ struct SizedArgs {
     #[command(flatten)]
     common: CommonArgs,
     /// Records instead of the scale's own number
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = parse_records)]
     records: Option<u64>,
     /// Memory budget instead of the scale's own
     #[arg(long, value_parser = parse_bytes)]
@@ -117,7 +117,7 @@ struct YcsbArgs {
     #[arg(long)]
     distribution: Option<Distribution>,
     /// Records to load first
-    #[arg(long, value_parser = parse_count, default_value = "1M")]
+    #[arg(long, value_parser = parse_records, default_value = "1M")]
     records: u64,
     /// Operations of each workload
     #[arg(long, value_parser = parse_count, default_value = "100k")]
@@ -182,6 +182,11 @@ fn with(common: &CommonArgs, run: impl FnOnce(Setting, &mut Output) -> Result<()
     setting.directory.clone_from(&common.directory);
     setting.design.clone_from(&common.design);
     run(setting, &mut Output::new(common.json.as_deref())?)
+}
+
+/// A count of records: without any there is nothing to measure.
+fn parse_records(text: &str) -> std::result::Result<u64, String> {
+    parse_count(text).and_then(|count| if count > 0 { Ok(count) } else { Err("at least 1 record is needed".into()) })
 }
 
 fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
