@@ -330,6 +330,12 @@ impl Engine {
 }
 
 impl Cursor {
+    /// The same range without values: pairs have empty ones, and no large value is read.
+    #[must_use]
+    pub fn keys_only(self) -> Self {
+        Self { scan: self.scan.keys_only(), ..self }
+    }
+
     /// Says that about `pairs` pairs will be taken, so that the leaves they need are read at once.
     pub fn expect_pairs(&mut self, pairs: u64) {
         self.scan.expect_pairs(pairs);

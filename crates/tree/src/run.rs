@@ -43,6 +43,8 @@ pub(crate) struct Run {
     back: VecDeque<Pair>,
     chunk_pairs: usize,
     leaf_records: usize,
+    /// Pairs are handed out without their values.
+    keys_only: bool,
 }
 
 /// Where a record to be handed out next comes from.
@@ -70,7 +72,22 @@ impl Run {
         let fresh = range.indexes(records.len(), |index, key| records[index].0.as_slice().cmp(key));
         let leaf_records = page.map_or(0, |page| page.slots().len()).max(records.len());
         let (front, back) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { body, slots, records, fresh, front, back, chunk_pairs: CHUNK_PAIRS_MIN, leaf_records })
+        Ok(Self {
+            body,
+            slots,
+            records,
+            fresh,
+            front,
+            back,
+            chunk_pairs: CHUNK_PAIRS_MIN,
+            leaf_records,
+            keys_only: false,
+        })
+    }
+
+    /// The same, without values if `keys_only`.
+    pub(crate) fn keys_only(self, keys_only: bool) -> Self {
+        Self { keys_only, ..self }
     }
 
     /// About how many pairs the whole leaf holds.
@@ -142,8 +159,12 @@ impl Run {
             (_, Some((key, kind, value))) => (key.clone(), Record { key, kind: *kind, value }),
             _ => unreachable!("a source is left"),
         };
-        let is_large = record.kind == Kind::Pointer;
-        Ok(Step { slot: order.is_le(), record: order.is_ge(), pair: tree.pair(key, &record)?, is_large })
+        let is_large = record.kind == Kind::Pointer && !self.keys_only;
+        let pair = match record.kind {
+            Kind::Inline | Kind::Pointer if self.keys_only => Some((key, Vec::new())),
+            _ => tree.pair(key, &record)?,
+        };
+        Ok(Step { slot: order.is_le(), record: order.is_ge(), pair, is_large })
     }
 }
 

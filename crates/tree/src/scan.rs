@@ -146,6 +146,8 @@ pub(crate) struct Scan {
     rest: Option<Range>,
     front: Side,
     back: Side,
+    /// No values are read.
+    keys_only: bool,
 }
 
 /// One end of a scan: the leaf range that it is in, and what it reads ahead.
@@ -159,7 +161,12 @@ impl Scan {
     /// A scan of `range` as snapshot `snapshot` sees it.
     pub(crate) fn new(snapshot: u64, range: Range) -> Self {
         let rest = (!range.is_empty()).then_some(range);
-        Self { snapshot, rest, front: Side::default(), back: Side::default() }
+        Self { snapshot, rest, front: Side::default(), back: Side::default(), keys_only: false }
+    }
+
+    /// The same without values: pairs have empty ones.
+    pub(crate) fn keys_only(self) -> Self {
+        Self { keys_only: true, ..self }
     }
 
     /// Says that about `pairs` pairs will be taken, from whichever end.
@@ -220,7 +227,7 @@ impl Scan {
 
     /// Reads the leaf range at an end of `range`; returns what is left behind it.
     fn begin_leaf(&mut self, tree: &Tree, range: &Range, end: End) -> Result<Option<Range>> {
-        let snapshot = self.snapshot;
+        let (snapshot, keys_only) = (self.snapshot, self.keys_only);
         let _guard = tree.epoch.pin();
         let view = match end {
             End::Front => tree.view_at(snapshot, range, LeafView::of)?,
@@ -230,7 +237,7 @@ impl Scan {
         let side = self.side(end);
         side.ahead.begin_leaf(tree, (snapshot, end), rest.as_ref());
         let run = tree.run_of(view, snapshot, range, &mut side.ahead);
-        side.run = Some(in_snapshot(tree, snapshot, run)?);
+        side.run = Some(in_snapshot(tree, snapshot, run)?.keys_only(keys_only));
         Ok(rest)
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn delete_range(
 
 fn next_keys(engine: &Engine, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<Vec<Vec<u8>>> {
     let snapshot = engine.snapshot()?;
-    let mut cursor = engine.scan(&snapshot, low, high)?;
+    let mut cursor = engine.scan(&snapshot, low, high)?.keys_only();
     let (mut keys, mut bytes) = (Vec::new(), 0);
     while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
         let Some((key, _)) = cursor.next()? else { break };
