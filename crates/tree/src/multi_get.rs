@@ -29,6 +29,8 @@ impl Tree {
     /// # Errors
     /// As [`get_into`](Self::get_into); `SnapshotTooOld`.
     pub(crate) fn multi_get(&self, snapshot: Option<u64>, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
+        // Until the values are read: a zone with one that is replaced meanwhile must not be reset.
+        let _guard = self.epoch.pin();
         let answers = self.find_all(snapshot, keys);
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         let answers = answers.or_else(|error| self.verify(snapshot).and(Err(error)))?;
