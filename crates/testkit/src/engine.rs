@@ -5,7 +5,9 @@ use std::{ops::Bound, sync::Arc};
 use zonda_device::{Geometry, ZonedDevice, cut_label};
 use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, VictimPolicy, ZonedStore};
 use zonda_rt::Rng;
-use zonda_tree::{BatchOp, Cursor, Design, Durability, Engine, Snapshot, Step, TreeError, TreeOptions, Update};
+use zonda_tree::{
+    BatchOp, Cursor, Design, Durability, Engine, FilterEviction, Snapshot, Step, TreeError, TreeOptions, Update,
+};
 
 use crate::{
     Answer, Bug, Change, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
@@ -59,6 +61,7 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
     let mut rng = Rng::seeded(tree.seed);
     tree.filter_bytes = 1024 * *pick(&mut rng, &[0, 0, 4, 16, 64]);
     tree.batch_runs = rng.chance(0.9);
+    tree.filter_eviction = *pick(&mut rng, &[FilterEviction::Nodes, FilterEviction::Pairs]);
     tree
 }
 

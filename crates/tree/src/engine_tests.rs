@@ -7,7 +7,7 @@ use zonda_pages::PageStore;
 use zonda_rt::Rng;
 
 use crate::{
-    BatchOp, Design, Durability, Engine, TreeOptions, Update,
+    BatchOp, Design, Durability, Engine, FilterEviction, TreeOptions, Update,
     testing::{MemOptions, MemStore, Survives},
 };
 
@@ -19,17 +19,21 @@ struct Setup {
     design: Design,
     filter_bytes: u64,
     batch_runs: bool,
+    filter_eviction: FilterEviction,
 }
 
-const ADB: Setup = Setup { design: Design::Adb, filter_bytes: 0, batch_runs: true };
+const ADB: Setup =
+    Setup { design: Design::Adb, filter_bytes: 0, batch_runs: true, filter_eviction: FilterEviction::Pairs };
 const BTREE: Setup = Setup { design: Design::BTree, ..ADB };
 const FILTER: Setup = Setup { filter_bytes: 12 << 10, ..ADB };
+const NODES: Setup = Setup { filter_eviction: FilterEviction::Nodes, ..FILTER };
 
 fn options(setup: Setup) -> TreeOptions {
     TreeOptions {
         design: setup.design,
         filter_bytes: setup.filter_bytes,
         batch_runs: setup.batch_runs,
+        filter_eviction: setup.filter_eviction,
         buffer_bytes: 24 << 10,
         log_limit_bytes: 96 << 10,
         value_inline_bytes_max: 300,
@@ -142,6 +146,11 @@ fn model_run(setup: Setup, seed: u64, steps: usize) {
             _ => {}
         }
     }
+    let moved = engine.stats();
+    assert!(
+        !(1..64 << 10).contains(&setup.filter_bytes) || moved.filter_evictions > 3 && moved.filter_pairs > 300,
+        "seed {seed}: {moved:?}"
+    );
     assert!(all(&engine) == pairs(&model), "seed {seed}");
     let mut reversed = backwards(&engine);
     reversed.reverse();
@@ -166,6 +175,7 @@ fn behaves_like_a_map_behind_a_filter() {
     for seed in 0..3 {
         model_run(FILTER, seed, 5000);
         model_run(Setup { filter_bytes: 200 << 10, ..FILTER }, seed, 3000);
+        model_run(NODES, seed, 3000);
         model_run(Setup { batch_runs: false, ..FILTER }, seed, 2000);
         model_run(Setup { design: Design::BTree, ..FILTER }, seed, 2000);
     }
@@ -181,7 +191,7 @@ fn synced_writes_survive_and_others_are_a_prefix() {
 /// Runs, crashes, reopens, several times: what survives is a prefix of the operations that holds all synced ones.
 fn crash_run(seed: u64) {
     let mut rng = Rng::seeded(seed);
-    let setup = *[ADB, BTREE, FILTER, FILTER].get(rng.index(4)).expect("in range");
+    let setup = *[ADB, BTREE, FILTER, NODES].get(rng.index(4)).expect("in range");
     // What is opened next may have another filter, or none.
     let again = *[setup, setup, ADB, FILTER].get(rng.index(4)).expect("in range");
     let mut store = MemStore::new(MemOptions::default());

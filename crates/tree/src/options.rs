@@ -15,6 +15,16 @@ pub enum Design {
     Adb,
 }
 
+/// What leaves the merged filter when it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FilterEviction {
+    /// The coldest nodes, as in the paper.
+    Nodes,
+    /// The pairs that were not written again since the last look: hot pairs stay wherever they are.
+    Pairs,
+}
+
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
@@ -36,6 +46,8 @@ pub struct TreeOptions {
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
     /// be opened with another value every time.
     pub filter_bytes: u64,
+    /// What leaves the filter first.
+    pub filter_eviction: FilterEviction,
     /// Whether what leaves the filter reaches leaves in runs (ZKV 3.3) or pair by pair; for measurements.
     pub batch_runs: bool,
     /// Leaf size in bytes: a multiple of 4096, to 32 KiB.
@@ -63,6 +75,7 @@ impl Default for TreeOptions {
             design: Design::Adb,
             buffer_bytes: 16 << 20,
             filter_bytes: 0,
+            filter_eviction: FilterEviction::Pairs,
             batch_runs: true,
             leaf_bytes: 4096,
             value_inline_bytes_max: 1024,

@@ -3,14 +3,14 @@
 //! shuttle owns every lock, atomic and thread here (`cargo xtask shuttle`). A failing test prints its schedule;
 //! `shuttle::replay` takes it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use shuttle::{Config, Runner, scheduler::RandomScheduler};
 use zonda_pages::{PageId, PageStore};
 use zonda_rt::{Epoch, JoinHandle, Spin, atomic::Ordering, spawn, spin_wait};
 
 use crate::{
-    Design, Durability, Engine, TreeError, TreeOptions,
+    Design, Durability, Engine, FilterEviction, TreeError, TreeOptions,
     buffer::Buffer,
     index::{Index, LeafEntry},
     leaf_table::{Exclusive, LeafTable, Location},
@@ -233,9 +233,14 @@ fn options(design: Design) -> TreeOptions {
     TreeOptions { design, buffer_bytes: 16 << 10, log_instances: 2, ..TreeOptions::default() }
 }
 
-fn create(design: Design) -> (Arc<MemStore>, Engine) {
+/// A filter of a few nodes, so that a round of writes evicts several times.
+fn filtered(filter_eviction: FilterEviction) -> TreeOptions {
+    TreeOptions { filter_bytes: 4 << 10, filter_eviction, ..options(Design::Adb) }
+}
+
+fn create(options: TreeOptions) -> (Arc<MemStore>, Engine) {
     let store = MemStore::new(MemOptions::default());
-    let engine = Engine::create(Arc::clone(&store) as Arc<dyn PageStore>, options(design)).expect("an empty store");
+    let engine = Engine::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("an empty store");
     (store, engine)
 }
 
@@ -303,8 +308,8 @@ fn assert_every_page_has_a_leaf(store: &MemStore, engine: &Engine) {
 }
 
 /// Two writers and a reader beside `disturb`; then everything is there, and after reopening too.
-fn engine_scene(design: Design, disturb: fn(&MemStore, &Engine) -> Result<(), TreeError>) {
-    let (store, engine) = create(design);
+fn engine_scene(options: &TreeOptions, disturb: fn(&MemStore, &Engine) -> Result<(), TreeError>) {
+    let (store, engine) = create(options.clone());
     let on_engine = |name: &str, work: fn(&Engine)| {
         let engine = engine.clone();
         spawn(name.to_string(), move || work(&engine))
@@ -323,28 +328,62 @@ fn engine_scene(design: Design, disturb: fn(&MemStore, &Engine) -> Result<(), Tr
     assert_every_page_has_a_leaf(&store, &engine);
     engine.sync().expect("no failure of the device");
     let store = store.reopen(Survives::Flushed);
-    let again = Engine::open(store, options(design), &mut |_| ()).expect("a whole store");
+    let again = Engine::open(store, options.clone(), &mut |_| ()).expect("a whole store");
     assert_final(&again);
 }
 
 #[test]
 fn writers_and_readers_beside_a_checkpoint() {
     for design in [Design::Adb, Design::BTree] {
-        let scene = move || engine_scene(design, |_, engine| engine.checkpoint());
+        let scene = move || engine_scene(&options(design), |_, engine| engine.checkpoint());
         explore(scene, ENGINE_SCHEDULES);
     }
 }
 
 #[test]
 fn writers_and_readers_beside_a_compaction() {
-    let scene = || engine_scene(Design::Adb, |_, engine| engine.compact(&mut |_, _| ()));
+    let scene = || engine_scene(&options(Design::Adb), |_, engine| engine.compact(&mut |_, _| ()));
+    explore(scene, ENGINE_SCHEDULES);
+}
+
+#[test]
+fn writers_and_readers_before_a_filter_beside_a_checkpoint_and_a_compaction() {
+    for eviction in [FilterEviction::Nodes, FilterEviction::Pairs] {
+        let scene = move || {
+            engine_scene(&filtered(eviction), |_, engine| {
+                engine.checkpoint()?;
+                engine.compact(&mut |_, _| ())?;
+                engine.checkpoint()
+            });
+        };
+        explore(scene, ENGINE_SCHEDULES);
+    }
+}
+
+/// What a snapshot sees does not change while pairs move down, from either end.
+#[test]
+fn snapshots_stand_still_before_a_filter() {
+    let scene = || {
+        engine_scene(&filtered(FilterEviction::Pairs), |_, engine| {
+            for _ in 0..2 {
+                let snapshot = engine.snapshot()?;
+                let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded)?;
+                let seen: Vec<_> = std::iter::from_fn(|| cursor.next().expect("readable")).collect();
+                let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded)?;
+                let mut again: Vec<_> = std::iter::from_fn(|| cursor.prev().expect("readable")).collect();
+                again.reverse();
+                assert!(seen == again, "the snapshot changed");
+            }
+            Ok(())
+        });
+    };
     explore(scene, ENGINE_SCHEDULES);
 }
 
 #[test]
 fn writers_and_readers_beside_a_failing_zone() {
     let scene = || {
-        engine_scene(Design::Adb, |store, engine| {
+        engine_scene(&options(Design::Adb), |store, engine| {
             for _ in 0..3 {
                 store.fail_zone();
                 engine.checkpoint()?;

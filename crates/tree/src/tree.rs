@@ -142,7 +142,7 @@ impl Tree {
         let Parts { store, options, index, table, leaves, log, meta, session, checkpoint } = parts;
         Self {
             pool: Pool::new(options.design, options.buffer_bytes),
-            filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes)),
+            filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes, options.filter_eviction)),
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
             values: ValueLog::new(Arc::clone(&store)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zonda_pages::StoreOptions;
 use zonda_rt::Seed;
 use zonda_space::StoreId;
-use zonda_tree::{Engine, TreeOptions};
+use zonda_tree::{Engine, FilterEviction, TreeOptions};
 
 use crate::background::Workers;
 use crate::backing::{Device, Pages};
@@ -136,6 +136,10 @@ impl Opening<'_> {
             design: self.options.design.into(),
             buffer_bytes: self.plan.buffer_bytes,
             filter_bytes: self.plan.filter_bytes,
+            filter_eviction: match self.options.filter_by_node {
+                true => FilterEviction::Nodes,
+                false => FilterEviction::Pairs,
+            },
             batch_runs: self.options.batch_insertion,
             leaf_bytes: superblock.leaf_bytes,
             log_instances: cores.min(LOG_INSTANCES_MAX).min(self.plan.log_instances_max()),

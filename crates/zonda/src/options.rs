@@ -175,6 +175,7 @@ pub struct Options {
     pub(crate) memory_shares: Option<MemoryShares>,
     pub(crate) design: Design,
     pub(crate) filter_share: f64,
+    pub(crate) filter_by_node: bool,
     pub(crate) batch_insertion: bool,
     pub(crate) durability: Durability,
     pub(crate) store: Option<StoreKind>,
@@ -199,6 +200,7 @@ impl Default for Options {
             memory_shares: None,
             design: Design::default(),
             filter_share: 0.0,
+            filter_by_node: false,
             batch_insertion: true,
             durability: Durability::default(),
             store: None,
@@ -256,7 +258,7 @@ impl Options {
     pub fn preset(name: &str) -> Result<Self> {
         match name {
             "zonda" => Ok(Self::new()),
-            "zkv" => Ok(Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE)),
+            "zkv" => Ok(Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true)),
             _ => Ok(Self::new().design(name.parse()?)),
         }
     }
@@ -267,6 +269,14 @@ impl Options {
     #[must_use]
     pub fn filter(mut self, share: f64) -> Self {
         self.filter_share = share;
+        self
+    }
+
+    /// Whether the filter's coldest nodes leave it, as in the paper, or, the default, those pairs that were not written again. Hot pairs
+    /// that are scattered among cold ones stay only if pairs leave.
+    #[must_use]
+    pub fn filter_by_node(mut self, by_node: bool) -> Self {
+        self.filter_by_node = by_node;
         self
     }
 

@@ -19,6 +19,7 @@ pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
 pub const SWITCHES: [(&str, Switch); 5] = [
     ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
     ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
+    ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
     ("store", |options, value| Ok(options.store(value.parse().map_err(|error: zonda::Error| error.to_string())?))),
     ("log-limit", |options, value| Ok(options.log_limit(crate::parse_bytes(value)?))),

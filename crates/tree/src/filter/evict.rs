@@ -1,7 +1,11 @@
-//! Eviction: the coldest nodes become the batch array (ZKV 3.2).
+//! Eviction: cold records become the batch array (ZKV 3.2).
 //!
-//! Cost: one walk over all nodes without latches, a heap of those to go, and the latches of these until the array is published;
-//! memory only. Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write.
+//! By node, as in the paper: the coldest quarter of the nodes leaves, found with a heap over their counts of accesses. By pair: a hand
+//! goes round the nodes and takes the records that were not written again since it last came by, until a quarter of the bytes is out;
+//! where hot keys are scattered among cold ones, no node is hot or cold as a whole.
+//!
+//! Cost: one walk over all nodes without latches (by node), and the latches of what leaves until the array is published; memory only.
+//! Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write.
 
 use std::{collections::BinaryHeap, sync::Arc};
 
@@ -9,35 +13,47 @@ use zonda_pages::PageId;
 use zonda_rt::{atomic::Ordering, epoch::Guard};
 
 use super::{Around, Batch, BatchArray, Filter, Latched, NONE};
+use crate::FilterEviction;
 
-/// Of how many nodes one leaves.
+/// Of how many nodes or bytes one leaves.
 const LEAVING_ONE_IN: u64 = 4;
+/// Of how many nodes one is latched at most when pairs leave.
+const LATCHED_ONE_IN: u64 = 2;
+
+/// What evictions share. Held by the one that goes on, and while a snapshot opens (*one moment*).
+#[derive(Default)]
+pub(super) struct Evicting {
+    /// Where the hand goes on.
+    hand: Vec<u8>,
+}
 
 impl Filter {
-    /// Moves the coldest quarter of the nodes to the array, if there is none and nobody else does. Returns whether it did.
-    pub(crate) fn evict(&self, around: Around<'_>) -> bool {
-        let Some(_evicting) = self.evicting.try_lock() else { return false };
+    /// Moves cold records to the array, if there is none and nobody else does. Returns whether it did. Every operation with a
+    /// sequence number below `low_water` is applied.
+    pub(crate) fn evict(&self, around: Around<'_>, low_water: u64) -> bool {
+        let Some(mut evicting) = self.evicting.try_lock() else { return false };
         if !self.array.is_empty() {
             return false;
         }
         let guard = around.epoch.pin();
-        let mut leaving = self.latch_all(self.coldest(&guard), &guard);
-        leaving.iter().for_each(|leaving| leaving.keep(around.snapshots));
-        let batches: Vec<Batch> = leaving.iter_mut().map(|leaving| self.take_out(leaving)).collect();
-        if batches.is_empty() {
-            return false;
+        let mut held = match self.eviction {
+            FilterEviction::Nodes => self.latch_all(self.coldest(&guard), &guard),
+            FilterEviction::Pairs => self.latch_round(&mut evicting, &guard),
+        };
+        held.iter().for_each(|latched| latched.keep(around.snapshots));
+        let mut batches: Vec<Batch> = held.iter_mut().filter_map(|latched| self.take_out(latched)).collect();
+        // The hand may have come round: from the greatest keys to the least.
+        batches.sort_unstable_by(|left, right| left.records.first_key().cmp(right.records.first_key()));
+        let left = !batches.is_empty();
+        if left {
+            let array = BatchArray::new(batches);
+            self.array_bytes.store(array.memory_bytes(), Ordering::Relaxed);
+            self.array.publish(Arc::new(array));
+            self.evictions.fetch_add(1, Ordering::Relaxed);
         }
-        let epoch = around.snapshots.epoch();
-        let array = BatchArray::new(batches);
-        self.array_bytes.store(array.memory_bytes(), Ordering::Relaxed);
-        self.array.publish(Arc::new(array));
-        // *down*: published. Only now may the nodes say that they hold nothing, and their latches go.
-        for mut leaving in leaving {
-            leaving.node.set_oldest(NONE);
-            leaving.content.epoch = epoch;
-        }
-        self.evictions.fetch_add(1, Ordering::Relaxed);
-        true
+        // *down*: published. Only now may the nodes say that they hold less, and their latches go.
+        held.into_iter().for_each(|latched| settle(latched, around.snapshots.epoch(), low_water));
+        left
     }
 
     /// Calls `open` with the present array while no eviction goes on (*one moment*).
@@ -104,11 +120,53 @@ impl Filter {
         }
     }
 
-    /// Takes a latched node's records: shadow deletion.
-    fn take_out(&self, leaving: &mut Latched<'_, '_>) -> Batch {
-        let records = leaving.content.records.take().expect("only nodes with records were latched");
-        self.charge(records.memory_bytes(), 0);
-        self.valid_nodes.fetch_sub(1, Ordering::SeqCst);
-        Batch { records, oldest: leaving.node.oldest(), newest: leaving.content.newest }
+    /// Latches nodes from the hand on, in key order, until those of their records that were not written again make a quarter of all
+    /// bytes, and moves the hand behind them. At the end of the keys it goes on at the beginning, once.
+    fn latch_round<'f, 'g>(&'f self, evicting: &mut Evicting, guard: &'g Guard<'_>) -> Vec<Latched<'f, 'g>> {
+        let wanted_bytes = self.record_bytes.load(Ordering::Relaxed) / LEAVING_ONE_IN;
+        let count = usize::try_from(self.valid_nodes() / LATCHED_ONE_IN).unwrap_or(usize::MAX).max(1);
+        let (mut held, mut cold_bytes) = (Vec::new(), 0);
+        let mut rounds = 0;
+        let mut low = std::mem::take(&mut evicting.hand);
+        while held.len() < count && cold_bytes <= wanted_bytes && rounds < 2 {
+            let first: Option<PageId> = held.first().map(|first: &Latched<'_, '_>| first.path.leaf());
+            let path = self.index.find(&low, guard);
+            if first == Some(path.leaf()) {
+                break;
+            }
+            let last = held.last().map(|last| last.path.leaf());
+            let latched = self.latch_one(&low, last, guard);
+            cold_bytes += latched.as_ref().map_or(0, |latched| latched.content.cold_bytes());
+            let high = latched.as_ref().map_or_else(|| path.high(), |latched| latched.path.high());
+            held.extend(latched);
+            rounds += u32::from(high.is_none());
+            low = high.unwrap_or_default();
+        }
+        evicting.hand = low;
+        held
     }
+
+    /// Takes what leaves out of a latched node: all of it (shadow deletion), or the records that were not written again.
+    fn take_out(&self, latched: &mut Latched<'_, '_>) -> Option<Batch> {
+        let before = latched.content.memory_bytes();
+        let records = match self.eviction {
+            FilterEviction::Nodes => latched.content.take_all(),
+            FilterEviction::Pairs => latched.content.take_cold(),
+        };
+        self.charge(before, latched.content.memory_bytes());
+        if latched.content.records.is_none() {
+            self.valid_nodes.fetch_sub(1, Ordering::SeqCst);
+        }
+        Some(Batch { records: records?, oldest: latched.node.oldest(), newest: latched.content.newest })
+    }
+}
+
+/// Says what a node that was evicted from holds now. What stays was written again since the last eviction that came by, hence is no
+/// older than what was not applied then.
+fn settle(mut latched: Latched<'_, '_>, epoch: u64, low_water: u64) {
+    let stays = latched.content.records.is_some();
+    let oldest = if stays { latched.node.oldest().max(latched.content.visited_at) } else { NONE };
+    latched.node.set_oldest(oldest);
+    latched.content.visited_at = low_water;
+    latched.content.epoch = epoch;
 }

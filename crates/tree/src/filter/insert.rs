@@ -16,9 +16,9 @@ use crate::{
     write::Applied,
 };
 
-/// Evictions after which an emptying filter is left to writers that fill it again: each takes a quarter of what is there, so a
-/// filter of any size is empty after fewer.
-const EMPTYING_ROUNDS: u32 = 128;
+/// Evictions after which an emptying filter is left to writers that fill it again: each takes about a quarter of what is there, so
+/// a filter of any size is empty after fewer.
+const EMPTYING_ROUNDS: u32 = 256;
 
 impl Tree {
     /// What the filter needs to know of the tree.
@@ -34,16 +34,20 @@ impl Tree {
     pub(crate) fn serve_filter(&self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
         if !self.insert_batch(filter)? && filter.is_due() {
-            filter.evict(self.around());
+            self.evict_from(filter);
         }
         let mut spin = Spin::new();
         while filter.is_full() {
             // Others have the last batches, or evict: they go on without us.
-            if !self.insert_batch(filter)? && !filter.evict(self.around()) {
+            if !self.insert_batch(filter)? && !self.evict_from(filter) {
                 spin_wait(&mut spin);
             }
         }
         Ok(())
+    }
+
+    fn evict_from(&self, filter: &Filter) -> bool {
+        filter.evict(self.around(), self.log.low_water())
     }
 
     /// Moves everything in filter and array into the leaves, unless writers fill it faster. No latch, no stripe may be held.
@@ -55,9 +59,8 @@ impl Tree {
         let (mut spin, mut rounds) = (Spin::new(), 0);
         while !filter.is_empty() && rounds < EMPTYING_ROUNDS {
             while self.insert_batch(filter)? {}
-            if filter.evict(self.around()) {
-                rounds += 1;
-            } else if !filter.is_empty() {
+            rounds += 1;
+            if !self.evict_from(filter) && !filter.is_empty() {
                 spin_wait(&mut spin);
             }
         }

@@ -1,5 +1,5 @@
 //! The merged filter (ZKV 3.2): a small ordered tree of recently written pairs in front of the leaves. Hot pairs stay in it; cold
-//! ones leave it node by node, sorted, through the batch array, and reach leaves in runs.
+//! ones leave it, sorted, through the batch array, and reach leaves in runs.
 //!
 //! # States of a pair, and what each reader sees
 //!
@@ -8,7 +8,7 @@
 //! | state | where it is | held by | leaves it when |
 //! |---|---|---|---|
 //! | 1 filtered | one filter node | the node's latch | overwritten, or its node is evicted |
-//! | 2 batched | the batch array; the node is shadow-deleted | nobody: the array never changes | its batch is in the leaves and all others are |
+//! | 2 batched | the batch array; a node without records is shadow-deleted | nobody: the array never changes | all batches are in the leaves |
 //! | 3 buffered | a leaf's buffer | the leaf's latch | the buffer is merged |
 //! | 4 paged | a page | the leaf's latch | overwritten by a merge |
 //!
@@ -63,11 +63,13 @@ use zonda_rt::{
 
 pub(crate) use array::{Batch, BatchArray};
 use cell::ArrayCell;
+use evict::Evicting;
 use node::{Content, NONE, Node, Nodes};
 pub(crate) use records::Records;
 pub(crate) use upper::AsOf;
 
 use crate::{
+    FilterEviction,
     index::{Index, Path},
     key::separator_bytes,
     record::Record,
@@ -94,8 +96,8 @@ pub(crate) struct Filter {
     index: Index,
     nodes: Nodes,
     array: ArrayCell,
-    /// Held by an eviction and while a snapshot opens (*one moment*).
-    evicting: Mutex<()>,
+    evicting: Mutex<Evicting>,
+    eviction: FilterEviction,
     limit_bytes: u64,
     /// Nodes with records.
     valid_nodes: AtomicU64,
@@ -106,14 +108,15 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// An empty filter that may take `limit_bytes`.
-    pub(crate) fn new(limit_bytes: u64) -> Self {
+    pub(crate) fn new(limit_bytes: u64, eviction: FilterEviction) -> Self {
         let nodes = Nodes::new();
         let first = nodes.allocate();
         Self {
             index: Index::build(&[(Vec::new(), first)]),
             nodes,
             array: ArrayCell::empty(),
-            evicting: Mutex::new(()),
+            evicting: Mutex::default(),
+            eviction,
             limit_bytes,
             valid_nodes: AtomicU64::new(0),
             record_bytes: AtomicU64::new(0),
@@ -199,32 +202,31 @@ impl Filter {
     /// ascending writes leave full nodes.
     fn split_if_full(&self, latched: &mut Latched<'_, '_>, key: &[u8], epoch: &Epoch) {
         let Some(records) = &latched.content.records else { return };
-        let (slots, before) = (records.slots(), records.memory_bytes());
+        let (slots, before) = (records.slots(), latched.content.memory_bytes());
         if slots.used_bytes() <= NODE_BYTES_MAX || slots.len() < 2 {
             return;
         }
         let at = if records.last_key() == key { slots.len() - 1 } else { slots.len() / 2 };
-        let (left, right) = records.split(at);
-        let separator = right.first_key()[..separator_bytes(left.last_key(), right.first_key())].to_vec();
+        let right = latched.content.split_off(at);
+        let first = right.records.iter().map(Records::first_key).next().unwrap_or_default();
+        let last = latched.content.records.iter().map(Records::last_key).next().unwrap_or_default();
+        let separator = first[..separator_bytes(last, first)].to_vec();
+        self.charge(before, latched.content.memory_bytes() + right.memory_bytes());
         let (id, low) = (latched.path.leaf(), latched.path.low());
-        let fresh = self.fresh(latched.node, right, &latched.content);
-        self.charge(before, left.memory_bytes());
-        latched.content.records = Some(left);
+        let fresh = self.fresh(latched.node, right);
         let edited = self.index.edit(&low, &[id], &[(low.clone(), id), (separator, fresh)], epoch);
         assert!(edited, "a latched node keeps its place under its parent");
     }
 
     /// A node for the upper half of a latched one; nobody can reach it yet.
-    fn fresh(&self, node: &Node, records: Records, half: &Content) -> PageId {
+    fn fresh(&self, node: &Node, half: Content) -> PageId {
         let id = self.nodes.allocate();
         let fresh = self.nodes.get(id);
-        let mut content = fresh.content.write();
-        self.charge(0, records.memory_bytes());
-        *content = Content { records: Some(records), newest: half.newest, epoch: half.epoch };
+        *fresh.content.write() = half;
         fresh.set_oldest(node.oldest());
         node.cool();
         fresh.set_heat(node.heat());
-        self.valid_nodes.fetch_add(1, Ordering::Relaxed);
+        self.valid_nodes.fetch_add(1, Ordering::SeqCst);
         id
     }
 

@@ -36,6 +36,10 @@ pub(crate) struct Node {
 pub(crate) struct Content {
     /// `None`: shadow-deleted, or never used.
     pub(crate) records: Option<Records>,
+    /// By index: whether the record was written again since an eviction last came by.
+    again: Vec<bool>,
+    /// Every operation with a lower sequence number was applied when an eviction last came by.
+    pub(crate) visited_at: u64,
     /// Highest sequence number of a record.
     pub(crate) newest: u64,
     /// The snapshot number current at the last change.
@@ -45,19 +49,68 @@ pub(crate) struct Content {
 impl Content {
     /// Inserts or replaces a record with a sequence number up to `sequence`; `true`: it is the first one.
     pub(crate) fn upsert(&mut self, record: &Record<'_>, sequence: u64) -> bool {
-        if let Some(records) = &mut self.records {
-            records.upsert(record);
-            self.newest = self.newest.max(sequence);
-            return false;
+        let Some(records) = &mut self.records else {
+            *self = Self { epoch: self.epoch, ..Self::of(Records::of(std::iter::once(*record)), sequence) };
+            return true;
+        };
+        match records.slots().search(record.key) {
+            Ok(at) => self.again[at] = true,
+            Err(at) => self.again.insert(at, false),
         }
-        self.records = Some(Records::of(std::iter::once(*record)));
-        self.newest = sequence;
-        true
+        records.upsert(record);
+        self.newest = self.newest.max(sequence);
+        false
+    }
+
+    /// Records that nobody has written again.
+    fn of(records: Records, newest: u64) -> Self {
+        Self { again: vec![false; records.slots().len()], records: Some(records), newest, ..Self::default() }
+    }
+
+    /// Keeps the records below index `at` and returns the others.
+    pub(crate) fn split_off(&mut self, at: usize) -> Self {
+        let (left, right) = self.records.as_ref().expect("who splits has records").split(at);
+        self.records = Some(left);
+        let again = self.again.split_off(at);
+        let &mut Self { visited_at, newest, epoch, .. } = self;
+        Self { records: Some(right), again, visited_at, newest, epoch }
+    }
+
+    /// Takes all records.
+    pub(crate) fn take_all(&mut self) -> Option<Records> {
+        self.again = Vec::new();
+        self.records.take()
+    }
+
+    /// Takes the records that were not written again; those that stay must be written again to stay another time.
+    pub(crate) fn take_cold(&mut self) -> Option<Records> {
+        let cold = self.cold_records();
+        if cold == self.again.len() {
+            return self.take_all();
+        }
+        let records = self.records.as_ref()?;
+        let of = |again: bool| {
+            let chosen = records.slots().iter().zip(self.again.clone()).filter(move |(_, other)| *other == again);
+            Records::of(chosen.map(|(record, _)| record).collect::<Vec<_>>().into_iter())
+        };
+        let (stays, leaves) = (of(true), (cold > 0).then(|| of(false)));
+        self.again = vec![false; stays.slots().len()];
+        self.records = Some(stays);
+        leaves
+    }
+
+    fn cold_records(&self) -> usize {
+        self.again.iter().filter(|again| !**again).count()
+    }
+
+    /// About the bytes of the records that were not written again.
+    pub(crate) fn cold_bytes(&self) -> u64 {
+        self.memory_bytes() * self.cold_records() as u64 / self.again.len().max(1) as u64
     }
 
     /// Bytes of its records.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.records.as_ref().map_or(0, Records::memory_bytes)
+        self.records.as_ref().map_or(0, Records::memory_bytes) + self.again.capacity() as u64
     }
 }
 

@@ -1,1 +1,237 @@
+//! The filter against `BTreeMap`, with a map for the leaves below it.
+#![cfg(not(feature = "shuttle"))]
 
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use zonda_rt::{Epoch, Rng};
+
+use super::{Around, AsOf, Filter, NONE};
+use crate::{
+    FilterEviction,
+    record::{Kind, OwnedRecord, Record, owned},
+    snapshot::Snapshots,
+};
+
+type Model = BTreeMap<Vec<u8>, (u64, Vec<u8>)>;
+
+/// A filter over a map.
+struct Bench {
+    filter: Filter,
+    epoch: Epoch,
+    snapshots: Snapshots,
+    below: BTreeMap<Vec<u8>, Vec<u8>>,
+    sequence: u64,
+}
+
+impl Bench {
+    fn new(limit_bytes: u64, eviction: FilterEviction) -> Self {
+        let (filter, snapshots) = (Filter::new(limit_bytes, eviction), Snapshots::new(1 << 30));
+        Self { filter, epoch: Epoch::new(), snapshots, below: BTreeMap::new(), sequence: 0 }
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around { epoch: &self.epoch, snapshots: &self.snapshots }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> u64 {
+        self.sequence += 1;
+        let record = Record { key, kind: Kind::Inline, value };
+        self.filter.upsert(&record, &(self.sequence..=self.sequence), self.around(), &mut |_| ());
+        self.sequence
+    }
+
+    fn evict(&mut self) -> bool {
+        self.filter.evict(self.around(), self.sequence + 1)
+    }
+
+    /// Inserts all batches of the array.
+    fn insert_all(&mut self) {
+        let Some(array) = self.filter.array(&self.epoch.pin()) else { return };
+        while let Some(batch) = array.claim() {
+            let pairs = batch.records.slots().iter().map(|record| (record.key.to_vec(), record.value.to_vec()));
+            self.below.extend(pairs);
+            if array.finish() {
+                self.filter.take_array_out(self.around());
+            }
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let above = self.filter.find(key, &self.epoch.pin(), &mut |record| record.value.to_vec());
+        above.or_else(|| self.below.get(key).cloned())
+    }
+
+    fn above(&self, low: &[u8], high: Option<&[u8]>) -> Vec<OwnedRecord> {
+        self.filter.between(low, high, AsOf::Now, &self.epoch.pin()).expect("now is never too old")
+    }
+}
+
+fn random_key(rng: &mut Rng) -> Vec<u8> {
+    let number = rng.below(4_000).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    match rng.below(8) {
+        0 => format!("text-{}", number % 90).into_bytes(),
+        _ => number.to_be_bytes().to_vec(),
+    }
+}
+
+/// Writes, evicts and inserts at random; `look` hears of the state now and then.
+fn run(seed: u64, eviction: FilterEviction, mut look: impl FnMut(&Bench, &Model, &mut Rng)) -> Bench {
+    let (mut bench, mut model, mut rng) = (Bench::new(16 << 10, eviction), Model::new(), Rng::seeded(seed));
+    for step in 0..20_000_u64 {
+        let (key, value) = (random_key(&mut rng), step.to_le_bytes());
+        let sequence = bench.put(&key, &value);
+        model.insert(key, (sequence, value.to_vec()));
+        if bench.filter.is_due() || rng.chance(0.001) {
+            bench.evict();
+        }
+        if rng.chance(0.01) {
+            look(&bench, &model, &mut rng);
+        }
+        if rng.chance(0.05) {
+            bench.insert_all();
+        }
+    }
+    assert!(bench.filter.evictions() > 20, "seed {seed}: {} evictions", bench.filter.evictions());
+    look(&bench, &model, &mut rng);
+    bench
+}
+
+const EVICTIONS: [FilterEviction; 2] = [FilterEviction::Nodes, FilterEviction::Pairs];
+
+#[test]
+fn every_key_is_found_where_it_is_while_pairs_move_down() {
+    for (seed, eviction) in (0..3).flat_map(|seed| EVICTIONS.map(|eviction| (seed, eviction))) {
+        run(seed, eviction, |bench, model, rng| {
+            for _ in 0..50 {
+                let key = random_key(rng);
+                let expected = model.get(&key).map(|(_, value)| value.clone());
+                assert_eq!(bench.get(&key), expected, "seed {seed} {eviction:?} key {key:?}");
+            }
+            let mut all = bench.below.clone();
+            all.extend(bench.above(b"", None).into_iter().map(|(key, _, value)| (key, value)));
+            assert!(all.iter().eq(model.iter().map(|(key, (_, value))| (key, value))), "seed {seed} {eviction:?}");
+        });
+    }
+}
+
+#[test]
+fn no_record_above_is_older_than_what_is_said_of_its_range() {
+    for (seed, eviction) in (10..13).flat_map(|seed| EVICTIONS.map(|eviction| (seed, eviction))) {
+        run(seed, eviction, |bench, model, rng| {
+            let (a, b) = (random_key(rng), random_key(rng));
+            let (low, high) = if a < b { (a, b) } else { (b, a) };
+            let said = bench.filter.oldest(&low, Some(&high), &bench.epoch.pin());
+            let above = bench.above(&low, Some(&high));
+            let truly = above.iter().map(|(key, _, _)| model[key].0).min().unwrap_or(NONE);
+            assert!(said <= truly, "seed {seed} {eviction:?}: {said} is said, {truly} is there");
+        });
+    }
+}
+
+#[test]
+fn the_bound_of_a_hot_range_follows_its_writes_when_pairs_leave() {
+    let mut bench = Bench::new(8 << 10, FilterEviction::Pairs);
+    for round in 0..2_000_u64 {
+        bench.put(b"hot", &round.to_le_bytes());
+        bench.put(&round.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), &[0; 8]);
+        if bench.filter.is_due() {
+            bench.evict();
+            bench.insert_all();
+        }
+    }
+    let said = bench.filter.oldest(b"hot", Some(b"hou"), &bench.epoch.pin());
+    assert!(said > bench.sequence / 2, "{said} of {}", bench.sequence);
+}
+
+#[test]
+fn hot_pairs_stay_when_pairs_leave() {
+    let mut bench = Bench::new(16 << 10, FilterEviction::Pairs);
+    let mut rng = Rng::seeded(5);
+    let hot = |number: u64| (number * 64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    for _ in 0..30_000 {
+        bench.put(&hot(rng.below(100)), &[1; 8]);
+        bench.put(&rng.next_u64().to_be_bytes(), &[2; 8]);
+        if bench.filter.is_due() {
+            bench.evict();
+            bench.insert_all();
+        }
+    }
+    let above = bench.above(b"", None);
+    let stayed = above.iter().filter(|(_, _, value)| value == &[1; 8]).count();
+    assert!(stayed >= 95, "{stayed} of 100 hot pairs are above");
+    let below = bench.below.values().filter(|value| **value == [1; 8]).count();
+    assert!(below <= 100, "{below}");
+}
+
+#[test]
+fn an_emptied_filter_costs_nothing_but_its_tables() {
+    for eviction in EVICTIONS {
+        let mut bench = run(20, eviction, |_, _, _| ());
+        let mut tries = 0;
+        while !bench.filter.is_empty() {
+            bench.evict();
+            bench.insert_all();
+            tries += 1;
+            assert!(tries < 200, "{eviction:?}: {} nodes are left", bench.filter.valid_nodes());
+        }
+        assert_eq!(bench.filter.held_bytes(), 0, "{eviction:?}");
+        assert_eq!(bench.filter.oldest(b"", None, &bench.epoch.pin()), NONE);
+        // The next writes unlink what was shadow-deleted: the index does not keep a node for each range there ever was.
+        let before = bench.filter.index.memory_bytes();
+        for number in 0..2_000_u64 {
+            bench.put(&(number << 51).to_be_bytes(), b"");
+        }
+        assert!(bench.filter.index.memory_bytes() <= before + 1024, "{eviction:?}");
+    }
+}
+
+#[test]
+fn ascending_writes_leave_full_nodes() {
+    let mut bench = Bench::new(1 << 30, FilterEviction::Nodes);
+    for number in 0..10_000_u64 {
+        bench.put(&number.to_be_bytes(), &number.to_le_bytes());
+    }
+    let bytes = bench.filter.held_bytes();
+    assert!(bytes < 10_000 * 16 * 125 / 100, "{bytes} bytes for 160,000 of pairs");
+}
+
+#[test]
+fn what_a_record_overwrites_is_told() {
+    let bench = Bench::new(1 << 20, FilterEviction::Nodes);
+    let mut told: Vec<OwnedRecord> = Vec::new();
+    for value in [b"1", b"2", b"3"] {
+        let record = Record { key: b"key", kind: Kind::Pointer, value };
+        bench.filter.upsert(&record, &(1..=1), bench.around(), &mut |old| told.push(owned(old)));
+    }
+    assert_eq!(told.iter().map(|(_, _, value)| value[0]).collect::<Vec<_>>(), b"12");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_snapshot_sees_its_moment_whatever_moves_afterwards(seed: u64, by_node: bool) {
+        let eviction = if by_node { FilterEviction::Nodes } else { FilterEviction::Pairs };
+        let (mut bench, mut rng) = (Bench::new(6 << 10, eviction), Rng::seeded(seed));
+        let mut open: Option<(u64, Vec<OwnedRecord>)> = None;
+        for _ in 0..3_000_u64 {
+            bench.put(&random_key(&mut rng), &rng.next_u64().to_le_bytes());
+            if bench.filter.is_due() || rng.chance(0.01) {
+                bench.evict();
+            }
+            if rng.chance(0.03) {
+                bench.insert_all();
+            }
+            if rng.chance(0.01) {
+                if let Some((number, then)) = open.take() {
+                    let as_of = AsOf::Snapshot(&bench.snapshots, number);
+                    let seen = bench.filter.between(b"", None, as_of, &bench.epoch.pin()).expect("in use");
+                    prop_assert_eq!(seen, then);
+                    bench.snapshots.close(number);
+                }
+                let number = bench.filter.between_evictions(bench.around(), |array| bench.snapshots.open(array));
+                open = Some((number, bench.above(b"", None)));
+            }
+        }
+    }
+}
