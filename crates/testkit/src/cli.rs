@@ -1,5 +1,7 @@
 //! The command line.
 
+mod real;
+
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -23,6 +25,9 @@ pub(crate) struct Cli {
 enum Task {
     /// Runs seeds one after the other and stops at the first that fails.
     Sim(Sim),
+    /// Lives of a store on a device: what the virtual machine runs.
+    #[command(subcommand)]
+    Real(real::Real),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -83,7 +88,10 @@ struct Sim {
 impl Cli {
     /// Does what was asked.
     pub(crate) fn run(self) -> ExitCode {
-        let Task::Sim(sim) = self.task;
+        let sim = match self.task {
+            Task::Sim(sim) => sim,
+            Task::Real(real) => return real.run(),
+        };
         if sim.bug.is_some() {
             // Panics are what a seeded bug may lead to: no news.
             std::panic::set_hook(Box::new(|_| {}));

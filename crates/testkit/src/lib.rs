@@ -10,6 +10,7 @@ pub mod model;
 pub mod operation;
 mod outcome;
 mod profile;
+pub mod real;
 mod restructures;
 mod single;
 pub mod subject;
