@@ -2,7 +2,11 @@
 //!
 //! Engine crates take time from `zonda-rt`, so that a simulator can own it; a development task has nothing to simulate
 //! and must not depend on the engine it tests, so this file reads the operating system's clock.
-#![expect(clippy::disallowed_types, reason = "no simulator here, and xtask depends on no crate of the workspace")]
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "no simulator here, and xtask depends on no crate of the workspace"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -19,4 +23,9 @@ impl Stopwatch {
     pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
+}
+
+/// Waits.
+pub(crate) fn sleep(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -16,6 +16,7 @@ mod source;
 mod step;
 mod steps;
 mod tally;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -57,6 +58,10 @@ enum Task {
     BenchSmoke,
     /// Feeds every decoder seeded random and mutated inputs for a few seconds (stable Rust)
     FuzzSmoke(steps::fuzz::FuzzArguments),
+    /// Runs a program in a virtual machine that has zoned devices
+    Vm(vm::VmArguments),
+    /// Tests on zoned block devices in virtual machines; not run where there can be none
+    VmSuite(vm::suite::SuiteArguments),
     /// Builds the documentation; a broken link is an error, in the documents of the repository too
     Doc,
 }
@@ -64,7 +69,7 @@ enum Task {
 /// Errors are shown without a backtrace, whatever `RUST_BACKTRACE` says: that is for the programs under test.
 fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -72,13 +77,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
+fn run() -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let steps = match Arguments::parse().task {
+        Task::Vm(arguments) => return vm::run(&arguments),
         Task::Test => all_steps(),
         task => vec![step_of(task)],
     };
-    step::run(&workspace, &steps)
+    step::run(&workspace, &steps).map(|()| ExitCode::SUCCESS)
 }
 
 /// Every step, cheap ones first: a typo is found before the minutes of the tests are spent.
@@ -95,6 +101,7 @@ fn all_steps() -> Vec<Step> {
         Task::Shuttle,
         Task::Sim(sim),
         Task::FuzzSmoke(fuzz),
+        Task::VmSuite(vm::suite::SuiteArguments::default()),
         Task::Doc,
         Task::BenchSmoke,
     ]
@@ -103,10 +110,11 @@ fn all_steps() -> Vec<Step> {
     .collect()
 }
 
-/// The step behind a subcommand. `Test` is not one step and never gets here.
+/// The step behind a subcommand. `Test` is not one step and `Vm` none: they never get here.
 fn step_of(task: Task) -> Step {
     match task {
         Task::Test => unreachable!("`test` is the list of all steps"),
+        Task::Vm(_) => unreachable!("`vm` passes a program's status through"),
         Task::Setup => Step::new("setup", machine::prepare),
         Task::Fmt => Step::new("fmt", steps::lint::fmt),
         Task::Clippy => Step::new("clippy", steps::lint::clippy),
@@ -118,6 +126,9 @@ fn step_of(task: Task) -> Step {
         Task::BenchSmoke => Step::new("bench-smoke", steps::bench::smoke),
         Task::FuzzSmoke(arguments) => {
             Step::new("fuzz-smoke", move |w: &Workspace, t: &mut Tally| steps::fuzz::smoke(w, t, &arguments))
+        }
+        Task::VmSuite(arguments) => {
+            Step::new("vm-suite", move |w: &Workspace, t: &mut Tally| vm::suite::run(w, t, &arguments))
         }
         Task::Doc => Step::new("doc", steps::lint::doc),
     }
@@ -137,7 +148,7 @@ mod tests {
     #[test]
     fn test_runs_every_subcommand_once() {
         let mut names: Vec<_> = all_steps().iter().map(|step| step.name).collect();
-        names.push("test");
+        names.extend(["test", "vm"]);
         names.sort_unstable();
         let arguments = Arguments::command();
         let mut subcommands: Vec<_> = arguments.get_subcommands().map(clap::Command::get_name).collect();

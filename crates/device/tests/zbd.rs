@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use zbd_support::{coarse::Coarse, devices, model, null_blk};
 use zonda_device::{
-    AlignedBuf, ErrorKind, Geometry, Lba, QueueKind, ZbdOptions, ZoneId, ZoneState, ZonedDevice, conformance,
+    AlignedBuf, ErrorKind, Geometry, Io, Lba, QueueKind, ZbdOptions, ZoneId, ZoneState, ZonedDevice, conformance,
 };
 
 /// Device blocks in one of the suite's, so that its zones come to whole MiB, which null_blk wants.
@@ -194,5 +194,28 @@ fn appends_in_flight_complete_out_of_order_and_all_land() {
         let device = zonda_device::ZbdDevice::open(&path, &ZbdOptions::default()).unwrap();
         assert!(device.describe().contains("NVMe append"), "{}", device.describe());
         zbd_support::appends::many_in_flight(&device, 64, 600);
+    }
+}
+
+#[test]
+#[ignore = "needs the virtual machine: cargo xtask vm-suite"]
+fn every_flush_reaches_the_drive() {
+    for path in devices::large_nvme() {
+        devices::reset_all(&path);
+        let device = zonda_device::ZbdDevice::open(&path, &ZbdOptions::default()).unwrap();
+        assert!(device.geometry().volatile_cache, "the emulated drive says that it has a cache");
+        let before = devices::flushes(&path);
+        for number in 0..10 {
+            device.write(Lba(number), &AlignedBuf::with_len(4096)).unwrap();
+            device.flush().unwrap();
+        }
+        let mut queue = device.queue(4).unwrap();
+        for token in 0..5 {
+            queue.submit(token, Io::Flush).unwrap();
+            let mut done = Vec::new();
+            queue.complete(1, &mut done).unwrap();
+            done.remove(0).result.unwrap();
+        }
+        assert_eq!(devices::flushes(&path) - before, 15);
     }
 }

@@ -78,3 +78,10 @@ pub(crate) fn write_raw(path: &Path, sector: u64, bytes: usize) {
     let file: File = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).unwrap();
     file.write_all_at(&AlignedBuf::with_len(bytes), sector * 512).unwrap();
 }
+
+/// Flushes that the drive has completed, by the kernel's count.
+pub(crate) fn flushes(path: &Path) -> u64 {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let counts = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    counts.split_whitespace().nth(15).unwrap().parse().unwrap()
+}

@@ -1,0 +1,70 @@
+//! Parts that are a script in the guest: other programs beside ours, a store from end to end, what a lost cache leaves.
+
+use anyhow::{Result, bail, ensure};
+
+use super::{SuiteArguments, cargo::Programs};
+use crate::vm::{
+    cache::Cache,
+    devices::Shape,
+    machine::{Plan, Show},
+    tool,
+};
+
+/// A line of a script that says which check has held.
+const HOLDS: &str = "holds: ";
+
+/// `zonda device report` says what `blkzone report` says, whatever states zones are in, on three kinds of device; fio
+/// writes where ours has stopped, and finds its data; ours finds the states that fio leaves.
+///
+/// # Errors
+/// When a check does not hold.
+pub(super) fn cross_check(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let shapes = ["size=4M,capacity=3M,zones=24,open=6,active=8", "size=4M,zones=24,open=6,active=8"];
+    let mut plan = plan(programs, &shapes)?;
+    plan.null_blk.push("size=4M,capacity=3M,zones=24,open=6,active=8,conventional=2".parse::<Shape>()?);
+    plan.tools.extend([tool(cache, "blkzone")?, tool(cache, "fio")?]);
+    run(&plan, cache, include_str!("cross-check.sh"))
+}
+
+/// Load, overwrite with reclaim, reopen, check: the store on NVMe of both geometries and on null_blk, some of whose zones
+/// are conventional.
+///
+/// # Errors
+/// When a check does not hold.
+pub(super) fn store(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let shapes = ["size=512K,capacity=384K,zones=64,open=8,active=12", "size=512K,zones=64,open=6,active=6"];
+    let mut plan = plan(programs, &shapes)?;
+    plan.null_blk.push("size=1M,zones=40,open=8,active=8,conventional=3".parse::<Shape>()?);
+    run(&plan, cache, include_str!("store.sh"))
+}
+
+/// What a drive that loses its cache would have left of a recorded life, replayed.
+///
+/// # Errors
+/// When a cut loses something, or none does although flushes are forgotten.
+pub(super) fn volatile_cache(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let plan = plan(programs, &["size=512K,capacity=384K,zones=64,open=8,active=12"])?;
+    run(&plan, cache, include_str!("volatile-cache.sh"))
+}
+
+fn plan(programs: &Programs, zns: &[&str]) -> Result<Plan> {
+    Ok(Plan {
+        zns: zns.iter().map(|shape| shape.parse::<Shape>()).collect::<Result<_>>()?,
+        tools: vec![("zonda".to_owned(), programs.zonda.clone()), ("testkit".to_owned(), programs.testkit.clone())],
+        memory_mib: 1536,
+        timeout_seconds: 900,
+        ..Plan::new()
+    })
+}
+
+/// Runs a script in the guest; counts the checks that it says hold.
+fn run(plan: &Plan, cache: &Cache, script: &str) -> Result<u64> {
+    let ended = plan.run(cache, "sh", &["-ec".to_owned(), script.to_owned()], Show::Nothing)?;
+    print!("{}", ended.output);
+    if ended.status != 0 {
+        bail!("the script ended with {} after the lines above", ended.status);
+    }
+    let held = ended.output.lines().filter(|line| line.starts_with(HOLDS)).count() as u64;
+    ensure!(held > 0, "the script checked nothing");
+    Ok(held)
+}
