@@ -16,7 +16,7 @@ pub struct ZondaSubject(Db);
 pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
 
 /// What plans may switch, by name.
-pub const SWITCHES: [(&str, Switch); 5] = [
+pub const SWITCHES: &[(&str, Switch)] = &[
     ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
     ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
     ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
