@@ -11,6 +11,9 @@ use crate::progress;
 pub(crate) struct StoreArgs {
     /// Path or URI of the store: `app.zonda`, `file:PATH`, `mem:`, with `?key=value` for details
     pub(crate) store: String,
+    /// The device of the store's log, if that is not beside its pages: path or URI, the same at every opening
+    #[arg(long, value_name = "URI")]
+    pub(crate) log_on: Option<String>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
 }
@@ -39,12 +42,21 @@ impl MemoryArgs {
 }
 
 impl StoreArgs {
+    /// Options with the budget and the log device.
+    fn options(&self) -> Options {
+        let options = self.memory.options();
+        match &self.log_on {
+            Some(log) => options.log_device(log),
+            None => options,
+        }
+    }
+
     /// Opens the store, making it if need be.
     ///
     /// # Errors
     /// Those of opening, naming the store.
     pub(crate) fn open_or_create(&self) -> anyhow::Result<Db> {
-        self.open_with(&self.memory.options())
+        self.open_with(&self.options())
     }
 
     /// Opens a store that exists.
@@ -52,7 +64,7 @@ impl StoreArgs {
     /// # Errors
     /// Those of opening, naming the store.
     pub(crate) fn open(&self) -> anyhow::Result<Db> {
-        self.open_with(&self.memory.options().create_if_missing(false))
+        self.open_with(&self.options().create_if_missing(false))
     }
 
     /// Opens a store that exists, for reading only: beside other readers, and without writing to it.
@@ -60,7 +72,7 @@ impl StoreArgs {
     /// # Errors
     /// Those of opening, naming the store.
     pub(crate) fn open_read_only(&self) -> anyhow::Result<Db> {
-        self.memory.options().open_read_only(&self.store).with_context(|| self.context())
+        self.options().open_read_only(&self.store).with_context(|| self.context())
     }
 
     fn open_with(&self, options: &Options) -> anyhow::Result<Db> {

@@ -53,6 +53,20 @@ pub enum PageError {
     /// A segment that does not exist or was released.
     #[error("no segment {0}")]
     NoSuchSegment(u64),
+    /// The store's log is on a device of its own, and none was given.
+    #[error("the log of this store is on a device of its own: name it")]
+    LogElsewhere,
+    /// A log device was given, but the store has its log beside its pages.
+    #[error("this store has its log beside its pages: open it without a log device")]
+    LogIsHere,
+    /// The log device belongs to another store.
+    #[error("the log device belongs to store {log_of}, not to this one, {store}")]
+    LogOfOtherStore {
+        /// The store that was to be opened.
+        store: zonda_space::StoreId,
+        /// The store whose log it is.
+        log_of: zonda_space::StoreId,
+    },
     /// The zone manager failed.
     #[error(transparent)]
     Space(#[from] zonda_space::SpaceError),

@@ -25,6 +25,7 @@ mod group;
 mod in_flight;
 mod in_place;
 mod live;
+mod log_device;
 mod map;
 mod number;
 mod open;

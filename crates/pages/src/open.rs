@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use zonda_device::ZonedDevice;
+use zonda_device::{Geometry, ZonedDevice};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use zonda_space::{Budget, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
+use zonda_space::{Budget, Identity, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
 use crate::ahead::AheadBudget;
 use crate::counters::Counters;
@@ -15,6 +15,7 @@ use crate::frame::Framing;
 use crate::gate::Gate;
 use crate::in_flight::Queues;
 use crate::in_place::cache::PageCache;
+use crate::log_device::{self, FEATURE_LOG_ELSEWHERE};
 use crate::pool::BufferPool;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
@@ -29,12 +30,25 @@ const ACTIVE_ZONES_MIN: u32 = 4;
 /// Zones of a device per hot writer: a small device does not spend its zones on writers.
 const ZONES_PER_HOT_WRITER: u32 = 16;
 
+/// Where a store's log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogPlace {
+    /// Beside its pages.
+    Here,
+    /// On a device of its own.
+    Elsewhere,
+}
+
 /// Makes a store on an empty device.
-pub(crate) fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<Flusher, PageError> {
-    let (space_options, reserve) = plan(device.as_ref(), options)?;
+pub(crate) fn create(
+    device: Arc<dyn ZonedDevice>,
+    log: LogPlace,
+    options: &StoreOptions,
+) -> Result<Flusher, PageError> {
+    let (space_options, reserve) = plan(device.as_ref(), log, options)?;
     let new = NewStore {
         id: options.store_id,
-        features: options.features,
+        features: options.features | if log == LogPlace::Elsewhere { FEATURE_LOG_ELSEWHERE } else { 0 },
         superblock: options.superblock.clone(),
         overwrite: options.overwrite,
     };
@@ -43,9 +57,14 @@ pub(crate) fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Re
 }
 
 /// Opens a store; returns it with the client's superblock bytes.
-pub(crate) fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<(Flusher, Vec<u8>), PageError> {
-    let (space_options, reserve) = plan(device.as_ref(), options)?;
+pub(crate) fn open(
+    device: Arc<dyn ZonedDevice>,
+    log: LogPlace,
+    options: &StoreOptions,
+) -> Result<(Flusher, Vec<u8>), PageError> {
+    let (space_options, reserve) = plan(device.as_ref(), log, options)?;
     let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
+    log_device::check(identity.features, log == LogPlace::Elsewhere)?;
     let flusher = build(space, reserve, options);
     for zone in &zones {
         flusher.recover(zone)?;
@@ -54,14 +73,24 @@ pub(crate) fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Resu
     Ok((flusher, identity.superblock))
 }
 
+/// Refuses a device of another kind of client: a log, for example.
+pub(crate) fn check_client(identity: &Identity) -> Result<(), PageError> {
+    let name = |client: &[u8; 8]| String::from_utf8_lossy(client).trim_end_matches('\0').to_string();
+    if identity.client == CLIENT {
+        return Ok(());
+    }
+    Err(SpaceError::OtherClient { found: name(&identity.client), expected: name(&CLIENT) }.into())
+}
+
 /// What the zone manager is told, and the reserve; everything is checked before anything is written.
-fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
+fn plan(device: &dyn ZonedDevice, log: LogPlace, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
     check("group_pages", options.group_pages, 1, PAGE_BLOCKS_MAX)?;
     check("sequencer_groups_max", options.sequencer_groups_max, 1, 1024)?;
     check("hot_writers_max", options.hot_writers_max, 1, FLUSHERS_ANY.into())?;
     let geometry = device.geometry();
     let hot_zones_max = options.hot_writers_max.min(geometry.zone_count / ZONES_PER_HOT_WRITER).max(1);
-    let streams = stream::specs(hot_zones_max);
+    let mut streams = stream::specs(hot_zones_max);
+    streams.retain(|spec| spec.id != stream::LOG || log == LogPlace::Here);
     let limits = [geometry.max_open, geometry.max_active, options.active_limit];
     let active_max = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
     if active_max < ACTIVE_ZONES_MIN {
@@ -69,18 +98,24 @@ fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOption
     }
     let budget = Budget::plan(active_max, &streams)?;
     let data = budget.shares().iter().filter(|share| !stream::holds(share.streams).only_records());
-    let block = u64::from(geometry.block_bytes);
     let reserve = Reserve::plan(&Demand {
         zones: geometry.zone_count,
-        zone_bytes: (geometry.zone_capacity_blocks * block).saturating_sub(BLOCK_BYTES as u64).max(BLOCK_BYTES as u64),
+        zone_bytes: zone_bytes(geometry),
         open_data_zones: data.map(|share| share.zones).sum(),
         log_limit_bytes: options.log_limit_bytes,
+        log_is_here: log == LogPlace::Here,
         extra_zones: options.extra_reserve_zones,
     })?;
     // The floors for each claim are kept here, not by the zone manager.
     let reserve_zones = 0;
-    let (known_features, active_limit) = (options.features, options.active_limit);
+    let (known_features, active_limit) = (options.features | FEATURE_LOG_ELSEWHERE, options.active_limit);
     Ok((SpaceOptions { client: CLIENT, streams, known_features, reserve_zones, active_limit }, reserve))
+}
+
+/// Bytes that a zone holds behind its header.
+pub(crate) fn zone_bytes(geometry: &Geometry) -> u64 {
+    let bytes = geometry.zone_capacity_blocks * u64::from(geometry.block_bytes);
+    bytes.saturating_sub(BLOCK_BYTES as u64).max(BLOCK_BYTES as u64)
 }
 
 fn check(option: &'static str, value: u32, min: u64, max: u64) -> Result<(), PageError> {
@@ -95,7 +130,7 @@ fn check(option: &'static str, value: u32, min: u64, max: u64) -> Result<(), Pag
     Err(SpaceError::BadOption { option, value: value.into(), rule }.into())
 }
 
-fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
+pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
     let geometry = space.device().geometry();
     let zone_size_blocks = space.first_block(zonda_device::ZoneId(1));
     let press = Press {
@@ -133,7 +168,7 @@ fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> Flusher {
 impl Flusher {
     /// Takes over a zone of an earlier life. Zones of log, MetaLog and values are never appended to again; a partly written zone of
     /// pages is continued where its stream still has one to fill.
-    fn recover(&self, zone: &RecoveredZone) -> Result<(), PageError> {
+    pub(crate) fn recover(&self, zone: &RecoveredZone) -> Result<(), PageError> {
         let holds = stream::holds(zone.holds);
         self.zones.of(zone.zone).begin(zone.generation, holds);
         if zone.written_blocks <= 1 {

@@ -50,6 +50,8 @@ pub(crate) struct Demand {
     pub(crate) open_data_zones: u32,
     /// See [`StoreOptions::log_limit_bytes`](crate::StoreOptions::log_limit_bytes).
     pub(crate) log_limit_bytes: u64,
+    /// Whether the log is on the same device.
+    pub(crate) log_is_here: bool,
     /// See [`StoreOptions::extra_reserve_zones`](crate::StoreOptions::extra_reserve_zones).
     pub(crate) extra_zones: u32,
 }
@@ -77,6 +79,7 @@ impl Reserve {
     pub(crate) fn plan(demand: &Demand) -> Result<Self, PageError> {
         let low_water = FOREGROUND_FLOOR + 1 + demand.zones / ZONES_PER_LOW_WATER_ZONE;
         let log_zones = zones_for(demand.log_limit_bytes, demand.zone_bytes).saturating_add(SHORT_LIVES_LOG_ZONES);
+        let log_zones = if demand.log_is_here { log_zones } else { 0 };
         let meta_zones =
             zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes).saturating_add(SHORT_LIVES_META_ZONES);
         let parts = [low_water, demand.open_data_zones, log_zones, meta_zones, demand.extra_zones];
@@ -85,6 +88,21 @@ impl Reserve {
             return Err(SpaceError::TooFewZones { zones: demand.zones, needed: zones.saturating_add(1) }.into());
         }
         Ok(Self { zones, low_water, log_zones, meta_zones, bytes: u64::from(zones) * demand.zone_bytes })
+    }
+}
+
+impl Reserve {
+    /// The reserve of a device that holds the log alone: all of it is the log's.
+    ///
+    /// # Errors
+    /// `TooFewZones` when the log's limit does not fit.
+    pub(crate) fn of_log(zones: u32, zone_bytes: u64, log_limit_bytes: u64) -> Result<Self, PageError> {
+        let needed = zones_for(log_limit_bytes, zone_bytes).saturating_add(SHORT_LIVES_LOG_ZONES);
+        if needed > zones {
+            return Err(SpaceError::TooFewZones { zones, needed }.into());
+        }
+        let bytes = u64::from(zones) * zone_bytes;
+        Ok(Self { zones, low_water: 0, log_zones: zones, meta_zones: 0, bytes })
     }
 }
 
@@ -103,7 +121,14 @@ mod tests {
     use super::*;
 
     fn demand(zones: u32) -> Demand {
-        Demand { zones, zone_bytes: 1 << 20, open_data_zones: 5, log_limit_bytes: 4 << 20, extra_zones: 0 }
+        Demand {
+            zones,
+            zone_bytes: 1 << 20,
+            open_data_zones: 5,
+            log_limit_bytes: 4 << 20,
+            log_is_here: true,
+            extra_zones: 0,
+        }
     }
 
     #[test]

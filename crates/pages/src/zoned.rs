@@ -6,12 +6,15 @@ use crate::ahead::PagesAhead;
 use crate::areas::ZonedArea;
 use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
+use crate::log_device::{self, LogDevice};
+use crate::open::LogPlace;
 use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
     ReadAhead, Reclaimed, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
+use zonda_space::Space;
 
 /// A page store on a zoned device (ZKV 3.4, with reclaim).
 ///
@@ -45,6 +48,8 @@ pub struct ZonedStore {
     flusher: Arc<Flusher>,
     areas: [ZonedArea; 3],
     reclaimer: Reclaimer,
+    /// Where the log is, if not beside the pages.
+    log: Option<LogDevice>,
 }
 
 impl ZonedStore {
@@ -54,7 +59,22 @@ impl ZonedStore {
     /// `Space` for a device that is not empty, too small or has too few active zones, and for bad options: nothing was written.
     /// `Device`.
     pub fn create(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<Arc<Self>, PageError> {
-        Ok(Self::new(open::create(device, options)?, options))
+        Ok(Self::new(open::create(device, LogPlace::Here, options)?, None, options))
+    }
+
+    /// As [`create`](Self::create), with the log on a device of its own, which must be empty too and have room for
+    /// `log_limit_bytes`. The log is made first: after a crash between the two there is a log of no store, to be made again with
+    /// `overwrite`.
+    ///
+    /// # Errors
+    /// As `create`, of either device.
+    pub fn create_with_log(
+        device: Arc<dyn ZonedDevice>,
+        log: Arc<dyn ZonedDevice>,
+        options: &StoreOptions,
+    ) -> Result<Arc<Self>, PageError> {
+        let log = LogDevice::create(log, options)?;
+        Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log), options))
     }
 
     /// Opens the store of a device and returns it with the superblock given at its creation. Partly written zones of areas are
@@ -64,21 +84,49 @@ impl ZonedStore {
     /// `Space` for a device without a store, of another store's or client's, of a newer version, with unknown features or
     /// another geometry; `Device`.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &StoreOptions) -> Result<(Arc<Self>, Vec<u8>), PageError> {
-        let (flusher, superblock) = open::open(device, options)?;
-        Ok((Self::new(flusher, options), superblock))
+        let (flusher, superblock) = open::open(device, LogPlace::Here, options)?;
+        Ok((Self::new(flusher, None, options), superblock))
     }
 
-    fn new(flusher: Flusher, options: &StoreOptions) -> Arc<Self> {
+    /// As [`open`](Self::open), for a store whose log is on a device of its own. Who belongs to whom is checked before anything is
+    /// written.
+    ///
+    /// # Errors
+    /// As `open`, of either device; `LogIsHere`, `LogOfOtherStore`.
+    pub fn open_with_log(
+        device: Arc<dyn ZonedDevice>,
+        log: Arc<dyn ZonedDevice>,
+        options: &StoreOptions,
+    ) -> Result<(Arc<Self>, Vec<u8>), PageError> {
+        let identity = Space::identify(device.as_ref())?;
+        open::check_client(&identity)?;
+        log_device::check(identity.features, true)?;
+        let log = LogDevice::open(log, identity.store, options)?;
+        let (flusher, superblock) = open::open(device, LogPlace::Elsewhere, options)?;
+        Ok((Self::new(flusher, Some(log), options), superblock))
+    }
+
+    fn new(flusher: Flusher, log: Option<LogDevice>, options: &StoreOptions) -> Arc<Self> {
         let flusher = Arc::new(flusher);
-        let area = |kind| ZonedArea::new(kind, Arc::clone(&flusher));
-        let areas = [area(AreaKind::Log), area(AreaKind::Meta), area(AreaKind::Values)];
-        Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), flusher })
+        let below_log = log.as_ref().map_or(&flusher, |log| &log.flusher);
+        let areas = [
+            ZonedArea::new(AreaKind::Log, Arc::clone(below_log)),
+            ZonedArea::new(AreaKind::Meta, Arc::clone(&flusher)),
+            ZonedArea::new(AreaKind::Values, Arc::clone(&flusher)),
+        ];
+        Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), log, flusher })
     }
 
     /// The device below.
     #[must_use]
     pub fn device(&self) -> &Arc<dyn ZonedDevice> {
         self.flusher.space.device()
+    }
+
+    /// The device below the log, if that is another one.
+    #[must_use]
+    pub fn log_device(&self) -> Option<&Arc<dyn ZonedDevice>> {
+        Some(self.log.as_ref()?.flusher.space.device())
     }
 
     pub(crate) fn flusher(&self) -> &Flusher {
@@ -144,7 +192,9 @@ impl PageStore for ZonedStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        self.reclaimer.step(&self.flusher, relocate)
+        let was_reset = self.log.as_ref().map_or(Ok(false), LogDevice::reset_released)?;
+        let stepped = self.reclaimer.step(&self.flusher, relocate)?;
+        Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {
@@ -152,11 +202,23 @@ impl PageStore for ZonedStore {
     }
 
     fn usage(&self) -> StoreUsage {
-        self.flusher.usage()
+        let mut usage = self.flusher.usage();
+        if let Some(log) = self.log.as_ref().map(|log| log.flusher.usage()) {
+            usage.zones_reset += log.zones_reset;
+            usage.memory_bytes += log.memory_bytes;
+            usage.memory_bytes_max += log.memory_bytes_max;
+        }
+        usage
     }
 
     fn written_by(&self) -> WrittenBy {
-        self.flusher.counters.written_by(self.flusher.space.written_by_stream().headers)
+        let written = |flusher: &Flusher| flusher.counters.written_by(flusher.space.written_by_stream().headers);
+        let mut all = written(&self.flusher);
+        if let Some(log) = self.log.as_ref().map(|log| written(&log.flusher)) {
+            all.log += log.log;
+            all.headers += log.headers;
+        }
+        all
     }
 
     fn reads(&self) -> (u64, u64) {

@@ -8,9 +8,9 @@ use zonda_pages::{
     BLOCK_BYTES, CachePolicy, InPlaceOptions, InPlaceStore, PageStore, StoreOptions, ZoneMapEntry, ZonedStore,
 };
 
-use crate::Result;
 use crate::block_overlay::BlockOverlay;
 use crate::overlay::Overlay;
+use crate::{Error, Result};
 
 /// Zones reported with one call.
 const REPORT_ZONES: u32 = 4096;
@@ -112,6 +112,15 @@ fn segment_state(entry: &ZoneMapEntry) -> &'static str {
     }
 }
 
+/// The log's own device.
+pub(crate) type Log = Arc<dyn ZonedDevice>;
+
+fn log_in_place() -> Error {
+    Error::LogDevice {
+        why: "a store in place has its log beside its pages: only one on zones takes a log device".to_owned(),
+    }
+}
+
 /// The page store of either kind.
 #[derive(Clone)]
 pub(crate) enum Pages {
@@ -124,10 +133,14 @@ impl Pages {
     ///
     /// # Errors
     /// Those of the page store.
-    pub(crate) fn create(device: &Device, options: StoreOptions) -> Result<Self> {
-        Ok(match device {
-            Device::Zoned(device) => Self::Zoned(ZonedStore::create(Arc::clone(device), &options)?),
-            Device::Block { device, segment_bytes } => {
+    pub(crate) fn create(device: &Device, log: Option<&Log>, options: StoreOptions) -> Result<Self> {
+        Ok(match (device, log) {
+            (Device::Zoned(device), None) => Self::Zoned(ZonedStore::create(Arc::clone(device), &options)?),
+            (Device::Zoned(device), Some(log)) => {
+                Self::Zoned(ZonedStore::create_with_log(Arc::clone(device), Arc::clone(log), &options)?)
+            }
+            (Device::Block { .. }, Some(_)) => return Err(log_in_place()),
+            (Device::Block { device, segment_bytes }, None) => {
                 Self::InPlace(InPlaceStore::create(Arc::clone(device), &in_place(options, *segment_bytes))?)
             }
         })
@@ -137,13 +150,18 @@ impl Pages {
     ///
     /// # Errors
     /// Those of the page store.
-    pub(crate) fn open(device: &Device, options: StoreOptions) -> Result<(Self, Vec<u8>)> {
-        Ok(match device {
-            Device::Zoned(device) => {
+    pub(crate) fn open(device: &Device, log: Option<&Log>, options: StoreOptions) -> Result<(Self, Vec<u8>)> {
+        Ok(match (device, log) {
+            (Device::Zoned(device), Some(log)) => {
+                let (store, superblock) = ZonedStore::open_with_log(Arc::clone(device), Arc::clone(log), &options)?;
+                (Self::Zoned(store), superblock)
+            }
+            (Device::Block { .. }, Some(_)) => return Err(log_in_place()),
+            (Device::Zoned(device), None) => {
                 let (store, superblock) = ZonedStore::open(Arc::clone(device), &options)?;
                 (Self::Zoned(store), superblock)
             }
-            Device::Block { device, segment_bytes } => {
+            (Device::Block { device, segment_bytes }, None) => {
                 let (store, superblock) = InPlaceStore::open(Arc::clone(device), &in_place(options, *segment_bytes))?;
                 (Self::InPlace(store), superblock)
             }
@@ -155,6 +173,14 @@ impl Pages {
         match self {
             Self::Zoned(store) => Arc::clone(store) as Arc<dyn PageStore>,
             Self::InPlace(store) => Arc::clone(store) as Arc<dyn PageStore>,
+        }
+    }
+
+    /// The device below the log, if that is another one.
+    pub(crate) fn log_device(&self) -> Option<&Log> {
+        match self {
+            Self::Zoned(store) => store.log_device(),
+            Self::InPlace(_) => None,
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: 
     let copied = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs));
     if copied.is_err() {
         crate::device::remove(uri);
+        options.log_device.iter().for_each(|log| crate::device::remove(log));
     }
     copied
 }

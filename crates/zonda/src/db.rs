@@ -9,12 +9,12 @@ use zonda_device::{BlockDevice, ZonedDevice};
 use crate::backing::Device;
 
 use crate::check::CheckReport;
-use crate::open::{self, Access};
+use crate::open::{self, Access, Devices};
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::store::Store;
 use crate::zones::Zone;
-use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, device, tree, zones};
+use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, tree, zones};
 
 /// An open store. Reads and writes of its default tree are its own: it derefs to a [`Tree`].
 ///
@@ -112,8 +112,8 @@ impl Db {
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Self> {
         options.validate()?;
-        let device = device::open(uri, options, access)?;
-        Ok(Self::of(open::store(device, uri, options, access, progress)?))
+        let devices = Devices::open(uri, options, access)?;
+        Ok(Self::of(open::store(devices, uri, options, access, progress)?))
     }
 
     /// Opens or makes the store on a device of the caller's, for harnesses that wrap one.
@@ -122,8 +122,22 @@ impl Db {
     /// As [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_device(device: Arc<dyn ZonedDevice>, options: &Options) -> Result<Self> {
+        Self::open_devices(device, None, options)
+    }
+
+    /// As [`open_device`](Self::open_device), with a device for the log.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_devices(
+        pages: Arc<dyn ZonedDevice>,
+        log: Option<Arc<dyn ZonedDevice>>,
+        options: &Options,
+    ) -> Result<Self> {
         options.validate()?;
-        Ok(Self::of(open::store(Device::Zoned(device), "the given device", options, Access::ReadWrite, &mut |_| {})?))
+        let devices = Devices { pages: Device::Zoned(pages), log };
+        Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
     /// Opens or makes the store in place on a block device of the caller's, for harnesses that wrap one.
@@ -133,8 +147,9 @@ impl Db {
     #[doc(hidden)]
     pub fn open_block_device(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Self> {
         options.validate()?;
-        let device = Device::Block { device, segment_bytes: options.zone_bytes };
-        Ok(Self::of(open::store(device, "the given device", options, Access::ReadWrite, &mut |_| {})?))
+        let pages = Device::Block { device, segment_bytes: options.zone_bytes };
+        let devices = Devices { pages, log: None };
+        Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
     fn of(store: Store) -> Self {

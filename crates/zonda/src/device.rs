@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zonda_device::format::DeviceKind;
-use zonda_device::{DeviceUri, Direct, OpenMode, Place};
+use zonda_device::{DeviceUri, Direct, OpenMode, Place, ZonedDevice};
 
 use crate::backing::Device;
 use crate::open::Access;
@@ -86,6 +86,19 @@ fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access)
     }
     let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Open };
     Ok(Device::Zoned(device.open_zoned(mode)?))
+}
+
+/// Opens the device of the log called `uri`: a new one for a store that `is_new`, else the one that is there.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_log(uri: &str, options: &Options, access: Access, is_new: bool) -> Result<Arc<dyn ZonedDevice>> {
+    let mut options = options.clone().create_new(is_new).create_if_missing(is_new);
+    options.store = Some(StoreKind::Zoned);
+    match open(uri, &options, access)? {
+        Device::Zoned(device) => Ok(device),
+        Device::Block { .. } => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
+    }
 }
 
 fn direct(options: &Options) -> Direct {

@@ -161,6 +161,12 @@ pub enum Error {
         /// The oldest version known.
         oldest: u32,
     },
+    /// The log device and the store do not belong together: it is missing, another store's, or one too many.
+    #[error("{why}")]
+    LogDevice {
+        /// Which of them, with both identities.
+        why: String,
+    },
     /// The store uses features that this program does not know.
     #[error("the store uses features that this program does not know: {features}; use a newer zonda")]
     UnknownFeatures {
@@ -280,6 +286,9 @@ impl From<&PageError> for Error {
             }
             PageError::Damaged { what, block, why } => {
                 Self::Damaged { what: format!("{what} at block {block}"), why: why.clone() }
+            }
+            PageError::LogElsewhere | PageError::LogIsHere | PageError::LogOfOtherStore { .. } => {
+                Self::LogDevice { why: error.to_string() }
             }
             PageError::Space(error) => Self::from(error),
             PageError::Device(error) => Self::from(error),

@@ -1,8 +1,10 @@
 //! From a device to an open store: memory plan, page store, engine, catalogue, workers.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
+use zonda_device::ZonedDevice;
 use zonda_pages::StoreOptions;
 use zonda_rt::Seed;
 use zonda_space::StoreId;
@@ -11,9 +13,11 @@ use zonda_tree::{Engine, FilterEviction, TreeOptions};
 use crate::background::Workers;
 use crate::backing::{Device, Pages};
 use crate::catalogue::Catalogue;
+use crate::device;
 use crate::format::Superblock;
 use crate::governor::Governor;
 use crate::memory::{MemoryPlan, Wanted};
+use crate::overlay::Overlay;
 use crate::store::{Parts, Store};
 use crate::{Error, Options, RecoveryProgress, Result};
 
@@ -34,15 +38,15 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
 pub(crate) fn store(
-    device: Device,
+    devices: Devices,
     uri: &str,
     options: &Options,
     access: Access,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Store> {
-    let device = match access {
-        Access::ReadWrite => device,
-        Access::ReadOnly => device.overlaid()?,
+    let (device, log) = match access {
+        Access::ReadWrite => (devices.pages, devices.log),
+        Access::ReadOnly => (devices.pages.overlaid()?, devices.log.map(overlaid).transpose()?),
     };
     let wanted = Wanted {
         budget_bytes: options.memory_bytes,
@@ -51,14 +55,44 @@ pub(crate) fn store(
         shares: options.memory_shares,
     };
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
-    let opening = Opening { plan, options, device };
+    let opening = Opening { plan, options, device, log };
     let (pages, engine) =
         if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(pages, engine, access)
 }
 
+/// Where a store is.
+pub(crate) struct Devices {
+    pub(crate) pages: Device,
+    /// The log's own device, if it has one.
+    pub(crate) log: Option<Arc<dyn ZonedDevice>>,
+}
+
+impl Devices {
+    /// Opens the devices called `uri` and [`Options::log_device`], or makes them if the options allow it.
+    ///
+    /// # Errors
+    /// As [`device::open`].
+    pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Self> {
+        let pages = device::open(uri, options, access)?;
+        let is_new = pages.is_blank()?;
+        let makes_it = access == Access::ReadWrite && (options.create_if_missing || options.create_new);
+        let log = match &options.log_device {
+            // Where there is no store, there is no log to look for.
+            Some(log) if !is_new || makes_it => Some(device::open_log(log, options, access, is_new)?),
+            _ => None,
+        };
+        Ok(Self { pages, log })
+    }
+}
+
+fn overlaid(device: Arc<dyn ZonedDevice>) -> Result<Arc<dyn ZonedDevice>> {
+    Ok(Arc::new(Overlay::new(device)?))
+}
+
 struct Opening<'a> {
     device: Device,
+    log: Option<Arc<dyn ZonedDevice>>,
     options: &'a Options,
     plan: MemoryPlan,
 }
@@ -72,7 +106,8 @@ impl Opening<'_> {
             return Err(Error::NotFound { uri: uri.to_owned() });
         }
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
-        let pages = Pages::create(&self.device, self.store_options(superblock.encode()))?;
+        let store_options = self.store_options(superblock.encode());
+        let pages = Pages::create(&self.device, self.log.as_ref(), store_options)?;
         let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
         Ok((pages, engine))
     }
@@ -81,7 +116,7 @@ impl Opening<'_> {
         if self.options.create_new {
             return Err(Error::AlreadyExists { uri: uri.to_owned() });
         }
-        let (pages, superblock) = Pages::open(&self.device, self.store_options(Vec::new()))?;
+        let (pages, superblock) = Pages::open(&self.device, self.log.as_ref(), self.store_options(Vec::new()))?;
         let superblock = Superblock::decode(&superblock)?;
         self.check_leaf_bytes(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());

@@ -191,6 +191,7 @@ pub struct Options {
     pub(crate) seed: Option<u64>,
     pub(crate) direct_io: Option<bool>,
     pub(crate) flusher: FlusherOptions,
+    pub(crate) log_device: Option<String>,
 }
 
 impl Default for Options {
@@ -216,6 +217,7 @@ impl Default for Options {
             seed: None,
             direct_io: None,
             flusher: FlusherOptions::default(),
+            log_device: None,
         }
     }
 }
@@ -372,6 +374,25 @@ impl Options {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// The write-ahead log of the store is on a device of its own (ZKV, section 3.5), so that its small writes and flushes are not in the way of
+    /// the pages. Named as a store is; made with the store, and given at every opening from then on: neither device is a store
+    /// without the other. All that recovery needs beside the log (MetaLog, values, pages) stays on the store's own device. Default: none.
+    ///
+    /// After the power failed on either device or on both the store is as after any power cut. A log device that is lost for good
+    /// takes with it what was written since the last checkpoint, and the store cannot be opened without it; a backup has its log
+    /// beside its pages unless its options say otherwise.
+    ///
+    /// ```no_run
+    /// let db = zonda::Options::new().log_device("file:/fast/app.log").open("file:/large/app.zonda")?;
+    /// # db.put("key", "value")?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    #[must_use]
+    pub fn log_device(mut self, uri: impl Into<String>) -> Self {
+        self.log_device = Some(uri.into());
         self
     }
 

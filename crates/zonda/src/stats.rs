@@ -23,6 +23,8 @@ pub struct Stats {
     pub written: WrittenStats,
     /// What the device did.
     pub device: DeviceStats,
+    /// What the log's own device did, if it has one.
+    pub log_device: Option<DeviceStats>,
 }
 
 /// Where the capacity goes, in bytes. `usable = capacity - reserve`; writes fail with `NoSpace` when live bytes exceed it.
@@ -158,6 +160,7 @@ impl Stats {
             tree: TreeStats::of(&tree),
             written: WrittenStats::of(&written, &tree),
             device: DeviceStats::of(store.device().describe(), &store.device().counters()),
+            log_device: store.pages().log_device().map(|log| DeviceStats::of(log.describe(), &log.counters())),
         })
     }
 }

@@ -16,6 +16,9 @@ Examples:
 pub(crate) struct Restore {
     /// Path or URI of the backup
     from: String,
+    /// The device of the backup's log, if that is not beside its pages
+    #[arg(long, value_name = "URI")]
+    log_on: Option<String>,
     /// Path or URI of the new store, which must not exist
     store: String,
     #[command(flatten)]
@@ -26,6 +29,6 @@ impl Restore {
     /// # Errors
     /// Those of opening, reading and writing.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        backup::copy(&StoreArgs { store: self.from, memory: self.memory }, &self.store)
+        backup::copy(&StoreArgs { store: self.from, log_on: self.log_on, memory: self.memory }, &self.store)
     }
 }

@@ -143,6 +143,7 @@ fn plan(layout: Layout, options: &InPlaceOptions) -> Result<Reserve, PageError> 
         zone_bytes: layout.data_blocks_min() * BLOCK_BYTES as u64,
         open_data_zones: OPEN_SEGMENTS,
         log_limit_bytes: common.log_limit_bytes,
+        log_is_here: true,
         extra_zones: common.extra_reserve_zones,
     })
 }

@@ -1,0 +1,235 @@
+//! The log on a device of its own (ZKV, section 3.5): the same promises, also when the power fails on one of the two alone; and clear words
+//! for a log device that is missing, or a stranger's.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::{Place, fill, options};
+use zonda::{Db, Durability, Error, Options, StoreKind};
+use zonda_device::{CutAt, Geometry, MemDevice, PowerCut, ZonedDevice};
+use zonda_rt::{Rng, sim};
+
+fn with_log(place: &Place) -> Options {
+    options().log_device(place.named("test.log"))
+}
+
+#[test]
+fn the_log_goes_to_its_device_and_is_replayed_from_there() {
+    let place = Place::new();
+    let db = with_log(&place).open(&place.uri()).unwrap();
+    fill(&db, 1_000);
+    db.sync().unwrap();
+    let stats = db.stats().unwrap();
+    let log = stats.log_device.as_ref().unwrap();
+    assert!(log.written_bytes >= stats.written.log_bytes && stats.written.log_bytes > 0, "{stats:?}");
+    let here = stats.written.total_bytes() - stats.written.log_bytes;
+    assert!(stats.device.written_bytes <= here, "no log beside the pages: {stats:?}");
+    let copies = [place.named("copy.zonda"), place.named("copy.log")];
+    std::fs::copy(place.uri(), &copies[0]).unwrap();
+    std::fs::copy(place.named("test.log"), &copies[1]).unwrap();
+    drop(db);
+    // As a crash left them: nothing but the log has the pairs.
+    let db = options().log_device(&copies[1]).open(&copies[0]).unwrap();
+    assert_eq!(db.iter().unwrap().count(), 1_000);
+    db.close().unwrap();
+    let db = with_log(&place).open(&place.uri()).unwrap();
+    assert_eq!(db.iter().unwrap().count(), 1_000);
+    assert!(options().open(&place.uri()).is_err(), "locked");
+    db.close().unwrap();
+    let db = with_log(&place).open_read_only(&place.uri()).unwrap();
+    assert_eq!(db.iter().unwrap().count(), 1_000);
+}
+
+#[test]
+fn a_missing_or_foreign_log_is_told_and_nothing_is_written() {
+    let (place, other) = (Place::new(), Place::new());
+    with_log(&place).open(&place.uri()).unwrap().close().unwrap();
+    // Store ids come from the seed.
+    with_log(&other).seed(8).open(&other.uri()).unwrap().close().unwrap();
+    let plain = place.named("plain.zonda");
+    options().open(&plain).unwrap().close().unwrap();
+    let before = std::fs::read(place.uri()).unwrap();
+    let refused = |options: Options, uri: &str| options.open(uri).unwrap_err();
+    let missing = refused(options(), &place.uri());
+    assert!(
+        matches!(missing, Error::LogDevice { .. }) && missing.to_string().contains("device of its own"),
+        "{missing}"
+    );
+    let gone = refused(options().log_device(place.named("no.log")), &place.uri());
+    assert!(matches!(&gone, Error::NotFound { uri } if uri.contains("no.log")), "{gone}");
+    assert!(!std::path::Path::new(&place.named("no.log")).exists(), "a lost log is not replaced by an empty one");
+    let foreign = refused(options().log_device(other.named("test.log")), &place.uri());
+    assert!(
+        matches!(foreign, Error::LogDevice { .. }) && foreign.to_string().contains("belongs to store"),
+        "{foreign}"
+    );
+    let store = refused(options().log_device(&plain), &place.uri());
+    assert!(matches!(store, Error::NotAStore { .. }) && store.to_string().contains("treelog"), "{store}");
+    let swapped = refused(options().log_device(place.uri()), &place.named("test.log"));
+    assert!(matches!(swapped, Error::NotAStore { .. }) && swapped.to_string().contains("treelog"), "{swapped}");
+    let in_place = refused(options().store(StoreKind::InPlace).log_device("mem:"), "mem:");
+    assert!(matches!(in_place, Error::LogDevice { .. }), "{in_place}");
+    let unasked = refused(options().log_device(place.named("test.log")), &plain);
+    assert!(
+        matches!(unasked, Error::LogDevice { .. }) && unasked.to_string().contains("beside its pages"),
+        "{unasked}"
+    );
+    let twice = refused(options().log_device(place.uri()), &place.uri());
+    assert!(matches!(twice, Error::Locked { .. }), "{twice}");
+    assert_eq!(std::fs::read(place.uri()).unwrap(), before);
+    assert_eq!(with_log(&place).open(&place.uri()).unwrap().iter().unwrap().count(), 0);
+}
+
+#[test]
+fn a_log_device_that_holds_something_or_is_too_small_is_refused() {
+    let place = Place::new();
+    with_log(&place).open(&place.uri()).unwrap().close().unwrap();
+    let taken = with_log(&place).open(&place.named("another.zonda")).unwrap_err();
+    assert!(matches!(taken, Error::AlreadyExists { .. }), "{taken}");
+    let (pages, log) = (memory(80), memory(3));
+    let small = Db::open_devices(pages, Some(log), &options()).unwrap_err();
+    assert!(matches!(small, Error::UnsuitableDevice { .. }) && small.to_string().contains('3'), "{small}");
+}
+
+#[test]
+fn a_backup_has_its_log_beside_its_pages_or_where_it_is_told() {
+    let place = Place::new();
+    let db = with_log(&place).open(&place.uri()).unwrap();
+    fill(&db, 200);
+    assert_eq!(db.backup_with(&place.named("plain.zonda"), &options(), &mut |_| {}).unwrap(), 200);
+    let split = options().log_device(place.named("split.log"));
+    assert_eq!(db.backup_with(&place.named("split.zonda"), &split, &mut |_| {}).unwrap(), 200);
+    db.close().unwrap();
+    assert_eq!(options().open(&place.named("plain.zonda")).unwrap().iter().unwrap().count(), 200);
+    assert_eq!(split.open(&place.named("split.zonda")).unwrap().iter().unwrap().count(), 200);
+}
+
+fn memory(zones: u32) -> Arc<dyn ZonedDevice> {
+    Arc::new(MemDevice::new(Geometry::new(1 << 20, zones)).unwrap())
+}
+
+/// A device behind a switch, and what is behind the switch.
+struct Switched {
+    power: PowerCut,
+    live: MemDevice,
+}
+
+impl Switched {
+    fn new(geometry: Geometry) -> Self {
+        Self::over(MemDevice::new(geometry).unwrap())
+    }
+
+    fn over(live: MemDevice) -> Self {
+        Self { power: PowerCut::over(live.clone()), live }
+    }
+
+    fn device(&self) -> Arc<dyn ZonedDevice> {
+        Arc::new(self.power.clone())
+    }
+
+    /// After a cut a legal part of what was not flushed is gone; a device that kept its power has lost nothing.
+    fn restart(&mut self, rng: &mut Rng) {
+        let lost_power = self.power.cut_report().is_some();
+        *self = Self::over(if lost_power { self.power.reopen(rng) } else { self.live.clone() });
+    }
+}
+
+/// Puts and deletes in their order, and how many of them must survive.
+#[derive(Default)]
+struct History {
+    changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    synced: usize,
+}
+
+impl History {
+    fn state(&self, changes: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut state = BTreeMap::new();
+        for (key, value) in &self.changes[..changes] {
+            match value {
+                Some(value) => drop(state.insert(key.clone(), value.clone())),
+                None => drop(state.remove(key)),
+            }
+        }
+        state
+    }
+
+    /// One change; `false` once the power has gone.
+    fn step(&mut self, db: &Db, rng: &mut Rng) -> bool {
+        let key = rng.below(300).to_be_bytes().to_vec();
+        let len = if rng.chance(0.02) { 3_000 } else { rng.index(60) };
+        let mut value = vec![0; len];
+        rng.fill(&mut value);
+        let value = rng.chance(0.85).then_some(value);
+        self.changes.push((key.clone(), value.clone()));
+        let durability = if rng.chance(0.05) { Durability::Synced } else { Durability::Buffered };
+        let done = match &value {
+            Some(value) => db.put_with(&key, value, durability),
+            None => db.delete_with(&key, durability),
+        };
+        if done.is_ok() && durability == Durability::Synced {
+            self.synced = self.changes.len();
+        }
+        done.is_ok() && (!rng.chance(0.002) || db.checkpoint().is_ok())
+    }
+
+    /// What the store holds is the state after some number of changes, not before those that were synced.
+    fn check(&mut self, db: &Db, seed: u64) {
+        let found: BTreeMap<_, _> = db.iter().unwrap().map(Result::unwrap).collect();
+        let survived = (self.synced..=self.changes.len()).rev().find(|&changes| self.state(changes) == found);
+        let all = self.changes.len();
+        let survived = survived.unwrap_or_else(|| panic!("I4 seed {seed}: none of {}..={all} changes", self.synced));
+        self.changes.truncate(survived);
+        self.synced = survived;
+    }
+}
+
+/// Lives of a store whose power fails on the pages, on the log, or on both; returns (cuts, zones reset).
+fn lives(seed: u64) -> (u64, u64) {
+    let mut rng = Rng::seeded(seed);
+    let mut pages = Switched::new(Geometry::new(64 << 10, 150).with_limits(14, 14));
+    let mut log = Switched::new(Geometry::new(64 << 10, 120).with_limits(4, 4));
+    let options = Options::new().memory(2 << 20).log_limit(1 << 20).seed(seed);
+    let (mut history, mut cuts, mut resets) = (History::default(), 0, 0);
+    drop(Db::open_devices(pages.device(), Some(log.device()), &options).unwrap());
+    for _ in 0..6 {
+        let cut_after = CutAt::Operation(1 + rng.below(3_000));
+        let who = rng.below(3);
+        let armed = if who == 0 { &pages } else { &log };
+        armed.power.arm(cut_after);
+        // The power may go while the store opens, too.
+        if let Ok(db) = Db::open_devices(pages.device(), Some(log.device()), &options) {
+            for _ in 0..4_000 {
+                if !history.step(&db, &mut rng) {
+                    break;
+                }
+            }
+            resets += db.stats().unwrap().space.zones_reset;
+            if who == 2 {
+                pages.power.cut();
+                log.power.cut();
+            }
+        }
+        cuts += u64::from(pages.power.cut_report().is_some()) + u64::from(log.power.cut_report().is_some());
+        pages.restart(&mut rng);
+        log.restart(&mut rng);
+        let db = Db::open_devices(pages.device(), Some(log.device()), &options).unwrap();
+        history.check(&db, seed);
+        let mut findings = Vec::new();
+        db.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).unwrap();
+        assert!(findings.is_empty(), "seed {seed}: {findings:?}");
+    }
+    (cuts, resets)
+}
+
+#[test]
+fn the_power_fails_on_either_device_or_both() {
+    let (mut cuts, mut resets) = (0, 0);
+    for seed in 0..8 {
+        let (cut, reset) = sim::run(seed, move || lives(seed));
+        cuts += cut;
+        resets += reset;
+    }
+    assert!(cuts > 20 && resets > 6, "{cuts} cuts, {resets} zones reset");
+}
