@@ -1,6 +1,6 @@
 //! A Zonda store under test.
 
-use zonda::{Db, Options};
+use zonda::{Db, FlusherOptions, Options};
 
 use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes};
 use crate::{BenchError, Result};
@@ -22,6 +22,11 @@ pub const SWITCHES: &[(&str, Switch)] = &[
     ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
     ("store", |options, value| Ok(options.store(value.parse().map_err(|error: zonda::Error| error.to_string())?))),
+    ("zflusher", |options, value| {
+        let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
+        Ok(options.flusher(flusher))
+    }),
+    ("log-on", |options, value| Ok(options.log_device(value))),
     ("log-limit", |options, value| Ok(options.log_limit(crate::parse_bytes(value)?))),
 ];
 
