@@ -63,6 +63,30 @@ fn install(missing: &[&Need]) -> Result<()> {
     )
 }
 
+/// Debian packages of the C libraries that `zonda-compare` opens.
+const COMPARED: [&str; 2] = ["librocksdb7.8", "libwiredtiger0"];
+
+/// Installs what `zonda-compare` opens, with apt when we are root, else says what to install.
+///
+/// # Errors
+/// When it is not installed afterwards.
+pub(crate) fn compared(_: &Workspace, _: &mut Tally) -> Result<()> {
+    let missing = COMPARED.into_iter().filter(|package| !is_installed(package)).collect::<Vec<_>>();
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    if !is_root() {
+        bail!("missing: install as root with `apt-get install {}`", missing.join(" "));
+    }
+    process::run(Command::new("apt-get").arg("update"))?;
+    process::run(apt_install().args(missing))
+}
+
+fn is_installed(package: &str) -> bool {
+    process::succeeds(Command::new("dpkg").args(["--status", package]))
+}
+
 fn apt_install() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);

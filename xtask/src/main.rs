@@ -40,6 +40,8 @@ enum Task {
     Test,
     /// Checks that the machine has what the steps need; installs it where it can (rustup, apt as root)
     Setup,
+    /// Installs the other engines that `zonda-compare` opens (apt as root); no other step needs them
+    CompareDeps,
     /// Checks the formatting (`cargo fmt --check`), the fuzz crate included
     Fmt,
     /// Runs clippy on all targets; a warning is an error
@@ -116,6 +118,7 @@ fn step_of(task: Task) -> Step {
         Task::Test => unreachable!("`test` is the list of all steps"),
         Task::Vm(_) => unreachable!("`vm` passes a program's status through"),
         Task::Setup => Step::new("setup", machine::prepare),
+        Task::CompareDeps => Step::new("compare-deps", machine::compared),
         Task::Fmt => Step::new("fmt", steps::lint::fmt),
         Task::Clippy => Step::new("clippy", steps::lint::clippy),
         Task::Edges => Step::new("edges", edges::check),
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn test_runs_every_subcommand_once() {
         let mut names: Vec<_> = all_steps().iter().map(|step| step.name).collect();
-        names.extend(["test", "vm"]);
+        names.extend(["test", "vm", "compare-deps"]);
         names.sort_unstable();
         let arguments = Arguments::command();
         let mut subcommands: Vec<_> = arguments.get_subcommands().map(clap::Command::get_name).collect();

@@ -7,6 +7,7 @@ mod child;
 mod local;
 mod pause;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use child::{ChildContest, serve};
 pub use local::LocalContest;
 
-use crate::keys::Order;
+use crate::keys::{KeySpace, Order};
 use crate::measured::Measured;
 use crate::phase::{DataSet, Phase};
 use crate::subject::{Durability, StorePlan, Subject};
@@ -46,18 +47,29 @@ pub struct DataShape {
     pub capacity: u64,
     /// Whether new records have ascending keys.
     pub sorted: bool,
+    /// A SOSD file that keys of 8 bytes are taken from instead of being computed.
+    pub keys_from: Option<PathBuf>,
 }
 
 impl DataShape {
     /// Pairs of 8 B + 8 B in random order, room for `capacity`.
     #[must_use]
     pub fn small(capacity: u64) -> Self {
-        Self { key_bytes: 8, value_bytes: 8, capacity, sorted: false }
+        Self { key_bytes: 8, value_bytes: 8, capacity, sorted: false, keys_from: None }
     }
 
-    fn data(&self, seed: u64) -> Result<DataSet> {
+    /// The data set, with no records yet.
+    ///
+    /// # Errors
+    /// As [`DataSet::new`] and [`KeySpace::given`].
+    pub fn data(&self, seed: u64) -> Result<DataSet> {
+        let (capacity, seed) = (self.capacity, zonda_rt::Seed(seed));
         let order = if self.sorted { Order::Sorted } else { Order::Random };
-        DataSet::new(self.key_bytes, self.value_bytes, self.capacity, order, zonda_rt::Seed(seed))
+        let keys = match &self.keys_from {
+            None => KeySpace::new(self.key_bytes, capacity, order, seed)?,
+            Some(path) => KeySpace::given(path, capacity, order, seed)?,
+        };
+        Ok(DataSet::of(keys, self.value_bytes, capacity, seed))
     }
 }
 

@@ -4,9 +4,12 @@
 //! *rank*: its place in key order. The key is the rank, spread over the whole key space with low bits that look random,
 //! so that a page sees what it would see of random keys. Both directions are a handful of multiplications.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use zonda_rt::Seed;
 
-use crate::{BenchError, Result};
+use crate::{BenchError, Result, sosd};
 
 /// How the order of creation and the order of keys relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,15 @@ pub struct KeySpace {
     order: Order,
     padding: u64,
     scramble: Scramble,
+    /// The keys by rank, where they are given instead of computed.
+    given: Option<Arc<[u64]>>,
 }
+
+/// Keys from files are 64-bit numbers.
+const GIVEN_KEY_BYTES: usize = 8;
+
+/// No file has more keys.
+const GIVEN_BITS_MAX: u32 = 40;
 
 /// Room for keys of up to 1,000 bytes and no more: what the issue asks of the store.
 const KEY_BYTES_MAX: usize = 1_000;
@@ -45,7 +56,17 @@ impl KeySpace {
             return Err(BenchError::Usage { option: "--key-bytes", given: key_bytes.to_string(), expected });
         }
         let scramble = Scramble::new(bits, seed);
-        Ok(Self { key_bytes, bits, order, padding: seed.derive("key padding").0, scramble })
+        Ok(Self { key_bytes, bits, order, padding: seed.derive("key padding").0, scramble, given: None })
+    }
+
+    /// Keys of 8 bytes from a SOSD file, evenly spread over it, for records `0..capacity`. Holds 8 bytes per key in memory.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `Io` when the file cannot be read, `Usage` when it has too few different keys.
+    pub fn given(path: &Path, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
+        let mut keys = Self::new(GIVEN_KEY_BYTES, capacity, order, seed)?;
+        keys.given = Some(sosd::sample(path, 1 << keys.bits.min(GIVEN_BITS_MAX))?.into());
+        Ok(keys)
     }
 
     /// Length of every key.
@@ -74,7 +95,7 @@ impl KeySpace {
         let mut number = [0; 8];
         let head = self.key_bytes.min(8);
         number[..head].copy_from_slice(key.get(..head)?);
-        let index = self.index_at(u64::from_be_bytes(number) >> (u64::BITS - self.bits));
+        let index = self.index_at(self.rank_at(u64::from_be_bytes(number))?);
         let mut expected = Vec::with_capacity(self.key_bytes);
         self.key(index, &mut expected);
         (expected == key).then_some(index)
@@ -107,8 +128,19 @@ impl KeySpace {
         }
     }
 
-    /// The first 8 bytes of a key: the rank on top, bits that depend on it below.
+    /// The rank whose number this would be.
+    fn rank_at(&self, number: u64) -> Option<u64> {
+        match &self.given {
+            None => Some(number >> (u64::BITS - self.bits)),
+            Some(given) => given.binary_search(&number).ok().map(|rank| rank as u64),
+        }
+    }
+
+    /// The first 8 bytes of a key: the rank on top, bits that depend on it below; or the number that was given for it.
     fn number(&self, rank: u64) -> u64 {
+        if let Some(given) = &self.given {
+            return usize::try_from(rank).ok().and_then(|rank| given.get(rank)).copied().unwrap_or(u64::MAX);
+        }
         let free = u64::BITS - self.bits;
         let low = mix(self.padding.wrapping_add(rank)).checked_shr(self.bits).unwrap_or(0);
         rank.checked_shl(free).unwrap_or(0) | low
@@ -203,6 +235,20 @@ mod tests {
                 assert_eq!(scramble.backward(scramble.forward(value)), value & scramble.mask, "{bits} bits");
             }
         }
+    }
+
+    #[test]
+    fn given_keys_come_back_and_compare_as_ranks() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("keys");
+        sosd::tests::write(&path, (0..5_000).map(|at| at * at));
+        let keys = KeySpace::given(&path, 3_000, Order::Random, Seed(2)).unwrap();
+        let mut by_key: Vec<u64> = (0..3_000).collect();
+        by_key.sort_by_key(|index| key_of(&keys, *index));
+        assert!(by_key.is_sorted_by_key(|index| keys.rank_of(*index)));
+        assert!((0..3_000).all(|index| keys.index_of(&key_of(&keys, index)) == Some(index)));
+        assert_eq!(keys.index_of(&2u64.to_be_bytes()), None, "2 is no square");
+        assert!(KeySpace::given(&path, 5_000, Order::Random, Seed(2)).is_err(), "8,192 places, 5,000 keys");
     }
 
     #[test]

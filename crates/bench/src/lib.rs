@@ -23,6 +23,7 @@ mod raw;
 pub mod report;
 pub mod repro;
 mod size;
+mod sosd;
 pub mod subject;
 mod values;
 mod verdict;

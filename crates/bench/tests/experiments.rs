@@ -72,7 +72,7 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     let track = Track { engines: Engines::OWN, program, directory: directory.path().to_owned(), seed: 1 };
     let out = directory.path().join("out");
     let scale = repro::Scale::Tiny;
-    let mut runner = Runner { track, scale, out, json: None, resume: false, only: Vec::new() };
+    let mut runner = Runner { track, scale, out, json: None, resume: false, only: Vec::new(), keys: None };
     let first = runner.run(experiment, &mut quiet(shown))?;
     runner.resume = true;
     let second = runner.run(experiment, &mut quiet(false))?;

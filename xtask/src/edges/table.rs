@@ -21,14 +21,14 @@ pub(super) const FOR_TESTS: &str = "zonda-testkit";
 pub(super) const USES_EVERYTHING: [&str; 2] = ["zonda-bench", "zonda-testkit"];
 
 /// Programs: they end the graph, so nobody depends on them.
-pub(super) const PROGRAMS: [&str; 2] = ["zonda-cli", "xtask"];
+pub(super) const PROGRAMS: [&str; 3] = ["zonda-cli", "zonda-compare", "xtask"];
 
 const fn edge(from: &'static str, to: &'static str, why: &'static str) -> Edge {
     Edge { from, to, why }
 }
 
 /// Every other allowed edge, lowest layer first.
-pub(super) const ALLOWED: [Edge; 17] = [
+pub(super) const ALLOWED: [Edge; 18] = [
     edge("zonda-flash", "zonda-device", "the modelled SSD implements both device traits"),
     edge("zonda-space", "zonda-device", "streams append to zones; the superblock and journal live in zones"),
     edge("zonda-pages", "zonda-space", "the zoned page store gets its zones from streams"),
@@ -45,6 +45,7 @@ pub(super) const ALLOWED: [Edge; 17] = [
     edge("zonda", "zonda-device", "only to open URIs"),
     edge("zonda", "zonda-flash", "only to open `flash:` URIs"),
     edge("zonda-rocksdb", "zonda-files", "the plugin is a file system on zones"),
+    edge("zonda-compare", "zonda-bench", "other engines are subjects of the same bench"),
     edge("zonda-cli", "zonda", "the commands work on a database"),
     edge("zonda-cli", "zonda-bench", "`zonda bench`"),
     edge("zonda-cli", "zonda-device", "`zonda device` creates, reports and resets devices"),

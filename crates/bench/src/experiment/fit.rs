@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::contest::{ContestPlan, DataShape};
-use crate::keys::Order;
 use crate::phase::{DataSet, Phase};
 use crate::place::Place;
 use crate::progress::Progress;
@@ -35,9 +34,7 @@ fn live_bytes(store: &StorePlan, data: &DataShape, records: u64) -> Result<u64> 
     let place = Place::beside(&store.uri)?;
     let mut store = StorePlan { zones: None, ..store.clone() };
     place.uri().clone_into(&mut store.uri);
-    let order = if data.sorted { Order::Sorted } else { Order::Random };
-    let seed = zonda_rt::Seed(store.seed);
-    let mut data = DataSet::new(data.key_bytes, data.value_bytes, data.capacity, order, seed)?;
+    let mut data = data.data(store.seed)?;
     let subject = store.create()?;
     settle(&subject, &mut data, records)?;
     let live_bytes = subject.counters()?.leaf_bytes;

@@ -25,8 +25,13 @@ impl DataSet {
     /// # Errors
     /// `Usage` when keys of `key_bytes` bytes cannot tell so many records apart.
     pub fn new(key_bytes: usize, value_bytes: usize, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
-        let keys = Arc::new(KeySpace::new(key_bytes, capacity, order, seed)?);
-        Ok(Self { keys, values: Values::new(value_bytes, seed), seed, records: 0, capacity })
+        Ok(Self::of(KeySpace::new(key_bytes, capacity, order, seed)?, value_bytes, capacity, seed))
+    }
+
+    /// A data set over these keys, which are for `capacity` records.
+    #[must_use]
+    pub fn of(keys: KeySpace, value_bytes: usize, capacity: u64, seed: Seed) -> Self {
+        Self { keys: Arc::new(keys), values: Values::new(value_bytes, seed), seed, records: 0, capacity }
     }
 
     /// Keys by record.

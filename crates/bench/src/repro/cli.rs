@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// Only these designs, by the names of the table
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
+    /// Takes keys of 8 bytes from this file of the SOSD benchmark instead of computing uniform ones
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -100,7 +103,7 @@ impl RunArgs {
         let program = Some(ChildProgram::current(child_words)?);
         let track = Track { engines, program, directory: self.directory, seed: self.seed };
         let (scale, out, json, resume, only) = (self.scale, self.out, self.json, self.resume, self.only);
-        let runner = Runner { track, scale, out, json, resume, only };
+        let runner = Runner { track, scale, out, json, resume, only, keys: self.keys };
         let mut output = Output::new(None)?;
         output.command(self.seed)?;
         experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))

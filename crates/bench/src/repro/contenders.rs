@@ -27,8 +27,15 @@ pub(super) fn zonda(memory_bytes: u64) -> Contender {
 
 /// See [`ZKV`].
 pub(super) fn zkv(memory_bytes: u64) -> Contender {
-    Contender::new(ZKV, store("zkv", memory_bytes))
+    Contender::new(ZKV, store("adb", memory_bytes))
+        .with("filter", FILTER_SHARE)
+        .with("classes", "paper")
+        .with("eviction", "oldest")
+        .with("memory-shares", "1:3:4")
 }
+
+/// The merged filter's share of memory in the paper: 50 MB of 400 MB.
+pub(super) const FILTER_SHARE: &str = "0.125";
 
 /// See [`BDTREE`].
 pub(super) fn bdtree(memory_bytes: u64) -> Contender {

@@ -8,6 +8,9 @@ use crate::output::Output;
 use crate::race::Track;
 use crate::{BenchError, Result};
 
+/// Keys from files are 64-bit numbers.
+const GIVEN_KEY_BYTES: usize = 8;
+
 /// How experiments are run and where their results go.
 #[derive(Clone, Debug)]
 pub struct Runner {
@@ -23,6 +26,8 @@ pub struct Runner {
     pub resume: bool,
     /// Only contenders of these series; empty for all.
     pub only: Vec<String>,
+    /// A SOSD file that keys of 8 bytes are taken from.
+    pub keys: Option<PathBuf>,
 }
 
 impl Runner {
@@ -54,6 +59,9 @@ impl Runner {
         let mut results = Results::new(experiment.name, self.scale, seed);
         for mut race in (experiment.races)(self.scale) {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
+            if race.data.key_bytes == GIVEN_KEY_BYTES {
+                race.data.keys_from.clone_from(&self.keys);
+            }
             let point = match kept.as_ref().and_then(|kept| kept.done(&race)) {
                 Some(point) => point.clone(),
                 None => {

@@ -3,7 +3,7 @@
 //! The steps of the paper: a B+-tree in place; on zones through the flusher; with the merged filter in front; with adaptive
 //! delta buffers for its pages; with cooperative batch insertion.
 
-use super::contenders::{btree, zkv};
+use super::contenders::{FILTER_SHARE, btree, zkv};
 use super::fact::cell;
 use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Results, Scale};
 use crate::contest::Step;
@@ -44,9 +44,6 @@ const BATCH: &str = "+BatchMerge";
 const fn kops(series: &'static str, phase: &'static str) -> Cell {
     cell(series, "", phase, Metric::Kops)
 }
-
-/// Share of the filter in memory, as in the paper.
-const FILTER_SHARE: &str = "0.125";
 
 fn ladder(memory_bytes: u64) -> Vec<Contender> {
     vec![

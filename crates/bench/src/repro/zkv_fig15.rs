@@ -50,6 +50,7 @@ const BUFFERS: [u32; 4] = [50, 100, 150, 200];
 fn races(scale: Scale) -> Vec<Race> {
     let threads = scale.threads();
     let race = |buffers: u32| {
+        // The filter's share stays what it is.
         let shares = format!("50:{buffers}:{}", 350 - buffers);
         Race::new(&format!("{buffers}/400"), scale.records(), threads)
             .contender(zkv(scale.memory()).with("memory-shares", &shares))

@@ -28,7 +28,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio("YCSB-a: zonda / WiredTiger, beside ZKV's", 6.8, kops(ZONDA, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
         Fact::ratio("YCSB-a: zonda / RocksDB, beside ZKV's", 1.05, kops(ZONDA, "zkv-a"), kops(ROCKSDB, "zkv-a")),
     ],
-    absent: &[("SOSD's AMZN, WIKI and FACEBOOK", "the files are not given; keys are this bench's uniform ones")],
+    absent: &[(
+        "SOSD's AMZN, WIKI and FACEBOOK",
+        "unless --keys FILE gives one: the keys are this bench's uniform ones",
+    )],
     judge: no_targets,
 };
 

@@ -1,0 +1,116 @@
+//! The crate `bf-tree`, with its own defaults for pairs of up to 1 KiB, its circular buffer as large as the budget.
+
+use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
+use zonda_bench::subject::{Counters, Durability, Visit};
+use zonda_bench::{Result, StorePlan, Subject};
+
+use crate::peer::{counters, directory, failed};
+
+const NAME: &str = "bf-tree";
+
+/// Room for a key and for a value in one read of a scan.
+const PAIR_BYTES_MAX: usize = 8 << 10;
+
+/// Every key is at least this one; the crate refuses empty ones.
+const FIRST_KEY: [u8; 1] = [0];
+
+/// Why it cannot run like this.
+pub(crate) fn unfit(plan: &StorePlan) -> Option<String> {
+    if plan.log {
+        return Some("with its log every write waits for the device; run it with the log off".to_owned());
+    }
+    let odd = !plan.memory_bytes.is_power_of_two();
+    odd.then(|| format!("its buffer must be a power of two, not {} bytes", plan.memory_bytes))
+}
+
+/// An open tree.
+pub(crate) struct BfTreeSubject(BfTree);
+
+impl BfTreeSubject {
+    /// Makes an empty tree.
+    ///
+    /// # Errors
+    /// `Peer`.
+    pub(crate) fn create(plan: &StorePlan) -> Result<Self> {
+        let path = directory(NAME, plan)?;
+        let mut config = Config::new(path.join("pages"), usize::try_from(plan.memory_bytes).unwrap_or(usize::MAX));
+        config.storage_backend(StorageBackend::StdDirect);
+        let tree = BfTree::with_config(config, None);
+        Ok(Self(tree.map_err(|error| failed(NAME, "open")(format!("{error:?}")))?))
+    }
+}
+
+impl Subject for BfTreeSubject {
+    fn device(&self) -> String {
+        "bf-tree 0.5 (O_DIRECT)".to_owned()
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], _: Durability) -> Result<()> {
+        match self.0.insert(key, value) {
+            LeafInsertResult::Success => Ok(()),
+            LeafInsertResult::InvalidKV(why) => Err(failed(NAME, "put")(why)),
+        }
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.0.delete(key);
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        into.resize(PAIR_BYTES_MAX, 0);
+        match self.0.read(key, into) {
+            LeafReadResult::Found(value_bytes) => {
+                into.truncate(value_bytes as usize);
+                Ok(true)
+            }
+            LeafReadResult::Deleted | LeafReadResult::NotFound => {
+                into.clear();
+                Ok(false)
+            }
+            LeafReadResult::InvalidKey => Err(failed(NAME, "get")("the key is invalid")),
+        }
+    }
+
+    fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
+        let from = if from.is_empty() { &FIRST_KEY } else { from };
+        let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
+        let mut iterator = self
+            .0
+            .scan_with_count(from, limit, ScanReturnField::KeyAndValue)
+            .map_err(|error| failed(NAME, "scan")(format!("{error:?}")))?;
+        let mut pair = [0; PAIR_BYTES_MAX];
+        let mut seen = 0;
+        while seen < pairs
+            && let Some((key_bytes, value_bytes)) = iterator.next(&mut pair)
+        {
+            visit(&pair[..key_bytes], &pair[key_bytes..key_bytes + value_bytes])?;
+            seen += 1;
+        }
+        Ok(seen)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn check(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        Ok(counters())
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! RocksDB through its C interface.
+//!
+//! Half of the budget is two memtables, half a block cache that holds index and filter blocks too (as the ZKV paper halves
+//! its 400 MB); direct reads and writes, Bloom filters of 10 bits, no compression, two background jobs.
+//!
+//! Calling C needs unsafe code. Every object is made in `create` and lives until the process ends or `close`, which waits
+//! for all users; the library's own documentation says which calls any thread may make: all that are made here.
+
+mod api;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr;
+
+use zonda_bench::subject::{Counters, Durability, Visit};
+use zonda_bench::{BenchError, Result, StorePlan, Subject};
+use zonda_rt::RwLock;
+
+use crate::library::Library;
+use crate::peer::{counters, directory, failed};
+use api::{Failure, Functions, Handle};
+
+const NAME: &str = "rocksdb";
+
+/// Debian 12 has 7.8; the link without a version comes with the -dev package.
+const LIBRARIES: [&str; 2] = ["librocksdb.so.7.8", "librocksdb.so"];
+
+fn load() -> std::result::Result<Functions, String> {
+    Library::open(&LIBRARIES).and_then(Functions::find)
+}
+
+/// What is missing, with the package.
+pub(crate) fn missing() -> Option<String> {
+    load().err().map(|why| format!("apt-get install librocksdb7.8 ({why})"))
+}
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct RocksDb {
+    functions: Functions,
+    /// Null once closed.
+    database: RwLock<Database>,
+    write: Handle,
+    write_synced: Handle,
+    read: Handle,
+    flush: Handle,
+    log: bool,
+}
+
+#[derive(Debug)]
+struct Database(Handle);
+
+// SAFETY: the handles are of thread-safe objects: a database that any thread may use, and options that nobody changes after
+// `create`.
+unsafe impl Send for RocksDb {}
+// SAFETY: as above.
+unsafe impl Sync for RocksDb {}
+// SAFETY: as above; the pointer is only handed to the library.
+unsafe impl Send for Database {}
+// SAFETY: as above.
+unsafe impl Sync for Database {}
+
+impl RocksDb {
+    /// Makes an empty database.
+    ///
+    /// # Errors
+    /// `Peer` with the library's words.
+    pub(crate) fn create(plan: &StorePlan) -> Result<Self> {
+        let functions = load().map_err(failed(NAME, "load its library"))?;
+        let path = directory(NAME, plan)?;
+        let path = CString::new(path.to_string_lossy().as_bytes()).map_err(failed(NAME, "name its directory"))?;
+        let options = options(&functions, plan.memory_bytes);
+        // SAFETY: `options` is complete, `path` outlives the call, and `checked` gives a place for the message.
+        let database = checked(&functions, "open", |failure| unsafe {
+            (functions.rocksdb_open)(options, path.as_ptr(), failure)
+        })?;
+        Ok(Self {
+            functions,
+            database: RwLock::new(Database(database)),
+            write: write_options(&functions, plan.log, false),
+            write_synced: write_options(&functions, plan.log, plan.log),
+            // SAFETY: takes nothing.
+            read: unsafe { (functions.rocksdb_readoptions_create)() },
+            // SAFETY: takes nothing.
+            flush: unsafe { (functions.rocksdb_flushoptions_create)() },
+            log: plan.log,
+        })
+    }
+
+    /// Calls the library with the open database.
+    fn with<T>(&self, doing: &'static str, call: impl FnOnce(&Functions, Handle, Failure) -> T) -> Result<T> {
+        let database = self.database.read();
+        if database.0.is_null() {
+            return Err(failed(NAME, doing)("it is closed"));
+        }
+        checked(&self.functions, doing, |failure| call(&self.functions, database.0, failure))
+    }
+}
+
+/// Options that nobody changes afterwards; they live as long as the process.
+fn options(f: &Functions, memory_bytes: u64) -> Handle {
+    const MEMTABLES: u64 = 2;
+    const BACKGROUND_JOBS: c_int = 2;
+    const OPEN_FILES_MAX: c_int = 64;
+    const BLOOM_BITS: f64 = 10.0;
+    const NO_COMPRESSION: c_int = 0;
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    // SAFETY: every handle is fresh from its constructor and of the type that the setter wants; the table's options own
+    // cache and filter, the database's own the table's.
+    unsafe {
+        let options = (f.rocksdb_options_create)();
+        (f.rocksdb_options_set_create_if_missing)(options, 1);
+        (f.rocksdb_options_set_error_if_exists)(options, 1);
+        (f.rocksdb_options_set_write_buffer_size)(options, bytes(memory_bytes / 2 / MEMTABLES));
+        (f.rocksdb_options_set_max_write_buffer_number)(options, 2);
+        (f.rocksdb_options_set_max_open_files)(options, OPEN_FILES_MAX);
+        (f.rocksdb_options_set_max_background_jobs)(options, BACKGROUND_JOBS);
+        (f.rocksdb_options_set_compression)(options, NO_COMPRESSION);
+        (f.rocksdb_options_set_use_direct_reads)(options, 1);
+        (f.rocksdb_options_set_use_direct_io_for_flush_and_compaction)(options, 1);
+        let table = (f.rocksdb_block_based_options_create)();
+        let cache = (f.rocksdb_cache_create_lru)(bytes(memory_bytes / 2));
+        (f.rocksdb_block_based_options_set_block_cache)(table, cache);
+        (f.rocksdb_block_based_options_set_cache_index_and_filter_blocks)(table, 1);
+        let filter = (f.rocksdb_filterpolicy_create_bloom_full)(BLOOM_BITS);
+        (f.rocksdb_block_based_options_set_filter_policy)(table, filter);
+        (f.rocksdb_options_set_block_based_table_factory)(options, table);
+        options
+    }
+}
+
+fn write_options(f: &Functions, log: bool, synced: bool) -> Handle {
+    // SAFETY: the handle is fresh from its constructor.
+    unsafe {
+        let options = (f.rocksdb_writeoptions_create)();
+        (f.rocksdb_writeoptions_disable_WAL)(options, c_int::from(!log));
+        (f.rocksdb_writeoptions_set_sync)(options, u8::from(synced));
+        options
+    }
+}
+
+/// Runs a call that may leave a message, and frees the message.
+fn checked<T>(f: &Functions, doing: &'static str, call: impl FnOnce(Failure) -> T) -> Result<T> {
+    let mut message: *mut c_char = ptr::null_mut();
+    let result = call(&mut message);
+    if message.is_null() {
+        return Ok(result);
+    }
+    // SAFETY: a message is a C string that is ours to free.
+    let said = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    // SAFETY: allocated by the library, not used afterwards.
+    unsafe { (f.rocksdb_free)(message.cast()) };
+    Err(BenchError::Peer { engine: NAME, doing, said })
+}
+
+/// An iterator that is destroyed when it goes.
+struct Iterator<'a> {
+    functions: &'a Functions,
+    handle: Handle,
+}
+
+impl Iterator<'_> {
+    /// The pair that it is at; valid until it moves.
+    fn pair(&self) -> Option<(&[u8], &[u8])> {
+        let f = self.functions;
+        // SAFETY: the handle is of a live iterator; key and value are asked for only when it is valid, and point to bytes
+        // that stay until it moves, which takes `&mut self`.
+        unsafe {
+            if (f.rocksdb_iter_valid)(self.handle) == 0 {
+                return None;
+            }
+            let (mut key_bytes, mut value_bytes) = (0, 0);
+            let key = (f.rocksdb_iter_key)(self.handle, &mut key_bytes);
+            let value = (f.rocksdb_iter_value)(self.handle, &mut value_bytes);
+            Some((std::slice::from_raw_parts(key, key_bytes), std::slice::from_raw_parts(value, value_bytes)))
+        }
+    }
+
+    fn next(&mut self) {
+        // SAFETY: called only after `pair` returned one, so the iterator is valid.
+        unsafe { (self.functions.rocksdb_iter_next)(self.handle) }
+    }
+}
+
+impl Drop for Iterator<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, destroyed once.
+        unsafe { (self.functions.rocksdb_iter_destroy)(self.handle) }
+    }
+}
+
+impl Subject for RocksDb {
+    fn device(&self) -> String {
+        "rocksdb 7.8 (O_DIRECT)".to_owned()
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        let options = if durability == Durability::Synced { self.write_synced } else { self.write };
+        // SAFETY: database and options are live; key and value are given with their lengths and copied by the call.
+        self.with("put", |f, database, failure| unsafe {
+            (f.rocksdb_put)(database, options, key.as_ptr(), key.len(), value.as_ptr(), value.len(), failure);
+        })
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        // SAFETY: as in `put`.
+        self.with("delete", |f, database, failure| unsafe {
+            (f.rocksdb_delete)(database, self.write, key.as_ptr(), key.len(), failure);
+        })
+    }
+
+    fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+        into.clear();
+        // SAFETY: as in `put`.
+        let slice = self.with("get", |f, database, failure| unsafe {
+            (f.rocksdb_get_pinned)(database, self.read, key.as_ptr(), key.len(), failure)
+        })?;
+        if slice.is_null() {
+            return Ok(false);
+        }
+        let mut value_bytes = 0;
+        // SAFETY: the slice is not null; its bytes stay until it is destroyed, once, at the end.
+        unsafe {
+            let value = (self.functions.rocksdb_pinnableslice_value)(slice, &mut value_bytes);
+            into.extend_from_slice(std::slice::from_raw_parts(value, value_bytes));
+            (self.functions.rocksdb_pinnableslice_destroy)(slice);
+        }
+        Ok(true)
+    }
+
+    fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
+        let database = self.database.read();
+        if database.0.is_null() {
+            return Err(failed(NAME, "scan")("it is closed"));
+        }
+        let functions = &self.functions;
+        // SAFETY: the database stays open while its lock is held, which is longer than the iterator lives.
+        let handle = unsafe { (functions.rocksdb_create_iterator)(database.0, self.read) };
+        let mut iterator = Iterator { functions, handle };
+        // SAFETY: the iterator is live; the key is given with its length.
+        unsafe { (functions.rocksdb_iter_seek)(handle, from.as_ptr(), from.len()) };
+        let mut seen = 0;
+        while seen < pairs
+            && let Some((key, value)) = iterator.pair()
+        {
+            visit(key, value)?;
+            seen += 1;
+            iterator.next();
+        }
+        // SAFETY: the iterator is live.
+        checked(functions, "scan", |failure| unsafe { (functions.rocksdb_iter_get_error)(handle, failure) })?;
+        Ok(seen)
+    }
+
+    fn sync(&self) -> Result<()> {
+        if !self.log {
+            return self.checkpoint();
+        }
+        // SAFETY: the database is live.
+        self.with("sync", |f, database, failure| unsafe { (f.rocksdb_flush_wal)(database, 1, failure) })
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        // SAFETY: database and options are live.
+        self.with("flush", |f, database, failure| unsafe { (f.rocksdb_flush)(database, self.flush, failure) })
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.checkpoint()
+    }
+
+    fn check(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        Ok(counters())
+    }
+
+    fn close(&self) -> Result<()> {
+        let mut database = self.database.write();
+        if !database.0.is_null() {
+            // SAFETY: nobody else holds the lock, so no call is in progress; the handle is not used again.
+            unsafe { (self.functions.rocksdb_close)(database.0) };
+            database.0 = ptr::null_mut();
+        }
+        Ok(())
+    }
+}

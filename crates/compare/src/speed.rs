@@ -1,0 +1,215 @@
+//! The comparisons: what all engines do, in turns, and the targets that this project set itself.
+
+use zonda_bench::contest::{DataShape, Step};
+use zonda_bench::race::{Contender, Race};
+use zonda_bench::repro::{Axis, Cell, Experiment, Figure, Metric, Results, Scale, cell};
+use zonda_bench::{StorePlan, Verdict};
+
+/// This project's store.
+const ZONDA: &str = "zonda";
+
+/// Series and designs of the peers.
+const PEERS: [(&str, &str); 6] = [
+    ("RocksDB", "rocksdb"),
+    ("WiredTiger", "wiredtiger"),
+    ("LMDB", "lmdb"),
+    ("redb", "redb"),
+    ("fjall", "fjall"),
+    ("bf-tree", "bf-tree"),
+];
+
+const LOG_OFF: &str = "log off";
+const LOG_ON: &str = "log on";
+
+/// Turns of a step; a load is as many slices of the same inserts.
+const TURNS: u32 = 5;
+
+/// Seconds of a turn that is not a load.
+const TURN_SECONDS: f64 = 4.0;
+
+/// Columns of both comparisons.
+const METRICS: [Metric; 11] = [
+    Metric::Kops,
+    Metric::Cpu,
+    Metric::P50,
+    Metric::P99,
+    Metric::P999,
+    Metric::Gap,
+    Metric::SlowestSecond,
+    Metric::WrittenAll,
+    Metric::Read,
+    Metric::Rss,
+    Metric::ProcessWritten,
+];
+
+/// 16.8 million pairs of 8 B + 8 B in random order, 32 MiB, 2 threads, log off for all and on for all.
+pub const ZKV: Experiment = Experiment {
+    name: "zkv-speed",
+    title: "speed against other engines: inserts, mixes, reads, scans; 8 B + 8 B",
+    source: "this project's own targets beside ZKV figure 20",
+    races: zkv_races,
+    metrics: &METRICS,
+    figures: &[Figure {
+        name: "",
+        title: "operations per second, log off",
+        phases: &ZKV_PHASES,
+        axis: Axis::Phase,
+        metric: Metric::Kops,
+        log: true,
+    }],
+    facts: &[],
+    absent: &[("SplinterDB", "not packaged")],
+    judge: zkv_judge,
+};
+
+const LOAD: &str = "load";
+const SCANS: &str = "scans";
+const ZKV_PHASES: [&str; 7] = [LOAD, "zkv-b", "zkv-c", "mix", "get", "multi-get:32", SCANS];
+
+/// The set-up of the Bf-Tree paper, scaled: 6.25 million pairs of 16 B + 16 B, Zipf 0.9, 64 MiB, loaded in random order and
+/// in sorted order, with 2 threads and with 1.
+pub const BFTREE: Experiment = Experiment {
+    name: "bftree-speed",
+    title: "get, update, mix and scan of 32 over Zipf 0.9; 16 B + 16 B",
+    source: "Bf-Tree section 6, scaled",
+    races: bftree_races,
+    metrics: &METRICS,
+    figures: &[Figure {
+        name: "",
+        title: "operations per second after a random load, 2 threads",
+        phases: &BFTREE_PHASES,
+        axis: Axis::Phase,
+        metric: Metric::Kops,
+        log: true,
+    }],
+    facts: &[],
+    absent: &[],
+    judge: bftree_judge,
+};
+
+const BFTREE_PHASES: [&str; 4] = ["get", "update", "mix", "scan:32"];
+
+fn contenders(memory_bytes: u64, log: bool) -> Vec<Contender> {
+    let contender = |(series, design): (&str, &str)| {
+        let mut store = StorePlan::new(String::new(), memory_bytes, 0);
+        design.clone_into(&mut store.design);
+        store.log = log;
+        Contender::new(series, store)
+    };
+    std::iter::once((ZONDA, "zonda")).chain(PEERS).map(contender).collect()
+}
+
+/// A step that ends by time: its operations are only the most that there is room for.
+fn timed(scale: Scale, workload: &str, operations_max: u64, threads: usize) -> Step {
+    let operations = scale.pick(500, operations_max, operations_max);
+    Step::new(workload, operations, threads).within(scale.pick(0.2, TURN_SECONDS, TURN_SECONDS))
+}
+
+fn zkv_races(scale: Scale) -> Vec<Race> {
+    const THREADS: usize = 2;
+    let records = scale.pick(20_000, 16_800_000, 200_000_000);
+    let memory_bytes = scale.pick(8 << 20, 32 << 20, 512 << 20);
+    let race = |name: &str, log| {
+        let mut race = Race::new(name, records, THREADS).in_turns(TURNS);
+        let steps = ZKV_PHASES.iter().skip(1).map(|phase| timed(scale, phase, records, THREADS));
+        race.steps.extend(steps);
+        race.contenders = contenders(memory_bytes, log);
+        race
+    };
+    vec![race(LOG_OFF, false), race(LOG_ON, true)]
+}
+
+fn bftree_races(scale: Scale) -> Vec<Race> {
+    let records = scale.pick(20_000, 6_250_000, 100_000_000);
+    let memory_bytes = scale.pick(8 << 20, 64 << 20, 1 << 30);
+    let race = |name: &str, sorted, threads| {
+        let mut race = Race::new(name, records, threads).in_turns(TURNS);
+        race.data = DataShape { key_bytes: 16, value_bytes: 16, capacity: records, sorted, keys_from: None };
+        race.steps.extend(BFTREE_PHASES.map(|phase| timed(scale, phase, records, threads).over("zipf:0.9")));
+        race.contenders = contenders(memory_bytes, false);
+        race
+    };
+    vec![race(RANDOM, false, 2), race("random, 1 thread", false, 1), race("sorted, 2 threads", true, 2)]
+}
+
+const RANDOM: &str = "random, 2 threads";
+
+fn kops(results: &Results, x: &'static str, series: &'static str, phase: &'static str) -> Option<f64> {
+    results.value(&cell(series, x, phase, Metric::Kops))
+}
+
+/// Ours over the best of `peers`; `None` when one side is missing.
+fn over(results: &Results, x: &'static str, phase: &'static str, peers: &[&'static str]) -> Option<f64> {
+    let best = peers.iter().filter_map(|peer| kops(results, x, peer, phase)).reduce(f64::max)?;
+    Some(kops(results, x, ZONDA, phase)? / best)
+}
+
+fn zkv_judge(results: &Results) -> Vec<Verdict> {
+    let everybody = PEERS.map(|(series, _)| series);
+    let ratios: [(&'static str, &[&'static str], f64); 5] = [
+        (LOAD, &["RocksDB"], 1.0),
+        ("zkv-b", &everybody, 1.2),
+        ("zkv-c", &everybody, 1.2),
+        ("mix", &everybody, 1.2),
+        (SCANS, &["LMDB"], 1.0),
+    ];
+    let mut verdicts = Vec::new();
+    for x in [LOG_OFF, LOG_ON] {
+        verdicts.extend(ratios.iter().filter_map(|(phase, peers, bound)| {
+            let target = format!("{phase}, {x}: zonda / best of {}", peers.join(", "));
+            Some(Verdict::at_least(target, over(results, x, phase, peers)?, *bound, "x"))
+        }));
+        verdicts.extend(steadiness(results, x, LOAD));
+        let cpu: Cell = cell(ZONDA, x, LOAD, Metric::Cpu);
+        verdicts.extend(results.value(&cpu).map(|us| Verdict::at_most(format!("CPU per insert, {x}"), us, 5.0, "us")));
+    }
+    verdicts
+}
+
+fn bftree_judge(results: &Results) -> Vec<Verdict> {
+    let ratios: [(&'static str, &[&'static str], f64); 4] = [
+        ("get", &["bf-tree"], 1.2),
+        ("mix", &["bf-tree"], 1.2),
+        ("update", &["RocksDB"], 2.0),
+        ("scan:32", &["RocksDB"], 3.0),
+    ];
+    let ratios = ratios.iter().filter_map(|(phase, peers, bound)| {
+        let target = format!("{phase}, {RANDOM}: zonda / {}", peers.join(", "));
+        Some(Verdict::at_least(target, over(results, RANDOM, phase, peers)?, *bound, "x"))
+    });
+    ratios.chain(steadiness(results, RANDOM, "update")).collect()
+}
+
+/// No second below half the median, no gap of more than a second.
+fn steadiness(results: &Results, x: &'static str, phase: &'static str) -> Vec<Verdict> {
+    let value = |metric| results.value(&cell(ZONDA, x, phase, metric));
+    let slowest = value(Metric::SlowestSecond)
+        .map(|share| Verdict::at_least(format!("{phase}, {x}: slowest second / median second"), share, 0.5, "x"));
+    let gap = value(Metric::Gap).map(|gap| Verdict::at_most(format!("{phase}, {x}: longest gap"), gap, 1_000.0, "ms"));
+    slowest.into_iter().chain(gap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_does_the_same_with_the_same_memory() {
+        for experiment in [ZKV, BFTREE] {
+            for scale in Scale::ALL {
+                for race in (experiment.races)(scale) {
+                    assert_eq!(race.contenders.len(), PEERS.len() + 1);
+                    let memory_bytes = race.contenders[0].store.memory_bytes;
+                    assert!(race.contenders.iter().all(|contender| contender.store.memory_bytes == memory_bytes));
+                    assert!(race.steps.iter().all(|step| step.slice(0, 1).is_ok()), "{}", race.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_judged_that_was_not_run() {
+        let results = Results::new(ZKV.name, Scale::Laptop, 1);
+        assert!(zkv_judge(&results).is_empty() && bftree_judge(&results).is_empty());
+    }
+}

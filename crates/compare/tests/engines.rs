@@ -1,0 +1,126 @@
+//! Every engine that is here against a map, through the same calls as the bench makes; and a tiny comparison end to end.
+//!
+//! Without the usual test harness, because the comparison starts this very program again: `engines contest PLAN` is the
+//! process that one engine is measured in.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::process::ExitCode;
+
+use zonda_bench::experiment::ChildProgram;
+use zonda_bench::race::Track;
+use zonda_bench::repro::{Runner, Scale};
+use zonda_bench::{BenchError, Durability, Output, Result, StorePlan, Subject, contest};
+use zonda_compare::{engines, speed};
+use zonda_rt::Rng;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, plan] = words.as_slice()
+        && word == "contest"
+    {
+        return report("contest", contest::serve(plan, engines::ALL));
+    }
+    let mut failed = 0;
+    for engine in engines::names().into_iter().chain(["zonda"]) {
+        failed += u32::from(report(engine, agrees_with_a_map(engine)) == ExitCode::FAILURE);
+    }
+    failed += u32::from(report("zkv-speed", compared()) == ExitCode::FAILURE);
+    println!("\ntest result: {}. {} passed; {failed} failed", if failed == 0 { "ok" } else { "FAILED" }, 8 - failed);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn report(name: &str, result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => {
+            eprintln!("test {name} ... ok");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("test {name} ... FAILED: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn plan(directory: &Path, engine: &str) -> StorePlan {
+    let mut plan = StorePlan::new(format!("file:{}", directory.join("pairs").display()), 8 << 20, 1);
+    engine.clone_into(&mut plan.design);
+    plan.log = false;
+    plan
+}
+
+/// Random puts, deletes, gets and scans; every answer must be the map's.
+fn agrees_with_a_map(engine: &str) -> Result<()> {
+    const SEED: u64 = 7;
+    const OPERATIONS: u64 = 4_000;
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let plan = plan(directory.path(), engine);
+    if let Some(why) = (engines::ALL.unavailable)(&plan) {
+        eprintln!("{engine} is not here: {why}");
+        return Ok(());
+    }
+    let subject = (engines::ALL.create)(&plan)?;
+    let (mut map, mut rng) = (BTreeMap::new(), Rng::seeded(SEED));
+    for operation in 0..OPERATIONS {
+        let key = rng.below(500).to_be_bytes().to_vec();
+        match rng.below(10) {
+            0 => {
+                subject.delete(&key)?;
+                map.remove(&key);
+            }
+            1..6 => {
+                let value = [rng.next_u64().to_le_bytes(); 2].concat();
+                subject.put(&key, &value, Durability::Buffered)?;
+                map.insert(key, value);
+            }
+            6..9 => expect_get(&*subject, &map, &key, operation)?,
+            _ => expect_scan(&*subject, &map, &key, 1 + rng.below(30), operation)?,
+        }
+    }
+    expect_scan(&*subject, &map, &[], u64::MAX, OPERATIONS)?;
+    subject.sync()?;
+    subject.checkpoint()?;
+    expect_scan(&*subject, &map, &[], u64::MAX, OPERATIONS)?;
+    subject.close()
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn wrong(index: u64, what: String) -> Result<()> {
+    Err(BenchError::Wrong { index, what: format!("(operation of seed 7) {what}") })
+}
+
+fn expect_get(subject: &dyn Subject, map: &Map, key: &[u8], operation: u64) -> Result<()> {
+    let mut value = Vec::new();
+    let found = subject.get(key, &mut value)?.then_some(value);
+    if found.as_ref() == map.get(key) { Ok(()) } else { wrong(operation, format!("got {found:?} for {key:?}")) }
+}
+
+fn expect_scan(subject: &dyn Subject, map: &Map, from: &[u8], pairs: u64, operation: u64) -> Result<()> {
+    let mut found = Vec::new();
+    let seen = subject.scan(from, pairs, &mut |key, value| {
+        found.push((key.to_vec(), value.to_vec()));
+        Ok(())
+    })?;
+    let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
+    let expected = map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).take(limit);
+    let expected: Vec<_> = expected.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if found == expected && seen == expected.len() as u64 {
+        return Ok(());
+    }
+    wrong(operation, format!("a scan of {pairs} from {from:?} found {} pairs, not {}", found.len(), expected.len()))
+}
+
+/// The whole comparison at its tiny scale, each engine in a process of its own.
+fn compared() -> Result<()> {
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let program = Some(ChildProgram::current(&["contest"])?);
+    let track = Track { engines: engines::ALL, program, directory: directory.path().to_owned(), seed: 1 };
+    let out = directory.path().join("out");
+    let runner = Runner { track, scale: Scale::Tiny, out, json: None, resume: false, only: Vec::new(), keys: None };
+    let results = runner.run(&speed::ZKV, &mut Output::to(Box::new(std::io::sink()), None))?;
+    let rows = results.rows().filter(|row| row.series == "zonda").count();
+    if rows == 14 { Ok(()) } else { wrong(0, format!("left {rows} rows of zonda, not 14")) }
+}
