@@ -114,8 +114,7 @@ impl WiredTiger {
     }
 
     fn with_slot<T>(&self, doing: &'static str, call: impl FnOnce(&mut Slot) -> Result<T>) -> Result<T> {
-        let ordinal = usize::try_from(thread_ordinal()).unwrap_or(0);
-        let mut slot = self.slots[ordinal % SLOTS].lock();
+        let mut slot = self.slots[thread_ordinal() % SLOTS].lock();
         if slot.is_none() {
             *slot = Some(self.open_session(doing)?);
         }
