@@ -47,7 +47,7 @@ const fn kops(series: &'static str, phase: &'static str) -> Cell {
 
 fn ladder(memory_bytes: u64) -> Vec<Contender> {
     vec![
-        btree(memory_bytes).called(BASE).with("store", "in-place"),
+        btree(memory_bytes).called(BASE).with("store", "in-place").with("zflusher", "off"),
         btree(memory_bytes).called(FLUSHER),
         btree(memory_bytes).called(FILTER).with("filter", FILTER_SHARE),
         zkv(memory_bytes).called(ADB).with("batch-insertion", "off"),

@@ -40,7 +40,7 @@ fn races(scale: Scale) -> Vec<Race> {
     let (threads, memory_bytes) = (scale.threads(), scale.memory());
     let mut race = Race::new("", scale.records(), threads)
         .contender(zkv(memory_bytes))
-        .contender(zkv(memory_bytes).called(BLOCK).with("store", "in-place"))
+        .contender(zkv(memory_bytes).called(BLOCK).with("store", "in-place").with("zflusher", "off"))
         .contender(btree(memory_bytes).called("B+-Tree in place").with("store", "in-place"))
         .step(Step::new("zkv-a", scale.writes(), threads))
         .step(Step::new("zkv-d", scale.reads(), threads))

@@ -21,6 +21,10 @@ pub const SWITCHES: &[(&str, Switch)] = &[
     ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
     ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
+    ("memory-shares", |options, value| {
+        let shares = value.parse().map_err(|error: zonda::Error| error.to_string())?;
+        Ok(options.memory_shares(Some(shares)))
+    }),
     ("store", |options, value| Ok(options.store(value.parse().map_err(|error: zonda::Error| error.to_string())?))),
     ("zflusher", |options, value| {
         let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
