@@ -6,12 +6,21 @@ use std::{
     time::Duration,
 };
 
-use zonda_device::Geometry;
+use zonda_device::{DeviceError, Geometry};
 use zonda_flash::drive::TimeMode;
 use zonda_rt::{Rng, Seed, sim};
 use zonda_tree::Design;
 
-use crate::{Bug, Crowd, Outcome, Profile, Single, Trouble, World, engine::EngineMaker, world};
+use crate::{Bug, Crowd, Outcome, Power, Profile, Single, Trouble, World, engine::EngineMaker, world};
+
+/// Where the leaves of a run lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroundKind {
+    /// On zones.
+    Zones,
+    /// In place, on blocks.
+    Blocks,
+}
 
 /// What a run is told; with the seed it says everything that happens.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +29,8 @@ pub struct Settings {
     pub steps: u64,
     /// The leaf buffer; drawn if not given.
     pub design: Option<Design>,
+    /// Where leaves lie; drawn if not given, but on zones for a seeded bug and on flash.
+    pub ground: Option<GroundKind>,
     /// Clients; drawn if not given. One has an exact model, several have histories.
     pub clients: Option<u64>,
     /// A bug to seed.
@@ -50,6 +61,8 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
     catching(|| run(seed, settings))
 }
 
+/// The share of runs in place.
+const BLOCKS: f64 = 0.35;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
 
@@ -70,8 +83,8 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
-    let world = World::new(geometry, Box::new(maker), settings.bug);
-    let mut world = world.map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    let power = power(seed, settings, geometry).map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    let mut world = World::on(power, Box::new(maker), settings.bug);
     if let Some(mode) = settings.flash {
         world = world.on_flash(mode, Seed(seed).derive("flash").0);
     }
@@ -80,6 +93,17 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();
     }
     Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
+}
+
+/// The device of a run; its kind is drawn from a stream of its own.
+fn power(seed: u64, settings: &Settings, geometry: Geometry) -> Result<Power, DeviceError> {
+    let mut rng = Seed(seed).derive("ground").rng();
+    let zones_only = settings.bug.is_some() || settings.flash.is_some();
+    let drawn = if zones_only || !rng.chance(BLOCKS) { GroundKind::Zones } else { GroundKind::Blocks };
+    match settings.ground.unwrap_or(drawn) {
+        GroundKind::Zones => Power::over_zones(geometry),
+        GroundKind::Blocks => Power::over_blocks([512, 4096, 4096][rng.index(3)], &geometry),
+    }
 }
 
 /// The data of a run. Of a device that is to be filled, about a half is usable: from a third to a little more than that is asked for.

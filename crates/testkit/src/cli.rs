@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use zonda_flash::drive::TimeMode;
 use zonda_testkit::{
     Bug, Outcome, Trouble,
-    campaign::{Settings, on_real_threads, simulate},
+    campaign::{GroundKind, Settings, on_real_threads, simulate},
     world::CUT_POINTS,
 };
 use zonda_tree::Design;
@@ -46,6 +46,14 @@ enum FlashTime {
     Untimed,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StoreName {
+    /// On zones.
+    Zoned,
+    /// In place, on blocks that are overwritten.
+    InPlace,
+}
+
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  zonda-testkit sim --seed 1 --steps 2000\n  \
     zonda-testkit sim --seed 1 --runs 300 --require-hits 20\n  zonda-testkit sim --runs 500 --bug flush-dropped")]
@@ -62,6 +70,9 @@ struct Sim {
     /// The leaf buffer of all runs; else each draws its own.
     #[arg(long)]
     design: Option<DesignName>,
+    /// Where the leaves of all runs lie; else each draws it.
+    #[arg(long)]
+    store: Option<StoreName>,
     /// Clients of all runs; else each draws its own number.
     #[arg(long)]
     clients: Option<u64>,
@@ -139,7 +150,19 @@ impl Sim {
             FlashTime::Timed => TimeMode::Timed { k: 1 },
             FlashTime::Untimed => TimeMode::Untimed,
         });
-        Settings { steps: self.steps, design, clients: self.clients, bug: self.bug, flash, verbose: self.verbose }
+        let ground = self.store.map(|name| match name {
+            StoreName::Zoned => GroundKind::Zones,
+            StoreName::InPlace => GroundKind::Blocks,
+        });
+        Settings {
+            steps: self.steps,
+            design,
+            ground,
+            clients: self.clients,
+            bug: self.bug,
+            flash,
+            verbose: self.verbose,
+        }
     }
 
     fn found(&self, runs: u64, trouble: &Trouble) -> bool {
@@ -155,11 +178,15 @@ impl Sim {
     fn replay(&self, seed: u64) -> String {
         let design = self.design.and_then(|design| design.to_possible_value());
         let design = design.map(|name| format!(" --design {}", name.get_name())).unwrap_or_default();
+        let store = self.store.and_then(|store| store.to_possible_value());
+        let store = store.map(|name| format!(" --store {}", name.get_name())).unwrap_or_default();
         let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
         let flash = self.flash.and_then(|time| time.to_possible_value());
         let flash = flash.map(|name| format!(" --flash {}", name.get_name())).unwrap_or_default();
         let steps = self.steps;
-        format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{clients}{flash} --verbose")
+        format!(
+            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{flash} --verbose"
+        )
     }
 
     fn print(&self, all: &Outcome) {

@@ -43,11 +43,12 @@ pub struct LogMapMaker {
 }
 
 impl Maker for LogMapMaker {
-    fn create(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
-        self.open(device)
+    fn create(&self, ground: crate::Ground) -> Answer<Arc<dyn Subject>> {
+        self.open(ground)
     }
 
-    fn open(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
+    fn open(&self, ground: crate::Ground) -> Answer<Arc<dyn Subject>> {
+        let device = ground.zones()?;
         let state = State::recover(&*device, self.flaw)?;
         Ok(Arc::new_cyclic(|this| LogMap { device, flaw: self.flaw, state: Mutex::new(state), this: this.clone() }))
     }

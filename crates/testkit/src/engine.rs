@@ -1,16 +1,19 @@
-//! The real subject: a `zonda_tree::Engine` on a zoned store, with options so small that everything happens soon.
+//! The real subject: a `zonda_tree::Engine` on either page store, with options so small that everything happens soon.
 
 use std::{ops::Bound, sync::Arc};
 
-use zonda_device::{Geometry, ZonedDevice, cut_label};
-use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, VictimPolicy, ZonedStore};
+use zonda_device::{Geometry, cut_label};
+use zonda_pages::{
+    BLOCK_BYTES, CachePolicy, InPlaceOptions, InPlaceStore, PageError, PageStore, StoreId, StoreOptions, VictimPolicy,
+    ZonedStore,
+};
 use zonda_rt::Rng;
 use zonda_tree::{
     BatchOp, Cursor, Design, Durability, Engine, FilterEviction, Snapshot, Step, TreeError, TreeOptions, Update,
 };
 
 use crate::{
-    Answer, Bug, Change, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
+    Answer, Bug, Change, Ground, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
     bug::{HalfBatch, ResetEarly, StaleCache, WriteAhead},
     profile::pick,
 };
@@ -22,6 +25,8 @@ pub struct EngineMaker {
     pub tree: TreeOptions,
     /// Options of the page store.
     pub store: StoreOptions,
+    /// Blocks of a segment, in place.
+    pub segment_blocks: u64,
     /// What is wrong with it.
     pub bug: Option<Bug>,
 }
@@ -32,11 +37,20 @@ impl EngineMaker {
     pub fn draw(rng: &mut Rng, design: Design, geometry: &Geometry, bug: Option<Bug>) -> Self {
         let tree = draw_tree(rng, design);
         let store = draw_store(rng, tree.log_limit_bytes, geometry);
-        Self { tree, store, bug }
+        let segment_blocks = geometry.zone_size_blocks * u64::from(geometry.block_bytes) / BLOCK_BYTES as u64;
+        Self { tree, store, segment_blocks, bug }
+    }
+
+    fn in_place(&self) -> InPlaceOptions {
+        // From a seed of its own, so that everything else a seed means is the same on zones.
+        let mut rng = Rng::seeded(self.tree.seed);
+        let cache = *pick(&mut rng, &[CachePolicy::Sieve, CachePolicy::Lru]);
+        let (common, trim) = (self.store.clone(), rng.chance(0.5));
+        InPlaceOptions { common, segment_blocks: self.segment_blocks, cache, trim }
     }
 
     /// The page store, through the seeded bug.
-    fn faulty(&self, store: Arc<ZonedStore>) -> Arc<dyn PageStore> {
+    fn faulty(&self, store: Arc<dyn PageStore>) -> Arc<dyn PageStore> {
         match self.bug {
             Some(Bug::ResetEarly) => Arc::new(ResetEarly::over(store)),
             Some(Bug::WriteAhead) => Arc::new(WriteAhead::over(store)),
@@ -45,7 +59,7 @@ impl EngineMaker {
         }
     }
 
-    fn subject(&self, engine: Engine, store: Arc<ZonedStore>) -> Arc<dyn Subject> {
+    fn subject(&self, engine: Engine, store: Arc<dyn PageStore>) -> Arc<dyn Subject> {
         let subject = EngineSubject { engine, store };
         match self.bug {
             Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),
@@ -97,14 +111,20 @@ fn draw_store(rng: &mut Rng, log_limit_bytes: u64, geometry: &Geometry) -> Store
 }
 
 impl Maker for EngineMaker {
-    fn create(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
-        let store = ZonedStore::create(device, &self.store)?;
+    fn create(&self, ground: Ground) -> Answer<Arc<dyn Subject>> {
+        let store: Arc<dyn PageStore> = match ground {
+            Ground::Zones(device) => ZonedStore::create(device, &self.store)?,
+            Ground::Blocks(device) => InPlaceStore::create(device, &self.in_place())?,
+        };
         let engine = Engine::create(self.faulty(Arc::clone(&store)), self.tree.clone())?;
         Ok(self.subject(engine, store))
     }
 
-    fn open(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>> {
-        let (store, _) = ZonedStore::open(device, &self.store)?;
+    fn open(&self, ground: Ground) -> Answer<Arc<dyn Subject>> {
+        let store: Arc<dyn PageStore> = match ground {
+            Ground::Zones(device) => ZonedStore::open(device, &self.store)?.0,
+            Ground::Blocks(device) => InPlaceStore::open(device, &self.in_place())?.0,
+        };
         let engine = Engine::open(self.faulty(Arc::clone(&store)), self.tree.clone(), &mut |_| {})?;
         Ok(self.subject(engine, store))
     }
@@ -113,7 +133,7 @@ impl Maker for EngineMaker {
 /// An engine as a subject.
 pub struct EngineSubject {
     engine: Engine,
-    store: Arc<ZonedStore>,
+    store: Arc<dyn PageStore>,
 }
 
 impl From<TreeError> for Refusal {

@@ -3,7 +3,6 @@
 use std::{ops::Bound, sync::Arc};
 
 use thiserror::Error;
-use zonda_device::ZonedDevice;
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
@@ -172,13 +171,13 @@ pub trait Maker: Send {
     ///
     /// # Errors
     /// Whatever goes wrong.
-    fn create(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>>;
+    fn create(&self, ground: crate::Ground) -> Answer<Arc<dyn Subject>>;
 
     /// The subject that a device holds.
     ///
     /// # Errors
     /// Whatever goes wrong; legal only if the power went.
-    fn open(&self, device: Arc<dyn ZonedDevice>) -> Answer<Arc<dyn Subject>>;
+    fn open(&self, ground: crate::Ground) -> Answer<Arc<dyn Subject>>;
 }
 
 /// Everything that a view holds, in order.

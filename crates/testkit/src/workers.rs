@@ -2,13 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use zonda_device::PowerCut;
 use zonda_rt::{
     JoinHandle, Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{Refusal, Subject, Work};
+use crate::{Power, Refusal, Subject, Work};
 
 /// Threads that call a subject's steps until they are stopped or the power goes.
 pub struct Workers {
@@ -25,7 +24,7 @@ struct Shared {
 impl Workers {
     /// Starts one thread for the log and one for the rest, as the facade does.
     #[must_use]
-    pub fn start(subject: &Arc<dyn Subject>, power: &PowerCut) -> Self {
+    pub fn start(subject: &Arc<dyn Subject>, power: &Power) -> Self {
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), trouble: Mutex::new(None) });
         let kinds: [(&str, &[Work]); 2] = [("log", &[Work::Log]), ("maintenance", &[Work::Checkpoint, Work::Reclaim])];
         let start = |(name, works): (&str, &'static [Work])| {
@@ -50,7 +49,7 @@ impl Workers {
 }
 
 impl Shared {
-    fn work(&self, subject: &dyn Subject, power: &PowerCut, works: &[Work]) {
+    fn work(&self, subject: &dyn Subject, power: &Power, works: &[Work]) {
         while !self.stop.load(Ordering::Acquire) {
             let mut idle = true;
             for &work in works {

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zonda_device::{CutAt, CutReport, DeviceError, Geometry, PowerCut, ZonedDevice, cut_label};
+use zonda_device::{CutAt, CutReport, DeviceError, Geometry, cut_label};
 use zonda_flash::drive::{FlashZoned, TimeMode};
 use zonda_flash::profile::Profile as FlashProfile;
 use zonda_rt::Rng;
 
-use crate::{Answer, Bug, Maker, Refusal, Subject, bug::DroppedFlush, profile::pick};
+use crate::{Answer, Bug, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, profile::pick};
 
 /// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
 pub const CUT_POINTS: [&str; 13] = [
@@ -34,7 +34,7 @@ pub type Labels = BTreeMap<&'static str, u64>;
 /// Life cycle: 1 [`create`](Self::create) -> 2 work on the subject -> 3 [`restart`](Self::restart), with every handle to the subject gone
 /// -> 4 [`open`](Self::open) -> 2.
 pub struct World {
-    power: PowerCut,
+    power: Power,
     maker: Box<dyn Maker>,
     bug: Option<Bug>,
     labels: Labels,
@@ -48,7 +48,13 @@ impl World {
     /// # Errors
     /// `Geometry`.
     pub fn new(geometry: Geometry, maker: Box<dyn Maker>, bug: Option<Bug>) -> Result<Self, DeviceError> {
-        Ok(Self { power: PowerCut::new(geometry)?, maker, bug, labels: Labels::new(), flash: None })
+        Ok(Self::on(Power::over_zones(geometry)?, maker, bug))
+    }
+
+    /// An empty device, powered.
+    #[must_use]
+    pub fn on(power: Power, maker: Box<dyn Maker>, bug: Option<Bug>) -> Self {
+        Self { power, maker, bug, labels: Labels::new(), flash: None }
     }
 
     /// Gives the device the timing of a modelled SSD.
@@ -60,7 +66,7 @@ impl World {
 
     /// The device's power switch: another handle.
     #[must_use]
-    pub fn power(&self) -> PowerCut {
+    pub fn power(&self) -> Power {
         self.power.clone()
     }
 
@@ -101,17 +107,20 @@ impl World {
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
     pub fn restart(&mut self, rng: &mut Rng) {
         self.labels.extend(self.power.operations_by_label());
-        self.power = PowerCut::over(self.power.reopen(rng));
+        self.power = self.power.restarted(rng);
     }
 
-    fn device(&self) -> Arc<dyn ZonedDevice> {
-        let device: Arc<dyn ZonedDevice> = match self.bug {
-            Some(Bug::FlushDropped) => Arc::new(DroppedFlush::over(self.power.clone())),
-            _ => Arc::new(self.power.clone()),
+    fn device(&self) -> Ground {
+        let ground = match (self.bug, &self.power) {
+            (Some(Bug::FlushDropped), Power::Zones(power)) => {
+                Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
+            }
+            _ => self.power.ground(),
         };
-        let Some((mode, seed)) = self.flash else { return device };
+        let (Some((mode, seed)), Ground::Zones(device)) = (self.flash, &ground) else { return ground };
         let profile = FlashProfile::named("test").expect("a built-in profile");
-        Arc::new(FlashZoned::over(device, &profile, mode, seed).expect("the power is on and the profile has zones"))
+        let timed = FlashZoned::over(Arc::clone(device), &profile, mode, seed);
+        Ground::Zones(Arc::new(timed.expect("the power is on and the profile has zones")))
     }
 }
 

@@ -7,7 +7,15 @@ use zonda_testkit::{
 };
 
 fn campaign(seeds: std::ops::Range<u64>, mode: TimeMode) -> Outcome {
-    let settings = Settings { steps: 300, design: None, clients: None, bug: None, flash: Some(mode), verbose: false };
+    let settings = Settings {
+        steps: 300,
+        design: None,
+        ground: None,
+        clients: None,
+        bug: None,
+        flash: Some(mode),
+        verbose: false,
+    };
     let mut all = Outcome::default();
     for seed in seeds {
         let name = if mode == TimeMode::Untimed { "untimed" } else { "timed" };

@@ -6,7 +6,8 @@ use zonda_testkit::{
 };
 
 fn found_within(bug: Bug, runs: u64) -> bool {
-    let settings = Settings { steps: 800, design: None, clients: None, bug: Some(bug), flash: None, verbose: false };
+    let settings =
+        Settings { steps: 800, design: None, ground: None, clients: None, bug: Some(bug), flash: None, verbose: false };
     (1..=runs).any(|seed| simulate(seed, &settings).is_err())
 }
 

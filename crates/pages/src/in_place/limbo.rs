@@ -16,6 +16,13 @@ pub(crate) struct Batch {
     pub(crate) segments: Vec<SegmentIndex>,
 }
 
+/// What was released up to some moment.
+#[derive(Debug)]
+pub(crate) struct Released {
+    pages: Vec<PageAddress>,
+    segments: Vec<SegmentIndex>,
+}
+
 /// Everything that is superseded and not free.
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
@@ -53,10 +60,16 @@ impl Limbo {
         u32::try_from(self.condemned.len() + batched).unwrap_or(u32::MAX)
     }
 
-    /// Makes a batch of what was released up to now, if anything was; `stamp` is taken after that.
-    pub(crate) fn stamp(&mut self, stamp: Stamp) {
-        let (pages, segments) = (std::mem::take(&mut self.released), std::mem::take(&mut self.condemned));
+    /// Takes what was released up to now out, for [`put`](Self::put).
+    pub(crate) fn take_released(&mut self) -> Released {
         self.released_blocks = 0;
+        Released { pages: std::mem::take(&mut self.released), segments: std::mem::take(&mut self.condemned) }
+    }
+
+    /// Makes a batch of what was taken before `stamp` was: a page that is released after the stamp may have readers from after it,
+    /// whom nobody would wait for.
+    pub(crate) fn put(&mut self, released: Released, stamp: Stamp) {
+        let Released { pages, segments } = released;
         self.batches.push(Batch { stamp, committed: false, pages, segments });
     }
 
@@ -104,9 +117,11 @@ mod tests {
         limbo.add(at(10));
         limbo.condemn(SegmentIndex(3));
         assert_eq!((limbo.released_blocks(), limbo.condemned(), limbo.coming_segments()), (2, 1, 1));
-        limbo.stamp(Stamp(1));
+        let released = limbo.take_released();
         limbo.add(at(20));
-        limbo.stamp(Stamp(2));
+        limbo.put(released, Stamp(1));
+        let released = limbo.take_released();
+        limbo.put(released, Stamp(2));
         assert!(limbo.has_uncommitted() && limbo.committed().is_empty());
         limbo.commit(Stamp(1));
         assert_eq!(limbo.committed(), [Stamp(1)]);

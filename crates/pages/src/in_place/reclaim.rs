@@ -63,7 +63,7 @@ impl Core {
 
 impl Scene<'_> {
     fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
-        if self.reset_released()? || self.free_drained()? || self.condemn_dead() {
+        if self.reset_released()? || self.free_drained()? {
             return Ok(Reclaimed::Progress);
         }
         // Segments are scarce: get those back that need no more room before moving anything.
@@ -150,19 +150,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Condemns segments of values in which nothing is live.
-    fn condemn_dead(&self) -> bool {
-        let dead = |content: &Content| match content {
-            Content::Area(run) => run.is_sealed_values() && run.live_bytes() == 0,
-            _ => false,
-        };
-        let dead = self.segments(dead);
-        dead.iter().for_each(|&segment| self.condemn(segment));
-        !dead.is_empty()
-    }
-
     /// Gives a segment of values up: whatever was counted in it is dead.
-    pub(crate) fn condemn(&self, segment: SegmentIndex) {
+    fn condemn(&self, segment: SegmentIndex) {
         let (estimated, bytes) = self
             .core
             .with_table(|table| table.run_mut(segment).map_or((false, 0), |run| (run.is_estimated(), run.condemn())));
@@ -203,19 +192,21 @@ impl Scene<'_> {
         let room = table.hole_blocks();
         let share = |segment: SegmentIndex| {
             let data = self.core.layout.data_blocks(segment);
-            let (live, possible) = match table.content(segment) {
+            let (live, possible, least) = match table.content(segment) {
                 // A closed one is emptied already.
                 Content::Pages(slots) if !table.is_filling(segment) && !table.is_closed(segment) => {
                     let holes_elsewhere = room - slots.free_blocks();
-                    (slots.live_blocks(), may_open || holes_elsewhere >= slots.live_blocks())
+                    // Without live blocks it is free as soon as its batches are: nothing is to be moved.
+                    (slots.live_blocks(), may_open || holes_elsewhere >= slots.live_blocks(), 1)
                 }
                 Content::Area(run) if run.is_sealed_values() => {
-                    (run.live_bytes() / crate::BLOCK_BYTES as u64, may_open)
+                    // What is counted as live is not sure: even one that holds nothing is walked.
+                    (run.live_bytes() / crate::BLOCK_BYTES as u64, may_open, 0)
                 }
                 _ => return None,
             };
-            // In thousandths. A segment without live blocks is free as soon as its batches are: nothing is to be moved.
-            (possible && live > 0 && live < data).then(|| (live * 1000 / data, segment))
+            // In thousandths.
+            (possible && live >= least && live < data).then(|| (live * 1000 / data, segment))
         };
         self.core.layout.all().filter(candidate).filter_map(share).min().map(|(_, segment)| segment)
     }
@@ -287,8 +278,9 @@ impl Scene<'_> {
         if !self.is_worth_a_commit() {
             return Ok(false);
         }
+        let released = self.core.limbo.lock().take_released();
         let stamp = self.relocate.stamp();
-        self.core.limbo.lock().stamp(stamp);
+        self.core.limbo.lock().put(released, stamp);
         self.relocate.commit_moves()?;
         self.core.limbo.lock().commit(stamp);
         Ok(true)

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use zonda_pages::{
     Area, AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
-    Relocated, SegmentId, Stamp, StoreUsage, WrittenBy, ZonedStore,
+    Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
 };
 use zonda_rt::Mutex;
 
@@ -13,32 +13,32 @@ type Moved<'a> = &'a mut dyn FnMut(PageId, PageAddress, PageAddress);
 
 /// What a bug replaces; the rest passes through.
 trait Faulty: Send + Sync {
-    fn read(&self, store: &ZonedStore, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn read(&self, store: &dyn PageStore, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         store.read(id, at, visit)
     }
 
-    fn place(&self, store: &ZonedStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
+    fn place(&self, store: &dyn PageStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
         store.place(heat, pages)
     }
 
-    fn settle(&self, store: &ZonedStore, moved: Moved<'_>) -> Result<()> {
+    fn settle(&self, store: &dyn PageStore, moved: Moved<'_>) -> Result<()> {
         store.settle(moved)
     }
 
-    fn reclaim_step(&self, store: &ZonedStore, relocate: &dyn Relocate) -> Result<Reclaimed> {
+    fn reclaim_step(&self, store: &dyn PageStore, relocate: &dyn Relocate) -> Result<Reclaimed> {
         store.reclaim_step(relocate)
     }
 }
 
 /// A page store with a bug.
 struct FaultyStore<F> {
-    store: Arc<ZonedStore>,
+    store: Arc<dyn PageStore>,
     fault: F,
 }
 
 impl<F: Faulty> PageStore for FaultyStore<F> {
     fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
-        self.fault.read(&self.store, id, at, visit)
+        self.fault.read(&*self.store, id, at, visit)
     }
 
     fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
@@ -47,7 +47,7 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     }
 
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
-        self.fault.place(&self.store, heat, pages)
+        self.fault.place(&*self.store, heat, pages)
     }
 
     fn admit(&self, pages: u32) -> Result<()> {
@@ -59,7 +59,7 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     }
 
     fn settle(&self, moved: Moved<'_>) -> Result<()> {
-        self.fault.settle(&self.store, moved)
+        self.fault.settle(&*self.store, moved)
     }
 
     fn release(&self, at: PageAddress) {
@@ -79,7 +79,7 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed> {
-        self.fault.reclaim_step(&self.store, relocate)
+        self.fault.reclaim_step(&*self.store, relocate)
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {
@@ -106,13 +106,13 @@ pub(crate) struct StaleCache {
 
 impl StaleCache {
     /// A store with this bug.
-    pub(crate) fn over(store: Arc<ZonedStore>) -> impl PageStore {
+    pub(crate) fn over(store: Arc<dyn PageStore>) -> impl PageStore {
         FaultyStore { store, fault: Self { cached: Mutex::new(HashMap::new()) } }
     }
 }
 
 impl Faulty for StaleCache {
-    fn place(&self, store: &ZonedStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
+    fn place(&self, store: &dyn PageStore, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
         let addresses = store.place(heat, pages)?;
         let mut cached = self.cached.lock();
         for (&at, page) in addresses.iter().zip(pages) {
@@ -121,7 +121,7 @@ impl Faulty for StaleCache {
         Ok(addresses)
     }
 
-    fn read(&self, store: &ZonedStore, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn read(&self, store: &dyn PageStore, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         let cached = self.cached.lock().get(&at).cloned();
         if let Some(body) = cached {
             visit(&body);
@@ -139,13 +139,13 @@ pub(crate) struct WriteAhead;
 
 impl WriteAhead {
     /// A store with this bug.
-    pub(crate) fn over(store: Arc<ZonedStore>) -> impl PageStore {
+    pub(crate) fn over(store: Arc<dyn PageStore>) -> impl PageStore {
         FaultyStore { store, fault: Self }
     }
 }
 
 impl Faulty for WriteAhead {
-    fn settle(&self, _: &ZonedStore, _: Moved<'_>) -> Result<()> {
+    fn settle(&self, _: &dyn PageStore, _: Moved<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -155,13 +155,13 @@ pub(crate) struct ResetEarly;
 
 impl ResetEarly {
     /// A store with this bug.
-    pub(crate) fn over(store: Arc<ZonedStore>) -> impl PageStore {
+    pub(crate) fn over(store: Arc<dyn PageStore>) -> impl PageStore {
         FaultyStore { store, fault: Self }
     }
 }
 
 impl Faulty for ResetEarly {
-    fn reclaim_step(&self, store: &ZonedStore, relocate: &dyn Relocate) -> Result<Reclaimed> {
+    fn reclaim_step(&self, store: &dyn PageStore, relocate: &dyn Relocate) -> Result<Reclaimed> {
         store.reclaim_step(&Hasty(relocate))
     }
 }

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zonda_device::PowerCut;
 use zonda_rt::{
     Rng,
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::{Answer, Change, Event, Refusal, Subject, history::Value, restructures::Restructures, subject::collect};
+use crate::{
+    Answer, Change, Event, Power, Refusal, Subject, history::Value, restructures::Restructures, subject::collect,
+};
 
 use super::registers::{GROUP, GROUPS, Registers, decode};
 
@@ -26,7 +27,7 @@ pub(super) struct Seen {
 /// A client.
 pub(super) struct Client {
     subject: Arc<dyn Subject>,
-    power: PowerCut,
+    power: Power,
     clock: Arc<AtomicU64>,
     registers: Registers,
     rng: Rng,
@@ -41,7 +42,7 @@ type Went = Result<bool, String>;
 impl Client {
     pub(super) fn new(
         subject: &Arc<dyn Subject>,
-        power: PowerCut,
+        power: Power,
         clock: &Arc<AtomicU64>,
         registers: Registers,
         rng: Rng,
