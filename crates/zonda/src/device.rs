@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use zonda_device::format::DeviceKind;
 use zonda_device::{DeviceUri, Direct, OpenMode, Place, ZonedDevice};
+use zonda_flash::drive::Spec;
 
 use crate::backing::Device;
 use crate::open::Access;
@@ -32,8 +33,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Devic
         _ => false,
     };
     if let Place::Flash(drive) = &device.place {
-        only_zoned(&device, options)?;
-        return Ok(Device::Zoned(zonda_flash::drive::open_zoned(drive)?));
+        return modelled(drive, options);
     }
     let mode = mode(uri, options, access, exists)?;
     let kind = kind(&device, options, mode)?;
@@ -45,6 +45,23 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Devic
         StoreKind::InPlace => {
             let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
             Ok(Device::Block { device: device.open_block(mode)?, segment_bytes })
+        }
+    }
+}
+
+/// A modelled SSD: its profile decides the kind of store.
+fn modelled(drive: &str, options: &Options) -> Result<Device> {
+    let drive: Spec = drive.parse()?;
+    let kind = if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace };
+    if let Some(asked) = options.store
+        && asked != kind
+    {
+        return Err(other_kind(asked, kind));
+    }
+    match kind {
+        StoreKind::Zoned => Ok(Device::Zoned(Arc::new(drive.open_zoned()?))),
+        StoreKind::InPlace => {
+            Ok(Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_bytes })
         }
     }
 }

@@ -21,7 +21,8 @@ fn fill_and_check(db: &Db, pairs: u32) {
 
 #[test]
 fn untimed_and_dilated() {
-    for uri in ["flash:test?time=untimed", "flash:zn540?scale=1/16&zones=64&k=2"] {
+    let block = "flash:test-conv?time=untimed&capacity=268435456";
+    for uri in ["flash:test?time=untimed", "flash:zn540?scale=1/16&zones=64&k=2", block] {
         let db = options().open(uri).unwrap();
         fill_and_check(&db, 20_000);
         db.close().unwrap();
@@ -60,5 +61,5 @@ fn mistakes_are_named() {
     let refusal = |uri| options().open(uri).unwrap_err().to_string();
     assert!(refusal("flash:unheard-of").contains("zn540"));
     assert!(refusal("flash:zn540?speed=9").contains("scale"));
-    assert!(refusal("flash:atc21-7op").contains("conventional"));
+    assert!(refusal("flash:atc21-7op").contains("data=PATH"));
 }

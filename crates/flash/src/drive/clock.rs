@@ -25,7 +25,7 @@ pub enum TimeMode {
 }
 
 /// Real time by which the model stays behind the clock.
-const WINDOW: Duration = Duration::from_millis(2);
+const WINDOW: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// How late this thread heard of its last answer: (drive, lateness, when), in the drive's time.

@@ -15,7 +15,8 @@ use crate::profile::Profile;
 const KEYS: &str = "scale, k, time, data, zones, capacity, seed";
 /// Dilation outside simulations, unless the name says another.
 const DILATION: u32 = 10;
-/// Zones or bytes of a drive made of a large profile in memory grow with what is written; a file too.
+/// A conventional drive in memory takes all of its capacity at once; zones take what is written.
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
 const BLOCK_BYTES: u32 = 4096;
 
 /// Where a drive's data is.
@@ -36,6 +37,8 @@ pub struct Spec {
     profile: Profile,
     mode: TimeMode,
     data: Data,
+    /// Capacity of a conventional drive, if not the profile's.
+    capacity_bytes: Option<u64>,
     seed: u64,
 }
 
@@ -45,7 +48,8 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         let profile = load(name)?;
-        let mut spec = Self { profile, mode: TimeMode::Timed { k: DILATION }, data: Data::Memory, seed: 0 };
+        let mode = TimeMode::Timed { k: DILATION };
+        let mut spec = Self { profile, mode, data: Data::Memory, capacity_bytes: None, seed: 0 };
         let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
         for pair in pairs {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
@@ -101,9 +105,10 @@ impl Spec {
     }
 
     fn capacity(&mut self, bytes: u64) -> Result<()> {
-        let drive = self.profile.conventional.as_mut();
-        let drive = drive.ok_or_else(|| bad("`capacity` is for conventional drives".to_owned()))?;
-        drive.logical_bytes = bytes;
+        if self.is_zoned() {
+            return Err(bad("`capacity` is for conventional drives".to_owned()));
+        }
+        self.capacity_bytes = Some(bytes);
         Ok(())
     }
 
@@ -139,7 +144,12 @@ impl Spec {
     /// `BadName` for a zoned drive; those of the device that keeps the data.
     pub fn open_block(&self) -> Result<FlashBlock> {
         let conventional = self.profile.conventional.as_ref();
-        let bytes = conventional.ok_or_else(|| bad(format!("`{}` is a zoned drive", self.profile.name)))?.logical_bytes;
+        let conventional = conventional.ok_or_else(|| bad(format!("`{}` is a zoned drive", self.profile.name)))?;
+        let bytes = self.capacity_bytes.unwrap_or(conventional.logical_bytes);
+        if self.data == Data::Memory && bytes > MEMORY_BYTES_MAX {
+            let name = &self.profile.name;
+            return Err(bad(format!("`{name}` would take {bytes} bytes of memory: use capacity=BYTES or data=PATH")));
+        }
         let blocks = bytes / u64::from(BLOCK_BYTES);
         let data: Arc<dyn BlockDevice> = match &self.data {
             Data::Memory => Arc::new(MemBlockDevice::new(BLOCK_BYTES, blocks)?),
@@ -209,7 +219,8 @@ mod tests {
         let device = spec.open_zoned().unwrap();
         let geometry = device.geometry();
         assert_eq!((geometry.zone_count, geometry.zone_size_blocks, geometry.max_active), (40, 32_768, Some(14)));
-        assert!("test-conv?time=untimed".parse::<Spec>().unwrap().open_block().is_ok());
+        let block = "test-conv?time=untimed&capacity=8388608".parse::<Spec>().unwrap().open_block().unwrap();
+        assert_eq!(zonda_device::BlockDevice::capacity_bytes(&block), 8 << 20);
     }
 
     #[test]
@@ -220,6 +231,7 @@ mod tests {
         assert!(refusal("zn540?capacity=5").contains("conventional"));
         assert!(refusal("none.toml").contains("none.toml"));
         assert!("zn540".parse::<Spec>().unwrap().open_block().is_err());
+        assert!("atc21-7op".parse::<Spec>().unwrap().open_block().unwrap_err().to_string().contains("data=PATH"));
         assert!("test-conv".parse::<Spec>().unwrap().open_zoned().is_err());
     }
 }
