@@ -21,7 +21,7 @@ fn fill_and_check(db: &Db, pairs: u32) {
 
 #[test]
 fn untimed_and_dilated() {
-    let block = "flash:test-conv?time=untimed&capacity=268435456";
+    let block = "flash:test-conv?time=untimed&capacity=536870912";
     for uri in ["flash:test?time=untimed", "flash:zn540?scale=1/16&zones=64&k=2", block] {
         let db = options().open(uri).unwrap();
         fill_and_check(&db, 20_000);

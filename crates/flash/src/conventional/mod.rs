@@ -293,6 +293,10 @@ impl ConventionalModel {
     fn begin_collecting(&mut self) -> Option<Collecting> {
         let free = self.ftl.free_blocks() + self.erasing;
         let idle = self.placing.is_empty() && self.host_programs == 0;
+        // What is live in a victim may need one more superblock; those that are being erased are not there yet.
+        if self.ftl.free_blocks() == 0 {
+            return None;
+        }
         if free >= self.shape.collect_below && !(idle && free < self.shape.background_below) {
             return None;
         }
