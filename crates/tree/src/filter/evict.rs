@@ -41,7 +41,7 @@ impl Filter {
             FilterEviction::Pairs => self.latch_round(&mut evicting, &guard),
         };
         held.iter().for_each(|latched| latched.keep(around.snapshots));
-        let mut batches: Vec<Batch> = held.iter_mut().filter_map(|latched| self.take_out(latched)).collect();
+        let mut batches = self.take_out_all(&mut held);
         // The hand may have come round: from the greatest keys to the least.
         batches.sort_unstable_by(|left, right| left.records.first_key().cmp(right.records.first_key()));
         let left = !batches.is_empty();
@@ -146,13 +146,24 @@ impl Filter {
         held
     }
 
-    /// Takes what leaves out of a latched node: all of it (shadow deletion), or the records that were not written again.
-    fn take_out(&self, latched: &mut Latched<'_, '_>) -> Option<Batch> {
-        let before = latched.content.memory_bytes();
-        let records = match self.eviction {
-            FilterEviction::Nodes => latched.content.take_all(),
-            FilterEviction::Pairs => latched.content.take_cold(),
+    /// Takes what leaves out of latched nodes. Where too few pairs are cold, whole nodes leave until an eighth of all bytes is out: an
+    /// eviction that frees next to nothing would be followed by another one at once.
+    fn take_out_all(&self, held: &mut [Latched<'_, '_>]) -> Vec<Batch> {
+        let least_bytes = self.record_bytes.load(Ordering::Relaxed) / LEAVING_ONE_IN / 2;
+        let cold_bytes: u64 = held.iter().map(|latched| latched.content.cold_bytes()).sum();
+        let mut hot_bytes = least_bytes.saturating_sub(cold_bytes);
+        let take_out = |latched: &mut Latched<'_, '_>| {
+            let whole = self.eviction == FilterEviction::Nodes || hot_bytes > 0;
+            hot_bytes = hot_bytes.saturating_sub(latched.content.memory_bytes() - latched.content.cold_bytes());
+            self.take_out(latched, whole)
         };
+        held.iter_mut().filter_map(take_out).collect()
+    }
+
+    /// Takes what leaves out of a latched node: all of it (shadow deletion), or the records that were not written again.
+    fn take_out(&self, latched: &mut Latched<'_, '_>, whole: bool) -> Option<Batch> {
+        let before = latched.content.memory_bytes();
+        let records = if whole { latched.content.take_all() } else { latched.content.take_cold() };
         self.charge(before, latched.content.memory_bytes());
         if latched.content.records.is_none() {
             self.valid_nodes.fetch_sub(1, Ordering::SeqCst);

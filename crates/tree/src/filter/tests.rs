@@ -165,6 +165,23 @@ fn hot_pairs_stay_when_pairs_leave() {
 }
 
 #[test]
+fn a_filter_of_hot_pairs_only_still_makes_room() {
+    let mut bench = Bench::new(16 << 10, FilterEviction::Pairs);
+    let mut rng = Rng::seeded(6);
+    for _ in 0..40_000 {
+        // More hot pairs than fit, each written some ten times per round of the hand.
+        bench.put(&rng.below(1_500).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), &[1; 8]);
+        if bench.filter.is_due() {
+            bench.evict();
+            bench.insert_all();
+        }
+        assert!(!bench.filter.is_full(), "{} bytes", bench.filter.held_bytes());
+    }
+    let evictions = bench.filter.evictions();
+    assert!(evictions < 40_000 / 50, "{evictions} evictions: they free next to nothing");
+}
+
+#[test]
 fn an_emptied_filter_costs_nothing_but_its_tables() {
     for eviction in EVICTIONS {
         let mut bench = run(20, eviction, |_, _, _| ());
