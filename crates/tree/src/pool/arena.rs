@@ -566,7 +566,7 @@ mod tests {
         for round in 0..6_000_u32 {
             if rng.chance(0.52) {
                 let class = if rng.chance(0.02) { rng.index(120) } else { rng.index(40) };
-                taken.push(Taken::new(&arena, class, owner(round, rng.chance(0.3)), rng.index(256) as u8));
+                taken.push(Taken::new(&arena, class, owner(round, rng.chance(0.3)), rng.index(256).to_le_bytes()[0]));
             } else if !taken.is_empty() {
                 let index = rng.index(taken.len());
                 taken.swap_remove(index).give(&arena);
