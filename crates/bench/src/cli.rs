@@ -134,6 +134,18 @@ struct YcsbArgs {
     /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own
     #[arg(long, value_name = "SHARE")]
     filter: Option<f64>,
+    /// Sizes of delta buffers: `large`, or `paper` for 64, 128 and 256 bytes
+    #[arg(long)]
+    classes: Option<String>,
+    /// Delta buffers that are merged first: `fullest`, or `oldest` of the largest size
+    #[arg(long)]
+    eviction: Option<String>,
+    /// Changes that the design `bdtree` chains to a leaf
+    #[arg(long, value_name = "COUNT")]
+    delta_records: Option<u32>,
+    /// Fixed shares of filter, buffers and flusher like 1:3:4, instead of memory that follows the work
+    #[arg(long, value_name = "F:B:P")]
+    memory_shares: Option<String>,
     /// What leaves the filter reaches its leaves pair by pair instead of in runs
     #[arg(long)]
     no_batch_insertion: bool,
@@ -189,6 +201,17 @@ fn parse_records(text: &str) -> std::result::Result<u64, String> {
     parse_count(text).and_then(|count| if count > 0 { Ok(count) } else { Err("at least 1 record is needed".into()) })
 }
 
+/// Switches of the store that were given.
+fn switches(arguments: &YcsbArgs) -> Vec<(&'static str, String)> {
+    let given = [
+        ("classes", arguments.classes.clone()),
+        ("eviction", arguments.eviction.clone()),
+        ("delta-records", arguments.delta_records.map(|count| count.to_string())),
+        ("memory-shares", arguments.memory_shares.clone()),
+    ];
+    given.into_iter().filter_map(|(switch, value)| Some((switch, value?))).collect()
+}
+
 fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
     let value_bytes = usize::try_from(arguments.value_bytes).map_err(|_| BenchError::Usage {
         option: "--value-bytes",
@@ -202,6 +225,7 @@ fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
             directory: setting.directory,
             design: setting.design,
             filter_share: arguments.filter,
+            switches: switches(arguments),
             batch_insertion: !arguments.no_batch_insertion,
             workloads: arguments.workload.clone(),
             distribution: arguments.distribution,

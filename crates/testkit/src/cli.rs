@@ -36,6 +36,8 @@ enum DesignName {
     Adb,
     /// Whole pages are cached.
     Btree,
+    /// Chains of records.
+    Bdtree,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -145,6 +147,7 @@ impl Sim {
         let design = self.design.map(|name| match name {
             DesignName::Adb => Design::Adb,
             DesignName::Btree => Design::BTree,
+            DesignName::Bdtree => Design::Deltas,
         });
         let flash = self.flash.map(|time| match time {
             FlashTime::Timed => TimeMode::Timed { k: 1 },

@@ -9,7 +9,8 @@ use zonda_pages::{
 };
 use zonda_rt::Rng;
 use zonda_tree::{
-    BatchOp, Cursor, Design, Durability, Engine, FilterEviction, Snapshot, Step, TreeError, TreeOptions, Update,
+    BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, Snapshot, Step, TreeError,
+    TreeOptions, Update,
 };
 
 use crate::{
@@ -76,6 +77,9 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
     tree.filter_bytes = 1024 * *pick(&mut rng, &[0, 0, 4, 16, 64]);
     tree.batch_runs = rng.chance(0.9);
     tree.filter_eviction = *pick(&mut rng, &[FilterEviction::Nodes, FilterEviction::Pairs]);
+    tree.classes = *pick(&mut rng, &[BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper]);
+    tree.eviction = *pick(&mut rng, &[Eviction::Fullest, Eviction::Fullest, Eviction::Oldest]);
+    tree.delta_records_max = *pick(&mut rng, &[1, 10, 32]);
     tree
 }
 

@@ -17,7 +17,7 @@ use crate::{
     key::common_prefix_bytes,
     pool::{
         arena::{self, Arena, Owner, Size},
-        class::{class_bytes, class_for},
+        class::class_bytes,
     },
     record::Record,
     slots::{self, SLOT_BYTES, Slots, SlotsMut},
@@ -66,8 +66,10 @@ impl Buffer {
         prefix: &[u8],
         payload_bytes: usize,
     ) -> Self {
-        let slots_bytes = (slots::DENSE_HEADER_BYTES + payload_bytes).max(slots::HEADER_BYTES);
-        Self::of_class(arena, owner, page, prefix, class_for(HEADER_BYTES + prefix.len() + slots_bytes))
+        let payload_bytes = payload_bytes.max(slots::HEADER_BYTES - slots::DENSE_HEADER_BYTES);
+        let head_bytes = HEADER_BYTES + prefix.len() + slots::DENSE_HEADER_BYTES;
+        let class = arena.sizing().class_for(head_bytes, payload_bytes, 1);
+        Self::of_class(arena, owner, page, prefix, class)
     }
 
     fn of_class(arena: &Arena, owner: Owner, page: Option<PageAddress>, prefix: &[u8], class: usize) -> Self {
@@ -231,7 +233,9 @@ impl Buffer {
     fn grown_alike(&self, arena: &Arena, owner: Owner, record: &Record<'_>) -> Option<Self> {
         let suffix = Record { key: record.key.strip_prefix(self.prefix())?, ..*record };
         let bytes = self.slots().dense_bytes_with(&suffix)?;
-        let class = class_for(HEADER_BYTES + self.prefix_bytes() + bytes.max(slots::HEADER_BYTES));
+        let payload = bytes.max(slots::HEADER_BYTES) - slots::DENSE_HEADER_BYTES;
+        let head_bytes = HEADER_BYTES + self.prefix_bytes() + slots::DENSE_HEADER_BYTES;
+        let class = arena.sizing().class_for(head_bytes, payload, self.slots().len() + 1);
         let mut copy = Self::of_class(arena, owner, self.page(), self.prefix(), class);
         copy.inherit(self);
         let at = self.prefix_bytes();

@@ -55,5 +55,5 @@ pub use check::CheckReport;
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;
 pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub use options::{Design, Durability, FilterEviction, TreeOptions};
+pub use options::{BufferClasses, Design, Durability, Eviction, FilterEviction, TreeOptions};
 pub use stats::EngineStats;

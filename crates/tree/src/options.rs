@@ -11,8 +11,32 @@ const BUFFER_BYTES_MIN: u64 = 16 << 10;
 pub enum Design {
     /// Whole pages are cached: the conventional B+-tree.
     BTree,
-    /// Adaptive delta buffers of growing size classes (ZKV 3.3, plain version).
+    /// Adaptive delta buffers of growing size classes (ZKV 3.3).
     Adb,
+    /// Up to [`TreeOptions::delta_records_max`] records a leaf, each with the memory of a chained record: the paper's BD-Tree.
+    Deltas,
+}
+
+/// Sizes of delta buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum BufferClasses {
+    /// Sixteen bytes apart, to three quarters of a leaf.
+    #[default]
+    Large,
+    /// 64, 128 and 256 bytes of records; a leaf whose records, keys whole, exceed 240 bytes (15 pairs of 8 B + 8 B) is merged.
+    Paper,
+}
+
+/// Which buffer is merged when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Eviction {
+    /// The fullest.
+    #[default]
+    Fullest,
+    /// The oldest of the largest size that there is.
+    Oldest,
 }
 
 /// What leaves the merged filter when it is full.
@@ -41,6 +65,12 @@ pub enum Durability {
 pub struct TreeOptions {
     /// What leaves keep in memory.
     pub design: Design,
+    /// Sizes of delta buffers.
+    pub classes: BufferClasses,
+    /// Which delta buffer is merged first. [`Design::Deltas`] always takes the oldest.
+    pub eviction: Eviction,
+    /// Records of a leaf's chain in [`Design::Deltas`]. The papers take 32 and 10.
+    pub delta_records_max: u32,
     /// Memory for leaf buffers in bytes. Inner nodes, leaf table and log rings come on top; see `Engine::stats`.
     pub buffer_bytes: u64,
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
@@ -73,6 +103,9 @@ impl Default for TreeOptions {
     fn default() -> Self {
         Self {
             design: Design::Adb,
+            classes: BufferClasses::default(),
+            eviction: Eviction::default(),
+            delta_records_max: 32,
             buffer_bytes: 16 << 20,
             filter_bytes: 0,
             filter_eviction: FilterEviction::Pairs,
@@ -101,6 +134,9 @@ impl TreeOptions {
                 "value_inline_bytes_max",
                 format!("{} is more than a quarter of the leaf", self.value_inline_bytes_max),
             );
+        }
+        if self.delta_records_max == 0 {
+            return bad("delta_records_max", "a chain has at least one record".into());
         }
         if self.buffer_bytes < BUFFER_BYTES_MIN {
             return bad("buffer_bytes", format!("{} is less than {BUFFER_BYTES_MIN}", self.buffer_bytes));

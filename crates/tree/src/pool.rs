@@ -6,18 +6,27 @@
 //! Choice of victims. Delta buffers: the fullest, exactly, because the arena keeps buffers by size: the more records share
 //! one page write, the fewer bytes are written (ZKV 3.3 takes "an ADB-256 as much as possible" for the same reason). A leaf that
 //! its merge will split costs two page writes, so it must be larger than others by [`SPLIT_WORTH`] before it is taken; that
-//! it fills its page meanwhile also makes fewer leaves. Mirrored pages: the first that a clock hand finds unused since it last passed.
+//! it fills its page meanwhile also makes fewer leaves. Or, as the paper has it, the oldest of the largest (`pool/oldest.rs`). Mirrored pages: the first that a clock hand finds unused since it last passed.
 
 pub(crate) mod arena;
 pub(crate) mod class;
+mod oldest;
 
 use zonda_pages::PageId;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{leaf_table::LeafTable, options::Design};
+use crate::{
+    BufferClasses, Eviction, TreeOptions,
+    leaf_table::{Exclusive, LeafTable},
+    options::Design,
+};
 use arena::{Arena, Family};
-use class::class_bytes;
+use class::{Sizing, class_bytes};
+use oldest::Oldest;
 
+/// Instances of the pool where the oldest buffer goes (ZKV 3.3 and section 4.1).
+const ADB_INSTANCES: usize = 32;
+const DELTAS_INSTANCES: usize = 64;
 /// Words that one choice passes at most before it takes what it has.
 const WORDS_MAX: u32 = 1 << 16;
 /// Tenths: what bytes of a buffer are worth whose merge writes two pages, against others.
@@ -31,18 +40,35 @@ const FAR_SHARE: u64 = 16;
 pub(crate) struct Pool {
     design: Design,
     arena: Arena,
+    oldest: Option<Oldest>,
     limit_bytes: AtomicU64,
     hand: AtomicU32,
 }
 
 impl Pool {
-    /// A pool of `limit_bytes`.
-    pub(crate) fn new(design: Design, limit_bytes: u64) -> Self {
+    /// A pool as the options say.
+    pub(crate) fn new(options: &TreeOptions) -> Self {
+        let (sizing, instances) = match (options.design, options.classes, options.eviction) {
+            (Design::BTree, _, _) => (Sizing::Exact, None),
+            (Design::Deltas, _, _) => (Sizing::Chained, Some(DELTAS_INSTANCES)),
+            (Design::Adb, classes, eviction) => {
+                let sizing = if classes == BufferClasses::Paper { Sizing::Paper } else { Sizing::Exact };
+                (sizing, (eviction == Eviction::Oldest).then_some(ADB_INSTANCES))
+            }
+        };
         Self {
-            design,
-            arena: Arena::new(limit_bytes),
-            limit_bytes: AtomicU64::new(limit_bytes),
+            design: options.design,
+            arena: Arena::sized(options.buffer_bytes, sizing),
+            oldest: instances.map(Oldest::new),
+            limit_bytes: AtomicU64::new(options.buffer_bytes),
             hand: AtomicU32::new(0),
+        }
+    }
+
+    /// The latched leaf has a new buffer. Costs nothing where age does not count.
+    pub(crate) fn entered(&self, table: &LeafTable, leaf: &Exclusive<'_>) {
+        if let (Some(oldest), Some(buffer)) = (&self.oldest, leaf.location().buffer()) {
+            oldest.entered(table, leaf.id(), buffer.class());
         }
     }
 
@@ -85,9 +111,10 @@ impl Pool {
     /// A leaf whose buffer should go, or `None` if none was found. The buffer may change before the caller
     /// latches the leaf; no latch is held on return.
     pub(crate) fn victim(&self, table: &LeafTable) -> Option<PageId> {
-        match self.design {
-            Design::Adb => self.fullest(),
-            Design::BTree => self.unused(table),
+        match (self.design, &self.oldest) {
+            (Design::BTree, _) => self.unused(table),
+            (_, Some(oldest)) => oldest.next(table),
+            (_, None) => self.fullest(),
         }
     }
 

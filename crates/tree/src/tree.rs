@@ -141,7 +141,7 @@ impl Tree {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { store, options, index, table, leaves, log, meta, session, checkpoint } = parts;
         Self {
-            pool: Pool::new(options.design, options.buffer_bytes),
+            pool: Pool::new(&options),
             filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes, options.filter_eviction)),
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
@@ -208,9 +208,10 @@ impl Tree {
         }
     }
 
-    /// Moves a latched leaf; what it was is dropped.
+    /// Moves a latched leaf; what it was is dropped, and the pool hears of a new buffer.
     pub(crate) fn relocate_leaf(&self, leaf: &mut Exclusive<'_>, to: Location) {
         drop(leaf.replace(to));
+        self.pool.entered(&self.table, leaf);
     }
 
     /// Whose a buffer of leaf `id` with `buffer_bytes` of records will be.

@@ -13,7 +13,7 @@ use std::{
 use zonda_pages::{PageError, PageId};
 
 use crate::{
-    BATCH_BYTES_MAX, BatchOp, Durability, KEY_BYTES_MAX, TreeError, Update, VALUE_BYTES_MAX,
+    BATCH_BYTES_MAX, BatchOp, BufferClasses, Design, Durability, KEY_BYTES_MAX, TreeError, Update, VALUE_BYTES_MAX,
     buffer::Buffer,
     flush::Flushed,
     index::Path,
@@ -28,6 +28,9 @@ use crate::{
 const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
 const VALUE_TRIES: u32 = 4;
+
+/// What the paper's largest buffer holds, keys whole: 15 pairs of 8 B + 8 B, and what a dense slice needs.
+const PAPER_BYTES_MAX: usize = 15 * 16 + crate::slots::DENSE_HEADER_BYTES;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
@@ -313,11 +316,11 @@ impl Tree {
     ) {
         let low = path.low();
         let prefix_bytes = range_prefix_bytes(&low, path.high().as_deref());
-        let payload = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
+        let payload: usize = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
         let first = records.next().expect("at least one record");
         let prefix = &first.key[..prefix_bytes];
         let (arena, owner) = (self.pool.arena(), self.owner(leaf.id(), payload));
-        let mut buffer = Buffer::new(arena, owner, leaf.location().page(), prefix, payload);
+        let mut buffer = Buffer::new(arena, owner, leaf.location().page(), prefix, arena.sizing().at_first(payload));
         if buffer.page().is_none() {
             buffer.set_complete();
         }
@@ -338,8 +341,7 @@ impl Tree {
         }
         let buffer = leaf.location().buffer().expect("just placed");
         buffer.touch();
-        let used = buffer.slots().used_bytes();
-        if used > self.buffer_bytes_max() { Applied::Overfull(id, used) } else { Applied::Fine }
+        if self.is_overfull(buffer) { Applied::Overfull(id, buffer.slots().used_bytes()) } else { Applied::Fine }
     }
 
     /// A value pointer that is overwritten in memory dies at once.
@@ -349,9 +351,16 @@ impl Tree {
         }
     }
 
-    /// The most bytes of records a buffer holds before its leaf is merged.
-    fn buffer_bytes_max(&self) -> usize {
-        self.body_bytes() * 3 / 4
+    /// Whether a buffer holds as much as its design and classes let it, so that its leaf is merged.
+    fn is_overfull(&self, buffer: &Buffer) -> bool {
+        let (records, used) = (buffer.slots().len(), buffer.slots().used_bytes());
+        let options = &self.options;
+        used > self.body_bytes() * 3 / 4
+            || match (options.design, options.classes) {
+                (Design::Deltas, _) => records > options.delta_records_max as usize,
+                (Design::Adb, BufferClasses::Paper) => used + records * buffer.prefix().len() > PAPER_BYTES_MAX,
+                _ => false,
+            }
     }
 
     /// Recovery and images: applies without logging.

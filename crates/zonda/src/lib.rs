@@ -69,7 +69,7 @@ pub use check::CheckReport;
 pub use db::Db;
 pub use error::{Error, Result};
 pub use flusher::FlusherOptions;
-pub use options::{Design, Durability, MemoryShares, Options, StoreKind};
+pub use options::{BufferClasses, Design, Durability, Eviction, MemoryShares, Options, StoreKind};
 pub use range::{Pair, Range};
 pub use recovery::RecoveryProgress;
 pub use snapshot::{Snapshot, View};

@@ -169,6 +169,9 @@ impl Opening<'_> {
             std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
         TreeOptions {
             design: self.options.design.into(),
+            classes: self.options.classes.into(),
+            eviction: self.options.eviction.into(),
+            delta_records_max: self.options.delta_records,
             buffer_bytes: self.plan.buffer_bytes,
             filter_bytes: self.plan.filter_bytes,
             filter_eviction: match self.options.filter_by_node {

@@ -47,11 +47,13 @@ pub enum Design {
     Adb,
     /// Whole leaves are cached and rewritten: the conventional B+-tree.
     BTree,
+    /// Up to [`delta_records`](Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares with.
+    BdTree,
 }
 
 impl Design {
     /// All designs.
-    pub const ALL: [Self; 2] = [Self::Adb, Self::BTree];
+    pub const ALL: [Self; 3] = [Self::Adb, Self::BTree, Self::BdTree];
 
     /// The name that [`FromStr`] knows.
     #[must_use]
@@ -59,6 +61,7 @@ impl Design {
         match self {
             Self::Adb => "adb",
             Self::BTree => "btree",
+            Self::BdTree => "bdtree",
         }
     }
 }
@@ -68,6 +71,7 @@ impl From<Design> for zonda_tree::Design {
         match design {
             Design::Adb => Self::Adb,
             Design::BTree => Self::BTree,
+            Design::BdTree => Self::Deltas,
         }
     }
 }
@@ -81,6 +85,70 @@ impl FromStr for Design {
             let names = Self::ALL.map(Self::name).join(", ");
             bad("design", format!("{name:?} is not one of {names}"))
         })
+    }
+}
+
+/// Sizes of delta buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum BufferClasses {
+    /// Sixteen bytes apart, to three quarters of a leaf.
+    #[default]
+    Large,
+    /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records.
+    Paper,
+}
+
+impl FromStr for BufferClasses {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "large" => Ok(Self::Large),
+            "paper" => Ok(Self::Paper),
+            _ => Err(bad("classes", format!("{name:?} is not one of large, paper"))),
+        }
+    }
+}
+
+impl From<BufferClasses> for zonda_tree::BufferClasses {
+    fn from(classes: BufferClasses) -> Self {
+        match classes {
+            BufferClasses::Large => Self::Large,
+            BufferClasses::Paper => Self::Paper,
+        }
+    }
+}
+
+/// Which delta buffer is merged first when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Eviction {
+    /// The fullest: the most changes for each leaf written.
+    #[default]
+    Fullest,
+    /// The oldest of the largest size, as in the ZKV paper (section 3.3).
+    Oldest,
+}
+
+impl FromStr for Eviction {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "fullest" => Ok(Self::Fullest),
+            "oldest" => Ok(Self::Oldest),
+            _ => Err(bad("eviction", format!("{name:?} is not one of fullest, oldest"))),
+        }
+    }
+}
+
+impl From<Eviction> for zonda_tree::Eviction {
+    fn from(eviction: Eviction) -> Self {
+        match eviction {
+            Eviction::Fullest => Self::Fullest,
+            Eviction::Oldest => Self::Oldest,
+        }
     }
 }
 
@@ -173,6 +241,9 @@ impl FromStr for StoreKind {
 pub struct Options {
     pub(crate) memory_bytes: u64,
     pub(crate) memory_shares: Option<MemoryShares>,
+    pub(crate) classes: BufferClasses,
+    pub(crate) eviction: Eviction,
+    pub(crate) delta_records: u32,
     pub(crate) design: Design,
     pub(crate) filter_share: f64,
     pub(crate) filter_by_node: bool,
@@ -199,6 +270,9 @@ impl Default for Options {
         Self {
             memory_bytes: 64 << 20,
             memory_shares: None,
+            classes: BufferClasses::default(),
+            eviction: Eviction::default(),
+            delta_records: 32,
             design: Design::default(),
             filter_share: 0.0,
             filter_by_node: false,
@@ -242,6 +316,27 @@ impl Options {
     #[must_use]
     pub fn memory_shares(mut self, shares: Option<MemoryShares>) -> Self {
         self.memory_shares = shares;
+        self
+    }
+
+    /// Sizes of the delta buffers of [`Design::Adb`]. Default [`BufferClasses::Large`].
+    #[must_use]
+    pub fn classes(mut self, classes: BufferClasses) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Which delta buffer of [`Design::Adb`] is merged first. Default [`Eviction::Fullest`].
+    #[must_use]
+    pub fn eviction(mut self, eviction: Eviction) -> Self {
+        self.eviction = eviction;
+        self
+    }
+
+    /// The most changes that [`Design::BdTree`] chains to a leaf, at least 1. Default 32.
+    #[must_use]
+    pub fn delta_records(mut self, records: u32) -> Self {
+        self.delta_records = records;
         self
     }
 

@@ -26,6 +26,8 @@ pub struct Ycsb {
     pub design: String,
     /// Share of the memory for a merged filter, where the preset's does not do.
     pub filter_share: Option<f64>,
+    /// Other switches of the store, by name (`subject::zonda::SWITCHES`).
+    pub switches: Vec<(&'static str, String)>,
     /// Whether what leaves the filter reaches leaves in runs.
     pub batch_insertion: bool,
     /// Workloads in their order.
@@ -100,6 +102,9 @@ impl Ycsb {
         if let Some(share) = self.filter_share {
             plan = plan.with("filter", &share.to_string());
         }
+        for (switch, value) in &self.switches {
+            plan = plan.with(switch, value);
+        }
         if !self.batch_insertion {
             plan = plan.with("batch-insertion", "off");
         }
@@ -147,6 +152,7 @@ impl Suite {
             directory: self.0.directory.clone(),
             design: self.0.design.clone(),
             filter_share: None,
+            switches: Vec::new(),
             batch_insertion: true,
             workloads: Workload::zkv(),
             distribution: None,

@@ -1,5 +1,8 @@
 //! A Zonda store under test.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use zonda::{Db, FlusherOptions, Options};
 
 use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes};
@@ -18,14 +21,14 @@ pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
 /// What plans may switch, by name.
 pub const SWITCHES: &[(&str, Switch)] = &[
     ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
+    ("classes", |options, value| Ok(options.classes(parsed(value)?))),
+    ("eviction", |options, value| Ok(options.eviction(parsed(value)?))),
+    ("delta-records", |options, value| Ok(options.delta_records(parsed(value)?))),
+    ("memory-shares", |options, value| Ok(options.memory_shares(Some(parsed(value)?)))),
     ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
     ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
-    ("memory-shares", |options, value| {
-        let shares = value.parse().map_err(|error: zonda::Error| error.to_string())?;
-        Ok(options.memory_shares(Some(shares)))
-    }),
-    ("store", |options, value| Ok(options.store(value.parse().map_err(|error: zonda::Error| error.to_string())?))),
+    ("store", |options, value| Ok(options.store(parsed(value)?))),
     ("zflusher", |options, value| {
         let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
         Ok(options.flusher(flusher))
@@ -36,6 +39,10 @@ pub const SWITCHES: &[(&str, Switch)] = &[
 
 fn number(value: &str) -> std::result::Result<u64, String> {
     value.parse().map_err(|_| format!("`{value}` is no number"))
+}
+
+fn parsed<T: FromStr<Err: Display>>(value: &str) -> std::result::Result<T, String> {
+    value.parse().map_err(|error: T::Err| error.to_string())
 }
 
 fn on_or_off(value: &str) -> std::result::Result<bool, String> {

@@ -25,7 +25,7 @@ use zonda_rt::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use super::class::{SLAB_CLASSES, class_bytes, class_for};
+use super::class::{SLAB_CLASSES, Sizing, class_bytes, class_for};
 
 const CHUNK_BYTES: usize = 256 << 10;
 /// Cells and allocations are aligned to this.
@@ -319,6 +319,7 @@ fn large_layout(class: usize) -> Layout {
 
 struct Inner {
     size: Size,
+    sizing: Sizing,
     lists: Box<[Mutex<List>]>,
     /// Cells taken of each list, as last seen under its lock.
     counts: Box<[AtomicU32]>,
@@ -429,10 +430,16 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena for buffers of `bytes` in all; it takes memory as they come.
+    /// An arena for buffers of `bytes` in all, each of the size that it needs; it takes memory as they come.
     pub(crate) fn new(bytes: u64) -> Self {
+        Self::sized(bytes, Sizing::Exact)
+    }
+
+    /// As [`new`](Self::new) with other sizes.
+    pub(crate) fn sized(bytes: u64, sizing: Sizing) -> Self {
         let inner = Inner {
             size: Size::of(bytes),
+            sizing,
             lists: (0..LISTS).map(|_| Mutex::new(List::default())).collect(),
             counts: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
             chunks: Mutex::new(Chunks::default()),
@@ -453,6 +460,11 @@ impl Arena {
         } else {
             self.inner.take_large(class, owner.leaf)
         }
+    }
+
+    /// How much memory records get.
+    pub(crate) fn sizing(&self) -> Sizing {
+        self.inner.sizing
     }
 
     /// The size of its slabs, which [`give`] asks for.

@@ -21,6 +21,42 @@ pub(crate) const SLAB_CLASSES: usize = LINEAR_CLASSES + 3 * PER_DOUBLING;
 
 const _: () = assert!(CLASSES <= 256, "a buffer's header has a byte for its class");
 
+/// How much memory records get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizing {
+    /// What they need.
+    Exact,
+    /// 64, 128 or 256 bytes (ZKV 3.3).
+    Paper,
+    /// Each what a chained record takes: a pointer and a head more.
+    Chained,
+}
+
+/// What the link and head of a chained record take.
+const CHAINED_BYTES: usize = 16;
+const PAPER_BYTES: [usize; 3] = [64, 128, 256];
+
+impl Sizing {
+    /// The class of a buffer with `head_bytes` before `records` records of `payload_bytes`.
+    pub(crate) fn class_for(self, head_bytes: usize, payload_bytes: usize, records: usize) -> usize {
+        let fitting = || PAPER_BYTES.into_iter().find(|&bytes| bytes >= payload_bytes);
+        class_for(
+            head_bytes
+                + match self {
+                    Self::Exact => payload_bytes,
+                    Self::Paper => fitting().unwrap_or(payload_bytes),
+                    Self::Chained => payload_bytes + records * CHAINED_BYTES,
+                },
+        )
+    }
+
+    /// Payload to ask for when a buffer is begun with `payload_bytes`: in the paper's classes a quarter more, so that seven pairs
+    /// of 8 B + 8 B start at 256 bytes as they do there.
+    pub(crate) fn at_first(self, payload_bytes: usize) -> usize {
+        if self == Self::Paper { payload_bytes + payload_bytes / 4 } else { payload_bytes }
+    }
+}
+
 /// Bytes of a class.
 pub(crate) fn class_bytes(class: usize) -> usize {
     let Some(beyond) = class.checked_sub(LINEAR_CLASSES) else { return SMALLEST_BYTES + class * STEP_BYTES };
@@ -53,6 +89,14 @@ mod tests {
             assert!(class_bytes(class) >= bytes, "{bytes}");
             assert!(class == 0 || class_bytes(class - 1) < bytes, "{bytes}");
         }
+    }
+
+    #[test]
+    fn the_papers_sizes() {
+        let bytes =
+            |pairs: usize| class_bytes(Sizing::Paper.class_for(24, Sizing::Paper.at_first(16 * pairs), pairs)) - 24;
+        assert_eq!([1, 3, 4, 6, 7, 12].map(|pairs| bytes(pairs) / 64 * 64), [64, 64, 128, 128, 256, 256]);
+        assert_eq!(class_bytes(Sizing::Chained.class_for(24, 160, 10)), 24 + 160 + 160 + 8);
     }
 
     #[test]

@@ -1,0 +1,158 @@
+//! The order in which buffers came, as the ZKV paper's pool keeps it (section 3.3): instances by leaf id, in each a list per size.
+//!
+//! A leaf enters the end of a list when its buffer is made or grows. Nobody takes it out when the buffer goes or grows on: whoever
+//! meets an entry asks the leaf. Lists are swept when they have become twice as long as after the last sweep, so that each is at
+//! most about twice its valid entries. Lock order: an instance after a leaf latch; leaves are only tried from here.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use zonda_pages::PageId;
+use zonda_rt::{
+    Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+use super::class::class_bytes;
+use crate::leaf_table::LeafTable;
+
+/// Lists of an instance: buffers of up to 96 bytes, 160, 288 (the paper's 64, 128 and 256 bytes of pairs with their heads), more.
+const RANK_BYTES: [usize; 3] = [112, 176, 320];
+const RANKS: usize = RANK_BYTES.len() + 1;
+/// Entries of a list below which it is not swept.
+const SWEEP_MIN: usize = 64;
+
+struct List {
+    leaves: VecDeque<u32>,
+    sweep_at: usize,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { leaves: VecDeque::new(), sweep_at: SWEEP_MIN }
+    }
+}
+
+/// All instances.
+pub(super) struct Oldest {
+    instances: Box<[Mutex<[List; RANKS]>]>,
+    hand: AtomicU32,
+}
+
+fn rank_of(class: usize) -> usize {
+    RANK_BYTES.iter().position(|&bytes| class_bytes(class) <= bytes).unwrap_or(RANK_BYTES.len())
+}
+
+/// The list that leaf `id` belongs to; `None` if it has no buffer, an error if somebody has it latched.
+fn rank_now(table: &LeafTable, id: PageId) -> Result<Option<usize>, ()> {
+    let leaf = table.try_lock_shared(id).ok_or(())?;
+    Ok(leaf.location().buffer().map(|buffer| rank_of(buffer.class())))
+}
+
+impl Oldest {
+    /// Empty lists in `instances` instances.
+    pub(super) fn new(instances: usize) -> Self {
+        Self { instances: (0..instances).map(|_| Mutex::default()).collect(), hand: AtomicU32::new(0) }
+    }
+
+    /// The latched leaf `id` has a new buffer of `class`.
+    pub(super) fn entered(&self, table: &LeafTable, id: PageId, class: usize) {
+        let rank = rank_of(class);
+        let mut lists = self.instances[id.0 as usize % self.instances.len()].lock();
+        let list = &mut lists[rank];
+        list.leaves.push_back(id.0);
+        if list.leaves.len() >= list.sweep_at {
+            sweep(list, table, rank);
+        }
+    }
+
+    /// The oldest buffer of the highest list that has one, by turns over the instances. It goes to the end, in case that it is
+    /// not merged after all.
+    pub(super) fn next(&self, table: &LeafTable) -> Option<PageId> {
+        let first = self.hand.fetch_add(1, Ordering::Relaxed) as usize;
+        let count = self.instances.len();
+        (0..RANKS).rev().find_map(|rank| {
+            (0..count).find_map(|turn| {
+                let mut lists = self.instances[(first + turn) % count].lock();
+                first_valid(&mut lists[rank], table, rank)
+            })
+        })
+    }
+}
+
+fn first_valid(list: &mut List, table: &LeafTable, rank: usize) -> Option<PageId> {
+    for _ in 0..list.leaves.len() {
+        let id = list.leaves.pop_front()?;
+        match rank_now(table, PageId(id)) {
+            Ok(Some(now)) if now == rank => {
+                list.leaves.push_back(id);
+                return Some(PageId(id));
+            }
+            Ok(_) => {}
+            Err(()) => list.leaves.push_back(id),
+        }
+    }
+    None
+}
+
+/// Drops entries that do not hold any more, and all but the newest of a leaf.
+fn sweep(list: &mut List, table: &LeafTable, rank: usize) {
+    let mut seen = BTreeSet::new();
+    let kept = list.leaves.iter().rev().filter(|&&id| {
+        let stale = rank_now(table, PageId(id)).is_ok_and(|now| now != Some(rank));
+        !stale && seen.insert(id)
+    });
+    let kept: VecDeque<u32> = kept.copied().collect();
+    list.leaves = kept.into_iter().rev().collect();
+    list.sweep_at = (2 * list.leaves.len()).max(SWEEP_MIN);
+}
+
+#[cfg(not(feature = "shuttle"))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        buffer::Buffer,
+        leaf_table::Location,
+        pool::arena::{Arena, Owner},
+    };
+
+    fn give(table: &LeafTable, arena: &Arena, oldest: &Oldest, id: PageId, payload: usize) {
+        let mut leaf = table.lock(id);
+        let buffer = Buffer::new(arena, Owner::of(id), None, b"", payload);
+        let class = buffer.class();
+        drop(leaf.replace(Location::Buffered(buffer)));
+        oldest.entered(table, id, class);
+    }
+
+    #[test]
+    fn the_oldest_of_the_largest_goes_first_and_stale_entries_are_passed_over() {
+        let (table, oldest) = (LeafTable::new(), Oldest::new(1));
+        let arena = Arena::new(1 << 20);
+        let ids: Vec<PageId> = (0..4).map(|_| table.allocate().expect("room")).collect();
+        for (id, payload) in ids.iter().zip([64, 256, 256, 128]) {
+            give(&table, &arena, &oldest, *id, payload);
+        }
+        assert_eq!(oldest.next(&table), Some(ids[1]));
+        drop(table.lock(ids[1]).replace(Location::Empty));
+        assert_eq!(oldest.next(&table), Some(ids[2]));
+        drop(table.lock(ids[2]).replace(Location::Empty));
+        assert_eq!(oldest.next(&table), Some(ids[3]));
+        drop(table.lock(ids[3]).replace(Location::Empty));
+        assert_eq!(oldest.next(&table), Some(ids[0]));
+        drop(table.lock(ids[0]).replace(Location::Empty));
+        assert_eq!(oldest.next(&table), None);
+    }
+
+    #[test]
+    fn lists_stay_short_however_often_a_leaf_comes_back() {
+        let (table, oldest) = (LeafTable::new(), Oldest::new(2));
+        let arena = Arena::new(1 << 20);
+        let ids: Vec<PageId> = (0..6).map(|_| table.allocate().expect("room")).collect();
+        for round in 0..5_000 {
+            give(&table, &arena, &oldest, ids[round % ids.len()], 64 << (round % 3));
+        }
+        for instance in &oldest.instances {
+            assert!(instance.lock().iter().all(|list| list.leaves.len() <= SWEEP_MIN));
+        }
+    }
+}
