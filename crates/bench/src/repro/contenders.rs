@@ -25,9 +25,12 @@ pub(super) fn zonda(memory_bytes: u64) -> Contender {
     Contender::new(ZONDA, store("zonda", memory_bytes))
 }
 
-/// See [`ZKV`]. The preset has all of the paper that is there; what is not, its own documentation says.
+/// See [`ZKV`].
 pub(super) fn zkv(memory_bytes: u64) -> Contender {
-    Contender::new(ZKV, store("zkv", memory_bytes)).with("memory-shares", "1:3:4")
+    Contender::new(ZKV, store("zkv", memory_bytes))
+        .with("classes", "paper")
+        .with("eviction", "oldest")
+        .with("memory-shares", "1:3:4")
 }
 
 /// The merged filter's share of memory in the paper: 50 MB of 400 MB.
