@@ -15,7 +15,7 @@ const LATENCY_NS_MAX: u64 = 600_000_000_000;
 /// Two digits: latencies are within 1 %, and a histogram stays at some 40 KiB, because measured memory includes it.
 const LATENCY_DIGITS: u8 = 2;
 
-/// Latencies of the operations of each kind. Travels as [`Counted`], so that slices measured by other processes add up.
+/// Latencies of the operations of each kind. Travels as `Counted`, so that slices measured by other processes add up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Counted", into = "Counted")]
 pub struct Latencies([Option<Histogram<u64>>; Kind::ALL.len()]);

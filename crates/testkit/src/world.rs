@@ -92,7 +92,7 @@ impl World {
     /// # Errors
     /// The maker's.
     pub fn create(&self) -> Answer<Arc<dyn Subject>> {
-        self.maker.create(self.device())
+        self.maker.create(self.device()?)
     }
 
     /// Opens what the device holds.
@@ -101,7 +101,7 @@ impl World {
     /// The maker's.
     pub fn open(&self) -> Answer<Arc<dyn Subject>> {
         let _label = cut_label("recovery");
-        self.maker.open(self.device())
+        self.maker.open(self.device()?)
     }
 
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
@@ -110,17 +110,17 @@ impl World {
         self.power = self.power.restarted(rng);
     }
 
-    fn device(&self) -> Ground {
+    fn device(&self) -> Answer<Ground> {
         let ground = match (self.bug, &self.power) {
             (Some(Bug::FlushDropped), Power::Zones(power)) => {
                 Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
             }
             _ => self.power.ground(),
         };
-        let (Some((mode, seed)), Ground::Zones(device)) = (self.flash, &ground) else { return ground };
+        let (Some((mode, seed)), Ground::Zones(device)) = (self.flash, &ground) else { return Ok(ground) };
         let profile = FlashProfile::named("test").expect("a built-in profile");
-        let timed = FlashZoned::over(Arc::clone(device), &profile, mode, seed);
-        Ground::Zones(Arc::new(timed.expect("the power is on and the profile has zones")))
+        // The model asks the device for its zones; the power may go just then.
+        Ok(Ground::Zones(Arc::new(FlashZoned::over(Arc::clone(device), &profile, mode, seed)?)))
     }
 }
 
