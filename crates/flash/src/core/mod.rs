@@ -3,7 +3,7 @@
 //! A drive ([`crate::zns`], [`crate::conventional`]) turns host requests into flash operations and gives both to the
 //! core; the core says when each is done. The life of a read: 1 controller (serial part, then delay) -> 2 queue of its
 //! die -> 3 sensing -> 4 channel, the die holding the data -> 5 host interface -> answered. Of a write: 1 front end
-//! ([`front`]) -> 2 waits in order for room in the buffer -> 3 admitted: the drive hears of it and programs whole units
+//! (`front`) -> 2 waits in order for room in the buffer -> 3 admitted: the drive hears of it and programs whole units
 //! -> answered after a delay (early acknowledgement), or when its programs are done. Of a program: 1 channel, in pieces
 //! -> 2 queue of its die -> 3 cells, in slices that reads come between -> done, its room in the buffer is free.
 //!
