@@ -70,6 +70,14 @@ pub enum DeviceError {
         /// The limit.
         max: u32,
     },
+    /// The zone would need a random write area and all are in use.
+    #[error("{zone}: all {max} random write areas are in use")]
+    NoWindow {
+        /// The zone.
+        zone: ZoneId,
+        /// The limit.
+        max: u32,
+    },
     /// The zone's state does not allow the action.
     #[error("{zone}: cannot {action} a zone that is {from}")]
     InvalidTransition {
@@ -171,6 +179,12 @@ pub enum DeviceError {
         offset: u64,
         /// How many.
         bytes: u64,
+    },
+    /// A host FTL has no zone left to write to: too many failed.
+    #[error("no zone is left to write to: {lost} failed")]
+    NoFreeZones {
+        /// Zones that failed since the volume was opened.
+        lost: u32,
     },
     /// The device was opened for reading only.
     #[error("{path} is open for reading only")]
@@ -368,7 +382,7 @@ impl DeviceError {
             Self::Offline { .. } => ErrorKind::Offline,
             Self::InvalidWrite { .. } => ErrorKind::InvalidWrite,
             Self::TooManyActive { .. } => ErrorKind::TooManyActive,
-            Self::TooManyOpen { .. } => ErrorKind::TooManyOpen,
+            Self::TooManyOpen { .. } | Self::NoWindow { .. } => ErrorKind::TooManyOpen,
             Self::InvalidTransition { .. } => ErrorKind::InvalidTransition,
             Self::AppendTooLong { .. }
             | Self::Unaligned { .. }
@@ -383,7 +397,7 @@ impl DeviceError {
             Self::PowerLost => ErrorKind::PowerLost,
             Self::Closed | Self::Forked { .. } => ErrorKind::Closed,
             Self::NotSupported { .. } => ErrorKind::NotSupported,
-            Self::NoSpaceOnHost { .. } => ErrorKind::NoSpaceOnHost,
+            Self::NoSpaceOnHost { .. } | Self::NoFreeZones { .. } => ErrorKind::NoSpaceOnHost,
             Self::WriteProtected { .. } => ErrorKind::WriteProtected,
             Self::Io { .. } | Self::Zone(_) => ErrorKind::Io,
             Self::Locked { .. } | Self::InUse { .. } => ErrorKind::Locked,

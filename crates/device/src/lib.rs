@@ -4,6 +4,7 @@
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file
 //!   ([`mod@format`]); [`ZbdDevice`] on a zoned block device of Linux.
+//! - [`HostFtl`] makes a block device of a zoned one.
 //! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any
 //!   device fail.
 //! - [`DeviceUri`] opens any of them by name; [`conformance`] checks any of them.
@@ -19,12 +20,14 @@ mod faulty;
 mod file;
 pub mod format;
 mod geometry;
+pub mod host_ftl;
 mod mem;
 mod mem_block;
 mod power_cut;
 mod queue;
 mod split;
 mod uri;
+mod window;
 #[cfg(target_os = "linux")]
 mod zbd;
 mod zone;
@@ -39,6 +42,7 @@ pub use error::{DeviceError, ErrorKind, Result, ZoneFault};
 pub use faulty::{Fault, FaultEffect, FaultWhen, Faulty};
 pub use file::{Direct, FileBlockDevice, FileDevice, FileOptions, QueueKind};
 pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MAX};
+pub use host_ftl::{HostFtl, HostFtlOptions, HostFtlStats};
 pub use mem::MemDevice;
 pub use mem_block::MemBlockDevice;
 pub use power_cut::{
@@ -46,7 +50,8 @@ pub use power_cut::{
 };
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
 pub use split::{SplitZones, SubzoneId, SubzoneReport};
-pub use uri::{DeviceUri, OpenMode, Place, ShapeOverrides, default_geometry};
+pub use uri::{DeviceUri, OpenMode, OverZones, Place, ShapeOverrides, default_geometry};
+pub use window::RandomWriteArea;
 #[cfg(target_os = "linux")]
 pub use zbd::{Descriptor, ZbdDevice, ZbdOptions, ZoneKind};
 pub use zone::{ZoneReport, ZoneState};

@@ -1,4 +1,5 @@
-//! Devices by name: `file:PATH`, a bare path, `mem:`, `zbd:PATH`, with `?key=value&key=value` behind.
+//! Devices by name: `file:PATH`, a bare path, `mem:`, `zbd:PATH`, with `?key=value&key=value` behind; `hftl:` in front of
+//! the name of a zoned device makes a block device of it.
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -7,13 +8,16 @@ use std::{
 };
 
 use crate::{
-    BlockDevice, DeviceError, Direct, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice,
-    QueueKind, Result, ZonedDevice, format::DeviceKind,
+    BlockDevice, DeviceError, Direct, FileBlockDevice, FileDevice, FileOptions, Geometry, HostFtl, HostFtlOptions,
+    MemBlockDevice, MemDevice, QueueKind, Result, ZonedDevice, format::DeviceKind,
 };
 
 /// Keys that a name may carry, in the order in which messages list them.
 const KEYS: &str =
     "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, layout, direct, queue, full_length";
+
+/// More over-provisioning than this leaves no volume worth having.
+const PERCENT_MAX: u32 = 900;
 
 /// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by
 /// zone, up to 64 GiB.
@@ -33,6 +37,58 @@ pub enum Place {
     Zbd(PathBuf),
     /// A modelled SSD: its profile and everything behind it, keys included. The crate `flash` opens it.
     Flash(String),
+    /// A host FTL on another device.
+    HostFtl(OverZones),
+}
+
+/// The name of a host FTL: `hftl:NAME`, with `op=PERCENT` among the keys of the zoned device called `NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverZones {
+    /// Name of the zoned device, keys included.
+    pub zones: String,
+    /// See [`HostFtlOptions::over_provisioning_percent`].
+    pub over_provisioning_percent: Option<u32>,
+}
+
+impl OverZones {
+    fn parse(text: &str) -> Result<Self> {
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let (own, below): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("op="));
+        let below = below.join("&");
+        let zones = if below.is_empty() { place.to_owned() } else { format!("{place}?{below}") };
+        if zones.starts_with("hftl:") {
+            return Err(bad("`hftl:` is over zones, not over another `hftl:`".to_owned()));
+        }
+        zones.parse::<DeviceUri>()?;
+        let percent = |pair: &&str| {
+            let percent: Option<u32> = pair["op=".len()..].parse().ok();
+            percent
+                .filter(|&percent| percent <= PERCENT_MAX)
+                .ok_or_else(|| bad(format!("`{pair}`: 0 to {PERCENT_MAX}")))
+        };
+        Ok(Self { zones, over_provisioning_percent: own.last().map(percent).transpose()? })
+    }
+
+    /// Makes the block device, on the zoned device that the caller has opened by its name.
+    ///
+    /// # Errors
+    /// Those of [`HostFtl::open`].
+    pub fn over(&self, zones: Arc<dyn ZonedDevice>, mode: OpenMode) -> Result<HostFtl> {
+        let default = HostFtlOptions::default();
+        let over_provisioning_percent = self.over_provisioning_percent.unwrap_or(default.over_provisioning_percent);
+        let read_only = mode == OpenMode::ReadOnly;
+        HostFtl::open(zones, &HostFtlOptions { over_provisioning_percent, read_only, ..default })
+    }
+}
+
+impl fmt::Display for OverZones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.over_provisioning_percent {
+            None => write!(f, "hftl:{}", self.zones),
+            Some(op) if self.zones.contains('?') => write!(f, "hftl:{}&op={op}", self.zones),
+            Some(op) => write!(f, "hftl:{}?op={op}", self.zones),
+        }
+    }
 }
 
 /// How an opener wants a device.
@@ -97,6 +153,9 @@ impl FromStr for DeviceUri {
             // Its keys are the model's, which is another crate.
             return Ok(Self::at(Place::Flash(name.to_owned())));
         }
+        if let Some(over) = text.strip_prefix("hftl:") {
+            return Ok(Self::at(Place::HostFtl(OverZones::parse(over)?)));
+        }
         let mut uri = Self::at(parse_place(place)?);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
@@ -113,6 +172,7 @@ impl fmt::Display for DeviceUri {
             Place::Memory => write!(f, "mem:"),
             Place::Zbd(path) => write!(f, "zbd:{}", path.display()),
             Place::Flash(profile) => write!(f, "flash:{profile}"),
+            Place::HostFtl(over) => over.fmt(f),
         }
     }
 }
@@ -133,7 +193,7 @@ impl DeviceUri {
             Place::Memory => Ok(Arc::new(MemDevice::new(self.shape.geometry()?)?)),
             Place::File(path) => Ok(Arc::new(self.open_file(path, mode)?)),
             Place::Zbd(path) => self.open_zbd(path, mode),
-            other @ Place::Flash(_) => Err(other.not_supported()),
+            other @ (Place::Flash(_) | Place::HostFtl(_)) => Err(other.not_supported()),
         }
     }
 
@@ -198,6 +258,10 @@ impl DeviceUri {
                 self.shape.check_against_block(&device)?;
                 Ok(Arc::new(device))
             }
+            Place::HostFtl(over) => {
+                let zones = over.zones.parse::<Self>()?.open_zoned(mode)?;
+                Ok(Arc::new(over.over(zones, mode)?))
+            }
             other => Err(other.not_supported()),
         }
     }
@@ -210,6 +274,7 @@ impl DeviceUri {
         match &self.place {
             Place::File(path) if path.exists() => crate::file::kind_of(path).map(Some),
             Place::Zbd(_) => Ok(Some(DeviceKind::Zoned)),
+            Place::HostFtl(_) => Ok(Some(DeviceKind::Block)),
             _ => Ok(None),
         }
     }
@@ -327,6 +392,7 @@ impl Place {
             what: match self {
                 Self::Zbd(_) => "zbd: devices here: they are Linux's, and zoned",
                 Self::Flash(_) => "flash: devices; this program knows file:, mem: and zbd:",
+                Self::HostFtl(_) => "zones of hftl: devices: they are block devices",
                 Self::File(_) | Self::Memory => "this use of the device",
             },
         }
@@ -342,7 +408,7 @@ fn parse_place(text: &str) -> Result<Place> {
         Some(("mem", _)) => Err(bad("`mem:` takes no path".to_owned())),
         Some(("zbd", path)) => Ok(Place::Zbd(path.into())),
         Some((scheme, _)) if is_scheme(scheme) => Err(bad(format!(
-            "unknown scheme `{scheme}:`; known are file:, mem:, zbd:, flash: (for a file of this name write file:{text})"
+            "unknown scheme `{scheme}:`; known are file:, mem:, zbd:, flash:, hftl: (for a file of this name write file:{text})"
         ))),
         _ => Ok(Place::File(text.into())),
     }
@@ -418,6 +484,10 @@ mod tests {
         assert_eq!(parse("flash:zn540").place, Place::Flash("zn540".into()));
         assert_eq!(parse("flash:zn540?scale=1/16").place, Place::Flash("zn540?scale=1/16".into()));
         assert_eq!(parse("flash:zn540?scale=1/16").to_string(), "flash:zn540?scale=1/16");
+        let over = OverZones { zones: "flash:test?scale=1/2".to_owned(), over_provisioning_percent: Some(20) };
+        assert_eq!(parse("hftl:flash:test?op=20&scale=1/2").place, Place::HostFtl(over));
+        assert_eq!(parse("hftl:flash:test?op=20&scale=1/2").to_string(), "hftl:flash:test?scale=1/2&op=20");
+        assert_eq!(parse("hftl:a.zonda").to_string(), "hftl:a.zonda");
         let refused = |text: &str| parse(text).open_zoned(OpenMode::Open).unwrap_err().to_string();
         assert!(refused("zbd:/dev/not-there").contains("/dev/not-there"));
         assert!(parse("zbd:/dev/x").open_block(OpenMode::Open).unwrap_err().to_string().contains("zbd:"));
@@ -434,6 +504,13 @@ mod tests {
         assert_eq!(geometry.append_blocks_max, Some(16));
         assert_eq!((uri.options.direct, uri.options.queue), (Direct::Off, QueueKind::Sync));
         assert_eq!(parse("mem:?max_open=20").shape.geometry().unwrap().max_active, Some(20));
+    }
+
+    #[test]
+    fn a_host_ftl_makes_blocks_of_any_zones() {
+        let device = parse("hftl:mem:?zones=9&zone_size=64KiB&op=25").open_block(OpenMode::Create).unwrap();
+        assert_eq!(device.capacity_blocks(), 4 * 15 * 100 / 125);
+        assert!(parse("hftl:mem:").open_zoned(OpenMode::Create).is_err());
     }
 
     #[test]
@@ -461,6 +538,8 @@ mod tests {
         assert!(refusal("ftp:x").contains("unknown scheme"));
         assert!(refusal("").contains("path") && refusal("file:").contains("path"));
         assert!(refusal("mem:x").contains("takes no path"));
+        assert!(refusal("hftl:mem:?op=many").contains("op=many") && refusal("hftl:hftl:mem:").contains("over zones"));
+        assert!(refusal("hftl:mem:?zone=1").contains("known are"));
         assert!(parse("mem:?zones=0").open_zoned(OpenMode::Create).is_err());
         assert!(parse("mem:?zone_size=5000").open_zoned(OpenMode::Create).is_err());
         assert!(parse("mem:?zones=99999999999").open_block(OpenMode::Create).is_err());

@@ -1,7 +1,7 @@
 //! The contract of a zoned device.
 use std::fmt::Debug;
 
-use crate::{DeviceCounters, Geometry, IoQueue, Lba, Result, SplitZones, ZoneId, ZoneReport};
+use crate::{DeviceCounters, Geometry, IoQueue, Lba, RandomWriteArea, Result, SplitZones, ZoneId, ZoneReport};
 
 /// A device of zones that are written in order and reset as a whole, with the semantics of NVMe ZNS.
 ///
@@ -94,6 +94,11 @@ pub trait ZonedDevice: Send + Sync + Debug {
 
     /// The commands for splitting zones, where the drive knows them.
     fn split_zones(&self) -> Option<&dyn SplitZones> {
+        None
+    }
+
+    /// The commands for zones with a random write area, where the drive knows them.
+    fn random_write_area(&self) -> Option<&dyn RandomWriteArea> {
         None
     }
 

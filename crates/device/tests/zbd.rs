@@ -7,7 +7,7 @@ mod zbd_support;
 
 use std::sync::Arc;
 
-use zbd_support::{coarse::Coarse, devices, model, null_blk};
+use zbd_support::{coarse::Coarse, devices, model, null_blk, scsi_debug};
 use zonda_device::{
     AlignedBuf, ErrorKind, Geometry, Io, Lba, QueueKind, ZbdOptions, ZoneId, ZoneState, ZonedDevice, conformance,
 };
@@ -63,6 +63,39 @@ fn random_operations_do_what_the_model_does() {
         model::run(&path, &ZbdOptions::default(), 3, 200);
         null_blk::remove("model");
     }
+    for disk in ["zbc=managed zone_max_open=4", "zbc=aware"] {
+        let path = scsi_debug::make(&format!("{disk} zone_size_mb=4 dev_size_mb=48 zone_nr_conv=0"));
+        model::run(&path, &ZbdOptions::default(), 4, 200);
+        model::run(&path, &ZbdOptions { queue: QueueKind::Sync, ..Default::default() }, 5, 100);
+    }
+    scsi_debug::remove();
+}
+
+#[test]
+#[ignore = "needs the virtual machine: cargo xtask vm-suite"]
+fn disks_are_what_they_say() {
+    for (model, kind) in [("managed", 2), ("aware", 3)] {
+        let path = scsi_debug::make(&format!("zbc={model} zone_size_mb=4 dev_size_mb=48 zone_nr_conv=2"));
+        let device = zonda_device::ZbdDevice::open(&path, &ZbdOptions::default()).unwrap();
+        assert!(device.describe().contains(&format!("host-{model}")), "{}", device.describe());
+        let described = device.describe_zones().unwrap();
+        assert_eq!((described[1].kind.number(), described[2].kind.number()), (1, kind));
+        let Geometry { max_open, max_active, volatile_cache, .. } = *device.geometry();
+        assert_eq!((max_open.is_some(), max_active, volatile_cache), (model == "managed", None, true));
+        only_zones_in_order_work(&device, 2);
+    }
+    scsi_debug::remove();
+}
+
+/// The first `conventional` zones are offline, the others can be used.
+fn only_zones_in_order_work(device: &zonda_device::ZbdDevice, conventional: u32) {
+    let reports = device.report(ZoneId(0), u32::MAX).unwrap();
+    let (offline, empty) = reports.split_at(conventional as usize);
+    assert!(offline.iter().all(|zone| zone.state == ZoneState::Offline));
+    assert!(empty.iter().all(|zone| zone.state == ZoneState::Empty));
+    let block = AlignedBuf::with_len(4096);
+    assert_eq!(device.write(Lba(0), &block).unwrap_err().kind(), ErrorKind::Offline);
+    device.write(device.geometry().zone_start(ZoneId(conventional)), &block).unwrap();
 }
 
 #[test]
@@ -70,12 +103,7 @@ fn random_operations_do_what_the_model_does() {
 fn conventional_zones_are_offline_and_the_others_work() {
     let shape = Geometry::new(4 << 20, 12).with_limits(4, 6);
     let device = null_blk::fresh("smr", &shape, 3, &ZbdOptions::default());
-    let states: Vec<ZoneState> = device.report(ZoneId(0), 12).unwrap().iter().map(|zone| zone.state).collect();
-    assert_eq!(states[..3], [ZoneState::Offline; 3]);
-    assert_eq!(states[3..], [ZoneState::Empty; 9]);
-    let block = AlignedBuf::with_len(4096);
-    assert_eq!(device.write(Lba(0), &block).unwrap_err().kind(), ErrorKind::Offline);
-    device.write(device.geometry().zone_start(ZoneId(3)), &block).unwrap();
+    only_zones_in_order_work(&device, 3);
     let described = device.describe_zones().unwrap();
     assert_eq!((described[0].kind.number(), described[3].kind.number()), (1, 2));
     drop(device);

@@ -23,6 +23,8 @@ pub type MakeBlock<'a> = dyn FnMut(u32, u64) -> Arc<dyn BlockDevice> + 'a;
 pub struct RuleResult {
     /// The rule.
     pub name: &'static str,
+    /// The zones that it was tried on: `""` for block devices, which have none.
+    pub zones: &'static str,
     /// What was wrong, if anything.
     pub failure: Option<String>,
 }
@@ -52,28 +54,36 @@ impl Conformance {
 
 impl fmt::Display for Conformance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for rule in &self.results {
-            match &rule.failure {
-                None => writeln!(f, "ok    {}", rule.name)?,
-                Some(why) => writeln!(f, "FAIL  {}: {why}", rule.name)?,
+        for RuleResult { name, zones, failure } in &self.results {
+            match failure {
+                None => writeln!(f, "ok    {name}{zones}")?,
+                Some(why) => writeln!(f, "FAIL  {name}{zones}: {why}")?,
             }
         }
         Ok(())
     }
 }
 
-/// Runs every rule of [`ZonedDevice`], each on fresh devices of a few zones.
+/// Runs every rule of [`ZonedDevice`], each on fresh devices of a few zones: first with a capacity below their size, then
+/// with one that is their size.
 pub fn zoned(make: &mut MakeZoned<'_>) -> Conformance {
-    let rules = zoned_rules::RULES.iter().chain(queue_rules::ZONED_RULES);
-    let results = rules.map(|&(name, rule)| RuleResult { name, failure: rule(make).err().map(|e| e.0) });
-    Conformance { results: results.collect() }
+    let mut results = Vec::new();
+    for (zones, whole) in [(" (capacity < size)", false), (" (capacity = size)", true)] {
+        let mut maker = Maker { make, whole };
+        let rules = zoned_rules::RULES.iter().chain(queue_rules::ZONED_RULES);
+        results.extend(rules.map(|&(name, rule)| {
+            let failure = rule(&mut maker).err().map(|e| e.0);
+            RuleResult { name, zones, failure }
+        }));
+    }
+    Conformance { results }
 }
 
 /// Runs every rule of [`BlockDevice`], each on a fresh device of some blocks.
 pub fn block(make: &mut MakeBlock<'_>) -> Conformance {
     let rules = block_rules::RULES.iter().chain(queue_rules::BLOCK_RULES);
-    let results = rules.map(|&(name, rule)| RuleResult { name, failure: rule(make).err().map(|e| e.0) });
-    Conformance { results: results.collect() }
+    let result = |&(name, rule): &BlockRule| RuleResult { name, zones: "", failure: rule(make).err().map(|e| e.0) };
+    Conformance { results: rules.map(result).collect() }
 }
 
 /// Why a rule does not hold.
@@ -81,8 +91,33 @@ pub fn block(make: &mut MakeBlock<'_>) -> Conformance {
 struct Failure(String);
 
 type Outcome = Result<(), Failure>;
-type ZonedRule = (&'static str, fn(&mut MakeZoned<'_>) -> Outcome);
+type ZonedRule = (&'static str, fn(&mut Maker<'_, '_>) -> Outcome);
 type BlockRule = (&'static str, fn(&mut MakeBlock<'_>) -> Outcome);
+
+/// Makes the zoned devices of one run of the rules.
+struct Maker<'a, 'b> {
+    make: &'a mut MakeZoned<'b>,
+    /// Whether a zone's capacity is its size, whatever shape a rule asks for.
+    whole: bool,
+}
+
+impl Maker<'_, '_> {
+    /// The shape that a rule gets when it asks for this one.
+    fn geometry(&self, shape: Geometry) -> Geometry {
+        let capacity = if self.whole { shape.zone_size_blocks } else { shape.zone_capacity_blocks };
+        shape.with_capacity_blocks(capacity)
+    }
+
+    fn device(&mut self, shape: Geometry) -> Arc<dyn ZonedDevice> {
+        let geometry = self.geometry(shape);
+        (self.make)(geometry)
+    }
+}
+
+/// Blocks of a zone that can be written.
+fn capacity_of(device: &dyn ZonedDevice) -> usize {
+    usize::try_from(device.geometry().zone_capacity_blocks).expect("the suite's zones have some tens of blocks")
+}
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {

@@ -1,7 +1,7 @@
 //! The rules of [`ZonedDevice`].
 use std::sync::Arc;
 
-use super::{BLOCK, Failure, MakeZoned, Outcome, ZonedRule, pattern, refused, same};
+use super::{BLOCK, Failure, Maker, Outcome, ZonedRule, capacity_of, pattern, refused, same};
 use crate::{AlignedBuf, ErrorKind, Geometry, Lba, ZoneId, ZoneState, ZonedDevice};
 
 pub(super) const RULES: &[ZonedRule] = &[
@@ -30,7 +30,7 @@ pub(super) const RULES: &[ZonedRule] = &[
     ("a zone can be filled and reset again and again", rewrite),
 ];
 
-/// Six zones of 16 blocks of which 12 can be written.
+/// Six zones of 16 blocks of which 12 can be written, or all 16: the [`Maker`] decides.
 fn shape() -> Geometry {
     Geometry::new(16 * BLOCK as u64, 6).with_capacity_blocks(12)
 }
@@ -66,12 +66,12 @@ fn zeros(blocks: usize) -> AlignedBuf {
     AlignedBuf::with_len(blocks * BLOCK)
 }
 
-fn new_device(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn new_device(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let geometry = device.geometry();
     same("zone count", geometry.zone_count, 6)?;
-    same("capacity", geometry.zone_capacity_blocks, 12)?;
-    same("device capacity", geometry.capacity_bytes(), 6 * 12 * BLOCK as u64)?;
+    same("capacity", geometry.zone_capacity_blocks, make.geometry(shape()).zone_capacity_blocks)?;
+    same("device capacity", geometry.capacity_bytes(), 6 * (capacity_of(&*device) * BLOCK) as u64)?;
     for report in device.report(Z0, 6)? {
         same("state", report.state, ZoneState::Empty)?;
         same("start", report.start, geometry.zone_start(report.zone))?;
@@ -80,8 +80,8 @@ fn new_device(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(0), &zeros(16))
 }
 
-fn write_read(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn write_read(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let start = device.geometry().zone_start(Z2);
     device.write(start, &pattern(3, 1))?;
     device.write(start.plus(3), &pattern(1, 9))?;
@@ -94,18 +94,19 @@ fn write_read(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, start, &pattern(3, 1))
 }
 
-fn fill(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
-    device.write(Lba(0), &pattern(11, 1))?;
+fn fill(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
+    let last = capacity_of(&*device) - 1;
+    device.write(Lba(0), &pattern(last, 1))?;
     state(&*device, Z0, ZoneState::ImplicitOpen)?;
-    device.write(Lba(11), &pattern(1, 50))?;
+    device.write(Lba(last as u64), &pattern(1, 50))?;
     state(&*device, Z0, ZoneState::Full)?;
     pointer(&*device, Z0, None)?;
-    content(&*device, Lba(11), &pattern(1, 50))
+    content(&*device, Lba(last as u64), &pattern(1, 50))
 }
 
-fn invalid_write(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn invalid_write(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     refused("above, empty zone", device.write(Lba(1), &pattern(1, 1)), ErrorKind::InvalidWrite)?;
     state(&*device, Z0, ZoneState::Empty)?;
     device.write(Lba(0), &pattern(2, 1))?;
@@ -115,8 +116,8 @@ fn invalid_write(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(0), &pattern(2, 1))
 }
 
-fn append(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn append(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let start = device.geometry().zone_start(Z1);
     same("first", device.append(Z1, &pattern(2, 1))?, start)?;
     same("second", device.append(Z1, &pattern(3, 5))?, start.plus(2))?;
@@ -126,27 +127,29 @@ fn append(make: &mut MakeZoned<'_>) -> Outcome {
     refused("no such zone", device.append(ZoneId(6), &pattern(1, 1)), ErrorKind::Invalid)
 }
 
-fn append_limit(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(Geometry { append_blocks_max: Some(4), ..shape() });
+fn append_limit(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(Geometry { append_blocks_max: Some(4), ..shape() });
     same("at the limit", device.append(Z0, &pattern(4, 1))?, Lba(0))?;
     refused("above the limit", device.append(Z0, &pattern(5, 1)), ErrorKind::Invalid)?;
     device.write(Lba(4), &pattern(5, 1))?;
     pointer(&*device, Z0, Some(9))
 }
 
-fn capacity(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
-    refused("whole size", device.write(Lba(0), &pattern(13, 1)), ErrorKind::Boundary)?;
-    device.write(Lba(0), &pattern(10, 1))?;
-    refused("write", device.write(Lba(10), &pattern(3, 1)), ErrorKind::Boundary)?;
+fn capacity(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
+    let most = capacity_of(&*device);
+    let (two_left, at) = (most - 2, Lba(most as u64 - 2));
+    refused("a block too many", device.write(Lba(0), &pattern(most + 1, 1)), ErrorKind::Boundary)?;
+    device.write(Lba(0), &pattern(two_left, 1))?;
+    refused("write", device.write(at, &pattern(3, 1)), ErrorKind::Boundary)?;
     refused("append", device.append(Z0, &pattern(3, 1)), ErrorKind::Boundary)?;
-    pointer(&*device, Z0, Some(10))?;
+    pointer(&*device, Z0, Some(at.0))?;
     device.append(Z0, &pattern(2, 1))?;
     state(&*device, Z0, ZoneState::Full)
 }
 
-fn read_beyond(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn read_beyond(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     device.write(Lba(0), &pattern(2, 1))?;
     content(&*device, Lba(2), &zeros(2))?;
     let mut both = zeros(4);
@@ -158,8 +161,8 @@ fn read_beyond(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(2), &zeros(14))
 }
 
-fn boundaries(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn boundaries(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let mut two = zeros(2);
     refused("read across zones", device.read(Lba(15), &mut two), ErrorKind::Boundary)?;
     refused("read past the device", device.read(Lba(96), &mut two), ErrorKind::Invalid)?;
@@ -177,8 +180,8 @@ fn boundaries(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(15), &zeros(1))
 }
 
-fn unaligned(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn unaligned(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let mut buffer = pattern(2, 1);
     refused("no bytes", device.write(Lba(0), &buffer[..0]), ErrorKind::Invalid)?;
     refused("half a block", device.write(Lba(0), &buffer[..BLOCK / 2]), ErrorKind::Invalid)?;
@@ -189,8 +192,8 @@ fn unaligned(make: &mut MakeZoned<'_>) -> Outcome {
     state(&*device, Z0, ZoneState::Empty)
 }
 
-fn open_close(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn open_close(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     refused("close an empty zone", device.close(Z0), ErrorKind::InvalidTransition)?;
     device.open(Z0)?;
     device.open(Z0)?;
@@ -209,8 +212,8 @@ fn open_close(make: &mut MakeZoned<'_>) -> Outcome {
     state(&*device, Z2, ZoneState::ExplicitOpen)
 }
 
-fn write_closed(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn write_closed(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     device.write(Lba(0), &pattern(1, 1))?;
     device.close(Z0)?;
     device.write(Lba(1), &pattern(1, 2))?;
@@ -221,8 +224,8 @@ fn write_closed(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(0), &pattern(2, 1))
 }
 
-fn finish(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn finish(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     device.write(device.geometry().zone_start(Z1), &pattern(1, 1))?;
     device.open(Z2)?;
     device.append(Z3, &pattern(1, 1))?;
@@ -237,11 +240,11 @@ fn finish(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(0), &zeros(12))
 }
 
-fn reset(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn reset(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     device.reset(Z0)?;
     state(&*device, Z0, ZoneState::Empty)?;
-    device.write(Lba(0), &pattern(12, 1))?;
+    device.write(Lba(0), &pattern(capacity_of(&*device), 1))?;
     device.open(Z1)?;
     device.append(Z2, &pattern(2, 1))?;
     for zone in [Z0, Z1, Z2] {
@@ -255,21 +258,22 @@ fn reset(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(1), &zeros(11))
 }
 
-fn full_zone(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
-    device.write(Lba(0), &pattern(12, 1))?;
+fn full_zone(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
+    let whole = pattern(capacity_of(&*device), 1);
+    device.write(Lba(0), &whole)?;
     refused("write", device.write(Lba(0), &pattern(1, 1)), ErrorKind::Full)?;
     refused("append", device.append(Z0, &pattern(1, 1)), ErrorKind::Full)?;
     refused("open", device.open(Z0), ErrorKind::InvalidTransition)?;
     refused("close", device.close(Z0), ErrorKind::InvalidTransition)?;
     device.finish(Z0)?;
-    content(&*device, Lba(0), &pattern(12, 1))?;
+    content(&*device, Lba(0), &whole)?;
     device.reset(Z0)?;
     state(&*device, Z0, ZoneState::Empty)
 }
 
-fn active_limit(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape().with_limits(2, 3));
+fn active_limit(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape().with_limits(2, 3));
     for zone in [Z0, Z1, Z2] {
         device.append(zone, &pattern(1, 1))?;
     }
@@ -282,8 +286,8 @@ fn active_limit(make: &mut MakeZoned<'_>) -> Outcome {
     device.append(Z3, &pattern(1, 1)).map(|_| ()).map_err(Failure::from)
 }
 
-fn open_limit(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape().with_limits(2, 5));
+fn open_limit(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape().with_limits(2, 5));
     for zone in [Z0, Z1, Z2] {
         device.append(zone, &pattern(1, 1))?;
     }
@@ -298,8 +302,8 @@ fn open_limit(make: &mut MakeZoned<'_>) -> Outcome {
     content(&*device, Lba(0), &pattern(2, 1))
 }
 
-fn open_limit_explicit(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape().with_limits(2, 5));
+fn open_limit_explicit(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape().with_limits(2, 5));
     device.open(Z0)?;
     device.open(Z1)?;
     refused("open", device.open(Z2), ErrorKind::TooManyOpen)?;
@@ -312,8 +316,8 @@ fn open_limit_explicit(make: &mut MakeZoned<'_>) -> Outcome {
     state(&*device, Z2, ZoneState::Closed)
 }
 
-fn resources_return(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape().with_limits(1, 1));
+fn resources_return(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape().with_limits(1, 1));
     for round in 0..3 {
         device.open(Z0)?;
         refused("second", device.open(Z1), ErrorKind::TooManyActive)?;
@@ -322,7 +326,7 @@ fn resources_return(make: &mut MakeZoned<'_>) -> Outcome {
         } else {
             device.reset(Z0)?
         }
-        device.append(Z1, &pattern(12, 1))?;
+        device.append(Z1, &pattern(capacity_of(&*device), 1))?;
         device.open(Z2)?;
         for zone in [Z0, Z1, Z2] {
             device.reset(zone)?;
@@ -331,8 +335,8 @@ fn resources_return(make: &mut MakeZoned<'_>) -> Outcome {
     Ok(())
 }
 
-fn reports(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn reports(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     same("all", device.report(Z0, 6)?.len(), 6)?;
     same("past the end", device.report(ZoneId(4), u32::MAX)?.len(), 2)?;
     same("none", device.report(Z0, 0)?.len(), 0)?;
@@ -340,8 +344,8 @@ fn reports(make: &mut MakeZoned<'_>) -> Outcome {
     refused("no such zone", device.report(ZoneId(6), 1), ErrorKind::Invalid)
 }
 
-fn counters(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn counters(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let before = device.counters();
     device.append(Z0, &pattern(3, 1))?;
     device.write(Lba(3), &pattern(1, 1))?;
@@ -356,8 +360,8 @@ fn counters(make: &mut MakeZoned<'_>) -> Outcome {
     same("flushes, finishes, resets", (did.flushes, did.finishes, did.resets), (1, 1, 1))
 }
 
-fn parallel_zones(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape());
+fn parallel_zones(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape());
     let writers = (0..4u8).map(|z| {
         let device = Arc::clone(&device);
         zonda_rt::spawn(format!("writer-{z}"), move || write_zone(&*device, z))
@@ -368,18 +372,20 @@ fn parallel_zones(make: &mut MakeZoned<'_>) -> Outcome {
     }
     for z in 0..4u8 {
         let start = device.geometry().zone_start(ZoneId(z.into()));
-        content(&*device, start, &pattern(12, z * 20))?;
+        content(&*device, start, &pattern(capacity_of(&*device), z * 20))?;
+        state(&*device, ZoneId(z.into()), ZoneState::Full)?;
     }
     Ok(())
 }
 
 fn write_zone(device: &dyn ZonedDevice, number: u8) -> crate::Result<()> {
     let start = device.geometry().zone_start(ZoneId(number.into()));
-    (0..12u8).try_for_each(|i| device.write(start.plus(i.into()), &pattern(1, number * 20 + i)))
+    let places = (0..device.geometry().zone_capacity_blocks).zip(number * 20..);
+    places.into_iter().try_for_each(|(block, value)| device.write(start.plus(block), &pattern(1, value)))
 }
 
-fn rewrite(make: &mut MakeZoned<'_>) -> Outcome {
-    let device = make(shape().with_limits(2, 2));
+fn rewrite(make: &mut Maker<'_, '_>) -> Outcome {
+    let device = make.device(shape().with_limits(2, 2));
     for round in 0..6u8 {
         device.append(Z1, &pattern(5 + usize::from(round), round))?;
         content(&*device, device.geometry().zone_start(Z1), &pattern(5 + usize::from(round), round))?;

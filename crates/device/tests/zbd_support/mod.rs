@@ -4,3 +4,4 @@ pub(crate) mod coarse;
 pub(crate) mod devices;
 pub(crate) mod model;
 pub(crate) mod null_blk;
+pub(crate) mod scsi_debug;

@@ -91,8 +91,9 @@ impl Pair {
     fn finish(&mut self, zone: ZoneId) -> String {
         let reports = self.model.report(ZoneId(0), self.zones).unwrap();
         let active = reports.iter().filter(|report| report.state.is_active()).count();
-        let open = self.device.geometry().max_open.unwrap().min(self.device.geometry().max_active.unwrap());
-        if !self.report(zone).state.is_open() && active >= open as usize {
+        let Geometry { max_open, max_active, .. } = *self.device.geometry();
+        let open = max_open.into_iter().chain(max_active).min();
+        if !self.report(zone).state.is_open() && open.is_some_and(|open| active >= open as usize) {
             return "nothing".to_owned();
         }
         self.both(zone, "finish", |device, zone| device.finish(zone))

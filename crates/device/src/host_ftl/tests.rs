@@ -1,0 +1,232 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::{
+    AlignedBuf, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState, conformance,
+};
+use zonda_rt::{DeviceCall, Rng};
+
+const ZONE_BLOCKS: u64 = 16;
+
+fn geometry(zones: u32) -> Geometry {
+    Geometry::new(ZONE_BLOCKS * 4096, zones).with_limits(3, 3)
+}
+
+fn volume(zones: u32) -> HostFtl {
+    HostFtl::open(Arc::new(MemDevice::new(geometry(zones)).unwrap()), &HostFtlOptions::default()).unwrap()
+}
+
+fn block(value: u64) -> AlignedBuf {
+    let mut block = AlignedBuf::with_len(BLOCK);
+    block.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&value.to_le_bytes()));
+    block
+}
+
+/// The number in a block; a torn one would have two.
+fn value(ftl: &HostFtl, at: u64) -> u64 {
+    let mut found = AlignedBuf::with_len(BLOCK);
+    ftl.read(Lba(at), &mut found).unwrap();
+    let first = u64::from_le_bytes(found[..8].try_into().unwrap());
+    assert!(*found == *block(first), "block {at} is torn");
+    first
+}
+
+#[test]
+fn the_rules_of_block_devices_hold() {
+    conformance::block(&mut |block_bytes, blocks| {
+        assert_eq!(block_bytes, 4096);
+        let options = HostFtlOptions { capacity_blocks: Some(blocks), ..HostFtlOptions::default() };
+        Arc::new(HostFtl::open(Arc::new(MemDevice::new(geometry(12)).unwrap()), &options).unwrap())
+    })
+    .assert_passed();
+}
+
+#[test]
+fn a_full_volume_is_overwritten_for_ever() {
+    let ftl = volume(12);
+    let blocks = ftl.capacity_blocks();
+    let mut wanted = vec![0; usize::try_from(blocks).unwrap()];
+    let mut rng = Rng::seeded(3);
+    for number in 1..20 * blocks {
+        let at = if number <= blocks { number - 1 } else { rng.below(blocks) };
+        ftl.write(Lba(at), &block(number)).unwrap();
+        wanted[usize::try_from(at).unwrap()] = number;
+        if rng.chance(0.02) {
+            ftl.flush().unwrap();
+        }
+    }
+    for (at, &wanted) in (0..).zip(&wanted) {
+        assert_eq!(value(&ftl, at), wanted, "block {at}");
+    }
+    let stats = ftl.stats();
+    assert!(stats.cleaned_zones > 50 && stats.moved_blocks > 0, "{stats:?}");
+    let below = ftl.zones().counters().written_bytes / BLOCK as u64;
+    assert!(below <= stats.host_blocks + stats.moved_blocks + stats.overhead_blocks, "{below} {stats:?}");
+    assert!(stats.map_bytes >= 4 * blocks && stats.memory_bytes > stats.map_bytes);
+    let again = HostFtl::open(Arc::clone(ftl.zones()), &HostFtlOptions::default());
+    drop(ftl);
+    let again = again.unwrap();
+    assert_eq!(again.capacity_blocks(), blocks, "the volume knows its size");
+}
+
+/// What a block may be after a cut: what it was at the last flush, or anything written since.
+struct Expected {
+    allowed: Vec<BTreeSet<u64>>,
+    now: Vec<u64>,
+}
+
+impl Expected {
+    fn new(blocks: u64) -> Self {
+        let blocks = usize::try_from(blocks).unwrap();
+        Self { allowed: vec![BTreeSet::from([0]); blocks], now: vec![0; blocks] }
+    }
+
+    fn set(&mut self, at: u64, value: u64) {
+        let at = usize::try_from(at).unwrap();
+        self.allowed[at].insert(value);
+        self.now[at] = value;
+    }
+
+    fn flushed(&mut self) {
+        for (allowed, &now) in self.allowed.iter_mut().zip(&self.now) {
+            *allowed = BTreeSet::from([now]);
+        }
+    }
+
+    /// Takes over what a reopened volume says.
+    fn check(&mut self, ftl: &HostFtl, seed: u64) {
+        for at in 0..self.now.len() {
+            let found = value(ftl, at as u64);
+            assert!(
+                self.allowed[at].contains(&found),
+                "seed {seed}: block {at} is {found}, not of {:?}",
+                self.allowed[at]
+            );
+            self.now[at] = found;
+        }
+        self.flushed();
+    }
+}
+
+/// Random writes, trims and flushes until the power goes; true if it did.
+fn work(ftl: &HostFtl, expected: &mut Expected, rng: &mut Rng, numbers: &mut u64) -> bool {
+    for _ in 0..400 {
+        let blocks = ftl.capacity_blocks();
+        let at = rng.below(blocks);
+        let outcome = match rng.below(20) {
+            0 | 1 => {
+                let count = rng.below(8).min(blocks - at);
+                (at..at + count).for_each(|at| expected.set(at, 0));
+                ftl.trim(Lba(at), count)
+            }
+            2 => ftl.flush().map(|()| expected.flushed()),
+            _ => {
+                *numbers += 1;
+                expected.set(at, *numbers);
+                ftl.write(Lba(at), &block(*numbers))
+            }
+        };
+        if let Err(error) = outcome {
+            assert!(matches!(error, DeviceError::PowerLost), "{error}");
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn any_power_cut_leaves_what_was_flushed_and_nothing_torn() {
+    let mut cuts = 0;
+    for seed in 1..200 {
+        let mut rng = Rng::seeded(seed);
+        let mut device = MemDevice::new(geometry(9)).unwrap();
+        let (mut expected, mut numbers) = (None, 0);
+        for life in 0..6 {
+            let power = PowerCut::over(device);
+            // One life in eight ends while it begins.
+            power.arm(rng.chance(0.125).then(|| crate::CutAt::Operation(1 + rng.below(40))));
+            let ftl = match HostFtl::open(Arc::new(power.clone()), &HostFtlOptions::default()) {
+                Err(DeviceError::PowerLost) => {
+                    device = power.reopen(&mut rng);
+                    continue;
+                }
+                opened => opened.unwrap_or_else(|error| panic!("seed {seed}, life {life}: {error}")),
+            };
+            let expected = expected.get_or_insert_with(|| Expected::new(ftl.capacity_blocks()));
+            power.arm(None);
+            expected.check(&ftl, seed);
+            power.arm(crate::CutAt::Operation(1 + rng.below(160)));
+            cuts += u32::from(work(&ftl, expected, &mut rng, &mut numbers));
+            drop(ftl);
+            power.cut();
+            device = power.reopen(&mut rng);
+        }
+    }
+    assert!(cuts > 200, "{cuts}");
+}
+
+#[test]
+fn a_zone_that_fails_under_a_write_is_replaced() {
+    for effect in [FaultEffect::Torn { blocks: 2 }, FaultEffect::Retire(ZoneState::ReadOnly)] {
+        let faulty = Faulty::new(MemDevice::new(geometry(12)).unwrap(), 1);
+        let ftl = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default()).unwrap();
+        let blocks = ftl.capacity_blocks();
+        (0..blocks).for_each(|at| ftl.write(Lba(at), &block(at + 1)).unwrap());
+        ftl.flush().unwrap();
+        faulty.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(1), effect });
+        (0..blocks / 2).for_each(|at| ftl.write(Lba(at), &block(at + 1_000)).unwrap());
+        ftl.flush().unwrap();
+        assert_eq!(faulty.injected(), 1);
+        let wanted = |at: u64| if at < blocks / 2 { at + 1_000 } else { at + 1 };
+        (0..blocks).for_each(|at| assert_eq!(value(&ftl, at), wanted(at), "{effect:?}, block {at}"));
+        if matches!(effect, FaultEffect::Torn { .. }) {
+            let again = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default()).unwrap();
+            (0..blocks).for_each(|at| assert_eq!(value(&again, at), wanted(at), "{effect:?}, block {at}, reopened"));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_a_volume_is_refused() {
+    let open = |geometry: Geometry| {
+        let device = Arc::new(MemDevice::new(geometry).unwrap());
+        HostFtl::open(device, &HostFtlOptions::default()).map(|_| ()).unwrap_err()
+    };
+    assert!(open(Geometry { block_bytes: 512, ..geometry(9) }).to_string().contains("4096"));
+    assert!(matches!(open(geometry(5)), DeviceError::Geometry { .. }));
+    assert!(matches!(open(geometry(9).with_limits(1, 1)), DeviceError::Geometry { .. }));
+    let foreign = MemDevice::new(geometry(9)).unwrap();
+    foreign.write(Lba(0), &block(7)).unwrap();
+    assert!(matches!(
+        HostFtl::open(Arc::new(foreign), &HostFtlOptions::default()).unwrap_err(),
+        DeviceError::Damaged { .. }
+    ));
+    let offline = MemDevice::new(geometry(9)).unwrap();
+    offline.retire(ZoneId(3), ZoneState::Offline).unwrap();
+    let error = HostFtl::open(Arc::new(offline), &HostFtlOptions::default()).unwrap_err();
+    assert!(matches!(error, DeviceError::Offline { .. }));
+}
+
+#[test]
+fn readers_go_on_while_zones_are_cleaned() {
+    let ftl = volume(12);
+    let blocks = ftl.capacity_blocks();
+    (0..blocks).for_each(|at| ftl.write(Lba(at), &block(at)).unwrap());
+    let reader = |seed: u64| {
+        let ftl = ftl.clone();
+        move || {
+            let mut rng = Rng::seeded(seed);
+            for _ in 0..3_000 {
+                let at = rng.below(blocks);
+                assert_eq!(value(&ftl, at) % blocks, at);
+            }
+        }
+    };
+    let readers: Vec<_> = (0..2).map(|seed| zonda_rt::spawn(format!("reader {seed}"), reader(seed))).collect();
+    let mut rng = Rng::seeded(9);
+    for round in 1..4_000 {
+        let at = rng.below(blocks);
+        ftl.write(Lba(at), &block(round * blocks + at)).unwrap();
+    }
+    readers.into_iter().for_each(|reader| reader.join().expect("a reader found what was written"));
+}
