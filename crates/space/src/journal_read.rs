@@ -59,13 +59,40 @@ pub fn read_journal(
     recovered: &[RecoveredZone],
     apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
 ) -> Result<JournalFound> {
+    for zone in recovered.iter().filter(|zone| zone.stream == stream && zone.state == ZoneUse::Partial) {
+        space.seal_recovered(zone.zone)?;
+    }
+    let (mut found, delivered) = deliver_newest(space, stream, recovered, apply)?;
+    if let Some(delivered) = delivered {
+        release_others(space, &mut found, &delivered)?;
+    }
+    Ok(found)
+}
+
+/// As [`read_journal`], and changes nothing on the device: for who reads beside the store's owner.
+///
+/// # Errors
+/// As there.
+pub fn look_at_journal(
+    space: &Space,
+    stream: StreamId,
+    recovered: &[RecoveredZone],
+    apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
+) -> Result<JournalFound> {
+    Ok(deliver_newest(space, stream, recovered, apply)?.0)
+}
+
+/// Delivers what counts; returns the zones that it came from, if there is a snapshot.
+fn deliver_newest(
+    space: &Space,
+    stream: StreamId,
+    recovered: &[RecoveredZone],
+    apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
+) -> Result<(JournalFound, Option<BTreeSet<ZoneId>>)> {
     let mut buffer = AlignedBuf::with_len(usize::try_from(CHUNK_BLOCKS_MAX).expect("16") * BLOCK_BYTES);
     let mut found = JournalFound::default();
     let mut chunks = Vec::new();
     for zone in recovered.iter().filter(|zone| zone.stream == stream) {
-        if zone.state == ZoneUse::Partial {
-            space.seal_recovered(zone.zone)?;
-        }
         hold(space, zone.zone);
         found.zones.push(zone.zone);
         list_chunks(space, zone, &mut buffer, &mut chunks)?;
@@ -73,7 +100,7 @@ pub fn read_journal(
     found.next_sequence = select(&mut chunks);
     let Some(snapshot) = newest_snapshot(&chunks) else {
         found.ignored_chunks = chunks.len() as u64;
-        return Ok(found);
+        return Ok((found, None));
     };
     found.has_snapshot = true;
     let dense = &chunks[snapshot.begin..][..dense_run(&chunks[snapshot.begin..])];
@@ -83,8 +110,7 @@ pub fn read_journal(
     deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
     let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
     let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
-    release_others(space, &mut found, &delivered.collect())?;
-    Ok(found)
+    Ok((found, Some(delivered.collect())))
 }
 
 /// Resets the zones in which nothing counts: what openings that were cut short left behind would else fill the device.

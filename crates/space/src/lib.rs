@@ -61,7 +61,7 @@ pub use budget::{Budget, Share};
 pub use error::{Result, SpaceError};
 pub use format::{ChunkHeader, ChunkKind, HeaderFault, Identity, VERSION, ZoneHeader, items};
 pub use journal::{Journal, SnapshotWriter};
-pub use journal_read::{JournalEntry, JournalFound, read_journal};
+pub use journal_read::{JournalEntry, JournalFound, look_at_journal, read_journal};
 pub use options::{NewStore, SUPERBLOCK_BYTES_MAX, SpaceOptions, StoreId, Urgency};
 pub use recover::{DamagedZone, Recovered, RecoveredZone};
 pub use space::{Space, WrittenBytes};
