@@ -1,5 +1,6 @@
 //! Real time against virtual time: the same closed loop of random reads of 4 KiB, by threads at dilation 10 and by
-//! clients of the model alone. A run that takes more than 60 % of the CPUs is void.
+//! clients of the model alone, with and without 50 us of CPU time per operation, which is charged to the drive's clock.
+//! A run that takes more than 60 % of the CPUs is void.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use zonda_flash::histogram::Histogram;
 use zonda_flash::model::{Answer, Command};
 use zonda_flash::profile::Profile;
 use zonda_flash::zns::ZonedModel;
-use zonda_rt::{Rng, Seed, now, sleep, spawn};
+use zonda_rt::{Rng, Seed, now, spawn};
 
 const K: u32 = 10;
 /// Zones that are read.
@@ -32,7 +33,7 @@ fn main() -> Result<()> {
 fn compare(threads: u64, think_us: u64) -> Result<()> {
     let profile = Profile::named("zn540").expect("a built-in profile");
     let alone = virtual_run(&profile, threads, think_us * 1_000);
-    let (real, share) = real_run(&profile, threads, Duration::from_micros(think_us * u64::from(K)))?;
+    let (real, share) = real_run(&profile, threads, Duration::from_micros(think_us))?;
     let rate = |histogram: &Histogram| histogram.count() as f64 / SECONDS;
     let p99 = |histogram: &Histogram| histogram.quantile_ns(0.99) as f64 / 1e3;
     let error = |found: f64, wanted: f64| (found / wanted - 1.0) * 100.0;
@@ -119,9 +120,7 @@ fn real_run(profile: &Profile, threads: u64, think: Duration) -> Result<(Histogr
         move || -> Result<Histogram> {
             let mut block = AlignedBuf::with_len(4096);
             while now() < deadline {
-                if !think.is_zero() {
-                    sleep(think);
-                }
+                drive.charge_cpu(think);
                 let at = Lba(thinker.block());
                 let answer = drive.read_attributed(at, &mut block)?;
                 thinker.histogram.record(answer.attribution.total_ns());

@@ -5,6 +5,7 @@
 //! - [`clients`] drives a model in virtual time.
 //! - [`drive`] makes devices of them: data in memory or a file, waiting in virtual or real time.
 //! - [`experiments`] sets what others measured beside what the model says.
+//! - [`trace`] takes commands down and gives them again; [`timeline`] draws what dies and zones did.
 //! - [`profile`] names drives and their numbers.
 pub mod clients;
 pub mod conventional;
@@ -15,5 +16,7 @@ pub mod histogram;
 mod jobs;
 pub mod model;
 pub mod profile;
+pub mod timeline;
+pub mod trace;
 pub mod workload;
 pub mod zns;

@@ -1,5 +1,6 @@
 //! What both kinds of modelled drive have in common: commands go in, answers come out, time is an argument.
 use crate::core::{Attribution, Core, Nanos, RequestId};
+use crate::zns::ReadOrigin;
 
 /// A command to a drive. Addresses and lengths are in bytes from the start of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,69 @@ pub enum Command {
         /// The zone.
         zone: u32,
     },
+    /// Read, by somebody who says who it is: only drives that split zones look at that.
+    ReadTold {
+        /// First byte.
+        at: u64,
+        /// How many.
+        bytes: u64,
+        /// Who reads.
+        origin: ReadOrigin,
+    },
+    /// Split an empty zone.
+    Split {
+        /// The zone.
+        zone: u32,
+    },
+    /// Append `bytes` to a subzone.
+    AppendSubzone {
+        /// The split zone.
+        zone: u32,
+        /// Which of its subzones.
+        index: u16,
+        /// How many.
+        bytes: u64,
+    },
+    /// Make a subzone full.
+    FinishSubzone {
+        /// The split zone.
+        zone: u32,
+        /// Which of its subzones.
+        index: u16,
+    },
+    /// Empty a subzone.
+    ResetSubzone {
+        /// The split zone.
+        zone: u32,
+        /// Which of its subzones.
+        index: u16,
+    },
+    /// Give the resources of a split zone back.
+    FinishSplit {
+        /// The split zone.
+        zone: u32,
+    },
+    /// Make an ordinary zone of a split one.
+    Join {
+        /// The split zone.
+        zone: u32,
+    },
+    /// Write to the window of a zone; so many bytes are committed by it.
+    WriteWindow {
+        /// The zone.
+        zone: u32,
+        /// How many are written.
+        bytes: u64,
+        /// How many leave the window.
+        committed_bytes: u64,
+    },
+    /// Commit bytes of a window.
+    CommitWindow {
+        /// The zone.
+        zone: u32,
+        /// How many.
+        bytes: u64,
+    },
     /// Say what state zones are in.
     Report,
 }
@@ -109,8 +173,16 @@ pub trait Model: Send + std::fmt::Debug {
     /// The core, for its statistics.
     fn core(&self) -> &Core;
 
+    /// The core, to watch it.
+    fn core_mut(&mut self) -> &mut Core;
+
     /// Bytes written to flash, by cause.
     fn flash_writes(&self) -> FlashWrites;
+
+    /// Bytes from zone to zone; 0 for a conventional drive.
+    fn zone_size_bytes(&self) -> u64 {
+        0
+    }
 }
 
 impl Model for Box<dyn Model> {
@@ -124,6 +196,14 @@ impl Model for Box<dyn Model> {
 
     fn core(&self) -> &Core {
         (**self).core()
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        (**self).core_mut()
+    }
+
+    fn zone_size_bytes(&self) -> u64 {
+        (**self).zone_size_bytes()
     }
 
     fn flash_writes(&self) -> FlashWrites {

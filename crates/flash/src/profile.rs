@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::conventional::{ConventionalShape, Policy};
 use crate::core::{CoreShape, Demand, Nanos};
-use crate::zns::ZonedShape;
+use crate::zns::{SplitShape, ZonedShape};
 
 /// Profiles that come with the library: (name, text).
 const BUILT_IN: [(&str, &str); 10] = [
@@ -146,6 +146,24 @@ pub struct Zoned {
     pub finish_empty_ns: Nanos,
     /// See [`ZonedShape::finish_min_ns`].
     pub finish_min_ns: Nanos,
+    /// Present for drives that split zones.
+    pub split: Option<Split>,
+}
+
+/// Split zones: see [`SplitShape`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// Zones that the ring holds; 0: no ring.
+    pub ring_zones: u64,
+    /// See [`SplitShape::ring_durable`].
+    pub ring_durable: bool,
+    /// See [`SplitShape::preread_bytes`].
+    pub preread_bytes: u64,
+    /// See [`SplitShape::restart_reads`].
+    pub restart_reads: bool,
+    /// See [`SplitShape::queries_first`].
+    pub queries_first: bool,
 }
 
 /// The translation layer: see [`ConventionalShape`].
@@ -199,8 +217,16 @@ impl Profile {
     /// # Errors
     /// For a name that is not among them, with those that are.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
+        Self::parse(Self::text(name)?)
+    }
+
+    /// The text of a profile that comes with the library.
+    ///
+    /// # Errors
+    /// For a name that is not among them, with those that are.
+    pub fn text(name: &str) -> Result<&'static str, ProfileError> {
         match BUILT_IN.iter().find(|(known, _)| *known == name) {
-            Some((_, text)) => Self::parse(text),
+            Some((_, text)) => Ok(text),
             None => {
                 let known: Vec<_> = Self::names().collect();
                 Err(ProfileError(format!("unknown profile `{name}`; known are {}", known.join(", "))))
@@ -241,6 +267,9 @@ impl Profile {
             zoned.reset_occupancy_ns /= scale;
             zoned.reset_unfinished_ns /= scale;
             zoned.finish_min_ns /= scale;
+            if let Some(split) = zoned.split.as_mut().filter(|split| split.preread_bytes > 0) {
+                split.preread_bytes = (split.preread_bytes / scale).max(self.flash.page_bytes);
+            }
         }
         if let Some(conventional) = &mut self.conventional {
             let row = unit * self.flash.dies as u64;
@@ -254,6 +283,21 @@ impl Profile {
         self.scale *= scale;
         self.check()?;
         Ok(self)
+    }
+
+    /// Bytes that a host can write.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        let zoned = self.zoned.as_ref().map(|zoned| u64::from(zoned.zones) * zoned.zone_capacity_bytes);
+        let conventional = self.conventional.as_ref().map(|conventional| conventional.logical_bytes);
+        zoned.or(conventional).unwrap_or(0)
+    }
+
+    /// Hash over everything it says, scale included: results carry it, so that they are told from those of another one.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        format!("{self:?}").bytes().fold(0xcbf2_9ce4_8422_2325, mix)
     }
 
     /// Bytes programmed at once on one die.
@@ -296,14 +340,23 @@ impl Profile {
     #[must_use]
     pub fn zoned_shape(&self) -> Option<ZonedShape> {
         let zoned = self.zoned.as_ref()?;
+        let split = zoned.split.as_ref().map(|split| SplitShape {
+            ring_bytes: split.ring_zones * zoned.zone_capacity_bytes,
+            ring_durable: split.ring_durable,
+            preread_bytes: split.preread_bytes,
+            restart_reads: split.restart_reads,
+            queries_first: split.queries_first,
+        });
+        let ring_is_lost = split.is_some_and(|split| split.ring_bytes > 0 && !split.ring_durable);
         Some(ZonedShape {
+            split,
             zone_size_bytes: zoned.zone_size_bytes,
             zone_capacity_bytes: zoned.zone_capacity_bytes,
             zones: zoned.zones,
             dies_per_zone: zoned.dies_per_zone,
             unit_bytes: self.unit_bytes(),
             sense_bytes: self.flash.planes * self.flash.page_bytes,
-            durable_buffer: self.controller.durable_buffer,
+            durable_buffer: self.controller.durable_buffer && !ring_is_lost,
             flush_ns: self.controller.flush_ns,
             open_ns: zoned.open_ns,
             close_ns: zoned.close_ns,

@@ -179,7 +179,7 @@ impl ConventionalModel {
         let row = u64::from(slot.0) * self.shape.map_bytes / self.shape.sense_bytes;
         match parts.last_mut() {
             Some(part) if last == Some(row) => part.bytes += bytes,
-            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes }),
+            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes, in_order: false }),
         }
         Some(row)
     }
@@ -317,8 +317,9 @@ impl ConventionalModel {
         }
         let tag = self.tag(Purpose::Collected { first, end });
         let (block, index) = self.place_of(Slot(first));
-        let part = ReadPart { die: self.die_of(block, index), senses: rows, bytes: live * self.shape.map_bytes };
-        self.core.collect(at, &part, tag);
+        let (die, bytes) = (self.die_of(block, index), live * self.shape.map_bytes);
+        let part = ReadPart { die, senses: rows, bytes, in_order: false };
+        self.core.collect(at, &part, Class::Collection, tag);
         true
     }
 
@@ -441,7 +442,7 @@ impl Model for ConventionalModel {
     fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
         assert!(token < TOKEN_MAX, "token {token}");
         let request = match command {
-            Command::Read { at, bytes } => self.read(now, token, at, bytes),
+            Command::Read { at, bytes } | Command::ReadTold { at, bytes, .. } => self.read(now, token, at, bytes),
             Command::Write { at, bytes, stream } => {
                 let Range { start: first, end } = self.units_of(at, bytes);
                 self.write(now, token, Target { first, end, stream }, bytes)
@@ -464,6 +465,10 @@ impl Model for ConventionalModel {
 
     fn core(&self) -> &Core {
         &self.core
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 
     fn flash_writes(&self) -> FlashWrites {

@@ -75,6 +75,7 @@ impl Die {
     /// Queues an operation.
     pub(super) fn queue(&mut self, id: u32, op: &Op) {
         match (op.kind, op.class) {
+            (OpKind::Read, _) if op.in_order => self.programs.push_back(id),
             (OpKind::Read, Class::Host) => self.reads.push_back(id),
             (OpKind::Read, _) => self.collects.push_back(id),
             (_, Class::Padding) => self.padding.push_back(id),

@@ -19,6 +19,7 @@ mod op;
 mod request;
 mod run;
 mod shape;
+mod spans;
 mod stats;
 
 use std::collections::VecDeque;
@@ -35,6 +36,8 @@ pub use request::{Attribution, HostWrite};
 use request::{Request, Slab};
 use shape::transfer_ns;
 pub use shape::{CoreShape, Demand};
+use spans::Spans;
+pub use spans::{Span, Work};
 pub use stats::{CoreStats, DieStats};
 
 /// Simulated time and durations, in nanoseconds.
@@ -96,6 +99,8 @@ pub struct ReadPart {
     pub senses: u32,
     /// Bytes to move out.
     pub bytes: u64,
+    /// Waits for its turn among programs and erases instead of going before them.
+    pub in_order: bool,
 }
 
 /// A program of one unit, or part of one.
@@ -151,6 +156,7 @@ pub struct Core {
     said: VecDeque<Done>,
     rng: Rng,
     stats: CoreStats,
+    spans: Spans,
 }
 
 impl Core {
@@ -179,8 +185,26 @@ impl Core {
             said: VecDeque::new(),
             rng: Rng::seeded(shape.seed),
             stats,
+            spans: Spans::default(),
             shape,
         }
+    }
+
+    /// Keeps what dies do in this window of time, and forgets what was kept before.
+    pub fn watch(&mut self, window: std::ops::Range<Nanos>) {
+        self.spans.watch(window);
+    }
+
+    /// The window that is watched.
+    #[must_use]
+    pub fn watched(&self) -> std::ops::Range<Nanos> {
+        self.spans.window()
+    }
+
+    /// What dies did in the window that is watched, in the order of the ends.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        self.spans.all()
     }
 
     /// The shape it was made with.
@@ -246,7 +270,9 @@ impl Core {
     fn add_part(&mut self, request: u32, part: &ReadPart) {
         let cell_ns = self.shape.sense_ns * u64::from(part.senses);
         let next = self.requests[request].first_op;
-        let op = Op { owner: request, next, ..Op::new(OpKind::Read, self.die_number(part.die), cell_ns, part.bytes) };
+        let die = self.die_number(part.die);
+        let in_order = part.in_order;
+        let op = Op { owner: request, next, in_order, ..Op::new(OpKind::Read, die, cell_ns, part.bytes) };
         self.requests[request].first_op = self.ops.insert(op);
     }
 
@@ -333,14 +359,15 @@ impl Core {
         self.reach_die(id);
     }
 
-    /// A read of collection: sensed and moved out, answered with its tag.
-    pub fn collect(&mut self, now: Nanos, part: &ReadPart, tag: u64) {
+    /// A read that no request of the host waits for: sensed and moved out, answered with its tag.
+    pub fn collect(&mut self, now: Nanos, part: &ReadPart, class: Class, tag: u64) {
         self.pass_to(now);
         let cell_ns = self.shape.sense_ns * u64::from(part.senses);
         let op = Op {
-            class: Class::Collection,
+            class,
             tag,
             queued_at: now,
+            in_order: part.in_order,
             ..Op::new(OpKind::Read, self.die_number(part.die), cell_ns, part.bytes)
         };
         let id = self.ops.insert(op);

@@ -24,6 +24,8 @@ pub(super) struct Op {
     pub(super) kind: OpKind,
     pub(super) class: Class,
     pub(super) die: u16,
+    /// Of reads: waits for its turn among programs and erases.
+    pub(super) in_order: bool,
     /// Waits behind work of collection rather than of the host.
     pub(super) behind_collection: bool,
     /// Waits for a program or erase.
@@ -54,6 +56,7 @@ impl Op {
             kind,
             class: Class::Host,
             die,
+            in_order: false,
             behind_collection: false,
             behind_cell: false,
             owner: NONE,

@@ -1,6 +1,6 @@
 //! What each event does.
 use super::{
-    Attribution, Class, Core, Done, NONE, Nanos, OpKind, RequestId,
+    Attribution, Class, Core, Done, NONE, Nanos, OpKind, RequestId, Span, Work,
     die::{Next, Phase},
     events::Event,
     transfer_ns,
@@ -69,7 +69,7 @@ impl Core {
         let op = &mut self.ops[id];
         op.queued_at = self.now;
         let number = op.die;
-        let is_read = op.kind == OpKind::Read;
+        let (is_read, in_order) = (op.kind == OpKind::Read, op.in_order);
         let die = &mut self.dies[usize::from(number)];
         if is_read {
             op.behind_cell = die.in_cell();
@@ -81,7 +81,7 @@ impl Core {
         die.queue(id, &self.ops[id]);
         match die.phase {
             Phase::Idle => self.dispatch(number),
-            Phase::Cell if is_read => self.ask_to_suspend(number),
+            Phase::Cell if is_read && !in_order => self.ask_to_suspend(number),
             _ => {}
         }
     }
@@ -110,6 +110,7 @@ impl Core {
         match die.next() {
             Next::Read(op) => self.start_read(number, op),
             Next::Resume(op) => self.run_cell(number, op, self.shape.resume_ns),
+            Next::Start(op) if self.ops[op].kind == OpKind::Read => self.start_read(number, op),
             Next::Start(op) => self.run_cell(number, op, 0),
             Next::Nothing => {}
         }
@@ -185,12 +186,18 @@ impl Core {
     }
 
     fn account_cell(&mut self, number: u16, id: u32) {
-        let passed = self.now - self.dies[usize::from(number)].since;
+        let since = self.dies[usize::from(number)].since;
+        let (op, passed) = (&self.ops[id], self.now - since);
         let stats = &mut self.stats.dies[usize::from(number)];
-        match self.ops[id].kind {
-            OpKind::Erase => stats.erase_ns += passed,
+        let work = match op.kind {
+            OpKind::Erase => Work::Erase,
+            _ => Work::Program,
+        };
+        match work {
+            Work::Erase => stats.erase_ns += passed,
             _ => stats.program_ns += passed,
         }
+        self.spans.add(Span { die: number, start: since, end: self.now, work, class: op.class });
     }
 
     fn finish_cell(&mut self, number: u16, id: u32) {
@@ -280,6 +287,8 @@ impl Core {
         let die = &mut self.dies[usize::from(op.die)];
         (die.phase, die.op) = (Phase::Idle, NONE);
         self.stats.dies[usize::from(op.die)].read_ns += self.now - die.since;
+        let (start, end) = (die.since, self.now);
+        self.spans.add(Span { die: op.die, start, end, work: Work::Read, class: op.class });
         match op.owner {
             NONE => {
                 self.ops.remove(id);

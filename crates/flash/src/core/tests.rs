@@ -28,7 +28,7 @@ fn shape() -> CoreShape {
 }
 
 fn part(die: usize, bytes: u64) -> ReadPart {
-    ReadPart { die, senses: 1, bytes }
+    ReadPart { die, senses: 1, bytes, in_order: false }
 }
 
 fn answers(core: &mut Core) -> Vec<(u64, Nanos, Attribution)> {

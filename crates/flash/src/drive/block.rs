@@ -1,5 +1,7 @@
 //! A modelled conventional drive as a device.
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zonda_device::{AlignedBuf, BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
 use zonda_rt::modelled;
@@ -9,8 +11,10 @@ use super::queue::{FlashQueue, Store};
 use super::timing::Timing;
 use super::{FlashReport, bad_profile};
 use crate::conventional::{ConventionalModel, ConventionalShape};
+use crate::core::Nanos;
 use crate::model::Command;
 use crate::profile::Profile;
+use crate::timeline::Timeline;
 
 /// A block device with the timing of a modelled SSD. Clones are handles to the same drive.
 ///
@@ -59,6 +63,24 @@ impl FlashBlock {
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
         self.timing.with(|model| model.shape().table_bytes())
+    }
+
+    /// Takes down every command from now on, and what dies do in a window of the drive's time, counted from now.
+    pub fn watch(&self, window: Range<Nanos>) {
+        self.timing.watch(window);
+    }
+
+    /// What was taken down since [`watch`](Self::watch).
+    #[must_use]
+    pub fn seen(&self) -> Timeline {
+        self.timing.seen()
+    }
+
+    /// This thread computes for so long, in the drive's time, before its next command. In real time that is counted and
+    /// not waited for, as if the host were not slowed down by the dilation; in a simulation it passes; untimed it is
+    /// nothing.
+    pub fn charge_cpu(&self, time: Duration) {
+        self.timing.charge(time);
     }
 
     fn byte(&self, at: Lba) -> u64 {
@@ -118,7 +140,7 @@ impl BlockDevice for FlashBlock {
     }
 
     fn describe(&self) -> String {
-        super::describe(&self.name, self.timing.clock().mode(), &self.data.describe())
+        super::describe(&self.name, self.timing.clock(), &self.data.describe())
     }
 }
 

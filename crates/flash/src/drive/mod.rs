@@ -2,17 +2,26 @@
 mod block;
 mod clock;
 mod null;
+mod null_block;
 mod open;
 mod queue;
+mod split_data;
 mod timing;
+mod window;
 mod zoned;
+mod zoned_split;
+mod zoned_window;
 
 use zonda_device::DeviceError;
 
 pub use block::FlashBlock;
+use clock::Clock;
 pub use clock::TimeMode;
 pub use null::NullZones;
+pub use null_block::NullBlocks;
 pub use open::{Spec, open_block, open_zoned};
+pub use split_data::{SplitData, geometry_below};
+pub use window::WindowData;
 pub use zoned::FlashZoned;
 
 use crate::core::CoreStats;
@@ -34,9 +43,10 @@ fn bad_profile(profile: &Profile, why: &str) -> DeviceError {
     DeviceError::BadName { reason: format!("the profile `{}` {why}", profile.name) }
 }
 
-fn describe(name: &str, mode: TimeMode, data: &str) -> String {
-    match mode {
+fn describe(name: &str, clock: &Clock, data: &str) -> String {
+    match clock.mode() {
         TimeMode::Untimed => format!("modelled SSD {name}, untimed, on {data}"),
-        TimeMode::Timed { k } => format!("modelled SSD {name}, time times {k}, on {data}"),
+        TimeMode::Timed { k } if clock.is_real() => format!("modelled SSD {name}, time times {k}, on {data}"),
+        TimeMode::Timed { .. } => format!("modelled SSD {name}, virtual time, on {data}"),
     }
 }

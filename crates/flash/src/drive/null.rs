@@ -1,4 +1,6 @@
-//! Zones without data: for measurements larger than memory. What is read is zeros.
+//! Devices without data: for measurements larger than memory. What is read is zeros, except for what was asked to be kept.
+use std::collections::BTreeMap;
+
 use zonda_device::{
     DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, WriteGrant, ZoneId, ZoneMachine, ZoneReport,
     ZonedDevice,
@@ -16,6 +18,8 @@ pub struct NullZones {
 struct State {
     machine: ZoneMachine,
     counters: DeviceCounters,
+    /// Blocks that are not all zeros, by zone, if they are kept.
+    kept: Option<Vec<BTreeMap<u64, Box<[u8]>>>>,
 }
 
 impl NullZones {
@@ -25,14 +29,29 @@ impl NullZones {
     /// `Geometry`, `Unaligned`.
     pub fn new(geometry: Geometry) -> Result<Self> {
         geometry.validate()?;
-        let state = State { machine: ZoneMachine::new(geometry.clone()), counters: DeviceCounters::default() };
+        let state =
+            State { machine: ZoneMachine::new(geometry.clone()), counters: DeviceCounters::default(), kept: None };
         Ok(Self { geometry, state: Mutex::new(state) })
     }
 
-    fn written(state: &mut State, grant: WriteGrant, bytes: usize) -> Result<()> {
+    /// The same, but blocks that are not all zeros are kept: headers and tables of a store whose data is zeros.
+    #[must_use]
+    pub fn keeping_what_is_not_zero(self) -> Self {
+        self.state.lock().kept = Some(vec![BTreeMap::new(); self.geometry.zone_count as usize]);
+        self
+    }
+
+    fn written(&self, state: &mut State, grant: WriteGrant, from: &[u8]) -> Result<()> {
+        let (zone, offset) = (grant.zone(), grant.offset());
+        let at = self.geometry.zone_start(zone).plus(offset);
         state.machine.end_write(grant, true)?;
         state.counters.writes += 1;
-        state.counters.written_bytes += bytes as u64;
+        state.counters.written_bytes += from.len() as u64;
+        if let Some(kept) = &mut state.kept {
+            let blocks = (at.0..).zip(from.chunks_exact(self.geometry.block_bytes as usize));
+            kept[zone.0 as usize]
+                .extend(blocks.filter(|(_, block)| !is_zero(block)).map(|(at, block)| (at, Box::from(block))));
+        }
         Ok(())
     }
 }
@@ -53,6 +72,13 @@ impl ZonedDevice for NullZones {
         state.counters.reads += 1;
         state.counters.read_bytes += into.len() as u64;
         into.fill(0);
+        if let Some(kept) = &state.kept {
+            let block = self.geometry.block_bytes as usize;
+            for (&found, bytes) in kept[self.geometry.zone_of(at).0 as usize].range(at.0..at.0 + blocks) {
+                let offset = usize::try_from(found - at.0).expect("below the buffer's length") * block;
+                into[offset..offset + block].copy_from_slice(bytes);
+            }
+        }
         Ok(())
     }
 
@@ -60,7 +86,7 @@ impl ZonedDevice for NullZones {
         let blocks = self.geometry.check_buffer(from)?;
         let mut state = self.state.lock();
         let grant = state.machine.begin_write(at, blocks)?;
-        Self::written(&mut state, grant, from.len())
+        self.written(&mut state, grant, from)
     }
 
     fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
@@ -68,7 +94,7 @@ impl ZonedDevice for NullZones {
         let mut state = self.state.lock();
         let grant = state.machine.begin_append(zone, blocks)?;
         let at = self.geometry.zone_start(zone).plus(grant.offset());
-        Self::written(&mut state, grant, from.len())?;
+        self.written(&mut state, grant, from)?;
         Ok(at)
     }
 
@@ -96,6 +122,9 @@ impl ZonedDevice for NullZones {
         let mut state = self.state.lock();
         state.machine.reset(zone)?;
         state.counters.resets += 1;
+        if let Some(kept) = &mut state.kept {
+            kept[zone.0 as usize].clear();
+        }
         Ok(())
     }
 
@@ -110,4 +139,9 @@ impl ZonedDevice for NullZones {
     fn describe(&self) -> String {
         "no data".to_owned()
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    // SIMD finds this form; a block of 4 KiB takes about 100 ns.
+    bytes.chunks_exact(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }

@@ -8,16 +8,24 @@ use zonda_device::{
     ZonedDevice,
 };
 
-use super::{FlashBlock, FlashZoned, NullZones, TimeMode};
-use crate::profile::Profile;
+use super::{FlashBlock, FlashZoned, NullBlocks, NullZones, SplitData, TimeMode, WindowData, geometry_below};
+use crate::conventional::ConventionalModel;
+use crate::model::Model;
+use crate::profile::{Profile, Split};
+use crate::trace::{TraceEntry, held_before};
+use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
-const KEYS: &str = "scale, k, time, data, zones, capacity, seed";
+const KEYS: &str = "scale, k, time, data, zones, capacity, split, zrwa, seed";
+/// What `split` can be, for messages.
+const SPLITS: &str = "off, native, ring, prefetch, all, fixed or redo-log";
 /// Dilation outside simulations, unless the name says another.
 const DILATION: u32 = 10;
 /// A conventional drive in memory takes all of its capacity at once; zones take what is written.
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 const BLOCK_BYTES: u32 = 4096;
+/// What of a random write area is committed together, where that divides it.
+const WINDOW_GRANULE_BLOCKS: u64 = 4;
 
 /// Where a drive's data is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +47,8 @@ pub struct Spec {
     data: Data,
     /// Capacity of a conventional drive, if not the profile's.
     capacity_bytes: Option<u64>,
+    /// Bytes of the random write area of a zone, if zones have them.
+    window_bytes: Option<u64>,
     seed: u64,
 }
 
@@ -49,7 +59,7 @@ impl FromStr for Spec {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         let profile = load(name)?;
         let mode = TimeMode::Timed { k: DILATION };
-        let mut spec = Self { profile, mode, data: Data::Memory, capacity_bytes: None, seed: 0 };
+        let mut spec = Self { profile, mode, data: Data::Memory, capacity_bytes: None, window_bytes: None, seed: 0 };
         let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
         for pair in pairs {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
@@ -83,6 +93,8 @@ impl Spec {
             ("data", "mem") => self.data = Data::Memory,
             ("data", "none") => self.data = Data::Nowhere,
             ("data", path) => self.data = Data::File(path.into()),
+            ("zrwa", _) => self.window(number(key, value)?)?,
+            ("split", _) => self.split(value)?,
             ("seed", _) => self.seed = number(key, value)?,
             ("zones", _) => self.zones(number(key, value)?)?,
             ("capacity", _) => self.capacity(number(key, value)?)?,
@@ -101,6 +113,42 @@ impl Spec {
     fn zones(&mut self, zones: u32) -> Result<()> {
         let zoned = self.profile.zoned.as_mut().ok_or_else(|| bad("`zones` is for zoned drives".to_owned()))?;
         zoned.zones = zones;
+        Ok(())
+    }
+
+    /// Which parts of split zones are there: the paper's steps from none to all, and two variants of all.
+    fn split(&mut self, value: &str) -> Result<()> {
+        let zoned = self.profile.zoned.as_mut();
+        let Some((zoned, mut split)) = zoned.and_then(|zoned| zoned.split.clone().map(|split| (zoned, split))) else {
+            return Err(bad("`split` is for drives that split zones".to_owned()));
+        };
+        let without = |split: &mut Split, ring: bool, prefetch: bool, queries: bool| {
+            split.ring_zones = if ring { split.ring_zones } else { 0 };
+            split.preread_bytes = if prefetch { split.preread_bytes } else { 0 };
+            split.queries_first &= queries;
+        };
+        match value {
+            "off" => {
+                zoned.split = None;
+                return Ok(());
+            }
+            "native" => without(&mut split, false, false, false),
+            "ring" => without(&mut split, true, false, false),
+            "prefetch" => without(&mut split, true, true, false),
+            "all" => {}
+            "fixed" => split.restart_reads = true,
+            "redo-log" => split.ring_durable = false,
+            _ => return Err(bad(format!("`split={value}`: use {SPLITS}"))),
+        }
+        zoned.split = Some(split);
+        Ok(())
+    }
+
+    fn window(&mut self, bytes: u64) -> Result<()> {
+        if !self.is_zoned() {
+            return Err(bad("`zrwa` is for zoned drives".to_owned()));
+        }
+        self.window_bytes = Some(bytes);
         Ok(())
     }
 
@@ -124,18 +172,64 @@ impl Spec {
         self.profile.zoned.is_some()
     }
 
+    /// The model alone, for a trace: no data, no clock. What the trace reads before it writes it is there: zones, or all of
+    /// a conventional drive.
+    ///
+    /// # Errors
+    /// `BadName` for a profile that is no drive.
+    pub fn model_for(&self, trace: &[TraceEntry]) -> Result<Box<dyn Model>> {
+        let core = self.profile.core_shape(self.seed);
+        match (self.profile.zoned_shape(), self.profile.conventional_shape()) {
+            (Some(shape), _) => {
+                let (zones, capacity) = (shape.zones, shape.zone_capacity_bytes);
+                let held = held_before(trace, shape.zone_size_bytes);
+                let mut model = ZonedModel::new(core, shape);
+                held.into_iter().filter(|&zone| zone < zones).for_each(|zone| model.preset(zone, capacity, true));
+                Ok(Box::new(model))
+            }
+            (None, Some(shape)) => {
+                let units = shape.logical_units();
+                let mut model = ConventionalModel::new(core, shape);
+                if !held_before(trace, u64::MAX).is_empty() {
+                    model.preset(0, units);
+                }
+                Ok(Box::new(model))
+            }
+            (None, None) => Err(bad(format!("`{}` is no drive", self.profile.name))),
+        }
+    }
+
     /// Opens it as a zoned device; a file that does not exist is made.
     ///
     /// # Errors
     /// `BadName` for a conventional drive; those of the device that keeps the data.
     pub fn open_zoned(&self) -> Result<FlashZoned> {
         let geometry = self.geometry()?;
-        let data: Arc<dyn ZonedDevice> = match &self.data {
+        if let Some(dies) =
+            self.profile.zoned.as_ref().filter(|zoned| zoned.split.is_some()).map(|zoned| zoned.dies_per_zone)
+        {
+            let subzones = u16::try_from(dies).unwrap_or(u16::MAX);
+            let below = self.data(geometry_below(&geometry, subzones)?)?;
+            let data = Arc::new(SplitData::over(below, geometry, subzones)?);
+            return FlashZoned::over_split(data, &self.profile, self.mode, self.seed);
+        }
+        let windows_max = geometry.max_open.unwrap_or(u32::MAX);
+        let data = self.data(geometry)?;
+        if let Some(bytes) = self.window_bytes {
+            let blocks = bytes / u64::from(BLOCK_BYTES);
+            let granule = if blocks.is_multiple_of(WINDOW_GRANULE_BLOCKS) { WINDOW_GRANULE_BLOCKS } else { 1 };
+            let data = Arc::new(WindowData::over(data, (blocks, granule), windows_max)?);
+            return FlashZoned::over_windows(data, &self.profile, self.mode, self.seed);
+        }
+        FlashZoned::over(data, &self.profile, self.mode, self.seed)
+    }
+
+    fn data(&self, geometry: Geometry) -> Result<Arc<dyn ZonedDevice>> {
+        Ok(match &self.data {
             Data::Memory => Arc::new(MemDevice::new(geometry)?),
             Data::Nowhere => Arc::new(NullZones::new(geometry)?),
             Data::File(path) => Arc::new(zoned_file(path, geometry)?),
-        };
-        FlashZoned::over(data, &self.profile, self.mode, self.seed)
+        })
     }
 
     /// Opens it as a block device; a file that does not exist is made.
@@ -155,7 +249,7 @@ impl Spec {
             Data::Memory => Arc::new(MemBlockDevice::new(BLOCK_BYTES, blocks)?),
             Data::File(path) if path.exists() => Arc::new(FileBlockDevice::open(path, false, &FileOptions::default())?),
             Data::File(path) => Arc::new(FileBlockDevice::create(path, BLOCK_BYTES, blocks, &FileOptions::default())?),
-            Data::Nowhere => return Err(bad("`data=none` is for zoned drives".to_owned())),
+            Data::Nowhere => Arc::new(NullBlocks::new(BLOCK_BYTES, blocks)),
         };
         FlashBlock::over(data, &self.profile, self.mode, self.seed)
     }

@@ -37,12 +37,7 @@ impl<S: Store, M: Model> FlashQueue<S, M> {
         let mut index = 0;
         while index < self.waiting.len() {
             match self.waiting[index].0.map_or(Ok(None), |pending| self.timing.poll(pending).map(Some)) {
-                Ok(answer) => {
-                    if let Some(answer) = answer {
-                        self.timing.clock().heard(answer.at);
-                    }
-                    out.push(self.waiting.remove(index).1);
-                }
+                Ok(_) => out.push(self.waiting.remove(index).1),
                 Err(at) => {
                     earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
                     index += 1;
@@ -72,7 +67,10 @@ impl<S: Store, M: Model> IoQueue for FlashQueue<S, M> {
         let wanted = before + min.min(self.waiting.len());
         loop {
             match self.take_answered(out) {
-                Some(at) if out.len() < wanted => self.timing.clock().sleep_until(at),
+                Some(at) if out.len() < wanted => {
+                    let pending: Vec<Pending> = self.waiting.iter().filter_map(|(pending, _)| *pending).collect();
+                    self.timing.wait_until(at, &pending);
+                }
                 _ => return Ok(out.len() - before),
             }
         }

@@ -1,17 +1,22 @@
 //! A modelled zoned drive as a device.
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use zonda_device::{
-    AlignedBuf, DeviceCounters, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice,
+    AlignedBuf, DeviceCounters, Geometry, Io, IoQueue, Lba, RandomWriteArea, Result, SplitZones, ZoneId, ZoneReport,
+    ZoneState, ZonedDevice,
 };
 use zonda_rt::modelled;
 
 use super::clock::TimeMode;
 use super::queue::{FlashQueue, Store};
 use super::timing::Timing;
-use super::{FlashReport, bad_profile};
+use super::{FlashReport, SplitData, WindowData, bad_profile};
+use crate::core::Nanos;
 use crate::model::{Answer, Command};
 use crate::profile::Profile;
+use crate::timeline::Timeline;
 use crate::zns::{ZonedModel, ZonedShape};
 
 /// A zoned device with the timing of a modelled SSD. Clones are handles to the same drive.
@@ -21,8 +26,12 @@ use crate::zns::{ZonedModel, ZonedShape};
 /// A call that fails takes no time.
 #[derive(Clone, Debug)]
 pub struct FlashZoned {
-    data: Arc<dyn ZonedDevice>,
-    timing: Arc<Timing<ZonedModel>>,
+    pub(super) data: Arc<dyn ZonedDevice>,
+    /// The same data, on drives that split zones.
+    pub(super) split: Option<Arc<SplitData>>,
+    /// The same data, on drives with random write areas.
+    pub(super) windows: Option<Arc<WindowData>>,
+    pub(super) timing: Arc<Timing<ZonedModel>>,
     name: Arc<str>,
 }
 
@@ -33,6 +42,38 @@ impl FlashZoned {
     /// # Errors
     /// `BadName` if the profile is of a conventional drive; those of reporting.
     pub fn over(data: Arc<dyn ZonedDevice>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
+        Self::new(data, None, profile, mode, seed)
+    }
+
+    /// As [`over`](Self::over), of a drive that splits zones.
+    ///
+    /// # Errors
+    /// As there; `BadName` if the profile does not split zones, or into other numbers of subzones.
+    pub fn over_split(data: Arc<SplitData>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
+        let zoned = profile.zoned.as_ref().filter(|zoned| zoned.split.is_some());
+        if zoned.is_none_or(|zoned| zoned.dies_per_zone != usize::from(data.subzones())) {
+            return Err(bad_profile(profile, "does not split zones into so many subzones"));
+        }
+        let below: Arc<dyn ZonedDevice> = Arc::clone(&data) as Arc<dyn ZonedDevice>;
+        Self::new(below, Some(data), profile, mode, seed)
+    }
+
+    /// As [`over`](Self::over), of a drive with random write areas.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn over_windows(data: Arc<WindowData>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
+        let below: Arc<dyn ZonedDevice> = Arc::clone(&data) as Arc<dyn ZonedDevice>;
+        Ok(Self { windows: Some(data), ..Self::new(below, None, profile, mode, seed)? })
+    }
+
+    fn new(
+        data: Arc<dyn ZonedDevice>,
+        split: Option<Arc<SplitData>>,
+        profile: &Profile,
+        mode: TimeMode,
+        seed: u64,
+    ) -> Result<Self> {
         let shape = profile.zoned_shape().ok_or_else(|| bad_profile(profile, "has no zones"))?;
         let geometry = data.geometry();
         let block = u64::from(geometry.block_bytes);
@@ -40,12 +81,13 @@ impl FlashZoned {
             zone_size_bytes: geometry.zone_size_blocks * block,
             zone_capacity_bytes: geometry.zone_capacity_blocks * block,
             zones: geometry.zone_count,
+            split: shape.split.filter(|_| split.is_some()),
             ..shape
         };
         let mut model = ZonedModel::new(profile.core_shape(seed), shape);
-        preset(&mut model, &*data)?;
+        preset(&mut model, &*data, split.as_deref())?;
         let name = profile.name.as_str().into();
-        Ok(Self { data, timing: Arc::new(Timing::new(model, mode)), name })
+        Ok(Self { data, split, windows: None, timing: Arc::new(Timing::new(model, mode)), name })
     }
 
     /// What the flash did so far.
@@ -70,15 +112,37 @@ impl FlashZoned {
         Ok(self.timing.perform(Command::Read { at: self.byte(at), bytes: into.len() as u64 }))
     }
 
-    fn byte(&self, at: Lba) -> u64 {
+    /// Takes down every command from now on, and what dies do in a window of the drive's time, counted from now.
+    pub fn watch(&self, window: Range<Nanos>) {
+        self.timing.watch(window);
+    }
+
+    /// What was taken down since [`watch`](Self::watch).
+    #[must_use]
+    pub fn seen(&self) -> Timeline {
+        self.timing.seen()
+    }
+
+    /// This thread computes for so long, in the drive's time, before its next command. In real time that is counted and
+    /// not waited for, as if the host were not slowed down by the dilation; in a simulation it passes; untimed it is
+    /// nothing.
+    pub fn charge_cpu(&self, time: Duration) {
+        self.timing.charge(time);
+    }
+
+    pub(super) fn byte(&self, at: Lba) -> u64 {
         at.0 * u64::from(self.data.geometry().block_bytes)
     }
 }
 
-fn preset(model: &mut ZonedModel, data: &dyn ZonedDevice) -> Result<()> {
+fn preset(model: &mut ZonedModel, data: &dyn ZonedDevice, split: Option<&SplitData>) -> Result<()> {
     let geometry = data.geometry();
     let block = u64::from(geometry.block_bytes);
     for report in modelled(|| data.report(ZoneId(0), geometry.zone_count))? {
+        if let Some(Ok(subzones)) = split.map(|split| split.report_subzones(report.zone)) {
+            super::zoned_split::preset(model, &subzones, block, geometry);
+            continue;
+        }
         let full = geometry.zone_capacity_blocks;
         let blocks = report.write_pointer.map_or(full, |pointer| pointer.0 - report.start.0);
         if report.state != ZoneState::Empty {
@@ -104,8 +168,8 @@ impl ZonedDevice for FlashZoned {
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
-        modelled(|| self.data.write(at, from))?;
-        self.timing.perform(Command::Write { at: self.byte(at), bytes: from.len() as u64, stream: 0 });
+        let command = modelled(|| self.write_data(at, from))?;
+        self.timing.perform(command);
         Ok(())
     }
 
@@ -128,12 +192,14 @@ impl ZonedDevice for FlashZoned {
     }
 
     fn close(&self, zone: ZoneId) -> Result<()> {
+        self.take_window_away(zone)?;
         modelled(|| self.data.close(zone))?;
         self.timing.perform(Command::Close { zone: zone.0 });
         Ok(())
     }
 
     fn finish(&self, zone: ZoneId) -> Result<()> {
+        self.take_window_away(zone)?;
         modelled(|| self.data.finish(zone))?;
         self.timing.perform(Command::Finish { zone: zone.0 });
         Ok(())
@@ -149,12 +215,20 @@ impl ZonedDevice for FlashZoned {
         Ok(Box::new(FlashQueue::new(self.clone(), Arc::clone(&self.timing), depth)?))
     }
 
+    fn random_write_area(&self) -> Option<&dyn RandomWriteArea> {
+        self.windows.as_ref().map(|_| self as &dyn RandomWriteArea)
+    }
+
+    fn split_zones(&self) -> Option<&dyn SplitZones> {
+        self.split.as_ref().map(|_| self as &dyn SplitZones)
+    }
+
     fn counters(&self) -> DeviceCounters {
         self.data.counters()
     }
 
     fn describe(&self) -> String {
-        super::describe(&self.name, self.timing.clock().mode(), &self.data.describe())
+        super::describe(&self.name, self.timing.clock(), &self.data.describe())
     }
 }
 
@@ -167,9 +241,9 @@ impl Store for FlashZoned {
                 (result, Some(into), Some(command))
             }
             Io::Write { at, from } => {
-                let result = self.data.write(at, &from).map(|()| at);
-                let command = Command::Write { at: self.byte(at), bytes: from.len() as u64, stream: 0 };
-                (result, Some(from), Some(command))
+                let written = self.write_data(at, &from);
+                let command = written.as_ref().ok().copied();
+                (written.map(|_| at), Some(from), command)
             }
             Io::Append { zone, from } => {
                 let result = self.data.append(zone, &from);

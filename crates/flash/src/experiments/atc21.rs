@@ -41,6 +41,10 @@ impl Drive {
     /// # Errors
     /// For scales that leave nothing.
     pub fn new(profile: &Profile, scale: u64, order: Order, seed: u64) -> Result<Self, ProfileError> {
+        Self::made(profile, scale, order, seed, false)
+    }
+
+    fn made(profile: &Profile, scale: u64, order: Order, seed: u64, is_full: bool) -> Result<Self, ProfileError> {
         let profile = profile.clone().scaled(scale)?;
         let zones = Profile::named("atc21-zns")?.scaled(scale)?;
         let zone = zones.zoned_shape().ok_or_else(|| ProfileError("atc21-zns has no zones".to_owned()))?;
@@ -50,7 +54,11 @@ impl Drive {
         let (model, ranges): (Box<dyn Model>, _) = match (profile.zoned_shape(), profile.conventional_shape()) {
             (Some(shape), _) => {
                 let ranges = Ranges::new(shape.zones.into(), shape.zone_size_bytes, range_bytes, true, order);
-                (Box::new(ZonedModel::new(core, shape)), ranges)
+                let mut model = ZonedModel::new(core, shape.clone());
+                if is_full {
+                    (0..shape.zones).for_each(|zone| model.preset(zone, shape.zone_capacity_bytes, true));
+                }
+                (Box::new(model), ranges)
             }
             (None, Some(shape)) => {
                 let count = shape.logical_bytes / range_bytes;
@@ -169,7 +177,8 @@ pub struct Point {
     pub parts: Attribution,
 }
 
-/// Figure 5 for one drive: overwritten until steady, then measured for `seconds` at each target.
+/// Figure 5 for one drive: overwritten until steady, then measured for `seconds` at each target. Zones have no state that
+/// grows old: they are full at the start, which is where overwriting would lead.
 ///
 /// # Errors
 /// As [`Drive::new`].
@@ -180,9 +189,11 @@ pub fn read_beside_writes(
     seconds: f64,
     seed: u64,
 ) -> Result<Vec<Point>, ProfileError> {
-    let mut drive = Drive::new(profile, scale, Order::Random, seed)?;
+    let mut drive = Drive::made(profile, scale, Order::Random, seed, true)?;
     let mut writers = drive.writers();
-    write_passes(&mut drive, &mut writers, PASSES_BEFORE);
+    if profile.zoned.is_none() {
+        write_passes(&mut drive, &mut writers, PASSES_BEFORE);
+    }
     let mut measure = |target: &f64| point(&mut drive, &mut writers, *target, seconds, seed);
     Ok(targets.iter().map(&mut measure).collect())
 }

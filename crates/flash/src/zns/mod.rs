@@ -5,22 +5,40 @@
 //! zone as padding, resetting erases every die of the zone. States, limits and errors of zones are not here: the device
 //! has the one zone state machine, and a command comes here after it was allowed.
 mod shape;
+mod split;
 mod zone;
 
 use std::collections::HashMap;
 
 pub use shape::ZonedShape;
+use split::Splits;
+pub use split::{ReadCounts, ReadOrigin, SplitCounts, SplitMemory, SplitShape};
 use zone::ZoneTiming;
 
 use crate::core::{Class, Core, CoreShape, Done, Erase, HostWrite, Nanos, Program, ReadPart, RequestId};
 use crate::jobs::Jobs;
 use crate::model::{Answer, Command, FlashWrites, Model, TOKEN_MAX, Ticket};
 
+/// What of a zone a write is for.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// The zone, at its write pointer.
+    Zone,
+    /// A subzone.
+    Subzone(u16),
+    /// Its window; so many bytes are committed.
+    Window(u64),
+}
+
 /// What a flash operation was for.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     /// A unit of a zone that ends at this byte; the zone's cycle tells a stale one.
     Unit { zone: u32, cycle: u32, end: u64 },
+    /// Bytes of a subzone that end at this one; as above.
+    SubzoneUnit { id: (u32, u16), cycle: u32, end: u64, bytes: u64 },
+    /// Reads ahead for a subzone.
+    Preread((u32, u16)),
     /// Part of a job.
     Job(u64),
 }
@@ -36,8 +54,10 @@ pub struct ZonedModel {
     jobs: Jobs,
     purposes: HashMap<u64, Purpose>,
     tags: u64,
-    /// Zone of each write on its way, by the request's place.
-    zone_of: Vec<u32>,
+    /// Zone, and subzone, of each write on its way, by the request's place.
+    zone_of: Vec<(u32, Part)>,
+    /// Split zones, on drives that have them.
+    splits: Option<Splits>,
     programs_in_flight: u64,
     /// Flushes that wait for programs: (job, number of the newest program they wait for).
     flushes: Vec<(u64, u64)>,
@@ -58,6 +78,7 @@ impl ZonedModel {
             core: Core::new(core),
             zones: vec![ZoneTiming::default(); shape.zones as usize],
             stride: stride(shape.dies_per_zone as u64),
+            splits: shape.split.map(|split| Splits::new(split, shape.dies_per_zone, shape.zone_capacity_bytes)),
             shape,
             jobs: Jobs::default(),
             purposes: HashMap::new(),
@@ -113,6 +134,14 @@ impl ZonedModel {
         request
     }
 
+    fn read_any(&mut self, now: Nanos, token: u64, (at, bytes): (u64, u64), origin: Option<ReadOrigin>) -> Ticket {
+        let (zone, offset) = self.split(at);
+        match self.is_split(zone) {
+            true => self.read_split(now, token, (zone, offset, bytes), origin),
+            false => Ticket::Request(self.read(now, token, at, bytes)),
+        }
+    }
+
     /// Die reads for the part of a range that is on flash; the rest is in the buffer, or nowhere.
     fn parts_of(&self, zone: u32, offset: u64, bytes: u64, parts: &mut Vec<ReadPart>) {
         let on_flash = self.zones.get(zone as usize).map_or(0, ZoneTiming::on_flash);
@@ -123,24 +152,30 @@ impl ZonedModel {
             let to = end.min((unit + 1) * self.shape.unit_bytes);
             let rows = to.div_ceil(self.shape.sense_bytes) - from / self.shape.sense_bytes;
             let senses = u32::try_from(rows).unwrap_or(u32::MAX);
-            parts.push(ReadPart { die: self.die_of(zone, unit), senses, bytes: to - from });
+            let in_order = self.reads_in_order();
+            parts.push(ReadPart { die: self.die_of(zone, unit), senses, bytes: to - from, in_order });
             from = to;
         }
     }
 
-    /// Remembers the zone of a write.
-    fn aim(&mut self, request: RequestId, zone: u32) -> RequestId {
+    /// Remembers where a write goes.
+    fn aim(&mut self, request: RequestId, zone: u32, part: Part) -> RequestId {
         let place = request.place();
         if self.zone_of.len() <= place {
-            self.zone_of.resize(place + 1, 0);
+            self.zone_of.resize(place + 1, (0, Part::Zone));
         }
-        self.zone_of[place] = zone;
+        self.zone_of[place] = (zone, part);
         request
     }
 
     /// A write is in the buffer: units that it completes are programmed. Without a buffer all of it is.
     fn admitted(&mut self, at: Nanos, request: RequestId, bytes: u64) {
-        let zone = self.zone_of[request.place()];
+        let (zone, part) = self.zone_of[request.place()];
+        match part {
+            Part::Zone => {}
+            Part::Subzone(index) => return self.subzone_admitted(at, request, (zone, index), bytes),
+            Part::Window(committed) => return self.window_written(at, request, zone, (bytes, committed)),
+        }
         let capacity = self.shape.zone_capacity_bytes;
         let timing = &mut self.zones[zone as usize];
         timing.admit(bytes);
@@ -155,6 +190,26 @@ impl ZonedModel {
         } else {
             self.program_to(at, zone, admitted / self.shape.unit_bytes * self.shape.unit_bytes, write);
         }
+    }
+
+    /// A write to a window is in memory that needs no flash; what leaves the window does.
+    fn window_written(&mut self, at: Nanos, request: RequestId, zone: u32, (bytes, committed): (u64, u64)) {
+        self.core.release_buffer(bytes);
+        self.commit_window(at, zone, committed);
+        if !self.core.shape().early_ack {
+            self.core.expect_programs(request, 1);
+            self.core.release(request);
+        }
+    }
+
+    fn commit_window(&mut self, at: Nanos, zone: u32, bytes: u64) {
+        self.core.take_buffer(bytes);
+        let timing = &mut self.zones[zone as usize];
+        timing.admit(bytes);
+        let admitted = timing.admitted();
+        let is_all = admitted >= self.shape.zone_capacity_bytes || !self.core.shape().early_ack;
+        let end = if is_all { admitted } else { admitted / self.shape.unit_bytes * self.shape.unit_bytes };
+        self.program_to(at, zone, end, None);
     }
 
     fn units_to(&self, zone: u32, end: u64) -> u64 {
@@ -259,6 +314,7 @@ impl ZonedModel {
                 self.program_to(now, zone, timing.admitted(), None);
             }
         }
+        self.drain_subzones(now);
     }
 
     fn operation_done(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
@@ -268,6 +324,12 @@ impl ZonedModel {
                 self.programs_in_flight -= 1;
                 self.tell_flushes(tag, at, out);
             }
+            Some(Purpose::SubzoneUnit { id, cycle, end, bytes }) => {
+                self.programs_in_flight -= 1;
+                self.subzone_programmed(at, id, (cycle, end, bytes));
+                self.tell_flushes(tag, at, out);
+            }
+            Some(Purpose::Preread(id)) => self.preread_done(at, tag, id),
             Some(Purpose::Job(job)) => out.extend(self.jobs.one_done(job, at)),
             None => {}
         }
@@ -318,21 +380,35 @@ impl Model for ZonedModel {
     fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
         assert!(token < TOKEN_MAX, "token {token}");
         let request = match command {
-            Command::Read { at, bytes } => self.read(now, token, at, bytes),
+            Command::Read { at, bytes } => return self.read_any(now, token, (at, bytes), None),
+            Command::ReadTold { at, bytes, origin } => return self.read_any(now, token, (at, bytes), Some(origin)),
             Command::Write { at, bytes, .. } => {
                 let (zone, _) = self.split(at);
                 let request = self.core.write(now, token, bytes, HostWrite::Write);
-                self.aim(request, zone)
+                self.aim(request, zone, Part::Zone)
+            }
+            Command::WriteWindow { zone, bytes, committed_bytes } => {
+                let request = self.core.write(now, token, bytes, HostWrite::Write);
+                self.aim(request, zone, Part::Window(committed_bytes))
+            }
+            Command::CommitWindow { zone, bytes } => {
+                self.commit_window(now, zone, bytes);
+                self.core.delay(now, token, 0)
             }
             Command::Append { zone, bytes } => {
                 let request = self.core.write(now, token, bytes, HostWrite::Append);
-                self.aim(request, zone)
+                self.aim(request, zone, Part::Zone)
             }
             Command::Open { zone } => {
                 self.zones[zone as usize].open();
                 self.core.delay(now, token, self.shape.open_ns)
             }
-            Command::Close { .. } => self.core.delay(now, token, self.shape.close_ns),
+            Command::Split { zone } => self.split_zone(now, token, zone),
+            Command::Join { zone } => self.join(now, token, zone),
+            Command::AppendSubzone { zone, index, bytes } => self.append_subzone(now, token, (zone, index), bytes),
+            Command::FinishSubzone { zone, index } => self.finish_subzone(now, token, (zone, index)),
+            Command::ResetSubzone { zone, index } => return self.reset_subzone(now, token, (zone, index)),
+            Command::Close { .. } | Command::FinishSplit { .. } => self.core.delay(now, token, self.shape.close_ns),
             Command::Report | Command::Trim { .. } => self.core.delay(now, token, self.shape.report_ns),
             Command::Finish { zone } => return self.finish(now, token, zone),
             Command::Reset { zone } => return self.reset(now, token, zone),
@@ -349,6 +425,14 @@ impl Model for ZonedModel {
 
     fn core(&self) -> &Core {
         &self.core
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        &mut self.core
+    }
+
+    fn zone_size_bytes(&self) -> u64 {
+        self.shape.zone_size_bytes
     }
 
     fn flash_writes(&self) -> FlashWrites {

@@ -38,4 +38,6 @@ pub struct ZonedShape {
     pub finish_empty_ns: Nanos,
     /// Least that finishing a written zone costs.
     pub finish_min_ns: Nanos,
+    /// On drives that split zones.
+    pub split: Option<super::SplitShape>,
 }

@@ -21,6 +21,11 @@ impl ZoneTiming {
         Self { admitted: bytes, dispatched: bytes, on_flash: bytes, finished, ..Self::default() }
     }
 
+    /// As if it had always held so many bytes, on flash; programs on their way are of an earlier life.
+    pub(super) fn hold(&mut self, bytes: u64, finished: bool) {
+        *self = Self { cycle: self.cycle + 1, ..Self::holding(bytes, finished) };
+    }
+
     pub(super) fn admitted(&self) -> u64 {
         self.admitted
     }

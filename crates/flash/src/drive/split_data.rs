@@ -1,0 +1,532 @@
+//! The data and the states of a drive that splits zones: zones on a device of smaller zones.
+//!
+//! A zone of the drive is `subzones` zones below and one more, its *marker*. A wide zone fills those below one after the
+//! other; a split zone's subzones are those below, each written alone. The marker is finished while the zone is split and
+//! empty while it is wide: so the device below, whatever it is, keeps over a crash which zones are split, and needs no
+//! format of ours. Limits are those of the zones above; the device below must have none.
+//!
+//! After a crash a wide zone ends at its first gap, a split zone with an open subzone is open, one without is finished.
+use std::fmt;
+use std::sync::Arc;
+
+use zonda_device::{
+    AlignedBuf, DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, SplitZones, SubzoneId, SubzoneReport,
+    WriteGrant, ZoneId, ZoneMachine, ZoneReport, ZoneState, ZonedDevice,
+};
+use zonda_rt::Mutex;
+
+/// A drive's zones, wide and split, on zones that are a subzone each.
+pub struct SplitData {
+    below: Arc<dyn ZonedDevice>,
+    geometry: Geometry,
+    subzones: u16,
+    subzone_blocks: u64,
+    state: Mutex<State>,
+}
+
+/// Always: a zone with an entry in `split` is explicitly open in the machine while it is active, and full while it is
+/// not; so the one machine counts the resources of wide and split zones alike (I2).
+struct State {
+    machine: ZoneMachine,
+    split: Vec<Option<Split>>,
+    counters: DeviceCounters,
+}
+
+/// A split zone.
+#[derive(Clone, Debug)]
+struct Split {
+    subzones: Vec<Subzone>,
+    active: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Subzone {
+    written: u64,
+    full: bool,
+}
+
+impl Subzone {
+    fn is_open(self) -> bool {
+        self.written > 0 && !self.full
+    }
+
+    fn is_empty(self) -> bool {
+        self.written == 0 && !self.full
+    }
+}
+
+/// The shape of the device below a drive of this geometry with so many subzones in a zone.
+///
+/// # Errors
+/// `Geometry` if subzones do not divide the capacity of a zone.
+pub fn geometry_below(geometry: &Geometry, subzones: u16) -> Result<Geometry> {
+    let (capacity, count) = (geometry.zone_capacity_blocks, u64::from(subzones));
+    if count == 0 || !capacity.is_multiple_of(count) {
+        return Err(DeviceError::Geometry { field: "subzones of a zone", value: count, min: 1, max: capacity });
+    }
+    let mut below = geometry.clone();
+    (below.zone_size_blocks, below.zone_capacity_blocks) = (capacity / count, capacity / count);
+    below.zone_count = geometry.zone_count.saturating_mul(u32::from(subzones) + 1);
+    (below.max_open, below.max_active, below.append_blocks_max) = (None, None, None);
+    below.validate()?;
+    Ok(below)
+}
+
+impl SplitData {
+    /// The drive on a device made with [`geometry_below`]; what is on it is found again.
+    ///
+    /// # Errors
+    /// `Mismatch` if the device below has another shape; those of the device.
+    pub fn over(below: Arc<dyn ZonedDevice>, geometry: Geometry, subzones: u16) -> Result<Self> {
+        let wanted = geometry_below(&geometry, subzones)?;
+        let found = below.geometry();
+        for (field, asked, found) in [
+            ("zones", u64::from(wanted.zone_count), u64::from(found.zone_count)),
+            ("zone_size", wanted.zone_size_blocks, found.zone_size_blocks),
+            ("block", wanted.block_bytes.into(), found.block_bytes.into()),
+        ] {
+            if asked != found {
+                return Err(DeviceError::Mismatch { field, found, asked });
+            }
+        }
+        let (ordered_queue, volatile_cache) = (found.ordered_queue, found.volatile_cache);
+        let geometry = Geometry { ordered_queue, volatile_cache, ..geometry };
+        let state = State {
+            machine: ZoneMachine::new(geometry.clone()),
+            split: vec![None; geometry.zone_count as usize],
+            counters: DeviceCounters::default(),
+        };
+        let subzone_blocks = wanted.zone_size_blocks;
+        let drive = Self { below, geometry, subzones, subzone_blocks, state: Mutex::new(state) };
+        drive.find()?;
+        Ok(drive)
+    }
+
+    /// The zone below that is a subzone; the marker is the one behind the last.
+    fn below(&self, zone: ZoneId, index: u16) -> ZoneId {
+        ZoneId(zone.0 * (u32::from(self.subzones) + 1) + u32::from(index))
+    }
+
+    fn marker(&self, zone: ZoneId) -> ZoneId {
+        self.below(zone, self.subzones)
+    }
+
+    /// Finds what is on the device below.
+    fn find(&self) -> Result<()> {
+        let count = self.below.geometry().zone_count;
+        let reports = self.below.report(ZoneId(0), count)?;
+        let state = &mut *self.state.lock();
+        for (zone, parts) in
+            (0..self.geometry.zone_count).map(ZoneId).zip(reports.chunks(usize::from(self.subzones) + 1))
+        {
+            let Some((marker, parts)) = parts.split_last() else { continue };
+            let subzones: Vec<Subzone> = parts.iter().map(|part| self.subzone(part)).collect();
+            if marker.state == ZoneState::Full {
+                let active = subzones.iter().any(|subzone| subzone.is_open());
+                if active {
+                    state.machine.open(zone)?
+                } else {
+                    state.machine.finish(zone)?
+                }
+                state.split[zone.0 as usize] = Some(Split { subzones, active });
+            } else {
+                self.find_wide(zone, &subzones, &mut state.machine)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn subzone(&self, report: &ZoneReport) -> Subzone {
+        let full = report.state == ZoneState::Full;
+        let written = report.write_pointer.map_or(self.subzone_blocks, |pointer| pointer.0 - report.start.0);
+        Subzone { written, full }
+    }
+
+    /// A wide zone ends at its first gap; what lies behind was never durable.
+    fn find_wide(&self, zone: ZoneId, parts: &[Subzone], machine: &mut ZoneMachine) -> Result<()> {
+        let (state, written) = self.measure(parts);
+        let whole = parts.iter().take_while(|part| part.full).count();
+        for (index, part) in (0..).zip(parts).skip(whole + 1) {
+            if !part.is_empty() {
+                self.below.reset(self.below(zone, index))?;
+            }
+        }
+        machine.restore(zone, state, written)
+    }
+
+    /// Refuses ordinary commands on a split zone.
+    fn check_wide(&self, state: &State, zone: ZoneId, action: &'static str) -> Result<()> {
+        self.geometry.check_zone(zone)?;
+        match state.split[zone.0 as usize] {
+            Some(_) => Err(DeviceError::InvalidTransition { zone, from: state.machine.state(zone), action }),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls `each` for every stretch of a span of a zone that lies in one zone below: where, and bytes of the caller's.
+    fn stretches(
+        &self,
+        zone: ZoneId,
+        offset: u64,
+        blocks: u64,
+    ) -> impl Iterator<Item = (Lba, std::ops::Range<usize>)> + '_ {
+        let block = u64::from(self.geometry.block_bytes);
+        let end = (offset + blocks).min(u64::from(self.subzones) * self.subzone_blocks);
+        let mut from = offset;
+        std::iter::from_fn(move || {
+            if from >= end {
+                return None;
+            }
+            let (index, within) = (from / self.subzone_blocks, from % self.subzone_blocks);
+            let to = end.min(from - within + self.subzone_blocks);
+            let below = self.below(zone, u16::try_from(index).expect("below the number of subzones"));
+            let at = Lba(u64::from(below.0) * self.subzone_blocks + within);
+            let bytes = |at: u64| usize::try_from((at - offset) * block).expect("below the buffer's length");
+            let range = bytes(from)..bytes(to);
+            from = to;
+            Some((at, range))
+        })
+    }
+
+    /// Does a write that the machine allowed. The state is locked over it: writes that overtook each other would not be at
+    /// the write pointer below.
+    fn write_wide(&self, state: &mut State, grant: WriteGrant, from: &[u8]) -> Result<Lba> {
+        let (zone, offset) = (grant.zone(), grant.offset());
+        let mut stretches = self.stretches(zone, offset, grant.blocks());
+        let written = stretches.try_for_each(|(at, bytes)| self.below.write(at, &from[bytes]));
+        let ended = state.machine.end_write(grant, written.is_ok());
+        if written.is_err() {
+            // Part of it may be there.
+            let (adopted, blocks) = self.measure(&self.parts(zone)?);
+            state.machine.adopt(zone, adopted, blocks)?;
+        }
+        written.and(ended)?;
+        state.counters.writes += 1;
+        state.counters.written_bytes += from.len() as u64;
+        Ok(self.geometry.zone_start(zone).plus(offset))
+    }
+
+    fn parts(&self, zone: ZoneId) -> Result<Vec<Subzone>> {
+        let reports = self.below.report(self.below(zone, 0), self.subzones.into())?;
+        Ok(reports.iter().map(|report| self.subzone(report)).collect())
+    }
+
+    /// State and written blocks of a wide zone made of these: up to its first gap.
+    fn measure(&self, parts: &[Subzone]) -> (ZoneState, u64) {
+        let whole = parts.iter().take_while(|part| part.full).count();
+        let rest = parts.get(whole).map_or(0, |part| part.written);
+        let written = whole as u64 * self.subzone_blocks + rest;
+        match () {
+            () if whole == parts.len() => (ZoneState::Full, written),
+            () if written == 0 => (ZoneState::Empty, 0),
+            () => (ZoneState::Closed, written),
+        }
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u32 {
+        self.geometry.block_bytes
+    }
+
+    /// The power goes and comes back: open wide zones are closed, split zones stay as they are.
+    pub fn power_cycle(&self) {
+        let State { machine, split, .. } = &mut *self.state.lock();
+        machine.power_cycle(|zone| split[zone.0 as usize].is_some());
+    }
+
+    /// Makes a subzone as if only its first blocks had ever been written: what is left of it when a buffer in front of
+    /// the flash was lost.
+    ///
+    /// # Errors
+    /// Those of the device below.
+    pub fn cut_subzone(&self, id: SubzoneId, blocks: u64) -> Result<()> {
+        self.check_subzone(id)?;
+        let state = &mut *self.state.lock();
+        let subzone = &mut state.split(id.zone, "cut a subzone of")?.subzones[usize::from(id.index)];
+        if subzone.written <= blocks {
+            return Ok(());
+        }
+        (subzone.written, subzone.full) = (blocks, false);
+        let below = self.below(id.zone, id.index);
+        let start = Lba(u64::from(below.0) * self.subzone_blocks);
+        let bytes = usize::try_from(blocks * u64::from(self.geometry.block_bytes)).expect("a subzone fits memory");
+        let mut kept = AlignedBuf::with_len(bytes);
+        if blocks > 0 {
+            self.below.read(start, &mut kept)?;
+        }
+        self.below.reset(below)?;
+        if blocks > 0 {
+            self.below.write(start, &kept)?;
+        }
+        Ok(())
+    }
+
+    /// Finishes or resets all zones below a wide one, from the last: one that was interrupted is not done.
+    fn all_below(&self, zone: ZoneId, action: impl Fn(ZoneId) -> Result<()>) -> Result<()> {
+        (0..self.subzones).rev().try_for_each(|index| action(self.below(zone, index)))
+    }
+}
+
+impl fmt::Debug for SplitData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SplitData")
+            .field("below", &self.below)
+            .field("subzones", &self.subzones)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ZonedDevice for SplitData {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>> {
+        self.state.lock().machine.report(first, count)
+    }
+
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+        let blocks = self.geometry.check_buffer(into)?;
+        let (zone, offset) = self.geometry.check_span(at, blocks)?;
+        into.fill(0);
+        for (at, bytes) in self.stretches(zone, offset, blocks) {
+            // Zones below are read to their write pointers; behind is nothing.
+            self.below.read(at, &mut into[bytes])?;
+        }
+        let counters = &mut self.state.lock().counters;
+        counters.reads += 1;
+        counters.read_bytes += into.len() as u64;
+        Ok(())
+    }
+
+    fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
+        let blocks = self.geometry.check_buffer(from)?;
+        let state = &mut *self.state.lock();
+        let (zone, _) = self.geometry.check_span(at, blocks)?;
+        self.check_wide(state, zone, "write")?;
+        let grant = state.machine.begin_write(at, blocks)?;
+        self.write_wide(state, grant, from).map(|_| ())
+    }
+
+    fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
+        let blocks = self.geometry.check_buffer(from)?;
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "append to")?;
+        let grant = state.machine.begin_append(zone, blocks)?;
+        self.write_wide(state, grant, from)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.below.flush()?;
+        self.state.lock().counters.flushes += 1;
+        Ok(())
+    }
+
+    fn open(&self, zone: ZoneId) -> Result<()> {
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "open")?;
+        state.machine.open(zone)
+    }
+
+    fn close(&self, zone: ZoneId) -> Result<()> {
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "close")?;
+        state.machine.close(zone)
+    }
+
+    fn finish(&self, zone: ZoneId) -> Result<()> {
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "finish")?;
+        state.machine.check_idle(zone, "finish")?;
+        self.all_below(zone, |below| self.below.finish(below))?;
+        state.machine.finish(zone)?;
+        state.counters.finishes += 1;
+        Ok(())
+    }
+
+    fn reset(&self, zone: ZoneId) -> Result<()> {
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "reset")?;
+        state.machine.check_idle(zone, "reset")?;
+        self.all_below(zone, |below| self.below.reset(below))?;
+        state.machine.reset(zone)?;
+        state.counters.resets += 1;
+        Ok(())
+    }
+
+    fn queue(&self, _depth: u32) -> Result<Box<dyn IoQueue>> {
+        Err(DeviceError::NotSupported { what: "queues on split zones; give them a timing first" })
+    }
+
+    fn split_zones(&self) -> Option<&dyn SplitZones> {
+        Some(self)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.state.lock().counters
+    }
+
+    fn describe(&self) -> String {
+        format!("zones of {} subzones on {}", self.subzones, self.below.describe())
+    }
+}
+
+impl State {
+    fn split(&mut self, zone: ZoneId, action: &'static str) -> Result<&mut Split> {
+        let from = self.machine.state(zone);
+        self.split[zone.0 as usize].as_mut().ok_or(DeviceError::InvalidTransition { zone, from, action })
+    }
+
+    fn refuse<T>(&self, zone: ZoneId, action: &'static str) -> Result<T> {
+        Err(DeviceError::InvalidTransition { zone, from: self.machine.state(zone), action })
+    }
+
+    /// A split zone that was finished takes its resources again.
+    fn activate(&mut self, zone: ZoneId) -> Result<()> {
+        if self.split(zone, "write to a subzone of")?.active {
+            return Ok(());
+        }
+        self.machine.reset(zone)?;
+        if let Err(error) = self.machine.open(zone) {
+            self.machine.finish(zone)?;
+            return Err(error);
+        }
+        self.split(zone, "write to a subzone of")?.active = true;
+        Ok(())
+    }
+}
+
+impl SplitData {
+    fn check_subzone(&self, id: SubzoneId) -> Result<()> {
+        self.geometry.check_zone(id.zone)?;
+        match id.index < self.subzones {
+            true => Ok(()),
+            false => {
+                let (value, max) = (id.index.into(), (self.subzones - 1).into());
+                Err(DeviceError::Geometry { field: "subzone", value, min: 0, max })
+            }
+        }
+    }
+
+    fn subzone_start(&self, id: SubzoneId) -> Lba {
+        self.geometry.zone_start(id.zone).plus(u64::from(id.index) * self.subzone_blocks)
+    }
+}
+
+impl SplitZones for SplitData {
+    fn subzones(&self) -> u16 {
+        self.subzones
+    }
+
+    fn subzone_blocks(&self) -> u64 {
+        self.subzone_blocks
+    }
+
+    fn split(&self, zone: ZoneId) -> Result<()> {
+        let state = &mut *self.state.lock();
+        self.check_wide(state, zone, "split")?;
+        if state.machine.state(zone) != ZoneState::Empty {
+            return state.refuse(zone, "split");
+        }
+        state.machine.open(zone)?;
+        if let Err(error) = self.below.finish(self.marker(zone)) {
+            state.machine.reset(zone)?;
+            return Err(error);
+        }
+        let subzones = vec![Subzone::default(); self.subzones.into()];
+        state.split[zone.0 as usize] = Some(Split { subzones, active: true });
+        Ok(())
+    }
+
+    fn report_subzones(&self, zone: ZoneId) -> Result<Vec<SubzoneReport>> {
+        self.geometry.check_zone(zone)?;
+        let state = &mut *self.state.lock();
+        let split = state.split(zone, "report subzones of")?;
+        let report = |(index, subzone): (u16, &Subzone)| {
+            let id = SubzoneId { zone, index };
+            let start = self.subzone_start(id);
+            let state = match subzone {
+                subzone if subzone.full => ZoneState::Full,
+                subzone if subzone.is_open() => ZoneState::ImplicitOpen,
+                _ => ZoneState::Empty,
+            };
+            let write_pointer = (!subzone.full).then(|| start.plus(subzone.written));
+            SubzoneReport { id, state, start, write_pointer, chip: None }
+        };
+        Ok((0..).zip(&split.subzones).map(report).collect())
+    }
+
+    fn append_subzone(&self, id: SubzoneId, from: &[u8]) -> Result<Lba> {
+        self.check_subzone(id)?;
+        let blocks = self.geometry.check_buffer(from)?;
+        if let Some(max) = self.geometry.append_blocks_max.filter(|&max| blocks > max.into()) {
+            return Err(DeviceError::AppendTooLong { blocks, max });
+        }
+        let state = &mut *self.state.lock();
+        let subzone = state.split(id.zone, "append to a subzone of")?.subzones[usize::from(id.index)];
+        if subzone.full {
+            return Err(DeviceError::Full { zone: id.zone });
+        }
+        let (at, end) = (subzone.written, self.subzone_blocks);
+        if at + blocks > end {
+            let start = self.subzone_start(id);
+            let (at, end) = (start.plus(at), start.plus(end));
+            return Err(DeviceError::Boundary { zone: id.zone, at, blocks, end });
+        }
+        state.activate(id.zone)?;
+        let below = self.below(id.zone, id.index);
+        self.below.write(Lba(u64::from(below.0) * self.subzone_blocks + at), from)?;
+        let subzone = &mut state.split(id.zone, "append to a subzone of")?.subzones[usize::from(id.index)];
+        subzone.written += blocks;
+        subzone.full = subzone.written == end;
+        state.counters.writes += 1;
+        state.counters.written_bytes += from.len() as u64;
+        Ok(self.subzone_start(id).plus(at))
+    }
+
+    fn finish_subzone(&self, id: SubzoneId) -> Result<()> {
+        self.check_subzone(id)?;
+        let state = &mut *self.state.lock();
+        let subzone = state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)];
+        if !subzone.full {
+            self.below.finish(self.below(id.zone, id.index))?;
+        }
+        state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)].full = true;
+        state.counters.finishes += 1;
+        Ok(())
+    }
+
+    fn reset_subzone(&self, id: SubzoneId) -> Result<()> {
+        self.check_subzone(id)?;
+        let state = &mut *self.state.lock();
+        state.split(id.zone, "reset a subzone of")?;
+        self.below.reset(self.below(id.zone, id.index))?;
+        state.split(id.zone, "reset a subzone of")?.subzones[usize::from(id.index)] = Subzone::default();
+        state.counters.resets += 1;
+        Ok(())
+    }
+
+    fn finish(&self, zone: ZoneId) -> Result<()> {
+        self.geometry.check_zone(zone)?;
+        let state = &mut *self.state.lock();
+        if state.split(zone, "finish")?.subzones.iter().any(|subzone| subzone.is_open()) {
+            return state.refuse(zone, "finish");
+        }
+        state.machine.finish(zone)?;
+        state.split(zone, "finish")?.active = false;
+        Ok(())
+    }
+
+    fn join(&self, zone: ZoneId) -> Result<()> {
+        self.geometry.check_zone(zone)?;
+        let state = &mut *self.state.lock();
+        if !state.split(zone, "join")?.subzones.iter().all(|subzone| subzone.is_empty()) {
+            return state.refuse(zone, "join");
+        }
+        self.below.reset(self.marker(zone))?;
+        state.machine.reset(zone)?;
+        state.split[zone.0 as usize] = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! Reads of subzones: from the ring, from what was read ahead, or from flash; as a query or as part of a compaction.
+//!
+//! A read at a subzone's read pointer is taken for part of a compaction, which reads a table in order, once; any other for
+//! a query. A compaction's read moves the pointer on, and makes other chips read ahead for other compactions: on each chip
+//! for one subzone whose pointer has left its start and of which nothing is read ahead. Queries go first on their chip.
+use super::{Id, Purpose, ZonedModel};
+use crate::core::{Class, Nanos, ReadPart};
+use crate::model::Ticket;
+
+/// Who reads, as the host knows it: to count how often the drive is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOrigin {
+    /// Somebody who waits for a value.
+    Query,
+    /// A compaction.
+    Compaction,
+}
+
+/// How reads of subzones were taken, and what answered them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadCounts {
+    /// Taken for parts of compactions.
+    pub in_order: u64,
+    /// Taken for queries.
+    pub queries: u64,
+    /// Of those whose origin the host told: taken for what they were.
+    pub told_right: u64,
+    /// Of those: taken for the other.
+    pub told_wrong: u64,
+    /// Bytes that were still in the ring.
+    pub ring_bytes: u64,
+    /// Reads answered from what was read ahead, or on its way.
+    pub preread_hits: u64,
+    /// Stretches read ahead.
+    pub prereads: u64,
+}
+
+/// What is read ahead of a subzone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Preread {
+    start: u64,
+    end: u64,
+    /// The flash operation that brings it; `None` once it is there.
+    tag: Option<u64>,
+}
+
+/// A read that waits for what is read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    token: u64,
+    bytes: u64,
+}
+
+impl ZonedModel {
+    /// True if a zone's subzones are known here, so that reads of it go their way.
+    pub(in crate::zns) fn is_split(&self, zone: u32) -> bool {
+        self.splits.as_ref().is_some_and(|splits| splits.zones.contains_key(&zone))
+    }
+
+    /// True if reads of the drive wait for their turn unless they are queries of subzones.
+    pub(in crate::zns) fn reads_in_order(&self) -> bool {
+        self.splits.is_some()
+    }
+
+    /// A read of a split zone.
+    pub(in crate::zns) fn read_split(
+        &mut self,
+        now: Nanos,
+        token: u64,
+        (zone, offset, bytes): (u32, u64, u64),
+        origin: Option<ReadOrigin>,
+    ) -> Ticket {
+        let subzone_bytes = self.splits().subzone_bytes;
+        let index = u16::try_from(offset / subzone_bytes).unwrap_or(u16::MAX).min(self.splits().subzones - 1);
+        let id = (zone, index);
+        let (from, to) = (offset % subzone_bytes, (offset % subzone_bytes + bytes).min(subzone_bytes));
+        let in_order = self.take_read(id, from, to, origin);
+        if in_order && let Some(ticket) = self.answer_from_preread(now, token, id, (from, to, bytes)) {
+            return ticket;
+        }
+        let mut parts = Vec::new();
+        let first = !in_order && self.splits().shape.queries_first;
+        self.subzone_parts(id, (from, to), !first, &mut parts);
+        // A read may go on in the next subzone.
+        if to - from < bytes && index + 1 < self.splits().subzones {
+            self.subzone_parts((zone, index + 1), (0, bytes - (to - from)), !first, &mut parts);
+        }
+        if in_order && !parts.is_empty() {
+            self.read_ahead(now, id);
+        }
+        Ticket::Request(self.core.read(now, token, &parts, bytes))
+    }
+
+    /// Takes a read for one of a compaction or a query, and moves the read pointer.
+    fn take_read(&mut self, id: Id, from: u64, to: u64, origin: Option<ReadOrigin>) -> bool {
+        let splits = self.splits();
+        let restarts = splits.shape.restart_reads && from == 0;
+        let subzone = splits.subzone(id);
+        let in_order = from == subzone.read_pointer || restarts;
+        if in_order {
+            subzone.read_pointer = to;
+            if !splits.read_in_order.contains(&id) {
+                splits.read_in_order.push(id);
+            }
+        }
+        let counts = &mut splits.counts.reads;
+        *(if in_order { &mut counts.in_order } else { &mut counts.queries }) += 1;
+        match origin {
+            Some(origin) if (origin == ReadOrigin::Compaction) == in_order => counts.told_right += 1,
+            Some(_) => counts.told_wrong += 1,
+            None => {}
+        }
+        in_order
+    }
+
+    /// Answers from what was read ahead; a stretch that is used up makes room for the next.
+    fn answer_from_preread(
+        &mut self,
+        now: Nanos,
+        token: u64,
+        id: Id,
+        (from, to, bytes): (u64, u64, u64),
+    ) -> Option<Ticket> {
+        let splits = self.splits();
+        let preread = splits.subzone(id).preread?;
+        if to >= preread.end {
+            splits.subzone(id).preread = None;
+        }
+        if from < preread.start || to > preread.end {
+            return None;
+        }
+        splits.counts.reads.preread_hits += 1;
+        match preread.tag {
+            Some(tag) => {
+                splits.waiting.entry(tag).or_default().push(Waiting { token, bytes });
+                Some(Ticket::Job)
+            }
+            None => Some(Ticket::Request(self.core.read(now, token, &[], bytes))),
+        }
+    }
+
+    /// What is read ahead has come.
+    pub(in crate::zns) fn preread_done(&mut self, at: Nanos, tag: u64, id: Id) {
+        let splits = self.splits();
+        if let Some(preread) = splits.subzone(id).preread.as_mut().filter(|preread| preread.tag == Some(tag)) {
+            preread.tag = None;
+        }
+        for waiting in splits.waiting.remove(&tag).unwrap_or_default() {
+            self.core.read(at, waiting.token, &[], waiting.bytes);
+        }
+    }
+
+    /// Die reads for what is on flash of a stretch of a subzone, unit by unit; the rest is in the ring, or nowhere.
+    fn subzone_parts(&mut self, id: Id, (from, to): (u64, u64), in_order: bool, parts: &mut Vec<ReadPart>) {
+        let (unit, sense) = (self.shape.unit_bytes, self.shape.sense_bytes);
+        let splits = self.splits();
+        let subzone = splits.subzone(id);
+        let Some(chip) = subzone.chip else { return };
+        let (on_flash, written) = (subzone.timing.on_flash(), subzone.timing.admitted());
+        splits.counts.reads.ring_bytes += to.min(written).saturating_sub(from.max(on_flash));
+        let die = self.die_of_chip(id.0, chip);
+        let end = to.min(on_flash);
+        let mut at = from;
+        while at < end {
+            let next = end.min((at / unit + 1) * unit);
+            let senses = u32::try_from(next.div_ceil(sense) - at / sense).unwrap_or(u32::MAX);
+            parts.push(ReadPart { die, senses, bytes: next - at, in_order });
+            at = next;
+        }
+    }
+
+    /// Makes every other chip read ahead for one subzone that is read in order.
+    fn read_ahead(&mut self, now: Nanos, reader: Id) {
+        let bytes = self.splits().shape.preread_bytes;
+        if bytes == 0 {
+            return;
+        }
+        let zone_chip =
+            |model: &mut Self, id: Id| model.splits().subzone(id).chip.map(|chip| model.die_of_chip(id.0, chip));
+        let mut busy = vec![zone_chip(self, reader)];
+        for id in self.splits().read_in_order.clone() {
+            let die = zone_chip(self, id);
+            let subzone = self.splits().subzone(id);
+            let (start, on_flash) = (subzone.read_pointer, subzone.timing.on_flash());
+            if busy.contains(&die) || subzone.preread.is_some() || start == 0 || start >= on_flash {
+                continue;
+            }
+            let Some(die_number) = die else { continue };
+            busy.push(die);
+            let end = on_flash.min(start + bytes);
+            let tag = self.tag(Purpose::Preread(id));
+            self.splits().subzone(id).preread = Some(Preread { start, end, tag: Some(tag) });
+            self.splits().counts.reads.prereads += 1;
+            let senses = u32::try_from(end.div_ceil(self.shape.sense_bytes) - start / self.shape.sense_bytes);
+            let part =
+                ReadPart { die: die_number, senses: senses.unwrap_or(u32::MAX), bytes: end - start, in_order: true };
+            self.core.collect(now, &part, Class::Host, tag);
+        }
+        self.forget_read();
+    }
+
+    /// Subzones that were read to their ends are no candidates any more.
+    fn forget_read(&mut self) {
+        let mut ids = std::mem::take(&mut self.splits().read_in_order);
+        ids.retain(|&id| {
+            let subzone = self.splits().subzone(id);
+            subzone.read_pointer < subzone.timing.admitted() || !subzone.timing.is_finished()
+        });
+        self.splits().read_in_order = ids;
+    }
+}
