@@ -5,7 +5,7 @@ use std::fmt;
 use zonda_space::{AlignedBuf, BLOCK_BYTES};
 
 use crate::store::Core;
-use crate::{Extent, FileId, FileStore, Result, ZoneId};
+use crate::{Extent, FileId, FilePath, FileStore, Result, ZoneId};
 
 /// Blocks that one read brings.
 const READ_BLOCKS: u64 = 256;
@@ -105,6 +105,26 @@ impl FileStore {
         self.core.check_live(&extents, &mut report);
         for (file, extent) in &extents {
             self.core.check_bytes(*file, extent, &mut report)?;
+        }
+        Ok(report)
+    }
+}
+
+impl FileStore {
+    /// Checks the recorded bytes of one file.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKind`; `Space` if something cannot be read.
+    pub fn check_file(&self, path: &FilePath) -> Result<CheckReport> {
+        let file = self.info(path)?.file;
+        let extents = self.extents(path)?;
+        let mut report = CheckReport { files: 1, extents: extents.len() as u64, ..CheckReport::default() };
+        for extent in extents {
+            let found = self.core.space.generation_of(extent.zone);
+            if found != Some(extent.generation) {
+                report.findings.push(Finding::WrongGeneration { file, extent, found });
+            }
+            self.core.check_bytes(file, &extent, &mut report)?;
         }
         Ok(report)
     }

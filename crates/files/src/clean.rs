@@ -9,6 +9,7 @@ use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, VictimPolicy, Zo
 use crate::change::{Change, EXTENTS_MAX};
 use crate::lanes::{Lease, Request};
 use crate::options::{JOURNAL, RELOCATED};
+use crate::policy::Candidate;
 use crate::store::{Core, Counters};
 use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
 
@@ -35,11 +36,15 @@ struct LiveExtent {
 }
 
 impl FileStore {
-    /// One step of cleaning, if less of the device is free than the options want: frees what is dead, or empties one zone.
-    /// For a background thread; writers that need space clean by themselves. `None`: nothing to do.
+    /// One step of cleaning, if less of the device is free than the options want: frees what is dead, or empties one zone, no
+    /// faster than [`set_clean_rate`](Self::set_clean_rate) says. What [`Cleaner`](crate::Cleaner) calls; writers that need space
+    /// clean by themselves. `None`: nothing to do.
+    ///
+    /// A victim that cannot be read, or has not its checksums, is left as it is and passed over from then on
+    /// ([`FileUsage::spoiled_zones`](crate::FileUsage)).
     ///
     /// # Errors
-    /// `Stopped`, `Space`; a victim that cannot be read stays as it is.
+    /// `Stopped`, `Space` for what is no fault of a victim.
     pub fn clean_step(&self) -> Result<Option<Cleaned>> {
         let usage = self.core.space.usage();
         let wanted = u64::from(usage.zones) * u64::from(self.core.options.clean_below_free_percent) / 100;
@@ -47,8 +52,16 @@ impl FileStore {
             return Ok(None);
         }
         let _cleaning = self.core.cleaning.lock();
-        let cleaned = self.core.clean()?;
+        let cleaned = self.core.clean(true)?;
         Ok((cleaned.zones_freed > 0).then_some(cleaned))
+    }
+}
+
+impl FileStore {
+    /// Limits how much cleaning in the background copies, in bytes per second, from now on; 0 for no limit. Writers that wait
+    /// for space are not held up by it.
+    pub fn set_clean_rate(&self, bytes_per_second: u64) {
+        self.core.pace.set(bytes_per_second);
     }
 }
 
@@ -58,28 +71,64 @@ impl Core {
     /// # Errors
     /// `Stopped`, `Space`.
     pub(crate) fn clean_for_a_writer(&self, free_zones_kept: u32) -> Result<bool> {
+        let _hurry = self.pace.hurry();
         let _cleaning = self.cleaning.lock();
-        let usage = self.space.usage();
-        if usage.free_zones > usage.reserve_zones + free_zones_kept {
+        if self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept {
             return Ok(true);
         }
-        Ok(self.clean()?.zones_freed > 0)
+        Ok(self.clean(false)?.zones_freed > 0)
+    }
+
+    /// Resets zones in which nothing is live, if no zone is free for a writer that leaves so many: before a policy is asked,
+    /// which may have to make do with less without an empty zone.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`.
+    pub(crate) fn reset_dead_if_short(&self, free_zones_kept: u32) -> Result<()> {
+        let is_short = self.lanes.free_now() <= self.lanes.reserve_now() + free_zones_kept;
+        if !is_short || self.dead_zones().is_empty() {
+            return Ok(());
+        }
+        let _hurry = self.pace.hurry();
+        let _cleaning = self.cleaning.lock();
+        self.reset_dead().map(|_| ())
+    }
+
+    /// Zones that were found damaged and still are what they were.
+    pub(crate) fn spoiled_zones(&self) -> u64 {
+        let mut spoiled = self.spoiled.lock();
+        spoiled.retain(|(zone, generation)| self.space.generation_of(*zone) == Some(*generation));
+        spoiled.len() as u64
+    }
+
+    /// Written zones in which nothing is live.
+    fn dead_zones(&self) -> Vec<ZoneId> {
+        let is_dead = |view: &ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            is_ours && view.live_bytes == 0 && matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial)
+        };
+        self.space.view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
     }
 
     /// Frees what is dead, else empties the best victim.
-    fn clean(&self) -> Result<Cleaned> {
+    fn clean(&self, is_paced: bool) -> Result<Cleaned> {
         self.stop.check()?;
         while self.lanes.finish_dead()? {}
         let zones_freed = self.reset_dead()?;
         if zones_freed > 0 {
-            Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
             return Ok(Cleaned { zones_freed, bytes_copied: 0 });
         }
         let mut passed_over = Vec::new();
         while let Some(victim) = self.victim(&passed_over) {
-            match self.live_extents(victim.zone) {
-                Some(live) => return self.empty(victim.zone, &live),
-                None => passed_over.push(victim.zone),
+            passed_over.push(victim.zone);
+            let Some(live) = self.live_extents(victim.zone) else { continue };
+            match self.empty(victim.zone, &live, is_paced) {
+                Ok(cleaned) => return Ok(cleaned),
+                Err(error) if is_of_the_victim(&error) => {
+                    self.spoiled.lock().insert((victim.zone, victim.generation));
+                }
+                Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(Cleaned::default())
@@ -87,11 +136,7 @@ impl Core {
 
     /// Resets every written zone in which nothing is live, all removals being durable.
     fn reset_dead(&self) -> Result<u32> {
-        let is_dead = |view: &ZoneView| {
-            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
-            is_ours && view.live_bytes == 0 && matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial)
-        };
-        let dead: Vec<ZoneId> = self.space.view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect();
+        let dead = self.dead_zones();
         if dead.is_empty() {
             return Ok(0);
         }
@@ -101,16 +146,19 @@ impl Core {
             self.space.reset(zone)?;
             zones_freed += u32::from(self.space.generation_of(zone).is_none());
         }
+        Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
         Ok(zones_freed)
     }
 
     /// The zone with the most dead bytes, if it has enough of them.
     fn victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
+        let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
             let has_dead = view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX;
             let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
-            is_ours && is_done && has_dead && view.live_bytes > 0 && !passed_over.contains(&view.zone)
+            let is_whole = !spoiled.contains(&(view.zone, view.generation));
+            is_ours && is_done && has_dead && is_whole && view.live_bytes > 0 && !passed_over.contains(&view.zone)
         };
         self.space.victim(VictimPolicy::Greedy, &is_worth_it)
     }
@@ -135,11 +183,11 @@ impl Core {
     }
 
     /// Moves everything out of a zone and resets it.
-    fn empty(&self, zone: ZoneId, live: &[LiveExtent]) -> Result<Cleaned> {
+    fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<Cleaned> {
         if !self.space.begin_relocation(zone) {
             return Ok(Cleaned::default());
         }
-        let copied = self.move_all(live).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
+        let copied = self.move_all(live, is_paced).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
         let bytes_copied = match copied {
             Ok(bytes) if self.space.live_bytes(zone) == 0 => bytes,
             outcome => {
@@ -151,24 +199,28 @@ impl Core {
         Ok(Cleaned { zones_freed: 1, bytes_copied })
     }
 
-    fn move_all(&self, live: &[LiveExtent]) -> Result<u64> {
-        let mut lease = None;
-        let mut bytes = 0;
+    /// Moves everything that can be moved; a bad extent stays, and is told of at the end.
+    fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
+        let (mut lease, mut bytes, mut bad) = (None, 0, None);
         for one in live {
-            let copies = self.copy(one, &mut lease)?;
-            bytes += one.extent.device_bytes();
-            self.publish(one, &copies)?;
+            let mut copy = Copy { core: self, live: one, is_paced, at_block: 0, crc: 0, copies: Vec::new() };
+            match copy.run(&mut lease) {
+                Ok(true) => {
+                    bytes += one.extent.device_bytes();
+                    self.publish(one, &copy.copies)?;
+                }
+                Ok(false) => self.bury(&copy.copies),
+                Err(error) => {
+                    self.bury(&copy.copies);
+                    if !is_of_the_victim(&error) {
+                        return Err(error);
+                    }
+                    bad = Some(error);
+                }
+            }
         }
         Counters::add(&self.counters.copied, bytes);
-        Ok(bytes)
-    }
-
-    /// Copies an extent to zones of relocated bytes, checking its checksum.
-    fn copy(&self, live: &LiveExtent, lease: &mut Option<Lease>) -> Result<Vec<Extent>> {
-        let mut copy = Copy { core: self, live, at_block: 0, crc: 0, copies: Vec::new() };
-        let done = copy.run(lease);
-        done.inspect_err(|_| self.bury(&copy.copies))?;
-        Ok(copy.copies)
+        bad.map_or(Ok(bytes), Err)
     }
 
     /// Bytes that nobody will refer to.
@@ -197,6 +249,9 @@ impl Core {
                 self.bury(copies);
                 return Ok(());
             }
+            if let Some(inode) = names.catalogue.inode(live.file) {
+                self.follow.moved(live.file, inode);
+            }
             if let Some(content) = &mut content {
                 let replaced = content.extents.replace(from, copies);
                 assert!(replaced.is_some(), "an open file has what is recorded of it");
@@ -211,27 +266,38 @@ impl Core {
 struct Copy<'a> {
     core: &'a Core,
     live: &'a LiveExtent,
+    is_paced: bool,
     at_block: u64,
     crc: u32,
     copies: Vec<Extent>,
 }
 
 impl Copy<'_> {
-    fn run(&mut self, lease: &mut Option<Lease>) -> Result<()> {
+    /// Copies to zones of relocated bytes, checking the checksum; returns whether somebody still wants the copy.
+    fn run(&mut self, lease: &mut Option<Lease>) -> Result<bool> {
         let blocks = self.live.extent.blocks();
         while self.at_block < blocks {
+            if self.core.names.lock().catalogue.inode(self.live.file).is_none() {
+                return Ok(false);
+            }
             let count = (blocks - self.at_block).min(COPY_BLOCKS_MAX);
             let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
-            self.core.space.read(self.live.extent.block + self.at_block, &mut buffer)?;
+            let read = self.core.space.read(self.live.extent.block + self.at_block, &mut buffer);
+            read.map_err(|_| self.damaged())?;
             self.write(&buffer, lease)?;
+            if self.is_paced {
+                self.core.pace.after(buffer.len() as u64);
+            }
         }
         match self.live.extent.crc {
-            Some(crc) if crc != self.crc => {
-                let extent = &self.live.extent;
-                Err(FileError::Damaged { file: self.live.file.0, zone: extent.zone.0, block: extent.block })
-            }
-            _ => Ok(()),
+            Some(crc) if crc != self.crc => Err(self.damaged()),
+            _ => Ok(true),
         }
+    }
+
+    fn damaged(&self) -> FileError {
+        let extent = &self.live.extent;
+        FileError::Damaged { file: self.live.file.0, zone: extent.zone.0, block: extent.block }
     }
 
     /// Writes one buffer, in pieces where a zone ends.
@@ -251,11 +317,18 @@ impl Copy<'_> {
     }
 
     fn place(&self) -> Result<Lease> {
-        let tags = &self.live.tags;
-        let free_zones_kept = self.core.options.reserve_zones - 1;
-        let request = Request { stream: RELOCATED, tags, urgency: Urgency::Reserve, free_zones_kept };
-        let policy = &self.core.options.policy;
-        let lease = self.core.lanes.place(&request, &|choices| policy.choose(tags, choices))?;
+        let LiveExtent { file, tags, extent } = self.live;
+        let request = Request {
+            stream: RELOCATED,
+            file: *file,
+            tags,
+            urgency: Urgency::Reserve,
+            free_zones_kept: self.core.lanes.reserve_now() - 1,
+            finish_below_bytes: self.core.finish_below_bytes(),
+        };
+        let table = self.core.keys_of(*file);
+        let candidate = Candidate { file: *file, tags, bytes: extent.bytes, table: table.as_ref() };
+        let lease = self.core.place_by_policy(&request, &candidate)?;
         lease.ok_or_else(|| self.core.space.usage().no_space().into())
     }
 
@@ -302,4 +375,9 @@ impl Copy<'_> {
         self.copies = all.iter().copied().collect();
         self.at_block += (buffer.len() / BLOCK_BYTES) as u64;
     }
+}
+
+/// Whether cleaning failed for what is in the victim: another one may do.
+fn is_of_the_victim(error: &FileError) -> bool {
+    matches!(error, FileError::Damaged { .. })
 }

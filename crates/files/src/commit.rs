@@ -26,7 +26,8 @@ pub(crate) struct Committer {
 
 #[derive(Debug)]
 struct State {
-    journal: Journal,
+    /// None in a read-only mount.
+    journal: Option<Journal>,
     /// Taken off the queue, not in the journal yet.
     backlog: VecDeque<Vec<u8>>,
     /// Number of the last change that is durable.
@@ -36,8 +37,8 @@ struct State {
 }
 
 impl Committer {
-    /// Over a journal that is started.
-    pub(crate) fn new(journal: Journal) -> Self {
+    /// Over a journal that is started; without one nothing can be committed.
+    pub(crate) fn new(journal: Option<Journal>) -> Self {
         Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0 }) }
     }
 
@@ -61,7 +62,7 @@ impl Committer {
     /// Bytes of the journal that recovery would read.
     pub(crate) fn journal_bytes(&self) -> u64 {
         let state: MutexGuard<'_, State> = self.state.lock();
-        state.journal.bytes_since_snapshot() + state.journal.snapshot_bytes()
+        state.journal.as_ref().map_or(0, |journal| journal.bytes_since_snapshot() + journal.snapshot_bytes())
     }
 }
 
@@ -72,11 +73,12 @@ fn can_be_tried_again(error: &SpaceError) -> bool {
 impl State {
     fn commit(&mut self, names: &Names, space: &Space) -> Result<()> {
         self.take(names.take_queue(), space)?;
+        let journal = self.journal.as_mut().ok_or(FileError::ReadOnly)?;
         while let Some(record) = self.backlog.front() {
-            self.journal.append(record)?;
+            journal.append(record)?;
             self.backlog.pop_front();
         }
-        self.journal.sync()?;
+        journal.sync()?;
         self.durable = self.taken;
         self.snapshot_if_due(names, space)
     }
@@ -91,9 +93,9 @@ impl State {
     }
 
     /// A journal that has grown into the reserve gives zones back early.
-    fn is_snapshot_due(&self, space: &Space) -> bool {
+    fn is_snapshot_due(journal: &Journal, space: &Space) -> bool {
         let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
-        let (records, snapshot) = (self.journal.bytes_since_snapshot(), self.journal.snapshot_bytes());
+        let (records, snapshot) = (journal.bytes_since_snapshot(), journal.snapshot_bytes());
         let usage = space.usage();
         let is_short = usage.free_zones < usage.reserve_zones;
         let short_limit = snapshot.max(zone_bytes / 2);
@@ -102,14 +104,14 @@ impl State {
     }
 
     fn snapshot_if_due(&mut self, names: &Names, space: &Space) -> Result<()> {
-        if !self.is_snapshot_due(space) {
+        let Some(journal) = self.journal.as_mut().filter(|journal| Self::is_snapshot_due(journal, space)) else {
             return Ok(());
-        }
+        };
         let (queued, items) = names.snapshot();
         if queued.names_new_bytes {
             space.flush()?;
         }
-        let written = self.journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item)));
+        let written = journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item)));
         match written {
             Ok(()) => self.durable = queued.last.max(self.durable),
             // The journal goes on without: what was taken off the queue is still owed.

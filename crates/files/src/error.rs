@@ -125,6 +125,14 @@ pub enum FileError {
         /// All names.
         known: String,
     },
+    /// A trace that cannot be read.
+    #[error("line {line} of the trace: {why}")]
+    BadTrace {
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// An option that makes no sense.
     #[error("{option} is {value}; {rule}")]
     BadOption {
@@ -144,6 +152,14 @@ pub enum FileError {
     /// The zone manager or the device.
     #[error(transparent)]
     Space(#[from] SpaceError),
+}
+
+impl FileError {
+    /// Whether it is for want of space: nothing was lost, deletes work, and what was refused may be tried again after them.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. }))
+    }
 }
 
 /// What file operations return.

@@ -1,5 +1,7 @@
 //! An open file: its bytes on the device and those still in memory.
 
+use std::collections::VecDeque;
+
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use zonda_space::Space;
@@ -33,8 +35,10 @@ pub(crate) struct Content {
     pub(crate) extents: Extents,
     /// The last of these, which are in no record yet.
     pub(crate) unrecorded: Extents,
-    /// Not written yet.
-    pub(crate) tail: Tail,
+    /// Not written yet: full buffers of a table that waits to be placed, each of whole blocks.
+    held: VecDeque<Tail>,
+    /// Not written yet, behind these.
+    tail: Tail,
     /// Whether it is written in chunks that describe themselves.
     pub(crate) is_chunked: bool,
 }
@@ -46,7 +50,57 @@ impl Content {
 
     /// Bytes in all.
     pub(crate) fn size(&self) -> u64 {
-        self.extents.bytes() + self.tail.len() as u64
+        self.extents.bytes() + self.waiting()
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.held.iter().map(|held| held.len() as u64).sum::<u64>() + self.tail.len() as u64
+    }
+
+    /// Takes what the last buffer has room for; returns how many bytes.
+    pub(crate) fn fill(&mut self, from: &[u8], buffer_bytes: usize) -> usize {
+        self.tail.fill(from, buffer_bytes)
+    }
+
+    /// Keeps the full buffer, and begins another.
+    pub(crate) fn hold(&mut self) {
+        self.held.push_back(std::mem::take(&mut self.tail));
+    }
+
+    /// The first bytes that wait, to be written.
+    pub(crate) fn first_waiting(&mut self) -> &mut Tail {
+        self.held.front_mut().unwrap_or(&mut self.tail)
+    }
+
+    /// Drops all bytes in memory but the first `keep`.
+    pub(crate) fn truncate_waiting(&mut self, mut keep: u64) {
+        let mut kept = VecDeque::new();
+        for held in std::mem::take(&mut self.held) {
+            let len = held.len() as u64;
+            if keep < len {
+                self.tail = held;
+                break;
+            }
+            keep -= len;
+            kept.push_back(held);
+        }
+        self.held = kept;
+        self.tail.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
+    }
+
+    /// Copies bytes in memory from `at` on; returns how many.
+    pub(crate) fn read_waiting(&self, mut at: u64, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        for buffer in self.held.iter().chain([&self.tail]) {
+            let from = usize::try_from(at).unwrap_or(usize::MAX);
+            let bytes = buffer.bytes().get(from..).unwrap_or_default();
+            let count = bytes.len().min(into.len() - done);
+            into[done..done + count].copy_from_slice(&bytes[..count]);
+            done += count;
+            at = at.saturating_sub(buffer.len() as u64);
+        }
+        done
     }
 
     /// Bytes that the catalogue knows of.
@@ -56,12 +110,17 @@ impl Content {
 
     /// From now on no chunk describes itself: the caller records what is written. Nothing may wait in the tail.
     pub(crate) fn end_chunks(&mut self) {
-        assert!(self.tail.len() == 0, "{} bytes of a chunk were not written", self.tail.len());
+        assert!(self.waiting() == 0, "{} bytes of a chunk were not written", self.waiting());
         (self.tail, self.is_chunked) = (Tail::new(false), false);
     }
 
-    /// Takes in what was written of the tail.
+    /// Takes in what was written of the [first bytes](Self::first_waiting) that waited.
     pub(crate) fn wrote(&mut self, extent: Extent) {
+        let bytes = usize::try_from(extent.bytes).expect("it was in memory");
+        self.first_waiting().consume(bytes);
+        if self.held.front().is_some_and(|held| held.len() == 0) {
+            self.held.pop_front();
+        }
         self.extents.push(extent);
         self.unrecorded.push(extent);
     }

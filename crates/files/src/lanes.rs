@@ -1,13 +1,15 @@
 //! The zones that are open for writing, in lanes: one per share of the budget of active zones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
-use zonda_rt::{Mutex, MutexGuard};
-use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneId, ZoneWriter};
+use zonda_rt::{Mutex, MutexGuard, now};
+use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneId, ZoneUse, ZoneWriter};
 
-use crate::policy::{Choice, Choices, OpenZoneView, least_bad};
-use crate::{FileTags, Lifetime, Result};
+use crate::options::JOURNAL;
+use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
+use crate::{FileId, FileTags, Lifetime, Result};
 
 /// A zone with a writer.
 ///
@@ -17,6 +19,7 @@ use crate::{FileTags, Lifetime, Result};
 pub(crate) struct OpenZone {
     zone: ZoneId,
     generation: u64,
+    first: FileId,
     lifetime: Lifetime,
     opened: u64,
     writers: AtomicU32,
@@ -25,10 +28,11 @@ pub(crate) struct OpenZone {
 }
 
 impl OpenZone {
-    fn new(writer: ZoneWriter, lifetime: Lifetime, opened: u64) -> Self {
+    fn new(writer: ZoneWriter, (first, lifetime): (FileId, Lifetime), opened: u64) -> Self {
         Self {
             zone: writer.zone(),
             generation: writer.generation(),
+            first,
             lifetime,
             opened,
             writers: AtomicU32::new(0),
@@ -64,6 +68,7 @@ impl OpenZone {
     fn view(&self) -> OpenZoneView {
         OpenZoneView {
             zone: self.zone,
+            first: self.first,
             lifetime: self.lifetime,
             remaining_bytes: self.remaining_bytes(),
             writers: self.writers.load(Ordering::Acquire),
@@ -99,6 +104,7 @@ pub(crate) struct Lanes {
     lanes: Mutex<Vec<Lane>>,
     opened: AtomicU64,
     finished_unwritten: AtomicU64,
+    finishing_nanos: AtomicU64,
 }
 
 /// Who asks for a zone.
@@ -106,12 +112,16 @@ pub(crate) struct Lanes {
 pub(crate) struct Request<'a> {
     /// Which lane.
     pub(crate) stream: StreamId,
-    /// Of the file.
+    /// The file.
+    pub(crate) file: FileId,
+    /// What it is.
     pub(crate) tags: &'a FileTags,
     /// Whether the last free zones may be taken.
     pub(crate) urgency: Urgency,
     /// Free zones that must be left.
     pub(crate) free_zones_kept: u32,
+    /// A zone with less room than this may be finished.
+    pub(crate) finish_below_bytes: u64,
 }
 
 /// A zone for the time that one file is written to it.
@@ -148,33 +158,35 @@ impl Lanes {
             open: Vec::new(),
         };
         let lanes = Mutex::new(space.shares().into_iter().map(lane).collect());
-        Self { space, lanes, opened: AtomicU64::new(0), finished_unwritten: AtomicU64::new(0) }
+        let (opened, finished_unwritten, finishing_nanos) = Default::default();
+        Self { space, lanes, opened, finished_unwritten, finishing_nanos }
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full.
-    pub(crate) fn adopt(&self, writer: ZoneWriter, lifetime: Lifetime) -> Option<ZoneWriter> {
+    pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, Lifetime)) -> Option<ZoneWriter> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, writer.stream());
         if lane.open.len() >= lane.zones_max as usize || writer.remaining_blocks() == 0 {
             return Some(writer);
         }
-        lane.open.push(Arc::new(self.open_zone(writer, lifetime)));
+        lane.open.push(Arc::new(self.open_zone(writer, first)));
         None
     }
 
-    fn open_zone(&self, writer: ZoneWriter, lifetime: Lifetime) -> OpenZone {
-        OpenZone::new(writer, lifetime, self.opened.fetch_add(1, Ordering::Relaxed))
+    fn open_zone(&self, writer: ZoneWriter, first: (FileId, Lifetime)) -> OpenZone {
+        OpenZone::new(writer, first, self.opened.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A zone with room, as `choose` has it; `None` if a free zone would be needed and too few are free.
+    /// A zone with room, as `choose` has it of the open zones and whether another may be opened, and by which rule; `None` if a
+    /// free zone would be needed and too few are free.
     ///
     /// # Errors
     /// `Space` other than for want of zones.
     pub(crate) fn place(
         &self,
         request: &Request<'_>,
-        choose: &dyn Fn(&Choices<'_>) -> Choice,
-    ) -> Result<Option<Lease>> {
+        choose: &dyn Fn(&[OpenZoneView], bool) -> Decision,
+    ) -> Result<Option<(Lease, Rule)>> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, request.stream);
         lane.drop_full();
@@ -184,33 +196,58 @@ impl Lanes {
         if views.is_empty() && !may_open {
             return Ok(None);
         }
-        let zone = match choose(&Choices { open: &views, may_open }) {
-            Choice::Open(zone) => Some(zone),
-            Choice::New if may_open => None,
-            Choice::FinishThenNew(zone) if self.may_open(request) => {
+        let Decision { choice, rule } = choose(&views, may_open);
+        let (zone, rule) = match choice {
+            Choice::Open(zone) => (Some(zone), rule),
+            Choice::New if may_open => (None, rule),
+            Choice::FinishThenNew(zone) if self.is_to_be_finished(request, &views, zone) => {
                 self.finish(lane, zone)?;
-                None
+                (None, rule)
             }
-            Choice::New | Choice::FinishThenNew(_) => least_bad(request.tags, &views),
+            Choice::New | Choice::FinishThenNew(_) => (least_bad(request.tags, &views), Rule::Lifetime),
         };
         match zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
-            Some(open) => Ok(Some(Lease::of(Arc::clone(open)))),
-            None => self.open_new(lane, request).map(Some),
+            Some(open) => Ok(Some((Lease::of(Arc::clone(open)), rule))),
+            None => Ok(Some((self.open_new(lane, request)?, rule))),
         }
     }
 
+    /// A worse match is better than to waste what a zone can still hold, unless that is little.
+    fn is_to_be_finished(&self, request: &Request<'_>, views: &[OpenZoneView], zone: ZoneId) -> bool {
+        let has_little = |view: &&OpenZoneView| view.zone == zone && view.remaining_bytes < request.finish_below_bytes;
+        views.iter().any(|view| has_little(&view)) && self.may_open(request)
+    }
+
     fn may_open(&self, request: &Request<'_>) -> bool {
-        let usage = self.space.usage();
         let kept = match request.urgency {
-            Urgency::Foreground => usage.reserve_zones + request.free_zones_kept,
+            Urgency::Foreground => self.reserve_now() + request.free_zones_kept,
             Urgency::Reserve => request.free_zones_kept,
         };
-        usage.free_zones > kept
+        self.free_now() > kept && self.space.usage().free_zones > 0
+    }
+
+    /// Zones with nothing in them: free ones, and those that the next header that is written makes free.
+    pub(crate) fn free_now(&self) -> u32 {
+        let zones = self.space.view();
+        let coming = zones.iter().filter(|view| view.state == ZoneUse::Retired).count();
+        self.space.usage().free_zones + u32::try_from(coming).unwrap_or(0)
+    }
+
+    /// Free zones that cleaning and the journal may still need: what the journal has taken of the reserve it will give back, so
+    /// that it is not at the cost of flushes.
+    pub(crate) fn reserve_now(&self) -> u32 {
+        let zones = self.space.view();
+        let of_journal = zones.iter().filter(|view| view.stream == Some(JOURNAL)).count();
+        let taken = u32::try_from(of_journal).unwrap_or(u32::MAX).saturating_sub(1);
+        self.space.usage().reserve_zones.saturating_sub(taken).max(1)
     }
 
     fn open_new(&self, lane: &mut Lane, request: &Request<'_>) -> Result<Lease> {
-        let writer = self.space.open_zone(lane.stream, request.urgency)?;
-        let open = Arc::new(self.open_zone(writer, request.tags.lifetime));
+        let usage = self.space.usage();
+        let is_lent = request.urgency == Urgency::Foreground && usage.free_zones <= usage.reserve_zones;
+        let urgency = if is_lent { Urgency::Reserve } else { request.urgency };
+        let writer = self.space.open_zone(lane.stream, urgency)?;
+        let open = Arc::new(self.open_zone(writer, (request.file, request.tags.lifetime)));
         lane.open.push(Arc::clone(&open));
         Ok(Lease::of(open))
     }
@@ -221,7 +258,11 @@ impl Lanes {
         let writer = open.writer().take();
         self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
         open.note_remaining(0);
-        writer.map_or(Ok(()), |writer| Ok(self.space.seal(writer)?))
+        let began = now();
+        let sealed = writer.map_or(Ok(()), |writer| self.space.seal(writer));
+        let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
+        self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
+        Ok(sealed?)
     }
 
     /// What follows when a file is closed: a zone that nobody writes and that is nearly full gives its token back.
@@ -270,6 +311,11 @@ impl Lanes {
     /// Bytes that were left in zones that were finished before they were full.
     pub(crate) fn finished_unwritten_bytes(&self) -> u64 {
         self.finished_unwritten.load(Ordering::Relaxed)
+    }
+
+    /// Time that finishing zones took.
+    pub(crate) fn finishing_time(&self) -> Duration {
+        Duration::from_nanos(self.finishing_nanos.load(Ordering::Relaxed))
     }
 }
 

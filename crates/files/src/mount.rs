@@ -8,21 +8,26 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use zonda_rt::Mutex;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, StoreId, ZoneUse, ZonedDevice, read_journal,
+    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneUse,
+    ZonedDevice, look_at_journal, read_journal,
 };
 
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
 use crate::commit::Committer;
+use crate::follow::trace_existing;
 use crate::lanes::Lanes;
 use crate::names::Names;
 use crate::options::{JOURNAL, LOG, META};
+use crate::reader::check_on_device;
 use crate::stop::Stop;
-use crate::store::{Core, Counters};
+use crate::store::Core;
 use crate::walk::chunks_in;
-use crate::{Extent, FileId, FileStore, FileStoreOptions, Lifetime, Result};
+use crate::{Extent, FileError, FileId, FileStore, FileStoreOptions, Lifetime, Result};
+
+/// How often a read-only mount tries to read a journal that is renewed meanwhile.
+const READ_ONLY_MOUNTS_MAX: u32 = 5;
 
 /// What a mount found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,13 +69,47 @@ impl FileStore {
         options.check()?;
         let (space, recovered) = Space::open(device, &options.space())?;
         let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
-        let found = mount.read_journal(&recovered.zones)?;
+        let found = mount.read_journal(&recovered.zones, read_journal)?;
         mount.collect_chunks(&recovered.zones)?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
         let partial = recovered.zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
         let store = Self::start(space, options, catalogue, found, partial)?;
         Ok((store, report))
+    }
+
+    /// Mounts the store for reading, beside whoever has it mounted for writing: what is durable at this moment, and nothing
+    /// later. Nothing is written. Every read asks the device whether the zone still holds what it held; where the live store has
+    /// cleaned it meanwhile, the read is `Stale` and the store must be mounted again.
+    ///
+    /// # Errors
+    /// As [`mount`](Self::mount); `Stale` if the live store renews its journal faster than it can be read.
+    pub fn mount_read_only(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        options.check()?;
+        let mut outcome = Self::try_mount_read_only(&device, &options);
+        for _ in 1..READ_ONLY_MOUNTS_MAX {
+            if !matches!(outcome, Err(FileError::Stale { .. })) {
+                break;
+            }
+            outcome = Self::try_mount_read_only(&device, &options);
+        }
+        outcome
+    }
+
+    fn try_mount_read_only(device: &Arc<dyn ZonedDevice>, options: &FileStoreOptions) -> Result<(Self, MountReport)> {
+        let (space, recovered) = Space::open(Arc::clone(device), &options.space())?;
+        let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
+        mount.read_journal(&recovered.zones, look_at_journal)?;
+        mount.collect_chunks(&recovered.zones)?;
+        for zone in recovered.zones.iter().filter(|zone| zone.stream == JOURNAL) {
+            check_on_device(&space, zone.zone, zone.generation)?;
+        }
+        mount.count_live();
+        let (catalogue, report) = (mount.catalogue, mount.report);
+        let lanes = Lanes::new(space.clone());
+        let core =
+            Core::new(space, options.clone(), Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
+        Ok((Self { core: Arc::new(core) }, report))
     }
 
     fn start(
@@ -92,19 +131,22 @@ impl FileStore {
         let journal =
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
-        let core = Core {
-            names: Names::new(catalogue, space.clone()),
-            committer: Committer::new(journal),
-            lanes,
-            space,
-            options,
-            stop: Stop::default(),
-            cleaning: Mutex::new(()),
-            counters: Counters::default(),
-        };
+        let committer = Committer::new(Some(journal));
+        let core = Core::new(space, options, Names::new(catalogue), committer, lanes, Stop::default());
+        if let Some(trace) = &core.options.trace {
+            trace_existing(trace, &core.names.lock().catalogue);
+        }
         Ok(Self { core: Arc::new(core) })
     }
 }
+
+/// With or without changes of the device.
+type ReadJournal = fn(
+    &Space,
+    StreamId,
+    &[RecoveredZone],
+    &mut dyn FnMut(JournalEntry<'_>) -> std::result::Result<(), SpaceError>,
+) -> std::result::Result<JournalFound, SpaceError>;
 
 /// A mount in progress.
 struct Mount<'a> {
@@ -114,9 +156,9 @@ struct Mount<'a> {
 }
 
 impl Mount<'_> {
-    fn read_journal(&mut self, zones: &[RecoveredZone]) -> Result<JournalFound> {
+    fn read_journal(&mut self, zones: &[RecoveredZone], how: ReadJournal) -> Result<JournalFound> {
         let (catalogue, report) = (&mut self.catalogue, &mut self.report);
-        let found = read_journal(self.space, JOURNAL, zones, &mut |entry| {
+        let found = how(self.space, JOURNAL, zones, &mut |entry| {
             let (JournalEntry::Item(record) | JournalEntry::Record(record)) = entry;
             let applied = Change::decode(record).is_some_and(|change| catalogue.apply(&change).is_ok());
             report.records_ignored += u64::from(!applied);
@@ -195,19 +237,20 @@ fn take_up(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[Recover
             space.seal_recovered(zone.zone)?;
             continue;
         }
-        let lifetime = lifetime_of(catalogue, zone);
-        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, lifetime) {
+        let first = first_in(catalogue, zone);
+        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, first) {
             space.seal(refused)?;
         }
     }
     Ok(())
 }
 
-/// The lifetime of the first file in a zone: policies see it as before.
-fn lifetime_of(catalogue: &Catalogue, zone: &RecoveredZone) -> Lifetime {
-    let here = catalogue.files().flat_map(|(_, inode)| {
+/// The first file in a zone and its lifetime: policies see it as before.
+fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, Lifetime) {
+    let here = catalogue.files().flat_map(|(file, inode)| {
         let first = inode.extents.iter().filter(|extent| extent.zone == zone.zone).map(|extent| extent.block).min();
-        first.map(|block| (block, inode.tags.lifetime))
+        first.map(|block| (block, file, inode.tags.lifetime))
     });
-    here.min_by_key(|(block, _)| *block).map_or(Lifetime::NotSet, |(_, lifetime)| lifetime)
+    let first = here.min_by_key(|(block, ..)| *block);
+    first.map_or((FileId(0), Lifetime::NotSet), |(_, file, lifetime)| (file, lifetime))
 }

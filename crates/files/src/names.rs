@@ -15,7 +15,6 @@ use crate::{FileId, Result};
 #[derive(Debug)]
 pub(crate) struct Names {
     state: Mutex<NamesState>,
-    space: Space,
 }
 
 /// What [`Names::lock`] gives access to.
@@ -27,6 +26,8 @@ pub(crate) struct NamesState {
     queue: Vec<Vec<u8>>,
     names_new_bytes: bool,
     last: u64,
+    /// Files that lost their last name.
+    gone: Vec<FileId>,
 }
 
 /// Changes on their way to the journal.
@@ -42,21 +43,13 @@ pub(crate) struct Queued {
 
 impl Names {
     /// Of a store that was just mounted.
-    pub(crate) fn new(catalogue: Catalogue, space: Space) -> Self {
-        Self { state: Mutex::new(NamesState { catalogue, ..NamesState::default() }), space }
+    pub(crate) fn new(catalogue: Catalogue) -> Self {
+        Self { state: Mutex::new(NamesState { catalogue, ..NamesState::default() }) }
     }
 
     /// Access to everything.
     pub(crate) fn lock(&self) -> MutexGuard<'_, NamesState> {
         self.state.lock()
-    }
-
-    /// Applies a change and queues its record; returns its number.
-    ///
-    /// # Errors
-    /// Why it does not apply; nothing was changed then.
-    pub(crate) fn change(&self, change: &Change) -> Result<u64> {
-        self.lock().change(change, &self.space)
     }
 
     /// Number of the last change.
@@ -83,10 +76,10 @@ impl Names {
 }
 
 impl NamesState {
-    /// As [`Names::change`], under the lock.
+    /// Applies a change and queues its record; returns its number.
     ///
     /// # Errors
-    /// As there.
+    /// Why it does not apply; nothing was changed then.
     pub(crate) fn change(&mut self, change: &Change, space: &Space) -> Result<u64> {
         let dropped = self.catalogue.apply(change)?;
         self.queue.push(change.encode());
@@ -100,11 +93,17 @@ impl NamesState {
 
     /// The bytes of a file without a name die at once, or when its last user is gone.
     fn release(&mut self, dropped: &Dropped, space: &Space) {
+        self.gone.extend(dropped.file);
         let open = dropped.file.and_then(|file| self.open.remove(&file)).and_then(|file| file.upgrade());
         match open {
             Some(file) => file.set_gone(),
             None => dropped.extents.iter().for_each(|extent| space.sub_live(extent.zone, extent.device_bytes())),
         }
+    }
+
+    /// Files that lost their last name since this was asked.
+    pub(crate) fn take_gone(&mut self) -> Vec<FileId> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Number of the last change.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zonda_space::{SpaceOptions, StreamId, StreamSpec};
 
 use crate::policy::{LizaZenfs, Policy};
+use crate::trace::TraceWriter;
 use crate::{FileError, FileKind, Result};
 
 /// The journal of names and extents.
@@ -28,7 +29,7 @@ pub struct FileStoreOptions {
     pub policy: Arc<dyn Policy>,
     /// Zones that only cleaning (one) and the journal (the others) may take, so that cleaning can always go on: at least 3.
     pub reserve_zones: u32,
-    /// Zones above the reserve that only logs and flushed tables may take, so that compactions are refused first.
+    /// Zones above the reserve that only logs and flushed tables may take, so that compactions are refused first: one for each.
     pub flush_reserve_zones: u32,
     /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.
     pub finish_percent: u8,
@@ -39,10 +40,15 @@ pub struct FileStoreOptions {
     pub write_buffer_bytes: u32,
     /// The same for logs and meta files, which are mostly written by their syncs.
     pub log_buffer_bytes: u32,
+    /// Bytes of tables that may wait in memory until their keys are known, for policies that place by keys. Tables past it are
+    /// placed as they are written, by the keys of their jobs' inputs.
+    pub held_bytes_max: u64,
     /// Fewer active zones than the device allows.
     pub active_limit: Option<u32>,
     /// Seconds since 1970, for modification times.
     pub clock_seconds: fn() -> u64,
+    /// Where what happens is recorded, for [`replay`](crate::trace).
+    pub trace: Option<Arc<TraceWriter>>,
 }
 
 impl Default for FileStoreOptions {
@@ -50,13 +56,15 @@ impl Default for FileStoreOptions {
         Self {
             policy: Arc::new(LizaZenfs),
             reserve_zones: 3,
-            flush_reserve_zones: 1,
+            flush_reserve_zones: 2,
             finish_percent: 5,
             clean_below_free_percent: 20,
             write_buffer_bytes: 1 << 20,
             log_buffer_bytes: 64 << 10,
+            held_bytes_max: 256 << 20,
             active_limit: None,
             clock_seconds: || 0,
+            trace: None,
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use zonda_space::{AlignedBuf, BLOCK_BYTES};
+use zonda_space::{AlignedBuf, BLOCK_BYTES, Space, SpaceError, ZoneHeader, ZoneId};
 
 use crate::extent::Piece;
 use crate::file::FileState;
 use crate::store::Core;
+use crate::trace::TraceEvent;
 use crate::{FileError, FileId, Result};
 
 /// Bytes that one device read asks for at most.
@@ -56,19 +57,21 @@ impl FileReader {
             self.read_piece(&piece, &mut into[done..done + bytes])?;
             done += bytes;
         }
-        let in_tail = (offset + done as u64).saturating_sub(content.extents.bytes());
-        let at = usize::try_from(in_tail).unwrap_or(usize::MAX);
         if offset + done as u64 >= content.extents.bytes() {
-            let rest = content.tail.bytes().get(at..).unwrap_or_default();
-            let bytes = rest.len().min(into.len() - done);
-            into[done..done + bytes].copy_from_slice(&rest[..bytes]);
-            done += bytes;
+            let at = offset + done as u64 - content.extents.bytes();
+            done += content.read_waiting(at, &mut into[done..]);
         }
+        self.core.trace(|| TraceEvent::Read { file: self.file.id(), offset, bytes: done as u64 });
         Ok(done)
     }
 
     fn read_piece(&self, piece: &Piece, into: &mut [u8]) -> Result<()> {
         self.check_generation(&piece.extent)?;
+        let read = self.read_bytes(piece, into);
+        self.check_after(&piece.extent, read)
+    }
+
+    fn read_bytes(&self, piece: &Piece, into: &mut [u8]) -> Result<()> {
         let mut at = u64::from(piece.extent.skip) + piece.from;
         let mut rest = into;
         while !rest.is_empty() {
@@ -94,6 +97,14 @@ impl FileReader {
         Ok(())
     }
 
+    /// A read-only mount asks the device after it has read: a zone that held the bytes before and after held them meanwhile.
+    fn check_after(&self, extent: &crate::Extent, read: Result<()>) -> Result<()> {
+        if self.core.stop.is_read_only() {
+            check_on_device(&self.core.space, extent.zone, extent.generation)?;
+        }
+        read
+    }
+
     fn check_generation(&self, extent: &crate::Extent) -> Result<()> {
         let found = self.core.space.generation_of(extent.zone);
         if found == Some(extent.generation) {
@@ -101,4 +112,22 @@ impl FileReader {
         }
         Err(FileError::Stale { zone: extent.zone.0, found, expected: extent.generation })
     }
+}
+
+/// Whether the header of a zone on the device still has this generation: somebody else may have reset it.
+///
+/// # Errors
+/// `Stale`; `Space` if the header cannot be read although there is something in the zone.
+pub(crate) fn check_on_device(space: &Space, zone: ZoneId, generation: u64) -> Result<()> {
+    let mut block = AlignedBuf::with_len(BLOCK_BYTES);
+    let found = match space.read(space.first_block(zone), &mut block) {
+        Ok(()) => ZoneHeader::decode(&block).ok().map(|header| header.generation),
+        // An empty zone has nothing to read.
+        Err(SpaceError::Device(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if found == Some(generation) {
+        return Ok(());
+    }
+    Err(FileError::Stale { zone: zone.0, found, expected: generation })
 }

@@ -1,4 +1,5 @@
-//! The end of writing: after an error of the device that leaves durability unknown, nothing more is written.
+//! The end of writing: after an error of the device that leaves durability unknown, nothing more is written; and a read-only
+//! mount never writes.
 
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, Ordering};
@@ -10,14 +11,28 @@ use crate::{FileError, Result};
 pub(crate) struct Stop {
     is_set: AtomicBool,
     cause: Mutex<Option<String>>,
+    is_read_only: bool,
 }
 
 impl Stop {
-    /// Refuses to go on once it is set.
+    /// Of a store that is mounted for reading.
+    pub(crate) fn read_only() -> Self {
+        Self { is_read_only: true, ..Self::default() }
+    }
+
+    /// Whether nothing may ever be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Refuses to go on once it is set, and always if the store is read-only.
     ///
     /// # Errors
-    /// `Stopped`.
+    /// `Stopped`, `ReadOnly`.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.is_read_only {
+            return Err(FileError::ReadOnly);
+        }
         if self.is_set.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
     }
 

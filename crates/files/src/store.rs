@@ -1,5 +1,6 @@
 //! The file store that users hold.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use zonda_rt::Mutex;
@@ -10,13 +11,17 @@ use crate::catalogue::Entry;
 use crate::change::Change;
 use crate::commit::Committer;
 use crate::file::FileState;
+use crate::follow::Follow;
 use crate::lanes::{Lanes, Lease, Request};
-use crate::names::Names;
+use crate::names::{Names, NamesState};
 use crate::options::stream_of;
-use crate::policy::OpenZoneView;
+use crate::pace::Pace;
+use crate::policy::{Candidate, Choices, OpenZoneView, Rule, TableKeys};
 use crate::stop::Stop;
+use crate::trace::TraceEvent;
 use crate::{
-    FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter, Result,
+    Extent, FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter,
+    Result, ZoneId,
 };
 
 /// Rounds of cleaning after which a writer that still finds no zone is refused.
@@ -50,7 +55,16 @@ pub(crate) struct Core {
     pub(crate) stop: Stop,
     /// One cleaner at a time.
     pub(crate) cleaning: Mutex<()>,
+    /// Of cleaning in the background.
+    pub(crate) pace: Pace,
+    /// Zones, by generation, that cleaning found damaged.
+    pub(crate) spoiled: Mutex<HashSet<(ZoneId, u64)>>,
     pub(crate) counters: Counters,
+    /// Before it: names and lanes.
+    pub(crate) follow: Follow,
+    /// Bytes of tables that wait for their keys.
+    pub(crate) held_bytes: AtomicU64,
+    pub(crate) allocations: Mutex<BTreeMap<(Rule, Option<u8>), u64>>,
 }
 
 /// Bytes since the mount.
@@ -99,7 +113,7 @@ impl FileStore {
         let file = names.catalogue.next_file();
         let modified_seconds = (core.options.clock_seconds)();
         let change = Change::Create { file, tags, modified_seconds, path: path.clone() };
-        let number = names.change(&change, &core.space)?;
+        let number = core.change_under(&mut names, &change)?;
         let state = Arc::new(FileState::created(file, tags, core.space.clone()));
         state.begin_writing(path)?;
         names.insert(&state);
@@ -162,6 +176,16 @@ impl FileStore {
         Ok(info)
     }
 
+    /// Where the recorded bytes of a file are, in order.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKind`.
+    pub fn extents(&self, path: &FilePath) -> Result<Vec<Extent>> {
+        let names = self.core.names.lock();
+        let file = names.catalogue.file(path)?;
+        Ok(names.catalogue.inode(file).map(|inode| inode.extents.iter().copied().collect()).unwrap_or_default())
+    }
+
     /// The names directly in a directory, in order.
     ///
     /// # Errors
@@ -211,12 +235,12 @@ impl FileStore {
         self.core.stop.check()?;
         let mut names = self.core.names.lock();
         let file = names.catalogue.file(from)?;
-        names.change(&Change::Link { file, path: to.clone() }, &self.core.space).map(|_| ())
+        self.core.change_under(&mut names, &Change::Link { file, path: to.clone() }).map(|_| ())
     }
 
     fn change(&self, change: &Change) -> Result<()> {
         self.core.stop.check()?;
-        self.core.names.change(change).map(|_| ())
+        self.core.change_under(&mut self.core.names.lock(), change).map(|_| ())
     }
 
     /// Makes all changes of names so far durable, and with them the bytes of closed files.
@@ -231,6 +255,13 @@ impl FileStore {
     #[must_use]
     pub fn usage(&self) -> FileUsage {
         FileUsage::of(&self.core)
+    }
+
+    /// How often a zone was chosen since the mount, by the rule of the policy and the level of the file, where it has one.
+    #[must_use]
+    pub fn allocations(&self) -> Vec<(Rule, Option<u8>, u64)> {
+        let allocations = self.core.allocations.lock();
+        allocations.iter().map(|((rule, level), count)| (*rule, *level, *count)).collect()
     }
 
     /// The zones that are open for writing.
@@ -258,6 +289,41 @@ impl FileInfo {
 }
 
 impl Core {
+    /// A store that nobody uses yet.
+    #[expect(clippy::too_many_arguments, reason = "its parts, each made by another file")]
+    pub(crate) fn new(
+        space: Space,
+        options: FileStoreOptions,
+        names: Names,
+        committer: Committer,
+        lanes: Lanes,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            space,
+            options,
+            names,
+            committer,
+            lanes,
+            stop,
+            cleaning: Mutex::new(()),
+            pace: Pace::default(),
+            spoiled: Mutex::new(HashSet::new()),
+            counters: Counters::default(),
+            follow: Follow::default(),
+            held_bytes: AtomicU64::new(0),
+            allocations: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Changes names, and tells whoever follows them.
+    fn change_under(&self, names: &mut NamesState, change: &Change) -> Result<u64> {
+        let number = names.change(change, &self.space)?;
+        self.follow.gone(names.take_gone());
+        self.trace(|| traced(change));
+        Ok(number)
+    }
+
     /// Returns when change `number` is durable.
     ///
     /// # Errors
@@ -270,14 +336,20 @@ impl Core {
     ///
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
-    pub(crate) fn place(&self, tags: &FileTags) -> Result<Lease> {
-        let (free_zones_kept, kept_for) = self.kept_from(tags.kind);
-        let stream = stream_of(tags.kind);
-        let request = Request { stream, tags, urgency: Urgency::Foreground, free_zones_kept };
+    pub(crate) fn place(&self, candidate: &Candidate<'_>) -> Result<Lease> {
+        let (free_zones_kept, kept_for) = self.kept_from(candidate.tags.kind);
+        let request = Request {
+            stream: stream_of(candidate.tags.kind),
+            file: candidate.file,
+            tags: candidate.tags,
+            urgency: Urgency::Foreground,
+            free_zones_kept,
+            finish_below_bytes: self.finish_below_bytes(),
+        };
         for _ in 0..ROUNDS_MAX {
             self.stop.check()?;
-            let lease = self.lanes.place(&request, &|choices| self.options.policy.choose(tags, choices))?;
-            if let Some(lease) = lease {
+            self.reset_dead_if_short(free_zones_kept)?;
+            if let Some(lease) = self.place_by_policy(&request, candidate)? {
                 return Ok(lease);
             }
             if !self.clean_for_a_writer(free_zones_kept)? {
@@ -285,6 +357,35 @@ impl Core {
             }
         }
         Err(self.no_space(free_zones_kept, kept_for))
+    }
+
+    /// A zone as the policy has it; `None` as [`Lanes::place`].
+    ///
+    /// # Errors
+    /// `Space` other than for want of zones.
+    pub(crate) fn place_by_policy(&self, request: &Request<'_>, candidate: &Candidate<'_>) -> Result<Option<Lease>> {
+        let policy = &self.options.policy;
+        let placed = self.lanes.place(request, &|open, may_open| {
+            let following = self.follow.lock();
+            policy.choose(candidate, &Choices { open, may_open, shape: &following.shape })
+        })?;
+        Ok(placed.map(|(lease, rule)| {
+            *self.allocations.lock().entry((rule, candidate.tags.level)).or_default() += 1;
+            lease
+        }))
+    }
+
+    /// A zone with less room than this is finished rather than kept open.
+    pub(crate) fn finish_below_bytes(&self) -> u64 {
+        let zone_bytes = self.space.zone_blocks() * crate::BLOCK_BYTES as u64;
+        zone_bytes * u64::from(self.options.finish_percent) / 100
+    }
+
+    /// What is known of the keys of a table that is being moved.
+    pub(crate) fn keys_of(&self, file: FileId) -> Option<TableKeys> {
+        let following = self.follow.lock();
+        let (tree, table) = following.shape.find(file)?;
+        Some(TableKeys { tree, level: table.level, range: table.range.clone() })
     }
 
     /// Free zones that a writer of this kind must leave, and for whom.
@@ -310,5 +411,17 @@ impl Core {
     /// Notes a device error of a write: what was appended before it may be lost.
     pub(crate) fn write_failed(&self, error: zonda_space::SpaceError) -> FileError {
         self.stop.set(&error)
+    }
+}
+
+/// A change of names as a trace has it.
+fn traced(change: &Change) -> TraceEvent {
+    match change {
+        Change::MakeDirectory { path } => TraceEvent::MakeDirectory { path: path.clone() },
+        Change::RemoveDirectory { path } | Change::Unlink { path } => TraceEvent::Unlink { path: path.clone() },
+        Change::Create { file, tags, path, .. } => TraceEvent::Create { file: *file, tags: *tags, path: path.clone() },
+        Change::Link { file, path } => TraceEvent::Link { file: *file, path: path.clone() },
+        Change::Rename { from, to } => TraceEvent::Rename { from: from.clone(), to: to.clone() },
+        other => unreachable!("{other:?} changes no name"),
     }
 }

@@ -1,5 +1,7 @@
 //! Space of a file store in numbers.
 
+use std::time::Duration;
+
 use zonda_rt::atomic::Ordering;
 use zonda_space::SpaceUsage;
 
@@ -24,10 +26,16 @@ pub struct FileUsage {
     pub written_bytes: u64,
     /// Copied by cleaning since the mount.
     pub copied_bytes: u64,
+    /// Zones that cleaning passes over, because it found them damaged; their files stay as they are.
+    pub spoiled_zones: u64,
     /// Zones that were reset without copying anything.
     pub resets_without_copy: u64,
     /// Left in zones that were finished before they were full, since the mount.
     pub finished_unwritten_bytes: u64,
+    /// Time that finishing zones took, since the mount.
+    pub finishing_time: Duration,
+    /// Bytes of tables that wait in memory for their keys to be known.
+    pub held_bytes: u64,
     /// Zones and tokens.
     pub space: SpaceUsage,
 }
@@ -47,8 +55,11 @@ impl FileUsage {
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),
             copied_bytes: count(&core.counters.copied),
+            spoiled_zones: core.spoiled_zones(),
             resets_without_copy: count(&core.counters.resets_without_copy),
             finished_unwritten_bytes: core.lanes.finished_unwritten_bytes(),
+            finishing_time: core.lanes.finishing_time(),
+            held_bytes: core.held_bytes.load(Ordering::Relaxed),
             space,
         }
     }

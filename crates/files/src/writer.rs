@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
+use zonda_rt::atomic::Ordering;
 use zonda_space::SpaceError;
 
 use crate::catalogue::extensions;
 use crate::change::Change;
 use crate::file::{Content, FileState};
 use crate::lanes::{Lease, OpenZone};
+use crate::lsm::{Table, TableHint};
 use crate::options::stream_of;
+use crate::policy::{Candidate, TableKeys};
 use crate::store::{Core, Counters};
 use crate::tail::ChunkOf;
-use crate::{BLOCK_BYTES, Extent, FileError, FileId, FileTags, Lifetime, Result};
+use crate::trace::TraceEvent;
+use crate::{Extent, FileError, FileId, FileKind, FileTags, Lifetime, Result, ZoneId};
 
 /// Appends to one file: its only writer. Created by one thread, it may be used by another.
 ///
 /// Life cycle: 1 bytes collect in memory -> 2 the buffer is full or synced: a policy chooses a zone and they are written to
-/// it -> 3 [`sync`](Self::sync) makes them durable -> 4 [`close`](Self::close), or drop. Closing writes everything and
+/// it; tables under a policy that [needs their keys](crate::policy::Policy::needs_keys) collect until they are synced, within
+/// [`held_bytes_max`](crate::FileStoreOptions::held_bytes_max) for all of them -> 3 [`sync`](Self::sync) makes them durable -> 4 [`close`](Self::close), or drop. Closing writes everything and
 /// queues its record, but is no sync.
 ///
 /// Cost: one device write per buffer; a sync of a log: one write, one flush; of any other file: one write, two flushes and a
@@ -28,12 +33,27 @@ pub struct FileWriter {
     lease: Option<Lease>,
     /// The change that made the file, until it is known to be durable.
     made_by: Option<u64>,
+    /// What is known of the table.
+    hint: Option<TableHint>,
+    /// Bytes that count in the store's budget of tables that wait for their keys.
+    held_bytes: u64,
+    /// Its bytes are written as they come, because the budget was full once.
+    is_placed_early: bool,
     is_closed: bool,
 }
 
 impl FileWriter {
     pub(crate) fn new(core: Arc<Core>, file: Arc<FileState>, made_by: u64) -> Self {
-        Self { core, file, lease: None, made_by: Some(made_by), is_closed: false }
+        Self {
+            core,
+            file,
+            lease: None,
+            made_by: Some(made_by),
+            hint: None,
+            held_bytes: 0,
+            is_placed_early: false,
+            is_closed: false,
+        }
     }
 
     /// Its number.
@@ -61,7 +81,24 @@ impl FileWriter {
     pub fn retag(&mut self, lifetime: Lifetime, level: Option<u8>) -> Result<()> {
         let tags = FileTags { lifetime, level, ..self.file.tags() };
         self.file.set_tags(tags);
-        self.record(&Change::Retag { file: self.file.id(), lifetime, level }).map(|_| ())
+        let file = self.file.id();
+        self.core.trace(|| TraceEvent::Retag { file, lifetime, level });
+        self.record(&Change::Retag { file, lifetime, level }).map(|_| ())
+    }
+
+    /// Says which table of which tree it is. To be called again when more is known; see [`crate::lsm`].
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn describe(&mut self, hint: TableHint) -> Result<()> {
+        let tags = self.file.tags();
+        if tags.level != Some(hint.level) {
+            self.retag(tags.lifetime, Some(hint.level))?;
+        }
+        let (file, TableHint { tree, job, level, range }) = (self.file.id(), hint.clone());
+        self.core.trace(|| TraceEvent::Describe { file, tree, job, level, range });
+        self.hint = Some(hint);
+        Ok(())
     }
 
     /// Adds bytes at the end.
@@ -72,10 +109,14 @@ impl FileWriter {
         self.core.stop.check()?;
         let buffer_bytes = self.buffer_bytes();
         while !bytes.is_empty() {
-            let taken = self.file.content_mut().tail.fill(bytes, buffer_bytes);
+            let taken = self.file.content_mut().fill(bytes, buffer_bytes);
             bytes = &bytes[taken..];
-            if taken == 0 {
+            if taken == 0 && self.may_hold(buffer_bytes as u64) {
+                self.file.content_mut().hold();
+            } else if taken == 0 {
                 self.write_out()?;
+            } else {
+                self.trace(|file| TraceEvent::Append { file, bytes: taken as u64 });
             }
         }
         Ok(())
@@ -109,17 +150,17 @@ impl FileWriter {
         if size > before {
             return Err(FileError::Longer { size: before, asked: size });
         }
+        self.trace(|file| TraceEvent::Truncate { file, size });
         if size < on_device {
             return self.truncate_written(size);
         }
-        let keep = usize::try_from(size - on_device).expect("within the buffer");
-        self.file.content_mut().tail.truncate(keep);
+        self.file.content_mut().truncate_waiting(size - on_device);
         Ok(())
     }
 
     /// Cuts what is on the device: everything is recorded first, so that the record of the cut has something to cut.
     fn truncate_written(&mut self, size: u64) -> Result<()> {
-        self.file.content_mut().tail.truncate(0);
+        self.file.content_mut().truncate_waiting(0);
         self.record_written(true)?;
         let mut content = self.file.content_mut();
         let change = Change::Truncate { file: self.file.id(), size };
@@ -134,16 +175,45 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Hands everything to the device; it is durable after a sync.
+    /// Hands everything to the device, but for tables that wait for their keys; it is durable after a sync.
     ///
     /// # Errors
     /// As [`append`](Self::append).
     pub fn flush(&mut self) -> Result<()> {
+        if self.waits_for_keys() { self.core.stop.check() } else { self.write_all() }
+    }
+
+    fn write_all(&mut self) -> Result<()> {
         self.core.stop.check()?;
-        while self.file.content().tail.len() > 0 {
+        while self.file.content().waiting() > 0 {
             self.write_out()?;
         }
+        self.release_held();
         Ok(())
+    }
+
+    /// Whether its bytes stay in memory until it is synced.
+    fn waits_for_keys(&self) -> bool {
+        let is_table = matches!(self.file.tags().kind, FileKind::Flushed | FileKind::Data);
+        is_table && !self.is_placed_early && self.core.options.policy.needs_keys()
+    }
+
+    /// Whether another buffer of it may stay in memory.
+    fn may_hold(&mut self, buffer_bytes: u64) -> bool {
+        if !self.waits_for_keys() {
+            return false;
+        }
+        let before = self.core.held_bytes.fetch_add(buffer_bytes, Ordering::AcqRel);
+        self.held_bytes += buffer_bytes;
+        if before + buffer_bytes > self.core.options.held_bytes_max {
+            self.is_placed_early = true;
+            self.release_held();
+        }
+        !self.is_placed_early
+    }
+
+    fn release_held(&mut self) {
+        self.core.held_bytes.fetch_sub(std::mem::take(&mut self.held_bytes), Ordering::AcqRel);
     }
 
     /// Makes the file durable as it is now: its name, its bytes.
@@ -151,7 +221,13 @@ impl FileWriter {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn sync(&mut self) -> Result<()> {
-        self.flush()?;
+        self.make_durable()?;
+        self.trace(|file| TraceEvent::Sync { file });
+        Ok(())
+    }
+
+    fn make_durable(&mut self) -> Result<()> {
+        self.write_all()?;
         if self.file.is_gone() {
             // Nothing of it is recorded; but after a crash it must not have its name again and lack its bytes.
             return self.core.commit_to(self.core.names.last());
@@ -188,16 +264,20 @@ impl FileWriter {
             return Ok(());
         }
         // What is on the device stays part of the file, even if the rest found no room.
-        let flushed = self.flush().inspect_err(|_| self.file.content_mut().tail.truncate(0));
+        let flushed = self.write_all().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
+        self.release_held();
         let done = flushed.and(self.record_written(true).map(|_| ()));
         self.file.end_writing();
+        self.trace(|file| TraceEvent::Close { file });
         let lease = self.lease.take();
         let released = lease.map_or(Ok(()), |lease| {
-            let zone_bytes = self.core.space.zone_blocks() * BLOCK_BYTES as u64;
-            let finish_below = zone_bytes * u64::from(self.core.options.finish_percent) / 100;
-            self.core.lanes.release(lease, stream_of(self.file.tags().kind), finish_below)
+            self.core.lanes.release(lease, stream_of(self.file.tags().kind), self.core.finish_below_bytes())
         });
         done.and(released)
+    }
+
+    fn trace(&self, event: impl FnOnce(FileId) -> TraceEvent) {
+        self.core.trace(|| event(self.file.id()));
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -236,12 +316,40 @@ impl FileWriter {
     fn write_out(&mut self) -> Result<()> {
         let lease = match self.lease.take() {
             Some(lease) => lease,
-            None => self.core.place(&self.file.tags())?,
+            None => self.place()?,
         };
         if self.write_to(lease.zone())? {
             self.lease = Some(lease);
         }
+        self.note_zones();
         Ok(())
+    }
+
+    fn place(&self) -> Result<Lease> {
+        let (tags, keys) = (self.file.tags(), self.keys());
+        let bytes = self.file.content().waiting();
+        self.core.place(&Candidate { file: self.file.id(), tags: &tags, bytes, table: keys.as_ref() })
+    }
+
+    /// The keys that it has, or may have.
+    fn keys(&self) -> Option<TableKeys> {
+        let TableHint { tree, job, level, range } = self.hint.as_ref()?;
+        let of_inputs = || self.core.follow.lock().shape.input_range(*tree, (*job)?);
+        let range = range.clone().or_else(of_inputs)?;
+        Some(TableKeys { tree: *tree, level: *level, range })
+    }
+
+    /// Counts as a table of its tree from its first byte in a zone on, not only when the MANIFEST has it.
+    fn note_zones(&self) {
+        let Some(TableKeys { tree, level, range }) = self.keys() else { return };
+        let mut zones: Vec<ZoneId> = self.file.content().extents.iter().map(|extent| extent.zone).collect();
+        zones.dedup();
+        // While the names are locked it cannot go meanwhile.
+        let _names = self.core.names.lock();
+        if !self.file.is_gone() {
+            let table = Table { level, range, zones };
+            self.core.follow.lock().shape.put(tree, self.file.id(), table);
+        }
     }
 
     /// Writes to a zone; returns whether it may have room for more.
@@ -253,14 +361,15 @@ impl FileWriter {
             return Ok(false);
         }
         let mut content = self.file.content_mut();
-        let Content { tail, extents, is_chunked, .. } = &mut *content;
         let of = ChunkOf {
             store: self.core.space.identity().store,
             file: self.file.id(),
-            offset: extents.bytes(),
+            offset: content.extents.bytes(),
             generation: zone.generation(),
         };
-        let image = if *is_chunked { tail.as_chunk(of, remaining) } else { tail.as_data(remaining) };
+        let is_chunked = content.is_chunked;
+        let first = content.first_waiting();
+        let image = if is_chunked { first.as_chunk(of, remaining) } else { first.as_data(remaining) };
         let device_bytes = image.blocks.len() as u64;
         // Counted before it is written: a zone that fills up may be cleaned at once.
         self.core.space.add_live(zone.zone(), device_bytes);
@@ -275,7 +384,6 @@ impl FileWriter {
         };
         let (skip, bytes, crc) = (image.skip, image.bytes, Some(image.crc));
         let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
-        content.tail.consume(bytes);
         content.wrote(extent);
         Counters::add(&self.core.counters.written, device_bytes);
         Ok(writer.remaining_blocks() > 0)

@@ -1,7 +1,6 @@
 //! Placement by level or lifetime, each in zones of its own: the comparison system of the `SplitZNS` paper (section 5.1.3).
 
-use super::{Choice, Choices, Policy};
-use crate::FileTags;
+use super::{Candidate, Choice, Choices, Decision, Policy, Rule};
 
 /// A file goes into an open zone of exactly its lifetime, or into an empty one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,9 +11,10 @@ impl Policy for Ldp {
         "ldp"
     }
 
-    fn choose(&self, tags: &FileTags, choices: &Choices<'_>) -> Choice {
-        let equal = choices.open.iter().filter(|view| view.lifetime == tags.lifetime);
-        equal.min_by_key(|view| (view.writers, view.opened)).map_or(Choice::New, |view| Choice::Open(view.zone))
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        let equal = choices.open.iter().filter(|view| view.lifetime == candidate.tags.lifetime);
+        let best = equal.min_by_key(|view| (view.writers, view.opened));
+        best.map_or(Choice::New, |view| Choice::Open(view.zone)).by(Rule::Lifetime)
     }
 }
 

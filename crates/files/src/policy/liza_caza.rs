@@ -1,7 +1,6 @@
 //! Lifetime-based allocation as the CAZA paper describes it (section 3), its baseline.
 
-use super::{Choice, Choices, Policy};
-use crate::FileTags;
+use super::{Candidate, Choice, Choices, Decision, Policy, Rule};
 
 /// The open zone with the smallest hint equal to or greater than the file's; else an empty one. The first file sets the
 /// hint of its zone.
@@ -13,11 +12,12 @@ impl Policy for LizaCaza {
         "liza-caza"
     }
 
-    fn choose(&self, tags: &FileTags, choices: &Choices<'_>) -> Choice {
-        let fitting = choices.open.iter().filter(|view| view.lifetime >= tags.lifetime);
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        let fitting = choices.open.iter().filter(|view| view.lifetime >= candidate.tags.lifetime);
         fitting
             .min_by_key(|view| (view.lifetime, view.writers, view.opened))
             .map_or(Choice::New, |view| Choice::Open(view.zone))
+            .by(Rule::Lifetime)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Lifetime-based allocation as `ZenFS`, the zone file system of `RocksDB`, does it.
 
-use super::{Choice, Choices, OpenZoneView, Policy};
-use crate::FileTags;
+use super::{Candidate, Choice, Choices, Decision, OpenZoneView, Policy, Rule};
 
 /// The open zone with the least strictly greater lifetime is best. One of equal lifetime is taken only when no token is
 /// left; an empty zone comes before it. Out of tokens and without either, the fullest zone is finished.
@@ -13,17 +12,17 @@ impl Policy for LizaZenfs {
         "liza-zenfs"
     }
 
-    fn choose(&self, tags: &FileTags, choices: &Choices<'_>) -> Choice {
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
         let order = |view: &&OpenZoneView| (view.lifetime, view.writers, view.opened);
-        let greater = choices.open.iter().filter(|view| view.lifetime > tags.lifetime).min_by_key(order);
+        let greater = choices.open.iter().filter(|view| view.lifetime > candidate.tags.lifetime).min_by_key(order);
         if let Some(view) = greater {
-            return Choice::Open(view.zone);
+            return Choice::Open(view.zone).by(Rule::Lifetime);
         }
         if choices.may_open {
-            return Choice::New;
+            return Choice::New.by(Rule::Lifetime);
         }
-        let equal = choices.open.iter().filter(|view| view.lifetime == tags.lifetime).min_by_key(order);
-        equal.map_or_else(|| finish_fullest(choices), |view| Choice::Open(view.zone))
+        let equal = choices.open.iter().filter(|view| view.lifetime == candidate.tags.lifetime).min_by_key(order);
+        equal.map_or_else(|| finish_fullest(choices), |view| Choice::Open(view.zone)).by(Rule::Lifetime)
     }
 }
 

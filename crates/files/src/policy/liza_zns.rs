@@ -1,7 +1,6 @@
 //! Lifetime-based allocation as the ZNS paper describes it (section 4.2).
 
-use super::{Choice, Choices, Policy};
-use crate::FileTags;
+use super::{Candidate, Choice, Choices, Decision, Policy, Rule};
 
 /// A file goes into an open zone only if its expected lifetime is strictly shorter than that of the zone's oldest data, so
 /// that it never outlives what is there; the nearest such zone is best. Else into an empty zone.
@@ -13,11 +12,12 @@ impl Policy for LizaZns {
         "liza-zns"
     }
 
-    fn choose(&self, tags: &FileTags, choices: &Choices<'_>) -> Choice {
-        let longer = choices.open.iter().filter(|view| tags.lifetime < view.lifetime);
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        let longer = choices.open.iter().filter(|view| candidate.tags.lifetime < view.lifetime);
         longer
             .min_by_key(|view| (view.lifetime, view.writers, view.opened))
             .map_or(Choice::New, |view| Choice::Open(view.zone))
+            .by(Rule::Lifetime)
     }
 }
 

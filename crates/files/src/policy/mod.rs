@@ -1,31 +1,40 @@
 //! Placement policies: into which open zone the next bytes of a file go. Pure functions of what they are shown.
 //!
 //! To add one: a file with a type that implements [`Policy`], its unit tests from the examples of its paper, and a line in
-//! [`by_name`].
+//! [`by_name`]. `docs/placement.md` shows one.
 
+mod caza;
 mod ldp;
 mod liza_caza;
 mod liza_zenfs;
 mod liza_zns;
+mod splitzns;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use zonda_space::ZoneId;
 
-use crate::{FileError, FileTags, Lifetime, Result};
+use crate::lsm::{KeyRange, LsmShape, TreeId};
+use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
+pub use caza::Caza;
 pub use ldp::Ldp;
 pub use liza_caza::LizaCaza;
 pub use liza_zenfs::LizaZenfs;
 pub use liza_zns::LizaZns;
+pub use splitzns::{
+    AfterFinish, SPLIT_PERCENT_MAX, SplitChoice, SplitChoices, SplitZoneView, SubzoneLevels, choose_subzone,
+};
 
 /// An open zone with room, as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenZoneView {
     /// The zone.
     pub zone: ZoneId,
-    /// The lifetime of the first file written to it.
+    /// The first file written to it.
+    pub first: FileId,
+    /// The lifetime of that file.
     pub lifetime: Lifetime,
     /// Bytes that can still be written.
     pub remaining_bytes: u64,
@@ -35,16 +44,51 @@ pub struct OpenZoneView {
     pub opened: u64,
 }
 
+/// What is to be placed.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The file.
+    pub file: FileId,
+    /// What its writer said of it. Final: a policy is asked at the first append, or when the whole table is there.
+    pub tags: &'a FileTags,
+    /// Bytes that wait to be placed now; what may follow is unknown.
+    pub bytes: u64,
+    /// Which table of which tree it is, where that is known.
+    pub table: Option<&'a TableKeys>,
+}
+
+/// A table on its way to a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableKeys {
+    /// Of which tree.
+    pub tree: TreeId,
+    /// For which level.
+    pub level: u8,
+    /// Its keys.
+    pub range: KeyRange,
+}
+
 /// What a policy may choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a> {
     /// Open zones with room; the policy is not asked when there is neither one of these nor a token.
     pub open: &'a [OpenZoneView],
-    /// Whether another zone may be opened: a token is left and a zone is empty.
+    /// Whether another zone may be opened: a token is left and a zone is empty. Zones in which nothing is live were reset
+    /// before the policy is asked, if none was empty.
     pub may_open: bool,
+    /// The LSM-trees whose tables are in the store.
+    pub shape: &'a LsmShape,
 }
 
-/// Where the bytes go.
+impl<'a> Choices<'a> {
+    /// The open zone of this number.
+    #[must_use]
+    pub fn zone(&self, zone: ZoneId) -> Option<&'a OpenZoneView> {
+        self.open.iter().find(|view| view.zone == zone)
+    }
+}
+
+/// Where the bytes go. What does not fit is placed by asking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Into this open zone.
@@ -52,8 +96,58 @@ pub enum Choice {
     /// Into an empty zone. Where none may be opened, into the open zone that suits least badly: waiting for a token
     /// while holding up a flush would be worse.
     New,
-    /// This open zone is finished, and an empty one opened with its token.
+    /// This open zone is finished, and an empty one opened with its token; but a zone with more room than the finish threshold
+    /// is kept, and the bytes go into the open zone that suits least badly.
     FinishThenNew(ZoneId),
+}
+
+/// The rule behind a choice: what allocations are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// By lifetime or level; CAZA's fallback 2.
+    Lifetime,
+    /// A zone that holds tables of the next level with the same keys: CAZA 1 to 4.
+    Overlap,
+    /// An empty zone for keys that the next level does not have: ZC 1.
+    NewKeys,
+    /// An empty zone, because those that hold overlapping tables are full: ZC 2.
+    NoRoom,
+    /// A zone that holds a table of the same level with near keys: fallback 1.
+    NearKeys,
+    /// By the time at which files will die: the oracle of replays.
+    Death,
+}
+
+impl Rule {
+    /// The word for it in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lifetime => "lifetime",
+            Self::Overlap => "overlap",
+            Self::NewKeys => "new-keys",
+            Self::NoRoom => "no-room",
+            Self::NearKeys => "near-keys",
+            Self::Death => "death",
+        }
+    }
+}
+
+/// A choice and its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Where the bytes go.
+    pub choice: Choice,
+    /// Why.
+    pub rule: Rule,
+}
+
+impl Choice {
+    /// The choice with its reason.
+    #[must_use]
+    pub fn by(self, rule: Rule) -> Decision {
+        Decision { choice: self, rule }
+    }
 }
 
 /// A placement policy. Its functions are pure: the same input gives the same choice.
@@ -61,12 +155,18 @@ pub trait Policy: Send + Sync + Debug {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Chooses a zone for a file. `tags` are final: a policy is asked at the first append.
-    fn choose(&self, tags: &FileTags, choices: &Choices<'_>) -> Choice;
+    /// Whether it looks at the keys of tables. Their bytes then stay in memory until their keys are known, which is at their
+    /// first sync; those of other policies are written as they come.
+    fn needs_keys(&self) -> bool {
+        false
+    }
+
+    /// Chooses a zone for bytes of a file.
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision;
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 4] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp"];
+pub const NAMES: [&str; 5] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza"];
 
 /// The policy called `name`.
 ///
@@ -78,6 +178,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
         "liza-zenfs" => Ok(Arc::new(LizaZenfs)),
         "liza-caza" => Ok(Arc::new(LizaCaza)),
         "ldp" => Ok(Arc::new(Ldp)),
+        "caza" => Ok(Arc::new(Caza)),
         other => Err(FileError::UnknownPolicy { name: other.to_string(), known: NAMES.join(", ") }),
     }
 }
@@ -100,6 +201,7 @@ pub(crate) mod testing {
     pub(crate) fn zones(lifetimes: &[Lifetime]) -> Vec<OpenZoneView> {
         let view = |(zone, &lifetime): (u32, &Lifetime)| OpenZoneView {
             zone: ZoneId(zone),
+            first: FileId(0),
             lifetime,
             remaining_bytes: 1 << 20,
             writers: 0,
@@ -110,6 +212,8 @@ pub(crate) mod testing {
 
     /// What `policy` chooses for a file of `lifetime`.
     pub(crate) fn choose(policy: &dyn Policy, lifetime: Lifetime, open: &[OpenZoneView], may_open: bool) -> Choice {
-        policy.choose(&FileTags::of(FileKind::Data).with_lifetime(lifetime), &Choices { open, may_open })
+        let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime);
+        let candidate = Candidate { file: FileId(1), tags: &tags, bytes: 1, table: None };
+        policy.choose(&candidate, &Choices { open, may_open, shape: &LsmShape::default() }).choice
     }
 }

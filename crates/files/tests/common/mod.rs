@@ -20,6 +20,7 @@ pub(crate) fn options(which: u64) -> FileStoreOptions {
         policy: policy::by_name(name).unwrap(),
         write_buffer_bytes: 16 << 10,
         log_buffer_bytes: 8 << 10,
+        held_bytes_max: 96 << 10,
         ..FileStoreOptions::default()
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zonda_device::{CutAt, MemDevice, PowerCut};
+use zonda_files::lsm::{Job, JobId, JobKind, KeyOrder, KeyRange, TableHint, VersionEdit};
+use zonda_files::policy::Rule;
 use zonda_files::{
     FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, StoreId,
 };
@@ -19,6 +21,17 @@ pub(crate) struct Tally {
     pub(crate) copied_bytes: u64,
     pub(crate) moved_while_open: u64,
     pub(crate) steps: u64,
+    /// Tables that were placed beside those that they overlap, and beside neighbours.
+    pub(crate) placed_by_keys: u64,
+    pub(crate) held_bytes_most: u64,
+}
+
+impl Tally {
+    fn note_allocations(&mut self, store: &FileStore) {
+        let by_keys = |rule| matches!(rule, Rule::Overlap | Rule::NearKeys | Rule::NewKeys | Rule::NoRoom);
+        let counts = store.allocations().into_iter().filter(|(rule, ..)| by_keys(*rule)).map(|(.., count)| count);
+        self.placed_by_keys += counts.sum::<u64>();
+    }
 }
 
 /// A file in the model.
@@ -59,6 +72,7 @@ pub(crate) struct World {
     next: u64,
     writers: Vec<(u64, FileWriter)>,
     readers: Vec<(u64, FileReader)>,
+    job: Option<JobId>,
 }
 
 /// Soon, so that mounts are cut too, or late, so that devices fill up.
@@ -89,12 +103,16 @@ impl World {
             next: 0,
             writers: Vec::new(),
             readers: Vec::new(),
+            job: None,
         }
     }
 
     pub(crate) fn run(mut self, steps: u32, tally: &mut Tally) {
         for _ in 0..steps {
             tally.steps += 1;
+            if tally.steps.is_multiple_of(8) {
+                tally.held_bytes_most = tally.held_bytes_most.max(self.store.usage().held_bytes);
+            }
             match self.step(tally) {
                 Ok(()) => {}
                 Err(FileError::NoSpace { .. }) => tally.no_space += 1,
@@ -102,12 +120,14 @@ impl World {
                 Err(error) if self.switch.cut_report().is_some() => {
                     let _expected = error;
                     tally.cuts += 1;
+                    tally.note_allocations(&self.store);
                     self.remount();
                 }
                 Err(error) => panic!("seed {}: {error}", self.seed),
             }
         }
         tally.copied_bytes += self.store.usage().copied_bytes;
+        tally.note_allocations(&self.store);
         self.switch.arm(None);
         self.settle();
     }
@@ -117,7 +137,7 @@ impl World {
     }
 
     fn step(&mut self, tally: &mut Tally) -> Result<(), FileError> {
-        match self.rng.below(20) {
+        match self.rng.below(22) {
             0..=2 => self.create(),
             3..=8 => self.append(),
             9..=10 => self.sync(),
@@ -129,6 +149,11 @@ impl World {
             16 => self.sync_names(),
             17 => self.open(),
             18 => self.read(),
+            19 => self.describe(),
+            20 => {
+                self.follow();
+                Ok(())
+            }
             _ => self.clean(tally),
         }
     }
@@ -158,6 +183,39 @@ impl World {
         });
         self.writers.push((id, writer));
         Ok(())
+    }
+
+    fn any_range(&mut self) -> KeyRange {
+        let from = self.rng.below(90);
+        let to = from + self.rng.below(10);
+        KeyRange::new(format!("{from:02}"), format!("{to:02}"))
+    }
+
+    /// Says of an open file that it is a table.
+    fn describe(&mut self) -> Result<(), FileError> {
+        let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
+        let range = self.any_range();
+        let tree = self.store.tree(&FilePath::root(), 0, KeyOrder::bytewise());
+        let level = u8::try_from(self.rng.below(3)).unwrap();
+        let range = (self.rng.below(4) > 0).then_some(range);
+        self.writers[at].1.describe(TableHint { tree, job: self.job, level, range })
+    }
+
+    /// Jobs begin and end, and versions change, with files that may be there or not.
+    fn follow(&mut self) {
+        let tree = self.store.tree(&FilePath::root(), 0, KeyOrder::bytewise());
+        let inputs = (0..3).map(|_| self.any_name()).collect();
+        match self.job.take() {
+            Some(job) => self.store.end_job(job),
+            None => {
+                let job = Job { tree, kind: JobKind::Compaction, output_level: Some(1), inputs };
+                self.job = Some(self.store.begin_job(&job));
+            }
+        }
+        let level = u8::try_from(self.rng.below(3)).unwrap();
+        let added = vec![(self.any_name(), level, self.any_range()), (self.any_name(), level, self.any_range())];
+        let removed = vec![self.any_name()];
+        self.store.apply_edit(tree, &VersionEdit { removed, added });
     }
 
     fn pick(&mut self, count: usize) -> Option<usize> {
@@ -288,6 +346,7 @@ impl World {
     fn remount(&mut self) {
         self.writers.clear();
         self.readers.clear();
+        self.job = None;
         self.store = loop {
             let switch = PowerCut::over(self.switch.reopen(&mut self.rng));
             switch.arm(CutAt::Change(next_cut(&mut self.rng)));
@@ -360,6 +419,7 @@ impl World {
         if self.switch.cut_report().is_some() || self.store.sync_names().is_err() {
             return;
         }
+        assert_eq!(self.store.usage().held_bytes, 0, "seed {}: nobody writes", self.seed);
         let check = self.store.check().unwrap();
         assert_eq!(check.findings, [], "seed {}", self.seed);
         for (name, id) in &self.names {

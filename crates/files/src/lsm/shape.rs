@@ -1,0 +1,173 @@
+//! The shape of all LSM-trees: which table is at which level, over which keys, in which zones.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{JobId, KeyOrder, KeyRange, TreeId};
+use crate::{FileId, ZoneId};
+
+/// A table of a tree: in its version, or placed and not yet in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its level.
+    pub level: u8,
+    /// Its keys.
+    pub range: KeyRange,
+    /// The zones that hold its bytes, in the order of the file; written ones only.
+    pub zones: Vec<ZoneId>,
+}
+
+/// A tree.
+#[derive(Clone, Debug)]
+struct Tree {
+    order: KeyOrder,
+    tables: BTreeMap<FileId, Table>,
+}
+
+/// The trees and the jobs that run over them. Plain data: policies read it, and it changes only by these calls.
+#[derive(Clone, Debug, Default)]
+pub struct LsmShape {
+    trees: BTreeMap<TreeId, Tree>,
+    /// Inputs of each job.
+    jobs: HashMap<JobId, Vec<FileId>>,
+    next_tree: u32,
+    next_job: u64,
+}
+
+impl LsmShape {
+    /// A new, empty tree.
+    pub fn add_tree(&mut self, order: KeyOrder) -> TreeId {
+        let tree = TreeId(self.next_tree);
+        self.next_tree += 1;
+        self.trees.insert(tree, Tree { order, tables: BTreeMap::new() });
+        tree
+    }
+
+    /// Forgets a tree.
+    pub fn remove_tree(&mut self, tree: TreeId) {
+        self.trees.remove(&tree);
+    }
+
+    /// Notes a table: placed, installed, or moved to another level.
+    pub fn put(&mut self, tree: TreeId, file: FileId, table: Table) {
+        if let Some(tree) = self.trees.get_mut(&tree) {
+            tree.tables.insert(file, table);
+        }
+    }
+
+    /// A version edit removed a table from a tree.
+    pub fn remove(&mut self, tree: TreeId, file: FileId) {
+        if let Some(tree) = self.trees.get_mut(&tree) {
+            tree.tables.remove(&file);
+        }
+    }
+
+    /// A file is gone.
+    pub fn remove_file(&mut self, file: FileId) {
+        self.trees.values_mut().for_each(|tree| drop(tree.tables.remove(&file)));
+    }
+
+    /// The bytes of a file are in these zones now.
+    pub fn set_zones(&mut self, file: FileId, zones: &[ZoneId]) {
+        let tables = self.trees.values_mut().filter_map(|tree| tree.tables.get_mut(&file));
+        tables.for_each(|table| zones.clone_into(&mut table.zones));
+    }
+
+    /// A job begins that reads these tables.
+    pub fn begin_job(&mut self, inputs: Vec<FileId>) -> JobId {
+        let job = JobId(self.next_job);
+        self.next_job += 1;
+        self.jobs.insert(job, inputs);
+        job
+    }
+
+    /// A job has ended.
+    pub fn end_job(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+    }
+
+    /// A table of a tree.
+    #[must_use]
+    pub fn table(&self, tree: TreeId, file: FileId) -> Option<&Table> {
+        self.trees.get(&tree)?.tables.get(&file)
+    }
+
+    /// A file as a table, in the first tree that has it.
+    #[must_use]
+    pub fn find(&self, file: FileId) -> Option<(TreeId, &Table)> {
+        self.trees.iter().find_map(|(id, tree)| Some((*id, tree.tables.get(&file)?)))
+    }
+
+    /// The order of a tree's keys.
+    #[must_use]
+    pub fn order(&self, tree: TreeId) -> Option<&KeyOrder> {
+        self.trees.get(&tree).map(|tree| &tree.order)
+    }
+
+    /// Tables of one level that no running job reads. Cost: one pass over the tree.
+    pub fn level(&self, tree: TreeId, level: u8) -> impl Iterator<Item = (FileId, &Table)> {
+        let tables = self.trees.get(&tree).into_iter().flat_map(|tree| &tree.tables);
+        let here = tables.filter(move |(_, table)| table.level == level);
+        here.map(|(file, table)| (*file, table)).filter(|(file, _)| !self.is_input(*file))
+    }
+
+    /// Whether a running job reads the table, so that it will soon be gone.
+    #[must_use]
+    pub fn is_input(&self, file: FileId) -> bool {
+        self.jobs.values().any(|inputs| inputs.contains(&file))
+    }
+
+    /// The keys of all inputs of a job: no output has others.
+    #[must_use]
+    pub fn input_range(&self, tree: TreeId, job: JobId) -> Option<KeyRange> {
+        let tree = self.trees.get(&tree)?;
+        let ranges = self.jobs.get(&job)?.iter().filter_map(|file| Some(&tree.tables.get(file)?.range));
+        ranges.cloned().reduce(|one, other| tree.order.union(&one, &other))
+    }
+
+    /// Tables of all trees, for reports.
+    #[must_use]
+    pub fn tables(&self) -> usize {
+        self.trees.values().map(|tree| tree.tables.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(level: u8, smallest: &str, largest: &str) -> Table {
+        Table { level, range: KeyRange::new(smallest, largest), zones: Vec::new() }
+    }
+
+    #[test]
+    fn inputs_of_running_jobs_are_left_out_until_the_job_ends() {
+        let mut shape = LsmShape::default();
+        let tree = shape.add_tree(KeyOrder::bytewise());
+        shape.put(tree, FileId(1), table(1, "a", "c"));
+        shape.put(tree, FileId(2), table(1, "d", "f"));
+        let job = shape.begin_job(vec![FileId(2)]);
+        let seen = |shape: &LsmShape| shape.level(tree, 1).map(|(file, _)| file.0).collect::<Vec<_>>();
+        assert_eq!(seen(&shape), [1]);
+        assert_eq!(shape.input_range(tree, job), Some(KeyRange::new("d", "f")));
+        shape.end_job(job);
+        assert_eq!(seen(&shape), [1, 2]);
+    }
+
+    #[test]
+    fn a_trivial_move_changes_the_level_and_keeps_the_zones() {
+        let mut shape = LsmShape::default();
+        let tree = shape.add_tree(KeyOrder::reverse());
+        shape.put(tree, FileId(1), table(1, "c", "a"));
+        shape.set_zones(FileId(1), &[ZoneId(4)]);
+        let moved = Table { level: 2, ..shape.table(tree, FileId(1)).cloned().expect("there") };
+        shape.remove(tree, FileId(1));
+        shape.put(tree, FileId(1), moved);
+        assert_eq!(shape.level(tree, 1).count(), 0);
+        assert_eq!(shape.table(tree, FileId(1)).expect("there").zones, [ZoneId(4)]);
+        let order = shape.order(tree).expect("there");
+        assert!(order.overlap(&KeyRange::new("c", "b"), &KeyRange::new("b", "a")));
+        assert!(!order.overlap(&KeyRange::new("d", "c"), &KeyRange::new("b", "a")));
+        shape.remove_file(FileId(1));
+        assert_eq!(shape.tables(), 0);
+    }
+}

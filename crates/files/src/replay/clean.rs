@@ -1,0 +1,112 @@
+//! Cleaning in a replay.
+
+use std::collections::HashSet;
+
+use zonda_space::ZoneView;
+use zonda_space::victim::choose;
+
+use super::model::is_empty;
+use super::run::Run;
+use super::write::{LOG_ZONES, Want};
+use crate::{FileId, Result};
+
+impl Run<'_> {
+    /// Resets all zones in which nothing is live and that nobody writes.
+    pub(super) fn reset_dead(&mut self) {
+        for zone in 0..self.model.zones.len() {
+            let it = &self.model.zones[zone];
+            if !is_empty(it) && it.live == 0 && it.writers == 0 {
+                self.reset(zone, 0);
+            }
+        }
+    }
+
+    /// Empties zones until the threshold is free above the reserve; returns whether any became free.
+    ///
+    /// # Errors
+    /// `NoSpace` if the bytes of a victim find no place.
+    pub(super) fn clean(&mut self) -> Result<bool> {
+        self.counts.cleanings += 1;
+        let before = self.model.empty_zones();
+        self.reset_dead();
+        while self.is_below_threshold() {
+            let Some(victim) = self.victim() else { break };
+            self.empty(victim)?;
+        }
+        Ok(self.model.empty_zones() > before)
+    }
+
+    /// Whether less is free above the reserve than cleaning is to keep free.
+    pub(super) fn is_below_threshold(&self) -> bool {
+        let share = u64::from(self.options.zones) * u64::from(self.options.threshold_percent) / 100;
+        u64::from(self.model.empty_zones())
+            < u64::from(self.options.reserve_zones) + share.max(u64::from(LOG_ZONES) + 1)
+    }
+
+    /// The best zone that is done; where there is none, the best of those that wait for more bytes.
+    fn victim(&self) -> Option<usize> {
+        let all = 0..self.model.zones.len();
+        let busy = self.zones_being_written();
+        let idle = all.filter(|zone| !is_empty(&self.model.zones[*zone]) && !busy.contains(zone));
+        let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
+        let best = choose(self.options.victims, &views);
+        if let Some(view) = best.filter(|view| view.live_bytes * 100 <= view.capacity_bytes * 97) {
+            return Some(view.zone.0 as usize);
+        }
+        let waiting = views.iter().filter(|view| view.live_bytes * 100 <= view.written_bytes * 97);
+        waiting.min_by_key(|view| (view.live_bytes, view.generation)).map(|view| view.zone.0 as usize)
+    }
+
+    /// Zones with a writer, or with bytes of a file that is being written.
+    fn zones_being_written(&self) -> HashSet<usize> {
+        let open = self.model.files.values().filter(|file| file.is_open);
+        let of_files = open.flat_map(|file| file.pieces.iter().map(|(zone, _)| *zone));
+        let of_zones = (0..self.model.zones.len()).filter(|zone| self.model.zones[*zone].writers > 0);
+        of_files.chain(of_zones).collect()
+    }
+
+    /// Moves what is live in a zone, and resets it.
+    fn empty(&mut self, zone: usize) -> Result<()> {
+        self.model.finish(zone);
+        let is_here = |file: &&FileId| self.model.files[*file].pieces.iter().any(|(at, _)| *at == zone);
+        let mut files: Vec<FileId> = self.model.files.keys().filter(is_here).copied().collect();
+        files.sort_unstable();
+        let mut copied = 0;
+        for file in files {
+            copied += self.move_out(file, zone)?;
+        }
+        self.counts.copied_bytes += copied;
+        self.reset(zone, copied);
+        Ok(())
+    }
+
+    /// Moves the pieces of a file out of a zone; returns their bytes.
+    fn move_out(&mut self, file: FileId, zone: usize) -> Result<u64> {
+        let Some(it) = self.model.files.get_mut(&file) else { return Ok(0) };
+        let (tags, pieces) = (it.tags, std::mem::take(&mut it.pieces));
+        let keys = self.keys(file);
+        let mut moved = 0;
+        for (at, bytes) in pieces {
+            if at != zone {
+                self.model.files.get_mut(&file).expect("just seen").pieces.push((at, bytes));
+                continue;
+            }
+            moved += bytes;
+            let mut left = bytes;
+            while left > 0 {
+                let want = Want { file, tags: &tags, bytes: left, table: keys.as_ref(), is_moved: true };
+                let to = self.place(&want)?;
+                left -= self.model.write(to, file, left);
+            }
+            self.model.kill(zone, bytes);
+        }
+        let zones = self.model.files[&file].zones();
+        self.shape.set_zones(file, &zones);
+        Ok(moved)
+    }
+
+    fn reset(&mut self, zone: usize, copied: u64) {
+        self.model.reset(zone);
+        self.counts.copied_per_reset.push(copied);
+    }
+}

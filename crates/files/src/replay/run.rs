@@ -1,0 +1,238 @@
+//! Goes through a trace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::ReplayOptions;
+use super::model::{File, Model, is_empty};
+use super::oracle::{change_of, is_used_twice};
+use super::report::{InvalidShares, ReplayReport};
+use crate::catalogue::Catalogue;
+use crate::lsm::{JobId, KeyOrder, KeyRange, LsmShape, Table, TableHint, TreeId};
+use crate::policy::Rule;
+use crate::trace::{TraceEvent, TraceRecord};
+use crate::{FileError, FileId, Result};
+
+/// Samples of the zones in every stretch of bytes that a zone holds.
+const SAMPLES_PER_ZONE: u64 = 4;
+
+/// What is counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) table_bytes: u64,
+    pub(super) log_bytes: u64,
+    pub(super) copied_bytes: u64,
+    pub(super) copied_per_reset: Vec<u64>,
+    pub(super) cleanings: u64,
+    pub(super) finished_unwritten_bytes: u64,
+    pub(super) allocations: BTreeMap<(Rule, Option<u8>), u64>,
+    pub(super) compactions: u64,
+    pub(super) zones_of_inputs: u64,
+    pub(super) invalidated_bytes: u64,
+    pub(super) peak_live_bytes: u64,
+    samples: Vec<InvalidShares>,
+}
+
+/// A replay that is going on.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) options: &'a ReplayOptions,
+    pub(super) model: Model,
+    pub(super) shape: LsmShape,
+    pub(super) counts: Counts,
+    /// Bytes that wait for their keys.
+    pub(super) held: u64,
+    names: Catalogue,
+    trees: HashMap<TreeId, TreeId>,
+    jobs: HashMap<JobId, JobId>,
+    next_sample: u64,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(trace: &[TraceRecord], options: &'a ReplayOptions) -> Result<Self> {
+        let marks = trace.iter().filter_map(|record| match &record.event {
+            TraceEvent::Mark { name } => Some(name.as_str()),
+            _ => None,
+        });
+        if let Some(wanted) = &options.measure_from
+            && !marks.into_iter().any(|mark| mark == wanted)
+        {
+            let rule = "the trace has no such mark";
+            return Err(FileError::BadOption { option: "measure_from", value: 0, rule });
+        }
+        Ok(Self {
+            options,
+            model: Model::new(options)?,
+            shape: LsmShape::default(),
+            counts: Counts::default(),
+            held: 0,
+            names: Catalogue::default(),
+            trees: HashMap::new(),
+            jobs: HashMap::new(),
+            next_sample: 0,
+        })
+    }
+
+    pub(super) fn all(mut self, trace: &[TraceRecord]) -> Result<ReplayReport> {
+        for (record, line) in trace.iter().zip(1..) {
+            if is_used_twice(&self.names, &record.event) {
+                return Err(FileError::BadTrace { line, why: "counted in records: a number of a file is used twice" });
+            }
+            self.event(&record.event)?;
+            self.sample();
+        }
+        let samples = std::mem::take(&mut self.counts.samples);
+        Ok(ReplayReport::new(self.options, trace.len(), &self.counts, &samples))
+    }
+
+    fn event(&mut self, event: &TraceEvent) -> Result<()> {
+        self.change_names(event);
+        match event {
+            TraceEvent::Tree { tree, order, .. } => {
+                let order = if order == "reverse" { KeyOrder::reverse() } else { KeyOrder::bytewise() };
+                let known = self.shape.add_tree(order);
+                self.trees.insert(*tree, known);
+            }
+            TraceEvent::TreeGone { tree } => {
+                if let Some(known) = self.trees.remove(tree) {
+                    self.shape.remove_tree(known);
+                }
+            }
+            TraceEvent::JobBegin { job, inputs, .. } => {
+                let known = self.shape.begin_job(inputs.clone());
+                self.jobs.insert(*job, known);
+            }
+            TraceEvent::JobEnd { job } => {
+                if let Some(known) = self.jobs.remove(job) {
+                    self.shape.end_job(known);
+                }
+            }
+            TraceEvent::Edit { tree, removed, added } => self.edit(*tree, removed, added),
+            TraceEvent::Mark { name } if self.options.measure_from.as_ref() == Some(name) => {
+                self.counts = Counts::default();
+            }
+            other => return self.file_event(other),
+        }
+        Ok(())
+    }
+
+    fn file_event(&mut self, event: &TraceEvent) -> Result<()> {
+        match event {
+            TraceEvent::Create { file, tags, .. } => {
+                self.model.files.insert(*file, File::new(*tags));
+            }
+            TraceEvent::Existing { file, tags, bytes, .. } => {
+                self.model.files.insert(*file, File::new(*tags));
+                self.append(*file, bytes.saturating_mul(self.options.scale))?;
+                self.close(*file)?;
+            }
+            TraceEvent::Retag { file, lifetime, level } => {
+                if let Some(it) = self.model.files.get_mut(file) {
+                    (it.tags.lifetime, it.tags.level) = (*lifetime, *level);
+                }
+            }
+            TraceEvent::Describe { file, tree, job, level, range } => {
+                let (tree, range) = (self.trees.get(tree).copied(), range.clone());
+                let job = job.and_then(|job| self.jobs.get(&job).copied());
+                if let (Some(it), Some(tree)) = (self.model.files.get_mut(file), tree) {
+                    it.hint = Some(TableHint { tree, job, level: *level, range });
+                }
+            }
+            TraceEvent::Append { file, bytes } => self.append(*file, bytes.saturating_mul(self.options.scale))?,
+            TraceEvent::Truncate { file, size } => self.truncate(*file, size.saturating_mul(self.options.scale)),
+            TraceEvent::Sync { file } => self.write_waiting(*file)?,
+            TraceEvent::Close { file } => self.close(*file)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Names change; a file that lost its last one dies.
+    fn change_names(&mut self, event: &TraceEvent) {
+        let Some(change) = change_of(event) else { return };
+        // A directory that is removed is an unlink in a trace, and a name that is not there was lost before it began.
+        let Ok(dropped) = self.names.apply(&change) else { return };
+        let Some(file) = dropped.file else { return };
+        self.unlease(file);
+        self.shape.remove_file(file);
+        if let Some(gone) = self.model.files.remove(&file) {
+            self.held -= gone.held;
+            gone.pieces.iter().for_each(|(zone, bytes)| self.model.kill(*zone, *bytes));
+        }
+    }
+
+    fn truncate(&mut self, file: FileId, size: u64) {
+        let Some(it) = self.model.files.get_mut(&file) else { return };
+        let placed: u64 = it.pieces.iter().map(|(_, bytes)| bytes).sum();
+        it.waiting = size.saturating_sub(placed).min(it.waiting);
+        let (mut excess, mut cuts) = (placed.saturating_sub(size), Vec::new());
+        while excess > 0
+            && let Some((zone, bytes)) = it.pieces.pop()
+        {
+            let cut = bytes.min(excess);
+            excess -= cut;
+            cuts.push((zone, cut));
+            if bytes > cut {
+                it.pieces.push((zone, bytes - cut));
+            }
+        }
+        cuts.into_iter().for_each(|(zone, cut)| self.model.kill(zone, cut));
+    }
+
+    /// What follows a close: a zone that nobody writes and that is nearly full gives its token back.
+    fn close(&mut self, file: FileId) -> Result<()> {
+        self.write_waiting(file)?;
+        if let Some(it) = self.model.files.get_mut(&file) {
+            it.is_open = false;
+        }
+        if let Some(zone) = self.unlease(file)
+            && self.model.zones[zone].writers == 0
+            && self.has_little(zone)
+        {
+            self.counts.finished_unwritten_bytes += self.model.finish(zone);
+        }
+        Ok(())
+    }
+
+    fn edit(&mut self, tree: TreeId, removed: &[FileId], added: &[(FileId, u8, KeyRange)]) {
+        let Some(&tree) = self.trees.get(&tree) else { return };
+        let is_added = |file: &FileId| added.iter().any(|(other, ..)| other == file);
+        let dead: Vec<FileId> = removed.iter().copied().filter(|file| !is_added(file)).collect();
+        self.count_compaction(&dead);
+        removed.iter().for_each(|file| self.shape.remove(tree, *file));
+        for (file, level, range) in added {
+            let zones = self.model.files.get(file).map(File::zones).unwrap_or_default();
+            self.shape.put(tree, *file, Table { level: *level, range: range.clone(), zones });
+        }
+    }
+
+    /// How many zones a compaction's inputs are in.
+    fn count_compaction(&mut self, dead: &[FileId]) {
+        let pieces = dead.iter().filter_map(|file| self.model.files.get(file)).flat_map(|file| &file.pieces);
+        let (mut zones, mut bytes) = (Vec::new(), 0);
+        for (zone, in_zone) in pieces {
+            zones.push(*zone);
+            bytes += in_zone;
+        }
+        zones.sort_unstable();
+        zones.dedup();
+        if !zones.is_empty() {
+            self.counts.compactions += 1;
+            self.counts.zones_of_inputs += zones.len() as u64;
+            self.counts.invalidated_bytes += bytes;
+        }
+    }
+
+    fn sample(&mut self) {
+        if self.model.written < self.next_sample {
+            return;
+        }
+        self.next_sample = self.model.written + self.model.capacity / SAMPLES_PER_ZONE;
+        self.counts.peak_live_bytes = self.counts.peak_live_bytes.max(self.model.live());
+        let mut shares = InvalidShares::default();
+        for zone in &self.model.zones {
+            let unwritten = self.model.capacity - zone.written;
+            shares.add((!is_empty(zone)).then(|| (self.model.capacity - unwritten - zone.live, self.model.capacity)));
+        }
+        self.counts.samples.push(shares);
+    }
+}

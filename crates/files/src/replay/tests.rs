@@ -1,0 +1,166 @@
+//! Small traces whose outcome can be worked out by hand.
+
+use super::*;
+use crate::lsm::{KeyRange, TreeId};
+use crate::policy::{LizaCaza, Rule, by_name};
+use crate::trace::TraceEvent;
+use crate::{FileId, FileKind, FilePath, FileTags, Lifetime};
+
+const MB: u64 = 1_000_000;
+
+fn options(policy: &str) -> ReplayOptions {
+    let policy = by_name(policy).expect("known");
+    ReplayOptions { zone_bytes: 10 * MB, zones: 10, reserve_zones: 2, ..ReplayOptions::of_the_paper(policy) }
+}
+
+/// A trace in the making.
+#[derive(Default)]
+struct Maker(Vec<TraceRecord>);
+
+impl Maker {
+    fn new() -> Self {
+        let mut maker = Self::default();
+        let directory = FilePath::root();
+        maker.push(TraceEvent::Tree { tree: TreeId(5), order: "bytewise".into(), family: 0, directory });
+        maker
+    }
+
+    fn push(&mut self, event: TraceEvent) {
+        self.0.push(TraceRecord { at_us: self.0.len() as u64, event });
+    }
+
+    fn path(file: u64) -> FilePath {
+        FilePath::parse(&format!("/{file}.sst")).expect("a good path")
+    }
+
+    fn table(&mut self, file: u64, bytes: u64, lifetime: Lifetime, keys: (u32, u32)) {
+        let level = if lifetime == Lifetime::Medium { 1 } else { 2 };
+        let (path, file) = (Self::path(file), FileId(file));
+        let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime).with_level(level);
+        self.push(TraceEvent::Create { file, tags, path });
+        let range = Some(KeyRange::new(format!("{:03}", keys.0), format!("{:03}", keys.1)));
+        self.push(TraceEvent::Describe { file, tree: TreeId(5), job: None, level, range });
+        self.push(TraceEvent::Append { file, bytes });
+        self.push(TraceEvent::Sync { file });
+        self.push(TraceEvent::Close { file });
+    }
+
+    fn remove(&mut self, file: u64) {
+        self.push(TraceEvent::Edit { tree: TreeId(5), removed: vec![FileId(file)], added: Vec::new() });
+        self.push(TraceEvent::Unlink { path: Self::path(file) });
+    }
+}
+
+/// Tables that die soon, and now and then one that stays: apart, the zones of the dead are reset for nothing; mixed, what stays
+/// is copied.
+fn churn(rounds: u64, lifetimes: [Lifetime; 2]) -> Vec<TraceRecord> {
+    let mut maker = Maker::new();
+    for round in 0..rounds {
+        let keys = (u32::try_from(round % 10).expect("small") * 10, u32::try_from(round % 10).expect("small") * 10 + 5);
+        maker.table(2 * round, 2 * MB, lifetimes[0], keys);
+        if round % 15 == 0 {
+            maker.table(2 * round + 1, 2 * MB, lifetimes[1], keys);
+        }
+        if round >= 5 {
+            maker.remove(2 * (round - 5));
+        }
+    }
+    maker.0
+}
+
+#[test]
+fn what_dies_together_lies_together_and_costs_no_copy() {
+    let report = replay(&churn(200, [Lifetime::Medium, Lifetime::Extreme]), &options("ldp")).expect("it fits");
+    assert_eq!(report.table_bytes, 428 * MB);
+    assert_eq!((report.copied_bytes, report.resets_without_copy), (0, report.resets));
+    assert!(report.resets > 30, "{report:?}");
+    assert!((report.amplification - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_mixed_is_copied() {
+    let report = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options("liza-caza")).expect("it fits");
+    assert!(report.copied_bytes > 0 && report.resets_without_copy < report.resets, "{report:?}");
+    assert_eq!(report.copied_bytes, report.copied_per_reset.iter().sum::<u64>());
+    let oracle = Oracle::of(&churn(200, [Lifetime::Medium, Lifetime::Medium]), 10 * MB);
+    let options = ReplayOptions { policy: Arc::new(oracle), ..options("ldp") };
+    let best = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options).expect("it fits");
+    assert_eq!(best.copied_bytes, 0, "who knows the deaths copies nothing: {best:?}");
+    assert!(best.allocations.keys().all(|(rule, _)| *rule == Rule::Death));
+}
+
+#[test]
+fn scale_multiplies_bytes_and_nothing_else() {
+    let trace = churn(100, [Lifetime::Medium, Lifetime::Long]);
+    let small = replay(&trace, &options("ldp")).expect("it fits");
+    let large = ReplayOptions { zone_bytes: 160 * MB, scale: 16, ..options("ldp") };
+    let large = replay(&trace, &large).expect("it fits");
+    assert_eq!((large.table_bytes, large.resets), (16 * small.table_bytes, small.resets));
+    assert_eq!(large.invalid, small.invalid);
+}
+
+#[test]
+fn a_trace_that_does_not_fit_is_no_space_with_numbers() {
+    let mut maker = Maker::new();
+    (0..60).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    for policy in crate::policy::NAMES {
+        let refused = replay(&maker.0, &options(policy)).expect_err("120 MB on 80 MB");
+        let FileError::NoSpace { live_bytes, usable_bytes, .. } = refused else { panic!("{policy}: {refused}") };
+        assert!(live_bytes <= usable_bytes && live_bytes + 10 * MB >= usable_bytes, "{policy}: {live_bytes}");
+    }
+}
+
+#[test]
+fn few_active_zones_are_shared_as_in_a_store() {
+    let trace = churn(100, [Lifetime::Medium, Lifetime::Long]);
+    for active in [3, 4, 6, 14] {
+        for policy in crate::policy::NAMES {
+            let options = ReplayOptions { active_max: Some(active), ..options(policy) };
+            let report = replay(&trace, &options).expect("it fits");
+            assert!(report.resets > 0, "{policy} with {active}");
+        }
+    }
+    let one = ReplayOptions { active_max: Some(1), ..options("ldp") };
+    assert!(matches!(replay(&trace, &one), Err(FileError::Space(_))));
+}
+
+#[test]
+fn only_what_comes_after_the_mark_is_counted() {
+    let mut trace = churn(50, [Lifetime::Medium, Lifetime::Long]);
+    let mut maker = Maker(std::mem::take(&mut trace));
+    maker.push(TraceEvent::Mark { name: "loaded".into() });
+    maker.table(1_000, 3 * MB, Lifetime::Medium, (1, 2));
+    let measured = ReplayOptions { measure_from: Some("loaded".into()), ..options("caza") };
+    assert_eq!(replay(&maker.0, &measured).expect("it fits").table_bytes, 3 * MB);
+    let missing = ReplayOptions { measure_from: Some("unloaded".into()), ..options("caza") };
+    assert!(matches!(replay(&maker.0, &missing), Err(FileError::BadOption { option: "measure_from", .. })));
+}
+
+#[test]
+fn absurd_traces_are_refused_or_do_not_fit() {
+    let mut twice = Maker::new();
+    twice.table(3, MB, Lifetime::Long, (1, 2));
+    twice.table(3, MB, Lifetime::Long, (1, 2));
+    assert!(matches!(replay(&twice.0, &options("caza")), Err(FileError::BadTrace { line: 7, .. })));
+    let mut endless = Maker::new();
+    (0..3).for_each(|file| endless.table(file, u64::MAX, Lifetime::Long, (1, 2)));
+    for policy in crate::policy::NAMES {
+        assert!(matches!(replay(&endless.0, &options(policy)), Err(FileError::NoSpace { .. })), "{policy}");
+    }
+}
+
+#[test]
+fn absurd_options_are_refused() {
+    let base = ReplayOptions::of_the_paper(Arc::new(LizaCaza));
+    for bad in [
+        ReplayOptions { zones: 3, ..base.clone() },
+        ReplayOptions { zone_bytes: 0, ..base.clone() },
+        ReplayOptions { zone_bytes: u64::MAX, ..base.clone() },
+        ReplayOptions { reserve_zones: 99, ..base.clone() },
+        ReplayOptions { threshold_percent: 91, ..base.clone() },
+        ReplayOptions { scale: 0, ..base.clone() },
+    ] {
+        assert!(matches!(replay(&[], &bad), Err(FileError::BadOption { .. })), "{bad:?}");
+    }
+    assert_eq!(replay(&[], &base).expect("an empty trace is a trace").table_bytes, 0);
+}

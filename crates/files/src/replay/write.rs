@@ -1,0 +1,180 @@
+//! Bytes of a replay find their zones.
+
+use super::CleaningTrigger;
+use super::run::Run;
+use crate::lsm::{Table, TableHint};
+use crate::policy::{Candidate, Choice, Choices, Decision, Rule, TableKeys, least_bad};
+use crate::{FileError, FileId, FileKind, FileTags, Result};
+
+/// Empty zones above the reserve that tables leave to logs and meta files: a policy that opens many zones would starve them.
+pub(super) const LOG_ZONES: u32 = 2;
+
+/// Who wants a zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Want<'a> {
+    pub(super) file: FileId,
+    pub(super) tags: &'a FileTags,
+    pub(super) bytes: u64,
+    pub(super) table: Option<&'a TableKeys>,
+    /// Moved by cleaning.
+    pub(super) is_moved: bool,
+}
+
+impl Run<'_> {
+    /// Bytes at the end of a file: tables wait where the policy needs keys, everything else is written.
+    pub(super) fn append(&mut self, file: FileId, bytes: u64) -> Result<()> {
+        let Some(open) = self.model.files.get_mut(&file) else { return Ok(()) };
+        open.waiting = open.waiting.saturating_add(bytes);
+        let is_table = matches!(open.tags.kind, FileKind::Flushed | FileKind::Data);
+        let waits = is_table && !open.is_placed_early && self.options.policy.needs_keys();
+        if is_table {
+            self.counts.table_bytes = self.counts.table_bytes.saturating_add(bytes);
+        } else {
+            self.counts.log_bytes = self.counts.log_bytes.saturating_add(bytes);
+        }
+        let open = self.model.files.get_mut(&file).expect("just seen");
+        if waits {
+            let bytes = bytes.min(u64::MAX - self.held);
+            open.held += bytes;
+            self.held += bytes;
+            if self.held <= self.options.held_bytes_max {
+                return Ok(());
+            }
+        }
+        open.is_placed_early = is_table;
+        self.write_waiting(file)
+    }
+
+    /// Places all that waits of a file.
+    pub(super) fn write_waiting(&mut self, file: FileId) -> Result<()> {
+        let keys = self.keys(file);
+        self.release_held(file);
+        while let Some((bytes, lease, tags)) = self.model.files.get(&file).map(|it| (it.waiting, it.lease, it.tags))
+            && bytes > 0
+        {
+            let zone = match lease {
+                Some(zone) => zone,
+                None => self.lease(file, &tags, bytes, keys.as_ref())?,
+            };
+            let written = self.model.write(zone, file, bytes);
+            let it = self.model.files.get_mut(&file).expect("just seen");
+            it.waiting -= written;
+            if self.model.zones[zone].lane.is_none() {
+                self.unlease(file);
+            }
+        }
+        self.note_table(file, keys);
+        Ok(())
+    }
+
+    fn release_held(&mut self, file: FileId) {
+        if let Some(it) = self.model.files.get_mut(&file) {
+            self.held -= std::mem::take(&mut it.held);
+        }
+    }
+
+    fn lease(&mut self, file: FileId, tags: &FileTags, bytes: u64, table: Option<&TableKeys>) -> Result<usize> {
+        let zone = self.place(&Want { file, tags, bytes, table, is_moved: false })?;
+        self.model.zones[zone].writers += 1;
+        if let Some(it) = self.model.files.get_mut(&file) {
+            it.lease = Some(zone);
+        }
+        Ok(zone)
+    }
+
+    /// The file is not written to its zone any more.
+    pub(super) fn unlease(&mut self, file: FileId) -> Option<usize> {
+        let zone = self.model.files.get_mut(&file)?.lease.take()?;
+        self.model.zones[zone].writers -= 1;
+        Some(zone)
+    }
+
+    /// The keys that a table has, or may have.
+    pub(super) fn keys(&self, file: FileId) -> Option<TableKeys> {
+        let TableHint { tree, job, level, range } = self.model.files.get(&file)?.hint.as_ref()?;
+        let range = range.clone().or_else(|| self.shape.input_range(*tree, (*job)?))?;
+        Some(TableKeys { tree: *tree, level: *level, range })
+    }
+
+    /// A table counts from its first byte in a zone on.
+    fn note_table(&mut self, file: FileId, keys: Option<TableKeys>) {
+        let zones = self.model.files.get(&file).map(super::model::File::zones);
+        if let (Some(TableKeys { tree, level, range }), Some(zones)) = (keys, zones) {
+            self.shape.put(tree, file, Table { level, range, zones });
+        }
+    }
+
+    /// A zone with room.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(super) fn place(&mut self, want: &Want<'_>) -> Result<usize> {
+        let lane = self.model.lane_of(want.tags, want.is_moved);
+        let kept = match want.tags.kind {
+            _ if want.is_moved => 0,
+            FileKind::Log | FileKind::Meta => self.options.reserve_zones,
+            FileKind::Flushed | FileKind::Data => self.options.reserve_zones + LOG_ZONES,
+        };
+        let mut may_clean = !want.is_moved;
+        if !want.is_moved && self.options.trigger == CleaningTrigger::BelowThreshold && self.is_below_threshold() {
+            self.clean()?;
+        }
+        loop {
+            if self.model.empty_zones() <= kept && !want.is_moved {
+                self.reset_dead();
+            }
+            let (has_token, has_empty) = (self.model.has_token(lane), self.model.empty_zones() > kept);
+            let views = self.model.views(lane);
+            let wants_empty = has_token && !has_empty;
+            if views.is_empty() && !(has_token && has_empty) {
+                if std::mem::take(&mut may_clean) && self.clean()? {
+                    continue;
+                }
+                return Err(self.no_space());
+            }
+            let Decision { choice, rule } = self.ask(want, &views, has_token && has_empty);
+            let zone = match choice {
+                Choice::Open(zone) => Some(zone),
+                Choice::New if has_token && has_empty => None,
+                Choice::New if wants_empty && std::mem::take(&mut may_clean) && self.clean()? => continue,
+                Choice::FinishThenNew(zone) if has_empty && self.has_little(zone.0 as usize) => {
+                    self.counts.finished_unwritten_bytes += self.model.finish(zone.0 as usize);
+                    None
+                }
+                Choice::New | Choice::FinishThenNew(_) => least_bad(want.tags, &views),
+            };
+            *self.counts.allocations.entry((rule, want.tags.level)).or_default() += 1;
+            if let Some(zone) = zone {
+                return Ok(zone.0 as usize);
+            }
+            return self.model.open(lane, want.file, want.tags).ok_or_else(|| self.no_space());
+        }
+    }
+
+    fn ask(&self, want: &Want<'_>, open: &[crate::policy::OpenZoneView], may_open: bool) -> Decision {
+        let candidate = Candidate { file: want.file, tags: want.tags, bytes: want.bytes, table: want.table };
+        let decision = self.options.policy.choose(&candidate, &Choices { open, may_open, shape: &self.shape });
+        let is_known = |zone| open.iter().any(|view| view.zone == zone);
+        match decision.choice {
+            Choice::Open(zone) if !is_known(zone) => Choice::New.by(Rule::Lifetime),
+            _ => decision,
+        }
+    }
+
+    /// Whether a zone has so little room that it is finished rather than kept.
+    pub(super) fn has_little(&self, zone: usize) -> bool {
+        let remaining = self.model.capacity - self.model.zones[zone].written;
+        remaining < self.model.capacity * u64::from(self.options.finish_percent) / 100
+    }
+
+    pub(super) fn no_space(&self) -> FileError {
+        let kept_zones = self.options.reserve_zones + LOG_ZONES;
+        FileError::NoSpace {
+            live_bytes: self.model.live(),
+            usable_bytes: u64::from(self.options.zones.saturating_sub(kept_zones)) * self.model.capacity,
+            kept_bytes: u64::from(kept_zones) * self.model.capacity,
+            kept_for: "cleaning and logs",
+            free_zones: self.model.empty_zones(),
+        }
+    }
+}

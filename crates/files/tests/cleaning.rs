@@ -1,0 +1,132 @@
+//! Cleaning as a service: beside writers, at a rate, past damage, and never in the way of who needs space.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{geometry, options, path};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZonedDevice};
+use zonda_files::{Cleaner, FileError, FileKind, FileStore, FileStoreOptions, FileTags, StoreId};
+use zonda_rt::{DeviceCall, now, sleep};
+
+fn store(device: Arc<dyn ZonedDevice>, which: u64) -> FileStore {
+    let options = FileStoreOptions { clean_below_free_percent: 60, ..options(which) };
+    FileStore::format(device, StoreId(1), false, options).unwrap()
+}
+
+fn memory() -> Arc<dyn ZonedDevice> {
+    Arc::new(MemDevice::new(geometry(14)).unwrap())
+}
+
+fn put(store: &FileStore, kind: FileKind, name: &str, bytes: usize) -> Result<(), FileError> {
+    let mut writer = store.create(&path(name), FileTags::of(kind))?;
+    writer.append(&vec![name.as_bytes()[name.len() - 1]; bytes])?;
+    writer.sync()?;
+    writer.close()
+}
+
+fn whole(store: &FileStore, name: &str, bytes: usize) -> bool {
+    let mut read = vec![0; bytes];
+    let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
+    count == bytes && read.iter().all(|byte| *byte == name.as_bytes()[name.len() - 1])
+}
+
+/// Zones half of which are dead.
+fn half_dead(store: &FileStore) {
+    for file in 0..20 {
+        put(store, FileKind::Data, &format!("/{file}"), 30_000).unwrap();
+    }
+    (0..20).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    store.sync_names().unwrap();
+}
+
+#[test]
+fn a_thread_cleans_and_ends_with_its_handle() {
+    let store = store(memory(), 2);
+    half_dead(&store);
+    let free = store.usage().space.free_zones;
+    let cleaner = Cleaner::start(store.clone());
+    while store.usage().copied_bytes == 0 || store.usage().space.free_zones <= free {
+        sleep(Duration::from_millis(1));
+    }
+    while cleaner.report().zones_freed == 0 {
+        sleep(Duration::from_millis(1));
+    }
+    drop(cleaner);
+    assert!((1..20).step_by(2).all(|file| whole(&store, &format!("/{file}"), 30_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+#[test]
+fn a_slow_cleaner_holds_up_neither_writers_nor_its_end() {
+    let store = store(memory(), 2);
+    half_dead(&store);
+    // A byte a second: what it has begun it would end next year.
+    store.set_clean_rate(1);
+    let cleaner = Cleaner::start(store.clone());
+    while store.space().usage().open_zones == 0 {
+        sleep(Duration::from_millis(1));
+    }
+    let began = now();
+    let mut refused = 0;
+    for round in 0..200 {
+        refused += u32::from(put(&store, FileKind::Data, &format!("/{}", round % 20), 30_000).is_err());
+    }
+    assert_eq!(refused, 0, "writers clean for themselves");
+    drop(cleaner);
+    assert!(now().since(began) < Duration::from_secs(600));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+#[test]
+fn a_damaged_victim_is_passed_over_and_others_are_cleaned() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let store = store(Arc::new(faulty.clone()), 2);
+    half_dead(&store);
+    let bad = store.extents(&path("/1")).unwrap()[0];
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Read), zone: Some(bad.zone), when: FaultWhen::From(1), effect });
+    let mut freed = 0;
+    while let Some(cleaned) = store.clean_step().unwrap() {
+        freed += cleaned.zones_freed;
+    }
+    assert!(freed > 3, "{freed}");
+    assert_eq!(store.usage().spoiled_zones, 1);
+    faulty.heal();
+    assert!((1..20).step_by(2).all(|file| whole(&store, &format!("/{file}"), 30_000)));
+    let still = store.extents(&path("/1")).unwrap()[0];
+    assert_eq!(still, bad, "what cannot be read stays where it is");
+}
+
+/// What `free_bytes` says a compaction can write it can write, give or take what open zones and padding hold; flushes go on
+/// behind it; deletes bring everything back without a mount.
+#[test]
+fn free_bytes_agree_with_no_space() {
+    for active in [3, 4, 6, 14] {
+        for which in 0..5 {
+            let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
+            let store = FileStore::format(device, StoreId(1), false, options(which)).unwrap();
+            let context = format!("{active} active, policy {which}");
+            let zone = store.space().zone_blocks() * 4096;
+            for life in 0..3 {
+                let promised = store.usage().free_bytes;
+                let (mut written, mut files) = (0, 0);
+                while put(&store, FileKind::Data, &format!("/{life}-{files}"), 20_480).is_ok() {
+                    written += 20_480;
+                    files += 1;
+                }
+                assert!(written + 2 * zone >= promised, "{context}: {written} of {promised} written");
+                assert!(store.usage().free_bytes <= 2 * zone, "{context}: {:?}", store.usage());
+                put(&store, FileKind::Flushed, "/flushed", 8_192).unwrap();
+                put(&store, FileKind::Log, "/log", 4_000).unwrap();
+                (0..=files).for_each(|file| {
+                    let removed = store.remove(&path(&format!("/{life}-{file}")));
+                    assert!(removed.is_ok() || file == files, "{context}: {removed:?}");
+                });
+                assert_eq!(store.check().unwrap().findings, [], "{context}");
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A read-only mount beside the live one: it sees what was durable, writes nothing, and says `Stale` rather than give other bytes.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{geometry, options, path};
+use zonda_device::{MemDevice, ZonedDevice};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, StoreId, ZoneId};
+use zonda_rt::Rng;
+
+fn put(store: &FileStore, name: &str, byte: u8, bytes: usize) {
+    let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
+    writer.append(&vec![byte; bytes]).unwrap();
+    writer.sync().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn it_reads_what_was_durable_and_writes_nothing() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options(0)).unwrap();
+    put(&live, "/a", 1, 20_000);
+    let before = device.report(ZoneId(0), 24).unwrap();
+    let (store, report) = FileStore::mount_read_only(Arc::clone(&device), options(0)).unwrap();
+    assert_eq!(device.report(ZoneId(0), 24).unwrap(), before, "no zone was touched");
+    assert_eq!((report.files, store.info(&path("/a")).unwrap().size_bytes), (1, 20_000));
+    put(&live, "/b", 2, 5_000);
+    assert!(matches!(store.open(&path("/b")), Err(FileError::NotFound { .. })), "that came later");
+    let tags = FileTags::of(FileKind::Data);
+    assert!(matches!(store.create(&path("/c"), tags), Err(FileError::ReadOnly)));
+    assert!(matches!(store.remove(&path("/a")), Err(FileError::ReadOnly)));
+    assert!(matches!(store.append_to(&path("/a")), Err(FileError::ReadOnly)));
+    assert!(matches!(store.rename(&path("/a"), &path("/z")), Err(FileError::ReadOnly)));
+    store.sync_names().unwrap();
+    let mut bytes = vec![0; 20_000];
+    assert_eq!(store.open(&path("/a")).unwrap().read_at(0, &mut bytes).unwrap(), 20_000);
+    assert!(bytes.iter().all(|byte| *byte == 1));
+    assert_eq!(store.check().unwrap().findings, []);
+    drop(store);
+    put(&live, "/d", 3, 5_000);
+    assert_eq!(live.check().unwrap().findings, [], "the live store noticed nothing");
+}
+
+#[test]
+fn what_was_cleaned_meanwhile_is_stale_and_never_other_bytes() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options(0)).unwrap();
+    let mut rng = Rng::seeded(7);
+    let (mut stale, mut whole) = (0, 0);
+    for round in 0..60 {
+        for file in 0..6 {
+            put(&live, &format!("/{file}"), u8::try_from((round * 6 + file) % 251).unwrap(), 30_000);
+        }
+        let (store, _) = FileStore::mount_read_only(Arc::clone(&device), options(0)).unwrap();
+        for _ in 0..rng.below(30) {
+            put(&live, &format!("/{}", rng.below(6)), 255, 30_000);
+        }
+        for file in 0..6 {
+            let expected = u8::try_from((round * 6 + file) % 251).unwrap();
+            let mut bytes = vec![0; 30_000];
+            match store.open(&path(&format!("/{file}"))).unwrap().read_at(0, &mut bytes) {
+                Ok(count) => {
+                    assert!(count == 30_000 && bytes.iter().all(|byte| *byte == expected), "round {round}");
+                    whole += 1;
+                }
+                Err(FileError::Stale { .. }) => stale += 1,
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+    }
+    assert!(stale > 0 && whole > 0, "{stale} stale, {whole} whole");
+}
