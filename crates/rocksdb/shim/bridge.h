@@ -1,0 +1,112 @@
+// The plain C calls between the C++ shim and the Rust library. Both sides are built together: this is no interface for others.
+// Text has a length and no NUL. Nothing throws or panics across.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct zonda_system zonda_system;
+typedef struct zonda_writable zonda_writable;
+typedef struct zonda_readable zonda_readable;
+
+typedef struct {
+  const char* data;
+  size_t length;
+} zonda_text;
+
+// 0, or a kind of failure::Kind. `message` is freed with zonda_bridge_free_message.
+typedef struct {
+  uint8_t kind;
+  uint8_t scope;
+  bool is_retryable;
+  char* message;
+} zonda_outcome;
+
+enum {
+  ZONDA_OK = 0,
+  ZONDA_NOT_FOUND = 1,
+  ZONDA_NO_SPACE = 2,
+  ZONDA_BUSY = 3,
+  ZONDA_CORRUPTION = 4,
+  ZONDA_NOT_SUPPORTED = 5,
+  ZONDA_INVALID_ARGUMENT = 6,
+  ZONDA_STALE = 7,
+  ZONDA_IO = 8,
+};
+
+typedef struct {
+  bool is_directory;
+  uint64_t file;
+  uint64_t size_bytes;
+  uint64_t links;
+  uint64_t modified_seconds;
+} zonda_info;
+
+enum { ZONDA_FLUSH = 0, ZONDA_COMPACTION = 1, ZONDA_RECOVERY = 2, ZONDA_OTHER = 3 };
+
+void zonda_bridge_free_message(char* message);
+
+zonda_outcome zonda_bridge_open(zonda_text uri, zonda_system** system);
+void zonda_bridge_close(zonda_system* system);
+
+zonda_outcome zonda_bridge_create(const zonda_system*, zonda_text path, zonda_writable** file);
+zonda_outcome zonda_bridge_append_to(const zonda_system*, zonda_text path, zonda_writable** file);
+zonda_outcome zonda_bridge_reuse(const zonda_system*, zonda_text path, zonda_text old, zonda_writable** file);
+zonda_outcome zonda_bridge_append(const zonda_writable*, const char* data, size_t length);
+zonda_outcome zonda_bridge_write_at(const zonda_writable*, uint64_t offset, const char* data, size_t length);
+zonda_outcome zonda_bridge_truncate_open(const zonda_writable*, uint64_t size);
+zonda_outcome zonda_bridge_flush(const zonda_writable*);
+zonda_outcome zonda_bridge_sync(const zonda_writable*);
+zonda_outcome zonda_bridge_close_file(const zonda_writable*);
+uint64_t zonda_bridge_written(const zonda_writable*);
+zonda_outcome zonda_bridge_set_lifetime(const zonda_writable*, uint8_t hint);
+// Whether the table waits for its keys before it is placed: 0 no, 1 bytewise, 2 reverse bytewise.
+uint8_t zonda_bridge_wants_keys(const zonda_writable*);
+zonda_outcome zonda_bridge_describe_keys(const zonda_writable*, zonda_text smallest, zonda_text largest);
+// Whether tables of this file system wait for their keys.
+bool zonda_bridge_places_by_keys(const zonda_system*);
+void zonda_bridge_free_writable(zonda_writable*);
+
+zonda_outcome zonda_bridge_read_file(const zonda_system*, zonda_text path, zonda_readable** file);
+zonda_outcome zonda_bridge_read(const zonda_readable*, uint64_t offset, char* into, size_t length, bool is_compaction,
+                                size_t* read);
+uint64_t zonda_bridge_readable_size(const zonda_readable*);
+uint64_t zonda_bridge_readable_id(const zonda_readable*);
+void zonda_bridge_free_readable(zonda_readable*);
+
+typedef void (*zonda_each)(void* context, zonda_text name, const zonda_info* info);
+
+zonda_outcome zonda_bridge_info(const zonda_system*, zonda_text path, zonda_info* info);
+zonda_outcome zonda_bridge_list(const zonda_system*, zonda_text directory, zonda_each each, void* context);
+zonda_outcome zonda_bridge_make_directory(const zonda_system*, zonda_text path);
+zonda_outcome zonda_bridge_make_directories(const zonda_system*, zonda_text path);
+zonda_outcome zonda_bridge_remove_directory(const zonda_system*, zonda_text path);
+zonda_outcome zonda_bridge_remove(const zonda_system*, zonda_text path);
+zonda_outcome zonda_bridge_rename(const zonda_system*, zonda_text from, zonda_text to);
+zonda_outcome zonda_bridge_link(const zonda_system*, zonda_text from, zonda_text to);
+zonda_outcome zonda_bridge_truncate(const zonda_system*, zonda_text path, uint64_t size);
+zonda_outcome zonda_bridge_sync_directory(const zonda_system*);
+zonda_outcome zonda_bridge_lock(const zonda_system*, zonda_text path);
+zonda_outcome zonda_bridge_unlock(const zonda_system*, zonda_text path);
+uint64_t zonda_bridge_free_bytes(const zonda_system*);
+
+void zonda_bridge_table_begun(const zonda_system*, zonda_text database, zonda_text family, zonda_text path, int job,
+                              uint8_t reason);
+// A compaction, or with no inputs a flush.
+void zonda_bridge_job_begun(const zonda_system*, zonda_text database, int job, uint32_t family, int output_level,
+                            const uint64_t* inputs, size_t input_count);
+void zonda_bridge_job_ended(const zonda_system*, zonda_text database, int job);
+void zonda_bridge_subcompaction_begun(const zonda_system*, int job, int output_level);
+void zonda_bridge_subcompaction_ended(const zonda_system*);
+
+// From Rust to C++: a rocksdb_env_t on the file system of this name, or null and the reason, freed with free().
+void* zonda_shim_new_env(zonda_text uri, char** error);
+
+#ifdef __cplusplus
+}
+#endif

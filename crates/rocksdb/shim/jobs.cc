@@ -1,0 +1,63 @@
+#include "jobs.h"
+
+#include <vector>
+
+#include "rocksdb/db.h"
+#include "status.h"
+
+namespace zonda {
+
+namespace {
+
+uint8_t ReasonOf(rocksdb::TableFileCreationReason reason) {
+  switch (reason) {
+    case rocksdb::TableFileCreationReason::kFlush:
+      return ZONDA_FLUSH;
+    case rocksdb::TableFileCreationReason::kCompaction:
+      return ZONDA_COMPACTION;
+    case rocksdb::TableFileCreationReason::kRecovery:
+      return ZONDA_RECOVERY;
+    default:
+      return ZONDA_OTHER;
+  }
+}
+
+}  // namespace
+
+void JobListener::OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) {
+  zonda_bridge_table_begun(system_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
+                           ReasonOf(info.reason));
+}
+
+void JobListener::OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
+  zonda_bridge_job_begun(system_, Text(db->GetName()), info.job_id, info.cf_id, 0, nullptr, 0);
+}
+
+void JobListener::OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
+  zonda_bridge_job_ended(system_, Text(db->GetName()), info.job_id);
+}
+
+void JobListener::OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
+  std::vector<uint64_t> inputs;
+  inputs.reserve(info.input_file_infos.size());
+  // Their `level` is the index of an input, not a level.
+  for (const auto& input : info.input_file_infos) {
+    inputs.push_back(input.file_number);
+  }
+  zonda_bridge_job_begun(system_, Text(db->GetName()), info.job_id, info.cf_id, info.output_level, inputs.data(),
+                         inputs.size());
+}
+
+void JobListener::OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
+  zonda_bridge_job_ended(system_, Text(db->GetName()), info.job_id);
+}
+
+void JobListener::OnSubcompactionBegin(const rocksdb::SubcompactionJobInfo& info) {
+  zonda_bridge_subcompaction_begun(system_, info.job_id, info.output_level);
+}
+
+void JobListener::OnSubcompactionCompleted(const rocksdb::SubcompactionJobInfo&) {
+  zonda_bridge_subcompaction_ended(system_);
+}
+
+}  // namespace zonda

@@ -1,0 +1,27 @@
+// Tells the library which jobs run and which tables they begin.
+#pragma once
+
+#include "bridge.h"
+#include "rocksdb/listener.h"
+
+namespace zonda {
+
+// Its name is empty, as the base says: so it is not written into OPTIONS files.
+class JobListener final : public rocksdb::EventListener {
+ public:
+  // `system` outlives every database that has this listener: their environment holds the file system.
+  explicit JobListener(const zonda_system* system) : system_(system) {}
+
+  void OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) override;
+  void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
+  void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
+  void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
+  void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
+  void OnSubcompactionBegin(const rocksdb::SubcompactionJobInfo& info) override;
+  void OnSubcompactionCompleted(const rocksdb::SubcompactionJobInfo& info) override;
+
+ private:
+  const zonda_system* const system_;
+};
+
+}  // namespace zonda

@@ -1,0 +1,98 @@
+//! From a name to a zoned device.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use zonda_device::{DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_rt::Mutex;
+
+use crate::failure::{Failure, Kind};
+
+/// Devices of this process that have no other name.
+static OFFERED: Mutex<BTreeMap<String, Arc<dyn ZonedDevice>>> = Mutex::new(BTreeMap::new());
+
+/// Lets `zonda://process:NAME` open a device that this program made, a decorated one for example. `None` takes it back; who
+/// has mounted it keeps it.
+pub fn offer_device(name: &str, device: Option<Arc<dyn ZonedDevice>>) {
+    let mut offered = OFFERED.lock();
+    match device {
+        Some(device) => offered.insert(name.to_owned(), device),
+        None => offered.remove(name),
+    };
+}
+
+/// Opens the device called `name`; makes it with the capacity of `create`, if that is given and there is none. `is_new` tells
+/// whether nothing can be on it.
+///
+/// # Errors
+/// Those of the device; `InvalidArgument` for a bad name.
+pub(crate) fn open(name: &str, create: Option<u64>) -> Result<Opened, Failure> {
+    if let Some(name) = name.strip_prefix("process:") {
+        let device = OFFERED.lock().get(name).cloned();
+        let device =
+            device.ok_or_else(|| Failure::new(Kind::NotFound, format!("this process offers no device {name:?}")))?;
+        return Ok(Opened { device, is_new: false });
+    }
+    let mut uri: DeviceUri = name.parse()?;
+    match uri.place.clone() {
+        Place::Flash(drive) => {
+            let device = zonda_flash::drive::open_zoned(&drive)?;
+            Ok(Opened { device, is_new: true })
+        }
+        Place::Memory => {
+            shape(&mut uri, create);
+            Ok(Opened { device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+        }
+        Place::File(path) if create.is_some() && !path.exists() => {
+            shape(&mut uri, create);
+            Ok(Opened { device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+        }
+        // What is no zoned device is refused by name.
+        Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => {
+            Ok(Opened { device: uri.open_zoned(OpenMode::Open)?, is_new: false })
+        }
+    }
+}
+
+/// A device and what is known of it.
+pub(crate) struct Opened {
+    pub(crate) device: Arc<dyn ZonedDevice>,
+    /// It was made just now: nothing is on it.
+    pub(crate) is_new: bool,
+}
+
+/// Zones of a new device of so many bytes, where its name leaves them open: a hundred and more, so that one zone is at most one
+/// percent of the space, of 1 to 64 MiB.
+fn shape(uri: &mut DeviceUri, create: Option<u64>) {
+    let Some(bytes) = create else { return };
+    let zone_bytes = *uri.shape.zone_size_bytes.get_or_insert_with(|| zone_bytes_for(bytes));
+    uri.shape.zones.get_or_insert((bytes / zone_bytes.max(1)).max(1));
+}
+
+fn zone_bytes_for(bytes: u64) -> u64 {
+    let hundredth = (bytes / 100).max(1);
+    let power_of_two_below = 1 << hundredth.ilog2();
+    u64::clamp(power_of_two_below, 1 << 20, 64 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_of_a_new_device_are_at_most_a_percent() {
+        assert_eq!(zone_bytes_for(1 << 30), 8 << 20);
+        assert_eq!(zone_bytes_for(1 << 40), 64 << 20);
+        assert_eq!(zone_bytes_for(1), 1 << 20);
+    }
+
+    #[test]
+    fn an_offered_device_is_found_until_it_is_taken_back() {
+        let device: Arc<dyn ZonedDevice> =
+            Arc::new(zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 8)).unwrap());
+        offer_device("devices-test", Some(device));
+        assert!(open("process:devices-test", None).is_ok());
+        offer_device("devices-test", None);
+        assert_eq!(open("process:devices-test", None).map(|_| ()).unwrap_err().kind, Kind::NotFound);
+    }
+}

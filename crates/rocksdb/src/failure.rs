@@ -1,0 +1,121 @@
+//! Errors as RocksDB sees them.
+
+use zonda_device::DeviceError;
+use zonda_files::FileError;
+
+/// What kind of `IOStatus` it becomes. The numbers are those of `shim/bridge.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// `PathNotFound`; where RocksDB asks whether something exists, `NotFound`.
+    NotFound = 1,
+    /// `NoSpace`.
+    NoSpace = 2,
+    /// `Busy`.
+    Busy = 3,
+    /// `Corruption`.
+    Corruption = 4,
+    /// `NotSupported`.
+    NotSupported = 5,
+    /// `InvalidArgument`.
+    InvalidArgument = 6,
+    /// `IOError` with `StaleFile`.
+    Stale = 7,
+    /// `IOError`.
+    Io = 8,
+}
+
+/// How far an error reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Scope {
+    /// The file system.
+    FileSystem = 0,
+    /// One file.
+    File = 1,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What it becomes.
+    pub kind: Kind,
+    /// How far it reaches.
+    pub scope: Scope,
+    /// Whether RocksDB should try again by itself.
+    pub is_retryable: bool,
+    /// One line for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// Of one file, final.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, scope: Scope::File, is_retryable: false, message: message.into() }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidArgument, message)
+    }
+}
+
+impl From<FileError> for Failure {
+    /// A full store is worth another try, as on the default file system: RocksDB's recovery goes on by itself once space
+    /// was freed. A store that stopped writing must be mounted again first.
+    fn from(error: FileError) -> Self {
+        let (kind, scope) = match &error {
+            FileError::NotFound { .. } => (Kind::NotFound, Scope::File),
+            error if error.is_no_space() => (Kind::NoSpace, Scope::FileSystem),
+            FileError::Busy { .. } => (Kind::Busy, Scope::File),
+            FileError::Damaged { .. } => (Kind::Corruption, Scope::File),
+            FileError::Stale { .. } => (Kind::Stale, Scope::File),
+            FileError::BadPath { .. } | FileError::BadOption { .. } | FileError::UnknownPolicy { .. } => {
+                (Kind::InvalidArgument, Scope::File)
+            }
+            FileError::NotAtEnd { .. } | FileError::Longer { .. } => (Kind::NotSupported, Scope::File),
+            FileError::Stopped { .. } | FileError::ReadOnly => (Kind::Io, Scope::FileSystem),
+            _ => (Kind::Io, Scope::File),
+        };
+        let message = chain(&error);
+        Self { kind, scope, is_retryable: kind == Kind::NoSpace, message }
+    }
+}
+
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        Self { kind: Kind::Io, scope: Scope::FileSystem, is_retryable: false, message: chain(&error) }
+    }
+}
+
+/// An error and what caused it, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
+    // Transparent errors say the same as their cause.
+    texts.dedup();
+    texts.join(": ").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_store_is_worth_another_try() {
+        let full =
+            FileError::NoSpace { live_bytes: 1, usable_bytes: 2, kept_bytes: 3, kept_for: "logs", free_zones: 4 };
+        let full = Failure::from(full);
+        assert_eq!((full.kind, full.scope, full.is_retryable), (Kind::NoSpace, Scope::FileSystem, true));
+        let stopped = Failure::from(FileError::Stopped { cause: "the device is gone".to_owned() });
+        assert_eq!((stopped.kind, stopped.scope, stopped.is_retryable), (Kind::Io, Scope::FileSystem, false));
+        assert!(stopped.message.contains("the device is gone"));
+    }
+
+    #[test]
+    fn damage_and_staleness_are_told_apart() {
+        let stale = Failure::from(FileError::Stale { zone: 1, found: None, expected: 2 });
+        assert_eq!(stale.kind, Kind::Stale);
+        let damaged = Failure::from(FileError::Damaged { file: 1, zone: 2, block: 3 });
+        assert_eq!((damaged.kind, damaged.scope), (Kind::Corruption, Scope::File));
+    }
+}

@@ -1,0 +1,287 @@
+//! The LSM-trees on a file system, by directory: followed as their MANIFESTs are written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zonda_files::lsm::{Job, JobKind, TableHint};
+use zonda_files::{FilePath, FileStore};
+use zonda_rt::Mutex;
+
+use crate::lsm::jobs::Jobs;
+use crate::lsm::relay::{BYTEWISE, REVERSE, Relay};
+use crate::lsm::{Applied, Begun, NewTable, Running, Shape};
+use crate::name::{Role, role_of};
+use crate::writable::Order;
+
+/// Bytes of a MANIFEST that are read at once.
+const READ_BYTES: usize = 256 << 10;
+/// A CURRENT is one short line.
+const CURRENT_BYTES_MAX: usize = 300;
+
+/// What the databases of a file system are doing; the store below is told of it.
+///
+/// One entry per directory with a MANIFEST in it. A database writes a new MANIFEST beside the one that counts and then renames
+/// a file to CURRENT: so all of them are followed, and CURRENT says whose shape holds.
+///
+/// Locks: its own, held while a MANIFEST is read from the store and while the store is told; nobody who holds one of the
+/// store's asks the view.
+#[derive(Debug)]
+pub struct View {
+    store: FileStore,
+    jobs: Jobs,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    directories: BTreeMap<FilePath, Directory>,
+    /// By directory and number: level at creation of tables that no MANIFEST has named yet.
+    unnamed: BTreeMap<(FilePath, u64), Option<u8>>,
+    counts: LevelCounts,
+}
+
+#[derive(Debug, Default)]
+struct Directory {
+    manifests: BTreeMap<FilePath, Shape>,
+    /// The MANIFEST that CURRENT names.
+    current: Option<FilePath>,
+    relay: Relay,
+}
+
+/// How well the level of a table was known when it was created, beside what the MANIFEST said of it first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelCounts {
+    /// It was that of the MANIFEST.
+    pub right: u64,
+    /// It was another.
+    pub wrong: u64,
+    /// It was not known.
+    pub unknown: u64,
+    /// Tables that changed their level without being written again.
+    pub moved: u64,
+}
+
+impl View {
+    pub(crate) fn new(store: FileStore) -> Self {
+        Self { store, jobs: Jobs::default(), state: Mutex::default() }
+    }
+
+    /// A database is opened, for writing: what it holds is told before its first job runs.
+    pub(crate) fn database_opened(&self, database: &FilePath) {
+        let mut state = self.state.lock();
+        let mut directory = Directory::default();
+        directory.find_current(&self.store, database);
+        if directory.current.is_some() {
+            state.directories.insert(database.clone(), directory);
+        }
+    }
+
+    /// A database was closed.
+    pub(crate) fn database_closed(&self, database: &FilePath) {
+        let jobs = self.jobs.end_all(database);
+        jobs.iter().filter_map(|job| job.id).for_each(|id| self.store.end_job(id));
+        let mut state = self.state.lock();
+        state.unnamed.retain(|(of, _), _| of != database);
+        if let Some(mut directory) = state.directories.remove(database) {
+            directory.relay.forget(&self.store);
+        }
+    }
+
+    /// A flush or compaction begins.
+    pub fn job_begun(&self, database: &str, job: i32, mut running: Running) {
+        let Ok(database) = FilePath::parse(database) else { return };
+        let state = self.state.lock();
+        let tree = state.directories.get(&database).and_then(|directory| directory.relay.tree(running.column_family));
+        running.id = tree.map(|tree| {
+            let kind = if running.inputs.is_empty() { JobKind::Flush } else { JobKind::Compaction };
+            let path = |table: &u64| database.join(&format!("{table:06}.sst")).ok();
+            let inputs = running.inputs.iter().filter_map(path).collect();
+            self.store.begin_job(&Job { tree, kind, output_level: Some(running.output_level), inputs })
+        });
+        drop(state);
+        self.jobs.begin(&database, job, running);
+    }
+
+    /// A flush or compaction has ended.
+    pub fn job_ended(&self, database: &str, job: i32) {
+        let Ok(database) = FilePath::parse(database) else { return };
+        let ended = self.jobs.end(&database, job);
+        if let Some(id) = ended.and_then(|ended| ended.id) {
+            self.store.end_job(id);
+        }
+    }
+
+    /// A subcompaction begins on this thread.
+    pub fn subcompaction_begun(&self, job: i32, output_level: u8) {
+        Jobs::subcompaction_begun(job, output_level);
+    }
+
+    /// The subcompaction of this thread has ended.
+    pub fn subcompaction_ended(&self) {
+        Jobs::subcompaction_ended();
+    }
+
+    /// A table will be created next, on this thread.
+    pub fn table_begun(&self, table: NewTable<'_>) {
+        self.jobs.table_begun(table);
+    }
+
+    /// Takes what is known of table `number` that is created now as `path`.
+    pub(crate) fn take_begun(&self, path: &FilePath, number: u64) -> Option<Begun> {
+        let begun = self.jobs.take_begun(path)?;
+        self.state.lock().unnamed.insert((begun.database.clone(), number), begun.level);
+        Some(begun)
+    }
+
+    /// What the store is told of a table that a job begins, and the order of its keys if it is one of the usual ones.
+    pub(crate) fn hint(&self, begun: &Begun) -> Option<(TableHint, Option<Order>)> {
+        let state = self.state.lock();
+        let directory = state.directories.get(&begun.database)?;
+        let shape = directory.manifests.get(directory.current.as_ref()?)?;
+        let (number, family) = shape.families().iter().find(|(_, family)| family.name == begun.family)?;
+        let tree = directory.relay.tree(*number)?;
+        let order = match family.comparator.as_str() {
+            BYTEWISE => Some(Order::Bytewise),
+            REVERSE => Some(Order::Reverse),
+            _ => None,
+        };
+        Some((TableHint { tree, job: begun.job, level: begun.level?, range: None }, order))
+    }
+
+    /// The jobs of a database that run now.
+    #[must_use]
+    pub fn running(&self, database: &FilePath) -> Vec<Running> {
+        self.jobs.running(database)
+    }
+
+    /// How well levels were known.
+    #[must_use]
+    pub fn level_counts(&self) -> LevelCounts {
+        self.state.lock().counts
+    }
+
+    /// Looks at the shape of the database in a directory; `None` if there is none.
+    pub fn with_shape<T>(&self, database: &FilePath, look: impl FnOnce(&Shape) -> T) -> Option<T> {
+        let state = self.state.lock();
+        if let Some(directory) = state.directories.get(database) {
+            return directory.manifests.get(directory.current.as_ref()?).map(look);
+        }
+        drop(state);
+        // Nobody writes it: it is as its files say.
+        let manifest = manifest_of(&self.store, database)?;
+        Some(look(&read_shape(&self.store, &manifest)))
+    }
+
+    /// A MANIFEST begins.
+    pub(crate) fn manifest_created(&self, path: &FilePath) {
+        let Some(parent) = path.parent() else { return };
+        self.state.lock().directories.entry(parent).or_default().manifests.insert(path.clone(), Shape::default());
+    }
+
+    /// A MANIFEST of an earlier life goes on.
+    pub(crate) fn manifest_reopened(&self, path: &FilePath) {
+        let Some(parent) = path.parent() else { return };
+        let mut state = self.state.lock();
+        let directory = state.directories.entry(parent).or_default();
+        directory.manifests.insert(path.clone(), read_shape(&self.store, path));
+    }
+
+    /// Bytes were appended to a MANIFEST.
+    pub(crate) fn manifest_appended(&self, path: &FilePath, bytes: &[u8]) {
+        let Some(parent) = path.parent() else { return };
+        let mut state = self.state.lock();
+        let State { directories, unnamed, counts } = &mut *state;
+        let Some(directory) = directories.get_mut(&parent) else { return };
+        let Some(shape) = directory.manifests.get_mut(path) else { return };
+        let applied = shape.feed(bytes);
+        count(&applied, |table| unnamed.remove(&(parent.clone(), table)), counts);
+        if directory.current.as_ref() == Some(path) {
+            let tables: BTreeSet<_> = applied.iter().map(|one| (one.column_family, one.number)).collect();
+            directory.relay.tell(&self.store, &parent, shape, &tables);
+        }
+    }
+
+    /// A name is gone.
+    pub(crate) fn removed(&self, path: &FilePath) {
+        let role = role_of(path);
+        if !matches!(role, Role::Manifest | Role::Current) {
+            return;
+        }
+        let Some(parent) = path.parent() else { return };
+        let mut state = self.state.lock();
+        let Some(directory) = state.directories.get_mut(&parent) else { return };
+        match role {
+            Role::Manifest => drop(directory.manifests.remove(path)),
+            _ => directory.current = None,
+        }
+        if directory.manifests.is_empty() {
+            directory.relay.forget(&self.store);
+            state.directories.remove(&parent);
+        }
+    }
+
+    /// A name has become another: CURRENT, a MANIFEST, or the directory of a database.
+    pub(crate) fn renamed(&self, from: &FilePath, to: &FilePath) {
+        let Some(parent) = to.parent() else { return };
+        let mut state = self.state.lock();
+        if role_of(to) == Role::Current {
+            let directory = state.directories.entry(parent.clone()).or_default();
+            directory.find_current(&self.store, &parent);
+            return;
+        }
+        // Nobody writes in a directory that is renamed.
+        let moved = |directory: &FilePath| directory == from || directory.is_in(from);
+        state.directories.retain(|directory, known| {
+            let goes = moved(directory);
+            if goes {
+                known.relay.forget(&self.store);
+            }
+            !goes
+        });
+    }
+}
+
+/// Compares first levels with those at creation.
+fn count(applied: &[Applied], mut created: impl FnMut(u64) -> Option<Option<u8>>, counts: &mut LevelCounts) {
+    let leaves = |number| applied.iter().any(|one| one.is_deleted && one.number == number);
+    for one in applied.iter().filter(|one| !one.is_deleted) {
+        match created(one.number) {
+            Some(Some(level)) if level == one.level => counts.right += 1,
+            Some(Some(_)) => counts.wrong += 1,
+            Some(None) => counts.unknown += 1,
+            None if leaves(one.number) => counts.moved += 1,
+            // Ingested, or repeated by a new MANIFEST from the one before it.
+            None => {}
+        }
+    }
+}
+
+impl Directory {
+    /// Follows CURRENT; reads the MANIFEST that it names unless it is followed already, and tells the store.
+    fn find_current(&mut self, store: &FileStore, directory: &FilePath) {
+        let Some(manifest) = manifest_of(store, directory) else { return };
+        let shape = self.manifests.entry(manifest.clone()).or_insert_with(|| read_shape(store, &manifest));
+        self.relay.tell_all(store, directory, shape);
+        self.current = Some(manifest);
+    }
+}
+
+/// The MANIFEST that CURRENT names.
+fn manifest_of(store: &FileStore, directory: &FilePath) -> Option<FilePath> {
+    let mut line = vec![0; CURRENT_BYTES_MAX];
+    let read = store.open(&directory.join("CURRENT").ok()?).ok()?.read_at(0, &mut line).ok()?;
+    let name = std::str::from_utf8(line.get(..read)?).ok()?.trim_end();
+    let manifest = directory.join(name).ok()?;
+    (role_of(&manifest) == Role::Manifest).then_some(manifest)
+}
+
+/// The shape that a MANIFEST describes; damaged where it cannot be read.
+fn read_shape(store: &FileStore, path: &FilePath) -> Shape {
+    let mut shape = Shape::default();
+    let Ok(reader) = store.open(path) else { return shape };
+    let (mut buffer, mut at) = (vec![0; READ_BYTES], 0);
+    while let Ok(read @ 1..) = reader.read_at(at, &mut buffer) {
+        shape.feed(&buffer[..read]);
+        at += read as u64;
+    }
+    shape
+}

@@ -1,0 +1,152 @@
+//! File systems that are mounted in this process: one per device, shared by all who name it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::sync::{Arc, Weak};
+
+use zonda_files::trace::TraceWriter;
+use zonda_files::{FileStore, StoreId};
+use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicU64, Ordering};
+
+use crate::devices::{self, Opened};
+use crate::failure::{Failure, Kind};
+use crate::locks::Locks;
+use crate::lsm::View;
+use crate::options::random;
+use crate::uri::Uri;
+
+/// What is mounted, by the name of its device.
+static MOUNTS: Mutex<BTreeMap<String, Weak<Mounted>>> = Mutex::new(BTreeMap::new());
+
+/// A mounted file system. Lives as long as somebody uses it.
+#[derive(Debug)]
+pub struct Mounted {
+    /// Names, directories and bytes.
+    pub store: FileStore,
+    /// What the databases on it are doing.
+    pub lsm: View,
+    pub(crate) locks: Locks,
+    pub(crate) wal_flush: bool,
+    /// Tables wait in memory until their keys are known.
+    pub(crate) places_by_keys: bool,
+    /// As it was named when it was mounted.
+    text: String,
+    pub(crate) reads: [AtomicU64; 2],
+    pub(crate) trace: Option<Arc<TraceWriter>>,
+}
+
+/// Mounts the file system of this name, or shares it if it is mounted; makes it if the name says so.
+///
+/// # Errors
+/// `InvalidArgument` for a bad name, or if it is mounted with other options; those of device and store.
+pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
+    let uri = Uri::parse(uri)?;
+    // Held while mounting: two who name one device at once share it.
+    let mut mounts = MOUNTS.lock();
+    mounts.retain(|_, mount| mount.strong_count() > 0);
+    if let Some(mount) = mounts.get(&uri.device).and_then(Weak::upgrade) {
+        return mount.shared_with(&uri).map(|()| mount);
+    }
+    let mount = Arc::new(Mounted::new(&uri)?);
+    mounts.insert(uri.device, Arc::downgrade(&mount));
+    Ok(mount)
+}
+
+impl Mounted {
+    fn new(uri: &Uri) -> Result<Self, Failure> {
+        let mut options = uri.options.clone();
+        options.trace = trace()?;
+        let kept_trace = options.trace.clone();
+        let Opened { device, is_new } = devices::open(&uri.device, uri.create)?;
+        let store = if is_new || uri.create.is_some() && is_empty(&*device)? {
+            let id = StoreId(u128::from(random()) << 64 | u128::from(random()));
+            FileStore::format(device, id, false, options)?
+        } else {
+            FileStore::mount(device, options)?.0
+        };
+        Ok(Self {
+            trace: kept_trace,
+            lsm: View::new(store.clone()),
+            store,
+            locks: Locks::default(),
+            wal_flush: uri.wal_flush,
+            places_by_keys: uri.options.policy.needs_keys(),
+            text: uri.text.clone(),
+            reads: Default::default(),
+        })
+    }
+
+    /// Refuses to be another mount than it is.
+    fn shared_with(&self, uri: &Uri) -> Result<(), Failure> {
+        if self.text == uri.text {
+            return Ok(());
+        }
+        let message = format!("{uri}: its device is mounted in this process as zonda://{}", self.text);
+        Err(Failure::new(Kind::InvalidArgument, message))
+    }
+
+    pub(crate) fn count_read(&self, is_compaction: bool, bytes: usize) {
+        self.reads[usize::from(is_compaction)].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes read for users, and for compactions, since the mount.
+    #[must_use]
+    pub fn read_bytes(&self) -> [u64; 2] {
+        [0, 1].map(|who: usize| self.reads[who].load(Ordering::Relaxed))
+    }
+}
+
+/// Traces of one process at most, beside each other.
+const TRACES_MAX: u32 = 1000;
+
+/// The trace that `ZONDA_TRACE=FILE` asks for: unmodified programs have no call for it. A later mount's is `FILE.1`, and so on;
+/// no trace replaces another.
+fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
+    let Some(path) = std::env::var_os("ZONDA_TRACE") else { return Ok(None) };
+    let refuse = |why: String| Failure::invalid(format!("ZONDA_TRACE={}: {why}", path.display()));
+    for number in 0..TRACES_MAX {
+        let mut path = path.clone();
+        if number > 0 {
+            path.push(format!(".{number}"));
+        }
+        match File::create_new(&path) {
+            Ok(file) => return Ok(Some(Arc::new(TraceWriter::new(Box::new(file))))),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(refuse(error.to_string())),
+        }
+    }
+    Err(refuse(format!("there are {TRACES_MAX} already")))
+}
+
+/// Whether no zone of the device is written.
+fn is_empty(device: &dyn zonda_device::ZonedDevice) -> Result<bool, Failure> {
+    let zones = device.report(zonda_device::ZoneId(0), device.geometry().zone_count)?;
+    Ok(zones.iter().all(|zone| zone.state == zonda_device::ZoneState::Empty))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_device_is_mounted_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("zonda://file:{}/zones?create=64MiB", directory.path().display());
+        let first = mounted(&uri).unwrap();
+        assert!(Arc::ptr_eq(&first, &mounted(&uri).unwrap()));
+        let other = format!("zonda://file:{}/zones?policy=ldp", directory.path().display());
+        assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
+        drop(first);
+        mounted(&other).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_made_unless_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("zones");
+        assert!(mounted(&format!("zonda://file:{}", path.display())).is_err());
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,318 @@
+//! RocksDB's idea of a file system, on a file store.
+
+use std::sync::Arc;
+
+use zonda_files::{FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime};
+
+use crate::failure::{Failure, Kind};
+use crate::lsm::Begun;
+use crate::mount::{Mounted, mounted};
+use crate::name::{Role, role_of, table_number};
+use crate::writable::Writable;
+
+/// A file system as RocksDB calls it. All calls may come from any thread.
+///
+/// Paths are those of the store: `/` is its root, whatever directory the program is in.
+#[derive(Clone, Debug)]
+pub struct System {
+    mount: Arc<Mounted>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Whether it is a directory.
+    pub is_directory: bool,
+    /// Number of the file: equal for two names of one file.
+    pub file: u64,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// Names.
+    pub links: u32,
+    /// Seconds since 1970.
+    pub modified_seconds: u64,
+}
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A user of the database, or RocksDB for itself.
+    User,
+    /// A compaction.
+    Compaction,
+}
+
+/// A file that RocksDB reads.
+#[derive(Debug)]
+pub struct Readable {
+    mount: Arc<Mounted>,
+    reader: FileReader,
+}
+
+impl Readable {
+    /// Reads from `offset` until `into` is full or the file ends.
+    ///
+    /// # Errors
+    /// `Stale`, `Io`.
+    pub fn read_at(&self, offset: u64, into: &mut [u8], who: Reader) -> Result<usize, Failure> {
+        let bytes = self.reader.read_at(offset, into)?;
+        self.mount.count_read(who == Reader::Compaction, bytes);
+        Ok(bytes)
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.reader.size_bytes()
+    }
+
+    /// Number of the file.
+    #[must_use]
+    pub fn file(&self) -> u64 {
+        self.reader.file().0
+    }
+}
+
+impl System {
+    /// The file system called `zonda://...`.
+    ///
+    /// # Errors
+    /// As [`mounted`].
+    pub fn open(uri: &str) -> Result<Self, Failure> {
+        Ok(Self { mount: mounted(uri)? })
+    }
+
+    /// What it shares with others of its name.
+    #[must_use]
+    pub fn mount(&self) -> &Arc<Mounted> {
+        &self.mount
+    }
+
+    /// A new file; one that has the name loses it. What kind of file it is says its name, and of a table the job that began it.
+    ///
+    /// # Errors
+    /// `NotFound` for the directory, `Io`.
+    pub fn create(&self, path: &str) -> Result<Writable, Failure> {
+        let path = FilePath::parse(path)?;
+        let role = role_of(&path);
+        let begun = table_number(&path).and_then(|number| self.mount.lsm.take_begun(&path, number));
+        let mut writer = self.mount.store.create(&path, tags(role, begun.as_ref()))?;
+        let hint = begun.and_then(|begun| self.mount.lsm.hint(&begun));
+        if let Some((hint, _)) = &hint {
+            writer.describe(hint.clone())?;
+        }
+        if role == Role::Manifest {
+            self.mount.lsm.manifest_created(&path);
+        }
+        let file = Writable::new(&self.mount, path, role, writer);
+        Ok(match hint {
+            Some((hint, Some(order))) if self.mount.places_by_keys => file.waiting_for_keys(hint, order),
+            _ => file,
+        })
+    }
+
+    /// Goes on at the end of a file, a new one if there is none.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), `Busy`.
+    pub fn append_to(&self, path: &str) -> Result<Writable, Failure> {
+        let parsed = FilePath::parse(path)?;
+        let role = role_of(&parsed);
+        match self.mount.store.append_to(&parsed) {
+            Ok(writer) => {
+                if role == Role::Manifest {
+                    self.mount.lsm.manifest_reopened(&parsed);
+                }
+                Ok(Writable::new(&self.mount, parsed, role, writer))
+            }
+            Err(zonda_files::FileError::NotFound { .. }) => self.create(path),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A log that is written over. Zones are not: the old one gives up its name, and a new file begins.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn reuse(&self, path: &str, old: &str) -> Result<Writable, Failure> {
+        self.rename(old, path)?;
+        self.create(path)
+    }
+
+    /// A file to read.
+    ///
+    /// # Errors
+    /// `NotFound`, `Stale`, `Io`.
+    pub fn read(&self, path: &str) -> Result<Readable, Failure> {
+        let reader = self.mount.store.open(&FilePath::parse(path)?)?;
+        Ok(Readable { mount: Arc::clone(&self.mount), reader })
+    }
+
+    /// What a name stands for.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn info(&self, path: &str) -> Result<Info, Failure> {
+        let info: FileInfo = self.mount.store.info(&FilePath::parse(path)?)?;
+        Ok(Info {
+            is_directory: info.is_directory,
+            file: info.file.0,
+            size_bytes: info.size_bytes,
+            links: info.links,
+            modified_seconds: info.modified_seconds,
+        })
+    }
+
+    /// Names in a directory with what they stand for; one that is deleted meanwhile is left out.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn list(&self, directory: &str) -> Result<Vec<(String, Info)>, Failure> {
+        let paths = self.mount.store.list(&FilePath::parse(directory)?)?;
+        let info = |path: FilePath| self.info(path.as_str()).ok().map(|info| (path.name().to_owned(), info));
+        Ok(paths.into_iter().filter_map(info).collect())
+    }
+
+    /// Makes a directory in one that exists.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io` if the name is taken.
+    pub fn make_directory(&self, path: &str) -> Result<(), Failure> {
+        Ok(self.mount.store.make_directory(&FilePath::parse(path)?)?)
+    }
+
+    /// Makes a directory and those above it, unless they exist.
+    ///
+    /// # Errors
+    /// `Io` if one of the names is a file.
+    pub fn make_directories(&self, path: &str) -> Result<(), Failure> {
+        let path = FilePath::parse(path)?;
+        let mut missing = Vec::new();
+        let mut at = Some(path);
+        while let Some(directory) = at.filter(|path| *path != FilePath::root()) {
+            match self.mount.store.info(&directory) {
+                Ok(info) if info.is_directory => break,
+                Ok(_) => return Err(Failure::new(Kind::Io, format!("{directory}: is a file, not a directory"))),
+                Err(_) => at = directory.parent(),
+            }
+            missing.push(directory);
+        }
+        for directory in missing.iter().rev() {
+            match self.mount.store.make_directory(directory) {
+                // Somebody was faster.
+                Ok(()) | Err(zonda_files::FileError::Exists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn remove_directory(&self, path: &str) -> Result<(), Failure> {
+        Ok(self.mount.store.remove_directory(&FilePath::parse(path)?)?)
+    }
+
+    /// Takes a name away.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn remove(&self, path: &str) -> Result<(), Failure> {
+        let path = FilePath::parse(path)?;
+        self.mount.store.remove(&path)?;
+        self.mount.lsm.removed(&path);
+        Ok(())
+    }
+
+    /// Gives a file or directory another name, atomically, over an existing file.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), Failure> {
+        let (from, to) = (FilePath::parse(from)?, FilePath::parse(to)?);
+        self.mount.store.rename(&from, &to)?;
+        self.mount.lsm.renamed(&from, &to);
+        Ok(())
+    }
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn link(&self, from: &str, to: &str) -> Result<(), Failure> {
+        Ok(self.mount.store.link(&FilePath::parse(from)?, &FilePath::parse(to)?)?)
+    }
+
+    /// Cuts a file that nobody writes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Busy`, `NotSupported` if it would grow.
+    pub fn truncate(&self, path: &str, size: u64) -> Result<(), Failure> {
+        let mut writer = self.mount.store.append_to(&FilePath::parse(path)?)?;
+        writer.truncate(size)?;
+        Ok(writer.close()?)
+    }
+
+    /// Makes all changes of names so far durable.
+    ///
+    /// # Errors
+    /// `NotFound` if the directory does not exist; `Io`.
+    pub fn sync_directory(&self) -> Result<(), Failure> {
+        Ok(self.mount.store.sync_names()?)
+    }
+
+    /// Locks a name, and makes its file if there is none.
+    ///
+    /// # Errors
+    /// `Io` if it is locked.
+    pub fn lock(&self, path: &str) -> Result<(), Failure> {
+        let parsed = FilePath::parse(path)?;
+        self.mount.locks.take(&parsed)?;
+        let made = match self.info(path) {
+            Ok(_) => Ok(()),
+            Err(_) => self.create(path).and_then(|file| file.close()),
+        };
+        made.inspect_err(|_| self.mount.locks.release(&parsed))?;
+        if let Some(database) = database_of(&parsed) {
+            self.mount.lsm.database_opened(&database);
+        }
+        Ok(())
+    }
+
+    /// Unlocks it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for no path.
+    pub fn unlock(&self, path: &str) -> Result<(), Failure> {
+        let path = FilePath::parse(path)?;
+        self.mount.locks.release(&path);
+        if let Some(database) = database_of(&path) {
+            self.mount.lsm.database_closed(&database);
+        }
+        Ok(())
+    }
+
+    /// Bytes that can still be written after cleaning, without what is kept for flushes and logs.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.mount.store.usage().free_bytes
+    }
+}
+
+/// How the store keeps a new file. The lifetime of a table arrives as a hint.
+fn tags(role: Role, begun: Option<&Begun>) -> FileTags {
+    match begun {
+        Some(begun) => {
+            let kind = if begun.is_flush { FileKind::Flushed } else { FileKind::Data };
+            FileTags { kind, lifetime: Lifetime::NotSet, level: begun.level }
+        }
+        None => FileTags::of(role.kind()),
+    }
+}
+
+/// The directory that is a database for whoever locks this name.
+fn database_of(lock: &FilePath) -> Option<FilePath> {
+    lock.parent().filter(|_| lock.name() == "LOCK")
+}

@@ -1,0 +1,152 @@
+//! A file that RocksDB writes.
+
+use std::sync::Arc;
+
+use zonda_files::lsm::{KeyRange, TableHint};
+use zonda_files::{FilePath, FileWriter, Lifetime};
+use zonda_rt::Mutex;
+
+use crate::failure::{Failure, Kind};
+use crate::mount::Mounted;
+use crate::name::Role;
+
+/// A file that RocksDB writes. Its calls may come from any thread, two at a time: a log is synced while it is appended to.
+///
+/// A MANIFEST shows what is appended to it to the view of the LSM shape.
+#[derive(Debug)]
+pub struct Writable {
+    mount: Arc<Mounted>,
+    path: FilePath,
+    role: Role,
+    writer: Mutex<Option<FileWriter>>,
+    /// What is known of a table that waits for its keys, and in which order they are.
+    waiting: Mutex<Option<(TableHint, Order)>>,
+}
+
+/// The orders of keys in which tables can be read without the database that they are of. The numbers are those of
+/// `shim/bridge.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Order {
+    /// By bytes.
+    Bytewise = 1,
+    /// By bytes, backwards.
+    Reverse = 2,
+}
+
+impl Writable {
+    pub(crate) fn new(mount: &Arc<Mounted>, path: FilePath, role: Role, writer: FileWriter) -> Self {
+        let writer = Mutex::new(Some(writer));
+        Self { mount: Arc::clone(mount), path, role, writer, waiting: Mutex::default() }
+    }
+
+    /// The same for a table of which a job said this.
+    pub(crate) fn waiting_for_keys(self, hint: TableHint, order: Order) -> Self {
+        *self.waiting.lock() = Some((hint, order));
+        self
+    }
+
+    /// Whether it is a table that would have its keys known before it is placed, and their order. Asked before its first sync.
+    #[must_use]
+    pub fn wants_keys(&self) -> Option<Order> {
+        self.waiting.lock().as_ref().map(|(_, order)| *order)
+    }
+
+    /// Says what its keys are.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn describe_keys(&self, range: KeyRange) -> Result<(), Failure> {
+        let Some((hint, _)) = self.waiting.lock().take() else { return Ok(()) };
+        self.with(|writer| writer.describe(TableHint { range: Some(range), ..hint }))
+    }
+
+    fn with(&self, call: impl FnOnce(&mut FileWriter) -> zonda_files::Result<()>) -> Result<(), Failure> {
+        let done = match self.writer.lock().as_mut() {
+            Some(writer) => call(writer).map_err(Failure::from),
+            None => Err(Failure::new(Kind::Io, format!("{}: is closed", self.path))),
+        };
+        self.unless_for_people(done)
+    }
+
+    /// What RocksDB tells people fails in silence: its logger ignores errors of its file but goes on using it, which a RocksDB
+    /// with assertions takes for a bug and aborts. What went wrong shows at the files that matter.
+    fn unless_for_people(&self, done: Result<(), Failure>) -> Result<(), Failure> {
+        if self.role == Role::InfoLog { Ok(()) } else { done }
+    }
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.with(|writer| writer.append(bytes))?;
+        if self.role == Role::Manifest {
+            self.mount.lsm.manifest_appended(&self.path, bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks at `offset`, which is at most the size; they replace what was behind it.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and `NotSupported` behind the end.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.with(|writer| writer.write_at(offset, bytes))
+    }
+
+    /// Cuts the file.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and `NotSupported` if it would grow.
+    pub fn truncate(&self, size: u64) -> Result<(), Failure> {
+        self.with(|writer| writer.truncate(size))
+    }
+
+    /// What RocksDB would have out of its own buffers. Bytes go on being collected in memory until a sync, so that the end of
+    /// a log does not cost a block per write; but what people read goes to the device, and logs too, if the mount says so.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn flush(&self) -> Result<(), Failure> {
+        match self.role {
+            Role::InfoLog => self.with(FileWriter::flush),
+            Role::Wal if self.mount.wal_flush => self.with(FileWriter::flush),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes it durable, name and bytes.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn sync(&self) -> Result<(), Failure> {
+        self.with(FileWriter::sync)
+    }
+
+    /// Writes everything and gives up writing; a second time does nothing.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn close(&self) -> Result<(), Failure> {
+        let writer = self.writer.lock().take();
+        self.unless_for_people(writer.map_or(Ok(()), FileWriter::close).map_err(Failure::from))
+    }
+
+    /// Bytes in all; 0 once it is closed.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.writer.lock().as_ref().map_or(0, FileWriter::size_bytes)
+    }
+
+    /// Says how long its data will live.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn set_lifetime(&self, lifetime: Lifetime) -> Result<(), Failure> {
+        self.with(|writer| {
+            let tags = writer.tags();
+            if tags.lifetime == lifetime { Ok(()) } else { writer.retag(lifetime, tags.level) }
+        })
+    }
+}

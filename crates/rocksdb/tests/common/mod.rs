@@ -1,0 +1,64 @@
+//! What the tests share: the library, the stock tools, and programs of our own.
+#![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Whether a test that needs RocksDB's tools can run here; says so where it cannot. `cargo xtask rocksdb-deps` installs them.
+pub(crate) fn is_here(tools: &[&str]) -> bool {
+    let missing: Vec<_> = tools.iter().filter(|tool| which(tool).is_none()).collect();
+    if !missing.is_empty() {
+        eprintln!("NOT RUN: {missing:?} not found; `cargo xtask rocksdb-deps` installs them");
+    }
+    missing.is_empty()
+}
+
+fn which(tool: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|file| file.is_file())
+}
+
+/// The library that this build made.
+pub(crate) fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let directory = test.parent().unwrap();
+    let library = directory.join("libzonda_rocksdb.so");
+    assert!(library.is_file(), "{} is not there", library.display());
+    library
+}
+
+/// A program that finds `zonda://`.
+pub(crate) fn with_library(program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command.env("LD_PRELOAD", library());
+    command
+}
+
+/// Runs it to its end; its output, if it succeeded.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = text_of(&output);
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    text
+}
+
+pub(crate) fn text_of(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Builds a program of `tests/programs`, linked with librocksdb.
+pub(crate) fn build(name: &str, into: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.cc"));
+    let program = into.join(name);
+    run(Command::new("c++").args(["-std=c++17", "-O0", "-o"]).arg(&program).arg(source).arg("-lrocksdb"));
+    program
+}
+
+/// A number of the report that a mount left in `file`, from its last line.
+pub(crate) fn reported(file: &Path, name: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = text.lines().last().unwrap();
+    let (_, rest) = line.split_once(&format!("\"{name}\": ")).unwrap();
+    rest.split([',', '}']).next().unwrap().parse().unwrap()
+}

@@ -1,0 +1,108 @@
+//! Stock `db_bench`, `ldb` and `sst_dump` work on zones as they do on the default file system.
+#![cfg(with_rocksdb)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{is_here, reported, run, with_library};
+
+/// Small tables, many levels: a lot happens in few bytes.
+const SHAPE: [&str; 9] = [
+    "--key_size=16",
+    "--value_size=100",
+    "--write_buffer_size=262144",
+    "--target_file_size_base=131072",
+    "--max_bytes_for_level_base=524288",
+    "--max_bytes_for_level_multiplier=4",
+    "--compression_type=none",
+    "--disable_auto_compactions=false",
+    "--verify_checksum=true",
+];
+
+fn device(directory: &Path) -> String {
+    format!("--fs_uri=zonda://file:{}/zones", directory.display())
+}
+
+fn bench(directory: &Path, command: &mut Command, benchmarks: &str, more: &[&str]) {
+    command.env("ZONDA_REPORT", directory.join("report"));
+    command.args(SHAPE).arg(format!("--benchmarks={benchmarks}")).args(["--num=15000", "--seed=11"]).args(more);
+    let text = run(command);
+    assert!(!text.contains("error") && !text.contains("Error"), "{text}");
+}
+
+/// Runs `db_bench` on zones; every level must have been known before its table was written.
+fn bench_on_zones(directory: &Path, benchmarks: &str, more: &[&str]) {
+    let uri = format!("{}?create=256MiB&zone_size=1MiB", device(directory));
+    bench(directory, with_library("db_bench").args([&uri, "--db=/db"]), benchmarks, more);
+    let report = directory.join("report");
+    assert!(reported(&report, "levels_right") > 0);
+    assert_eq!((reported(&report, "levels_wrong"), reported(&report, "levels_unknown")), (0, 0));
+}
+
+fn ldb(directory: &Path, arguments: &[&str]) -> String {
+    run(with_library("ldb").args([&device(directory), "--db=/db"]).args(arguments))
+}
+
+#[test]
+fn reads_and_writes_of_every_kind_end_well() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    let all = "fillseq,readseq,overwrite,readrandom,deleterandom,readwhilewriting,compact,readrandom";
+    let modes: [&[&str]; 5] = [
+        &["--subcompactions=1"],
+        &["--subcompactions=4", "--max_background_jobs=4", "--use_direct_reads=true"],
+        &["--use_direct_io_for_flush_and_compaction=true", "--use_direct_reads=true"],
+        &["--compression_type=lz4", "--compression_parallel_threads=4", "--compaction_style=1"],
+        &["--level_compaction_dynamic_level_bytes=true", "--max_write_buffer_number=4"],
+    ];
+    for more in modes {
+        let directory = tempfile::tempdir().unwrap();
+        bench_on_zones(directory.path(), all, &[more, &["--threads=2", "--reads=3000"]].concat());
+    }
+}
+
+#[test]
+fn what_is_there_is_what_is_on_the_default_file_system() {
+    if !is_here(&["db_bench", "ldb", "sst_dump"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let work = "fillrandom,overwrite,deleterandom";
+    bench_on_zones(here, work, &["--threads=1"]);
+    let database = here.join("db");
+    let on_host = format!("--db={}", database.display());
+    bench(here, Command::new("db_bench").arg(&on_host), work, &["--threads=1"]);
+
+    assert!(ldb(here, &["checkconsistency"]).contains("OK"));
+    let host = run(Command::new("ldb").args([&on_host, "scan", "--hex"]));
+    let zones = ldb(here, &["scan", "--hex"]);
+    assert!(host.lines().count() > 3000, "{} lines", host.lines().count());
+    assert!(host == zones, "the databases differ");
+
+    let files = ldb(here, &["list_live_files_metadata"]);
+    let table = files.split_whitespace().find(|word| word.ends_with(".sst")).unwrap_or_else(|| panic!("{files}"));
+    let table = format!("--file=/db/{}", table.rsplit('/').next().unwrap());
+    let checked = run(with_library("sst_dump").args([&device(here), &table, "--command=verify"]));
+    assert!(!checked.contains("Corruption") && !checked.contains("not"), "{checked}");
+}
+
+#[test]
+fn a_name_that_cannot_be_opened_is_refused_in_one_line() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    for (uri, why) in [
+        ("zonda://file:/nowhere/at/all", "/nowhere/at/all"),
+        ("zonda://mem:?policy=best", "no placement policy is called"),
+        ("zonda://ftp:x", "unknown scheme"),
+    ] {
+        let output = with_library("db_bench").args([&format!("--fs_uri={uri}"), "--db=/db"]).output().unwrap();
+        let text = common::text_of(&output);
+        assert!(!output.status.success());
+        assert!(text.lines().any(|line| line.contains(why)), "{uri}: {text}");
+    }
+}
