@@ -1,12 +1,20 @@
 //! A leaf's buffer: the records a leaf keeps in memory.
 //!
-//! One piece of memory of a size class (`pool/arena.rs`): header of 16 bytes, key prefix, then [`Slots`](crate::slots), whose
+//! One piece of memory of a size class (`pool/class.rs`): header of 16 bytes, key prefix, then [`Slots`](crate::slots), whose
 //! dense form costs 8 bytes and nothing for a record: 24 bytes and its prefix are all that a buffer of pairs of one shape
 //! costs beside them. The leaf table has 46 bits for a location; hence a thin owning pointer, and the unsafe code in this file.
 //!
 //! Owner: the leaf table's word of one leaf, or whoever holds a [`Buffer`] that is not yet or no longer there. A buffer has
 //! no fences: its leaf's range comes from the parent. Records hold suffixes behind [`Buffer::prefix`].
 //! Life cycle: 1 made for the first record -> 2 grows class by class -> 3 merged into the leaf's page -> freed.
+//!
+//! A **mini-page** (Bf-Tree section 3) is a buffer in the ring. It has marks behind its records (`buffer/marks.rs`), so that it may hold clean ones beside dirty
+//! ones: *insert* (dirty), *cache* (a clean copy of a record of the page), *tombstone* (dirty), *phantom* (clean, and known to be
+//! absent from the page). In every other buffer all records are dirty, unless it mirrors its page. What must reach the page, images and snapshots is
+//! [`dirty_records`](Buffer::dirty_records); the others may be dropped at any time under the exclusive latch.
+
+mod marks;
+mod mini_page;
 
 use std::{ptr::NonNull, slice};
 
@@ -15,22 +23,26 @@ use zonda_rt::atomic::{AtomicBool, Ordering};
 
 use crate::{
     key::common_prefix_bytes,
+    leaf_page,
     pool::{
-        arena::{self, Arena, Owner, Size},
-        class::class_bytes,
+        arena::Owner,
+        class::{class_bytes, mark_bytes},
+        memory::{self, Memory, Origin},
     },
     record::Record,
     slots::{self, SLOT_BYTES, Slots, SlotsMut},
 };
+use marks::Marks;
+pub(crate) use mini_page::Cached;
 
-/// Page address in the low 46 bits, then 11 bits of prefix length, the flags, and the size of the arena's slabs.
+/// Page address in the low 46 bits, then 11 bits of prefix length, the flags, and where its memory is from.
 const PREFIX_SHIFT: u32 = PageAddress::BITS;
 const PREFIX_MASK: u64 = (1 << 11) - 1;
 const COMPLETE: u64 = 1 << (PREFIX_SHIFT + 11);
 const DIRTY: u64 = COMPLETE << 1;
-const SIZE_SHIFT: u32 = PREFIX_SHIFT + 11 + 2;
+const ORIGIN_SHIFT: u32 = PREFIX_SHIFT + 11 + 2;
 const PAGE_MASK: u64 = (1 << PREFIX_SHIFT) - 1;
-const _: () = assert!(SIZE_SHIFT + Size::BITS <= u64::BITS);
+const _: () = assert!(ORIGIN_SHIFT + Origin::BITS <= u64::BITS);
 const _: () = assert!(crate::limits::KEY_BYTES_MAX as u64 <= PREFIX_MASK);
 
 #[repr(C)]
@@ -52,46 +64,74 @@ pub(crate) struct Buffer {
     head: NonNull<Header>,
 }
 
-// SAFETY: a buffer owns its allocation; the only field changed through `&self` is an atomic.
+// SAFETY: a buffer owns its allocation; the only fields changed through `&self` are atomics.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
+/// Where a buffer that is made gets its memory.
+#[derive(Clone, Copy)]
+struct Place<'m> {
+    memory: &'m Memory,
+    owner: Owner,
+    /// There need not be any: what is made is only a cache.
+    spare: bool,
+}
+
+const MUST: &str = "memory that must be there is there";
+
 impl Buffer {
     /// An empty buffer of `owner` with room for `payload_bytes` of key suffixes, values and slots, or more.
     pub(crate) fn new(
-        arena: &Arena,
+        memory: &Memory,
         owner: Owner,
         page: Option<PageAddress>,
         prefix: &[u8],
         payload_bytes: usize,
     ) -> Self {
-        let payload_bytes = payload_bytes.max(slots::HEADER_BYTES - slots::DENSE_HEADER_BYTES);
-        let head_bytes = HEADER_BYTES + prefix.len() + slots::DENSE_HEADER_BYTES;
-        let class = arena.sizing().class_for(head_bytes, payload_bytes, 1);
-        Self::of_class(arena, owner, page, prefix, class)
+        Self::with_room(Place { memory, owner, spare: false }, page, prefix, (payload_bytes, 1)).expect(MUST)
     }
 
-    fn of_class(arena: &Arena, owner: Owner, page: Option<PageAddress>, prefix: &[u8], class: usize) -> Self {
-        let head = arena.take(class, owner).cast::<Header>();
+    fn with_room(
+        place: Place<'_>,
+        page: Option<PageAddress>,
+        prefix: &[u8],
+        (payload_bytes, records): (usize, usize),
+    ) -> Option<Self> {
+        let payload_bytes = payload_bytes.max(slots::HEADER_BYTES - slots::DENSE_HEADER_BYTES);
+        let head_bytes = HEADER_BYTES + prefix.len() + slots::DENSE_HEADER_BYTES;
+        let class = place.memory.sizing().class_for(head_bytes, payload_bytes, records);
+        Self::of_class(place, page, prefix, class)
+    }
+
+    /// `None` only if there is no memory to spare.
+    fn of_class(place: Place<'_>, page: Option<PageAddress>, prefix: &[u8], class: usize) -> Option<Self> {
+        let Place { memory, owner, spare } = place;
+        let taken = if spare { memory.try_take(class, owner)? } else { memory.take(class, owner) };
+        let head = taken.cast::<Header>();
         let prefix_bytes = prefix.len() as u64;
         assert!(prefix_bytes <= PREFIX_MASK, "a prefix is no longer than a key");
-        // SAFETY: the memory has the class's bytes, at least HEADER_BYTES, aligned to 16, and is nobody else's.
+        let origin = memory.origin();
+        // SAFETY: the memory has the class's bytes, at least HEADER_BYTES, aligned to 8, and is nobody else's.
         unsafe {
             head.write(Header {
                 word: page.map_or(0, PageAddress::raw)
                     | prefix_bytes << PREFIX_SHIFT
-                    | u64::from(arena.size().raw()) << SIZE_SHIFT,
+                    | u64::from(origin.raw()) << ORIGIN_SHIFT,
                 sequence: [0; 6],
                 class: u8::try_from(class).expect("there are fewer than 256 classes"),
-                referenced: AtomicBool::new(true),
+                // A mini-page is referenced when a scan used all of it, or somebody found it near the head and could not copy it.
+                referenced: AtomicBool::new(!origin.is_ring()),
             });
         }
         let mut buffer = Self { head };
+        if let Some(marks) = buffer.marks() {
+            marks.clear();
+        }
         let tail = buffer.tail_mut();
         tail[..prefix.len()].copy_from_slice(prefix);
         SlotsMut::init(&mut tail[prefix.len()..]);
-        buffer
+        Some(buffer)
     }
 
     fn header(&self) -> &Header {
@@ -104,12 +144,29 @@ impl Buffer {
         unsafe { self.head.as_mut() }
     }
 
+    fn origin(&self) -> Origin {
+        Origin::from_raw((self.header().word >> ORIGIN_SHIFT) as u8)
+    }
+
+    /// Whether it is a mini-page.
+    pub(crate) fn is_mini_page(&self) -> bool {
+        self.origin().is_ring()
+    }
+
+    /// The marks of a mini-page.
+    fn marks(&self) -> Option<Marks<'_>> {
+        // SAFETY: the memory has the class's bytes, which are initialised; prefix and slots end before the marks.
+        self.is_mini_page().then(|| unsafe { Marks::at_end(self.head.cast(), class_bytes(self.class())) })
+    }
+
     fn tail_bytes(&self) -> usize {
-        class_bytes(self.class()) - HEADER_BYTES
+        let bytes = class_bytes(self.class());
+        let marks = if self.is_mini_page() { 2 * mark_bytes(bytes) } else { 0 };
+        bytes - HEADER_BYTES - marks
     }
 
     fn tail(&self) -> &[u8] {
-        // SAFETY: the memory has the class's bytes, which arenas initialise; the tail does not overlap the header.
+        // SAFETY: the memory has the class's bytes, which are initialised; the tail overlaps neither header nor marks.
         unsafe { slice::from_raw_parts(self.head.as_ptr().cast::<u8>().add(HEADER_BYTES), self.tail_bytes()) }
     }
 
@@ -125,9 +182,13 @@ impl Buffer {
     }
 
     /// Bytes of its memory.
-    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         class_bytes(self.class())
+    }
+
+    /// Where its memory is.
+    pub(crate) fn memory_at(&self) -> NonNull<u8> {
+        self.head.cast()
     }
 
     /// The leaf's page, or `None` if it was never written.
@@ -190,6 +251,11 @@ impl Buffer {
         }
     }
 
+    /// Whether [`touch`](Self::touch) was called since it was made, or the last [`take_reference`](Self::take_reference).
+    pub(crate) fn is_referenced(&self) -> bool {
+        self.header().referenced.load(Ordering::Relaxed)
+    }
+
     /// Whether it was used since the last call.
     pub(crate) fn take_reference(&self) -> bool {
         self.header().referenced.swap(false, Ordering::Relaxed)
@@ -209,81 +275,201 @@ impl Buffer {
         Slots::new(&self.tail()[self.prefix_bytes()..])
     }
 
+    /// A copy of all records as the body of a page without fences.
+    pub(crate) fn to_body(&self) -> Vec<u8> {
+        leaf_page::of_slots(self.prefix(), self.slots())
+    }
+
     /// The record of `key`, with its suffix.
     pub(crate) fn find(&self, key: &[u8]) -> Option<Record<'_>> {
         self.slots().find(key.strip_prefix(self.prefix())?)
     }
 
+    /// As [`find`](Self::find), for a read: a mini-page's record is marked as used.
+    pub(crate) fn read(&self, key: &[u8]) -> Option<Record<'_>> {
+        let slots = self.slots();
+        let index = slots.search(key.strip_prefix(self.prefix())?).ok()?;
+        if let Some(marks) = self.marks() {
+            marks.set_used(index);
+        }
+        Some(slots.record(index))
+    }
+
+    /// The record of `key` if its value dies when it is overwritten here. The value of a clean record that may still be asked from the page dies
+    /// when both are merged.
+    pub(crate) fn find_own(&self, key: &[u8]) -> Option<Record<'_>> {
+        let slots = self.slots();
+        let index = slots.search(key.strip_prefix(self.prefix())?).ok()?;
+        (self.is_complete() || self.is_dirty_at(index)).then(|| slots.record(index))
+    }
+
+    fn is_dirty_at(&self, index: usize) -> bool {
+        self.marks().is_none_or(|marks| marks.is_dirty(index))
+    }
+
+    /// The records that the page lacks, with key suffixes; all, if it has no marks.
+    pub(crate) fn dirty_records(&self) -> impl Iterator<Item = Record<'_>> + Clone {
+        let marks = self.marks();
+        let dirty = move |index: &usize| marks.is_none_or(|marks| marks.is_dirty(*index));
+        let slots = self.slots();
+        (0..slots.len()).filter(dirty).map(move |index| slots.record(index))
+    }
+
+    /// Bytes of the records that the page lacks.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.dirty_records().map(|record| record.key.len() + record.value.len()).sum()
+    }
+
+    /// What a merge or a scan needs of it: all if it mirrors the page, else what the page lacks; with key suffixes.
+    pub(crate) fn pending_records(&self) -> impl Iterator<Item = Record<'_>> + Clone {
+        let marks = self.marks().filter(|_| !self.is_complete());
+        let pending = move |index: &usize| marks.is_none_or(|marks| marks.is_dirty(*index));
+        let slots = self.slots();
+        (0..slots.len()).filter(pending).map(move |index| slots.record(index))
+    }
+
+    /// The records that were used, with key suffixes.
+    pub(crate) fn used_records(&self) -> impl Iterator<Item = Record<'_>> {
+        let marks = self.marks();
+        let used = move |index: &usize| marks.is_some_and(|marks| marks.is_used(*index));
+        let slots = self.slots();
+        (0..slots.len()).filter(used).map(move |index| slots.record(index))
+    }
+
+    /// Whether it has a dirty record that nobody used.
+    pub(crate) fn has_cold_dirty(&self) -> bool {
+        let cold = |marks: Marks<'_>, index| marks.is_dirty(index) && !marks.is_used(index);
+        self.marks().is_some_and(|marks| (0..self.slots().len()).any(|index| cold(marks, index)))
+    }
+
     /// Inserts or replaces; returns `false`, with nothing changed, if there is no room or the prefix does not fit.
     pub(crate) fn upsert(&mut self, record: &Record<'_>) -> bool {
-        let at = self.prefix_bytes();
-        let (prefix, slots) = self.tail_mut().split_at_mut(at);
-        match record.key.strip_prefix(&*prefix) {
-            Some(suffix) => SlotsMut::new(slots).upsert(&Record { key: suffix, ..*record }),
-            None => false,
+        self.put(record, true)
+    }
+
+    fn put(&mut self, record: &Record<'_>, dirty: bool) -> bool {
+        let Some(key) = record.key.strip_prefix(self.prefix()) else { return false };
+        let found = self.slots().search(key);
+        let marks_max = self.marks().map_or(usize::MAX, Marks::records_max);
+        if found.is_err() && self.slots().len() >= marks_max {
+            return false;
         }
+        let at = self.prefix_bytes();
+        let done = SlotsMut::new(&mut self.tail_mut()[at..]).upsert_at(found, &Record { key, ..*record });
+        if let Some(marks) = self.marks().filter(|_| done) {
+            match found {
+                Ok(index) => marks.set_used(index),
+                Err(index) => marks.insert(index),
+            }
+            let (Ok(index) | Err(index)) = found;
+            marks.set_dirty(index, dirty);
+        }
+        done
     }
 
     /// A larger copy that also holds `record`.
-    pub(crate) fn grown(&self, arena: &Arena, owner: Owner, record: &Record<'_>) -> Self {
-        self.grown_alike(arena, owner, record).unwrap_or_else(|| self.grown_unlike(arena, owner, record))
+    pub(crate) fn grown(&self, memory: &Memory, owner: Owner, record: &Record<'_>) -> Self {
+        self.grown_in(Place { memory, owner, spare: false }, record, true).expect(MUST)
+    }
+
+    fn grown_in(&self, place: Place<'_>, record: &Record<'_>, dirty: bool) -> Option<Self> {
+        let suffix = record.key.strip_prefix(self.prefix()).map(|key| Record { key, ..*record });
+        match suffix.and_then(|suffix| Some((suffix, self.slots().dense_bytes_with(&suffix)?))) {
+            Some((suffix, bytes)) => self.grown_alike(place, (&suffix, bytes), dirty),
+            None => self.grown_unlike(place, record, dirty),
+        }
     }
 
     /// As [`grown`](Self::grown) for a dense buffer and a new key of the same shape: one copy, no slack but the class's.
-    fn grown_alike(&self, arena: &Arena, owner: Owner, record: &Record<'_>) -> Option<Self> {
-        let suffix = Record { key: record.key.strip_prefix(self.prefix())?, ..*record };
-        let bytes = self.slots().dense_bytes_with(&suffix)?;
+    fn grown_alike(&self, place: Place<'_>, (suffix, bytes): (&Record<'_>, usize), dirty: bool) -> Option<Self> {
         let payload = bytes.max(slots::HEADER_BYTES) - slots::DENSE_HEADER_BYTES;
-        let head_bytes = HEADER_BYTES + self.prefix_bytes() + slots::DENSE_HEADER_BYTES;
-        let class = arena.sizing().class_for(head_bytes, payload, self.slots().len() + 1);
-        let mut copy = Self::of_class(arena, owner, self.page(), self.prefix(), class);
+        let mut copy = Self::with_room(place, self.page(), self.prefix(), (payload, self.slots().len() + 1))?;
         copy.inherit(self);
         let at = self.prefix_bytes();
-        SlotsMut::new(&mut copy.tail_mut()[at..]).copy_dense_with(self.slots(), &suffix);
+        SlotsMut::new(&mut copy.tail_mut()[at..]).copy_dense_with(self.slots(), suffix);
+        copy.copy_marks(self);
+        if let (Some(marks), Err(index)) = (copy.marks(), self.slots().search(suffix.key)) {
+            marks.insert(index);
+            marks.set_dirty(index, dirty);
+        }
         Some(copy)
     }
 
-    fn grown_unlike(&self, arena: &Arena, owner: Owner, record: &Record<'_>) -> Self {
+    fn grown_unlike(&self, place: Place<'_>, record: &Record<'_>, dirty: bool) -> Option<Self> {
         let shared = common_prefix_bytes(self.prefix(), record.key).min(self.prefix().len());
         let (prefix, moved) = self.prefix().split_at(shared);
+        let records = self.slots().len() + 1;
         let used = self.slots().used_bytes() + self.slots().len() * moved.len();
         let mut payload = used + record.key.len() - shared + record.value.len() + SLOT_BYTES;
         loop {
-            let mut copy = Self::new(arena, owner, self.page(), prefix, payload);
+            let mut copy = Self::with_room(place, self.page(), prefix, (payload, records))?;
             copy.inherit(self);
-            if copy.fill_from(self, moved) && copy.upsert(record) {
-                return copy;
+            if copy.fill_from(self, moved) && copy.put(record, dirty) {
+                return Some(copy);
             }
             payload += payload / 2;
         }
     }
 
     fn fill_from(&mut self, other: &Buffer, moved: &[u8]) -> bool {
-        if moved.is_empty() {
+        let filled = if moved.is_empty() {
             let at = self.prefix_bytes();
-            return SlotsMut::new(&mut self.tail_mut()[at..]).fill(other.slots().iter());
+            SlotsMut::new(&mut self.tail_mut()[at..]).fill(other.slots().iter())
+        } else {
+            let keys: Vec<Vec<u8>> = other.slots().iter().map(|record| [moved, record.key].concat()).collect();
+            let records = keys.iter().zip(other.slots().iter()).map(|(key, record)| Record { key, ..record });
+            let at = self.prefix_bytes();
+            SlotsMut::new(&mut self.tail_mut()[at..]).fill(records)
+        };
+        self.copy_marks(other);
+        filled
+    }
+
+    fn copy_marks(&self, other: &Buffer) {
+        if let (Some(marks), Some(from)) = (self.marks(), other.marks()) {
+            marks.copy(from);
         }
-        let keys: Vec<Vec<u8>> = other.slots().iter().map(|record| [moved, record.key].concat()).collect();
-        let records = keys.iter().zip(other.slots().iter()).map(|(key, record)| Record { key, ..record });
-        let at = self.prefix_bytes();
-        SlotsMut::new(&mut self.tail_mut()[at..]).fill(records)
     }
 
     /// A buffer of exactly these records (sorted; keys begin with `prefix`, given as suffixes).
     pub(crate) fn of<'r>(
-        arena: &Arena,
+        memory: &Memory,
         owner: Owner,
         page: Option<PageAddress>,
         prefix: &[u8],
         suffixes: impl Iterator<Item = Record<'r>> + Clone,
     ) -> Self {
-        let slot_bytes = if slots::common_shape(suffixes.clone()).is_some() { 0 } else { SLOT_BYTES };
-        let mut payload: usize = suffixes.clone().map(|r| r.key.len() + r.value.len() + slot_bytes).sum();
+        Self::of_records(Place { memory, owner, spare: false }, page, prefix, suffixes).expect(MUST)
+    }
+
+    /// As [`of`](Self::of) if there is memory to spare: what is made is only a cache. The records of a mini-page are clean.
+    pub(crate) fn cache_of<'r>(
+        memory: &Memory,
+        owner: Owner,
+        page: Option<PageAddress>,
+        prefix: &[u8],
+        suffixes: impl Iterator<Item = Record<'r>> + Clone,
+    ) -> Option<Self> {
+        Self::of_records(Place { memory, owner, spare: true }, page, prefix, suffixes)
+    }
+
+    fn of_records<'r>(
+        place: Place<'_>,
+        page: Option<PageAddress>,
+        prefix: &[u8],
+        suffixes: impl Iterator<Item = Record<'r>> + Clone,
+    ) -> Option<Self> {
+        let dense = slots::common_shape(suffixes.clone()).is_some();
+        let (slot_bytes, header_bytes) =
+            if dense { (0, 0) } else { (SLOT_BYTES, slots::HEADER_BYTES - slots::DENSE_HEADER_BYTES) };
+        let records = suffixes.clone().count();
+        let bytes: usize = suffixes.clone().map(|r| r.key.len() + r.value.len() + slot_bytes).sum();
+        let mut payload = bytes + header_bytes;
         loop {
-            let mut buffer = Self::new(arena, owner, page, prefix, payload);
+            let mut buffer = Self::with_room(place, page, prefix, (payload, records))?;
             let at = prefix.len();
             if SlotsMut::new(&mut buffer.tail_mut()[at..]).fill(suffixes.clone()) {
-                return buffer;
+                return Some(buffer);
             }
             payload += payload / 2 + SLOT_BYTES;
         }
@@ -310,9 +496,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let size = Size::from_raw((self.header().word >> SIZE_SHIFT) as u8);
-        // SAFETY: taken by `of_class` with this class from an arena of this size; owned by `self`.
-        unsafe { arena::give(self.head.cast(), self.class(), size) }
+        let origin = self.origin();
+        // SAFETY: taken by `of_class` with this class from memory of this origin; owned by `self`.
+        unsafe { memory::give(self.head.cast(), self.class(), origin) }
     }
 }
 
@@ -331,7 +517,7 @@ mod tests {
 
     #[test]
     fn grows_and_keeps_its_records() {
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let mut buffer = Buffer::new(&arena, OWNER, None, b"ab", 0);
         for i in 0..500_u32 {
             let key = [b"ab".as_slice(), &i.to_be_bytes()].concat();
@@ -348,7 +534,7 @@ mod tests {
 
     #[test]
     fn a_key_outside_the_prefix_shortens_it() {
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let mut buffer = Buffer::new(&arena, OWNER, None, b"abc", 64);
         assert!(buffer.upsert(&put(b"abc1", b"x")));
         assert!(!buffer.upsert(&put(b"abd", b"y")));
@@ -360,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_dense_page_of_tiny_records_is_mirrored_and_loosened() {
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         // 32 KiB of 2-byte keys without values: slotted they would take five times that.
         let keys: Vec<[u8; 2]> = (0..16_000_u16).map(u16::to_be_bytes).collect();
         let mut buffer = Buffer::of(&arena, OWNER, None, b"", keys.iter().map(|key| put(key, b"")));
@@ -375,7 +561,7 @@ mod tests {
 
     #[test]
     fn raw_round_trip() {
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let buffer = Buffer::new(&arena, OWNER, PageAddress::from_raw(64), b"", 10);
         let raw = buffer.into_raw();
         // SAFETY: `raw` is fresh and used once.

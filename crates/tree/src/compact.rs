@@ -15,7 +15,7 @@ use crate::{
     leaf_table::{Exclusive, Location},
     merge::{DeadPointer, FullKeys, Plan, check_records, live, overlay, plan_records},
     metalog::Upsert,
-    record::{Kind, Record},
+    record::Record,
     tree::{Placed, Result, Tree},
 };
 
@@ -72,7 +72,7 @@ impl Tree {
     }
 
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
-    fn compact_group(&self, key: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
+    pub(crate) fn compact_group(&self, key: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
         let mut spin = zonda_rt::Spin::new();
         for _ in 0..TRIES {
             self.admit(FOR_A_MERGE)?;
@@ -123,7 +123,7 @@ impl Tree {
         let mut bytes = 0;
         let mut count = 0;
         for (leaf, body) in group.leaves.iter().zip(bodies) {
-            bytes += body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, |b| b.slots().used_bytes());
+            bytes += body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, pending_bytes);
             if count > 0 && bytes > self.body_bytes() * 19 / 20 {
                 break;
             }
@@ -158,20 +158,15 @@ impl Tree {
         for (leaf, body) in group.leaves.iter().zip(bodies) {
             let page = body.as_deref().map(LeafPage::decode).transpose()?;
             let page = page.map(|page| (FullKeys::new(page.prefix(), page.slots()), page.slots()));
-            let buffer = leaf.location().buffer().map(|b| (FullKeys::new(b.prefix(), b.slots()), b.slots()));
+            let buffer = leaf.location().buffer().map(|b| (FullKeys::of(b.prefix(), b.pending_records()), b));
             sources.push((page, buffer));
         }
         let mut dead_pointers = Vec::new();
         let mut records: Vec<Record<'_>> = Vec::new();
         for (page, buffer) in &sources {
             let older = page.iter().flat_map(|(keys, slots)| keys.records(*slots));
-            let newer = buffer.iter().flat_map(|(keys, slots)| keys.records(*slots));
-            records.extend(overlay(older, newer, |old, new| {
-                if old.kind == Kind::Pointer {
-                    let new = (new.kind == Kind::Pointer).then(|| new.value.to_vec());
-                    dead_pointers.push(DeadPointer { key_bytes: old.key.len(), old: old.value.to_vec(), new });
-                }
-            }));
+            let newer = buffer.iter().flat_map(|(keys, buffer)| keys.join(buffer.pending_records()));
+            records.extend(overlay(older, newer, |old, new| dead_pointers.extend(DeadPointer::of(&old, &new))));
         }
         let frame = self.frame(&group.low, group.high.as_deref());
         check_records(frame, &records)?;
@@ -221,4 +216,9 @@ impl Tree {
         self.leaves.fetch_sub(count(before), Ordering::Relaxed);
         self.counters.leaf_merges.fetch_add(before.saturating_sub(after) as u64, Ordering::Relaxed);
     }
+}
+
+/// About what a buffer adds to the page of its leaf.
+fn pending_bytes(buffer: &Buffer) -> usize {
+    if buffer.is_dirty() || buffer.is_complete() { buffer.slots().used_bytes() } else { 0 }
 }

@@ -306,6 +306,12 @@ impl Engine {
         self.tree.stats()
     }
 
+    /// The most that [`EngineStats::memory_bytes`] was, looked at now and at every merge, since the last call of this.
+    #[must_use]
+    pub fn take_memory_peak(&self) -> u64 {
+        self.tree.counters.memory_peak.swap(0, Ordering::Relaxed).max(self.tree.memory_bytes())
+    }
+
     /// Changes the memory for leaf buffers, in bytes; takes effect as writers go on.
     pub fn set_buffer_bytes(&self, bytes: u64) {
         self.tree.pool.set_limit_bytes(bytes);

@@ -7,7 +7,7 @@ use zonda_pages::PageStore;
 use zonda_rt::Rng;
 
 use crate::{
-    BatchOp, Design, Durability, Engine, FilterEviction, TreeOptions, Update,
+    BatchOp, Design, Durability, Engine, FilterEviction, MiniPages, TreeOptions, Update,
     testing::{MemOptions, MemStore, Survives},
 };
 
@@ -24,6 +24,7 @@ struct Setup {
 
 const ADB: Setup =
     Setup { design: Design::Adb, filter_bytes: 0, batch_runs: true, filter_eviction: FilterEviction::Pairs };
+const BFTREE: Setup = Setup { design: Design::BfTree, ..ADB };
 const BTREE: Setup = Setup { design: Design::BTree, ..ADB };
 const FILTER: Setup = Setup { filter_bytes: 12 << 10, ..ADB };
 const NODES: Setup = Setup { filter_eviction: FilterEviction::Nodes, ..FILTER };
@@ -35,6 +36,7 @@ fn options(setup: Setup) -> TreeOptions {
         batch_runs: setup.batch_runs,
         filter_eviction: setup.filter_eviction,
         buffer_bytes: 24 << 10,
+        mini_pages: MiniPages { promotion_percent: 60, bytes_max: 1024, ..MiniPages::default() },
         log_limit_bytes: 96 << 10,
         value_inline_bytes_max: 300,
         ..TreeOptions::default()
@@ -167,6 +169,7 @@ fn behaves_like_a_map() {
     for seed in 0..3 {
         model_run(ADB, seed, 5000);
         model_run(BTREE, seed, 2000);
+        model_run(BFTREE, seed, 5000);
     }
 }
 
@@ -178,6 +181,7 @@ fn behaves_like_a_map_behind_a_filter() {
         model_run(NODES, seed, 3000);
         model_run(Setup { batch_runs: false, ..FILTER }, seed, 2000);
         model_run(Setup { design: Design::BTree, ..FILTER }, seed, 2000);
+        model_run(Setup { design: Design::BfTree, ..FILTER }, seed, 2000);
     }
 }
 
@@ -191,9 +195,9 @@ fn synced_writes_survive_and_others_are_a_prefix() {
 /// Runs, crashes, reopens, several times: what survives is a prefix of the operations that holds all synced ones.
 fn crash_run(seed: u64) {
     let mut rng = Rng::seeded(seed);
-    let setup = *[ADB, BTREE, FILTER, NODES].get(rng.index(4)).expect("in range");
+    let setup = *[ADB, BTREE, FILTER, NODES, BFTREE].get(rng.index(5)).expect("in range");
     // What is opened next may have another filter, or none.
-    let again = *[setup, setup, ADB, FILTER].get(rng.index(4)).expect("in range");
+    let again = *[setup, setup, ADB, FILTER, BFTREE].get(rng.index(5)).expect("in range");
     let mut store = MemStore::new(MemOptions::default());
     let mut engine = create(&store, setup);
     let mut model = Model::new();

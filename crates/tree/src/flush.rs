@@ -14,6 +14,7 @@ use crate::{
     leaf_table::{Exclusive, Location},
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
+    mini_page::Hot,
     snapshot::Level,
     stats::count,
     tree::{Placed, Result, Tree, kept_state},
@@ -41,6 +42,15 @@ impl Merged {
     pub(crate) const UNKNOWN: Self = Self { sequence: 0, to: 0 };
 }
 
+/// How a merge is carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merge {
+    /// Which zone the pages go to.
+    pub(crate) heat: Heat,
+    /// What was used of a mini-page stays in memory, clean.
+    pub(crate) keeps_hot: bool,
+}
+
 /// What became of an attempt to merge a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
@@ -65,6 +75,9 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn evict(&self) -> Result<bool> {
+        if let Some(ring) = self.pool.ring() {
+            return self.evict_mini_page(ring);
+        }
         for _ in 0..EVICT_TRIES {
             let Some(id) = self.pool.victim(&self.table) else { break };
             if self.try_flush(id, true)? == Flushed::Done {
@@ -142,7 +155,12 @@ impl Tree {
             self.relocate_leaf(&mut leaf, page);
             return Ok(Flushed::Done);
         }
-        self.merge_latched(&mut leaf, &path, body.as_deref(), Heat::Hot)?;
+        if buffer.is_mini_page() && !buffer.is_dirty() {
+            return Ok(Flushed::Nothing);
+        }
+        // A mirror by now: what the page has is in it, and values that died there have been released.
+        let body = body.filter(|_| !buffer.is_complete());
+        self.merge_latched(&mut leaf, &path, body.as_deref(), Merge { heat: Heat::Hot, keeps_hot: !evict })?;
         let emptied = leaf.location().page().is_none() && leaf.location().buffer().is_none();
         drop(leaf);
         if emptied {
@@ -169,11 +187,11 @@ impl Tree {
         leaf: &mut Exclusive<'_>,
         path: &Path<'_>,
         body: Option<&[u8]>,
-        heat: Heat,
+        how: Merge,
     ) -> Result<()> {
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(leaf, body, &low, high.as_deref())?;
-        self.carry_out(leaf, (&low, high.as_deref()), &plan, heat)
+        self.carry_out(leaf, (&low, high.as_deref()), &plan, how)
     }
 
     /// Places and links a plan made under the same latch.
@@ -185,11 +203,14 @@ impl Tree {
         leaf: &mut Exclusive<'_>,
         range: (&[u8], Option<&[u8]>),
         plan: &Plan,
-        heat: Heat,
+        how: Merge,
     ) -> Result<()> {
+        let hot = if how.keeps_hot { self.hot_of(leaf) } else { Hot::default() };
         let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence), range);
-        let placed = self.place(heat, leaf.id(), merged.sequence, &plan.pages)?;
-        self.link(leaf, plan, placed, (range.0, merged));
+        let mut placed = self.place(how.heat, leaf.id(), merged.sequence, &plan.pages)?;
+        self.link(leaf, plan, &mut placed, (range.0, merged));
+        self.keep_hot(leaf, &mut placed, plan, &hot);
+        drop(placed);
         count(&self.counters.merges);
         self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
@@ -220,13 +241,13 @@ impl Tree {
         let Some(buffer) = leaf.location().buffer() else {
             return plan(frame, page, std::iter::empty());
         };
-        let keys = FullKeys::new(buffer.prefix(), buffer.slots());
-        plan(frame, page, keys.records(buffer.slots()))
+        let keys = FullKeys::of(buffer.prefix(), buffer.pending_records());
+        plan(frame, page, keys.join(buffer.pending_records()))
     }
 
     /// Gives a latched leaf the placed pages of `plan`: records the change, makes new leaves reachable, releases the old
     /// page.
-    fn link(&self, leaf: &mut Exclusive<'_>, plan: &Plan, placed: Placed<'_>, (low, merged): (&[u8], Merged)) {
+    fn link(&self, leaf: &mut Exclusive<'_>, plan: &Plan, placed: &mut Placed<'_>, (low, merged): (&[u8], Merged)) {
         let old = leaf.location().page();
         let id = leaf.id();
         for ((id, _), page) in placed.iter().zip(&plan.pages) {
@@ -252,7 +273,7 @@ impl Tree {
     }
 
     /// Records and links new leaves. The record comes first: once a leaf is reachable its own records may follow.
-    fn split(&self, low: &[u8], plan: &Plan, mut placed: Placed<'_>, merged: Merged) {
+    fn split(&self, low: &[u8], plan: &Plan, placed: &mut Placed<'_>, merged: Merged) {
         let upserts: Vec<Upsert<'_>> = plan
             .pages
             .iter()

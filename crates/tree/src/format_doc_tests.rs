@@ -10,7 +10,7 @@ use crate::{
     image, leaf_page,
     log::encoded_unit,
     metalog::MetaRecord,
-    pool::arena::{Arena, Owner},
+    pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
     values::ValuePointer,
 };
@@ -67,7 +67,7 @@ fn a_move_record() {
 
 #[test]
 fn a_buffer_image() {
-    let arena = Arena::new(1 << 20);
+    let arena = Memory::slabs(1 << 20);
     let mut buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, b"pre", 100);
     assert!(buffer.upsert(&put(b"prea", b"1")) && buffer.upsert(&tombstone(b"preb")));
     let image = image::encode(&buffer);

@@ -10,7 +10,7 @@ use crate::{
     log::Session,
     merge::{Frame, plan},
     metalog::{Begin, MetaRecord, Records, Upsert},
-    pool::arena::{Arena, Owner},
+    pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
     values::{Place, ValuePointer, parse_chunk},
 };
@@ -57,7 +57,7 @@ pub fn buffer_image(bytes: &[u8]) -> Option<u64> {
 /// The image of a buffer with a value and a tombstone.
 #[must_use]
 pub fn buffer_image_valid() -> Vec<u8> {
-    let arena = Arena::new(1 << 20);
+    let arena = Memory::slabs(1 << 20);
     let mut buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, b"pre", 100);
     let fits = buffer.upsert(&inline(b"prefix", b"value"))
         && buffer.upsert(&Record { key: b"prey", kind: Kind::Tombstone, value: b"" });

@@ -9,14 +9,14 @@ use crate::{
     buffer::Buffer,
     codec::{Reader, put_bytes},
     limits::KEY_BYTES_MAX,
-    pool::arena::{Arena, Owner},
+    pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
     slots::VALUE_BYTES_MAX,
 };
 
-/// Encodes all records of a buffer.
+/// Encodes the dirty records of a buffer.
 pub(crate) fn encode(buffer: &Buffer) -> Vec<u8> {
-    encode_records(buffer.prefix(), buffer.slots().iter())
+    encode_records(buffer.prefix(), buffer.dirty_records())
 }
 
 /// Encodes records with key suffixes behind `prefix`.
@@ -56,7 +56,12 @@ pub(crate) fn decode(
 ///
 /// # Errors
 /// `Damaged` for bytes that are no image.
-pub(crate) fn buffer(arena: &Arena, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<Buffer, TreeError> {
+pub(crate) fn buffer(
+    memory: &Memory,
+    id: PageId,
+    page: Option<PageAddress>,
+    image: &[u8],
+) -> Result<Buffer, TreeError> {
     let mut reader = Reader::new("buffer image", image);
     let prefix = reader.bytes(KEY_BYTES_MAX)?;
     let mut records: Vec<Record<'_>> = Vec::new();
@@ -67,8 +72,9 @@ pub(crate) fn buffer(arena: &Arena, id: PageId, page: Option<PageAddress>, image
         }
         records.push(record);
     }
-    let mut buffer = Buffer::of(arena, Owner::of(id), page, prefix, records.iter().copied());
+    let mut buffer = Buffer::of(memory, Owner::of(id), page, prefix, records.iter().copied());
     buffer.note_change(0);
+    buffer.mark_all_dirty();
     if page.is_none() {
         buffer.set_complete();
     }
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn round_trips() {
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let mut buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, b"p", 200);
         assert!(buffer.upsert(&Record { key: b"pa", kind: Kind::Inline, value: b"1" }));
         assert!(buffer.upsert(&Record { key: b"pb", kind: Kind::Tombstone, value: b"" }));

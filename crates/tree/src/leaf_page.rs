@@ -91,6 +91,19 @@ fn shared_prefix(records: &[Record<'_>]) -> usize {
     }
 }
 
+/// A body without fences, of records that lie in `slots` already, with key suffixes behind `prefix`.
+pub(crate) fn of_slots(prefix: &[u8], slots: Slots<'_>) -> Vec<u8> {
+    let length = |bytes: usize| u16::try_from(bytes).expect("keys are shorter than 64 KiB").to_le_bytes();
+    let mut body = Vec::with_capacity(HEAD_BYTES + prefix.len() + slots.bytes().len());
+    body.extend_from_slice(&length(0));
+    body.extend_from_slice(&NO_FENCE.to_le_bytes());
+    body.extend_from_slice(&length(prefix.len()));
+    body.extend_from_slice(&[0; 2]);
+    body.extend_from_slice(prefix);
+    body.extend_from_slice(slots.bytes());
+    body
+}
+
 /// Encodes a body of exactly the bytes it needs.
 pub(crate) fn encode(low: &[u8], high: Option<&[u8]>, records: &[Record<'_>]) -> Vec<u8> {
     let prefix = shared_prefix(records);

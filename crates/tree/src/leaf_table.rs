@@ -343,7 +343,7 @@ impl Drop for Shared<'_> {
 mod tests {
     use super::*;
     use crate::{
-        pool::arena::{Arena, Owner},
+        pool::{arena::Owner, memory::Memory},
         record::{Kind, Record},
     };
 
@@ -366,7 +366,7 @@ mod tests {
         let table = LeafTable::new();
         let id = table.allocate().expect("room");
         let mut guard = table.lock(id);
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let mut buffer = Buffer::new(&arena, Owner::of(id), None, b"", 100);
         assert!(buffer.upsert(&Record { key: b"k", kind: Kind::Inline, value: b"v" }));
         guard.replace(Location::Buffered(buffer));

@@ -29,6 +29,9 @@ mod limits;
 mod log;
 mod merge;
 mod metalog;
+mod mini_page;
+#[cfg(all(test, feature = "shuttle"))]
+mod mini_page_shuttle_tests;
 mod multi_get;
 mod options;
 mod pool;
@@ -36,6 +39,7 @@ mod read;
 mod read_ahead;
 mod record;
 mod recover;
+mod relief;
 mod relocate;
 mod run;
 mod scan;
@@ -55,5 +59,8 @@ pub use check::CheckReport;
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;
 pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub use options::{BufferClasses, Design, Durability, Eviction, FilterEviction, TreeOptions};
+pub use options::{
+    BufferClasses, Design, Durability, Eviction, FilterEviction, LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages,
+    TreeOptions,
+};
 pub use stats::EngineStats;

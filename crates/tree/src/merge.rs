@@ -28,6 +28,15 @@ pub(crate) struct DeadPointer {
     pub(crate) new: Option<Vec<u8>>,
 }
 
+impl DeadPointer {
+    /// What dies when `old` is replaced by `new`.
+    pub(crate) fn of(old: &Record<'_>, new: &Record<'_>) -> Option<Self> {
+        let successor = (new.kind == Kind::Pointer).then(|| new.value.to_vec());
+        let dead = || Self { key_bytes: old.key.len(), old: old.value.to_vec(), new: successor };
+        (old.kind == Kind::Pointer).then(dead)
+    }
+}
+
 /// What a leaf becomes.
 pub(crate) struct Plan {
     /// Its pages in key order; none if no record is left.
@@ -56,13 +65,16 @@ pub(crate) struct FullKeys {
 }
 
 impl FullKeys {
-    /// The full keys of `slots` behind `prefix`.
+    /// The full keys of all `slots` behind `prefix`.
     pub(crate) fn new(prefix: &[u8], slots: Slots<'_>) -> Self {
-        let mut keys = Self {
-            arena: Vec::with_capacity(slots.len() * (prefix.len() + 8)),
-            key_ends: Vec::with_capacity(slots.len()),
-        };
-        for record in slots.iter() {
+        Self::of(prefix, slots.iter())
+    }
+
+    /// The full keys of records with suffixes behind `prefix`.
+    pub(crate) fn of<'r>(prefix: &[u8], records: impl Iterator<Item = Record<'r>>) -> Self {
+        let (len, _) = records.size_hint();
+        let mut keys = Self { arena: Vec::with_capacity(len * (prefix.len() + 8)), key_ends: Vec::with_capacity(len) };
+        for record in records {
             keys.arena.extend_from_slice(prefix);
             keys.arena.extend_from_slice(record.key);
             keys.key_ends.push(u32::try_from(keys.arena.len()).expect("a slice holds at most 256 KiB of suffixes"));
@@ -72,7 +84,12 @@ impl FullKeys {
 
     /// The records of the same `slots`, under their full keys.
     pub(crate) fn records<'a>(&'a self, slots: Slots<'a>) -> impl Iterator<Item = Record<'a>> {
-        slots.iter().enumerate().map(|(index, record)| Record { key: self.key(index), ..record })
+        self.join(slots.iter())
+    }
+
+    /// The same records, under their full keys.
+    pub(crate) fn join<'a>(&'a self, records: impl Iterator<Item = Record<'a>>) -> impl Iterator<Item = Record<'a>> {
+        records.enumerate().map(|(index, record)| Record { key: self.key(index), ..record })
     }
 
     fn key(&self, index: usize) -> &[u8] {
@@ -151,10 +168,7 @@ pub(crate) fn plan<'a>(
     let buffer: Vec<Record<'a>> = buffer.collect();
     let appended = buffer.iter().filter(|record| last.as_deref().is_none_or(|last| record.key > last)).count();
     let merged = overlay(keys.records(page.slots()), buffer.iter().copied(), |old, new| {
-        if old.kind == Kind::Pointer {
-            let new = (new.kind == Kind::Pointer).then(|| new.value.to_vec());
-            dead_pointers.push(DeadPointer { key_bytes: old.key.len(), old: old.value.to_vec(), new });
-        }
+        dead_pointers.extend(DeadPointer::of(&old, &new));
     });
     check_records(frame, &merged)?;
     let only_appends = appended == buffer.len();

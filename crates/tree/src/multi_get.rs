@@ -73,13 +73,12 @@ impl Tree {
         let mut outcome = Ok(());
         self.store.read_many(&pages, &mut |nth, body| {
             for asked in groups[nth] {
+                self.keep_read(pages[nth], body, answers.keys[asked.key]);
                 match find_in_body(body, answers.keys[asked.key], &mut answers.values[asked.key]) {
                     Ok(known) => answers.found[asked.key] = known,
                     Err(error) => outcome = Err(error),
                 }
             }
-            let (id, page) = pages[nth];
-            self.mirror_if_wanted(id, page, body);
         })?;
         outcome
     }

@@ -5,6 +5,15 @@ use crate::TreeError;
 /// The least memory for leaf buffers in bytes: a few leaves' worth.
 const BUFFER_BYTES_MIN: u64 = 16 << 10;
 
+/// The least ring of a log instance: a block.
+pub const LOG_RING_BYTES_MIN: u32 = 4 << 10;
+/// The largest: more would not make writes cheaper.
+pub const LOG_RING_BYTES_MAX: u32 = 64 << 10;
+/// Limits of the largest mini-page in bytes.
+const MINI_PAGE_BYTES_MIN: u32 = 64;
+/// See [`MINI_PAGE_BYTES_MIN`].
+const MINI_PAGE_BYTES_MAX: u32 = 4096;
+
 /// What a leaf keeps in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -15,6 +24,27 @@ pub enum Design {
     Adb,
     /// Up to [`TreeOptions::delta_records_max`] records a leaf, each with the memory of a chained record: the paper's BD-Tree.
     Deltas,
+    /// Mini-pages in a circular buffer (Bf-Tree 3 to 5): sorted records, changed and cached ones, absent keys, or a mirror of the page.
+    BfTree,
+}
+
+/// How [`Design::BfTree`] uses its memory. Shares and chances are in percent; more than 100 counts as 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MiniPages {
+    /// Share of the circular buffer in which a mini-page that is used is copied to the tail (Bf-Tree 4.1): 0 is a queue, 100 is LRU.
+    pub copy_on_access_percent: u32,
+    /// Chance that a record, or the absence of one, is cached when a point read had to ask the page (Bf-Tree 5.1).
+    pub promotion_percent: u32,
+    /// Chance that a page that a scan had to read is kept as a mirror (Bf-Tree 5.3).
+    pub scan_promotion_percent: u32,
+    /// The largest mini-page in bytes; one that would outgrow it is merged, or becomes a mirror (Bf-Tree 5.5).
+    pub bytes_max: u32,
+}
+
+impl Default for MiniPages {
+    fn default() -> Self {
+        Self { copy_on_access_percent: 10, promotion_percent: 20, scan_promotion_percent: 20, bytes_max: 2048 }
+    }
 }
 
 /// Sizes of delta buffers.
@@ -28,7 +58,7 @@ pub enum BufferClasses {
     Paper,
 }
 
-/// Which buffer is merged when memory is short.
+/// Which buffer is merged when memory is short. Mini-pages: those that hold most when they come to the head of the ring, or as they come (Bf-Tree 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Eviction {
@@ -67,10 +97,12 @@ pub struct TreeOptions {
     pub design: Design,
     /// Sizes of delta buffers.
     pub classes: BufferClasses,
-    /// Which delta buffer is merged first. [`Design::Deltas`] always takes the oldest.
+    /// Which buffer is merged first. [`Design::Deltas`] always takes the oldest.
     pub eviction: Eviction,
     /// Records of a leaf's chain in [`Design::Deltas`]. The papers take 32 and 10.
     pub delta_records_max: u32,
+    /// What [`Design::BfTree`] does with its memory.
+    pub mini_pages: MiniPages,
     /// Memory for leaf buffers in bytes. Inner nodes, leaf table and log rings come on top; see `Engine::stats`.
     pub buffer_bytes: u64,
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
@@ -80,12 +112,17 @@ pub struct TreeOptions {
     pub filter_eviction: FilterEviction,
     /// Whether what leaves the filter reaches leaves in runs (ZKV 3.3) or pair by pair; for measurements.
     pub batch_runs: bool,
+    /// Whether a leaf that reclaim moves is merged with its buffer, so that cleaning does useful flushing, or moved as it is, as a
+    /// cleaner that knows nothing of trees would; for measurements.
+    pub merged_relocation: bool,
     /// Leaf size in bytes: a multiple of 4096, to 32 KiB.
     pub leaf_bytes: u32,
     /// Values longer than this go to the value log. At most 1/4 of the leaf size.
     pub value_inline_bytes_max: u32,
     /// Log instances (ZKV's WALA instances).
     pub log_instances: u32,
+    /// Bytes of an instance's ring, 4 KiB (those of the paper) to 64 KiB: one that is full is written out at once.
+    pub log_ring_bytes: u32,
     /// How long a buffered write may wait for the device, in milliseconds.
     pub log_interval_ms: u64,
     /// The most log in bytes, which is also about what a crash has to replay; a checkpoint starts at 4/5 of it. 0 = 5 x
@@ -106,13 +143,16 @@ impl Default for TreeOptions {
             classes: BufferClasses::default(),
             eviction: Eviction::default(),
             delta_records_max: 32,
+            mini_pages: MiniPages::default(),
             buffer_bytes: 16 << 20,
             filter_bytes: 0,
             filter_eviction: FilterEviction::Pairs,
             batch_runs: true,
+            merged_relocation: true,
             leaf_bytes: 4096,
             value_inline_bytes_max: 1024,
             log_instances: 2,
+            log_ring_bytes: LOG_RING_BYTES_MAX,
             log_interval_ms: 1,
             log_limit_bytes: 0,
             snapshot_bytes_max: 4 << 20,
@@ -137,6 +177,15 @@ impl TreeOptions {
         }
         if self.delta_records_max == 0 {
             return bad("delta_records_max", "a chain has at least one record".into());
+        }
+        if !(LOG_RING_BYTES_MIN..=LOG_RING_BYTES_MAX).contains(&self.log_ring_bytes) {
+            let why = format!("{} is not from {LOG_RING_BYTES_MIN} to {LOG_RING_BYTES_MAX}", self.log_ring_bytes);
+            return bad("log_ring_bytes", why);
+        }
+        let mini_page_bytes_max = MINI_PAGE_BYTES_MIN..=MINI_PAGE_BYTES_MAX;
+        if !mini_page_bytes_max.contains(&self.mini_pages.bytes_max) {
+            let given = self.mini_pages.bytes_max;
+            return bad("mini_pages.bytes_max", format!("{given} is not from {mini_page_bytes_max:?}"));
         }
         if self.buffer_bytes < BUFFER_BYTES_MIN {
             return bad("buffer_bytes", format!("{} is less than {BUFFER_BYTES_MIN}", self.buffer_bytes));

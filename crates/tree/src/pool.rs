@@ -10,7 +10,9 @@
 
 pub(crate) mod arena;
 pub(crate) mod class;
+pub(crate) mod memory;
 mod oldest;
+pub(crate) mod ring;
 
 use zonda_pages::PageId;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -22,7 +24,9 @@ use crate::{
 };
 use arena::{Arena, Family};
 use class::{Sizing, class_bytes};
+use memory::Memory;
 use oldest::Oldest;
+use ring::Ring;
 
 /// Instances of the pool where the oldest buffer goes (ZKV 3.3 and section 4.1).
 const ADB_INSTANCES: usize = 32;
@@ -33,16 +37,22 @@ const WORDS_MAX: u32 = 1 << 16;
 const SPLIT_WORTH: usize = 7;
 /// Memory of slabs beyond their cells counts as used up to this part of the limit: it comes back only as slabs become empty.
 const OVERHEAD_SHARE: u64 = 3;
+/// Part of the limit that the ring leaves to what must be outside of it for a moment, and to the time until it has followed a lower limit.
+const OUTSIDE_SHARE: u64 = 16;
+/// The odd number that SplitMix64 steps by.
+const SPLIT_MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
 
 /// Owns the memory of buffers and picks victims.
 pub(crate) struct Pool {
     design: Design,
-    arena: Arena,
+    memory: Memory,
     oldest: Option<Oldest>,
     limit_bytes: AtomicU64,
     hand: AtomicU32,
+    /// Chances drawn so far, from a stream that begins with the options' seed.
+    draws: AtomicU64,
 }
 
 impl Pool {
@@ -50,6 +60,7 @@ impl Pool {
     pub(crate) fn new(options: &TreeOptions) -> Self {
         let (sizing, instances) = match (options.design, options.classes, options.eviction) {
             (Design::BTree, _, _) => (Sizing::Exact, None),
+            (Design::BfTree, _, _) => return Self::of_mini_pages(options),
             (Design::Deltas, _, _) => (Sizing::Chained, Some(DELTAS_INSTANCES)),
             (Design::Adb, classes, eviction) => {
                 let sizing = if classes == BufferClasses::Paper { Sizing::Paper } else { Sizing::Exact };
@@ -58,10 +69,24 @@ impl Pool {
         };
         Self {
             design: options.design,
-            arena: Arena::sized(options.buffer_bytes, sizing),
+            memory: Memory::Slabs(Arena::sized(options.buffer_bytes, sizing)),
             oldest: instances.map(Oldest::new),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             hand: AtomicU32::new(0),
+            draws: AtomicU64::new(options.seed),
+        }
+    }
+
+    fn of_mini_pages(options: &TreeOptions) -> Self {
+        let ring = Ring::new(ring_bytes(options.buffer_bytes), options.mini_pages.copy_on_access_percent);
+        let bytes_max = options.mini_pages.bytes_max as usize;
+        Self {
+            design: options.design,
+            memory: Memory::Ring(ring, Sizing::Doubling { bytes_max }),
+            oldest: None,
+            limit_bytes: AtomicU64::new(options.buffer_bytes),
+            hand: AtomicU32::new(0),
+            draws: AtomicU64::new(options.seed),
         }
     }
 
@@ -73,13 +98,30 @@ impl Pool {
     }
 
     /// Where buffers come from.
-    pub(crate) fn arena(&self) -> &Arena {
-        &self.arena
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Draws a chance of `percent`. Costs one atomic addition; the sequence of all draws depends on the seed only.
+    pub(crate) fn draws(&self, percent: u32) -> bool {
+        // SplitMix64: the state is a counter, so it needs no lock.
+        let state = self.draws.fetch_add(SPLIT_MIX_STEP, Ordering::Relaxed);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % 100 < u64::from(percent)
+    }
+
+    /// The circular buffer, if leaves have mini-pages.
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.memory.ring()
     }
 
     /// Bytes that buffers hold.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.arena.held_bytes().max(self.arena.taken_bytes())
+        match &self.memory {
+            Memory::Slabs(arena) => arena.held_bytes().max(arena.taken_bytes()),
+            Memory::Ring(ring, _) => ring.held_bytes(),
+        }
     }
 
     /// What buffers may take.
@@ -90,37 +132,47 @@ impl Pool {
     /// Changes what buffers may take.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        if let Some(ring) = self.ring() {
+            ring.set_limit_bytes(ring_bytes(limit_bytes));
+        }
     }
 
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
-        self.counted_bytes() > self.limit_bytes()
+        match &self.memory {
+            Memory::Slabs(arena) => self.counted_bytes(arena) > self.limit_bytes(),
+            Memory::Ring(ring, _) => ring.is_over(),
+        }
     }
 
     /// Whether there is more to be given up than writers do in passing.
     pub(crate) fn is_far_over(&self) -> bool {
-        self.counted_bytes() > self.limit_bytes() + self.limit_bytes() / FAR_SHARE
+        match &self.memory {
+            Memory::Slabs(arena) => self.counted_bytes(arena) > self.limit_bytes() + self.limit_bytes() / FAR_SHARE,
+            Memory::Ring(ring, _) => ring.is_far_over() || ring.is_room_wanted(),
+        }
     }
 
-    fn counted_bytes(&self) -> u64 {
-        let taken = self.arena.taken_bytes();
-        let overhead = self.arena.held_bytes().saturating_sub(taken);
+    fn counted_bytes(&self, arena: &Arena) -> u64 {
+        let taken = arena.taken_bytes();
+        let overhead = arena.held_bytes().saturating_sub(taken);
         taken + overhead.min(self.limit_bytes() / OVERHEAD_SHARE)
     }
 
     /// A leaf whose buffer should go, or `None` if none was found. The buffer may change before the caller
-    /// latches the leaf; no latch is held on return.
+    /// latches the leaf; no latch is held on return. Mini-pages are claimed from the ring instead ([`Ring::claim`]).
     pub(crate) fn victim(&self, table: &LeafTable) -> Option<PageId> {
-        match (self.design, &self.oldest) {
-            (Design::BTree, _) => self.unused(table),
-            (_, Some(oldest)) => oldest.next(table),
-            (_, None) => self.fullest(),
+        match (self.design, &self.oldest, &self.memory) {
+            (Design::BTree, _, _) => self.unused(table),
+            (_, Some(oldest), _) => oldest.next(table),
+            (_, None, Memory::Slabs(arena)) => Self::fullest(arena),
+            (_, None, Memory::Ring(..)) => None,
         }
     }
 
-    fn fullest(&self) -> Option<PageId> {
-        let stays = self.arena.largest(Family::Stays);
-        let splits = self.arena.largest(Family::Splits);
+    fn fullest(arena: &Arena) -> Option<PageId> {
+        let stays = arena.largest(Family::Stays);
+        let splits = arena.largest(Family::Splits);
         let stays_bytes = stays.map_or(0, |(class, _)| class_bytes(class));
         let worth = |class| class_bytes(class) * SPLIT_WORTH / 10;
         splits.filter(|&(class, _)| worth(class) > stays_bytes).or(stays).or(splits).map(|(_, leaf)| leaf)
@@ -146,4 +198,9 @@ impl Pool {
         }
         fallback
     }
+}
+
+/// What the ring may take of the memory for buffers.
+fn ring_bytes(limit_bytes: u64) -> u64 {
+    limit_bytes - limit_bytes / OUTSIDE_SHARE
 }

@@ -95,7 +95,7 @@ impl Tree {
             let path = self.index.find(key, guard);
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
-                return look_in(&leaf, key, into);
+                return self.look_latched(leaf, key, into);
             }
         }
     }
@@ -122,7 +122,7 @@ impl Tree {
                 let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
                 return Ok(match kept {
                     Some(kept) => look_in_kept(&kept, key, into),
-                    None => look_in(&leaf, key, into),
+                    None => self.look_latched(leaf, key, into),
                 });
             }
         }
@@ -147,6 +147,17 @@ impl Tree {
         });
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         value.or_else(|error| self.snapshots.verify(number).and(Err(error)))
+    }
+
+    /// What a latched leaf's buffer knows of `key`; one near the ring's head is moved afterwards.
+    fn look_latched(&self, leaf: Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
+        let (seen, id) = (look_in(&leaf, key, into), leaf.id());
+        let is_near_head = self.is_near_head(leaf.location());
+        drop(leaf);
+        if is_near_head {
+            self.give_second_chance(id);
+        }
+        seen
     }
 
     /// What filter and batch array know of `key`, if there is a filter and it knows the key.
@@ -174,15 +185,18 @@ impl Tree {
         let mut found = Ok(None);
         self.store.read(id, page, &mut |body| {
             found = find_in_body(body, key, into);
-            self.mirror_if_wanted(id, page, body);
+            self.keep_read((id, page), body, key);
         })?;
         found
     }
 
-    /// Caches a page that was read, in the design whose buffers are whole pages. Called with no latch of a leaf held.
-    pub(crate) fn mirror_if_wanted(&self, id: PageId, page: PageAddress, body: &[u8]) {
-        if self.options.design == Design::BTree {
-            self.mirror(id, page, body);
+    /// Caches what was read of a page for `key`, in the designs whose buffers do. Called with no latch of a leaf held, under an epoch guard
+    /// from before the page's address was read.
+    pub(crate) fn keep_read(&self, (id, page): (PageId, PageAddress), body: &[u8], key: &[u8]) {
+        match self.options.design {
+            Design::BTree => self.mirror(id, page, body),
+            Design::BfTree => self.promote((id, page), body, key),
+            Design::Adb | Design::Deltas => {}
         }
     }
 
@@ -205,8 +219,8 @@ impl Tree {
         }
         let Some(mut leaf) = self.table.try_lock(id) else { return };
         if matches!(leaf.location(), Location::Page(now) if *now == page) {
-            let (arena, owner, records) = (self.pool.arena(), Owner::of(id), leaf_page.slots().iter());
-            let mut buffer = Buffer::of(arena, owner, Some(page), leaf_page.prefix(), records);
+            let (memory, owner, records) = (self.pool.memory(), Owner::of(id), leaf_page.slots().iter());
+            let mut buffer = Buffer::of(memory, owner, Some(page), leaf_page.prefix(), records);
             buffer.set_complete();
             self.relocate_leaf(&mut leaf, Location::Buffered(buffer));
         }
@@ -229,8 +243,10 @@ impl Tree {
 fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
     let (buffer, page) = (leaf.location().buffer(), leaf.location().page());
     if let Some(buffer) = buffer {
-        buffer.touch();
-        if let Some(record) = buffer.find(key) {
+        if !buffer.is_mini_page() {
+            buffer.touch();
+        }
+        if let Some(record) = buffer.read(key) {
             return Seen::Known(copy_value(&record, into));
         }
         if buffer.is_complete() {

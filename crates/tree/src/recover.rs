@@ -33,9 +33,9 @@ const SPARE_IDS: u64 = 1024;
 fn log_options(options: &TreeOptions) -> LogOptions {
     LogOptions {
         instances: options.log_instances,
+        ring_bytes: options.log_ring_bytes as usize,
         interval: Duration::from_millis(options.log_interval_ms),
         enabled: options.log,
-        ..LogOptions::default()
     }
 }
 
@@ -403,7 +403,7 @@ impl Images<'_> {
         if leaf.location().page() != page || leaf.location().buffer().is_some() {
             return Ok(false);
         }
-        let buffer = image::buffer(self.tree.pool.arena(), id, page, image)?;
+        let buffer = image::buffer(self.tree.pool.memory(), id, page, image)?;
         self.tree.relocate_leaf(&mut leaf, Location::Buffered(buffer));
         Ok(true)
     }

@@ -8,6 +8,7 @@ use zonda_rt::{Stripes, atomic::Ordering, epoch::Ticket};
 use crate::{
     Step, TreeError,
     buffer::Buffer,
+    flush::Merge,
     leaf_page::LeafPage,
     leaf_table::Exclusive,
     metalog::MetaRecord,
@@ -42,13 +43,24 @@ impl Relocate for Tree {
         if leaf.location().page() != Some(at) {
             return Ok(Relocated::Dead);
         }
+        // A clean mini-page stays as it is.
+        let is_clean = |buffer: &Buffer| buffer.is_mini_page() && !buffer.is_dirty();
+        if !self.options.merged_relocation || leaf.location().buffer().is_some_and(is_clean) {
+            self.move_unmerged(&mut leaf, at, body)?;
+            return Ok(Relocated::Moved);
+        }
         let mirrored = leaf.location().buffer().is_some_and(Buffer::is_complete);
         let (low, high) = (path.low(), path.high());
         let plan = self.plan_latched(&leaf, (!mirrored).then_some(body), &low, high.as_deref())?;
         if plan.pages.len() > 1 && self.store.is_short() {
             self.move_unmerged(&mut leaf, at, body)?;
         } else {
-            self.carry_out(&mut leaf, (&low, high.as_deref()), &plan, Heat::Relocated)?;
+            self.carry_out(
+                &mut leaf,
+                (&low, high.as_deref()),
+                &plan,
+                Merge { heat: Heat::Relocated, keeps_hot: true },
+            )?;
         }
         Ok(Relocated::Moved)
     }
@@ -125,7 +137,8 @@ impl Tree {
         stamps.waiting.values().any(held)
     }
 
-    /// Moves a page as it is: where zones are short, merging must not make it two (R).
+    /// Moves a page as it is, with nothing to merge, or where zones are short: merging must not make it two (R). What waits in its buffer
+    /// stays there.
     fn move_unmerged(&self, leaf: &mut Exclusive<'_>, at: PageAddress, body: &[u8]) -> PageResult<()> {
         let sequence = leaf.location().buffer().map_or(0, Buffer::sequence);
         let page = NewPage { id: leaf.id(), sequence, body };
@@ -155,10 +168,63 @@ impl Tree {
     }
 }
 
-fn is_damage(error: &TreeError) -> bool {
+pub(crate) fn is_damage(error: &TreeError) -> bool {
     match error {
         TreeError::Damaged { .. } => true,
         TreeError::Store(error) => matches!(**error, PageError::Damaged { .. }),
         _ => false,
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        Durability, TreeOptions, recover,
+        testing::{MemOptions, MemStore, Survives},
+    };
+
+    /// A tree of one leaf whose page holds nine pairs and whose buffer holds a tenth; where the page is, and what it is.
+    fn waiting(merged_relocation: bool) -> (Arc<MemStore>, Tree, (PageId, PageAddress, Vec<u8>)) {
+        let store = MemStore::new(MemOptions::default());
+        let options = TreeOptions { merged_relocation, ..TreeOptions::default() };
+        let tree =
+            recover::create(Arc::clone(&store) as Arc<dyn zonda_pages::PageStore>, options).expect("an empty store");
+        let put = |number: u8| tree.put(&[number], &[number; 8], Durability::Buffered).expect("room");
+        (0..9).for_each(put);
+        tree.compact(&mut |_, _| {}).expect("room");
+        put(9);
+        let (id, at) = store.live_pages()[0];
+        let body = body(&store, id, at);
+        (store, tree, (id, at, body))
+    }
+
+    fn body(store: &MemStore, id: PageId, at: PageAddress) -> Vec<u8> {
+        use zonda_pages::PageStore;
+        let mut found = Vec::new();
+        store.read(id, at, &mut |body| found = body.to_vec()).expect("the page is there");
+        found
+    }
+
+    #[test]
+    fn a_moved_leaf_takes_along_what_waits_for_it_unless_told_not_to() {
+        for merged in [true, false] {
+            let (store, tree, (id, at, before)) = waiting(merged);
+            assert_eq!(tree.relocate_page(id, at, &before).unwrap(), Relocated::Moved);
+            let (moved_id, moved_to) = store.live_pages()[0];
+            assert!(moved_id == id && moved_to != at, "{at:?} and then {moved_to:?}");
+            assert_eq!(body(&store, id, moved_to) == before, !merged);
+            assert_eq!(tree.relocate_page(id, at, &before).unwrap(), Relocated::Dead);
+            tree.commit_moves().unwrap();
+            drop(tree);
+            let store = store.reopen(Survives::Flushed) as Arc<dyn zonda_pages::PageStore>;
+            let tree = recover::open(store, TreeOptions::default(), &mut |_| ()).unwrap();
+            for number in 0..10_u8 {
+                let mut value = Vec::new();
+                assert!(tree.get_into(&[number], &mut value).unwrap() && value == [number; 8], "pair {number}");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::{cmp::Ordering, ops::Bound};
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
+    Design,
     buffer::Buffer,
     filter::AsOf,
     index::Path,
@@ -13,7 +14,7 @@ use crate::{
     read_ahead::{Ahead, Glimpse},
     record::{self, OwnedRecord, borrowed},
     run::{End, Run},
-    snapshot::{Kept, Level, owned_records},
+    snapshot::{Kept, Level, pending_records},
     tree::{Result, Tree},
 };
 
@@ -27,6 +28,8 @@ pub(crate) struct LeafView {
     pub(crate) id: PageId,
     /// `None` if there is no page, or the records are all there is.
     pub(crate) page: Option<PageAddress>,
+    /// A copy of the page that the buffer mirrors, as the buffer has it.
+    body: Option<Vec<u8>>,
     records: Vec<OwnedRecord>,
 }
 
@@ -57,12 +60,14 @@ impl LeafView {
 
     fn of_leaf(leaf: &Shared<'_>, path: &Path<'_>) -> Self {
         let location = leaf.location();
+        let mirror = location.buffer().filter(|buffer| buffer.is_complete());
         Self {
             low: path.low(),
             high: path.high(),
             id: leaf.id(),
             page: page_needed(location),
-            records: owned_records(location),
+            body: mirror.map(Buffer::to_body),
+            records: if mirror.is_some() { Vec::new() } else { pending_records(location) },
         }
     }
 
@@ -72,6 +77,7 @@ impl LeafView {
             high: kept.high.clone(),
             id: kept.id,
             page: kept.page,
+            body: None,
             records: kept.records.between(&kept.low, kept.high.as_deref()),
         }
     }
@@ -260,7 +266,9 @@ impl Tree {
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
                 let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
-                return Ok(view(kept.as_deref(), &leaf, &path));
+                let seen = view(kept.as_deref(), &leaf, &path);
+                self.note_scan(leaf);
+                return Ok(seen);
             }
         }
     }
@@ -281,7 +289,9 @@ impl Tree {
                     Bound::Included(high) => self.snapshots.kept_at(Level::Leaves, snapshot, high)?,
                     _ => self.snapshots.kept_before(snapshot, bound.as_deref())?,
                 };
-                return Ok(view(kept.as_deref(), &leaf, &path));
+                let seen = view(kept.as_deref(), &leaf, &path);
+                self.note_scan(leaf);
+                return Ok(seen);
             }
         }
     }
@@ -289,10 +299,13 @@ impl Tree {
     /// The pairs of `view` in `range`. The epoch is pinned since before the view was taken, so its page is still there.
     fn run_of(&self, mut view: LeafView, snapshot: u64, range: &Range, ahead: &mut Ahead) -> Result<Run> {
         let records = self.with_upper(&mut view, AsOf::Snapshot(&self.snapshots, snapshot))?;
-        let body = match ahead.take(&view) {
+        let body = match view.body.take().or_else(|| ahead.take(&view)) {
             Some(body) => Some(body),
             None => self.read_body(view.id, view.page)?,
         };
+        if let (Design::BfTree, Some(page), Some(body)) = (self.options.design, view.page, &body) {
+            self.promote_page((view.id, page), body);
+        }
         let run = Run::new(body, records, range)?;
         self.scanned_leaf(run.leaf_records());
         Ok(run)

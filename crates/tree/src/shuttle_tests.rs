@@ -14,7 +14,7 @@ use crate::{
     buffer::Buffer,
     index::{Index, LeafEntry},
     leaf_table::{Exclusive, LeafTable, Location},
-    pool::arena::{Arena, Owner},
+    pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
     recover,
     testing::{MemOptions, MemStore, Survives},
@@ -44,7 +44,7 @@ fn join_all(threads: impl IntoIterator<Item = JoinHandle<()>>) {
 }
 
 /// Puts `number` under two keys of a latched leaf, growing its buffer as the tree does.
-fn put_both(arena: &Arena, leaf: &mut Exclusive<'_>, number: u32) {
+fn put_both(arena: &Memory, leaf: &mut Exclusive<'_>, number: u32) {
     let owner = Owner::of(leaf.id());
     for key in [b"left".as_slice(), b"right"] {
         let value = vec![7; 8 * number as usize + 1];
@@ -68,7 +68,7 @@ fn value_bytes(location: &Location, key: &[u8]) -> usize {
 fn a_latch_excludes_and_hands_its_buffer_over() {
     let scene = || {
         let table = Arc::new(LeafTable::new());
-        let arena = Arc::new(Arena::new(1 << 20));
+        let arena = Arc::new(Memory::slabs(1 << 20));
         let id = table.allocate().expect("room");
         let writer = |name: u32| {
             let (table, arena) = (Arc::clone(&table), Arc::clone(&arena));

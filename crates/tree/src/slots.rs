@@ -166,6 +166,11 @@ impl<'a> Slots<'a> {
         Ok(())
     }
 
+    /// The slice.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Number of records.
     pub(crate) fn len(&self) -> usize {
         usize::from(read_u16(self.bytes, 0))
@@ -401,19 +406,26 @@ impl<'a> SlotsMut<'a> {
     /// Inserts or replaces the record of `record.key` (a suffix). Returns `false`, with nothing changed, if the slice has
     /// no room.
     pub(crate) fn upsert(&mut self, record: &Record<'_>) -> bool {
+        let found = self.view().search(record.key);
+        self.upsert_at(found, record)
+    }
+
+    /// As [`upsert`](Self::upsert) for whoever has searched already.
+    pub(crate) fn upsert_at(&mut self, found: Result<usize, usize>, record: &Record<'_>) -> bool {
         if self.view().len() == 0 {
             return self.fill(std::iter::once(*record));
         }
         match self.view().dense_shape() {
-            Some(shape) if shape == Shape::of(record) => self.upsert_dense(shape, record),
-            Some(shape) => self.loosen(shape, record) && self.upsert_slotted(record),
-            None => self.upsert_slotted(record),
+            Some(shape) if shape == Shape::of(record) => self.upsert_dense(shape, found, record),
+            // The order of the records stays.
+            Some(shape) => self.loosen(shape, record) && self.upsert_slotted(found, record),
+            None => self.upsert_slotted(found, record),
         }
     }
 
-    fn upsert_dense(&mut self, shape: Shape, record: &Record<'_>) -> bool {
+    fn upsert_dense(&mut self, shape: Shape, found: Result<usize, usize>, record: &Record<'_>) -> bool {
         let (stride, len) = (shape.stride(), self.view().len());
-        let (index, grow) = match self.view().search(record.key) {
+        let (index, grow) = match found {
             Ok(index) => (index, false),
             Err(index) => (index, true),
         };
@@ -445,8 +457,8 @@ impl<'a> SlotsMut<'a> {
         true
     }
 
-    fn upsert_slotted(&mut self, record: &Record<'_>) -> bool {
-        match self.view().search(record.key) {
+    fn upsert_slotted(&mut self, found: Result<usize, usize>, record: &Record<'_>) -> bool {
+        match found {
             Ok(index) => self.replace_slotted(index, record),
             Err(index) => self.insert_slotted(index, record),
         }

@@ -21,6 +21,7 @@ use zonda_rt::{
 
 use crate::{
     TreeError,
+    buffer::Buffer,
     filter::{BatchArray, Records},
     leaf_table::Location,
     record::{OwnedRecord, Record, borrowed, owned},
@@ -100,11 +101,32 @@ impl Kept {
     }
 }
 
-/// The records of a buffer with full keys, owned.
+/// What a reader of the page needs of the leaf's buffer too, with full keys; all of it if it mirrors the page.
+pub(crate) fn pending_records(location: &Location) -> Vec<OwnedRecord> {
+    let Some(buffer) = location.buffer() else { return Vec::new() };
+    with_full_keys(buffer, buffer.pending_records())
+}
+
+/// The records that the leaf's page lacks, with full keys.
+pub(crate) fn dirty_records(location: &Location) -> Vec<OwnedRecord> {
+    let Some(buffer) = location.buffer() else { return Vec::new() };
+    with_full_keys(buffer, buffer.dirty_records())
+}
+
+/// The records of a mini-page that were used, with full keys.
+pub(crate) fn used_records(buffer: &Buffer) -> Vec<OwnedRecord> {
+    with_full_keys(buffer, buffer.used_records())
+}
+
+/// Every record of the leaf's buffer, with full keys.
 pub(crate) fn owned_records(location: &Location) -> Vec<OwnedRecord> {
     let Some(buffer) = location.buffer() else { return Vec::new() };
+    with_full_keys(buffer, buffer.slots().iter())
+}
+
+fn with_full_keys<'r>(buffer: &Buffer, records: impl Iterator<Item = Record<'r>>) -> Vec<OwnedRecord> {
     let full = |record: Record<'_>| ([buffer.prefix(), record.key].concat(), record.kind, record.value.to_vec());
-    buffer.slots().iter().map(full).collect()
+    records.map(full).collect()
 }
 
 type Layer = BTreeMap<Vec<u8>, Arc<Kept>>;

@@ -29,8 +29,6 @@ pub struct EngineStats {
     pub snapshot_bytes: u64,
     /// All of the above.
     pub memory_bytes: u64,
-    /// Most that `memory_bytes` was, sampled at every merge.
-    pub memory_peak_bytes: u64,
     /// Leaves.
     pub leaves: u64,
     /// Levels of inner nodes.
@@ -69,6 +67,7 @@ pub(crate) struct Counters {
     pub(crate) splits: AtomicU64,
     pub(crate) leaf_merges: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+    /// Most that the tree's memory was at a merge since somebody took this.
     pub(crate) memory_peak: AtomicU64,
     /// Sixteen times the records of a leaf, as scans found them lately; 0 = none yet.
     pub(crate) leaf_records_x16: AtomicU64,

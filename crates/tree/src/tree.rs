@@ -27,7 +27,8 @@ use crate::{
         Pool,
         arena::{Family, Owner},
     },
-    snapshot::{Kept, KeptRecords, Level, Snapshots, owned_records},
+    relief::Relief,
+    snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
     stats::Counters,
     values::ValueLog,
 };
@@ -60,6 +61,7 @@ pub(crate) struct Tree {
     pub(crate) meta: MetaLog,
     pub(crate) values: ValueLog,
     pub(crate) stripes: Stripes,
+    pub(crate) relief: Relief,
     /// Batches hold it shared, whoever opens a snapshot exclusively: a batch is all or nothing to snapshots.
     pub(crate) batch_gate: RwLock<()>,
     pub(crate) session: Session,
@@ -82,10 +84,20 @@ pub(crate) struct Placed<'t> {
     fresh: Vec<Exclusive<'t>>,
 }
 
-impl Placed<'_> {
+impl<'t> Placed<'t> {
     /// Where the first page is.
     pub(crate) fn first(&self) -> Option<PageAddress> {
         self.addresses.first().copied()
+    }
+
+    /// Leaf and page by their index.
+    pub(crate) fn nth(&self, nth: usize) -> Option<(PageId, PageAddress)> {
+        self.iter().nth(nth)
+    }
+
+    /// The latch of a fresh leaf by its index among those.
+    pub(crate) fn fresh_mut(&mut self, index: usize) -> &mut Exclusive<'t> {
+        &mut self.fresh[index]
     }
 
     /// Number of pages.
@@ -130,9 +142,6 @@ const ROOM_PATIENCE: u32 = 500;
 /// Reclaim steps that a write of log or MetaLog waits for when there is no zone.
 const ROOM_TRIES: usize = 128;
 
-/// Bytes of one log ring.
-const LOG_RING_BYTES: u64 = 64 << 10;
-
 /// Writers of one key exclude each other by one of these.
 const STRIPES: usize = 1024;
 
@@ -147,6 +156,7 @@ impl Tree {
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
+            relief: Relief::default(),
             batch_gate: RwLock::new(()),
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),
@@ -411,7 +421,6 @@ impl Tree {
             log_bytes: self.log_memory_bytes(),
             snapshot_bytes: self.snapshots.kept_bytes(),
             memory_bytes: self.memory_bytes(),
-            memory_peak_bytes: get(&counters.memory_peak).max(self.memory_bytes()),
             leaves: u64::from(self.leaves.load(Ordering::Relaxed)),
             height: u32::try_from(self.index.levels(&self.epoch.pin())).unwrap_or(u32::MAX),
             gets: get(&counters.gets),
@@ -446,7 +455,7 @@ impl Tree {
     /// Memory of log and MetaLog as far as it can be told without waiting for their writers: rings and their copy, and
     /// what waits, twice.
     fn log_memory_bytes(&self) -> u64 {
-        let rings = u64::from(self.options.log_instances) * 2 * LOG_RING_BYTES;
+        let rings = u64::from(self.options.log_instances) * 2 * u64::from(self.options.log_ring_bytes);
         rings + 2 * self.meta.pending_bytes() as u64
     }
 }
@@ -462,7 +471,7 @@ pub(crate) fn kept_state(leaf: &Exclusive<'_>, low: Vec<u8>, high: Option<Vec<u8
         high,
         id: leaf.id(),
         page: leaf.location().page(),
-        records: KeptRecords::Loose(owned_records(leaf.location())),
+        records: KeptRecords::Loose(dirty_records(leaf.location())),
     }
 }
 

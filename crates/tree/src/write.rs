@@ -42,6 +42,8 @@ const MISSES_MAX: u32 = 64;
 /// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
 /// after it.
 const BUFFER_BYTES_END: usize = 192 << 10;
+/// As [`BUFFER_BYTES_END`] in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
+const MINI_PAGE_RECORDS_END: usize = 12_000;
 
 /// Which stripe orders the writers of `key`.
 pub(crate) fn hash(key: &[u8]) -> u64 {
@@ -301,10 +303,14 @@ impl Tree {
         sequence: u64,
     ) -> Applied {
         self.before_change(leaf, path);
+        let is_due = self.is_due_near_head(leaf);
         if leaf.location().buffer().is_none() {
             self.start_buffer(leaf, path, records.clone());
         }
-        records.fold(Applied::Fine, |_, record| self.upsert(leaf, &record, sequence))
+        match records.fold(Applied::Fine, |_, record| self.upsert(leaf, &record, sequence)) {
+            Applied::Fine if is_due => Applied::Overfull(leaf.id(), 0),
+            applied => applied,
+        }
     }
 
     /// Gives a leaf a buffer with room for `records`.
@@ -319,8 +325,8 @@ impl Tree {
         let payload: usize = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
         let first = records.next().expect("at least one record");
         let prefix = &first.key[..prefix_bytes];
-        let (arena, owner) = (self.pool.arena(), self.owner(leaf.id(), payload));
-        let mut buffer = Buffer::new(arena, owner, leaf.location().page(), prefix, arena.sizing().at_first(payload));
+        let (memory, owner) = (self.pool.memory(), self.owner(leaf.id(), payload));
+        let mut buffer = Buffer::new(memory, owner, leaf.location().page(), prefix, memory.sizing().at_first(payload));
         if buffer.page().is_none() {
             buffer.set_complete();
         }
@@ -330,17 +336,19 @@ impl Tree {
     fn upsert(&self, leaf: &mut Exclusive<'_>, record: &Record<'_>, sequence: u64) -> Applied {
         let id = leaf.id();
         let buffer = leaf.buffer_mut().expect("the caller made one");
-        buffer.find(record.key).iter().for_each(|old| self.note_overwritten(old, record));
+        buffer.find_own(record.key).iter().for_each(|old| self.note_overwritten(old, record));
         if buffer.upsert(record) {
             buffer.note_change(sequence);
         } else {
             let owner = self.owner(id, buffer.slots().used_bytes());
-            let mut grown = buffer.grown(self.pool.arena(), owner, record);
+            let mut grown = buffer.grown(self.pool.memory(), owner, record);
             grown.note_change(sequence);
             self.relocate_leaf(leaf, Location::Buffered(grown));
         }
         let buffer = leaf.location().buffer().expect("just placed");
-        buffer.touch();
+        if !buffer.is_mini_page() {
+            buffer.touch();
+        }
         if self.is_overfull(buffer) { Applied::Overfull(id, buffer.slots().used_bytes()) } else { Applied::Fine }
     }
 
@@ -353,6 +361,12 @@ impl Tree {
 
     /// Whether a buffer holds as much as its design and classes let it, so that its leaf is merged.
     fn is_overfull(&self, buffer: &Buffer) -> bool {
+        if buffer.is_mini_page() && buffer.page().is_some() {
+            let used = buffer.slots().used_bytes() + buffer.prefix().len();
+            let is_long = buffer.bytes() > self.options.mini_pages.bytes_max as usize;
+            // A mirror has no other limit than the page that it will become.
+            return if buffer.is_complete() { used > self.body_bytes() } else { is_long };
+        }
         let (records, used) = (buffer.slots().len(), buffer.slots().used_bytes());
         let options = &self.options;
         used > self.body_bytes() * 3 / 4
@@ -408,7 +422,11 @@ impl Tree {
     /// Stops the store for `cause` if the leaf's buffer could not take one more record of any size.
     fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
         let leaf = self.table.lock_shared(id);
-        let ends = leaf.location().buffer().is_some_and(|buffer| buffer.slots().used_bytes() > BUFFER_BYTES_END);
+        let is_long = |buffer: &Buffer| {
+            let slots = buffer.slots();
+            slots.used_bytes() > BUFFER_BYTES_END || buffer.is_mini_page() && slots.len() > MINI_PAGE_RECORDS_END
+        };
+        let ends = leaf.location().buffer().is_some_and(is_long);
         if ends { Err(self.poison.set(cause)) } else { Ok(()) }
     }
 
@@ -441,23 +459,7 @@ impl Tree {
             Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
             outcome => outcome?,
         }
-        if !deletes {
-            // What filter and buffers hold needs pages too, some time.
-            let buffered = (self.pool.used_bytes() + self.filter_bytes()) / zonda_pages::BLOCK_BYTES as u64;
-            self.admit_pressing(pages + u32::try_from(buffered).unwrap_or(u32::MAX / 2))?;
-        }
-        Ok(())
-    }
-
-    /// As [`admit`](Self::admit), but what deletes and overwrites in filter and buffers is merged before a write is refused (I9).
-    ///
-    /// # Errors
-    /// As `admit`.
-    fn admit_pressing(&self, pages: u32) -> Result<()> {
-        match self.admit(pages) {
-            Err(error) if is_no_space(&error) && self.press_filter()? => self.admit(pages),
-            outcome => outcome,
-        }
+        if deletes { Ok(()) } else { self.admit_pressing(pages) }
     }
 }
 

@@ -28,9 +28,8 @@ pub(super) struct Evicting {
 }
 
 impl Filter {
-    /// Moves cold records to the array, if there is none and nobody else does. Returns whether it did. Every operation with a
-    /// sequence number below `low_water` is applied.
-    pub(crate) fn evict(&self, around: Around<'_>, low_water: u64) -> bool {
+    /// Moves cold records to the array, if there is none and nobody else does. Returns whether it did.
+    pub(crate) fn evict(&self, around: Around<'_>) -> bool {
         let Some(mut evicting) = self.evicting.try_lock() else { return false };
         if !self.array.is_empty() {
             return false;
@@ -52,7 +51,7 @@ impl Filter {
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
         // *down*: published. Only now may the nodes say that they hold less, and their latches go.
-        held.into_iter().for_each(|latched| settle(latched, around.snapshots.epoch(), low_water));
+        held.into_iter().for_each(|latched| settle(latched, around.snapshots.epoch()));
         left
     }
 
@@ -172,12 +171,12 @@ impl Filter {
     }
 }
 
-/// Says what a node that was evicted from holds now. What stays was written again since the last eviction that came by, hence is no
-/// older than what was not applied then.
-fn settle(mut latched: Latched<'_, '_>, epoch: u64, low_water: u64) {
-    let stays = latched.content.records.is_some();
-    let oldest = if stays { latched.node.oldest().max(latched.content.visited_at) } else { NONE };
-    latched.node.set_oldest(oldest);
-    latched.content.visited_at = low_water;
+/// Says what a node that was evicted from holds now. While records stay the bound stays too, even if the oldest of them left: the
+/// entry of a checkpoint tells all of a node's records by one bound, so a bound that grew would let a merge of a leaf promise what
+/// only the entry holds.
+fn settle(mut latched: Latched<'_, '_>, epoch: u64) {
+    if latched.content.records.is_none() {
+        latched.node.set_oldest(NONE);
+    }
     latched.content.epoch = epoch;
 }

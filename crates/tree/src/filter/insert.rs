@@ -47,7 +47,7 @@ impl Tree {
     }
 
     fn evict_from(&self, filter: &Filter) -> bool {
-        filter.evict(self.around(), self.log.low_water())
+        filter.evict(self.around())
     }
 
     /// Moves everything in filter and array into the leaves, unless writers fill it faster. No latch, no stripe may be held.
@@ -66,21 +66,6 @@ impl Tree {
         }
         while self.insert_batch(filter)? {}
         Ok(())
-    }
-
-    /// Brings everything in the filter to pages, for a store that seems full. `false`: there was nothing, or no room even for that.
-    ///
-    /// # Errors
-    /// Those of the device.
-    pub(crate) fn press_filter(&self) -> Result<bool> {
-        if self.filter.as_ref().is_none_or(Filter::is_empty) {
-            return Ok(false);
-        }
-        match self.empty_filter().and_then(|()| self.merge_all(&mut |_| ())) {
-            Ok(()) => Ok(true),
-            Err(error) if crate::log::can_go_on(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 
     /// Inserts a batch that nobody has claimed; `false`: there is none.

@@ -38,8 +38,6 @@ pub(crate) struct Content {
     pub(crate) records: Option<Records>,
     /// By index: whether the record was written again since an eviction last came by.
     again: Vec<bool>,
-    /// Every operation with a lower sequence number was applied when an eviction last came by.
-    pub(crate) visited_at: u64,
     /// Highest sequence number of a record.
     pub(crate) newest: u64,
     /// The snapshot number current at the last change.
@@ -72,8 +70,7 @@ impl Content {
         let (left, right) = self.records.as_ref().expect("who splits has records").split(at);
         self.records = Some(left);
         let again = self.again.split_off(at);
-        let &mut Self { visited_at, newest, epoch, .. } = self;
-        Self { records: Some(right), again, visited_at, newest, epoch }
+        Self { records: Some(right), again, newest: self.newest, epoch: self.epoch }
     }
 
     /// Takes all records.

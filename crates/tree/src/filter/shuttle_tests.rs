@@ -58,7 +58,7 @@ impl Scene {
     }
 
     fn evict_and_insert(&self) {
-        self.filter.evict(self.around(), 0);
+        self.filter.evict(self.around());
         self.insert();
     }
 

@@ -42,7 +42,7 @@ impl Bench {
     }
 
     fn evict(&mut self) -> bool {
-        self.filter.evict(self.around(), self.sequence + 1)
+        self.filter.evict(self.around())
     }
 
     /// Inserts all batches of the array.
@@ -129,19 +129,23 @@ fn no_record_above_is_older_than_what_is_said_of_its_range() {
     }
 }
 
+/// A checkpoint that is under way may have copied a node under its bound (*merged below*).
 #[test]
-fn the_bound_of_a_hot_range_follows_its_writes_when_pairs_leave() {
+fn the_bound_of_a_range_does_not_grow_while_records_stay() {
     let mut bench = Bench::new(8 << 10, FilterEviction::Pairs);
     for round in 0..2_000_u64 {
         bench.put(b"hot", &round.to_le_bytes());
         bench.put(&round.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), &[0; 8]);
+        let range = (&b"hot"[..], Some(&b"hou"[..]));
+        let before = bench.filter.oldest(range.0, range.1, &bench.epoch.pin());
         if bench.filter.is_due() {
             bench.evict();
             bench.insert_all();
         }
+        let stays = !bench.above(range.0, range.1).is_empty();
+        let after = bench.filter.oldest(range.0, range.1, &bench.epoch.pin());
+        assert!(!stays || after <= before, "round {round}: {before} before, {after} after");
     }
-    let said = bench.filter.oldest(b"hot", Some(b"hou"), &bench.epoch.pin());
-    assert!(said > bench.sequence / 2, "{said} of {}", bench.sequence);
 }
 
 #[test]

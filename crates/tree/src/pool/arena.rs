@@ -41,9 +41,6 @@ const NO_CELL: u32 = FREE - 1;
 pub(crate) struct Size(u8);
 
 impl Size {
-    /// Bits that [`raw`](Self::raw) takes.
-    pub(crate) const BITS: u32 = 2;
-
     /// For buffers of `bytes` in all.
     fn of(bytes: u64) -> Self {
         match bytes >> 20 {
@@ -53,7 +50,7 @@ impl Size {
         }
     }
 
-    /// A number of [`BITS`](Self::BITS) bits.
+    /// A number below 3.
     pub(crate) fn raw(self) -> u8 {
         self.0
     }

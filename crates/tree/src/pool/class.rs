@@ -30,6 +30,37 @@ pub(crate) enum Sizing {
     Paper,
     /// Each what a chained record takes: a pointer and a head more.
     Chained,
+    /// Mini-pages: 64 bytes doubled until they fit, to `bytes_max`; beyond, what they need.
+    Doubling {
+        /// The largest mini-page.
+        bytes_max: usize,
+    },
+}
+
+/// The smallest mini-page in bytes.
+pub(crate) const MINI_PAGE_BYTES_MIN: usize = 64;
+
+/// Bytes of one set of a mini-page's marks (`buffer/marks.rs`): a bit for each 16 bytes of it.
+pub(crate) fn mark_bytes(bytes: usize) -> usize {
+    bytes.div_ceil(128)
+}
+
+/// Most records that a mini-page of `bytes` has marks for.
+pub(crate) fn marked_records_max(bytes: usize) -> usize {
+    8 * mark_bytes(bytes)
+}
+
+/// The class of a mini-page.
+fn mini_page_class(needed_bytes: usize, records: usize, bytes_max: usize) -> usize {
+    let fits = |bytes: usize| bytes - 2 * mark_bytes(bytes) >= needed_bytes && marked_records_max(bytes) >= records;
+    let doubled = std::iter::successors(Some(MINI_PAGE_BYTES_MIN), |bytes| Some(2 * bytes));
+    let mini_page = doubled.take_while(|&bytes| bytes <= bytes_max).find(|&bytes| fits(bytes));
+    let mut class = class_for(mini_page.unwrap_or(needed_bytes.max(MINI_PAGE_BYTES_MIN)));
+    while !fits(class_bytes(class)) {
+        class += 1;
+        assert!(class < CLASSES, "a leaf buffer of {needed_bytes} bytes and {records} records");
+    }
+    class
 }
 
 /// What the link and head of a chained record take.
@@ -40,14 +71,12 @@ impl Sizing {
     /// The class of a buffer with `head_bytes` before `records` records of `payload_bytes`.
     pub(crate) fn class_for(self, head_bytes: usize, payload_bytes: usize, records: usize) -> usize {
         let fitting = || PAPER_BYTES.into_iter().find(|&bytes| bytes >= payload_bytes);
-        class_for(
-            head_bytes
-                + match self {
-                    Self::Exact => payload_bytes,
-                    Self::Paper => fitting().unwrap_or(payload_bytes),
-                    Self::Chained => payload_bytes + records * CHAINED_BYTES,
-                },
-        )
+        match self {
+            Self::Exact => class_for(head_bytes + payload_bytes),
+            Self::Paper => class_for(head_bytes + fitting().unwrap_or(payload_bytes)),
+            Self::Chained => class_for(head_bytes + payload_bytes + records * CHAINED_BYTES),
+            Self::Doubling { bytes_max } => mini_page_class(head_bytes + payload_bytes, records, bytes_max),
+        }
     }
 
     /// Payload to ask for when a buffer is begun with `payload_bytes`: in the paper's classes a quarter more, so that seven pairs

@@ -113,10 +113,10 @@ mod tests {
     use crate::{
         buffer::Buffer,
         leaf_table::Location,
-        pool::arena::{Arena, Owner},
+        pool::{arena::Owner, memory::Memory},
     };
 
-    fn give(table: &LeafTable, arena: &Arena, oldest: &Oldest, id: PageId, payload: usize) {
+    fn give(table: &LeafTable, arena: &Memory, oldest: &Oldest, id: PageId, payload: usize) {
         let mut leaf = table.lock(id);
         let buffer = Buffer::new(arena, Owner::of(id), None, b"", payload);
         let class = buffer.class();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_oldest_of_the_largest_goes_first_and_stale_entries_are_passed_over() {
         let (table, oldest) = (LeafTable::new(), Oldest::new(1));
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let ids: Vec<PageId> = (0..4).map(|_| table.allocate().expect("room")).collect();
         for (id, payload) in ids.iter().zip([64, 256, 256, 128]) {
             give(&table, &arena, &oldest, *id, payload);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn lists_stay_short_however_often_a_leaf_comes_back() {
         let (table, oldest) = (LeafTable::new(), Oldest::new(2));
-        let arena = Arena::new(1 << 20);
+        let arena = Memory::slabs(1 << 20);
         let ids: Vec<PageId> = (0..6).map(|_| table.allocate().expect("room")).collect();
         for round in 0..5_000 {
             give(&table, &arena, &oldest, ids[round % ids.len()], 64 << (round % 3));

@@ -1,0 +1,104 @@
+//! Where leaf buffers have their memory: cells of slabs, or the ring of mini-pages.
+
+use std::ptr::NonNull;
+
+use super::{
+    arena::{self, Arena, Owner, Size},
+    class::Sizing,
+    ring::{self, Ring},
+};
+
+/// Which memory a buffer has, in two bits of its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin(u8);
+
+impl Origin {
+    /// Bits that [`raw`](Self::raw) takes.
+    pub(crate) const BITS: u32 = 2;
+    /// Sizes of slabs have the numbers below.
+    const RING: Self = Self(3);
+
+    /// A number of [`BITS`](Self::BITS) bits.
+    pub(crate) fn raw(self) -> u8 {
+        self.0
+    }
+
+    /// The origin of which this is the number.
+    pub(crate) fn from_raw(raw: u8) -> Self {
+        Self(raw)
+    }
+
+    /// Whether it is a ring: such a buffer is a mini-page and has marks.
+    pub(crate) fn is_ring(self) -> bool {
+        self == Self::RING
+    }
+}
+
+/// The memory of all buffers of a tree.
+pub(crate) enum Memory {
+    /// Cells by class.
+    Slabs(Arena),
+    /// Mini-pages in the order of their use.
+    Ring(Ring, Sizing),
+}
+
+impl Memory {
+    /// Slabs for buffers of `bytes` in all, each of the size that it needs.
+    pub(crate) fn slabs(bytes: u64) -> Self {
+        Self::Slabs(Arena::new(bytes))
+    }
+
+    /// How much memory records get.
+    pub(crate) fn sizing(&self) -> Sizing {
+        match self {
+            Self::Slabs(arena) => arena.sizing(),
+            Self::Ring(_, sizing) => *sizing,
+        }
+    }
+
+    /// What [`give`] asks for.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Self::Slabs(arena) => Origin(arena.size().raw()),
+            Self::Ring(..) => Origin::RING,
+        }
+    }
+
+    /// The ring, if it is one.
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        match self {
+            Self::Slabs(_) => None,
+            Self::Ring(ring, _) => Some(ring),
+        }
+    }
+
+    /// Memory of `class` for a buffer of `owner`, initialised, aligned to 8. It goes back by [`give`].
+    pub(crate) fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
+        match self {
+            Self::Slabs(arena) => arena.take(class, owner),
+            Self::Ring(ring, _) => ring.take(class, owner.leaf),
+        }
+    }
+
+    /// As [`take`](Self::take) if there is room in the ring; slabs always have room.
+    pub(crate) fn try_take(&self, class: usize, owner: Owner) -> Option<NonNull<u8>> {
+        match self {
+            Self::Slabs(arena) => Some(arena.take(class, owner)),
+            Self::Ring(ring, _) => ring.try_take(class, owner.leaf),
+        }
+    }
+}
+
+/// Gives memory of `class` back.
+///
+/// # Safety
+/// `at` came from a [`Memory`] of this origin with this class, and nobody uses it any more.
+pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, origin: Origin) {
+    if origin.is_ring() {
+        // SAFETY: passed on to the caller.
+        unsafe { ring::give(at) }
+    } else {
+        // SAFETY: passed on to the caller.
+        unsafe { arena::give(at, class, Size::from_raw(origin.raw())) }
+    }
+}

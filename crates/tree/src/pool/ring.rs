@@ -1,0 +1,234 @@
+//! The circular buffer of mini-pages (Bf-Tree section 4), as a chain of segments whose number may change at any time.
+//!
+//! Mini-pages are taken at the **tail**; when all is full, those at the **head** are evicted. Between them the **second-chance address**
+//! divides the ring: a mini-page behind it is changed in place, one before it (the copy-on-access region, 10 % unless options say
+//! otherwise) is copied to the tail by whoever uses it, and so escapes the head. What is given back, because a mini-page grew or moved, is listed by size
+//! class and taken again first, unless it lies in the copy-on-access region and will soon be passed.
+//!
+//! States of a piece: 1 taken -> 2 claimed by an evictor -> 3 given back -> 4 passed by the head; or 1 -> listed -> 1. Evictions
+//! run beside each other and *finish in order*: the head passes a piece only when all before it are given back (*in order*).
+//!
+//! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied: it
+//! goes outside of the ring, counted against the limit, and whoever makes room next evicts it first. So is what is too large for a segment.
+//! Writers make room before they log (I6), which keeps that rare.
+//!
+//! Cost: one lock and a few stores to take or give back; memory overhead 8 bytes a mini-page, one segment of the limit, and what lies
+//! free between mini-pages. The lock is a leaf in the lock order: taken under leaf latches, nothing is taken under it.
+
+mod chunks;
+mod free;
+mod piece;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::{ptr::NonNull, sync::Arc};
+
+use zonda_pages::PageId;
+use zonda_rt::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use piece::{Piece, Segment};
+use state::State;
+
+/// Part of the ring that is kept free for what writers take between making room and writing.
+const HEADROOM_SHARE: u64 = 16;
+/// But no more than this.
+const HEADROOM_BYTES_MAX: u64 = 32 << 10;
+/// Over the limit by more than this part of it is far over.
+const FAR_SHARE: u64 = 16;
+
+/// The memory of all mini-pages of a tree.
+pub(crate) struct Ring {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    copy_on_access_percent: u64,
+    /// As of the last change, for those who do not take the lock.
+    second_chance: AtomicU64,
+    span_bytes: AtomicU64,
+    span_max: AtomicU64,
+    held_bytes: AtomicU64,
+    taken: AtomicU64,
+    /// A reader found no room that it could have made without a write.
+    wanted: AtomicBool,
+}
+
+// SAFETY: raw memory is reached under the lock of `state`, or by the buffers that own it (`piece.rs`).
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+/// Somebody's right to evict one mini-page. Dropping it says that he is done, or has given up.
+pub(crate) struct Claim<'r> {
+    ring: &'r Ring,
+    content: NonNull<u8>,
+    leaf: PageId,
+    outside: bool,
+}
+
+impl Claim<'_> {
+    /// Whose mini-page it was when it was claimed. The leaf may have given it up, or be another one by now.
+    pub(crate) fn leaf(&self) -> PageId {
+        self.leaf
+    }
+
+    /// Where the mini-page is.
+    pub(crate) fn address(&self) -> usize {
+        self.content.addr().get()
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.outside {
+            let mut state = self.ring.inner.state.lock();
+            state.finish(self.content);
+            self.ring.inner.publish(&state);
+        }
+    }
+}
+
+impl Inner {
+    fn span_max(&self) -> u64 {
+        self.span_max.load(Ordering::Relaxed)
+    }
+
+    /// Lets those see who do not take the lock.
+    fn publish(&self, state: &MutexGuard<'_, State>) {
+        let in_place = self.span_max() / 100 * (100 - self.copy_on_access_percent);
+        self.second_chance.store(state.tail.saturating_sub(in_place), Ordering::Relaxed);
+        self.span_bytes.store(state.span_bytes(), Ordering::Relaxed);
+        self.held_bytes.store(state.held_bytes(), Ordering::Relaxed);
+    }
+
+    fn try_take(&self, state: &mut State, class: usize, leaf: PageId) -> Option<NonNull<u8>> {
+        let listed = state.take_listed(class, leaf, self.second_chance.load(Ordering::Relaxed));
+        listed.or_else(|| state.take_at_tail(self, (class, leaf), self.span_max()))
+    }
+}
+
+impl Ring {
+    /// An empty ring of up to `limit_bytes`, of which `copy_on_access_percent`, to 100, is the copy-on-access region when it is full.
+    pub(crate) fn new(limit_bytes: u64, copy_on_access_percent: u32) -> Self {
+        let inner = Inner {
+            state: Mutex::new(State::new(limit_bytes)),
+            copy_on_access_percent: u64::from(copy_on_access_percent.min(100)),
+            second_chance: AtomicU64::new(0),
+            span_bytes: AtomicU64::new(0),
+            span_max: AtomicU64::new(0),
+            held_bytes: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
+        };
+        let ring = Self { inner: Arc::new(inner) };
+        ring.set_limit_bytes(limit_bytes);
+        ring
+    }
+
+    /// Changes the limit. A ring that has more gives it back as mini-pages are evicted.
+    pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
+        let mut state = self.inner.state.lock();
+        let span_max = state.set_limit_bytes(limit_bytes);
+        self.inner.span_max.store(span_max, Ordering::Relaxed);
+        self.inner.publish(&state);
+    }
+
+    /// Memory of `class` for a mini-page of `leaf`, initialised, aligned to 8. It goes back by [`give`].
+    pub(crate) fn take(&self, class: usize, leaf: PageId) -> NonNull<u8> {
+        let inner = &*self.inner;
+        let mut state = inner.state.lock();
+        let taken = inner.try_take(&mut state, class, leaf);
+        let taken = taken.unwrap_or_else(|| state.take_outside(inner, class, leaf));
+        inner.taken.fetch_add(1, Ordering::Relaxed);
+        inner.publish(&state);
+        taken
+    }
+
+    /// As [`take`](Self::take) if there is room without an eviction.
+    pub(crate) fn try_take(&self, class: usize, leaf: PageId) -> Option<NonNull<u8>> {
+        let inner = &*self.inner;
+        let mut state = inner.state.lock();
+        let taken = inner.try_take(&mut state, class, leaf)?;
+        inner.taken.fetch_add(1, Ordering::Relaxed);
+        inner.publish(&state);
+        Some(taken)
+    }
+
+    /// Whether the mini-page at `content`, whose leaf is latched, lies in the copy-on-access region.
+    pub(crate) fn in_second_chance(&self, content: NonNull<u8>) -> bool {
+        let before = self.inner.second_chance.load(Ordering::Relaxed);
+        Piece::of(content).is_before(before)
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.inner.held_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a writer must make room before it goes on.
+    pub(crate) fn is_over(&self) -> bool {
+        let span_max = self.inner.span_max();
+        let headroom = (span_max / HEADROOM_SHARE).min(HEADROOM_BYTES_MAX);
+        self.inner.span_bytes.load(Ordering::Relaxed) + headroom > span_max
+    }
+
+    /// Whether there is more to be given up than writers do in passing.
+    pub(crate) fn is_far_over(&self) -> bool {
+        let span_max = self.inner.span_max();
+        self.inner.span_bytes.load(Ordering::Relaxed) > span_max + span_max / FAR_SHARE
+    }
+
+    /// Says that a reader found no room.
+    pub(crate) fn want_room(&self) {
+        self.inner.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a reader found no room since [`is_over`](Self::is_over) was last false.
+    pub(crate) fn is_room_wanted(&self) -> bool {
+        if !self.inner.wanted.load(Ordering::Relaxed) {
+            return false;
+        }
+        let over = self.is_over();
+        if !over {
+            self.inner.wanted.store(false, Ordering::Relaxed);
+        }
+        over
+    }
+
+    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet.
+    pub(crate) fn claim(&self) -> Option<Claim<'_>> {
+        let mut state = self.inner.state.lock();
+        if let Some((content, leaf)) = state.next_outside() {
+            return Some(Claim { ring: self, content, leaf, outside: true });
+        }
+        let (content, leaf) = state.claim()?;
+        Some(Claim { ring: self, content, leaf, outside: false })
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // As for slabs: mini-pages that are still there keep their memory.
+        if self.inner.taken.load(Ordering::Relaxed) > 0 {
+            std::mem::forget(Arc::clone(&self.inner));
+        }
+    }
+}
+
+/// Gives memory back to the ring that it came from.
+///
+/// # Safety
+/// `content` came from [`Ring::take`] or [`Ring::try_take`], and nobody uses it any more.
+pub(crate) unsafe fn give(content: NonNull<u8>) {
+    // SAFETY: a segment of which a piece is taken names its ring, which outlives its pieces.
+    let inner = unsafe { &*Segment::around(content).inner() };
+    let mut state = inner.state.lock();
+    state.give(content, inner.second_chance.load(Ordering::Relaxed));
+    inner.taken.fetch_sub(1, Ordering::Relaxed);
+    inner.publish(&state);
+}

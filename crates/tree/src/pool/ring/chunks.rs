@@ -1,0 +1,115 @@
+//! Where the segments of a ring come from: each alone, or, for a large ring, from chunks of 2 MiB on huge pages where the system has them.
+//!
+//! The lowest segment is used first, so that the chunks that a shrinking ring does not need become empty, and go back.
+
+use std::{
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    collections::{BTreeMap, BTreeSet},
+    ptr::NonNull,
+};
+
+use super::piece::{SEGMENT_BYTES, Segment};
+
+/// A huge page of x86 and of most Arm systems.
+const CHUNK_BYTES: usize = 2 << 20;
+/// From this size on a ring is made of chunks: a few of them in part more than it needs are no great loss.
+const HUGE_BYTES_MIN: u64 = 48 << 20;
+
+/// All chunks and their free segments. Under the ring's lock.
+pub(super) struct Chunks {
+    layout: Layout,
+    /// By address: each chunk, and how many of its segments are in use.
+    chunks: BTreeMap<usize, (NonNull<u8>, usize)>,
+    free: BTreeSet<Segment>,
+}
+
+impl Chunks {
+    /// No chunks yet, for a ring of `bytes`.
+    pub(super) fn new(bytes: u64) -> Self {
+        let chunk_bytes = if bytes < HUGE_BYTES_MIN { SEGMENT_BYTES } else { CHUNK_BYTES };
+        let layout = Layout::from_size_align(chunk_bytes, chunk_bytes).expect("a small power of two");
+        Self { layout, chunks: BTreeMap::new(), free: BTreeSet::new() }
+    }
+
+    /// How many segments whole chunks of `bytes` in all have.
+    pub(super) fn segments_in(&self, bytes: u64) -> u64 {
+        let chunk_bytes = self.layout.size() as u64;
+        bytes / chunk_bytes * (chunk_bytes / SEGMENT_BYTES as u64)
+    }
+
+    /// Bytes of all chunks.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.chunks.len() * self.layout.size()) as u64
+    }
+
+    /// A segment, initialised.
+    pub(super) fn take(&mut self) -> Segment {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let segment = self.free.pop_first().expect("just grown");
+        self.used_of(segment).1 += 1;
+        segment
+    }
+
+    /// Gives a segment back of which no piece is taken; its chunk goes if `bytes_max` is exceeded without it.
+    pub(super) fn give(&mut self, segment: Segment, bytes_max: u64) {
+        self.free.insert(segment);
+        let used = &mut self.used_of(segment).1;
+        *used -= 1;
+        if *used == 0 && self.bytes() > bytes_max {
+            self.release(segment);
+        }
+    }
+
+    /// Releases empty chunks while all together exceed `bytes_max`.
+    pub(super) fn trim(&mut self, bytes_max: u64) {
+        while self.bytes() > bytes_max {
+            let Some((_, &(base, _))) = self.chunks.iter().find(|(_, (_, used))| *used == 0) else { return };
+            self.release(Segment::at(base));
+        }
+    }
+
+    fn used_of(&mut self, segment: Segment) -> &mut (NonNull<u8>, usize) {
+        let chunk = segment.base().addr().get() & !(self.layout.size() - 1);
+        self.chunks.get_mut(&chunk).expect("the segment came from here")
+    }
+
+    fn grow(&mut self) {
+        // SAFETY: the layout is not empty.
+        let raw = unsafe { alloc(self.layout) };
+        let Some(base) = NonNull::new(raw) else { handle_alloc_error(self.layout) };
+        if self.layout.size() == CHUNK_BYTES {
+            // Before it is touched: the system decides then.
+            zonda_rt::prefer_huge_pages(base, CHUNK_BYTES);
+        }
+        // SAFETY: just allocated with this size.
+        unsafe { base.write_bytes(0, self.layout.size()) };
+        self.chunks.insert(base.addr().get(), (base, 0));
+        self.free.extend(segments(base, self.layout.size()));
+    }
+
+    fn release(&mut self, segment: Segment) {
+        let (base, _) = *self.used_of(segment);
+        self.chunks.remove(&base.addr().get());
+        for segment in segments(base, self.layout.size()) {
+            self.free.remove(&segment);
+        }
+        // SAFETY: allocated with this layout; none of its segments is in use.
+        unsafe { dealloc(base.as_ptr(), self.layout) }
+    }
+}
+
+fn segments(base: NonNull<u8>, bytes: usize) -> impl Iterator<Item = Segment> {
+    // SAFETY: within the chunk.
+    (0..bytes / SEGMENT_BYTES).map(move |index| Segment::at(unsafe { base.add(index * SEGMENT_BYTES) }))
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        for (base, _) in std::mem::take(&mut self.chunks).into_values() {
+            // SAFETY: allocated with this layout; no piece is taken (`Ring::drop`).
+            unsafe { dealloc(base.as_ptr(), self.layout) }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The ring against a model, and many threads on one ring.
+#![cfg(not(feature = "shuttle"))]
+
+use zonda_rt::{Rng, spawn};
+
+use super::*;
+use crate::pool::class::{class_bytes, class_for};
+
+/// A mini-page: its bytes say whose they are.
+struct Taken {
+    at: NonNull<u8>,
+    class: usize,
+    mark: u8,
+}
+
+// SAFETY: the memory is its owner's alone.
+unsafe impl Send for Taken {}
+
+impl Taken {
+    fn new(at: NonNull<u8>, class: usize, mark: u8) -> Self {
+        assert!(at.addr().get().is_multiple_of(8));
+        // SAFETY: the memory has the class's bytes and is ours.
+        unsafe { at.write_bytes(mark, class_bytes(class)) };
+        Self { at, class, mark }
+    }
+
+    fn check(&self) {
+        // SAFETY: as above; all bytes were written.
+        let bytes = unsafe { std::slice::from_raw_parts(self.at.as_ptr(), class_bytes(self.class)) };
+        assert!(bytes.iter().all(|&byte| byte == self.mark), "somebody else wrote there");
+    }
+
+    fn give(self) {
+        self.check();
+        // SAFETY: taken from a ring, and used by nobody else.
+        unsafe { give(self.at) }
+    }
+}
+
+fn random_class(rng: &mut Rng) -> usize {
+    match rng.below(40) {
+        0 => class_for(20_000),
+        1..4 => class_for(2_500 + rng.index(2_000)),
+        _ => class_for(64 << rng.below(6)),
+    }
+}
+
+fn at_claim(taken: &[Taken], claim: &Claim<'_>) -> usize {
+    taken.iter().position(|piece| piece.at.addr().get() == claim.address()).expect("claimed pieces are taken")
+}
+
+/// One random operation; `taken` is what is out.
+fn churn(ring: &Ring, taken: &mut Vec<Taken>, rng: &mut Rng) {
+    let (class, mark) = (random_class(rng), rng.index(256).to_le_bytes()[0]);
+    match rng.below(20) {
+        0..9 => {
+            let at = if rng.chance(0.9) { ring.try_take(class, PageId(7)) } else { Some(ring.take(class, PageId(7))) };
+            taken.extend(at.map(|at| Taken::new(at, class, mark)));
+        }
+        9..13 if !taken.is_empty() => taken.swap_remove(rng.index(taken.len())).give(),
+        13..19 => {
+            let claims: Vec<_> = (0..=rng.index(3)).map_while(|_| ring.claim()).collect();
+            let mut seen: Vec<usize> = claims.iter().filter(|claim| !claim.outside).map(Claim::address).collect();
+            seen.sort_unstable();
+            assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "two evictors, one mini-page");
+            for claim in claims {
+                if rng.chance(0.8) && taken.iter().any(|piece| piece.at.addr().get() == claim.address()) {
+                    taken.swap_remove(at_claim(taken, &claim)).give();
+                }
+            }
+        }
+        _ => ring.set_limit_bytes((64 << 10) + rng.below(400 << 10)),
+    }
+}
+
+#[test]
+fn nobody_shares_memory_and_all_of_it_comes_back() {
+    for seed in 0..6 {
+        let mut rng = Rng::seeded(seed);
+        let ring = Ring::new(256 << 10, 10);
+        let mut taken = Vec::new();
+        for _ in 0..20_000 {
+            churn(&ring, &mut taken, &mut rng);
+            let bytes: usize = taken.iter().map(|piece| class_bytes(piece.class)).sum();
+            assert!(ring.inner.span_bytes.load(Ordering::Relaxed) >= bytes as u64, "seed {seed}");
+            assert!(ring.held_bytes() >= bytes as u64, "seed {seed}");
+        }
+        taken.iter().for_each(Taken::check);
+        taken.drain(..).for_each(Taken::give);
+        ring.set_limit_bytes(0);
+        assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0, "seed {seed}: the head passed all");
+        assert!(ring.held_bytes() <= 64 << 10, "seed {seed}: {} bytes are held", ring.held_bytes());
+    }
+}
+
+#[test]
+fn a_full_ring_refuses_and_evictions_make_room_in_order() {
+    let ring = Ring::new(64 << 10, 10);
+    let class = class_for(512);
+    let mut taken: Vec<Taken> = Vec::new();
+    while let Some(at) = ring.try_take(class, PageId(1)) {
+        taken.push(Taken::new(at, class, 1));
+    }
+    assert!(ring.is_over() && taken.len() > 80);
+    let (first, second) = (ring.claim().expect("full"), ring.claim().expect("full"));
+    assert_eq!(
+        [first.address(), second.address()],
+        [&taken[0], &taken[1]].map(|piece| piece.at.addr().get()),
+        "the oldest go first"
+    );
+    taken.remove(1).give();
+    drop(second);
+    assert!(ring.try_take(class, PageId(1)).is_none(), "the head waits for the first");
+    taken.remove(0).give();
+    drop(first);
+    for _ in 0..2 {
+        taken.push(Taken::new(ring.try_take(class, PageId(1)).expect("room for two"), class, 2));
+    }
+    assert!(ring.try_take(class, PageId(1)).is_none());
+    taken.drain(..).for_each(Taken::give);
+}
+
+#[test]
+fn whoever_gives_up_does_not_lose_the_mini_page() {
+    let ring = Ring::new(64 << 10, 10);
+    let class = class_for(64);
+    let piece = Taken::new(ring.take(class, PageId(3)), class, 3);
+    for _ in 0..3 {
+        let claim = ring.claim().expect("there is one");
+        assert_eq!((claim.leaf(), claim.address()), (PageId(3), piece.at.addr().get()));
+    }
+    piece.give();
+    assert!(ring.claim().is_none());
+}
+
+#[test]
+fn only_what_lies_far_enough_from_the_head_is_taken_again() {
+    let ring = Ring::new(256 << 10, 10);
+    let class = class_for(1024);
+    let mut taken = Vec::new();
+    while let Some(at) = ring.try_take(class, PageId(1)) {
+        taken.push(Taken::new(at, class, 1));
+    }
+    let near = taken.iter().filter(|piece| ring.in_second_chance(piece.at)).count();
+    assert!((15..35).contains(&near), "{near} of {} lie near the head", taken.len());
+    assert!(ring.in_second_chance(taken[1].at) && !ring.in_second_chance(taken[taken.len() - 1].at));
+    taken.remove(1).give();
+    assert!(ring.try_take(class, PageId(1)).is_none(), "that one is soon passed");
+    let far = taken.pop().expect("many");
+    let at = far.at;
+    far.give();
+    assert_eq!(ring.try_take(class, PageId(1)), Some(at));
+    taken.push(Taken::new(at, class, 2));
+    taken.drain(..).for_each(Taken::give);
+}
+
+#[test]
+fn what_must_have_memory_gets_it_outside_and_goes_first() {
+    let ring = Ring::new(64 << 10, 10);
+    let class = class_for(2048);
+    let mut taken = Vec::new();
+    while let Some(at) = ring.try_take(class, PageId(1)) {
+        taken.push(Taken::new(at, class, 1));
+    }
+    let outside = Taken::new(ring.take(class, PageId(2)), class, 2);
+    let large = Taken::new(ring.take(class_for(100 << 10), PageId(3)), class_for(100 << 10), 3);
+    assert!(!ring.in_second_chance(outside.at));
+    let mut leaves = [ring.claim(), ring.claim()].map(|claim| claim.expect("two outside").leaf().0);
+    leaves.sort_unstable();
+    assert_eq!(leaves, [2, 3]);
+    assert!(ring.is_far_over(), "what is outside counts");
+    taken.extend([outside, large]);
+    taken.drain(..).for_each(Taken::give);
+    assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn threads_share_a_ring() {
+    let ring = Arc::new(Ring::new(256 << 10, 10));
+    let threads: Vec<_> = (0..3)
+        .map(|thread| {
+            let ring = Arc::clone(&ring);
+            spawn(format!("churn {thread}"), move || {
+                let mut rng = Rng::seeded(thread);
+                let mut taken = Vec::new();
+                for _ in 0..20_000 {
+                    churn(&ring, &mut taken, &mut rng);
+                }
+                taken.drain(..).for_each(Taken::give);
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
+}

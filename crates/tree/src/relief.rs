@@ -1,0 +1,162 @@
+//! Space that a full store still owes (I9): before a write is refused, what deletes and overwrites in filter and buffers is merged,
+//! and neighbours that together fit one page are joined.
+//!
+//! A search is worth its reads only if something was written since one found nothing: a full store that is asked again and again
+//! refuses at once. Joining looks at every leaf, if only at what the leaf table knows of it, hence waits for as many writes as it
+//! takes for a share of the leaves to have changed.
+
+use std::ops::ControlFlow;
+
+use zonda_pages::{BLOCK_BYTES, PageId};
+use zonda_rt::{Mutex, atomic::Ordering};
+
+use crate::{
+    log::can_go_on,
+    tree::{Result, Tree, is_no_space},
+};
+
+/// Buffers that are merged, and groups that are looked at, before the store is asked again.
+const STRIDE: u32 = 32;
+/// Neighbours are joined once as many records were written as this part of the leaves.
+const JOIN_SHARE: u64 = 16;
+
+/// What the last search left.
+#[derive(Default)]
+pub(crate) struct Relief {
+    /// One searches; the others wait for what it finds.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Records written when a search last found too little.
+    searched_at: Option<u64>,
+    /// Records written when all neighbours were last looked at.
+    joined_at: Option<u64>,
+}
+
+impl Tree {
+    /// As [`admit`](Self::admit) for a write of `pages`, and for what filter and buffers hold: that needs pages too, some time. Looks
+    /// for space before it refuses. No latch and no stripe may be held.
+    ///
+    /// # Errors
+    /// As `admit`.
+    pub(crate) fn admit_pressing(&self, pages: u32) -> Result<()> {
+        match self.admit_buffered(pages) {
+            Err(error) if is_no_space(&error) => {}
+            outcome => return outcome,
+        }
+        let mut state = self.relief.state.lock();
+        // Somebody else may have found what this one needs.
+        match self.admit_buffered(pages) {
+            Err(error) if is_no_space(&error) => {
+                let found = self.search(&mut state, pages);
+                match found {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(error),
+                    Err(other) if can_go_on(&other) => Err(error),
+                    Err(other) => Err(other),
+                }
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn admit_buffered(&self, pages: u32) -> Result<()> {
+        let buffered = (self.pool.used_bytes() + self.filter_bytes()) / BLOCK_BYTES as u64;
+        self.admit(pages.saturating_add(u32::try_from(buffered).unwrap_or(u32::MAX / 2)))
+    }
+
+    /// Whether `pages` would be admitted now.
+    fn has_room(&self, pages: u32) -> Result<bool> {
+        match self.admit_buffered(pages) {
+            Ok(()) => Ok(true),
+            Err(error) if is_no_space(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Merges and joins until `pages` are admitted, or there is nothing left to try. `false`: too little was found.
+    fn search(&self, state: &mut State, pages: u32) -> Result<bool> {
+        let written = self.counters.puts.load(Ordering::Relaxed);
+        if state.searched_at == Some(written) {
+            return Ok(false);
+        }
+        self.empty_filter()?;
+        if self.merge_dirty(pages)? {
+            return Ok(true);
+        }
+        let leaves = u64::from(self.leaves.load(Ordering::Relaxed));
+        if state.joined_at.is_none_or(|at| written - at > leaves / JOIN_SHARE) {
+            if self.join_all(pages)? {
+                return Ok(true);
+            }
+            state.joined_at = Some(written);
+        }
+        // What deletes moved aside is free only once its zones are.
+        let found = self.has_room(pages)?;
+        state.searched_at = (!found).then_some(written);
+        Ok(found)
+    }
+
+    /// Merges buffers that hold changes; whether `pages` are admitted then.
+    fn merge_dirty(&self, pages: u32) -> Result<bool> {
+        let mut merged = 0;
+        for id in (0..self.table.len()).map(PageId) {
+            if !self.table.seems_buffered(id) || !self.seems_dirty(id) {
+                continue;
+            }
+            self.flush_leaf(id)?;
+            merged += 1;
+            if merged % STRIDE == 0 && self.has_room(pages)? {
+                return Ok(true);
+            }
+        }
+        self.has_room(pages)
+    }
+
+    fn seems_dirty(&self, id: PageId) -> bool {
+        let leaf = self.table.lock_shared(id);
+        leaf.location().buffer().is_some_and(|buffer| buffer.is_dirty())
+    }
+
+    /// Joins neighbours that seem to fit a page together, in key order; whether `pages` are admitted then.
+    fn join_all(&self, pages: u32) -> Result<bool> {
+        let mut next = Some(Vec::new());
+        let mut joined = 0;
+        while let Some(key) = next {
+            next = match self.next_joinable(&key) {
+                ControlFlow::Break(None) => None,
+                ControlFlow::Break(Some(low)) => {
+                    joined += 1;
+                    let (_, after) = self.compact_group(&low)?;
+                    if joined % STRIDE == 0 && self.has_room(pages)? {
+                        return Ok(true);
+                    }
+                    after
+                }
+                ControlFlow::Continue(high) => Some(high),
+            };
+        }
+        self.has_room(pages)
+    }
+
+    /// The low fence of the first leaf under the parent of `key`, from there on, that seems to fit a page with its right neighbour;
+    /// else where the next parent begins. From what the leaf table knows: no page is read.
+    fn next_joinable(&self, key: &[u8]) -> ControlFlow<Option<Vec<u8>>, Vec<u8>> {
+        let guard = self.epoch.pin();
+        let path = self.index.find(key, &guard);
+        let (parent, first) = path.parent();
+        let bytes = |child| match self.table.fill_bytes(parent.leaf(child), self.body_bytes()) {
+            // Not known since the store was opened: nothing was deleted from it either.
+            0 => self.body_bytes(),
+            bytes => bytes,
+        };
+        for child in first..parent.len().saturating_sub(1) {
+            if bytes(child) + bytes(child + 1) < self.body_bytes() * 9 / 10 {
+                return ControlFlow::Break(Some(path.at_child(child).low()));
+            }
+        }
+        path.at_child(parent.len() - 1).high().map_or(ControlFlow::Break(None), ControlFlow::Continue)
+    }
+}
