@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use zonda_device::format::DeviceKind;
-use zonda_device::{DeviceUri, Direct, OpenMode, Place, ZonedDevice};
+use zonda_device::{DeviceUri, Direct, OpenMode, OverZones, Place, ZonedDevice};
 use zonda_flash::drive::Spec;
 
 use crate::backing::Device;
@@ -23,6 +23,9 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Devic
     let mut device: DeviceUri = uri.parse()?;
     if device.options.direct == Direct::Auto {
         device.options.direct = direct(options);
+    }
+    if let Place::HostFtl(over) = &device.place {
+        return over_zones(over, options, access);
     }
     let exists = match &device.place {
         Place::File(path) => exists(path)?,
@@ -46,6 +49,24 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Devic
             let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
             Ok(Device::Block { device: device.open_block(mode)?, segment_bytes })
         }
+    }
+}
+
+/// A host FTL on any zoned device.
+fn over_zones(over: &OverZones, options: &Options, access: Access) -> Result<Device> {
+    if options.store == Some(StoreKind::Zoned) {
+        return Err(other_kind(StoreKind::Zoned, StoreKind::InPlace));
+    }
+    let mut below = options.clone();
+    below.store = Some(StoreKind::Zoned);
+    let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::OpenOrCreate };
+    match open(&over.zones, &below, access)? {
+        Device::Zoned(zones) => {
+            let named: DeviceUri = over.zones.parse()?;
+            let segment_bytes = named.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
+            Ok(Device::Block { device: Arc::new(over.over(zones, mode)?), segment_bytes })
+        }
+        Device::Block { .. } => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
     }
 }
 
@@ -157,7 +178,11 @@ fn shape(device: &mut DeviceUri, options: &Options, kind: StoreKind) {
 
 /// Removes the file of a store that was begun and could not be finished. An error leaves the file, which is no worse.
 pub(crate) fn remove(uri: &str) {
-    if let Ok(DeviceUri { place: Place::File(path), .. }) = uri.parse() {
-        let _ = fs::remove_file(path);
+    match uri.parse() {
+        Ok(DeviceUri { place: Place::File(path), .. }) => {
+            let _ = fs::remove_file(path);
+        }
+        Ok(DeviceUri { place: Place::HostFtl(over), .. }) => remove(&over.zones),
+        _ => {}
     }
 }

@@ -38,8 +38,10 @@ pub(crate) struct Governor {
 struct Seen {
     /// What leaf buffers were last given.
     buffer_bytes: AtomicU64,
-    /// The most that the page store used.
-    page_bytes_peak: AtomicU64,
+    /// What the page store used at the last look.
+    page_bytes: AtomicU64,
+    /// The most that tree and page store used together.
+    peak_bytes: AtomicU64,
     window: Mutex<Window>,
 }
 
@@ -111,7 +113,8 @@ impl Governor {
         let window = Window { began: Work::default(), cache_bytes: plan.read_cache_bytes };
         let seen = Seen {
             buffer_bytes: AtomicU64::new(plan.buffer_bytes),
-            page_bytes_peak: AtomicU64::new(0),
+            page_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
             window: Mutex::new(window),
         };
         let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
@@ -136,9 +139,9 @@ impl Governor {
         self.plan.budget_bytes
     }
 
-    /// The most that the page store used when somebody looked, in bytes.
-    pub(crate) fn page_bytes_peak(&self) -> u64 {
-        self.seen.page_bytes_peak.load(Ordering::Relaxed)
+    /// The most that tree and page store used together, in bytes: between two looks the most of each counts.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        self.seen.peak_bytes.load(Ordering::Relaxed)
     }
 
     /// Divides what the others leave between leaf buffers and read cache; never less for buffers than they need to work. Cheap:
@@ -146,7 +149,8 @@ impl Governor {
     pub(crate) fn adjust(&self) {
         let stats = self.engine.stats();
         let page_bytes = self.pages.usage().memory_bytes;
-        self.seen.page_bytes_peak.fetch_max(page_bytes, Ordering::Relaxed);
+        let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
+        self.seen.peak_bytes.fetch_max(self.engine.take_memory_peak() + page_bytes_most, Ordering::Relaxed);
         let movable = self.movable_bytes(&stats);
         let cache_bytes = match self.plan.shares {
             Some(_) => self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN)),

@@ -18,6 +18,12 @@ pub const TREE_NAME_BYTES_MAX: usize = 255;
 /// The most trees that a store ever had; numbers of dropped trees are not used again.
 pub const TREES_MAX: u32 = u32::MAX;
 
+/// The least ring of a log instance in bytes: one block.
+pub const LOG_RING_BYTES_MIN: u32 = zonda_tree::LOG_RING_BYTES_MIN;
+
+/// The largest ring of a log instance in bytes (64 KiB).
+pub const LOG_RING_BYTES_MAX: u32 = zonda_tree::LOG_RING_BYTES_MAX;
+
 /// The least memory budget in bytes; smaller ones cannot hold a page of everything that moves.
 pub const MEMORY_BYTES_MIN: u64 = 2 << 20;
 

@@ -1,6 +1,6 @@
 //! How one memory budget is divided at opening (I6): a pure function. The [`Governor`](crate::governor::Governor) takes over from it.
 
-use crate::{Design, MemoryShares};
+use crate::{Design, MemoryShares, limits};
 
 /// Parts of a memory budget, in bytes. Always: their sum is at most the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,12 @@ pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes less than a sixth.
 const CAPACITY_SHARE: u64 = 32;
 
-/// Memory of one log instance: two rings of 64 KiB.
-const LOG_INSTANCE_BYTES: u64 = 128 << 10;
+/// Memory of one log instance with the largest ring: the ring, and its copy on the way to the device.
+const LOG_INSTANCE_BYTES: u64 = log_instance_bytes(limits::LOG_RING_BYTES_MAX);
+
+const fn log_instance_bytes(ring_bytes: u32) -> u64 {
+    2 * ring_bytes as u64
+}
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -77,8 +81,8 @@ impl MemoryPlan {
         };
         let plan = match (shares, design) {
             (Some(shares), _) => plan.with_shares(shares, left),
-            // Whole pages are buffers there.
-            (None, Design::BTree) => Self { read_cache_bytes: 0, read_cache_bytes_min: 0, ..plan },
+            // Whole clean pages are buffers there.
+            (None, Design::BTree | Design::BfTree) => Self { read_cache_bytes: 0, read_cache_bytes_min: 0, ..plan },
             (None, _) => plan,
         };
         let others = plan.sequencer_bytes + plan.read_cache_bytes_min;
@@ -104,9 +108,9 @@ impl MemoryPlan {
         }
     }
 
-    /// Log instances that there is memory for.
-    pub(crate) fn log_instances_max(&self) -> u32 {
-        u32::try_from(self.log_bytes / LOG_INSTANCE_BYTES).unwrap_or(u32::MAX).max(1)
+    /// Log instances with rings of so many bytes that there is memory for.
+    pub(crate) fn log_instances_max(&self, ring_bytes: u32) -> u32 {
+        u32::try_from(self.log_bytes / log_instance_bytes(ring_bytes)).unwrap_or(u32::MAX).max(1)
     }
 
     /// A budget of this kind in which `fixed_bytes`, of any size, leave enough for leaf buffers: what grows with a budget takes at
@@ -144,9 +148,9 @@ mod tests {
     proptest! {
         #[test]
         fn parts_fit_and_buffers_have_enough(
-            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, tree: bool, fixed: bool,
+            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool,
         ) {
-            let design = if tree { Design::BTree } else { Design::Adb };
+            let design = Design::ALL[design];
             let shares = fixed.then_some(MemoryShares::ZKV);
             let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares }, capacity);
             let cache_bytes = if fixed { plan.read_cache_bytes } else { plan.read_cache_bytes_min };

@@ -165,13 +165,12 @@ impl Opening<'_> {
     }
 
     fn tree_options(&self, superblock: Superblock) -> TreeOptions {
-        let cores =
-            std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
         TreeOptions {
             design: self.options.design.into(),
             classes: self.options.classes.into(),
             eviction: self.options.eviction.into(),
             delta_records_max: self.options.delta_records,
+            mini_pages: self.options.mini_pages,
             buffer_bytes: self.plan.buffer_bytes,
             filter_bytes: self.plan.filter_bytes,
             filter_eviction: match self.options.filter_by_node {
@@ -179,8 +178,10 @@ impl Opening<'_> {
                 false => FilterEviction::Pairs,
             },
             batch_runs: self.options.batch_insertion,
+            merged_relocation: self.options.merged_relocation,
             leaf_bytes: superblock.leaf_bytes,
-            log_instances: cores.min(LOG_INSTANCES_MAX).min(self.plan.log_instances_max()),
+            log_instances: self.log_instances(),
+            log_ring_bytes: self.options.log_ring_bytes,
             log_interval_ms: self.options.log_interval_ms,
             log_limit_bytes: self.log_limit_bytes(),
             snapshot_bytes_max: self.plan.snapshot_bytes,
@@ -188,6 +189,17 @@ impl Opening<'_> {
             log: self.options.log,
             ..TreeOptions::default()
         }
+    }
+
+    fn log_instances(&self) -> u32 {
+        let wanted = match self.options.log_instances {
+            0 => {
+                let cores = std::thread::available_parallelism();
+                cores.map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)).min(LOG_INSTANCES_MAX)
+            }
+            instances => instances,
+        };
+        wanted.min(self.plan.log_instances_max(self.options.log_ring_bytes.max(1)))
     }
 
     /// Five times what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the log.

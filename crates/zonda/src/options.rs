@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use zonda_tree::MiniPages;
+
 use crate::open::Access;
 use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, limits};
 
@@ -49,11 +51,14 @@ pub enum Design {
     BTree,
     /// Up to [`delta_records`](Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares with.
     BdTree,
+    /// Small sorted pages of variable length in a circular buffer keep what changed, what is read often, what is known to be absent, or a whole leaf (the
+    /// mini-pages of the Bf-Tree paper).
+    BfTree,
 }
 
 impl Design {
     /// All designs.
-    pub const ALL: [Self; 3] = [Self::Adb, Self::BTree, Self::BdTree];
+    pub const ALL: [Self; 4] = [Self::Adb, Self::BTree, Self::BdTree, Self::BfTree];
 
     /// The name that [`FromStr`] knows.
     #[must_use]
@@ -62,6 +67,7 @@ impl Design {
             Self::Adb => "adb",
             Self::BTree => "btree",
             Self::BdTree => "bdtree",
+            Self::BfTree => "bftree",
         }
     }
 }
@@ -72,6 +78,7 @@ impl From<Design> for zonda_tree::Design {
             Design::Adb => Self::Adb,
             Design::BTree => Self::BTree,
             Design::BdTree => Self::Deltas,
+            Design::BfTree => Self::BfTree,
         }
     }
 }
@@ -244,10 +251,12 @@ pub struct Options {
     pub(crate) classes: BufferClasses,
     pub(crate) eviction: Eviction,
     pub(crate) delta_records: u32,
+    pub(crate) mini_pages: MiniPages,
     pub(crate) design: Design,
     pub(crate) filter_share: f64,
     pub(crate) filter_by_node: bool,
     pub(crate) batch_insertion: bool,
+    pub(crate) merged_relocation: bool,
     pub(crate) durability: Durability,
     pub(crate) store: Option<StoreKind>,
     pub(crate) leaf_bytes: Option<u32>,
@@ -256,6 +265,8 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) create_new: bool,
     pub(crate) log: bool,
+    pub(crate) log_instances: u32,
+    pub(crate) log_ring_bytes: u32,
     pub(crate) log_interval_ms: u64,
     pub(crate) log_limit_bytes: u64,
     pub(crate) background: bool,
@@ -273,10 +284,12 @@ impl Default for Options {
             classes: BufferClasses::default(),
             eviction: Eviction::default(),
             delta_records: 32,
+            mini_pages: MiniPages::default(),
             design: Design::default(),
             filter_share: 0.0,
             filter_by_node: false,
             batch_insertion: true,
+            merged_relocation: true,
             durability: Durability::default(),
             store: None,
             leaf_bytes: None,
@@ -285,6 +298,8 @@ impl Default for Options {
             create_if_missing: true,
             create_new: false,
             log: true,
+            log_instances: 0,
+            log_ring_bytes: limits::LOG_RING_BYTES_MAX,
             log_interval_ms: 1,
             log_limit_bytes: 0,
             background: true,
@@ -340,6 +355,37 @@ impl Options {
         self
     }
 
+    /// The share of [`Design::BfTree`]'s circular buffer, in percent to 100, in which a mini-page that is used moves to the tail, away
+    /// from eviction (Bf-Tree, section 4.1). 0 makes it a queue, 100 strict LRU. Default 10.
+    #[must_use]
+    pub fn copy_on_access(mut self, percent: u32) -> Self {
+        self.mini_pages.copy_on_access_percent = percent;
+        self
+    }
+
+    /// The chance, in percent to 100, that [`Design::BfTree`] caches what a point read found in a page, or that it found nothing (Bf-Tree,
+    /// section 5.1). Default 20.
+    #[must_use]
+    pub fn promotion(mut self, percent: u32) -> Self {
+        self.mini_pages.promotion_percent = percent;
+        self
+    }
+
+    /// The chance, in percent to 100, that [`Design::BfTree`] keeps a page whole that a scan read (Bf-Tree, section 5.3). Default 20.
+    #[must_use]
+    pub fn scan_promotion(mut self, percent: u32) -> Self {
+        self.mini_pages.scan_promotion_percent = percent;
+        self
+    }
+
+    /// The largest mini-page of [`Design::BfTree`] in bytes, 64 to 4096: one that would outgrow it is merged, or becomes a mirror of its page
+    /// (Bf-Tree, section 5.5). Default 2048.
+    #[must_use]
+    pub fn mini_page_bytes(mut self, bytes: u32) -> Self {
+        self.mini_pages.bytes_max = bytes;
+        self
+    }
+
     /// What leaves keep in memory. Default [`Design::Adb`].
     #[must_use]
     pub fn design(mut self, design: Design) -> Self {
@@ -348,7 +394,8 @@ impl Options {
     }
 
     /// The options that a preset stands for: `zonda` (the defaults), `zkv` (delta buffers behind a merged filter, in the shares of the
-    /// ZKV paper), or the name of a [`Design`].
+    /// ZKV paper), `zkv-block` (the same in place, with a pool that forgets what was used longest ago in place of ZFlusher: Exp#11 of the
+    /// paper), or the name of a [`Design`].
     ///
     /// # Errors
     /// `BadOption` for another name.
@@ -356,6 +403,7 @@ impl Options {
         match name {
             "zonda" => Ok(Self::new()),
             "zkv" => Ok(Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true)),
+            "zkv-block" => Ok(Self::preset("zkv")?.store(StoreKind::InPlace).flusher(FlusherOptions::base())),
             _ => Ok(Self::new().design(name.parse()?)),
         }
     }
@@ -382,6 +430,14 @@ impl Options {
     #[must_use]
     pub fn batch_insertion(mut self, batch_insertion: bool) -> Self {
         self.batch_insertion = batch_insertion;
+        self
+    }
+
+    /// Whether reclaim merges the leaves that it moves with the changes that wait for them, so that cleaning does useful flushing, or
+    /// moves them as they are: for measurements. Default `true`.
+    #[must_use]
+    pub fn merged_relocation(mut self, merged_relocation: bool) -> Self {
+        self.merged_relocation = merged_relocation;
         self
     }
 
@@ -441,6 +497,22 @@ impl Options {
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
         self.log = log;
+        self
+    }
+
+    /// Instances of the write-ahead log (the ZKV paper's WALA, section 3.5): as many writers can log at a time. 0 to 64; fewer where the
+    /// budget has no memory for their rings. Default 0: one for each core, at most 8.
+    #[must_use]
+    pub fn log_instances(mut self, instances: u32) -> Self {
+        self.log_instances = instances;
+        self
+    }
+
+    /// Bytes of the ring of each log instance: [`LOG_RING_BYTES_MIN`](limits::LOG_RING_BYTES_MIN), 4 KiB as in the ZKV paper, to
+    /// [`LOG_RING_BYTES_MAX`](limits::LOG_RING_BYTES_MAX), the default. A ring that is full is written out at once, with what the others hold.
+    #[must_use]
+    pub fn log_ring(mut self, bytes: u32) -> Self {
+        self.log_ring_bytes = bytes;
         self
     }
 
@@ -535,7 +607,15 @@ impl Options {
         within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, MEMORY_BYTES_MAX)?;
         within("zone_bytes", self.zone_bytes, ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
         within("capacity", self.capacity_bytes, self.zone_bytes, CAPACITY_BYTES_MAX)?;
+        within("log_instances", self.log_instances.into(), 0, LOG_INSTANCES_MAX)?;
+        let (ring_min, ring_max) = (limits::LOG_RING_BYTES_MIN, limits::LOG_RING_BYTES_MAX);
+        within("log_ring", self.log_ring_bytes.into(), ring_min.into(), ring_max.into())?;
         within("log_interval_ms", self.log_interval_ms, 0, LOG_INTERVAL_MS_MAX)?;
+        let mini = &self.mini_pages;
+        within("copy_on_access", mini.copy_on_access_percent.into(), 0, 100)?;
+        within("promotion", mini.promotion_percent.into(), 0, 100)?;
+        within("scan_promotion", mini.scan_promotion_percent.into(), 0, 100)?;
+        within("mini_page_bytes", mini.bytes_max.into(), 64, 4096)?;
         if !(0.0..=FILTER_SHARE_MAX).contains(&self.filter_share) {
             return Err(bad("filter", format!("{} is not between 0 and {FILTER_SHARE_MAX}", self.filter_share)));
         }
@@ -554,6 +634,7 @@ const MEMORY_BYTES_MAX: u64 = 1 << 44;
 const ZONE_BYTES_MIN: u64 = 64 << 10;
 const ZONE_BYTES_MAX: u64 = 1 << 36;
 const CAPACITY_BYTES_MAX: u64 = 1 << 52;
+const LOG_INSTANCES_MAX: u64 = 64;
 const LOG_INTERVAL_MS_MAX: u64 = 60_000;
 
 fn bad(name: &'static str, why: String) -> Error {
@@ -589,6 +670,14 @@ mod tests {
             Options::new().leaf_bytes(0),
             Options::new().leaf_bytes(4097),
             Options::new().leaf_bytes(u32::MAX),
+            Options::new().log_instances(65),
+            Options::new().log_ring(limits::LOG_RING_BYTES_MIN - 1),
+            Options::new().log_ring(limits::LOG_RING_BYTES_MAX + 1),
+            Options::new().copy_on_access(101),
+            Options::new().promotion(101),
+            Options::new().scan_promotion(u32::MAX),
+            Options::new().mini_page_bytes(63),
+            Options::new().mini_page_bytes(4097),
             Options::new().log_interval_ms(u64::MAX),
             Options::new().filter(-0.1),
             Options::new().filter(0.51),
@@ -598,6 +687,7 @@ mod tests {
         for options in refused {
             assert!(matches!(options.validate(), Err(Error::BadOption { .. })), "{options:?}");
         }
+        Options::new().log_instances(64).log_ring(limits::LOG_RING_BYTES_MIN).validate().unwrap();
         Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).filter(0.5).validate().unwrap();
     }
 
@@ -606,7 +696,7 @@ mod tests {
         for design in Design::ALL {
             assert_eq!(design.name().parse::<Design>().unwrap(), design);
         }
-        for preset in ["zonda", "zkv", "adb", "btree"] {
+        for preset in ["zonda", "zkv", "zkv-block", "adb", "btree"] {
             Options::preset(preset).unwrap().validate().unwrap();
         }
         assert!(Options::preset("lsm").is_err());

@@ -187,7 +187,7 @@ impl MemoryStats {
         Self {
             budget_bytes: governor.budget_bytes(),
             used_bytes: tree.memory_bytes + usage.memory_bytes,
-            peak_bytes: tree.memory_peak_bytes + governor.page_bytes_peak().max(usage.memory_bytes),
+            peak_bytes: governor.peak_bytes().max(tree.memory_bytes + usage.memory_bytes),
             inner_bytes: tree.inner_bytes,
             leaf_table_bytes: tree.leaf_table_bytes,
             buffer_bytes: tree.buffer_bytes,

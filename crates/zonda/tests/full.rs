@@ -4,12 +4,22 @@ mod common;
 
 use zonda::{Db, Error, Options};
 
-const VALUE: [u8; 200] = [7; 200];
+const ON_ZONES: &str = "mem:?zones=64&zone_size=128KiB";
+const IN_PLACE: &str = "mem:?layout=blocks&zones=64&zone_size=128KiB";
+
+fn open(device: &str) -> Db {
+    Options::new().memory(2 << 20).seed(3).open(device).unwrap()
+}
+
+fn key(number: u64, scattered: bool) -> [u8; 8] {
+    let number = if scattered { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) } else { number };
+    number.to_be_bytes()
+}
 
 /// Puts until the store is full; returns the number of keys.
-fn fill(db: &Db) -> u64 {
+fn fill(db: &Db, value: &[u8], scattered: bool) -> u64 {
     for number in 0..u64::MAX {
-        match db.put(number.to_be_bytes(), VALUE) {
+        match db.put(key(number, scattered), value) {
             Ok(()) => {}
             Err(Error::NoSpace { live_bytes, usable_bytes, .. }) => {
                 assert!(usable_bytes > 0 && live_bytes > usable_bytes / 2, "{live_bytes} of {usable_bytes}");
@@ -18,22 +28,43 @@ fn fill(db: &Db) -> u64 {
             Err(error) => panic!("{error}"),
         }
     }
-    unreachable!("a device of 16 MiB is full some day")
+    unreachable!("a device of 8 MiB is full some day")
 }
 
 #[test]
 fn full_then_emptied_then_filled_again() {
-    let options = Options::new().memory(2 << 20).seed(3);
-    let db = options.open("mem:?zones=64&zone_size=256KiB").unwrap();
-    let keys = fill(&db);
-    assert!(keys > 10_000, "full after {keys} keys");
-    assert_eq!(db.get(0_u64.to_be_bytes()).unwrap(), Some(VALUE.to_vec()));
-    assert_eq!(db.iter().unwrap().count() as u64, keys);
+    for device in [ON_ZONES, IN_PLACE] {
+        for (value_bytes, scattered) in [(8, true), (200, true), (200, false), (5_000, true), (60_000, false)] {
+            let what = format!("{device}, values of {value_bytes} bytes, scattered {scattered}");
+            let db = open(device);
+            let value = vec![7; value_bytes];
+            let mut keys = fill(&db, &value, scattered);
+            for _round in 0..2 {
+                assert_eq!(db.iter().unwrap().count() as u64, keys, "{what}");
+                for number in 0..keys {
+                    db.delete(key(number, scattered)).unwrap();
+                }
+                for number in 0..keys / 2 {
+                    db.put(key(number, scattered), &value)
+                        .unwrap_or_else(|error| panic!("{what}: put {number} of {keys}: {error}"));
+                }
+                assert_eq!(db.iter().unwrap().count() as u64, keys / 2, "{what}");
+                keys = fill(&db, &value, scattered);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_is_deleted_in_a_full_store() {
+    let db = open(ON_ZONES);
+    let value = [7; 200];
+    let keys = fill(&db, &value, false);
+    assert!(keys > 4_000, "full after {keys} keys");
     let half = (keys / 2).to_be_bytes();
     assert_eq!(db.delete_range(..half).unwrap(), keys / 2);
-    db.compact(&mut |_, _| {}).unwrap();
     for number in 0..keys / 4 {
-        db.put(number.to_be_bytes(), VALUE).unwrap();
+        db.put(number.to_be_bytes(), value).unwrap();
     }
     assert_eq!(db.iter().unwrap().count() as u64, keys - keys / 2 + keys / 4);
 }
