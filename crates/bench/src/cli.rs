@@ -53,7 +53,7 @@ struct CommonArgs {
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
     /// Loads a new store and runs workloads on it
-    Ycsb(YcsbArgs),
+    Ycsb(Box<YcsbArgs>),
     /// Durable puts with 1 and 16 threads against a loop of write and fdatasync
     Sync(CommonArgs),
     /// Device bytes per user byte after loads, deletes and compact
@@ -110,7 +110,7 @@ struct YcsbArgs {
     /// Where to make the store, e.g. file:PATH or mem:; a temporary file by default
     #[arg(long, value_name = "URI")]
     on: Option<String>,
-    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N, multi-get:N; several with commas, run one after the other
+    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N, multi-get:N, mix:PERCENT-OF-READS; several with commas, run one after the other
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "zkv-a,zkv-b,zkv-c,zkv-d,zkv-e")]
     workload: Vec<Workload>,
     /// uniform, hot, hot-range, zipf:0.9 or latest, instead of the workloads' own
@@ -143,6 +143,21 @@ struct YcsbArgs {
     /// Changes that the design `bdtree` chains to a leaf
     #[arg(long, value_name = "COUNT")]
     delta_records: Option<u32>,
+    /// Percent of the design `bftree`'s circular buffer in which a mini-page that is used moves to the tail
+    #[arg(long, value_name = "PERCENT")]
+    copy_on_access: Option<u32>,
+    /// Chance in percent that `bftree` caches a record that a get read from its page
+    #[arg(long, value_name = "PERCENT")]
+    promotion: Option<u32>,
+    /// Chance in percent that `bftree` keeps a page whole that a scan read
+    #[arg(long, value_name = "PERCENT")]
+    scan_promotion: Option<u32>,
+    /// The largest mini-page of `bftree` in bytes
+    #[arg(long, value_name = "BYTES")]
+    mini_page_bytes: Option<u32>,
+    /// How the store lies on its device: `zoned` or `in-place`
+    #[arg(long)]
+    store: Option<String>,
     /// Fixed shares of filter, buffers and flusher like 1:3:4, instead of memory that follows the work
     #[arg(long, value_name = "F:B:P")]
     memory_shares: Option<String>,
@@ -161,6 +176,15 @@ struct YcsbArgs {
     /// No write-ahead log: what is not checkpointed is lost at a crash
     #[arg(long)]
     no_log: bool,
+    /// Instances of the log, to 64, instead of one for each core
+    #[arg(long, value_name = "COUNT")]
+    log_instances: Option<u32>,
+    /// Bytes of the ring of each log instance, 4KiB (the paper's) to 64KiB (the default)
+    #[arg(long, value_name = "SIZE")]
+    log_ring: Option<String>,
+    /// Reclaim moves leaves as they are instead of merging them with what waits for them
+    #[arg(long)]
+    no_merged_relocation: bool,
     /// Do not compare the values read with what they should be
     #[arg(long)]
     no_verify: bool,
@@ -203,10 +227,19 @@ fn parse_records(text: &str) -> std::result::Result<u64, String> {
 
 /// Switches of the store that were given.
 fn switches(arguments: &YcsbArgs) -> Vec<(&'static str, String)> {
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
     let given = [
+        ("log-instances", arguments.log_instances.map(|count| count.to_string())),
+        ("log-ring", arguments.log_ring.clone()),
+        ("merged-relocation", arguments.no_merged_relocation.then(|| "off".to_owned())),
+        ("store", arguments.store.clone()),
+        ("copy-on-access", number(arguments.copy_on_access)),
+        ("promotion", number(arguments.promotion)),
+        ("scan-promotion", number(arguments.scan_promotion)),
+        ("mini-page-bytes", number(arguments.mini_page_bytes)),
         ("classes", arguments.classes.clone()),
         ("eviction", arguments.eviction.clone()),
-        ("delta-records", arguments.delta_records.map(|count| count.to_string())),
+        ("delta-records", number(arguments.delta_records)),
         ("memory-shares", arguments.memory_shares.clone()),
     ];
     given.into_iter().filter_map(|(switch, value)| Some((switch, value?))).collect()

@@ -29,6 +29,19 @@ pub enum BenchError {
         /// Its own words.
         said: String,
     },
+    /// A device under test refused or failed.
+    #[error(transparent)]
+    Device {
+        /// Its own words.
+        #[from]
+        source: zonda_device::DeviceError,
+    },
+    /// The model of a drive refused or failed.
+    #[error("the modelled drive: {reason}")]
+    Model {
+        /// Its own words.
+        reason: String,
+    },
     /// A file, pipe or process of the bench itself.
     #[error("cannot {doing}: {source}")]
     Io {
@@ -37,6 +50,9 @@ pub enum BenchError {
         /// The system's error.
         source: io::Error,
     },
+    /// A trace or its replay.
+    #[error(transparent)]
+    Files(#[from] zonda_files::FileError),
     /// An option that makes no sense.
     #[error("{option} {given}: {expected}")]
     Usage {

@@ -4,9 +4,20 @@
 //! gives, which of its systems are not run here, and which targets are judged. Everything else is common: races are run
 //! ([`crate::race`]), kept as JSON point by point ([`Results`]), shown as a table and drawn as SVG ([`chart`]).
 
+mod bftree;
+mod bftree_fig10;
+mod bftree_fig11;
+mod bftree_fig12;
+mod bftree_fig14;
+mod bftree_fig15;
+mod bftree_fig6;
+mod bftree_fig7;
+mod bftree_fig8;
+mod bftree_fig9;
 pub mod chart;
 pub mod cli;
 mod contenders;
+pub mod drive;
 mod fact;
 mod figure;
 mod metric;
@@ -64,7 +75,7 @@ pub struct Experiment {
 }
 
 /// Every experiment, in the order of the papers.
-pub const EXPERIMENTS: [&Experiment; 15] = [
+pub const EXPERIMENTS: [&Experiment; 25] = [
     &zkv_table1::EXPERIMENT,
     &zkv_fig11::EXPERIMENT,
     &zkv_fig12::EXPERIMENT,
@@ -80,6 +91,16 @@ pub const EXPERIMENTS: [&Experiment; 15] = [
     &zkv_fig20::EXPERIMENT,
     &zkv_fig21::EXPERIMENT,
     &zkv_reclaim::EXPERIMENT,
+    &bftree_fig6::FIGURE_1,
+    &bftree_fig6::EXPERIMENT,
+    &bftree_fig7::EXPERIMENT,
+    &bftree_fig8::EXPERIMENT,
+    &bftree_fig9::EXPERIMENT,
+    &bftree_fig10::EXPERIMENT,
+    &bftree_fig11::EXPERIMENT,
+    &bftree_fig12::EXPERIMENT,
+    &bftree_fig14::EXPERIMENT,
+    &bftree_fig15::EXPERIMENT,
 ];
 
 /// SplinterDB is in most figures of the ZKV paper.

@@ -179,6 +179,12 @@ impl Workload {
         Some(Self { name: name.to_owned(), mix, distribution: Distribution::Uniform, scan, gets: 1 })
     }
 
+    fn mix_of(name: &str) -> Option<Self> {
+        let reads: u8 = name.strip_prefix("mix:")?.parse().ok()?;
+        let mix = (reads <= 100).then(|| Mix([0, 100 - reads, reads, 0, 0]))?;
+        Some(Self { name: name.to_owned(), mix, ..Self::find("mix")? })
+    }
+
     fn multi_get_of(name: &str) -> Option<Self> {
         let gets: u64 = name.strip_prefix("multi-get:")?.parse().ok()?;
         let get = Self::find("get")?;
@@ -190,10 +196,17 @@ impl FromStr for Workload {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        Self::find(text).or_else(|| Self::scan_of(text)).or_else(|| Self::multi_get_of(text)).ok_or_else(|| {
-            let names: Vec<_> = WORKLOADS.iter().map(|row| row.0).collect();
-            format!("`{text}` is no workload; there are {}, scan:N and multi-get:N", names.join(", "))
-        })
+        Self::find(text)
+            .or_else(|| Self::scan_of(text))
+            .or_else(|| Self::multi_get_of(text))
+            .or_else(|| Self::mix_of(text))
+            .ok_or_else(|| {
+                let names: Vec<_> = WORKLOADS.iter().map(|row| row.0).collect();
+                format!(
+                    "`{text}` is no workload; there are {}, scan:N, multi-get:N and mix:PERCENT-OF-READS",
+                    names.join(", ")
+                )
+            })
     }
 }
 

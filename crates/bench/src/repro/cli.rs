@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::drive::{DRIVE_EXPERIMENTS, DriveExperiment, DriveRunner};
 use super::{EXPERIMENTS, Experiment, Runner, Scale};
 use crate::contest::{self, Engines};
 use crate::experiment::ChildProgram;
@@ -18,6 +19,7 @@ Examples:
   zonda repro zkv-table3                          table 3 of the ZKV paper, ours beside it, in minutes
   zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
   zonda repro zkv-fig16 --resume                  goes on where a run was stopped
+  zonda repro zns-fig1                            modelled drives overwritten, as in the ZNS paper
   zonda repro all --scale tiny --out /tmp/repro";
 
 /// Runs an experiment of a paper and shows ours beside the paper's.
@@ -86,20 +88,32 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
     if arguments.list {
         return list(&mut Output::new(None)?);
     }
-    let chosen = chosen(arguments.name.as_deref().unwrap_or_default())?;
-    if arguments.run.json.is_some() && chosen.len() > 1 {
+    let (stores, drives) = chosen(arguments.name.as_deref().unwrap_or_default())?;
+    if arguments.run.json.is_some() && stores.len() + drives.len() > 1 {
         let expected = "one experiment: each has a file of its own".to_owned();
         return Err(BenchError::Usage { option: "--json", given: "all".into(), expected });
     }
-    arguments.run.run(&chosen, engines, child_words)
+    arguments.run.run_drives(&drives)?;
+    arguments.run.run(&stores, engines, child_words)
 }
 
 impl RunArgs {
+    /// Runs experiments on modelled drives, in virtual time.
+    fn run_drives(&self, experiments: &[&DriveExperiment]) -> Result<()> {
+        let (scale, out, json) = (self.scale, self.out.clone(), self.json.clone());
+        let runner = DriveRunner { scale, out, json, resume: self.resume, only: self.only.clone(), seed: self.seed };
+        let mut output = Output::new(None)?;
+        experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+    }
+
     /// Runs `experiments` one after the other.
     ///
     /// # Errors
     /// What [`Runner::run`] returns.
     pub fn run(self, experiments: &[&Experiment], engines: Engines, child_words: &[&str]) -> Result<()> {
+        if experiments.is_empty() {
+            return Ok(());
+        }
         let program = Some(ChildProgram::current(child_words)?);
         let track = Track { engines, program, directory: self.directory, seed: self.seed };
         let (scale, out, json, resume, only) = (self.scale, self.out, self.json, self.resume, self.only);
@@ -110,21 +124,32 @@ impl RunArgs {
     }
 }
 
-fn chosen(name: &str) -> Result<Vec<&'static Experiment>> {
+/// Experiments on stores, and on modelled drives.
+type Chosen = (Vec<&'static Experiment>, Vec<&'static DriveExperiment>);
+
+fn chosen(name: &str) -> Result<Chosen> {
     if name == "all" {
-        return Ok(EXPERIMENTS.to_vec());
+        return Ok((EXPERIMENTS.to_vec(), DRIVE_EXPERIMENTS.to_vec()));
     }
-    let found = EXPERIMENTS.into_iter().find(|experiment| experiment.name == name);
-    found.map(|experiment| vec![experiment]).ok_or_else(|| BenchError::Usage {
+    let stores: Vec<_> = EXPERIMENTS.into_iter().filter(|experiment| experiment.name == name).collect();
+    let drives: Vec<_> = DRIVE_EXPERIMENTS.into_iter().filter(|experiment| experiment.name == name).collect();
+    if !stores.is_empty() || !drives.is_empty() {
+        return Ok((stores, drives));
+    }
+    let known = EXPERIMENTS.iter().map(|known| known.name).chain(DRIVE_EXPERIMENTS.iter().map(|known| known.name));
+    Err(BenchError::Usage {
         option: "experiment",
         given: name.to_owned(),
-        expected: format!("one of {}", EXPERIMENTS.map(|experiment| experiment.name).join(", ")),
+        expected: format!("one of {}", known.collect::<Vec<_>>().join(", ")),
     })
 }
 
 fn list(output: &mut Output) -> Result<()> {
     let mut table = Table::new(&["name", "source", "what"]);
     for experiment in EXPERIMENTS {
+        table.row([experiment.name, experiment.source, experiment.title].map(str::to_owned));
+    }
+    for experiment in DRIVE_EXPERIMENTS {
         table.row([experiment.name, experiment.source, experiment.title].map(str::to_owned));
     }
     output.line(table.render())
@@ -157,8 +182,9 @@ mod tests {
 
     #[test]
     fn unknown_experiments_are_answered_with_the_known_ones() {
-        assert_eq!(chosen("all").unwrap().len(), EXPERIMENTS.len());
-        assert_eq!(chosen("zkv-table3").unwrap()[0].name, "zkv-table3");
+        assert_eq!(chosen("all").unwrap().0.len(), EXPERIMENTS.len());
+        assert_eq!(chosen("zkv-table3").unwrap().0[0].name, "zkv-table3");
+        assert_eq!(chosen("zns-fig5").unwrap().1[0].name, "zns-fig5");
         assert!(chosen("zkv-table2").unwrap_err().to_string().contains("zkv-reclaim"));
     }
 }

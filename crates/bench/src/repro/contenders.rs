@@ -13,7 +13,7 @@ pub(super) const BDTREE: &str = "BD-Tree";
 pub(super) const BTREE: &str = "B+-Tree";
 
 /// A store of `design`; without a log, as the papers measure unless they say otherwise.
-fn store(design: &str, memory_bytes: u64) -> StorePlan {
+pub(super) fn store(design: &str, memory_bytes: u64) -> StorePlan {
     let mut plan = StorePlan::new(String::new(), memory_bytes, 0);
     design.clone_into(&mut plan.design);
     plan.log = false;
@@ -27,10 +27,17 @@ pub(super) fn zonda(memory_bytes: u64) -> Contender {
 
 /// See [`ZKV`].
 pub(super) fn zkv(memory_bytes: u64) -> Contender {
-    Contender::new(ZKV, store("zkv", memory_bytes))
-        .with("classes", "paper")
-        .with("eviction", "oldest")
-        .with("memory-shares", "1:3:4")
+    as_in_the_paper(store("zkv", memory_bytes))
+}
+
+/// The same in place, with a pool instead of the flusher: ZKV-BLK.
+pub(super) fn zkv_block(memory_bytes: u64) -> Contender {
+    as_in_the_paper(store("zkv-block", memory_bytes))
+}
+
+fn as_in_the_paper(store: StorePlan) -> Contender {
+    let sizes = Contender::new(ZKV, store).with("classes", "paper").with("eviction", "oldest");
+    sizes.with("memory-shares", "1:3:4")
 }
 
 /// The merged filter's share of memory in the paper: 50 MB of 400 MB.

@@ -1,6 +1,6 @@
 //! On a block device: ZKV with a conventional LRU pool in place of the flusher, beside the same on zones.
 
-use super::contenders::{ZKV, btree, zkv};
+use super::contenders::{ZKV, btree, zkv, zkv_block};
 use super::fact::cell;
 use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
 use crate::contest::Step;
@@ -40,7 +40,7 @@ fn races(scale: Scale) -> Vec<Race> {
     let (threads, memory_bytes) = (scale.threads(), scale.memory());
     let mut race = Race::new("", scale.records(), threads)
         .contender(zkv(memory_bytes))
-        .contender(zkv(memory_bytes).called(BLOCK).with("store", "in-place").with("zflusher", "off"))
+        .contender(zkv_block(memory_bytes).called(BLOCK))
         .contender(btree(memory_bytes).called("B+-Tree in place").with("store", "in-place"))
         .step(Step::new("zkv-a", scale.writes(), threads))
         .step(Step::new("zkv-d", scale.reads(), threads))

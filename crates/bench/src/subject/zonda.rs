@@ -24,10 +24,17 @@ pub const SWITCHES: &[(&str, Switch)] = &[
     ("classes", |options, value| Ok(options.classes(parsed(value)?))),
     ("eviction", |options, value| Ok(options.eviction(parsed(value)?))),
     ("delta-records", |options, value| Ok(options.delta_records(parsed(value)?))),
+    ("copy-on-access", |options, value| Ok(options.copy_on_access(parsed(value)?))),
+    ("promotion", |options, value| Ok(options.promotion(parsed(value)?))),
+    ("scan-promotion", |options, value| Ok(options.scan_promotion(parsed(value)?))),
+    ("mini-page-bytes", |options, value| Ok(options.mini_page_bytes(parsed(value)?))),
     ("memory-shares", |options, value| Ok(options.memory_shares(Some(parsed(value)?)))),
     ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
     ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
+    ("log-instances", |options, value| Ok(options.log_instances(parsed(value)?))),
+    ("log-ring", |options, value| Ok(options.log_ring(short(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
+    ("merged-relocation", |options, value| Ok(options.merged_relocation(on_or_off(value)?))),
     ("store", |options, value| Ok(options.store(parsed(value)?))),
     ("zflusher", |options, value| {
         let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
@@ -39,6 +46,10 @@ pub const SWITCHES: &[(&str, Switch)] = &[
 
 fn number(value: &str) -> std::result::Result<u64, String> {
     value.parse().map_err(|_| format!("`{value}` is no number"))
+}
+
+fn short(value: &str) -> std::result::Result<u32, String> {
+    u32::try_from(crate::parse_bytes(value)?).map_err(|_| format!("`{value}` is too much"))
 }
 
 fn parsed<T: FromStr<Err: Display>>(value: &str) -> std::result::Result<T, String> {

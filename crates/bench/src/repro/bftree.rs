@@ -1,0 +1,100 @@
+//! The Bf-Tree paper's setting (section 6.1): pairs of 16 B + 16 B, Zipf with a skew of 0.9, memory for a third of the data, no log.
+
+use super::contenders::store;
+use super::{Metric, Scale};
+use crate::contest::{DataShape, Step};
+use crate::race::{Contender, Race};
+
+/// Mini-pages in place, as in the paper.
+pub(super) const BFTREE: &str = "Bf-Tree";
+/// Mini-pages over append-only leaves.
+pub(super) const ON_ZONES: &str = "Bf-Tree on zones";
+/// Up to 10 delta records a leaf.
+pub(super) const BDTREE: &str = "Bd-Tree";
+/// Whole pages cached.
+pub(super) const BTREE: &str = "B-Tree";
+
+/// Bytes of a pair.
+pub(super) const PAIR_BYTES: u64 = 32;
+/// The paper's skew: 80 % of the requests to a third of the records.
+pub(super) const SKEW: &str = "zipf:0.9";
+/// Systems of the paper that are not run by this command.
+pub(super) const ABSENT: [(&str, &str); 3] = [
+    ("RocksDB", "`zonda-compare bftree-speed` runs it beside ours, and the Bf-Tree authors' own crate"),
+    ("LeanStore", "not packaged"),
+    ("TwoTree", "not packaged"),
+];
+/// Columns of most tables.
+pub(super) const METRICS: [Metric; 8] = [
+    Metric::Kops,
+    Metric::Cpu,
+    Metric::P50,
+    Metric::P99,
+    Metric::WrittenAll,
+    Metric::Read,
+    Metric::LeafReads,
+    Metric::Rss,
+];
+/// How much smaller the B-tree's part is: it writes a page for nearly every update.
+const BTREE_SCALE_DOWN: u64 = 10;
+
+impl Scale {
+    /// Records of the Bf-Tree paper's experiments: 200 million there.
+    pub(super) fn bftree_records(self) -> u64 {
+        self.pick(20_000, 2_000_000, 200_000_000)
+    }
+
+    /// Memory: 2 GB for 6.4 GB in the paper.
+    pub(super) fn bftree_memory(self) -> u64 {
+        self.pick(zonda::limits::MEMORY_BYTES_MIN, 20 << 20, 2 << 30)
+    }
+
+    /// Operations of each step.
+    pub(super) fn bftree_operations(self) -> u64 {
+        self.pick(2_000, 400_000, 200_000_000)
+    }
+}
+
+/// See [`BFTREE`].
+pub(super) fn bftree(memory_bytes: u64) -> Contender {
+    Contender::new(BFTREE, store("bftree", memory_bytes)).with("store", "in-place")
+}
+
+/// See [`ON_ZONES`].
+pub(super) fn on_zones(memory_bytes: u64) -> Contender {
+    Contender::new(ON_ZONES, store("bftree", memory_bytes))
+}
+
+/// See [`BDTREE`].
+pub(super) fn bdtree(memory_bytes: u64) -> Contender {
+    Contender::new(BDTREE, store("bdtree", memory_bytes)).with("delta-records", "10").with("store", "in-place")
+}
+
+/// See [`BTREE`].
+pub(super) fn btree(memory_bytes: u64) -> Contender {
+    Contender::new(BTREE, store("btree", memory_bytes)).with("store", "in-place").scaled_down(BTREE_SCALE_DOWN)
+}
+
+/// The paper's designs that are run here, and ours.
+pub(super) fn all(memory_bytes: u64) -> Vec<Contender> {
+    vec![
+        bftree(memory_bytes),
+        on_zones(memory_bytes),
+        super::contenders::zonda(memory_bytes),
+        bdtree(memory_bytes),
+        btree(memory_bytes),
+    ]
+}
+
+/// A race over the paper's records, loaded and warmed up with skewed reads.
+pub(super) fn race(x: &str, scale: Scale, threads: usize) -> Race {
+    let records = scale.bftree_records();
+    let mut race = Race::new(x, records, threads);
+    race.data = DataShape { key_bytes: 16, value_bytes: 16, ..DataShape::small(records) };
+    race.step(step("get", scale, threads).named("warm"))
+}
+
+/// A step of `workload` over the paper's distribution.
+pub(super) fn step(workload: &str, scale: Scale, threads: usize) -> Step {
+    Step::new(workload, scale.bftree_operations(), threads).over(SKEW)
+}

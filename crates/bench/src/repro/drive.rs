@@ -1,0 +1,229 @@
+//! Experiments on modelled drives: no store, no contest; each point is a run of the model in virtual time.
+//!
+//! Figures depend on profile, options and seed only, not on the machine; what depends on it is said beside them. Points
+//! are kept one by one, so that a run that was stopped goes on where it was.
+
+mod host_ftl;
+mod results;
+mod zn540;
+mod zns_fig1;
+mod zns_fig5;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use zonda_rt::now;
+
+pub use results::{DriveResults, DriveRow, Window};
+
+use super::Scale;
+use super::chart::Chart;
+use crate::output::Output;
+use crate::process::cpu_time;
+use crate::report::Table;
+use crate::verdict::Verdict;
+use crate::{BenchError, Result};
+
+/// One figure of a paper, or one part of a drive's data sheet, run on the model.
+#[derive(Clone, Copy)]
+pub struct DriveExperiment {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// Whose numbers stand beside ours.
+    pub source: &'static str,
+    /// The points at a scale.
+    points: fn(Scale) -> Result<Vec<Point>>,
+    /// Columns of the table: keys of a row's numbers; those that the row has a fact for are followed by it.
+    columns: &'static [&'static str],
+    /// What is drawn: the ending of the file's name, and the drawing.
+    charts: fn(&DriveResults) -> Vec<(&'static str, Chart)>,
+    /// Targets.
+    judge: fn(&DriveResults) -> Vec<Verdict>,
+}
+
+impl std::fmt::Debug for DriveExperiment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DriveExperiment").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// All of them, in the order in which `--list` shows them.
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 6] =
+    [&zns_fig1::EXPERIMENT, &zns_fig5::EXPERIMENT, &zn540::READ, &zn540::MIXED, &zn540::WRITE, &zn540::MANAGE];
+
+/// One run of the model, which makes one row or several.
+struct Point {
+    /// Its name: with the seed, all that decides its rows.
+    id: String,
+    run: Box<dyn Fn(u64) -> Result<Vec<DriveRow>>>,
+}
+
+/// How drive experiments are run.
+#[derive(Clone, Debug)]
+pub struct DriveRunner {
+    /// How much.
+    pub scale: Scale,
+    /// Directory of tables and figures, made if missing.
+    pub out: PathBuf,
+    /// File of the results; without one `NAME-SCALE.json` in `out`.
+    pub json: Option<PathBuf>,
+    /// Whether points that the file has already are taken from it.
+    pub resume: bool,
+    /// Only rows of these series; empty for all.
+    pub only: Vec<String>,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl DriveRunner {
+    /// Runs an experiment and shows it.
+    ///
+    /// # Errors
+    /// `Io`; `Model` for a profile that the model refuses.
+    pub fn run(&self, experiment: &DriveExperiment, output: &mut Output) -> Result<DriveResults> {
+        let io = |source| BenchError::io(format!("make {}", self.out.display()), source);
+        fs::create_dir_all(&self.out).map_err(io)?;
+        let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
+        let results = self.points(experiment, &json)?;
+        let text = text(experiment, &results);
+        write(&self.file(experiment, "", "txt"), &text)?;
+        output.line(&text)?;
+        for (ending, chart) in (experiment.charts)(&results) {
+            write(&self.file(experiment, ending, "svg"), &chart.svg())?;
+        }
+        if self.scale == Scale::Tiny {
+            output.line("scale tiny: it works; its figures mean nothing")?;
+        } else {
+            (experiment.judge)(&results).iter().try_for_each(|verdict| output.verdict(verdict))?;
+        }
+        output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
+        Ok(results)
+    }
+
+    fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
+        let kept = if self.resume { DriveResults::load(json, experiment.name, self.scale, self.seed)? } else { None };
+        let mut results = DriveResults::new(experiment.name, self.scale, self.seed);
+        let points = (experiment.points)(self.scale)?;
+        let count = points.len();
+        for (number, point) in points.into_iter().enumerate() {
+            if !self.only.is_empty() && !self.only.iter().any(|only| point.id.starts_with(only.as_str())) {
+                continue;
+            }
+            let found = kept.as_ref().map(|kept| kept.rows_of(&point.id)).filter(|rows| !rows.is_empty());
+            let rows = match found {
+                Some(rows) => rows,
+                None => {
+                    eprintln!("{}: {} ({} of {count})", experiment.name, point.id, number + 1);
+                    self.measured(&point)?
+                }
+            };
+            results.rows.extend(rows);
+            results.save(json)?;
+        }
+        Ok(results)
+    }
+
+    /// Runs a point and says what it cost; its rows carry that.
+    fn measured(&self, point: &Point) -> Result<Vec<DriveRow>> {
+        let (start, cpu) = (now(), cpu_time());
+        let mut rows = (point.run)(self.seed)?;
+        let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+        let seconds = now().since(start).as_secs_f64();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        for row in &mut rows {
+            row.point.clone_from(&point.id);
+            row.seed = self.seed;
+            row.cpu_seconds = cpu_seconds;
+            row.cpu_share = cpu_seconds / seconds.max(f64::MIN_POSITIVE) / cores;
+        }
+        Ok(rows)
+    }
+
+    fn file(&self, experiment: &DriveExperiment, ending: &str, extension: &str) -> PathBuf {
+        let dash = if ending.is_empty() { "" } else { "-" };
+        self.out.join(format!("{}-{}{dash}{ending}.{extension}", experiment.name, self.scale.name()))
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|source| BenchError::io(format!("write {}", path.display()), source))
+}
+
+fn text(experiment: &DriveExperiment, results: &DriveResults) -> String {
+    let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
+    let (scale, seed) = (results.scale.name(), results.seed);
+    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, virtual time\n\n", results.version));
+    let with_fact = |column: &&str| results.rows.iter().any(|row| row.facts.contains_key(*column));
+    let mut headings = vec!["what".to_owned(), "at".to_owned()];
+    for column in experiment.columns {
+        headings.push((*column).to_owned());
+        if with_fact(column) {
+            headings.push("theirs".to_owned());
+        }
+    }
+    let names: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut table = Table::new(&names);
+    for row in &results.rows {
+        let mut cells = vec![row.series.clone(), row.x.clone()];
+        for column in experiment.columns {
+            cells.push(shown(row.numbers.get(*column)));
+            if with_fact(column) {
+                cells.push(shown(row.facts.get(*column)));
+            }
+        }
+        table.row(cells);
+    }
+    text.push_str(&table.render());
+    text
+}
+
+fn shown(value: Option<&f64>) -> String {
+    value.map_or_else(
+        || "-".to_owned(),
+        |value| if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.1}") },
+    )
+}
+
+/// A profile's or the model's refusal.
+fn refused(error: zonda_flash::profile::ProfileError) -> BenchError {
+    BenchError::Model { reason: error.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_points_too() {
+        let names: std::collections::BTreeSet<_> = DRIVE_EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+        assert_eq!(names.len(), DRIVE_EXPERIMENTS.len());
+        for experiment in DRIVE_EXPERIMENTS {
+            for scale in Scale::ALL {
+                let points = (experiment.points)(scale).unwrap();
+                let ids: std::collections::BTreeSet<_> = points.iter().map(|point| &point.id).collect();
+                assert!(!ids.is_empty() && ids.len() == points.len(), "{}", experiment.name);
+            }
+        }
+    }
+
+    /// Every experiment, tiny, twice: the second time from what the first one kept.
+    #[test]
+    fn tiny_experiments_run_are_kept_and_drawn() {
+        let directory = tempfile::tempdir().unwrap();
+        for experiment in DRIVE_EXPERIMENTS {
+            let out = directory.path().to_owned();
+            let mut runner =
+                DriveRunner { scale: Scale::Tiny, out, json: None, resume: false, only: Vec::new(), seed: 1 };
+            let mut output = Output::to(Box::new(std::io::sink()), None);
+            let first = runner.run(experiment, &mut output).unwrap();
+            runner.resume = true;
+            assert_eq!(runner.run(experiment, &mut output).unwrap(), first, "{}", experiment.name);
+            assert!(first.rows.iter().all(|row| row.numbers.values().all(|number| number.is_finite())));
+            for (ending, _) in (experiment.charts)(&first) {
+                assert!(runner.file(experiment, ending, "svg").exists());
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What runs of a model gave, kept as JSON after every point.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use zonda_flash::profile::Profile;
+
+use crate::repro::Scale;
+use crate::{BenchError, Result};
+
+/// All rows of one experiment at one scale.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveResults {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The scale.
+    pub scale: Scale,
+    /// Seed of everything.
+    pub seed: u64,
+    /// Version of the program.
+    pub version: String,
+    /// In the order of the experiment.
+    pub rows: Vec<DriveRow>,
+}
+
+/// One row: what was run, what came out, what others found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveRow {
+    /// The point that made it.
+    pub point: String,
+    /// Name in the legend.
+    pub series: String,
+    /// Place on the x axis.
+    pub x: String,
+    /// What came out.
+    pub numbers: BTreeMap<String, f64>,
+    /// What the paper or the data sheet says, by the same names.
+    pub facts: BTreeMap<String, f64>,
+    /// Everything that the run was told.
+    pub options: BTreeMap<String, Value>,
+    /// The drive's profile.
+    pub profile: String,
+    /// Hash over the profile's numbers, scale included.
+    pub profile_hash: String,
+    /// Seed.
+    pub seed: u64,
+    /// Dilation of time; `None` is virtual time.
+    pub k: Option<u32>,
+    /// CPU time of the point, and its share of the machine's processors.
+    pub cpu_seconds: f64,
+    /// See `cpu_seconds`.
+    pub cpu_share: f64,
+    /// The time series, where there is one.
+    pub windows: Vec<Window>,
+    /// Outcome of the steady-state test, where there is one.
+    pub steady: Option<bool>,
+    /// Hash over all answers of the model: equal for equal runs.
+    pub answers_hash: Option<String>,
+}
+
+/// One window of a time series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its end, in simulated seconds.
+    pub end_s: f64,
+    /// Times that the capacity had been written.
+    pub passes: f64,
+    /// Speed of the host's writes.
+    pub mib_s: f64,
+    /// Bytes on flash for each byte of the host.
+    pub amplification: f64,
+}
+
+impl DriveRow {
+    /// A row of a run on a drive.
+    pub(super) fn new(series: &str, x: &str, profile: &Profile) -> Self {
+        Self {
+            series: series.to_owned(),
+            x: x.to_owned(),
+            profile: profile.name.clone(),
+            profile_hash: format!("{:016x}", profile.fingerprint()),
+            ..Self::default()
+        }
+    }
+
+    /// The same with a number.
+    pub(super) fn number(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        if let Some(value) = value.into() {
+            self.numbers.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// The same with what others found.
+    pub(super) fn fact(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        if let Some(value) = value.into() {
+            self.facts.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// The same with an option of the run.
+    pub(super) fn option(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.options.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl DriveResults {
+    /// No rows yet.
+    #[must_use]
+    pub fn new(experiment: &str, scale: Scale, seed: u64) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { experiment: experiment.to_owned(), scale, seed, version, rows: Vec::new() }
+    }
+
+    /// Reads what an earlier run left; `None` when there is nothing, or something else.
+    ///
+    /// # Errors
+    /// `Io` when the file is there and cannot be read.
+    pub fn load(path: &Path, experiment: &str, scale: Scale, seed: u64) -> Result<Option<Self>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
+        let kept: Option<Self> = serde_json::from_slice(&text).ok();
+        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale && kept.seed == seed))
+    }
+
+    /// Writes everything: to a new file that then takes the old one's place.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let new = path.with_extension("json.new");
+        let text = serde_json::to_vec_pretty(self).map_err(|error| BenchError::io("encode results", error.into()))?;
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+        written.map_err(|source| BenchError::io(format!("write {}", path.display()), source))
+    }
+
+    /// Rows of a point.
+    #[must_use]
+    pub fn rows_of(&self, point: &str) -> Vec<DriveRow> {
+        self.rows.iter().filter(|row| row.point == point).cloned().collect()
+    }
+
+    /// One number.
+    #[must_use]
+    pub fn number(&self, series: &str, x: &str, name: &str) -> Option<f64> {
+        let found = self.rows.iter().find(|row| row.series == series && row.x == x)?;
+        found.numbers.get(name).copied()
+    }
+}
