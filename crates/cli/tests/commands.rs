@@ -121,3 +121,41 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
 }
+
+#[test]
+fn a_store_lies_on_a_host_ftl() {
+    let shell = Shell::new();
+    shell.ok("put hftl:v.zoned?zones=64&zone_size=1MiB key value");
+    assert_eq!(shell.ok("get hftl:v.zoned?zone_size=1MiB key"), "value\n");
+    shell.ok("put hftl:v.zoned?zone_size=1MiB key other");
+    assert_eq!(shell.ok("get hftl:v.zoned?zone_size=1MiB key"), "other\n");
+    assert!(shell.fails(1, "get v.zoned key").contains("v.zoned"), "the zones below hold no store");
+}
+
+#[test]
+fn devices_are_cloned() {
+    let shell = filled();
+    shell.ok("device clone s.zonda copy.zonda");
+    shell.ok("put copy.zonda a other");
+    assert_eq!((shell.ok("get s.zonda a"), shell.ok("get copy.zonda a")), ("1\n".into(), "other\n".into()));
+    assert!(shell.fails(1, "device clone s.zonda copy.zonda").contains("copy.zonda"));
+    shell.fails(1, "device clone in.tsv other");
+    shell.fails(1, "device clone mem: other");
+    // A modelled drive's file too.
+    shell.ok("put flash:test?data=drive.img&time=untimed key value");
+    shell.ok("device clone drive.img run.img");
+    assert_eq!(shell.ok("get flash:test?data=run.img&time=untimed key"), "value\n");
+}
+
+#[test]
+fn modelled_drives_are_listed_measured_and_replayed() {
+    let shell = Shell::new();
+    assert!(shell.ok("device profiles").contains("splitzns") && shell.ok("device profiles zn540").contains("sources"));
+    let report = shell
+        .ok("device bench flash:test --virtual --operation mixed --count 300 --trace t.txt --timeline t.svg --json");
+    assert!(report.contains("amplification") && report.contains("virtual time"), "{report}");
+    let replayed = shell.ok("device replay flash:test t.txt");
+    assert_eq!(replayed, shell.ok("device replay flash:test t.txt"));
+    assert!(shell.fails(1, "device replay flash:test t.svg").contains("line 1"));
+    assert!(shell.fails(1, "device bench mem: --virtual").contains("--virtual"));
+}

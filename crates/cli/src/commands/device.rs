@@ -1,14 +1,18 @@
 //! `zonda device`: devices without a store's eyes.
 
-mod bench;
+mod clone;
 mod create;
 mod format;
+mod profiles;
+mod replay;
 mod report;
 mod reset;
 
 use clap::Subcommand;
+use zonda_bench::device::DeviceBench;
 
 use crate::exit::Exit;
+use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,6 +20,9 @@ Examples:
   zonda device report zbd:/dev/nvme0n1
   zonda device format zbd:/dev/nvme0n1 --force
   zonda device bench zbd:/dev/nvme0n1 --operation append --depth 32
+  zonda device profiles
+  zonda device bench flash:zn540 --virtual --json
+  zonda device clone loaded.zoned run.zoned
   zonda device reset disk.zoned --all";
 
 /// Makes, reports, empties and measures zoned devices
@@ -26,7 +33,10 @@ pub(crate) enum Device {
     Format(format::Format),
     Report(report::Report),
     Reset(reset::Reset),
-    Bench(bench::Bench),
+    Bench(DeviceBench),
+    Replay(replay::Replay),
+    Profiles(profiles::Profiles),
+    Clone(clone::Clone),
 }
 
 impl Device {
@@ -38,7 +48,18 @@ impl Device {
             Self::Format(format) => format.run(),
             Self::Report(report) => report.run(),
             Self::Reset(reset) => reset.run(),
-            Self::Bench(bench) => bench.run(),
+            Self::Bench(bench) => print(&bench.run()?),
+            Self::Replay(replay) => replay.run(),
+            Self::Profiles(profiles) => profiles.run(),
+            Self::Clone(clone) => clone.run(),
         }
     }
+}
+
+/// Prints what a measurement found.
+fn print(text: &str) -> anyhow::Result<Exit> {
+    let mut out = Output::new();
+    out.line(text)?;
+    out.finish()?;
+    Ok(Exit::Done)
 }

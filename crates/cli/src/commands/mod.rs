@@ -6,9 +6,11 @@ mod compact;
 mod delete;
 mod device;
 mod dump;
+mod fs;
 mod get;
 mod load;
 mod put;
+mod replay;
 mod restore;
 mod scan;
 mod stat;
@@ -42,8 +44,11 @@ enum Command {
     Restore(restore::Restore),
     #[command(subcommand)]
     Device(device::Device),
+    #[command(subcommand)]
+    Fs(fs::Fs),
     Bench(zonda_bench::cli::BenchArgs),
     Repro(zonda_bench::repro::cli::ReproArgs),
+    Replay(replay::Replay),
 }
 
 /// Runs the command that was asked for.
@@ -65,7 +70,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Device(device) => device.run(),
+        Command::Fs(fs) => fs.run(),
         Command::Bench(bench) => Ok(zonda_bench::cli::run(bench).map(|()| Exit::Done)?),
+        Command::Replay(replay) => replay.run(),
         Command::Repro(repro) => {
             let run = zonda_bench::repro::cli::run(repro, zonda_bench::contest::Engines::OWN, &["repro", "child"]);
             Ok(run.map(|()| Exit::Done)?)

@@ -1,0 +1,145 @@
+//! `zonda fs`: a file store on zones without the program that uses it.
+
+mod backup;
+mod cat;
+mod check;
+mod cp;
+mod df;
+mod dump;
+mod host;
+mod ls;
+mod mkfs;
+mod restore;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use zonda_device::{DeviceUri, OpenMode};
+use zonda_files::{FilePath, FileStore, FileStoreOptions};
+
+use crate::exit::Exit;
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda device create disk.zoned --zones 64 --zone-size 64MiB && zonda fs mkfs disk.zoned
+  zonda fs ls disk.zoned /db --long
+  zonda fs cp disk.zoned store:/db/CURRENT CURRENT
+  zonda fs df disk.zoned --prometheus
+  zonda fs check disk.zoned && echo all is well
+  zonda fs backup disk.zoned db-2026-11-22 && zonda fs restore other.zoned db-2026-11-22";
+
+/// Makes, lists, copies and checks file stores: what RocksDB has on zones
+#[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Fs {
+    Mkfs(mkfs::Mkfs),
+    Ls(ls::Ls),
+    Cat(cat::Cat),
+    Cp(cp::Cp),
+    Df(df::Df),
+    Dump(dump::Dump),
+    Check(check::Check),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+}
+
+impl Fs {
+    /// # Errors
+    /// Whatever the device or the store answers.
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self {
+            Self::Mkfs(mkfs) => mkfs.run(),
+            Self::Ls(ls) => ls.run(),
+            Self::Cat(cat) => cat.run(),
+            Self::Cp(cp) => cp.run(),
+            Self::Df(df) => df.run(),
+            Self::Dump(dump) => dump.run(),
+            Self::Check(check) => check.run(),
+            Self::Backup(backup) => backup.run(),
+            Self::Restore(restore) => restore.run(),
+        }
+    }
+}
+
+/// Which store.
+#[derive(Args, Debug)]
+pub(crate) struct StoreArg {
+    /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`
+    #[arg(value_name = "URI")]
+    uri: String,
+}
+
+impl StoreArg {
+    /// Mounts the store for reading; nothing is written.
+    ///
+    /// # Errors
+    /// Those of opening and mounting, naming the device.
+    fn mount_read_only(&self) -> anyhow::Result<FileStore> {
+        let device = self.device()?.open_zoned(OpenMode::ReadOnly).with_context(|| self.cannot("open"))?;
+        let mounted = FileStore::mount_read_only(device, options());
+        Ok(mounted.with_context(|| self.cannot("mount"))?.0)
+    }
+
+    /// Mounts the store for writing.
+    ///
+    /// # Errors
+    /// Those of opening and mounting, naming the device.
+    fn mount(&self) -> anyhow::Result<FileStore> {
+        let device = self.device()?.open_zoned(OpenMode::Open).with_context(|| self.cannot("open"))?;
+        Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
+    }
+
+    fn device(&self) -> anyhow::Result<DeviceUri> {
+        self.uri.parse().with_context(|| self.cannot("open"))
+    }
+
+    fn cannot(&self, verb: &str) -> String {
+        format!("cannot {verb} {}", self.uri)
+    }
+}
+
+fn options() -> FileStoreOptions {
+    FileStoreOptions { clock_seconds: host::seconds_since_1970, ..FileStoreOptions::default() }
+}
+
+/// A path of the store from the command line.
+///
+/// # Errors
+/// What is wrong with it.
+fn parse_path(text: &str) -> anyhow::Result<FilePath> {
+    Ok(FilePath::parse(text)?)
+}
+
+/// All names below a directory, parents before what is in them.
+///
+/// # Errors
+/// Those of listing.
+fn walk(store: &FileStore, directory: &FilePath) -> anyhow::Result<Vec<FilePath>> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.clone()];
+    while let Some(directory) = waiting.pop() {
+        for path in store.list(&directory)? {
+            if store.info(&path)?.is_directory {
+                waiting.push(path.clone());
+            }
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The name of a path within its directory.
+fn name(path: &FilePath) -> &str {
+    path.as_str().rsplit('/').next().unwrap_or_default()
+}
+
+/// Refuses to hand on bytes that do not have their checksums.
+///
+/// # Errors
+/// What was found, or why it could not be read.
+fn verify(store: &FileStore, path: &FilePath) -> anyhow::Result<()> {
+    match store.check_file(path)?.findings.first() {
+        Some(finding) => bail!("{path} is damaged: {finding}"),
+        None => Ok(()),
+    }
+}

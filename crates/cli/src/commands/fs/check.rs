@@ -1,0 +1,52 @@
+//! `zonda fs check`.
+
+use clap::Args;
+use indicatif::HumanBytes;
+use serde_json::json;
+use zonda_files::CheckReport;
+
+use super::StoreArg;
+use crate::exit::Exit;
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda fs check disk.zoned && echo all is well      exit code 3 if anything is damaged
+  zonda fs check disk.zoned --json
+
+Reads every extent and compares its checksum; every extent must be in its zone, of its generation, and share no block with another.
+Nothing is written.";
+
+/// Verifies every file
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    store: StoreArg,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    /// # Errors
+    /// Those that keep it from looking. Damage is an exit code.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        let CheckReport { files, extents, bytes_read, findings, .. } = self.store.mount_read_only()?.check()?;
+        let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let mut out = Output::new();
+        if self.json {
+            out.json(&json!({ "files": files, "extents": extents, "bytes": bytes_read, "findings": findings }))?;
+        } else {
+            findings.iter().try_for_each(|finding| out.line(finding))?;
+            let said = match findings.len() {
+                0 => "all is well".to_owned(),
+                1 => "1 finding".to_owned(),
+                many => format!("{many} findings"),
+            };
+            out.line(format!("{files} files, {extents} extents, {} read: {said}", HumanBytes(bytes_read)))?;
+        }
+        out.finish()?;
+        Ok(if findings.is_empty() { Exit::Done } else { Exit::Damaged })
+    }
+}

@@ -1,0 +1,228 @@
+//! `zonda replay`: a trace of files on modelled zones, with any placement policy.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+use zonda_bench::lsm::{self, LOADED, LsmWorkload};
+use zonda_files::policy::{self, Policy};
+use zonda_files::replay::{CleaningTrigger, Oracle, ReplayOptions, ReplayReport, replay};
+use zonda_files::trace::{self, TraceRecord};
+use zonda_space::VictimPolicy;
+
+use crate::exit::Exit;
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB
+  zonda replay db.trace --policy liza-caza,caza --threshold 5,15,25
+  zonda replay db.trace --scale 16 --zones 1000 --zone-size 1077MiB --max-active 14 --measure-from loaded
+  zonda replay lsm:1 --policy caza,oracle --json              no trace: a simulated LSM-tree, seed 1, the CAZA paper's load
+
+A replay knows what goes where, what dies when and what cleaning copies. It cannot know throughput, latency or stalls: the trace goes
+on whatever the device does. The oracle knows when every file will die: how far a policy has to go.";
+
+/// Replays a trace on modelled zones: what a placement policy would copy
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Replay {
+    /// File of the trace, or `lsm:SEED` for a simulated LSM-tree under the CAZA paper's load
+    trace: String,
+    /// Policies, by name; `oracle` is one of them. Without it all
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    policy: Vec<String>,
+    /// Bytes that a zone holds
+    #[arg(long, value_name = "SIZE", default_value = "1000000000", value_parser = zonda_bench::parse_bytes)]
+    zone_size: u64,
+    /// Zones
+    #[arg(long, default_value_t = 100)]
+    zones: u32,
+    /// Zones that may be active; without it all
+    #[arg(long, value_name = "ZONES")]
+    max_active: Option<u32>,
+    /// Empty zones that only cleaning takes
+    #[arg(long, value_name = "ZONES", default_value_t = 10)]
+    reserve: u32,
+    /// Cleaning goes on until this share of the device is free above the reserve, in percent; several are run one after the other
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "15")]
+    threshold: Vec<u8>,
+    /// Cleaning begins only when no zone is empty above the reserve, instead of below the threshold
+    #[arg(long)]
+    lazy: bool,
+    /// How the zone to be cleaned is chosen
+    #[arg(long, value_enum, default_value_t = Victims::Greedy)]
+    victims: Victims,
+    /// A zone with less than this share left is finished when its file is closed, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5)]
+    finish: u8,
+    /// Multiplies every length in the trace
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    scale: u64,
+    /// Bytes of tables that may wait for their keys
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = zonda_bench::parse_bytes)]
+    held: u64,
+    /// Counts only what comes after this mark of the trace
+    #[arg(long, value_name = "MARK")]
+    measure_from: Option<String>,
+    /// Writes the trace to a file instead of replaying it: that of a simulated LSM-tree
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    write: Option<std::path::PathBuf>,
+    /// Print one JSON object for each policy and threshold
+    #[arg(long)]
+    json: bool,
+    #[arg(long, hide = true)]
+    throughput: bool,
+    #[arg(long, hide = true)]
+    latency: bool,
+}
+
+/// How a victim is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Victims {
+    /// The fewest live bytes
+    Greedy,
+    /// The most freed bytes times age per byte moved
+    CostBenefit,
+}
+
+impl Replay {
+    /// # Errors
+    /// A trace that is none, options that make no sense, a trace that does not fit.
+    pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        if self.throughput || self.latency {
+            bail!("a replay cannot know throughput or latency: the trace goes on whatever the device does");
+        }
+        let trace = self.read()?;
+        if let Some(path) = &self.write {
+            let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+            trace::write(&trace, std::io::BufWriter::new(file))?;
+            return Ok(Exit::Done);
+        }
+        let mut out = Output::new();
+        for &threshold in &self.threshold {
+            for name in self.names() {
+                let options = self.options(self.policy(&name, &trace)?, threshold);
+                let report = replay(&trace, &options).with_context(|| format!("{name}, threshold {threshold}"))?;
+                if self.json {
+                    out.json(&as_json(&report, &options))?;
+                } else {
+                    print(&mut out, &report, threshold)?;
+                }
+            }
+        }
+        if !self.json {
+            out.line("not known from a replay: throughput, latency, stalls")?;
+        }
+        out.finish()?;
+        Ok(Exit::Done)
+    }
+
+    fn read(&self) -> anyhow::Result<Vec<TraceRecord>> {
+        if let Some(seed) = self.trace.strip_prefix("lsm:") {
+            let seed = seed.parse().with_context(|| format!("{}: a seed is a number", self.trace))?;
+            return Ok(lsm::trace(LsmWorkload::of_the_caza_paper(1, seed)));
+        }
+        let file = File::open(&self.trace).with_context(|| format!("cannot open {}", self.trace))?;
+        trace::read(BufReader::new(file)).with_context(|| format!("cannot read {}", self.trace))
+    }
+
+    fn names(&self) -> Vec<String> {
+        if self.policy.is_empty() {
+            return policy::NAMES.into_iter().chain(["oracle"]).map(str::to_owned).collect();
+        }
+        self.policy.clone()
+    }
+
+    fn policy(&self, name: &str, trace: &[TraceRecord]) -> anyhow::Result<Arc<dyn Policy>> {
+        if name == "oracle" {
+            return Ok(Arc::new(Oracle::of(trace, self.zone_size / self.scale.max(1))));
+        }
+        Ok(policy::by_name(name)?)
+    }
+
+    fn options(&self, policy: Arc<dyn Policy>, threshold_percent: u8) -> ReplayOptions {
+        let is_simulated = self.trace.starts_with("lsm:");
+        ReplayOptions {
+            policy,
+            zone_bytes: self.zone_size,
+            zones: self.zones,
+            active_max: self.max_active,
+            reserve_zones: self.reserve,
+            threshold_percent,
+            trigger: if self.lazy { CleaningTrigger::WhenEmpty } else { CleaningTrigger::BelowThreshold },
+            victims: match self.victims {
+                Victims::Greedy => VictimPolicy::Greedy,
+                Victims::CostBenefit => VictimPolicy::CostBenefit,
+            },
+            finish_percent: self.finish,
+            scale: self.scale,
+            held_bytes_max: self.held,
+            measure_from: self.measure_from.clone().or_else(|| is_simulated.then(|| LOADED.to_owned())),
+        }
+    }
+}
+
+fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Result<()> {
+    out.line(format!("{}, threshold {threshold} %", report.policy))?;
+    out.line(format!(
+        "  tables {}, logs and others {}, copied {}, amplification {:.3}",
+        HumanBytes(report.table_bytes),
+        HumanBytes(report.log_bytes),
+        HumanBytes(report.copied_bytes),
+        report.amplification
+    ))?;
+    out.line(format!(
+        "  {} resets, {} without a copy ({:.1} %), in {} cleanings; {} left unwritten by finishes",
+        report.resets,
+        report.resets_without_copy,
+        100.0 * report.share_without_copy(),
+        report.cleanings,
+        HumanBytes(report.finished_unwritten_bytes)
+    ))?;
+    out.line(format!(
+        "  {} compactions, inputs in {:.2} zones, {:.1} MB invalidated in each; at most {} live",
+        report.compactions,
+        report.zones_per_compaction,
+        report.invalidated_bytes_per_zone / 1e6,
+        HumanBytes(report.peak_live_bytes)
+    ))?;
+    let all = report.invalid_in_all();
+    let zones: u64 = all.bins.iter().sum::<u64>().max(1);
+    let shares = all.bins.map(|bin| format!("{}", bin * 100 / zones)).join(" ");
+    out.line(format!("  zones by invalid share, 0 to 95 % and all, in percent of samples: {shares}"))?;
+    let rules: Vec<String> = report
+        .allocations
+        .iter()
+        .map(|((rule, level), count)| {
+            let level = level.map_or("-".to_owned(), |level| format!("L{level}"));
+            format!("{} {level} {count}", rule.name())
+        })
+        .collect();
+    out.line(format!("  allocations: {}", rules.join(", ")))
+}
+
+fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
+    let allocations: Vec<Value> = report
+        .allocations
+        .iter()
+        .map(|((rule, level), count)| json!({ "rule": rule.name(), "level": level, "count": count }))
+        .collect();
+    let invalid: Vec<Value> =
+        report.invalid.iter().map(|span| json!({ "empty": span.empty, "bins": span.bins })).collect();
+    json!({
+        "policy": report.policy, "threshold_percent": options.threshold_percent, "zones": options.zones,
+        "zone_bytes": options.zone_bytes, "active_max": options.active_max, "reserve_zones": options.reserve_zones,
+        "records": report.records, "table_bytes": report.table_bytes, "log_bytes": report.log_bytes,
+        "copied_bytes": report.copied_bytes, "amplification": report.amplification, "cleanings": report.cleanings,
+        "resets": report.resets, "resets_without_copy": report.resets_without_copy,
+        "copied_per_reset": report.copied_per_reset, "finished_unwritten_bytes": report.finished_unwritten_bytes,
+        "compactions": report.compactions, "zones_per_compaction": report.zones_per_compaction,
+        "invalidated_bytes_per_zone": report.invalidated_bytes_per_zone,
+        "peak_live_bytes": report.peak_live_bytes, "allocations": allocations, "invalid_shares": invalid,
+    })
+}

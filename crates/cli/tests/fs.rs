@@ -1,0 +1,172 @@
+//! `zonda fs`: files go in and come out, damage and bad input are said.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
+mod common;
+
+use std::fs;
+
+use common::Shell;
+
+fn store() -> Shell {
+    let shell = Shell::new();
+    shell.ok("device create d.zoned --zones 32 --zone-size 1MiB --max-active 14");
+    shell.ok("fs mkfs d.zoned");
+    shell
+}
+
+fn bytes(seed: u8, count: usize) -> Vec<u8> {
+    (0..count).map(|at| u8::try_from((at * 7 + usize::from(seed)) % 253).unwrap()).collect()
+}
+
+#[test]
+fn files_go_in_and_come_out() {
+    let shell = store();
+    shell.write("000001.sst", bytes(1, 300_000));
+    shell.ok("fs cp d.zoned 000001.sst store:/000001.sst");
+    shell.ok("fs cp d.zoned store:/000001.sst store:/copy.sst");
+    shell.ok("fs cp d.zoned store:/copy.sst out.sst");
+    assert_eq!(shell.read("out.sst"), bytes(1, 300_000));
+    shell.write("CURRENT", "MANIFEST-000001\n");
+    shell.ok("fs cp d.zoned CURRENT store:/CURRENT");
+    assert_eq!(shell.ok("fs cat d.zoned /CURRENT"), "MANIFEST-000001\n");
+    assert_eq!(shell.ok("fs ls d.zoned"), "/000001.sst\n/CURRENT\n/copy.sst\n");
+    let long = shell.ok("fs ls d.zoned /CURRENT --long");
+    assert!(long.contains("meta") && long.contains("16 B"), "{long}");
+    let json: serde_json::Value = serde_json::from_str(&shell.ok("fs ls d.zoned /copy.sst --json")).unwrap();
+    assert_eq!((json["size_bytes"].as_u64(), json["kind"].as_str()), (Some(300_000), Some("data")));
+    assert!(shell.ok("fs check d.zoned").contains("3 files") && shell.ok("fs dump d.zoned").contains("/copy.sst"));
+}
+
+#[test]
+fn space_is_shown_in_three_forms() {
+    let shell = store();
+    let people = shell.ok("fs df d.zoned");
+    assert!(people.contains("zones 32") && people.contains("usable"), "{people}");
+    let json: serde_json::Value = serde_json::from_str(&shell.ok("fs df d.zoned --json")).unwrap();
+    let metrics = shell.ok("fs df d.zoned --prometheus");
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.split_once("{device=\"d.zoned\"} ").unwrap();
+        let key = name.strip_prefix("zonda_fs_").unwrap();
+        assert_eq!(json[key].as_u64(), Some(value.parse().unwrap()), "{line}");
+    }
+    assert_eq!(metrics.lines().filter(|line| line.starts_with("# TYPE")).count(), json.as_object().unwrap().len());
+    assert!(json["free_bytes"].as_u64().unwrap() > 10 << 20);
+}
+
+#[test]
+fn a_backup_is_restored_with_its_tags() {
+    let shell = store();
+    shell.write("a", bytes(3, 50_000));
+    shell.ok("fs cp d.zoned a store:/000007.log");
+    shell.ok("fs cp d.zoned a store:/000008.sst");
+    shell.ok("fs backup d.zoned copy");
+    assert_eq!(shell.read("copy/000008.sst"), bytes(3, 50_000));
+    assert!(shell.fails(1, "fs backup d.zoned copy").contains("exists"));
+    assert!(shell.fails(1, "fs restore d.zoned copy").contains("not empty"));
+    shell.ok("device create e.zoned --zones 16 --zone-size 2MiB --max-active 14");
+    shell.ok("fs mkfs e.zoned");
+    let said = shell.ok("fs restore e.zoned copy --json");
+    assert!(said.contains("\"bytes\":100000"), "{said}");
+    assert!(shell.ok("fs ls e.zoned /000007.log -l").contains("log"));
+    shell.ok("fs cp e.zoned store:/000008.sst back");
+    assert_eq!(shell.read("back"), bytes(3, 50_000));
+    fs::create_dir_all(shell.path().join("plain/db")).unwrap();
+    shell.write("plain/db/CURRENT", "x\n");
+    shell.ok("fs mkfs e.zoned --force");
+    shell.ok("fs restore e.zoned plain");
+    assert_eq!(shell.ok("fs cat e.zoned /db/CURRENT"), "x\n");
+    assert_eq!(shell.ok("fs ls e.zoned / --recursive"), "/db/\n/db/CURRENT\n");
+}
+
+#[test]
+fn damage_is_found_and_not_handed_on() {
+    let shell = store();
+    let data = bytes(5, 200_000);
+    shell.write("a", &data);
+    shell.ok("fs cp d.zoned a store:/a.sst");
+    let mut image = shell.read("d.zoned");
+    let at = image.windows(64).position(|window| window == &data[50_000..50_064]).unwrap();
+    image[at] ^= 1;
+    shell.write("d.zoned", image);
+    let checked = shell.run("fs check d.zoned");
+    assert_eq!(checked.code, Some(3), "{checked:?}");
+    assert!(checked.out.contains("checksum"), "{checked:?}");
+    for command in ["fs cat d.zoned /a.sst", "fs cp d.zoned store:/a.sst out", "fs backup d.zoned copy"] {
+        assert!(shell.fails(1, command).contains("damaged"), "{command}");
+    }
+    assert!(!shell.path().join("out").exists(), "nothing is made of a damaged file");
+}
+
+#[test]
+fn bad_input_is_said() {
+    let shell = store();
+    shell.write("text", "hello\n");
+    fs::create_dir(shell.path().join("bad")).unwrap();
+    shell.write("bad/zonda-files.json", "{]");
+    for (code, arguments) in [
+        (1, "fs mkfs nothing-here"),
+        (1, "fs mkfs d.zoned"),
+        (1, "fs mkfs text"),
+        (1, "fs ls text"),
+        (1, "fs ls nothing-here"),
+        (1, "fs ls d.zoned /no/such"),
+        (1, "fs ls d.zoned ../x"),
+        (1, "fs cat d.zoned /"),
+        (1, "fs cat d.zoned /none"),
+        (1, "fs cp d.zoned a b"),
+        (1, "fs cp d.zoned none store:/a"),
+        (1, "fs cp d.zoned . store:/a"),
+        (1, "fs cp d.zoned text store:/no/such/directory"),
+        (1, "fs cp d.zoned store:/none out"),
+        (1, "fs df http:x"),
+        (2, "fs df d.zoned --json --prometheus"),
+        (1, "fs dump text"),
+        (1, "fs check text"),
+        (1, "fs backup d.zoned no/such/directory"),
+        (1, "fs restore d.zoned nothing-here"),
+        (1, "fs restore d.zoned bad"),
+        (2, "fs frobnicate"),
+        (2, "fs ls"),
+    ] {
+        let said = shell.fails(code, arguments);
+        assert!(said.len() > 15, "{arguments}: {said}");
+    }
+    assert_eq!(shell.ok("fs ls d.zoned"), "", "nothing was left behind");
+}
+
+#[test]
+fn a_database_is_no_file_store_and_the_other_way_round() {
+    let shell = store();
+    shell.ok("put app.zonda k v");
+    assert!(!shell.fails(1, "fs ls app.zonda").is_empty());
+    assert!(!shell.fails(1, "get d.zoned k").is_empty());
+    assert_eq!(shell.ok("get app.zonda k").trim_end(), "v");
+}
+
+#[test]
+fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
+    let shell = Shell::new();
+    shell.write("text", "hello\n");
+    shell.write("small.trace", "zonda-trace 1\n1 create 0 data long 3 /a\n2 append 0 5000000\n3 sync 0\n4 close 0\n");
+    let said = shell.ok("replay small.trace --policy caza,oracle --threshold 5,25");
+    assert!(said.matches("amplification 1.000").count() == 4 && said.contains("not known"), "{said}");
+    let json = shell.ok("replay small.trace --policy ldp --json --scale 3");
+    assert!(json.contains("\"table_bytes\":15000000"), "{json}");
+    for (code, arguments) in [
+        (1, "replay text"),
+        (1, "replay none.trace"),
+        (1, "replay lsm:x"),
+        (1, "replay small.trace --policy best"),
+        (1, "replay small.trace --zones 3"),
+        (1, "replay small.trace --zone-size 1KiB"),
+        (1, "replay small.trace --threshold 99"),
+        (1, "replay small.trace --max-active 1"),
+        (1, "replay small.trace --scale 0"),
+        (1, "replay small.trace --measure-from nowhere"),
+        (1, "replay small.trace --scale 100000"),
+        (1, "replay small.trace --throughput"),
+        (2, "replay small.trace --threshold 300"),
+        (2, "replay"),
+    ] {
+        assert!(shell.fails(code, arguments).len() > 15, "{arguments}");
+    }
+}
