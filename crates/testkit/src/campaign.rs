@@ -78,7 +78,13 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let drawn = if rng.chance(0.5) { Design::Adb } else { Design::BTree };
     // From a stream of its own, so that older seeds mean what they did but for the design.
     let chains = Seed(seed).derive("chains").rng().chance(0.2);
-    let design = settings.design.unwrap_or(if chains { Design::Deltas } else { drawn });
+    let mini_pages = Seed(seed).derive("mini-pages").rng().chance(0.3);
+    let drawn = match (mini_pages, chains) {
+        (true, _) => Design::BfTree,
+        (false, true) => Design::Deltas,
+        (false, false) => drawn,
+    };
+    let design = settings.design.unwrap_or(drawn);
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
     let profile = draw_profile(&mut rng, &geometry, fills);

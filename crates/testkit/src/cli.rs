@@ -1,5 +1,6 @@
 //! The command line.
 
+mod differential;
 mod real;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ pub(crate) struct Cli {
 enum Task {
     /// Runs seeds one after the other and stops at the first that fails.
     Sim(Sim),
+    /// One long life beside a map in memory: every answer is compared.
+    Differential(differential::Long),
     /// Lives of a store on a device: what the virtual machine runs.
     #[command(subcommand)]
     Real(real::Real),
@@ -38,6 +41,8 @@ enum DesignName {
     Btree,
     /// Chains of records.
     Bdtree,
+    /// Mini-pages in a circular buffer.
+    Bftree,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -103,6 +108,7 @@ impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         let sim = match self.task {
             Task::Sim(sim) => sim,
+            Task::Differential(long) => return long.run(),
             Task::Real(real) => return real.run(),
         };
         if sim.bug.is_some() {
@@ -148,6 +154,7 @@ impl Sim {
             DesignName::Adb => Design::Adb,
             DesignName::Btree => Design::BTree,
             DesignName::Bdtree => Design::Deltas,
+            DesignName::Bftree => Design::BfTree,
         });
         let flash = self.flash.map(|time| match time {
             FlashTime::Timed => TimeMode::Timed { k: 1 },

@@ -9,8 +9,8 @@ use zonda_pages::{
 };
 use zonda_rt::Rng;
 use zonda_tree::{
-    BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, Snapshot, Step, TreeError,
-    TreeOptions, Update,
+    BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, LOG_RING_BYTES_MAX,
+    LOG_RING_BYTES_MIN, MiniPages, Snapshot, Step, TreeError, TreeOptions, Update,
 };
 
 use crate::{
@@ -80,6 +80,14 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
     tree.classes = *pick(&mut rng, &[BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper]);
     tree.eviction = *pick(&mut rng, &[Eviction::Fullest, Eviction::Fullest, Eviction::Oldest]);
     tree.delta_records_max = *pick(&mut rng, &[1, 10, 32]);
+    tree.log_ring_bytes = *pick(&mut rng, &[LOG_RING_BYTES_MIN, LOG_RING_BYTES_MAX]);
+    tree.merged_relocation = rng.chance(0.8);
+    tree.mini_pages = MiniPages {
+        copy_on_access_percent: *pick(&mut rng, &[0, 10, 10, 50, 100]),
+        promotion_percent: *pick(&mut rng, &[0, 20, 50, 100]),
+        scan_promotion_percent: *pick(&mut rng, &[0, 20, 100]),
+        bytes_max: *pick(&mut rng, &[256, 1024, 2048, 2048]),
+    };
     tree
 }
 

@@ -3,6 +3,7 @@
 pub mod bug;
 pub mod campaign;
 mod crowd;
+mod differential;
 pub mod double;
 pub mod engine;
 pub mod history;
@@ -20,6 +21,7 @@ pub mod world;
 
 pub use bug::Bug;
 pub use crowd::Crowd;
+pub use differential::Differential;
 pub use history::{Event, KeyHistory};
 pub use model::{Model, Pairs};
 pub use operation::Operation;

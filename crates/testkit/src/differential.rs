@@ -1,0 +1,256 @@
+//! A long life of one database beside a [`BTreeMap`]: every answer of millions of operations is compared.
+//!
+//! No power cuts; the simulator has those. Here the store lives on a device in memory and on the threads of the system, at full speed, with
+//! a budget of a small part of its data, so that buffers are evicted and merged all the time. It is closed and opened again now and then.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use zonda::{Batch, Db, Design, Options, StoreKind};
+use zonda_device::{Geometry, MemBlockDevice, MemDevice};
+use zonda_rt::Rng;
+
+use crate::Trouble;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type Step<T> = Result<T, String>;
+
+const ZONE_BYTES: u64 = 4 << 20;
+const BLOCK_BYTES: u32 = 4096;
+/// Pairs of a scan at the most.
+const SCAN_PAIRS_MAX: usize = 60;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Differential {
+    /// Of everything random.
+    pub seed: u64,
+    /// Operations to compare.
+    pub operations: u64,
+    /// What leaves keep in memory.
+    pub design: Design,
+    /// Where leaves lie.
+    pub store: StoreKind,
+    /// Different keys.
+    pub keys: u64,
+    /// Memory budget of the store.
+    pub memory_bytes: u64,
+}
+
+/// The device of a run, which outlives the database.
+enum Device {
+    Zones(Arc<MemDevice>),
+    Blocks(Arc<MemBlockDevice>),
+}
+
+struct Run {
+    options: Options,
+    device: Device,
+    db: Db,
+    model: Model,
+    rng: Rng,
+    keys: u64,
+    snapshot: Option<(zonda::Snapshot, Model)>,
+}
+
+impl Differential {
+    /// Runs to the end or to the first difference. `progress` hears of operations done.
+    ///
+    /// # Errors
+    /// The first difference, or refusal of the store.
+    pub fn run(&self, progress: &mut dyn FnMut(u64)) -> Result<(), Trouble> {
+        let mut run = self.begin().map_err(|what| Trouble { step: 0, what })?;
+        for step in 0..self.operations {
+            run.step().map_err(|what| Trouble { step, what })?;
+            if step.is_multiple_of(1 << 16) {
+                progress(step);
+            }
+        }
+        run.finish().map_err(|what| Trouble { step: self.operations, what })
+    }
+
+    fn begin(&self) -> Step<Run> {
+        // Ten times what the pairs take, so that reclaim has something to do but space is no question.
+        let zones = u32::try_from(self.keys * 80 * 10 / ZONE_BYTES).unwrap_or(u32::MAX).max(32);
+        let device = match self.store {
+            StoreKind::InPlace => {
+                let blocks = u64::from(zones) * ZONE_BYTES / u64::from(BLOCK_BYTES);
+                Device::Blocks(Arc::new(MemBlockDevice::new(BLOCK_BYTES, blocks).map_err(text)?))
+            }
+            _ => Device::Zones(Arc::new(MemDevice::new(Geometry::new(ZONE_BYTES, zones)).map_err(text)?)),
+        };
+        let options = Options::new()
+            .design(self.design)
+            .memory(self.memory_bytes)
+            .seed(self.seed)
+            .store(self.store)
+            .zone_bytes(ZONE_BYTES)
+            .promotion(30)
+            .scan_promotion(30);
+        let db = open(&device, &options)?;
+        let (model, rng) = (Model::new(), Rng::seeded(self.seed));
+        Ok(Run { options, device, db, model, rng, keys: self.keys, snapshot: None })
+    }
+}
+
+fn open(device: &Device, options: &Options) -> Step<Db> {
+    let db = match device {
+        Device::Zones(device) => Db::open_device(Arc::clone(device) as _, options),
+        Device::Blocks(device) => Db::open_block_device(Arc::clone(device) as _, options),
+    };
+    db.map_err(text)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Run {
+    /// A key: some often, most lengths alike, some that were never written.
+    fn key(&mut self) -> Vec<u8> {
+        let number = if self.rng.chance(0.5) { self.rng.below(self.keys / 20 + 1) } else { self.rng.below(self.keys) };
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        match number % 16 {
+            0 => [b"a longer key, with a prefix that many share/".as_slice(), &mixed].concat(),
+            1 => mixed[..3].to_vec(),
+            _ => mixed.to_vec(),
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let len = match self.rng.below(1000) {
+            0 => self.rng.index(3000),
+            1..100 => self.rng.index(100),
+            _ => 8,
+        };
+        let mut value = vec![0; len];
+        self.rng.fill(&mut value);
+        value
+    }
+
+    fn step(&mut self) -> Step<()> {
+        match self.rng.below(1_000_000) {
+            0..350_000 => self.put(),
+            350_000..430_000 => {
+                let key = self.key();
+                self.model.remove(&key);
+                self.db.delete(&key).map_err(text)
+            }
+            430_000..880_000 => self.get(),
+            880_000..900_000 => self.multi_get(),
+            900_000..960_000 => self.scan(),
+            960_000..999_900 => self.batch(),
+            999_900..999_980 => self.compare_snapshot(),
+            999_980..999_997 => self.db.checkpoint().map_err(text),
+            999_997..999_998 => self.db.compact(&mut |_, _| {}).map_err(text),
+            _ => self.reopen(),
+        }
+    }
+
+    fn put(&mut self) -> Step<()> {
+        let (key, value) = (self.key(), self.value());
+        self.db.put(&key, &value).map_err(text)?;
+        self.model.insert(key, value);
+        Ok(())
+    }
+
+    fn get(&mut self) -> Step<()> {
+        let key = self.key();
+        let (seen, wanted) = (self.db.get(&key).map_err(text)?, self.model.get(&key));
+        same(seen.as_ref() == wanted, || format!("get of {key:?} gave {seen:?}, not {wanted:?}"))
+    }
+
+    fn multi_get(&mut self) -> Step<()> {
+        let keys: Vec<_> = (0..=self.rng.index(20)).map(|_| self.key()).collect();
+        let seen = self.db.multi_get(&keys).map_err(text)?;
+        let wanted: Vec<_> = keys.iter().map(|key| self.model.get(key).cloned()).collect();
+        same(seen == wanted, || format!("multi-get of {keys:?} gave {seen:?}, not {wanted:?}"))
+    }
+
+    /// A scan from a key on, or backwards to it, or from both ends by turns.
+    fn scan(&mut self) -> Step<()> {
+        let (key, pairs) = (self.key(), 1 + self.rng.index(SCAN_PAIRS_MAX));
+        let way = self.rng.below(3);
+        let bounds = match way {
+            0 => (Bound::Included(key.clone()), Bound::Unbounded),
+            _ => (Bound::Unbounded, Bound::Excluded(key.clone())),
+        };
+        let mut seen = self.db.range(bounds.clone()).map_err(text)?;
+        let mut wanted = self.model.range(bounds);
+        for nth in 0..pairs {
+            let forwards = way == 0 || way == 2 && nth % 2 == 0;
+            let (seen, wanted) =
+                if forwards { (seen.next(), wanted.next()) } else { (seen.next_back(), wanted.next_back()) };
+            let seen = seen.transpose().map_err(text)?;
+            let alike = seen.as_ref().map(|(key, value)| (key, value)) == wanted;
+            same(alike, || format!("pair {nth} of a scan from {key:?} is {seen:?}, not {wanted:?}"))?;
+            if wanted.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self) -> Step<()> {
+        let mut batch = Batch::new();
+        for _ in 0..=self.rng.index(12) {
+            let key = self.key();
+            if self.rng.chance(0.3) {
+                batch.delete(&key);
+                self.model.remove(&key);
+            } else {
+                let value = self.value();
+                batch.put(&key, &value);
+                self.model.insert(key, value);
+            }
+        }
+        self.db.write(batch).map_err(text)
+    }
+
+    /// Compares what the open snapshot shows with what was there then, or opens one.
+    fn compare_snapshot(&mut self) -> Step<()> {
+        let Some((snapshot, then)) = self.snapshot.take() else {
+            self.snapshot = Some((self.db.snapshot().map_err(text)?, self.model.clone()));
+            return Ok(());
+        };
+        for _ in 0..200 {
+            let key = self.key();
+            let seen = match snapshot.get(&key) {
+                // It held more than its share of the memory.
+                Err(zonda::Error::SnapshotTooOld { .. }) => return Ok(()),
+                seen => seen.map_err(text)?,
+            };
+            let wanted = then.get(&key);
+            same(seen.as_ref() == wanted, || format!("a snapshot has {seen:?} for {key:?}, not {wanted:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Step<()> {
+        self.snapshot = None;
+        self.db.clone().close().map_err(text)?;
+        self.db = open(&self.device, &self.options)?;
+        Ok(())
+    }
+
+    /// Everything is there, nothing else, and the store finds nothing wrong with itself; also after it was opened again.
+    fn finish(mut self) -> Step<()> {
+        for _ in 0..2 {
+            let mut seen = self.db.iter().map_err(text)?;
+            for wanted in &self.model {
+                let pair = seen.next().transpose().map_err(text)?;
+                let alike = pair.as_ref().map(|(key, value)| (key, value)) == Some(wanted);
+                same(alike, || format!("in the end there is {pair:?}, not {wanted:?}"))?;
+            }
+            same(seen.next().is_none(), || "in the end there is more than was put".to_owned())?;
+            let mut findings = Vec::new();
+            self.db.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).map_err(text)?;
+            same(findings.is_empty(), || findings.join("; "))?;
+            self.reopen()?;
+        }
+        Ok(())
+    }
+}
+
+fn same(alike: bool, difference: impl FnOnce() -> String) -> Step<()> {
+    if alike { Ok(()) } else { Err(difference()) }
+}
