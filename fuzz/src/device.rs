@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use zonda_device::{
     AlignedBuf, DeviceUri, Direct, FileDevice, FileOptions, Geometry, QueueKind, ZoneId, ZoneState, ZonedDevice,
     format::{self, DeviceKind, ENTRY_BYTES, Entry, Header, MARK_OFFSET, PAGE_BYTES},
+    host_ftl::format::{GROUP_HEADER_BYTES, GroupHeader},
 };
 
 use crate::seal_last_4;
@@ -30,7 +31,12 @@ pub fn device_uri(input: &[u8]) {
 }
 
 pub(crate) fn device_uri_valid() -> Vec<Vec<u8>> {
-    let names = ["a/b.zonda", "file:x?direct=on&queue=sync", "mem:?zones=8&zone_size=1MiB&max_open=3&max_active=4"];
+    let names = [
+        "a/b.zonda",
+        "hftl:mem:?op=20&zones=9",
+        "file:x?direct=on&queue=sync",
+        "mem:?zones=8&zone_size=1MiB&max_open=3&max_active=4",
+    ];
     names.map(|name| name.as_bytes().to_vec()).into()
 }
 
@@ -119,4 +125,32 @@ fn options() -> FileOptions {
 /// In memory where the system has a place for that: an image is written for every input.
 fn scratch_directory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory can be made")
+}
+
+/// The header of a host FTL's group: what decodes lies in its volume, and encodes to a header that says the same.
+pub fn device_ftl_group(input: &[u8]) {
+    let Ok(header) = GroupHeader::decode(input, 0) else { return };
+    assert!(header.data.iter().all(|&(block, _)| block.is_none_or(|block| block < header.capacity_blocks)));
+    let mut again = vec![0; GROUP_HEADER_BYTES];
+    header.encode_into(&mut again);
+    assert_eq!(GroupHeader::decode(&again, 0).expect("an encoded header decodes"), header);
+}
+
+pub(crate) fn device_ftl_group_valid() -> Vec<Vec<u8>> {
+    let data = GroupHeader {
+        capacity_blocks: 1000,
+        sequence: 9,
+        durable_before: 7,
+        moved_from: Some((4, 2)),
+        trims: vec![(0, 1000)],
+        data: vec![(Some(3), 4), (None, 5)],
+    };
+    let trims = GroupHeader { trims: (0..203).map(|first| (first, 1)).collect(), data: Vec::new(), ..data.clone() };
+    [data, trims]
+        .map(|header| {
+            let mut block = vec![0; GROUP_HEADER_BYTES];
+            header.encode_into(&mut block);
+            block
+        })
+        .into()
 }

@@ -12,14 +12,16 @@ mod journal;
 mod pages;
 mod recovery;
 pub mod regressions;
+mod rocksdb;
 mod space;
 mod tree;
 
-pub use device::{device_entry, device_header, device_image, device_uri};
+pub use device::{device_entry, device_ftl_group, device_header, device_image, device_uri};
 pub use facade::superblock;
 pub use journal::{space_chunk, space_journal};
 pub use pages::{page_address, page_frame};
 pub use recovery::{page_zone, tree_log, tree_metalog};
+pub use rocksdb::{rocksdb_edit, rocksdb_manifest};
 pub use space::{space_header, space_open};
 pub use tree::{tree_image, tree_leaf, tree_meta_records, tree_value_chunk, tree_value_pointer};
 
@@ -45,6 +47,12 @@ pub const TARGETS: &[Target] = &[
         run: device_image,
         valid: device::device_image_valid,
         seal: device::device_image_seal,
+    },
+    Target {
+        name: "device_ftl_group",
+        run: device_ftl_group,
+        valid: device::device_ftl_group_valid,
+        seal: seal_last_4,
     },
     Target { name: "space_header", run: space_header, valid: space::space_valid, seal: space::space_seal },
     Target { name: "space_open", run: space_open, valid: space::space_valid, seal: space::space_seal },
@@ -80,6 +88,13 @@ pub const TARGETS: &[Target] = &[
     },
     Target { name: "tree_log", run: tree_log, valid: recovery::tree_log_valid, seal: no_checksum },
     Target { name: "tree_metalog", run: tree_metalog, valid: recovery::tree_metalog_valid, seal: no_checksum },
+    Target {
+        name: "rocksdb_manifest",
+        run: rocksdb_manifest,
+        valid: rocksdb::manifest_valid,
+        seal: rocksdb::manifest_seal,
+    },
+    Target { name: "rocksdb_edit", run: rocksdb_edit, valid: rocksdb::edit_valid, seal: no_checksum },
     Target { name: "superblock", run: superblock, valid: facade::superblock_valid, seal: facade::superblock_seal },
 ];
 

@@ -29,9 +29,10 @@ const NEEDS: [Need; 2] = [
 /// # Errors
 /// When something is missing and cannot be installed from here.
 pub(crate) fn prepare(workspace: &Workspace, _: &mut Tally) -> Result<()> {
+    install_for_rocksdb_if_possible();
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(workspace, need)).collect();
     if missing.is_empty() {
-        println!("nothing is missing");
+        println!("nothing else is missing");
         return Ok(());
     }
     install(&missing)?;
@@ -66,18 +67,42 @@ fn install(missing: &[&Need]) -> Result<()> {
 /// Debian packages of the C libraries that `zonda-compare` opens.
 const COMPARED: [&str; 2] = ["librocksdb7.8", "libwiredtiger0"];
 
+/// Debian packages that the RocksDB plugin is built and tested with.
+const FOR_ROCKSDB: [&str; 3] = ["librocksdb-dev", "rocksdb-tools", "g++"];
+
 /// Installs what `zonda-compare` opens, with apt when we are root, else says what to install.
 ///
 /// # Errors
 /// When it is not installed afterwards.
 pub(crate) fn compared(_: &Workspace, _: &mut Tally) -> Result<()> {
-    let missing = COMPARED.into_iter().filter(|package| !is_installed(package)).collect::<Vec<_>>();
+    install_packages(&COMPARED)
+}
+
+/// Installs what the RocksDB plugin is built and tested with, as [`compared`] does.
+///
+/// # Errors
+/// When it is not installed afterwards.
+pub(crate) fn for_rocksdb(_: &Workspace, _: &mut Tally) -> Result<()> {
+    install_packages(&FOR_ROCKSDB)
+}
+
+/// The same as part of `setup`. Every other part of the repository is built and tested without, so a machine that cannot have
+/// it is told what is not tested there.
+fn install_for_rocksdb_if_possible() {
+    if let Err(error) = install_packages(&FOR_ROCKSDB) {
+        println!("NOT RUN: the RocksDB plugin is neither built nor tested here: {error:#}");
+    }
+}
+
+fn install_packages(packages: &[&str]) -> Result<()> {
+    let missing = packages.iter().filter(|package| !is_installed(package)).collect::<Vec<_>>();
     if missing.is_empty() {
-        println!("nothing is missing");
+        println!("{}: installed", packages.join(", "));
         return Ok(());
     }
+    let names = missing.iter().map(|name| **name).collect::<Vec<_>>().join(" ");
     if !is_root() {
-        bail!("missing: install as root with `apt-get install {}`", missing.join(" "));
+        bail!("missing: install as root with `apt-get install {names}`");
     }
     process::run(Command::new("apt-get").arg("update"))?;
     process::run(apt_install().args(missing))

@@ -42,6 +42,8 @@ enum Task {
     Setup,
     /// Installs the other engines that `zonda-compare` opens (apt as root); no other step needs them
     CompareDeps,
+    /// Installs what the RocksDB plugin is built and tested with (apt as root); `setup` tries to
+    RocksdbDeps,
     /// Checks the formatting (`cargo fmt --check`), the fuzz crate included
     Fmt,
     /// Runs clippy on all targets; a warning is an error
@@ -119,6 +121,7 @@ fn step_of(task: Task) -> Step {
         Task::Vm(_) => unreachable!("`vm` passes a program's status through"),
         Task::Setup => Step::new("setup", machine::prepare),
         Task::CompareDeps => Step::new("compare-deps", machine::compared),
+        Task::RocksdbDeps => Step::new("rocksdb-deps", machine::for_rocksdb),
         Task::Fmt => Step::new("fmt", steps::lint::fmt),
         Task::Clippy => Step::new("clippy", steps::lint::clippy),
         Task::Edges => Step::new("edges", edges::check),
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn test_runs_every_subcommand_once() {
         let mut names: Vec<_> = all_steps().iter().map(|step| step.name).collect();
-        names.extend(["test", "vm", "compare-deps"]);
+        names.extend(["test", "vm", "compare-deps", "rocksdb-deps"]);
         names.sort_unstable();
         let arguments = Arguments::command();
         let mut subcommands: Vec<_> = arguments.get_subcommands().map(clap::Command::get_name).collect();

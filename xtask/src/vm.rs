@@ -27,6 +27,7 @@ Examples:
   cargo xtask vm sh -c 'blkzone report /dev/nvme0n1 | head -3' --tool blkzone
   cargo xtask vm --zns size=4M,zones=32,open=4,active=6 -- target/release/zonda device report zbd:/dev/nvme0n1
   cargo xtask vm --zns default --null-blk size=4M,capacity=3M,zones=16,open=4,active=6 -- target/debug/program
+  cargo xtask vm --module sd_mod --module 'scsi_debug zbc=managed zone_size_mb=4' -- sh -c 'ls /sys/block'
   cargo xtask vm --reset-after-ms 800 --reset-after-ms 500 -- target/release/program      VM_BOOT is 1, 2, 3
 
 A shape is size=,capacity=,zones=,open=,active=,block=,append= (NVMe), conventional= (null_blk), each of them optional;
@@ -42,6 +43,9 @@ pub(crate) struct VmArguments {
     /// A zoned null_blk device in the guest's memory; may be given several times
     #[arg(long, value_name = "SHAPE")]
     null_blk: Vec<Shape>,
+    /// A module of the guest's kernel, with its options behind its name; may be given several times
+    #[arg(long = "module", value_name = "NAME OPTIONS")]
+    modules: Vec<String>,
     /// Processors
     #[arg(long, default_value_t = 1)]
     cpus: u32,
@@ -86,6 +90,7 @@ impl VmArguments {
         Ok(Plan {
             zns: if none { vec![Shape::default()] } else { self.zns.clone() },
             null_blk: self.null_blk.clone(),
+            modules: self.modules.clone(),
             cpus: self.cpus,
             memory_mib: self.memory_mib,
             timeout_seconds: self.timeout_seconds,

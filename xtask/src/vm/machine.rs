@@ -34,8 +34,8 @@ pub(crate) struct Plan {
     pub(crate) null_blk: Vec<Shape>,
     /// Whether the module null_blk is loaded, for programs that make their own devices.
     pub(crate) null_blk_module: bool,
-    /// Whether scsi_debug shows a disk of zones, some of them conventional: options of the module.
-    pub(crate) scsi_debug: Option<String>,
+    /// More modules of the kernel, loaded in this order: the name, and options after a space.
+    pub(crate) modules: Vec<String>,
     /// Processors of the guest.
     pub(crate) cpus: u32,
     /// Memory of the guest, in MiB.
@@ -134,9 +134,7 @@ impl Plan {
         if self.null_blk_module || !self.null_blk.is_empty() {
             modules.push(("null_blk", "nr_devices=0"));
         }
-        if let Some(options) = &self.scsi_debug {
-            modules.extend([("sd_mod", ""), ("scsi_debug", options.as_str())]);
-        }
+        modules.extend(self.modules.iter().map(|module| module.split_once(' ').unwrap_or((module, ""))));
         modules
     }
 

@@ -22,18 +22,19 @@ use super::{
 use crate::{clock::Stopwatch, tally::Tally, workspace::Workspace};
 
 /// Shapes that the conformance suite asks for: without limits, with each pair of limits, with short appends, and the one
-/// for queues. Then one namespace of each geometry, capacity below size and equal to it, for everything else.
-const CONFORMANCE: [&str; 9] = [
-    "size=64K,capacity=48K,zones=6,open=0,active=0",
-    "size=64K,capacity=48K,zones=6,open=2,active=3",
-    "size=64K,capacity=48K,zones=6,open=2,active=5",
-    "size=64K,capacity=48K,zones=6,open=1,active=1",
-    "size=64K,capacity=48K,zones=6,open=2,active=2",
-    "size=64K,capacity=48K,zones=6,open=0,active=0,append=16K",
-    "size=128K,capacity=96K,zones=4,open=0,active=0",
-    "size=4M,capacity=3M,zones=24,open=4,active=6",
-    "size=4M,zones=24,open=5,active=5",
+/// for queues. There is one namespace of each whose zones can be written to three quarters, and one of whole zones.
+const CONFORMANCE: [&str; 7] = [
+    "size=64K,zones=6,open=0,active=0",
+    "size=64K,zones=6,open=2,active=3",
+    "size=64K,zones=6,open=2,active=5",
+    "size=64K,zones=6,open=1,active=1",
+    "size=64K,zones=6,open=2,active=2",
+    "size=64K,zones=6,open=0,active=0,append=16K",
+    "size=128K,zones=4,open=0,active=0",
 ];
+
+/// Namespaces for everything else, of both geometries too.
+const LARGE: [&str; 2] = ["size=4M,capacity=3M,zones=24,open=4,active=6", "size=4M,zones=24,open=5,active=5"];
 
 /// Resets of a run.
 const RESETS: u32 = 50;
@@ -61,9 +62,11 @@ impl Default for SuiteArguments {
 type Part = fn(&Cache, &Programs, &SuiteArguments) -> Result<u64>;
 
 /// What the suite consists of.
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 7] = [
     ("device", device),
     ("cross-check", scripts::cross_check),
+    ("requests", scripts::requests),
+    ("refusals", scripts::refusals),
     ("store", scripts::store),
     ("volatile-cache", scripts::volatile_cache),
     ("crash", crash::resets),
@@ -97,8 +100,9 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SuiteArg
 /// The tests of the device crate that need a device: conformance, limits, the model, what others do.
 fn device(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
     let plan = Plan {
-        zns: CONFORMANCE.iter().map(|shape| shape.parse::<Shape>()).collect::<Result<_>>()?,
+        zns: device_shapes()?,
         null_blk_module: true,
+        modules: ["sd_mod", "scsi_debug add_host=0"].map(str::to_owned).to_vec(),
         tools: vec![tool(cache, "blkzone")?],
         timeout_seconds: 600,
         ..Plan::new()
@@ -110,6 +114,18 @@ fn device(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64>
     ended.output.lines().for_each(|line| tally.count_line(line));
     ensure!(ended.status == 0 && tally.failed == 0 && tally.passed > 0, "the device tests ended with {}", ended.status);
     Ok(tally.passed)
+}
+
+fn device_shapes() -> Result<Vec<Shape>> {
+    let mut shapes = Vec::new();
+    for shape in CONFORMANCE {
+        let whole: Shape = shape.parse()?;
+        shapes.extend([Shape { zone_capacity: whole.zone_size / 4 * 3, ..whole }, whole]);
+    }
+    for shape in LARGE {
+        shapes.push(shape.parse()?);
+    }
+    Ok(shapes)
 }
 
 fn path(program: &Path) -> &str {

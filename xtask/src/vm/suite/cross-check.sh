@@ -13,7 +13,7 @@ same_report() {
         exit 1
     fi
 }
-for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0; do
+for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0 /dev/sda; do
     name=${device#/dev/}
     size=$(cat "/sys/block/$name/queue/chunk_sectors")
     same_report $device "empty zones"

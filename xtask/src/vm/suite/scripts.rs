@@ -12,8 +12,14 @@ use crate::vm::{
 
 /// A line of a script that says which check has held.
 const HOLDS: &str = "holds: ";
+/// Disks of zones that scsi_debug shows, some of them conventional: host-aware with zones of 4 MiB, host-managed with zones of 1 MiB.
+const HOST_AWARE: &str = "scsi_debug zbc=aware zone_size_mb=4 dev_size_mb=96 zone_nr_conv=2 sector_size=4096";
+const HOST_MANAGED: &str =
+    "scsi_debug zbc=managed zone_size_mb=1 dev_size_mb=48 zone_nr_conv=3 zone_max_open=8 sector_size=4096";
+/// A disk without zones, with a partition.
+const PARTITIONED: &str = "scsi_debug dev_size_mb=8 num_parts=1";
 
-/// `zonda device report` says what `blkzone report` says, whatever states zones are in, on three kinds of device; fio
+/// `zonda device report` says what `blkzone report` says, whatever states zones are in, on four kinds of device; fio
 /// writes where ours has stopped, and finds its data; ours finds the states that fio leaves.
 ///
 /// # Errors
@@ -22,12 +28,36 @@ pub(super) fn cross_check(cache: &Cache, programs: &Programs, _: &SuiteArguments
     let shapes = ["size=4M,capacity=3M,zones=24,open=6,active=8", "size=4M,zones=24,open=6,active=8"];
     let mut plan = plan(programs, &shapes)?;
     plan.null_blk.push("size=4M,capacity=3M,zones=24,open=6,active=8,conventional=2".parse::<Shape>()?);
+    plan.modules.extend(["sd_mod".to_owned(), HOST_AWARE.to_owned()]);
     plan.tools.extend([tool(cache, "blkzone")?, tool(cache, "fio")?]);
     run(&plan, cache, include_str!("cross-check.sh"))
 }
 
-/// Load, overwrite with reclaim, reopen, check: the store on NVMe of both geometries and on null_blk, some of whose zones
-/// are conventional.
+/// What `zonda device bench` gives the drive is what fio gives it when asked for the same: as many requests, as long, as
+/// many in flight, by the kernel's trace.
+///
+/// # Errors
+/// When they differ.
+pub(super) fn requests(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let mut plan = plan(programs, &["size=4M,capacity=3M,zones=24,open=6,active=8"])?;
+    plan.tools.extend([tool(cache, "blkzone")?, tool(cache, "fio")?]);
+    run(&plan, cache, include_str!("requests.sh"))
+}
+
+/// Mounted, busy, partitioned, not zoned, no block device, with something else on it: refused, and left as it was.
+///
+/// # Errors
+/// When one is not refused, or was changed.
+pub(super) fn refusals(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let mut plan = plan(programs, &["size=4M,zones=8"])?;
+    plan.null_blk.push("size=4M,zones=24,open=4,active=6".parse::<Shape>()?);
+    plan.modules.extend(["zonefs", "dm-mod", "sd_mod", PARTITIONED].map(str::to_owned));
+    plan.tools.extend([tool(cache, "blkzone")?, tool(cache, "dmsetup")?]);
+    run(&plan, cache, include_str!("refusals.sh"))
+}
+
+/// Load, overwrite with reclaim, reopen, check: the store on NVMe of both geometries, and on null_blk and a host-managed
+/// disk, some of whose zones are conventional.
 ///
 /// # Errors
 /// When a check does not hold.
@@ -35,6 +65,7 @@ pub(super) fn store(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> R
     let shapes = ["size=512K,capacity=384K,zones=64,open=8,active=12", "size=512K,zones=64,open=6,active=6"];
     let mut plan = plan(programs, &shapes)?;
     plan.null_blk.push("size=1M,zones=40,open=8,active=8,conventional=3".parse::<Shape>()?);
+    plan.modules.extend(["sd_mod".to_owned(), HOST_MANAGED.to_owned()]);
     run(&plan, cache, include_str!("store.sh"))
 }
 

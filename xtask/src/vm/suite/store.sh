@@ -2,7 +2,7 @@
 cd /tmp
 awk 'BEGIN { for (i = 0; i < 6000; i++) printf "key%08d\tvalue %d of the first load, %d\n", (i * 7919) % 6000, i, i * i }' > first.tsv
 sort first.tsv > wanted.tsv
-for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0; do
+for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0 /dev/sda; do
     uri=zbd:$device
     zonda load $uri first.tsv --format tsv --memory 4MiB > /dev/null
     zonda check $uri > /dev/null
