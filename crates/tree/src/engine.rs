@@ -317,6 +317,12 @@ impl Engine {
         self.tree.pool.set_limit_bytes(bytes);
     }
 
+    /// Changes what the whole tree may take, in bytes; at first there is no limit. What else grows beyond it until buffers are
+    /// next given a size, they give up, down to half of what they were given.
+    pub fn set_memory_bytes_max(&self, bytes: u64) {
+        self.tree.memory_bytes_max.store(bytes, Ordering::Relaxed);
+    }
+
     /// Checkpoints and refuses further use. Idempotent; a poisoned tree only closes.
     ///
     /// # Errors

@@ -212,7 +212,7 @@ impl Tree {
         self.keep_hot(leaf, &mut placed, plan, &hot);
         drop(placed);
         count(&self.counters.merges);
-        self.counters.memory_peak.fetch_max(self.memory_bytes(), Ordering::Relaxed);
+        self.hold_memory();
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(())
     }

@@ -49,6 +49,8 @@ pub(crate) struct Pool {
     design: Design,
     memory: Memory,
     oldest: Option<Oldest>,
+    /// What the owner set, and what of it buffers may take just now.
+    granted_bytes: AtomicU64,
     limit_bytes: AtomicU64,
     hand: AtomicU32,
     /// Chances drawn so far, from a stream that begins with the options' seed.
@@ -71,6 +73,7 @@ impl Pool {
             design: options.design,
             memory: Memory::Slabs(Arena::sized(options.buffer_bytes, sizing)),
             oldest: instances.map(Oldest::new),
+            granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
@@ -84,6 +87,7 @@ impl Pool {
             design: options.design,
             memory: Memory::Ring(ring, Sizing::Doubling { bytes_max }),
             oldest: None,
+            granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
@@ -131,7 +135,23 @@ impl Pool {
 
     /// Changes what buffers may take.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
-        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        self.granted_bytes.store(limit_bytes, Ordering::Relaxed);
+        self.change_limit_bytes(limit_bytes);
+    }
+
+    /// Until the limit is next set, buffers may take `bytes` less than they do now; half of what was set at the least.
+    pub(crate) fn give_up(&self, bytes: u64) {
+        let least = self.granted_bytes.load(Ordering::Relaxed) / 2;
+        let lower = self.used_bytes().saturating_sub(bytes).max(least);
+        if lower < self.limit_bytes() {
+            self.change_limit_bytes(lower);
+        }
+    }
+
+    fn change_limit_bytes(&self, limit_bytes: u64) {
+        if self.limit_bytes.swap(limit_bytes, Ordering::Relaxed) == limit_bytes {
+            return;
+        }
         if let Some(ring) = self.ring() {
             ring.set_limit_bytes(ring_bytes(limit_bytes));
         }

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use zonda_pages::{Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::{
     Epoch, Mutex, RwLock, Stripes,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     epoch::Ticket,
 };
 
@@ -72,6 +72,8 @@ pub(crate) struct Tree {
     /// While the log is being replayed: operations below the low water may not be applied yet.
     pub(crate) recovering: AtomicBool,
     pub(crate) leaves: AtomicU32,
+    /// What the whole tree may take, in bytes.
+    pub(crate) memory_bytes_max: AtomicU64,
     pub(crate) counters: Counters,
     pub(crate) stamps: Mutex<crate::relocate::Stamps>,
     removed: Mutex<Vec<Removed>>,
@@ -163,6 +165,7 @@ impl Tree {
             closed: AtomicBool::new(false),
             recovering: AtomicBool::new(true),
             leaves: AtomicU32::new(leaves),
+            memory_bytes_max: AtomicU64::new(u64::MAX),
             counters: Counters::default(),
             stamps: Mutex::default(),
             removed: Mutex::default(),
@@ -405,7 +408,7 @@ impl Tree {
 
     /// Counts and memory.
     pub(crate) fn stats(&self) -> EngineStats {
-        let get = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
         let meta = self.meta.bytes();
         EngineStats {
@@ -446,6 +449,17 @@ impl Tree {
             + self.filter_bytes()
             + self.log_memory_bytes()
             + self.snapshots.kept_bytes()
+    }
+
+    /// Looks at all memory after something that makes inner nodes, garbage or MetaLog records: for what is too much, buffers give
+    /// up theirs, as the next writers make room.
+    pub(crate) fn hold_memory(&self) {
+        let bytes = self.memory_bytes();
+        self.counters.memory_peak.fetch_max(bytes, Ordering::Relaxed);
+        let over = bytes.saturating_sub(self.memory_bytes_max.load(Ordering::Relaxed));
+        if over > 0 {
+            self.pool.give_up(over);
+        }
     }
 
     pub(crate) fn filter_bytes(&self) -> u64 {

@@ -36,8 +36,6 @@ pub(crate) struct Governor {
 }
 
 struct Seen {
-    /// What leaf buffers were last given.
-    buffer_bytes: AtomicU64,
     /// What the page store used at the last look.
     page_bytes: AtomicU64,
     /// The most that tree and page store used together.
@@ -111,12 +109,7 @@ impl Governor {
     /// `TooLittleMemory` when everything else leaves too little for leaf buffers.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let window = Window { began: Work::default(), cache_bytes: plan.read_cache_bytes };
-        let seen = Seen {
-            buffer_bytes: AtomicU64::new(plan.buffer_bytes),
-            page_bytes: AtomicU64::new(0),
-            peak_bytes: AtomicU64::new(0),
-            window: Mutex::new(window),
-        };
+        let seen = Seen { page_bytes: AtomicU64::new(0), peak_bytes: AtomicU64::new(0), window: Mutex::new(window) };
         let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
         governor.check()?;
         governor.adjust();
@@ -157,12 +150,15 @@ impl Governor {
             None => self.follow_work(&stats, movable),
         };
         let buffer_bytes = (movable - cache_bytes.min(movable)).min(self.plan.buffer_bytes_max).max(BUFFER_BYTES_MIN);
-        if self.seen.buffer_bytes.swap(buffer_bytes, Ordering::Relaxed) != buffer_bytes {
-            self.engine.set_buffer_bytes(buffer_bytes);
-        }
+        self.engine.set_buffer_bytes(buffer_bytes);
         // Buffers give memory up only as they are merged: until then the cache waits.
         let free = movable.saturating_sub(stats.buffer_bytes.max(BUFFER_BYTES_MIN));
-        self.pages.set_read_cache_bytes(cache_bytes.min(free.max(self.cache_bytes_min())));
+        let cache_bytes = cache_bytes.min(free.max(self.cache_bytes_min()));
+        self.pages.set_read_cache_bytes(cache_bytes);
+        // Half the margin is for what the tree does before the next look, however late it comes; half for the page store.
+        let page_bytes_promised = cache_bytes + self.page_bytes_but_cache();
+        let others = page_bytes_promised + self.plan.margin_bytes / 2;
+        self.engine.set_memory_bytes_max(self.plan.budget_bytes.saturating_sub(others));
     }
 
     /// What the cache is to have of `movable` bytes: a step more or less at the end of each window.
@@ -194,13 +190,18 @@ impl Governor {
     /// snapshot that is open may keep states, and where none is, the margin bears the first ones.
     fn movable_bytes(&self, stats: &EngineStats) -> u64 {
         let plan = &self.plan;
-        let cache = self.pages.cache_usage();
         let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes;
-        let page_bytes = self.pages.usage().memory_bytes.saturating_sub(cache.bytes).max(plan.sequencer_bytes);
+        let page_bytes = self.page_bytes_but_cache();
         let snapshot_bytes = if stats.snapshot_bytes == 0 { 0 } else { plan.snapshot_bytes.max(stats.snapshot_bytes) };
         let others =
             tree_bytes + page_bytes + snapshot_bytes + plan.filter_bytes.max(stats.filter_bytes) + plan.margin_bytes;
         plan.budget_bytes.saturating_sub(others)
+    }
+
+    /// What the page store takes beside its cache: what was promised to sequencers, or what is taken if that is more.
+    fn page_bytes_but_cache(&self) -> u64 {
+        let cache_bytes = self.pages.cache_usage().bytes;
+        self.pages.usage().memory_bytes.saturating_sub(cache_bytes).max(self.plan.sequencer_bytes)
     }
 }
 
