@@ -176,6 +176,7 @@ impl Area for ZonedArea {
             self.flusher.close_zone(&sequencer)?;
         }
         zone.release_segment();
+        self.flusher.note_space();
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ use crate::gate::Gate;
 use crate::group::{Group, PendingPage};
 use crate::in_flight::Queues;
 use crate::in_place::cache::PageCache;
+use crate::records::Records;
 use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
@@ -51,6 +52,7 @@ pub(crate) struct Flusher {
     pub(crate) cache_threshold_reads: u32,
     pub(crate) counters: Counters,
     pub(crate) reserve: Reserve,
+    pub(crate) records: Records,
     pub(crate) failed: FailedZones,
     pub(crate) queues: Queues,
     pub(crate) ahead: AheadBudget,

@@ -17,6 +17,7 @@ use crate::in_flight::Queues;
 use crate::in_place::cache::PageCache;
 use crate::log_device::{self, FEATURE_LOG_ELSEWHERE};
 use crate::pool::BufferPool;
+use crate::records::Records;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Stream};
@@ -158,6 +159,7 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         last_resort: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,
+        records: Records::new(reserve.thresholds),
         reserve,
         space,
     };

@@ -11,7 +11,6 @@ use crate::flusher::{Extent, Flusher};
 use crate::reserve::{FOREGROUND_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
 use crate::sequencer::Sequencer;
 use crate::stream::{self, Claim, Stream};
-use crate::zone_table::Holds;
 use crate::{AreaKind, PageError};
 
 /// How long `pump` waits for reclaim when a foreground writer finds no zone.
@@ -93,16 +92,11 @@ impl Flusher {
     /// Remembers numbers of the zone manager, whose count costs a pass over the zones.
     pub(crate) fn note_space(&self) {
         let usage = self.space.usage();
-        let held = |kind| {
-            let holds = Holds::area(kind);
-            self.zones
-                .iter()
-                .filter(|(_, zone)| zone.generation() != 0 && zone.holds() == holds)
-                .map(|_| 1)
-                .sum::<u32>()
-        };
-        let log = self.reserve.log_zones.saturating_sub(held(AreaKind::Log));
-        let meta = self.reserve.meta_zones.saturating_sub(held(AreaKind::Meta));
+        let (held_by_log, kept_of_log) = self.zones.count_area(AreaKind::Log);
+        let (held_by_meta, kept_of_meta) = self.zones.count_area(AreaKind::Meta);
+        self.records.note(kept_of_log, kept_of_meta);
+        let log = self.reserve.log_zones.saturating_sub(held_by_log);
+        let meta = self.reserve.meta_zones.saturating_sub(held_by_meta);
         self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);
         self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
     }

@@ -103,7 +103,9 @@ impl Reclaimer {
 
 impl Scene<'_> {
     fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
-        if self.reset_drained(work)? || (work.victim.is_none() && self.condemn_dead(work)) {
+        // A victim that finds no room must not keep zones from coming back that need none.
+        let looks = work.victim.as_ref().is_none_or(|victim| victim.crowded_steps > 0);
+        if self.reset_drained(work)? || (looks && self.condemn_dead(work)) {
             return Ok(Reclaimed::Progress);
         }
         // Zones are scarce: get those back that need no more room before moving anything.
@@ -148,15 +150,16 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Condemns the zones in which nothing is live, without reading them. Cost: one pass over the zones.
+    /// Condemns the zones in which nothing is live, but for the victim, without reading them. Cost: one pass over the zones.
     fn condemn_dead(&self, work: &mut Work) -> bool {
         let values = Holds::area(AreaKind::Values);
         let dead = |id: ZoneId, zone: &Zone| {
             is_sealed(zone) && !zone.holds().any_of(values) && self.flusher.space.live_bytes(id) == 0
         };
         let before = work.condemned.len();
+        let victim = work.victim.as_ref().map(|victim| victim.zone);
         for (id, zone) in self.flusher.zones.iter() {
-            if dead(id, zone) {
+            if Some(id) != victim && dead(id, zone) {
                 self.condemn(work, id);
             }
         }

@@ -17,6 +17,7 @@
 
 use zonda_space::SpaceError;
 
+use crate::records::Thresholds;
 use crate::{BLOCK_BYTES, PageError};
 
 /// Spare zones at which foreground writers wait: what one relocation, the log and the MetaLog need to make progress.
@@ -69,6 +70,8 @@ pub(crate) struct Reserve {
     pub(crate) meta_zones: u32,
     /// Bytes kept back.
     pub(crate) bytes: u64,
+    /// What holds log and MetaLog to these.
+    pub(crate) thresholds: Thresholds,
 }
 
 impl Reserve {
@@ -80,14 +83,16 @@ impl Reserve {
         let low_water = FOREGROUND_FLOOR + 1 + demand.zones / ZONES_PER_LOW_WATER_ZONE;
         let log_zones = zones_for(demand.log_limit_bytes, demand.zone_bytes).saturating_add(SHORT_LIVES_LOG_ZONES);
         let log_zones = if demand.log_is_here { log_zones } else { 0 };
-        let meta_zones =
-            zones_for(2 * checkpoint_bytes(demand), demand.zone_bytes).saturating_add(SHORT_LIVES_META_ZONES);
+        let checkpoint_bytes = checkpoint_bytes(demand);
+        let meta_zones = zones_for(2 * checkpoint_bytes, demand.zone_bytes).saturating_add(SHORT_LIVES_META_ZONES);
         let parts = [low_water, demand.open_data_zones, log_zones, meta_zones, demand.extra_zones];
         let zones = parts.into_iter().fold(0, u32::saturating_add);
         if zones >= demand.zones {
             return Err(SpaceError::TooFewZones { zones: demand.zones, needed: zones.saturating_add(1) }.into());
         }
-        Ok(Self { zones, low_water, log_zones, meta_zones, bytes: u64::from(zones) * demand.zone_bytes })
+        let thresholds = Thresholds::of(demand.log_limit_bytes, checkpoint_bytes, demand.zone_bytes);
+        let bytes = u64::from(zones) * demand.zone_bytes;
+        Ok(Self { zones, low_water, log_zones, meta_zones, bytes, thresholds })
     }
 }
 
@@ -102,12 +107,13 @@ impl Reserve {
             return Err(SpaceError::TooFewZones { zones, needed }.into());
         }
         let bytes = u64::from(zones) * zone_bytes;
-        Ok(Self { zones, low_water: 0, log_zones: zones, meta_zones: 0, bytes })
+        let thresholds = Thresholds::of(log_limit_bytes, 0, zone_bytes);
+        Ok(Self { zones, low_water: 0, log_zones: zones, meta_zones: 0, bytes, thresholds })
     }
 }
 
 /// Zones for `bytes` that are released zone by zone: one more than they fill.
-fn zones_for(bytes: u64, zone_bytes: u64) -> u32 {
+pub(crate) fn zones_for(bytes: u64, zone_bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(zone_bytes) + 1).unwrap_or(u32::MAX)
 }
 
@@ -135,7 +141,8 @@ mod tests {
     fn the_parts_add_up() {
         // 5 low water + 5 open + (4 + 1 + 2) log + (2 x (64 x 256 x 24 B + 1 MiB) = 2.75 MiB, so 3 + 1 + 3) meta.
         let reserve = Reserve::plan(&demand(64)).unwrap();
-        assert_eq!(reserve, Reserve { zones: 24, low_water: 5, log_zones: 7, meta_zones: 7, bytes: 24 << 20 });
+        let parts = (reserve.zones, reserve.low_water, reserve.log_zones, reserve.meta_zones, reserve.bytes);
+        assert_eq!(parts, (24, 5, 7, 7, 24 << 20));
         let more = Reserve::plan(&Demand { extra_zones: 3, ..demand(64) }).unwrap();
         assert_eq!(more.zones, 27);
     }

@@ -1,6 +1,6 @@
 //! The page store contract.
 
-use crate::{Area, AreaKind, PageAddress, PageError, PageId, Relocate};
+use crate::{Area, AreaKind, PageAddress, PageError, PageId, RecordPressure, Relocate};
 
 /// What a writer expects of a page's future; decides which stream of zones it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,6 +188,12 @@ pub trait PageStore: Send + Sync {
     /// # Errors
     /// Those of `Relocate` and `Device`.
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError>;
+
+    /// Whether log and MetaLog fill the zones that are kept for them, so that a checkpoint must give some back, however short
+    /// the log is in bytes. Cheap.
+    fn record_pressure(&self) -> RecordPressure {
+        RecordPressure::None
+    }
 
     /// Body bytes that fit a page of `blocks` blocks.
     fn page_body_bytes(&self, blocks: u64) -> usize;

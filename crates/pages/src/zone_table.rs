@@ -183,6 +183,13 @@ impl ZoneTable {
         (0..).map(ZoneId).zip(&self.zones)
     }
 
+    /// Zones that hold log or MetaLog alone, and how many of them are not released. Cost: one pass.
+    pub(crate) fn count_area(&self, kind: AreaKind) -> (u32, u32) {
+        let holds = Holds::area(kind);
+        let held = self.iter().filter(|(_, zone)| zone.generation() != 0 && zone.holds() == holds);
+        held.fold((0, 0), |(held, kept), (_, zone)| (held + 1, kept + u32::from(zone.is_kept())))
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         size_of_val(&*self.zones) as u64
     }

@@ -11,7 +11,7 @@ use crate::open::LogPlace;
 use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
-    ReadAhead, Reclaimed, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy, number, open,
+    ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy, number, open,
 };
 use zonda_device::ZonedDevice;
 use zonda_space::Space;
@@ -195,6 +195,11 @@ impl PageStore for ZonedStore {
         let was_reset = self.log.as_ref().map_or(Ok(false), LogDevice::reset_released)?;
         let stepped = self.reclaimer.step(&self.flusher, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
+    }
+
+    fn record_pressure(&self) -> RecordPressure {
+        let of_log = self.log.as_ref().map_or(RecordPressure::None, |log| log.flusher.records.pressure());
+        self.flusher.records.pressure().max(of_log)
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {

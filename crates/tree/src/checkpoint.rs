@@ -1,6 +1,6 @@
 //! Checkpoints: what the filter holds, the structure and the buffer images, written while writers go on (decision 0001).
 
-use zonda_pages::AreaKind;
+use zonda_pages::{AreaKind, RecordPressure};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
@@ -31,9 +31,16 @@ impl Tree {
 
     fn checkpoint_due(&self) -> bool {
         self.log.bytes_since_truncation() > self.log_limit_bytes() / 5 * 4
+            || self.store.record_pressure() >= RecordPressure::Due
     }
 
-    /// Background step: writes address records that wait, and takes a checkpoint if the log is over its limit.
+    /// Whether writers must wait for a checkpoint. Cheap.
+    pub(crate) fn is_checkpoint_overdue(&self) -> bool {
+        self.log.bytes_since_truncation() > self.log_limit_bytes()
+            || self.store.record_pressure() >= RecordPressure::Over
+    }
+
+    /// Background step: writes address records that wait, and takes a checkpoint if log or MetaLog are due for one.
     ///
     /// # Errors
     /// Those of the device: the tree is poisoned.
@@ -138,6 +145,7 @@ impl Tree {
     }
 
     fn flush_meta_when_long(&self) -> Result<()> {
+        self.hold_memory();
         if self.meta.pending_bytes() > FLUSH_BYTES { self.flush_meta() } else { Ok(()) }
     }
 

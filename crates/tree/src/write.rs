@@ -450,7 +450,7 @@ impl Tree {
     /// `Closed`, `Poisoned`, `NoSpace`, those of the device.
     fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
         self.check_writable()?;
-        if self.log.bytes_since_truncation() > self.log_limit_bytes() {
+        if self.is_checkpoint_overdue() {
             self.checkpoint_if_due()?;
         }
         // The filter is served also when buffers cannot be evicted: what deletes is on its way down through it.

@@ -279,7 +279,7 @@ impl Area for InPlaceArea {
                 // Its length is of no interest any more: the header is not written again.
                 table.seal(self.kind);
             }
-            table.run_mut(index).expect("just found").release();
+            table.release_area(index);
         });
         Ok(())
     }

@@ -23,6 +23,7 @@ use crate::counters::Counters;
 use crate::frame::{Framing, Place, page_blocks};
 use crate::gate::Gate;
 use crate::pool::BufferPool;
+use crate::records::Records;
 use crate::reserve::{FOREGROUND_FLOOR, Reserve};
 use crate::stream::Claim;
 use crate::walk::Eyes;
@@ -38,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) store: StoreId,
     pub(crate) framing: Framing,
     pub(crate) reserve: Reserve,
+    pub(crate) records: Records,
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) cache: PageCache,
     pub(crate) cache_threshold_reads: u32,
@@ -95,6 +97,7 @@ impl Core {
             store: identity.store,
             framing: Framing::new(identity.store.0),
             reserve,
+            records: Records::new(reserve.thresholds),
             pool: BufferPool::new(),
             cache: PageCache::new(options.cache, common.read_cache_bytes),
             cache_threshold_reads: common.cache_threshold_reads,
@@ -131,6 +134,8 @@ impl Core {
         let mut table = self.table.lock();
         let result = change(&mut table);
         self.spare_segments.store(table.spare_segments(), Ordering::Relaxed);
+        let (log, meta) = table.kept_records();
+        self.records.note(log, meta);
         result
     }
 

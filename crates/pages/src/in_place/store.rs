@@ -12,7 +12,7 @@ use super::{InPlaceOptions, open};
 use crate::map::ZoneMapEntry;
 use crate::{
     Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
-    Relocate, SegmentId, StoreUsage, WrittenBy,
+    RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy,
 };
 
 /// A page store on a block device.
@@ -143,6 +143,10 @@ impl PageStore for InPlaceStore {
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
         self.core.reclaim_step(&self.reclaim, relocate)
+    }
+
+    fn record_pressure(&self) -> RecordPressure {
+        self.core.records.pressure()
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {

@@ -58,6 +58,8 @@ pub(crate) struct Table {
     free: BTreeSet<SegmentIndex>,
     /// Segments of log, MetaLog and values that are not free.
     held: [u32; 3],
+    /// Those of them that are not released.
+    kept: [u32; 3],
     cursors: [Option<Cursor>; 3],
     open_areas: [Option<SegmentIndex>; 3],
     unwritten: Vec<Unwritten>,
@@ -80,6 +82,7 @@ impl Table {
             last_generation: 0,
             free: layout.all().collect(),
             held: [0; 3],
+            kept: [0; 3],
             cursors: [None; 3],
             open_areas: [None; 3],
             unwritten: Vec::new(),
@@ -246,6 +249,7 @@ impl Table {
 
     fn begin_area(&mut self, segment: SegmentIndex, generation: u64, run: Run) {
         self.held[area_index(run.kind())] += 1;
+        self.kept[area_index(run.kind())] += 1;
         self.set(segment, generation, Content::Area(run));
     }
 
@@ -398,6 +402,19 @@ impl Table {
         }
     }
 
+    /// Nobody needs a segment of an area any more: it waits for its reset.
+    pub(crate) fn release_area(&mut self, segment: SegmentIndex) {
+        let Some(run) = self.run_mut(segment).filter(|run| !run.is_released()) else { return };
+        run.release();
+        let area = area_index(run.kind());
+        self.kept[area] -= 1;
+    }
+
+    /// Segments of log and of MetaLog that are not released.
+    pub(crate) fn kept_records(&self) -> (u32, u32) {
+        (self.kept[area_index(AreaKind::Log)], self.kept[area_index(AreaKind::Meta)])
+    }
+
     /// A segment of an area may be used for something else.
     pub(crate) fn reset(&mut self, segment: SegmentIndex) {
         self.leave_area(segment);
@@ -417,6 +434,7 @@ impl Table {
     fn leave_area(&mut self, segment: SegmentIndex) {
         let Content::Area(run) = self.content(segment) else { return };
         let area = area_index(run.kind());
+        self.kept[area] -= u32::from(!run.is_released());
         self.held[area] -= 1;
         self.open_areas[area].take_if(|open| *open == segment);
     }
