@@ -80,7 +80,7 @@ fn small_zones_are_overwritten_until_what_is_live_fills_the_usable_space() {
         let device = format!("mem:?zones={zones}&zone_size=64KiB&max_active=14");
         let db = Options::new().memory(2 << 20).seed(7).open(&device).unwrap();
         let mut chosen = Chosen(7);
-        let updates = std::iter::repeat_with(|| chosen.below(PAIRS)).take(2 * PAIRS as usize);
+        let updates = (0..2 * PAIRS).map(|_| chosen.below(PAIRS));
         for (count, number) in (0..PAIRS).chain(updates).enumerate() {
             match db.put(key(number, true), [7; 64]) {
                 Ok(()) => {}
