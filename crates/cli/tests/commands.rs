@@ -148,6 +148,27 @@ fn devices_are_cloned() {
 }
 
 #[test]
+fn modelled_drives_fail_as_their_name_says() {
+    let shell = Shell::new();
+    let bench =
+        |faults: &str| format!("device bench flash:test?faults={faults} --virtual --operation write --count 50");
+    shell.ok(&bench("read:media@1"));
+    assert!(shell.fails(1, &bench("write:media@20")).contains("medium"));
+    assert!(shell.fails(1, &bench("write/0:read-only@3")).contains("read-only"));
+    assert!(shell.fails(1, &bench("write:slow")).contains("delay-3ms"));
+    let p50 = |faults: &str| {
+        let report = shell.ok(&format!("{} --json", bench(faults)));
+        let at = report.find("\"p50\":").unwrap_or_else(|| panic!("{report}"));
+        report[at + 6..].split([',', '}']).next().unwrap().trim().parse::<f64>().unwrap()
+    };
+    assert!(p50("write:delay-2ms") > p50("read:media@1") + 1_900.0);
+    // A store meets them, too: it says what failed, and what was synced before is there.
+    shell.ok("put flash:test?data=d.img&time=untimed key value");
+    shell.fails(1, "put flash:test?data=d.img&time=untimed&faults=any:power-lost@30+ other value");
+    assert_eq!(shell.ok("get flash:test?data=d.img&time=untimed key"), "value\n");
+}
+
+#[test]
 fn modelled_drives_are_listed_measured_and_replayed() {
     let shell = Shell::new();
     assert!(shell.ok("device profiles").contains("splitzns") && shell.ok("device profiles zn540").contains("sources"));

@@ -7,7 +7,7 @@ use zonda_device::{
     AlignedBuf, BlockDevice, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemBlockDevice,
     MemDevice, ZoneId, ZoneState, ZonedDevice,
 };
-use zonda_flash::drive::{FlashBlock, FlashZoned, TimeMode};
+use zonda_flash::drive::{FlashBlock, FlashZoned, Spec, TimeMode};
 use zonda_flash::profile::Profile;
 use zonda_rt::{DeviceCall, now};
 
@@ -100,4 +100,56 @@ fn block_drives_fail_block_by_block() {
         drive.read(Lba(3), &mut found).unwrap();
         assert_eq!((found[0], below.injected()), (2, 1));
     });
+}
+
+fn by_name(name: &str) -> Spec {
+    name.parse().unwrap()
+}
+
+#[test]
+fn faults_are_part_of_a_name() {
+    zonda_rt::sim::run(1, || {
+        let spec = by_name("test?faults=read/0:media@2,write/1:read-only@2,write/2:torn-1@1,finish:delay-3ms");
+        let drive = spec.open_zoned().unwrap();
+        drive.write(Lba(0), &block(9)).unwrap();
+        let mut found = block(0);
+        drive.read(Lba(0), &mut found).unwrap();
+        assert_eq!(drive.read(Lba(0), &mut found).unwrap_err().kind(), ErrorKind::Media, "the second read of zone 0");
+        drive.read(Lba(0), &mut found).unwrap();
+        let zone_blocks = drive.geometry().zone_size_blocks;
+        let at = |zone: u64, offset: u64| Lba(zone * zone_blocks + offset);
+        drive.write(at(1, 0), &block(1)).unwrap();
+        assert!(drive.write(at(1, 1), &block(2)).is_err());
+        assert_eq!(drive.report(ZoneId(1), 1).unwrap()[0].state, ZoneState::ReadOnly);
+        drive.read(at(1, 0), &mut found).unwrap();
+        assert_eq!(found[0], 1, "its data is alive");
+        assert_eq!(drive.write(at(2, 0), &AlignedBuf::with_len(8192)).unwrap_err().kind(), ErrorKind::Media);
+        assert_eq!(drive.report(ZoneId(2), 1).unwrap()[0].write_pointer, Some(at(2, 1)), "one block of two");
+        let start = now();
+        drive.finish(ZoneId(3)).unwrap();
+        assert!(now().since(start) >= Duration::from_millis(3));
+    });
+}
+
+#[test]
+fn the_power_of_a_named_drive_goes_and_what_was_written_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("drive");
+    let name = |faults: &str| format!("test?time=untimed&data={}{faults}", file.display());
+    let drive = by_name(&name("&faults=any:power-lost@4+")).open_zoned().unwrap();
+    let written = (0..8).take_while(|&offset| drive.write(Lba(offset), &block(3)).is_ok()).count() as u64;
+    assert!(written > 0 && drive.flush().unwrap_err().kind() == ErrorKind::PowerLost, "{written}");
+    drop(drive);
+    let drive = by_name(&name("")).open_zoned().unwrap();
+    assert_eq!(drive.report(ZoneId(0), 1).unwrap()[0].write_pointer, Some(Lba(written)));
+}
+
+#[test]
+fn named_faults_of_conventional_drives_have_no_zones() {
+    assert!("test-conv?faults=write/1:media".parse::<Spec>().is_err());
+    assert!("test-conv?faults=write:offline".parse::<Spec>().is_err());
+    assert!("splitzns?faults=write/1:media".parse::<Spec>().is_err(), "which part");
+    let drive = by_name("test-conv?time=untimed&faults=trim:io@1").open_block().unwrap();
+    assert_eq!(drive.trim(Lba(0), 1).unwrap_err().kind(), ErrorKind::Io);
+    drive.trim(Lba(0), 1).unwrap();
 }

@@ -110,3 +110,72 @@ fn without_a_buffer_a_write_takes_its_program() {
     let takes = closed_loop(&mut drive, 1, 3, |i| Command::Write { at: i << 20, bytes: 64 << 10, stream: 0 });
     assert_eq!(takes, 3 * 960_000);
 }
+
+/// `test-conv` with other collection.
+fn changed(change: impl FnOnce(&mut ConventionalShape)) -> ConventionalModel {
+    let profile = Profile::named("test-conv").unwrap();
+    let mut shape = profile.conventional_shape().unwrap();
+    change(&mut shape);
+    ConventionalModel::new(profile.core_shape(1), shape)
+}
+
+/// Lets the drive do by itself what it does without commands.
+fn idle(drive: &mut ConventionalModel) {
+    while let Some(at) = drive.next_event() {
+        drive.advance(at, &mut Vec::new());
+    }
+}
+
+#[test]
+fn an_idle_drive_collects_in_the_background_and_the_next_burst_is_faster() {
+    let burst = |background_below: usize| {
+        let mut drive = changed(|shape| shape.background_below = background_below);
+        let units = drive.shape().logical_units();
+        let mut rng = Rng::seeded(5);
+        let mut random = move |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 };
+        closed_loop(&mut drive, 16, units * 4, &mut random);
+        let before = drive.flash_writes();
+        idle(&mut drive);
+        let (free, moved) = (drive.ftl().free_blocks(), drive.flash_writes().since(&before));
+        (free, moved.collection_bytes, closed_loop(&mut drive, 16, units / 16, &mut random))
+    };
+    let (free, _, slow) = burst(0);
+    assert!(free < 12, "{free} superblocks are free without it");
+    let (free, moved, fast) = burst(20);
+    assert!(free >= 20 && moved > 0, "{free} superblocks, {moved} bytes moved");
+    assert!(fast * 10 < slow * 8, "a burst takes {fast} ns after collection, {slow} ns without");
+}
+
+#[test]
+fn background_collection_leaves_the_drive_to_its_host() {
+    let mut drive = changed(|shape| shape.background_below = 60);
+    let units = drive.shape().logical_units();
+    let mut rng = Rng::seeded(5);
+    let mut random = move |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 };
+    closed_loop(&mut drive, 16, units * 4, &mut random);
+    // While the host writes there is no idle moment: not more is free than collection in the foreground needs.
+    let free = drive.ftl().free_blocks();
+    assert!(free < 12, "{free} superblocks are free");
+}
+
+#[test]
+fn cost_and_benefit_beat_greed_where_some_data_is_hot() {
+    let amplification = |policy: Policy, is_skewed: bool| {
+        let mut drive = changed(|shape| shape.policy = policy);
+        let units = drive.shape().logical_units();
+        let (hot, mut rng) = (units / 10, Rng::seeded(9));
+        let mut next = move |_| {
+            let unit = if is_skewed && rng.chance(0.9) { rng.below(hot) } else { rng.below(units) };
+            Command::Write { at: unit * 4096, bytes: 4096, stream: 0 }
+        };
+        closed_loop(&mut drive, 16, units, |i| Command::Write { at: i * 4096, bytes: 4096, stream: 0 });
+        closed_loop(&mut drive, 16, units * 8, &mut next);
+        let before = drive.flash_writes();
+        closed_loop(&mut drive, 16, units * 4, &mut next);
+        drive.flash_writes().since(&before).amplification()
+    };
+    let (greedy, cost_benefit) = (amplification(Policy::Greedy, true), amplification(Policy::CostBenefit, true));
+    assert!(cost_benefit < greedy * 0.97, "skewed: {cost_benefit:.3} by cost and benefit, {greedy:.3} by greed");
+    let (greedy, cost_benefit) = (amplification(Policy::Greedy, false), amplification(Policy::CostBenefit, false));
+    assert!(greedy <= cost_benefit * 1.02, "uniform: {cost_benefit:.3} by cost and benefit, {greedy:.3} by greed");
+}

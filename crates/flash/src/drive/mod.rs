@@ -1,6 +1,7 @@
 //! Modelled drives as devices: data below, timing from the model, waiting in between.
 mod block;
 mod clock;
+mod faults;
 mod null;
 mod null_block;
 mod open;

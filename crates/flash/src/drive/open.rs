@@ -8,6 +8,7 @@ use zonda_device::{
     ZonedDevice,
 };
 
+use super::faults::Faults;
 use super::{FlashBlock, FlashZoned, NullBlocks, NullZones, SplitData, TimeMode, WindowData, geometry_below};
 use crate::conventional::ConventionalModel;
 use crate::model::Model;
@@ -16,7 +17,7 @@ use crate::trace::{TraceEntry, held_before};
 use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
-const KEYS: &str = "scale, k, time, data, zones, capacity, split, zrwa, seed";
+const KEYS: &str = "scale, k, time, data, zones, capacity, split, zrwa, faults, seed";
 /// What `split` can be, for messages.
 const SPLITS: &str = "off, native, ring, prefetch, all, fixed or redo-log";
 /// Dilation outside simulations, unless the name says another.
@@ -38,8 +39,8 @@ enum Data {
 /// A drive's name, taken apart.
 ///
 /// `scale=1/16` makes blocks and zones smaller, `k=10` is the dilation, `time=untimed` answers at once, `data=none` keeps
-/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `seed=N` decides what
-/// is drawn.
+/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `faults=RULES` makes it
+/// fail, `seed=N` decides what is drawn.
 #[derive(Clone, Debug)]
 pub struct Spec {
     profile: Profile,
@@ -49,6 +50,7 @@ pub struct Spec {
     capacity_bytes: Option<u64>,
     /// Bytes of the random write area of a zone, if zones have them.
     window_bytes: Option<u64>,
+    faults: Faults,
     seed: u64,
 }
 
@@ -59,12 +61,21 @@ impl FromStr for Spec {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         let profile = load(name)?;
         let mode = TimeMode::Timed { k: DILATION };
-        let mut spec = Self { profile, mode, data: Data::Memory, capacity_bytes: None, window_bytes: None, seed: 0 };
+        let mut spec = Self {
+            profile,
+            mode,
+            data: Data::Memory,
+            capacity_bytes: None,
+            window_bytes: None,
+            faults: Faults::default(),
+            seed: 0,
+        };
         let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
         for pair in pairs {
             let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
             spec.set(key, value)?;
         }
+        spec.faults.check(spec.is_zoned(), spec.subzones())?;
         Ok(spec)
     }
 }
@@ -95,6 +106,7 @@ impl Spec {
             ("data", path) => self.data = Data::File(path.into()),
             ("zrwa", _) => self.window(number(key, value)?)?,
             ("split", _) => self.split(value)?,
+            ("faults", _) => self.faults = Faults::parse(value)?,
             ("seed", _) => self.seed = number(key, value)?,
             ("zones", _) => self.zones(number(key, value)?)?,
             ("capacity", _) => self.capacity(number(key, value)?)?,
@@ -205,10 +217,7 @@ impl Spec {
     /// `BadName` for a conventional drive; those of the device that keeps the data.
     pub fn open_zoned(&self) -> Result<FlashZoned> {
         let geometry = self.geometry()?;
-        if let Some(dies) =
-            self.profile.zoned.as_ref().filter(|zoned| zoned.split.is_some()).map(|zoned| zoned.dies_per_zone)
-        {
-            let subzones = u16::try_from(dies).unwrap_or(u16::MAX);
+        if let Some(subzones) = self.subzones() {
             let below = self.data(geometry_below(&geometry, subzones)?)?;
             let data = Arc::new(SplitData::over(below, geometry, subzones)?);
             return FlashZoned::over_split(data, &self.profile, self.mode, self.seed);
@@ -224,11 +233,18 @@ impl Spec {
         FlashZoned::over(data, &self.profile, self.mode, self.seed)
     }
 
+    /// Subzones of a zone, where zones can be split: one for each die.
+    fn subzones(&self) -> Option<u16> {
+        let zoned = self.profile.zoned.as_ref().filter(|zoned| zoned.split.is_some())?;
+        Some(u16::try_from(zoned.dies_per_zone).unwrap_or(u16::MAX))
+    }
+
     fn data(&self, geometry: Geometry) -> Result<Arc<dyn ZonedDevice>> {
+        let (faults, drawn, subzones) = (&self.faults, (self.mode, self.seed), self.subzones());
         Ok(match &self.data {
-            Data::Memory => Arc::new(MemDevice::new(geometry)?),
-            Data::Nowhere => Arc::new(NullZones::new(geometry)?),
-            Data::File(path) => Arc::new(zoned_file(path, geometry)?),
+            Data::Memory => faults.over_zones(MemDevice::new(geometry)?, drawn, subzones),
+            Data::Nowhere => faults.over_zones(NullZones::new(geometry)?, drawn, subzones),
+            Data::File(path) => faults.over_zones(zoned_file(path, geometry)?, drawn, subzones),
         })
     }
 
@@ -245,11 +261,11 @@ impl Spec {
             return Err(bad(format!("`{name}` would take {bytes} bytes of memory: use capacity=BYTES or data=PATH")));
         }
         let blocks = bytes / u64::from(BLOCK_BYTES);
-        let data: Arc<dyn BlockDevice> = match &self.data {
-            Data::Memory => Arc::new(MemBlockDevice::new(BLOCK_BYTES, blocks)?),
-            Data::File(path) if path.exists() => Arc::new(FileBlockDevice::open(path, false, &FileOptions::default())?),
-            Data::File(path) => Arc::new(FileBlockDevice::create(path, BLOCK_BYTES, blocks, &FileOptions::default())?),
-            Data::Nowhere => Arc::new(NullBlocks::new(BLOCK_BYTES, blocks)),
+        let (faults, drawn) = (&self.faults, (self.mode, self.seed));
+        let data = match &self.data {
+            Data::Memory => faults.over_blocks(MemBlockDevice::new(BLOCK_BYTES, blocks)?, drawn),
+            Data::File(path) => faults.over_blocks(block_file(path, blocks)?, drawn),
+            Data::Nowhere => faults.over_blocks(NullBlocks::new(BLOCK_BYTES, blocks), drawn),
         };
         FlashBlock::over(data, &self.profile, self.mode, self.seed)
     }
@@ -274,6 +290,13 @@ fn zoned_file(path: &Path, geometry: Geometry) -> Result<FileDevice> {
     }
 }
 
+fn block_file(path: &Path, blocks: u64) -> Result<FileBlockDevice> {
+    match path.exists() {
+        true => FileBlockDevice::open(path, false, &FileOptions::default()),
+        false => FileBlockDevice::create(path, BLOCK_BYTES, blocks, &FileOptions::default()),
+    }
+}
+
 /// Opens the zoned drive called `PROFILE?key=value`.
 ///
 /// # Errors
@@ -294,7 +317,7 @@ fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.parse().map_err(|_| bad(format!("`{key}={value}`: not a number in range")))
 }
 
-fn bad(reason: String) -> DeviceError {
+pub(super) fn bad(reason: String) -> DeviceError {
     DeviceError::BadName { reason }
 }
 
