@@ -1,7 +1,7 @@
 //! Development tasks: `cargo xtask test` runs everything CI runs, in order; every step has its own subcommand.
 //!
-//! What is tested depends on the repository alone: no environment variable (`CI` least of all) changes it. The only
-//! random input is the simulator's second seed, which is printed and can be given again.
+//! What is tested depends on the repository alone: no environment variable (`CI` least of all) changes it, and no chance.
+//! Generated inputs that are to be new now and then come from a seed that every commit has of its own ([`seed`]).
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -12,6 +12,8 @@ mod links;
 mod machine;
 mod metadata;
 mod process;
+mod programs;
+mod seed;
 mod source;
 mod step;
 mod steps;
@@ -44,7 +46,7 @@ enum Task {
     CompareDeps,
     /// Installs what the RocksDB plugin is built and tested with (apt as root); `setup` tries to
     RocksdbDeps,
-    /// Checks the formatting (`cargo fmt --check`), the fuzz crate included
+    /// Checks the formatting (`cargo fmt --check`)
     Fmt,
     /// Runs clippy on all targets; a warning is an error
     Clippy,

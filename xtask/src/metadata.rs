@@ -23,8 +23,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Its features and what they turn on.
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// Libraries, binaries, tests.
-    pub(crate) targets: Vec<Target>,
 }
 
 /// One dependency as a manifest declares it.
@@ -34,13 +32,6 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// `None` for a normal dependency, else `dev` or `build`.
     pub(crate) kind: Option<String>,
-}
-
-/// One thing that a package builds.
-#[derive(Deserialize)]
-pub(crate) struct Target {
-    /// `lib`, `bin`, `test`, ...
-    pub(crate) kind: Vec<String>,
 }
 
 impl Metadata {
@@ -60,12 +51,5 @@ impl Metadata {
     /// The member called `name`.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
-    }
-}
-
-impl Package {
-    /// Whether it builds a program.
-    pub(crate) fn has_binary(&self) -> bool {
-        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "bin"))
     }
 }

@@ -17,13 +17,6 @@ pub(crate) fn cargo<I: AsRef<OsStr>>(workspace: &Workspace, arguments: impl Into
     command
 }
 
-/// [`cargo`] on the fuzz crate, which stands outside the workspace.
-pub(crate) fn in_fuzz(workspace: &Workspace, subcommand: &str, arguments: &[&str]) -> Command {
-    let mut command = cargo(workspace, [subcommand, "--manifest-path"]);
-    command.arg(workspace.fuzz_manifest()).args(arguments);
-    command
-}
-
 /// Shows the command, runs it and fails when it fails.
 ///
 /// # Errors

@@ -21,9 +21,4 @@ impl Workspace {
         let root = root.canonicalize().with_context(|| format!("no directory {}", root.display()))?;
         Ok(Self { root })
     }
-
-    /// The fuzz crate's manifest: it stands outside the workspace because its targets need a nightly compiler.
-    pub(crate) fn fuzz_manifest(&self) -> PathBuf {
-        self.root.join("fuzz/Cargo.toml")
-    }
 }

@@ -5,6 +5,8 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use zonda_bench::contest::{self, Engines};
 use zonda_bench::experiment::{
@@ -38,22 +40,26 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the experiments whose names contain `filter`, and prints what `cargo test` users expect; with `shown`, the
-/// experiments' own words too.
+/// Runs the experiments whose names contain `filter`, as many at a time as there are processors (with `shown` one by one, with
+/// the experiments' own words), and prints what `cargo test` users expect.
 fn all(filter: Option<&str>, shown: bool) -> ExitCode {
     let benches = EXPERIMENTS.iter().map(|(name, experiment)| (*name, Test::Bench(*experiment)));
     let tests = benches.chain(REPROS.iter().map(|repro| (repro.name, Test::Repro(repro))));
-    let (mut passed, mut failed) = (0, 0);
-    for (name, test) in tests.filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))) {
-        let result = match test {
-            Test::Bench(experiment) => tiny(experiment, shown),
-            Test::Repro(experiment) => reproduced(experiment, shown),
-        };
-        println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
-        let succeeded = report(name, result) == ExitCode::SUCCESS;
-        passed += u32::from(succeeded);
-        failed += u32::from(!succeeded);
-    }
+    let tests: Vec<_> = tests.filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
+    let lanes = if shown { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let mut passed = 0;
+        while let Some((name, test)) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+            passed += usize::from(test.passes(name, shown));
+        }
+        passed
+    };
+    let passed: usize = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        lanes.into_iter().map(|lane| lane.join().unwrap_or(0)).sum()
+    });
+    let failed = tests.len() - passed;
     println!("\ntest result: {}. {passed} passed; {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -61,6 +67,17 @@ fn all(filter: Option<&str>, shown: bool) -> ExitCode {
 enum Test {
     Bench(Experiment),
     Repro(&'static repro::Experiment),
+}
+
+impl Test {
+    fn passes(&self, name: &str, shown: bool) -> bool {
+        let result = match self {
+            Self::Bench(experiment) => tiny(*experiment, shown),
+            Self::Repro(experiment) => reproduced(experiment, shown),
+        };
+        println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
+        report(name, result) == ExitCode::SUCCESS
+    }
 }
 
 /// Runs a reproduction twice: the second time takes every complete point from the first one's results. The first experiment

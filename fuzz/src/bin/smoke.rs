@@ -1,8 +1,11 @@
 //! The smoke run: every target on stable Rust for a few seconds, from a seed.
 //!
 //! It finds what I10 forbids: a panic (caught), a hang (a watchdog ends the program) and unbounded allocation (the
-//! allocator ends the program). Each prints the command that replays the one input.
+//! allocator ends the program). Each prints the command that replays the one input. Every target runs in a process of its own, so
+//! that one which ends does not hide what the others find.
 
+#[path = "smoke/children.rs"]
+mod children;
 #[path = "smoke/heap.rs"]
 mod heap;
 #[path = "smoke/running.rs"]
@@ -25,7 +28,10 @@ struct Arguments {
     /// Seed of the generated inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// This target only [default: all]
+    /// Targets at a time [default: as many as there are processors]
+    #[arg(long, conflicts_with = "target")]
+    jobs: Option<usize>,
+    /// This target only, in this process [default: all]
     #[arg(long, value_parser = named_target)]
     target: Option<&'static Target>,
     /// Replay the generated input with this number only
@@ -43,15 +49,27 @@ fn named_target(name: &str) -> Result<&'static Target, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let Some(target) = arguments.target else { return conclude(all(&arguments)) };
     running::start_watchdog();
-    if let (Some(target), Some(index)) = (arguments.target, arguments.input) {
-        return replay(&arguments, target, index);
+    match arguments.input {
+        Some(index) => replay(&arguments, target, index),
+        None if smoke(target, &arguments) => conclude((1, 0)),
+        None => conclude((0, 1)),
     }
-    let chosen = TARGETS.iter().filter(|target| arguments.target.is_none_or(|only| only.name == target.name));
-    let (passed, failed): (Vec<_>, Vec<_>) = chosen.partition(|target| smoke(target, &arguments));
-    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {} passed; {} failed; (fuzz targets)", passed.len(), failed.len());
-    ExitCode::from(u8::from(!failed.is_empty()))
+}
+
+fn all(arguments: &Arguments) -> (usize, usize) {
+    let Arguments { seconds, seed, .. } = arguments;
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    let passed_on = ["--seconds".to_owned(), seconds.to_string(), "--seed".to_owned(), seed.to_string()];
+    children::run_all(&passed_on, arguments.jobs.unwrap_or_else(processors))
+}
+
+/// Says how many targets passed and how many failed, as cargo's test harness does.
+fn conclude((passed, failed): (usize, usize)) -> ExitCode {
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("{}{verdict}. {passed} passed; {failed} failed; (fuzz targets)", children::VERDICT);
+    ExitCode::from(u8::from(failed > 0))
 }
 
 /// Runs one target on its regressions, then on generated inputs until the time is up. False after a panic.

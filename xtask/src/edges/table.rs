@@ -18,10 +18,10 @@ pub(super) const FOR_EVERYONE: &str = "zonda-rt";
 pub(super) const FOR_TESTS: &str = "zonda-testkit";
 
 /// Crates that measure or test every layer.
-pub(super) const USES_EVERYTHING: [&str; 2] = ["zonda-bench", "zonda-testkit"];
+pub(super) const USES_EVERYTHING: [&str; 3] = ["zonda-bench", "zonda-fuzz", "zonda-testkit"];
 
 /// Programs: they end the graph, so nobody depends on them.
-pub(super) const PROGRAMS: [&str; 3] = ["zonda-cli", "zonda-compare", "xtask"];
+pub(super) const PROGRAMS: [&str; 4] = ["zonda-cli", "zonda-compare", "zonda-fuzz", "xtask"];
 
 const fn edge(from: &'static str, to: &'static str, why: &'static str) -> Edge {
     Edge { from, to, why }

@@ -1,11 +1,16 @@
 //! Tiny benchmarks: they show that the benchmark still runs and reports every figure, not how fast anything is.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::{process, tally::Tally, workspace::Workspace};
+use crate::{
+    process,
+    programs::{self, ZONDA},
+    tally::Tally,
+    workspace::Workspace,
+};
 
 const WORKLOADS: [&str; 7] = ["zkv-a", "zkv-b", "zkv-c", "zkv-d", "zkv-e", "ycsb-a", "scan:10"];
 
@@ -38,7 +43,8 @@ const FIELDS: [&str; 19] = [
 /// When the command fails, a workload is missing in the report, or a phase lacks a figure.
 pub(crate) fn smoke(workspace: &Workspace, tally: &mut Tally) -> Result<()> {
     let report = empty_report(workspace)?;
-    let mut command = process::cargo(workspace, ["run", "--quiet", "--package", "zonda-cli", "--"]);
+    let [zonda] = programs::build(workspace, [ZONDA])?;
+    let mut command = Command::new(zonda);
     command.args(["bench", "ycsb", "--records", "20000", "--operations", "2000", "--seed", "1", "--workload"]);
     command.arg(WORKLOADS.join(",")).arg("--json").arg(&report);
     process::run(&mut command)?;

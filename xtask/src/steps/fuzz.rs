@@ -1,9 +1,16 @@
 //! The fuzz smoke: the fuzz targets on stable Rust, for a few seconds each.
 
+use std::process::Command;
+
 use anyhow::Result;
 use clap::Args;
 
-use crate::{process, process::in_fuzz, tally::Tally, workspace::Workspace};
+use crate::{
+    process,
+    programs::{self, SMOKE},
+    tally::Tally,
+    workspace::Workspace,
+};
 
 const SECONDS: u64 = 2;
 
@@ -27,15 +34,14 @@ impl Default for FuzzArguments {
     }
 }
 
-/// Runs the fuzz crate's own tests, then `fuzz/src/bin/smoke.rs`.
+/// Runs `fuzz/src/bin/smoke.rs`, as many targets at a time as there are processors. (The fuzz crate's own tests are among the unit tests.)
 ///
 /// # Errors
 /// When an input makes a decoder panic, hang or allocate without bound (I10): the program prints how to replay it.
 pub(crate) fn smoke(workspace: &Workspace, tally: &mut Tally, arguments: &FuzzArguments) -> Result<()> {
-    process::run_counting(&mut in_fuzz(workspace, "test", &["--quiet"]), tally)?;
-    let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
-    let smoke = ["--quiet", "--bin", "smoke", "--", "--seconds", &seconds, "--seed", &seed];
-    let mut command = in_fuzz(workspace, "run", &smoke);
+    let [smoke] = programs::build(workspace, [SMOKE])?;
+    let mut command = Command::new(smoke);
+    command.args(["--seconds", &arguments.seconds.to_string(), "--seed", &arguments.seed.to_string()]);
     if let Some(target) = &arguments.target {
         command.args(["--target", target]);
     }

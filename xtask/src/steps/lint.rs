@@ -1,16 +1,15 @@
-//! Formatting, lints and documentation: the workspace and the fuzz crate outside it.
+//! Formatting, lints and documentation.
 
 use anyhow::Result;
 
-use crate::{links, process, process::in_fuzz, tally::Tally, workspace::Workspace};
+use crate::{links, process, tally::Tally, workspace::Workspace};
 
 /// `cargo fmt --check`.
 ///
 /// # Errors
 /// When a file is not formatted.
 pub(crate) fn fmt(workspace: &Workspace, _: &mut Tally) -> Result<()> {
-    process::run(&mut process::cargo(workspace, ["fmt", "--all", "--check"]))?;
-    process::run(&mut in_fuzz(workspace, "fmt", &["--check"]))
+    process::run(&mut process::cargo(workspace, ["fmt", "--all", "--check"]))
 }
 
 /// `cargo clippy` on all targets, warnings denied.
@@ -18,8 +17,7 @@ pub(crate) fn fmt(workspace: &Workspace, _: &mut Tally) -> Result<()> {
 /// # Errors
 /// When clippy has anything to say.
 pub(crate) fn clippy(workspace: &Workspace, _: &mut Tally) -> Result<()> {
-    process::run(&mut process::cargo(workspace, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    process::run(&mut in_fuzz(workspace, "clippy", &["--all-targets", "--", "-D", "warnings"]))
+    process::run(&mut process::cargo(workspace, ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 /// The links of the documents, then `cargo doc`, warnings denied. Libraries only: the library and the command are both called `zonda`, and their pages

@@ -1,13 +1,17 @@
 //! The simulator: the seeded model test with power cuts.
 
-use std::hash::{BuildHasher, RandomState};
+use std::{path::Path, process::Command, thread};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use crate::{metadata::Metadata, process, tally::Tally, workspace::Workspace};
-
-const PACKAGE: &str = "zonda-testkit";
+use crate::{
+    process,
+    programs::{self, TESTKIT},
+    seed,
+    tally::Tally,
+    workspace::Workspace,
+};
 
 /// A seed that is the same in every run, so that a change that breaks it is seen at once.
 const FIXED_SEED: u64 = 1;
@@ -18,7 +22,7 @@ const STEPS: u64 = 2000;
 /// What to simulate.
 #[derive(Args)]
 pub(crate) struct SimArguments {
-    /// Run this seed only [default: 1, then a random one that is printed]
+    /// Run this seed only [default: 1, and one that every commit has of its own]
     #[arg(long)]
     seed: Option<u64>,
     /// Operations of the model per run
@@ -32,42 +36,32 @@ impl Default for SimArguments {
     }
 }
 
-/// Runs the simulator once per seed. While the test kit builds no program there is nothing to run, and the summary
-/// says so.
+/// Runs the simulator once per seed, the seeds at the same time: a run is one thread's work.
 ///
 /// # Errors
 /// When the model and the store disagree: the simulator prints how to replay.
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SimArguments) -> Result<()> {
-    let metadata = Metadata::read(workspace)?;
-    let testkit = metadata.package(PACKAGE).with_context(|| format!("the workspace has no {PACKAGE}"))?;
-    if !testkit.has_binary() {
-        println!("NOT RUN: {PACKAGE} builds no program yet");
-        tally.not_run = 1;
-        return Ok(());
-    }
-    for seed in seeds(arguments) {
-        simulate(workspace, seed, arguments.steps)?;
-        tally.passed += 1;
-    }
-    Ok(())
+    let [testkit] = &programs::build(workspace, [TESTKIT])?;
+    let ended: Vec<Result<()>> = thread::scope(|scope| {
+        let simulate = |seed| scope.spawn(move || simulate(testkit, seed, arguments.steps));
+        let runs: Vec<_> = seeds(workspace, arguments).into_iter().map(simulate).collect();
+        runs.into_iter().map(|run| run.join().expect("a run returns its errors")).collect()
+    });
+    tally.passed += ended.iter().filter(|ended| ended.is_ok()).count() as u64;
+    tally.failed += ended.iter().filter(|ended| ended.is_err()).count() as u64;
+    ended.into_iter().collect()
 }
 
-fn simulate(workspace: &Workspace, seed: u64, steps: u64) -> Result<()> {
-    let (seed, steps) = (seed.to_string(), steps.to_string());
-    let arguments = ["run", "--quiet", "--package", PACKAGE, "--", "sim", "--seed", &seed, "--steps", &steps];
-    process::run(&mut process::cargo(workspace, arguments))
+fn simulate(testkit: &Path, seed: u64, steps: u64) -> Result<()> {
+    let mut command = Command::new(testkit);
+    process::run(command.args(["sim", "--seed", &seed.to_string(), "--steps", &steps.to_string()]))
 }
 
-fn seeds(arguments: &SimArguments) -> Vec<u64> {
+fn seeds(workspace: &Workspace, arguments: &SimArguments) -> Vec<u64> {
     match arguments.seed {
         Some(seed) => vec![seed],
-        None => vec![FIXED_SEED, random_seed()],
+        None => vec![FIXED_SEED, seed::of_commit(workspace)],
     }
-}
-
-/// A fresh seed from the operating system, by way of the keys of the standard hasher. 32 bits are easier to retype.
-fn random_seed() -> u64 {
-    RandomState::new().hash_one(0) >> 32
 }
 
 #[cfg(test)]
@@ -76,8 +70,9 @@ mod tests {
 
     #[test]
     fn a_given_seed_is_the_only_one() {
-        assert_eq!(seeds(&SimArguments { seed: Some(7), steps: 1 }), [7]);
-        let default = seeds(&SimArguments::default());
+        let workspace = Workspace::find().unwrap();
+        assert_eq!(seeds(&workspace, &SimArguments { seed: Some(7), steps: 1 }), [7]);
+        let default = seeds(&workspace, &SimArguments::default());
         assert_eq!((default.len(), default[0]), (2, FIXED_SEED));
     }
 }

@@ -30,6 +30,9 @@ const COUNTER_BYTES: u64 = 1 << 20;
 pub(crate) struct Plan {
     /// NVMe ZNS namespaces: /dev/nvme0n1 and on. Those with an append limit get a controller of their own each.
     pub(crate) zns: Vec<Shape>,
+    /// Requests that an NVMe drive does in a second, at most; 0 is no limit. A drive that is slower than the emulated processor has
+    /// in flight what it was asked for, whatever else this machine does.
+    pub(crate) requests_per_second: u32,
     /// null_blk devices: /dev/nullb0 and on.
     pub(crate) null_blk: Vec<Shape>,
     /// Whether the module null_blk is loaded, for programs that make their own devices.
@@ -179,7 +182,8 @@ impl Plan {
                 arguments.extend(controller(number, shape.append_shift()));
             }
             let name = format!("zns{drive}");
-            arguments.extend(drive_of(directory, &name, shape.device_bytes())?);
+            let [option, drive] = drive_of(directory, &name, shape.device_bytes())?;
+            arguments.extend([option, drive + &self.pace()]);
             arguments.extend(["-device".to_owned(), shape.namespace(&name, &format!("c{number}"), namespace)]);
         }
         if !self.resets.is_empty() {
@@ -189,6 +193,14 @@ impl Plan {
             arguments.extend(["-device".to_owned(), format!("nvme-ns,drive=boots,bus=c0,nsid={number},{sizes}")]);
         }
         Ok(arguments)
+    }
+
+    /// The end of a drive's options that slows it down.
+    fn pace(&self) -> String {
+        match self.requests_per_second {
+            0 => String::new(),
+            count => format!(",throttling.iops-total={count}"),
+        }
     }
 }
 

@@ -2,24 +2,33 @@
 //!
 //! Where the machines cannot be had (no Debian, no way to its packages), the step says so and counts as not run. A
 //! machine that runs and fails is a failure.
+//!
+//! An emulated machine is one processor's work and its parts know nothing of each other, so that several run at a time.
 
-mod cargo;
 mod crash;
 mod scripts;
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use self::cargo::Programs;
 use super::{
     cache::Cache,
     devices::Shape,
     machine::{Plan, Show},
     tool,
 };
-use crate::{clock::Stopwatch, tally::Tally, workspace::Workspace};
+use crate::{
+    clock::Stopwatch,
+    programs::{self, DEVICE_TESTS, TESTKIT, ZONDA},
+    tally::Tally,
+    workspace::Workspace,
+};
 
 /// Shapes that the conformance suite asks for: without limits, with each pair of limits, with short appends, and the one
 /// for queues. There is one namespace of each whose zones can be written to three quarters, and one of whole zones.
@@ -36,8 +45,10 @@ const CONFORMANCE: [&str; 7] = [
 /// Namespaces for everything else, of both geometries too.
 const LARGE: [&str; 2] = ["size=4M,capacity=3M,zones=24,open=4,active=6", "size=4M,zones=24,open=5,active=5"];
 
-/// Resets of a run.
-const RESETS: u32 = 50;
+/// Resets of a run: four of them while the store is being opened.
+const RESETS: u32 = 20;
+/// Machines at a time, at most: each takes up to 1.5 GiB.
+const JOBS_MAX: usize = 4;
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
@@ -48,6 +59,9 @@ pub(crate) struct SuiteArguments {
     /// Seed of the moments of the resets
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Machines at a time [default: as many as there are processors, 4 at most]
+    #[arg(long)]
+    jobs: Option<usize>,
     /// Only the parts whose names contain this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -55,21 +69,46 @@ pub(crate) struct SuiteArguments {
 
 impl Default for SuiteArguments {
     fn default() -> Self {
-        Self { resets: RESETS, seed: 1, only: None }
+        Self { resets: RESETS, seed: 1, jobs: None, only: None }
+    }
+}
+
+impl SuiteArguments {
+    fn jobs(&self) -> usize {
+        let processors = || thread::available_parallelism().map_or(1, usize::from).min(JOBS_MAX);
+        self.jobs.unwrap_or_else(processors).max(1)
+    }
+}
+
+/// The programs that run in the guest, built as for this machine. The emulated processor has no AVX-512: with
+/// `-C target-cpu=native` in your own cargo settings they may not run there.
+struct Programs {
+    /// Tests of the device crate on zoned block devices.
+    device_tests: PathBuf,
+    /// The command `zonda`.
+    zonda: PathBuf,
+    /// Lives of a store: `zonda-testkit real`.
+    testkit: PathBuf,
+}
+
+impl Programs {
+    fn build(workspace: &Workspace) -> Result<Self> {
+        let [device_tests, zonda, testkit] = programs::build(workspace, [DEVICE_TESTS, ZONDA, TESTKIT])?;
+        Ok(Self { device_tests, zonda, testkit })
     }
 }
 
 type Part = fn(&Cache, &Programs, &SuiteArguments) -> Result<u64>;
 
-/// What the suite consists of.
+/// What the suite consists of, the longest first: what is begun last should not be what is waited for.
 const PARTS: [(&str, Part); 7] = [
+    ("crash", crash::resets),
     ("device", device),
-    ("cross-check", scripts::cross_check),
     ("requests", scripts::requests),
-    ("refusals", scripts::refusals),
     ("store", scripts::store),
     ("volatile-cache", scripts::volatile_cache),
-    ("crash", crash::resets),
+    ("cross-check", scripts::cross_check),
+    ("refusals", scripts::refusals),
 ];
 
 /// Runs the suite.
@@ -86,15 +125,49 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SuiteArg
         }
     };
     let programs = Programs::build(workspace)?;
-    for (name, part) in PARTS {
-        if arguments.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
-            continue;
+    let is_chosen = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let chosen: Vec<_> = PARTS.into_iter().filter(|(name, _)| is_chosen(name)).collect();
+    let mut failures = Vec::new();
+    for ((name, _), ended) in chosen.iter().zip(in_lanes(arguments.jobs(), &chosen, &cache, &programs, arguments)) {
+        match ended {
+            Ok(passed) => tally.passed += passed,
+            Err(error) => failures.push(error.context(format!("part {name}, alone with --only {name}"))),
         }
-        let watch = Stopwatch::start();
-        tally.passed += part(&cache, &programs, arguments)?;
-        println!("vm {name}: {:.1} s", watch.elapsed().as_secs_f64());
     }
-    Ok(())
+    tally.failed += failures.len() as u64;
+    match failures.len() {
+        0 => Ok(()),
+        count => {
+            failures.iter().for_each(|error| println!("FAILED: {error:#}"));
+            Err(failures.swap_remove(0)).with_context(|| format!("{count} of {} parts failed", chosen.len()))
+        }
+    }
+}
+
+/// Runs the parts, so many at a time, all of them whatever becomes of others. What came of each, in their order.
+fn in_lanes(
+    jobs: usize,
+    parts: &[(&'static str, Part)],
+    cache: &Cache,
+    programs: &Programs,
+    arguments: &SuiteArguments,
+) -> Vec<Result<u64>> {
+    let next = AtomicUsize::new(0);
+    let lane = || {
+        let mut ended = Vec::new();
+        while let Some((number, (name, part))) = parts.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
+            let watch = Stopwatch::start();
+            ended.push((number, part(cache, programs, arguments)));
+            println!("vm {name}: {:.1} s", watch.elapsed().as_secs_f64());
+        }
+        ended
+    };
+    let mut ended = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..jobs).map(|_| scope.spawn(lane)).collect();
+        lanes.into_iter().flat_map(|lane| lane.join().expect("a part returns its errors")).collect::<Vec<_>>()
+    });
+    ended.sort_unstable_by_key(|(number, _)| *number);
+    ended.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The tests of the device crate that need a device: conformance, limits, the model, what others do.

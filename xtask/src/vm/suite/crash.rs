@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{SuiteArguments, cargo::Programs};
+use super::{Programs, SuiteArguments};
 use crate::vm::{
     cache::Cache,
     devices::Shape,

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::{SuiteArguments, cargo::Programs};
+use super::{Programs, SuiteArguments};
 use crate::vm::{
     cache::Cache,
     devices::Shape,
@@ -12,6 +12,8 @@ use crate::vm::{
 
 /// A line of a script that says which check has held.
 const HOLDS: &str = "holds: ";
+/// A request takes 5 ms: several times what fio's jobs take to ask for the next, on an emulated processor beside another.
+const REQUESTS_PER_SECOND: u32 = 200;
 /// Disks of zones that scsi_debug shows, some of them conventional: host-aware with zones of 4 MiB, host-managed with zones of 1 MiB.
 const HOST_AWARE: &str = "scsi_debug zbc=aware zone_size_mb=4 dev_size_mb=96 zone_nr_conv=2 sector_size=4096";
 const HOST_MANAGED: &str =
@@ -40,6 +42,7 @@ pub(super) fn cross_check(cache: &Cache, programs: &Programs, _: &SuiteArguments
 /// When they differ.
 pub(super) fn requests(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
     let mut plan = plan(programs, &["size=4M,capacity=3M,zones=24,open=6,active=8"])?;
+    plan.requests_per_second = REQUESTS_PER_SECOND;
     plan.tools.extend([tool(cache, "blkzone")?, tool(cache, "fio")?]);
     run(&plan, cache, include_str!("requests.sh"))
 }
