@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_files::{FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime};
+use zonda_files::{FileError, FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime};
 
 use crate::failure::{Failure, Kind};
 use crate::lsm::Begun;
@@ -89,12 +89,23 @@ impl System {
     }
 
     /// A new file; one that has the name loses it. What kind of file it is says its name, and of a table the job that began it.
+    /// A log that a store that stopped cannot have is made all the same, and refuses what is written to it.
     ///
     /// # Errors
     /// `NotFound` for the directory, `Io`.
     pub fn create(&self, path: &str) -> Result<Writable, Failure> {
         let path = FilePath::parse(path)?;
-        let role = role_of(&path);
+        match role_of(&path) {
+            Role::Wal => match self.mount.store.create(&path, FileTags::of(Role::Wal.kind())) {
+                Ok(writer) => Ok(Writable::new(&self.mount, path, Role::Wal, writer)),
+                Err(error @ FileError::Stopped { .. }) => Ok(Writable::refused(&self.mount, path, error.into())),
+                Err(error) => Err(error.into()),
+            },
+            role => self.create_as(path, role),
+        }
+    }
+
+    fn create_as(&self, path: FilePath, role: Role) -> Result<Writable, Failure> {
         let begun = table_number(&path).and_then(|number| self.mount.lsm.take_begun(&path, number));
         let mut writer = self.mount.store.create(&path, tags(role, begun.as_ref()))?;
         let hint = begun.and_then(|begun| self.mount.lsm.hint(&begun));
@@ -125,7 +136,7 @@ impl System {
                 }
                 Ok(Writable::new(&self.mount, parsed, role, writer))
             }
-            Err(zonda_files::FileError::NotFound { .. }) => self.create(path),
+            Err(FileError::NotFound { .. }) => self.create(path),
             Err(error) => Err(error.into()),
         }
     }
@@ -200,7 +211,7 @@ impl System {
         for directory in missing.iter().rev() {
             match self.mount.store.make_directory(directory) {
                 // Somebody was faster.
-                Ok(()) | Err(zonda_files::FileError::Exists { .. }) => {}
+                Ok(()) | Err(FileError::Exists { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -18,9 +18,18 @@ pub struct Writable {
     mount: Arc<Mounted>,
     path: FilePath,
     role: Role,
-    writer: Mutex<Option<FileWriter>>,
+    writer: Mutex<State>,
     /// What is known of a table that waits for its keys, and in which order they are.
     waiting: Mutex<Option<(TableHint, Order)>>,
+}
+
+/// Its writer.
+#[derive(Debug)]
+enum State {
+    Open(FileWriter),
+    /// A log that could not be made: every write of it fails for this.
+    Refused(Failure),
+    Closed,
 }
 
 /// The orders of keys in which tables can be read without the database that they are of. The numbers are those of
@@ -36,8 +45,18 @@ pub enum Order {
 
 impl Writable {
     pub(crate) fn new(mount: &Arc<Mounted>, path: FilePath, role: Role, writer: FileWriter) -> Self {
-        let writer = Mutex::new(Some(writer));
-        Self { mount: Arc::clone(mount), path, role, writer, waiting: Mutex::default() }
+        Self::in_state(mount, path, role, State::Open(writer))
+    }
+
+    /// A log that could not be made, to `RocksDB` one that cannot be written: it has no way back from the former. While it
+    /// switches several memtables it forgets references to column families, and with assertions aborts when the database is
+    /// closed (7.8.3, `DBImpl::ScheduleFlushes`; tests/log_refused.rs).
+    pub(crate) fn refused(mount: &Arc<Mounted>, path: FilePath, why: Failure) -> Self {
+        Self::in_state(mount, path, Role::Wal, State::Refused(why))
+    }
+
+    fn in_state(mount: &Arc<Mounted>, path: FilePath, role: Role, state: State) -> Self {
+        Self { mount: Arc::clone(mount), path, role, writer: Mutex::new(state), waiting: Mutex::default() }
     }
 
     /// The same for a table of which a job said this.
@@ -62,9 +81,10 @@ impl Writable {
     }
 
     fn with(&self, call: impl FnOnce(&mut FileWriter) -> zonda_files::Result<()>) -> Result<(), Failure> {
-        let done = match self.writer.lock().as_mut() {
-            Some(writer) => call(writer).map_err(Failure::from),
-            None => Err(Failure::new(Kind::Io, format!("{}: is closed", self.path))),
+        let done = match &mut *self.writer.lock() {
+            State::Open(writer) => call(writer).map_err(Failure::from),
+            State::Refused(why) => Err(why.clone()),
+            State::Closed => Err(Failure::new(Kind::Io, format!("{}: is closed", self.path))),
         };
         self.unless_for_people(done)
     }
@@ -129,14 +149,21 @@ impl Writable {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn close(&self) -> Result<(), Failure> {
-        let writer = self.writer.lock().take();
-        self.unless_for_people(writer.map_or(Ok(()), FileWriter::close).map_err(Failure::from))
+        let closed = match std::mem::replace(&mut *self.writer.lock(), State::Closed) {
+            State::Open(writer) => writer.close().map_err(Failure::from),
+            State::Refused(why) => Err(why),
+            State::Closed => Ok(()),
+        };
+        self.unless_for_people(closed)
     }
 
     /// Bytes in all; 0 once it is closed.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        self.writer.lock().as_ref().map_or(0, FileWriter::size_bytes)
+        match &*self.writer.lock() {
+            State::Open(writer) => writer.size_bytes(),
+            State::Refused(_) | State::Closed => 0,
+        }
     }
 
     /// Says how long its data will live.

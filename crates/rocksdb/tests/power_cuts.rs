@@ -2,7 +2,8 @@
 //!
 //! The process survives: RocksDB sees failing calls, gives up, and is opened again on what the device kept. The power may go
 //! at any operation, also while the file system is mounted or the database recovers. Meanwhile another thread takes
-//! checkpoints; the last one that was finished must open with what it was taken of.
+//! checkpoints; the last one that was finished must open with what it was taken of. A life may also end in an assertion of
+//! `RocksDB` (`common/lives.rs`).
 //!
 //! `ZONDA_CUTS=500 cargo test --release -p zonda-rocksdb --test power_cuts` cuts more often than an ordinary run.
 #![cfg(with_rocksdb)]
@@ -10,6 +11,8 @@
 
 #[path = "common/database.rs"]
 mod database;
+#[path = "common/lives.rs"]
+mod lives;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +20,16 @@ use std::sync::Arc;
 use database::{Database, Env};
 use zonda_device::{CutAt, Geometry, MemDevice, PowerCut};
 use zonda_rocksdb::{Failure, System, offer_device};
-use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
-use zonda_rt::{Rng, Seed};
+use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{Mutex, Rng, Seed};
 
 /// Cuts of an ordinary run.
 const CUTS: u64 = 4;
 const SEED: u64 = 20_261_122;
 /// Batches that one life writes at most.
 const BATCHES_MAX: u64 = 1200;
-const URI: &str = "zonda://process:power-cut?create=on&write_buffer=64KiB&log_buffer=16KiB";
+/// Threads for flushes and for compactions: those of a life that an assertion ended are gone for good.
+const THREADS: i32 = 32;
 
 /// What must be true after a cut.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,8 +42,21 @@ struct Promised {
     checkpoint: Option<(u64, u64)>,
 }
 
+/// A life's file system; a life that was left behind keeps its own.
+fn uri(life: &str) -> String {
+    format!("zonda://process:power-cut-{life}?create=on&write_buffer=64KiB&log_buffer=16KiB")
+}
+
+fn offer(life: &str, device: Option<&PowerCut>) {
+    offer_device(&format!("power-cut-{life}"), device.map(|device| Arc::new(device.clone()) as _));
+}
+
 #[test]
 fn what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced() {
+    lives::in_a_child("what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced", cut_again_and_again);
+}
+
+fn cut_again_and_again() {
     let cuts = std::env::var("ZONDA_CUTS").map_or(CUTS, |cuts| cuts.parse().unwrap());
     let mut rng = Seed(SEED).rng();
     let geometry = Geometry::new(256 << 10, 120).with_limits(14, 14);
@@ -57,9 +74,12 @@ fn what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced() {
         let last = verify(&device, &promised, cut);
         promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
     }
-    println!("{cuts} cuts of seed {SEED}, {} batches at the end; hit:", promised.written);
+    println!(
+        "{cuts} cuts of seed {SEED}, {} batches at the end, {} assertions; hit:",
+        promised.written,
+        lives::aborts()
+    );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
-    offer_device("power-cut", None);
 }
 
 fn reopened(device: &PowerCut, rng: &mut Rng) -> PowerCut {
@@ -69,76 +89,81 @@ fn reopened(device: &PowerCut, rng: &mut Rng) -> PowerCut {
 
 /// One life: mounts, opens, writes until the power goes or enough is written.
 fn live(device: &PowerCut, before: Promised, cut: u64) -> Promised {
-    offer_device("power-cut", Some(Arc::new(device.clone())));
-    let mut promised = before;
-    let Ok(env) = Env::new(URI) else { return promised };
-    let Ok(database) = Database::open(&env, "/db") else { return promised };
-    let (is_over, synced) = (AtomicBool::new(false), AtomicU64::new(promised.synced));
+    let life = format!("life-{cut}");
+    offer(&life, Some(device));
+    let promised = Arc::new(Mutex::new(before));
+    let (in_life, uri) = (Arc::clone(&promised), uri(&life));
+    let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut));
+    assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
+    offer(&life, None);
+    let promised = *promised.lock();
+    promised
+}
+
+fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {
+    let Ok(env) = Env::new(uri) else { return };
+    env.set_threads(THREADS);
+    let Ok(database) = Database::open(&env, "/db") else { return };
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        let checkpoints = threads.spawn(|| take_checkpoints(&env, &database, before.checkpoint, &synced, &is_over));
+        threads.spawn(|| take_checkpoints(&env, &database, promised, &is_over));
         let mut rng = Seed(SEED).derive(&format!("life {cut}")).rng();
         for batch in before.written + 1..=before.written + BATCHES_MAX {
             let is_synced = rng.below(20) == 0;
-            promised.written = batch;
+            promised.lock().written = batch;
             if database.write(batch, is_synced).is_err() {
                 break;
             }
             if is_synced {
-                promised.synced = batch;
-                synced.store(batch, Ordering::Release);
+                promised.lock().synced = batch;
             }
         }
         is_over.store(true, Ordering::Release);
-        promised.checkpoint = checkpoints.join().unwrap();
     });
-    promised
 }
 
-/// Takes checkpoints until the work is over; returns the last that was finished.
-fn take_checkpoints(
-    env: &Env,
-    database: &Database<'_>,
-    mut last: Option<(u64, u64)>,
-    synced: &AtomicU64,
-    is_over: &AtomicBool,
-) -> Option<(u64, u64)> {
+/// Takes checkpoints until the work is over; the last that was finished is promised.
+fn take_checkpoints(env: &Env, database: &Database<'_>, promised: &Mutex<Promised>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Acquire) {
-        let number = last.map_or(1, |(number, _)| number + 1);
-        let at = synced.load(Ordering::Acquire);
+        let before = *promised.lock();
+        let number = before.checkpoint.map_or(1, |(number, _)| number + 1);
         // A cut checkpoint may have left its name; it is not ours any more.
         let _gone = env.destroy(&format!("/checkpoint-{number}"));
         if database.checkpoint(&format!("/checkpoint-{number}")).is_err() {
-            return last;
+            return;
         }
-        if let Some((old, _)) = last.replace((number, at)) {
+        promised.lock().checkpoint = Some((number, before.synced));
+        if let Some((old, _)) = before.checkpoint {
             let _gone = env.destroy(&format!("/checkpoint-{old}"));
         }
     }
-    last
 }
 
 /// With the power on: everything opens, and holds what it must. Returns the last batch.
 fn verify(device: &PowerCut, promised: &Promised, cut: u64) -> u64 {
-    offer_device("power-cut", Some(Arc::new(device.clone())));
+    let life = format!("after-{cut}");
+    offer(&life, Some(device));
     let context = format!("cut {cut} of seed {SEED}, {promised:?}");
-    let env = Env::new(URI).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let env = Env::new(&uri(&life)).unwrap_or_else(|error| panic!("{context}: {error}"));
     let database = Database::open(&env, "/db").unwrap_or_else(|error| panic!("{context}: {error}"));
     let last = database.check().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(last >= promised.synced && last <= promised.written, "{context}: batch {last} is the last");
     drop(database);
-    sweep(promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    sweep(&uri(&life), promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
     if let Some((number, at_least)) = promised.checkpoint {
         let path = format!("/checkpoint-{number}");
         let checkpoint = Database::open(&env, &path).unwrap_or_else(|error| panic!("{context}: {path}: {error}"));
         let held = checkpoint.check().unwrap_or_else(|error| panic!("{context}: {path}: {error}"));
         assert!(held >= at_least, "{context}: {path} ends with batch {held}");
     }
+    drop(env);
+    offer(&life, None);
     last
 }
 
 /// Removes what cut checkpoints left.
-fn sweep(kept: Option<(u64, u64)>) -> Result<(), Failure> {
-    let system = System::open(URI)?;
+fn sweep(uri: &str, kept: Option<(u64, u64)>) -> Result<(), Failure> {
+    let system = System::open(uri)?;
     let kept = kept.map(|(number, _)| format!("checkpoint-{number}"));
     for (name, _) in system.list("/")? {
         if name.starts_with("checkpoint-") && Some(&name) != kept.as_ref() {

@@ -68,6 +68,8 @@ unsafe extern "C" {
     fn rocksdb_checkpoint_create(object: Handle, path: *const c_char, log_bytes: u64, error: *mut *mut c_char);
     fn rocksdb_checkpoint_object_destroy(object: Handle);
     fn rocksdb_env_destroy(env: Handle);
+    fn rocksdb_env_set_background_threads(env: Handle, count: c_int);
+    fn rocksdb_env_set_high_priority_background_threads(env: Handle, count: c_int);
     fn rocksdb_free(memory: *mut c_void);
     fn zonda_rocksdb_env_from_uri(uri: *const c_char, error: *mut *mut c_char) -> Handle;
     fn zonda_rocksdb_free(text: *mut c_char);
@@ -112,6 +114,16 @@ impl Env {
         let uri = c(uri);
         // SAFETY: the text outlives the call.
         told(zonda_rocksdb_free, |error| unsafe { zonda_rocksdb_env_from_uri(uri.as_ptr(), error) }).map(Self)
+    }
+
+    /// Threads for flushes, and as many for compactions; all environments of the process share them.
+    #[allow(dead_code, reason = "not every test needs more than there are")]
+    pub(crate) fn set_threads(&self, count: c_int) {
+        // SAFETY: the environment is open.
+        unsafe {
+            rocksdb_env_set_background_threads(self.0, count);
+            rocksdb_env_set_high_priority_background_threads(self.0, count);
+        }
     }
 
     /// Small tables and buffers: much happens between two cuts.
