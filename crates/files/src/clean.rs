@@ -4,7 +4,7 @@
 //! commit that flushes the copies first; so are all removals so far -> 4 readers of old places are gone, because a place
 //! changes under the content lock that they hold -> 5 the zone is reset.
 
-use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, VictimPolicy, ZoneId, ZoneUse, ZoneView};
+use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId, ZoneUse, ZoneView};
 
 use crate::change::{Change, EXTENTS_MAX};
 use crate::lanes::{Lease, Request};
@@ -150,7 +150,7 @@ impl Core {
         Ok(zones_freed)
     }
 
-    /// The zone with the most dead bytes, if it has enough of them.
+    /// The zone to be emptied, as the options choose it, of those with enough dead bytes.
     fn victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
         let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
@@ -160,7 +160,7 @@ impl Core {
             let is_whole = !spoiled.contains(&(view.zone, view.generation));
             is_ours && is_done && has_dead && is_whole && view.live_bytes > 0 && !passed_over.contains(&view.zone)
         };
-        self.space.victim(VictimPolicy::Greedy, &is_worth_it)
+        self.space.victim(self.options.victims, &is_worth_it)
     }
 
     /// What is live in a zone; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to

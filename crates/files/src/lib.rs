@@ -76,7 +76,7 @@ pub use store::{FileInfo, FileStore};
 pub use tags::{FileKind, FileTags, Lifetime};
 pub use usage::FileUsage;
 pub use writer::FileWriter;
-pub use zonda_space::{BLOCK_BYTES, StoreId, ZoneId};
+pub use zonda_space::{BLOCK_BYTES, StoreId, VictimPolicy, ZoneId};
 
 /// Number of a file: never used twice in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_space::{SpaceOptions, StreamId, StreamSpec};
+use zonda_space::{SpaceOptions, StreamId, StreamSpec, VictimPolicy};
 
 use crate::policy::{LizaZenfs, Policy};
 use crate::trace::TraceWriter;
@@ -36,6 +36,8 @@ pub struct FileStoreOptions {
     /// [`FileStore::clean_step`](crate::FileStore::clean_step) cleans while less than this share of the device is free,
     /// in percent.
     pub clean_below_free_percent: u8,
+    /// Which zone is emptied.
+    pub victims: VictimPolicy,
     /// Bytes that a table or other large file collects in memory before they are written: a multiple of 4096.
     pub write_buffer_bytes: u32,
     /// The same for logs and meta files, which are mostly written by their syncs.
@@ -59,6 +61,7 @@ impl Default for FileStoreOptions {
             flush_reserve_zones: 2,
             finish_percent: 5,
             clean_below_free_percent: 20,
+            victims: VictimPolicy::Greedy,
             write_buffer_bytes: 1 << 20,
             log_buffer_bytes: 64 << 10,
             held_bytes_max: 256 << 20,

@@ -21,12 +21,12 @@ pub fn offer_device(name: &str, device: Option<Arc<dyn ZonedDevice>>) {
     };
 }
 
-/// Opens the device called `name`; makes it with the capacity of `create`, if that is given and there is none. `is_new` tells
-/// whether nothing can be on it.
+/// Opens the device called `name`, with `is_read_only` beside whoever writes it; else makes it with the capacity of `create`, if
+/// that is given and there is none. `is_new` tells whether nothing can be on it.
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` for a bad name.
-pub(crate) fn open(name: &str, create: Option<u64>) -> Result<Opened, Failure> {
+pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Result<Opened, Failure> {
     if let Some(name) = name.strip_prefix("process:") {
         let device = OFFERED.lock().get(name).cloned();
         let device =
@@ -34,6 +34,9 @@ pub(crate) fn open(name: &str, create: Option<u64>) -> Result<Opened, Failure> {
         return Ok(Opened { device, is_new: false });
     }
     let mut uri: DeviceUri = name.parse()?;
+    if is_read_only {
+        return Ok(Opened { device: uri.open_zoned(OpenMode::ReadOnly)?, is_new: false });
+    }
     match uri.place.clone() {
         Place::Flash(drive) => {
             let device = zonda_flash::drive::open_zoned(&drive)?;
@@ -91,8 +94,8 @@ mod tests {
         let device: Arc<dyn ZonedDevice> =
             Arc::new(zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 8)).unwrap());
         offer_device("devices-test", Some(device));
-        assert!(open("process:devices-test", None).is_ok());
+        assert!(open("process:devices-test", None, false).is_ok());
         offer_device("devices-test", None);
-        assert_eq!(open("process:devices-test", None).map(|_| ()).unwrap_err().kind, Kind::NotFound);
+        assert_eq!(open("process:devices-test", None, false).map(|_| ()).unwrap_err().kind, Kind::NotFound);
     }
 }

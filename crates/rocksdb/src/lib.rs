@@ -18,6 +18,7 @@ mod abi;
 mod devices;
 mod failure;
 mod locks;
+mod log_order;
 pub mod lsm;
 mod mount;
 mod name;

@@ -6,18 +6,19 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 
 use zonda_files::trace::TraceWriter;
-use zonda_files::{FileStore, StoreId};
+use zonda_files::{Cleaner, FileStore, StoreId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::devices::{self, Opened};
 use crate::failure::{Failure, Kind};
 use crate::locks::Locks;
+use crate::log_order::LogOrder;
 use crate::lsm::View;
 use crate::options::random;
 use crate::uri::Uri;
 
-/// What is mounted, by the name of its device.
+/// What is mounted, by the name of its device and whether it is read only.
 static MOUNTS: Mutex<BTreeMap<String, Weak<Mounted>>> = Mutex::new(BTreeMap::new());
 
 /// A mounted file system. Lives as long as somebody uses it.
@@ -27,7 +28,10 @@ pub struct Mounted {
     pub store: FileStore,
     /// What the databases on it are doing.
     pub lsm: View,
+    /// Cleans in the background, if the name asks for it.
+    pub(crate) cleaner: Option<Cleaner>,
     pub(crate) locks: Locks,
+    pub(crate) logs: LogOrder,
     pub(crate) wal_flush: bool,
     /// Tables wait in memory until their keys are known.
     pub(crate) places_by_keys: bool,
@@ -46,11 +50,13 @@ pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
     // Held while mounting: two who name one device at once share it.
     let mut mounts = MOUNTS.lock();
     mounts.retain(|_, mount| mount.strong_count() > 0);
-    if let Some(mount) = mounts.get(&uri.device).and_then(Weak::upgrade) {
+    // Beside the one that writes there may be one that only reads.
+    let key = if uri.is_read_only { format!("{} read-only", uri.device) } else { uri.device.clone() };
+    if let Some(mount) = mounts.get(&key).and_then(Weak::upgrade) {
         return mount.shared_with(&uri).map(|()| mount);
     }
     let mount = Arc::new(Mounted::new(&uri)?);
-    mounts.insert(uri.device, Arc::downgrade(&mount));
+    mounts.insert(key, Arc::downgrade(&mount));
     Ok(mount)
 }
 
@@ -59,18 +65,26 @@ impl Mounted {
         let mut options = uri.options.clone();
         options.trace = trace()?;
         let kept_trace = options.trace.clone();
-        let Opened { device, is_new } = devices::open(&uri.device, uri.create)?;
-        let store = if is_new || uri.create.is_some() && is_empty(&*device)? {
+        let Opened { device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
+        let store = if uri.is_read_only {
+            FileStore::mount_read_only(device, options)?.0
+        } else if is_new || uri.create.is_some() && is_empty(&*device)? {
             let id = StoreId(u128::from(random()) << 64 | u128::from(random()));
             FileStore::format(device, id, false, options)?
         } else {
             FileStore::mount(device, options)?.0
         };
+        let cleaner = uri.clean_rate.filter(|_| !uri.is_read_only).map(|rate| {
+            store.set_clean_rate(rate);
+            Cleaner::start(store.clone())
+        });
         Ok(Self {
             trace: kept_trace,
+            cleaner,
             lsm: View::new(store.clone()),
             store,
             locks: Locks::default(),
+            logs: LogOrder::default(),
             wal_flush: uri.wal_flush,
             places_by_keys: uri.options.policy.needs_keys(),
             text: uri.text.clone(),
@@ -140,6 +154,25 @@ mod tests {
         assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
         drop(first);
         mounted(&other).unwrap();
+    }
+
+    #[test]
+    fn a_read_only_mount_stands_beside_a_live_one() {
+        let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 40)).unwrap();
+        crate::offer_device("mount-test", Some(Arc::new(device)));
+        let live = mounted("zonda://process:mount-test?create=on").unwrap();
+        let path = zonda_files::FilePath::parse("/one").unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        let mut file = live.store.create(&path, tags).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        let beside = mounted("zonda://process:mount-test?read_only=on").unwrap();
+        assert!(!Arc::ptr_eq(&live, &beside));
+        let mut read = [0; 16];
+        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
+        assert!(beside.store.remove(&path).is_err());
+        live.store.remove(&path).unwrap();
+        crate::offer_device("mount-test", None);
     }
 
     #[test]

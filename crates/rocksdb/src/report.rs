@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use zonda_rt::atomic::Ordering;
 
 use crate::mount::Mounted;
+use zonda_files::policy::Rule;
 
 impl Mounted {
     /// Space, work, and what is known of the databases, as one JSON object of numbers.
@@ -16,6 +17,9 @@ impl Mounted {
         let usage = self.store.usage();
         let levels = self.lsm.level_counts();
         let read = |who: usize| self.reads[who].load(Ordering::Relaxed);
+        let cleaner = self.cleaner.as_ref().map(|cleaner| cleaner.report()).unwrap_or_default();
+        let allocations = self.store.allocations();
+        let placed_by = |rule: Rule| allocations.iter().filter(|one| one.0 == rule).map(|one| one.2).sum::<u64>();
         let numbers = [
             ("capacity_bytes", usage.capacity_bytes),
             ("usable_bytes", usage.usable_bytes),
@@ -27,6 +31,14 @@ impl Mounted {
             ("copied_bytes", usage.copied_bytes),
             ("resets_without_copy", usage.resets_without_copy),
             ("finished_unwritten_bytes", usage.finished_unwritten_bytes),
+            ("zones_reset", usage.space.zones_reset),
+            ("zones_freed_in_background", cleaner.zones_freed),
+            ("cleaning_errors", cleaner.errors),
+            ("placed_by_lifetime", placed_by(Rule::Lifetime)),
+            ("placed_by_overlap", placed_by(Rule::Overlap)),
+            ("placed_for_new_keys", placed_by(Rule::NewKeys)),
+            ("placed_for_no_room", placed_by(Rule::NoRoom)),
+            ("placed_by_near_keys", placed_by(Rule::NearKeys)),
             ("user_read_bytes", read(0)),
             ("compaction_read_bytes", read(1)),
             ("levels_right", levels.right),

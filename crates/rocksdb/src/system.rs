@@ -281,6 +281,7 @@ impl System {
     pub fn lock(&self, path: &str) -> Result<(), Failure> {
         let parsed = FilePath::parse(path)?;
         self.mount.locks.take(&parsed)?;
+        // Whoever writes beside a read-only mount has a LOCK of its own.
         let made = match self.info(path) {
             Ok(_) => Ok(()),
             Err(_) => self.create(path).and_then(|file| file.close()),

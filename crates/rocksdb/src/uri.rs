@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use zonda_files::{FileStoreOptions, policy};
+use zonda_files::{FileStoreOptions, VictimPolicy, policy};
 
 use crate::failure::Failure;
 use crate::options;
 
 /// Our keys; every other one is the device's.
-const KEYS: &str = "create, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, finish_percent, \
-                    write_buffer, log_buffer";
+const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
+                    finish_percent, write_buffer, log_buffer, held_bytes, clean_threshold, clean_rate, victims";
 
 /// A file system by name, taken apart.
 ///
@@ -19,9 +19,14 @@ const KEYS: &str = "create, policy, wal_flush, active_zones, reserve_zones, flus
 /// | key | means |
 /// |---|---|
 /// | `create=SIZE` | make the device (a file, memory) with so many bytes if it is not there, and a file system if it is empty; for `zbd:`, where the size is known, `create=on` |
+/// | `read_only=on` | mount what is durable now, beside whoever has it mounted for writing; nothing is written |
 /// | `policy=NAME` | placement policy |
 /// | `wal_flush=on` | a log's bytes reach the device at each flush of RocksDB, not only when synced: a killed process loses nothing |
 /// | `active_zones=N` | use fewer active zones than the device allows |
+/// | `clean_threshold=PERCENT` | a thread cleans while less than this share of the device is free |
+/// | `clean_rate=SIZE` | it copies at most so many bytes per second; writers that wait for space are not held up by it |
+/// | `victims=greedy`, `cost-benefit` | which zone is cleaned: the one with the fewest live bytes, or the best benefit |
+/// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`) |
 /// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer` | as in [`FileStoreOptions`] |
 ///
 /// Other keys are the device's (`zone_size`, `zones`, `max_active`, `direct`, ...).
@@ -31,7 +36,10 @@ pub struct Uri {
     pub(crate) device: String,
     /// `Some(bytes)` to make what is missing; 0 where the size is known.
     pub(crate) create: Option<u64>,
+    pub(crate) is_read_only: bool,
     pub(crate) wal_flush: bool,
+    /// `Some` to clean in the background: bytes per second at most, 0 for no limit.
+    pub(crate) clean_rate: Option<u64>,
     /// As it was given, behind `zonda://`.
     pub(crate) text: String,
     pub(crate) options: FileStoreOptions,
@@ -49,18 +57,25 @@ impl Uri {
         let mut parsed = Self {
             device: String::new(),
             create: None,
+            is_read_only: false,
             wal_flush: false,
+            clean_rate: None,
             text: text.to_owned(),
             options: FileStoreOptions { clock_seconds: options::seconds_since_1970, ..FileStoreOptions::default() },
         };
-        let mut device_keys = Vec::new();
+        let (mut device_keys, mut has_threshold) = (Vec::new(), false);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) =
                 pair.split_once('=').ok_or_else(|| Failure::invalid(format!("`{pair}` is not key=value")))?;
+            has_threshold |= key == "clean_threshold";
             if !parsed.set(key, value)? {
                 device_keys.push(pair);
             }
         }
+        if parsed.clean_rate.is_some() && !has_threshold {
+            return Err(Failure::invalid("clean_rate: nothing cleans in the background without clean_threshold"));
+        }
+        parsed.clean_rate = has_threshold.then(|| parsed.clean_rate.unwrap_or(0));
         parsed.device = match device_keys.as_slice() {
             [] => place.to_owned(),
             keys => format!("{place}?{}", keys.join("&")),
@@ -85,6 +100,11 @@ impl Uri {
             "create" => self.create = if value == "on" { Some(0) } else { Some(size()?) },
             "policy" => options.policy = policy::by_name(value)?,
             "wal_flush" => self.wal_flush = switch()?,
+            "read_only" => self.is_read_only = switch()?,
+            "clean_threshold" => options.clean_below_free_percent = percent()?,
+            "clean_rate" => self.clean_rate = Some(size()?),
+            "victims" => options.victims = victims(value).ok_or_else(|| bad("use greedy or cost-benefit"))?,
+            "held_bytes" => options.held_bytes_max = size()?,
             "active_zones" => options.active_limit = Some(number()?),
             "reserve_zones" => options.reserve_zones = number()?,
             "flush_reserve_zones" => options.flush_reserve_zones = number()?,
@@ -100,6 +120,14 @@ impl Uri {
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "zonda://{}", self.text)
+    }
+}
+
+fn victims(name: &str) -> Option<VictimPolicy> {
+    match name {
+        "greedy" => Some(VictimPolicy::Greedy),
+        "cost-benefit" => Some(VictimPolicy::CostBenefit),
+        _ => None,
     }
 }
 
@@ -132,6 +160,19 @@ mod tests {
     }
 
     #[test]
+    fn cleaning_in_the_background_is_asked_for_by_its_threshold() {
+        let uri = |keys: &str| Uri::parse(&format!("zonda://mem:?{keys}"));
+        assert_eq!(uri("policy=caza").unwrap().clean_rate, None);
+        let uri_with_rate = uri("clean_rate=8MiB&clean_threshold=15&victims=cost-benefit").unwrap();
+        assert_eq!(uri_with_rate.clean_rate, Some(8 << 20));
+        let options = uri_with_rate.options;
+        assert_eq!((options.clean_below_free_percent, options.victims), (15, VictimPolicy::CostBenefit));
+        assert_eq!(uri("clean_threshold=5").unwrap().clean_rate, Some(0));
+        assert!(uri("clean_rate=8MiB").unwrap_err().message.contains("clean_threshold"));
+        assert!(uri("read_only=on").unwrap().is_read_only);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let refusal = |text: &str| Uri::parse(text).unwrap_err().message;
         assert!(refusal("file:/x").contains("zonda://"));
@@ -139,6 +180,7 @@ mod tests {
         assert!(refusal("zonda://mem:?create=much").contains("create=much"));
         assert!(refusal("zonda://mem:?create=99999999999TiB").contains("not a size"));
         assert!(refusal("zonda://mem:?policy=best").contains("best"));
+        assert!(refusal("zonda://mem:?victims=oldest").contains("cost-benefit"));
         assert!(refusal("zonda://mem:?wal_flush=maybe").contains("on or off"));
         assert!(refusal("zonda://mem:?log_buffer=8GiB").contains("too large"));
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zonda_files::lsm::{KeyRange, TableHint};
 use zonda_files::{FilePath, FileWriter, Lifetime};
 use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicBool, Ordering};
 
 use crate::failure::{Failure, Kind};
 use crate::mount::Mounted;
@@ -18,12 +19,32 @@ pub struct Writable {
     mount: Arc<Mounted>,
     path: FilePath,
     role: Role,
-    writer: Mutex<State>,
+    writer: Arc<Shared>,
+    /// A log whose older ones are durable, or no log.
+    has_settled: AtomicBool,
     /// What is known of a table that waits for its keys, and in which order they are.
     waiting: Mutex<Option<(TableHint, Order)>>,
 }
 
-/// Its writer.
+/// Its writer, which the order of logs knows too.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+}
+
+impl Shared {
+    /// Makes what was written durable, unless it is closed.
+    ///
+    /// # Errors
+    /// Those of a sync.
+    pub(crate) fn sync_if_open(&self) -> Result<(), Failure> {
+        match &mut *self.state.lock() {
+            State::Open(writer) => Ok(writer.sync()?),
+            State::Refused(_) | State::Closed => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug)]
 enum State {
     Open(FileWriter),
@@ -56,7 +77,13 @@ impl Writable {
     }
 
     fn in_state(mount: &Arc<Mounted>, path: FilePath, role: Role, state: State) -> Self {
-        Self { mount: Arc::clone(mount), path, role, writer: Mutex::new(state), waiting: Mutex::default() }
+        let writer = Arc::new(Shared { state: Mutex::new(state) });
+        let is_log = role == Role::Wal;
+        if let Some(directory) = path.parent().filter(|_| is_log) {
+            mount.logs.begin(directory, &writer);
+        }
+        let has_settled = AtomicBool::new(!is_log);
+        Self { mount: Arc::clone(mount), path, role, writer, has_settled, waiting: Mutex::default() }
     }
 
     /// The same for a table of which a job said this.
@@ -81,7 +108,7 @@ impl Writable {
     }
 
     fn with(&self, call: impl FnOnce(&mut FileWriter) -> zonda_files::Result<()>) -> Result<(), Failure> {
-        let done = match &mut *self.writer.lock() {
+        let done = match &mut *self.writer.state.lock() {
             State::Open(writer) => call(writer).map_err(Failure::from),
             State::Refused(why) => Err(why.clone()),
             State::Closed => Err(Failure::new(Kind::Io, format!("{}: is closed", self.path))),
@@ -100,10 +127,23 @@ impl Writable {
     /// # Errors
     /// `NoSpace`, `Io`.
     pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.settle_older_logs()?;
         self.with(|writer| writer.append(bytes))?;
         if self.role == Role::Manifest {
             self.mount.lsm.manifest_appended(&self.path, bytes);
         }
+        Ok(())
+    }
+
+    /// Before the first byte of a log: those before it are durable ([`crate::log_order`]).
+    fn settle_older_logs(&self) -> Result<(), Failure> {
+        if self.has_settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if let Some(directory) = self.path.parent() {
+            self.mount.logs.settle_before(&directory, &self.writer)?;
+        }
+        self.has_settled.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -112,6 +152,7 @@ impl Writable {
     /// # Errors
     /// As [`append`](Self::append), and `NotSupported` behind the end.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.settle_older_logs()?;
         self.with(|writer| writer.write_at(offset, bytes))
     }
 
@@ -144,13 +185,14 @@ impl Writable {
         self.with(FileWriter::sync)
     }
 
-    /// Writes everything and gives up writing; a second time does nothing.
+    /// Writes everything and gives up writing; a second time does nothing. A log that no newer one has made durable becomes so.
     ///
     /// # Errors
     /// As [`append`](Self::append).
     pub fn close(&self) -> Result<(), Failure> {
-        let closed = match std::mem::replace(&mut *self.writer.lock(), State::Closed) {
-            State::Open(writer) => writer.close().map_err(Failure::from),
+        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open() } else { Ok(()) };
+        let closed = match std::mem::replace(&mut *self.writer.state.lock(), State::Closed) {
+            State::Open(writer) => synced.and(writer.close().map_err(Failure::from)),
             State::Refused(why) => Err(why),
             State::Closed => Ok(()),
         };
@@ -160,7 +202,7 @@ impl Writable {
     /// Bytes in all; 0 once it is closed.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
-        match &*self.writer.lock() {
+        match &*self.writer.state.lock() {
             State::Open(writer) => writer.size_bytes(),
             State::Refused(_) | State::Closed => 0,
         }

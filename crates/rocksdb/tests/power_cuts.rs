@@ -96,8 +96,7 @@ fn live(device: &PowerCut, before: Promised, cut: u64) -> Promised {
     let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut));
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
     offer(&life, None);
-    let promised = *promised.lock();
-    promised
+    *promised.lock()
 }
 
 fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {

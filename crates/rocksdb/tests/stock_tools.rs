@@ -91,6 +91,46 @@ fn what_is_there_is_what_is_on_the_default_file_system() {
 }
 
 #[test]
+fn caza_places_by_keys_and_cleans_in_the_background() {
+    if !is_here(&["db_bench", "ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let work = "fillrandom,overwrite,overwrite,overwrite,deleterandom";
+    let keys = "create=16MiB&zone_size=256KiB&write_buffer=64KiB&policy=caza&clean_threshold=25&victims=cost-benefit";
+    let uri = format!("{}?{keys}", device(here));
+    bench(here, with_library("db_bench").args([&uri, "--db=/db"]), work, &["--threads=1"]);
+    let report = here.join("report");
+    assert!(reported(&report, "placed_by_overlap") > 0);
+    assert!(reported(&report, "zones_freed_in_background") > 0);
+    assert_eq!(reported(&report, "cleaning_errors"), 0);
+    assert_eq!((reported(&report, "levels_wrong"), reported(&report, "levels_unknown")), (0, 0));
+
+    let on_host = format!("--db={}", here.join("db").display());
+    bench(here, Command::new("db_bench").arg(&on_host), work, &["--threads=1"]);
+    let host = run(Command::new("ldb").args([&on_host, "scan", "--hex"]));
+    assert!(host == ldb(here, &["scan", "--hex"]), "the databases differ");
+}
+
+#[test]
+fn a_read_only_mount_is_read_and_not_written() {
+    if !is_here(&["db_bench", "ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    bench_on_zones(here, "fillrandom", &["--threads=1", "--sync=false"]);
+    let before = ldb(here, &["scan", "--hex"]);
+    let read_only = format!("{}?read_only=on", device(here));
+    let read = run(with_library("ldb").args([&read_only, "--db=/db", "scan", "--hex"]));
+    assert!(before.lines().count() > 3000 && read == before, "{} lines", before.lines().count());
+    let writer = with_library("ldb").args([&read_only, "--db=/db", "put", "key", "value"]).output().unwrap();
+    assert!(!writer.status.success() && common::text_of(&writer).contains("read-only"), "{}", common::text_of(&writer));
+    assert!(ldb(here, &["scan", "--hex"]) == before);
+}
+
+#[test]
 fn a_name_that_cannot_be_opened_is_refused_in_one_line() {
     if !is_here(&["db_bench"]) {
         return;

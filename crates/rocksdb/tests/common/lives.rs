@@ -41,12 +41,16 @@ pub(crate) fn aborts() -> u64 {
 /// Runs `life` to its end, or until an assertion ended it: `false`.
 pub(crate) fn live(life: impl FnOnce() + Send + 'static) -> bool {
     let before = aborts();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "whether it is finished is asked, which no simulated thread can tell"
+    )]
     let thread = std::thread::spawn(life);
     while !thread.is_finished() {
         if aborts() > before {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        zonda_rt::sleep(Duration::from_millis(1));
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     true

@@ -1,0 +1,63 @@
+//! The order of a database's logs: an older one is durable before a newer one takes its first byte.
+//!
+//! `RocksDB` reads its logs one after the other and takes the end of each for where it ended: it does not see that bytes are missing
+//! between two of them. A log's last bytes wait in memory, and two zones become durable in any order. So without this order a
+//! power cut, or a killed process, could leave a newer log and not the end of the older one: a hole, and no prefix of the writes.
+//!
+//! Cost: a flush of the device for each log, which is one for each memtable.
+
+use std::sync::{Arc, Weak};
+
+use zonda_files::FilePath;
+use zonda_rt::Mutex;
+
+use crate::failure::Failure;
+use crate::writable::Shared;
+
+/// A log that may have bytes that are not durable.
+#[derive(Debug)]
+struct Log {
+    directory: FilePath,
+    writer: Weak<Shared>,
+}
+
+/// The logs that are written, or were and may not be durable yet, oldest first.
+///
+/// Locks: its own briefly, then, without it, one writer at a time.
+#[derive(Debug, Default)]
+pub(crate) struct LogOrder {
+    logs: Mutex<Vec<Log>>,
+}
+
+impl LogOrder {
+    /// A log was made, newer than all others of its directory.
+    pub(crate) fn begin(&self, directory: FilePath, writer: &Arc<Shared>) {
+        self.logs.lock().push(Log { directory, writer: Arc::downgrade(writer) });
+    }
+
+    /// Makes the older logs of a directory durable, before `newer` takes its first byte. They get no more bytes.
+    ///
+    /// # Errors
+    /// Those of a sync; the logs that are not durable then are tried again by the next call.
+    pub(crate) fn settle_before(&self, directory: &FilePath, newer: &Arc<Shared>) -> Result<(), Failure> {
+        for older in self.older_than(directory, newer) {
+            older.sync_if_open()?;
+            self.end(&older);
+        }
+        Ok(())
+    }
+
+    fn older_than(&self, directory: &FilePath, newer: &Arc<Shared>) -> Vec<Arc<Shared>> {
+        let logs = self.logs.lock();
+        let here = logs.iter().filter(|log| log.directory == *directory).filter_map(|log| log.writer.upgrade());
+        here.take_while(|writer| !Arc::ptr_eq(writer, newer)).collect()
+    }
+
+    /// A log is durable, or gone; whether it was not known to be before.
+    pub(crate) fn end(&self, writer: &Arc<Shared>) -> bool {
+        let mut logs = self.logs.lock();
+        let before = logs.len();
+        logs.retain(|log| log.writer.strong_count() > 0 && !std::ptr::eq(log.writer.as_ptr(), Arc::as_ptr(writer)));
+        logs.len() < before
+    }
+}
