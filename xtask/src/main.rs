@@ -8,6 +8,7 @@ mod clock;
 mod documents;
 mod edges;
 mod house;
+mod lanes;
 mod links;
 mod machine;
 mod metadata;

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     process::{Command, ExitStatus, Stdio},
 };
 
@@ -39,6 +39,21 @@ pub(crate) fn run_counting(command: &mut Command, tally: &mut Tally) -> Result<(
     echo_counting(BufReader::new(output), &mut std::io::stdout(), tally)?;
     let status = child.wait()?;
     expect_success(command, status)
+}
+
+/// Runs the command and returns all that it said, on both outputs, in the order in which it was said.
+///
+/// # Errors
+/// When the command cannot be started.
+pub(crate) fn told(mut command: Command) -> Result<(ExitStatus, Vec<u8>)> {
+    let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", shown(&command)))?;
+    // The command holds the pipe's other end open.
+    drop(command);
+    let mut said = Vec::new();
+    reader.read_to_end(&mut said)?;
+    Ok((child.wait()?, said))
 }
 
 /// Whether the command can be started and exits with 0; prints nothing.
@@ -88,5 +103,13 @@ mod tests {
     fn failure_names_the_command() {
         let error = run(Command::new("false").arg("--flag")).unwrap_err();
         assert!(error.to_string().starts_with("`false --flag`: exit status: 1"), "{error}");
+    }
+
+    #[test]
+    fn both_outputs_are_told_in_their_order() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
+        let (status, said) = told(command).unwrap();
+        assert_eq!((status.code(), said.as_slice()), (Some(3), &b"one\ntwo\nthree\n"[..]));
     }
 }

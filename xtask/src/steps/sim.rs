@@ -1,12 +1,12 @@
 //! The simulator: the seeded model test with power cuts.
 
-use std::{path::Path, process::Command, thread};
+use std::{path::Path, process::Command};
 
 use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    process,
+    lanes, process,
     programs::{self, TESTKIT},
     seed,
     tally::Tally,
@@ -42,11 +42,8 @@ impl Default for SimArguments {
 /// When the model and the store disagree: the simulator prints how to replay.
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SimArguments) -> Result<()> {
     let [testkit] = &programs::build(workspace, [TESTKIT])?;
-    let ended: Vec<Result<()>> = thread::scope(|scope| {
-        let simulate = |seed| scope.spawn(move || simulate(testkit, seed, arguments.steps));
-        let runs: Vec<_> = seeds(workspace, arguments).into_iter().map(simulate).collect();
-        runs.into_iter().map(|run| run.join().expect("a run returns its errors")).collect()
-    });
+    let seeds = seeds(workspace, arguments);
+    let ended = lanes::map(lanes::processors(), &seeds, |seed| simulate(testkit, *seed, arguments.steps));
     tally.passed += ended.iter().filter(|ended| ended.is_ok()).count() as u64;
     tally.failed += ended.iter().filter(|ended| ended.is_err()).count() as u64;
     ended.into_iter().collect()

@@ -8,11 +8,7 @@
 mod crash;
 mod scripts;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -25,6 +21,7 @@ use super::{
 };
 use crate::{
     clock::Stopwatch,
+    lanes,
     programs::{self, DEVICE_TESTS, TESTKIT, ZONDA},
     tally::Tally,
     workspace::Workspace,
@@ -75,8 +72,7 @@ impl Default for SuiteArguments {
 
 impl SuiteArguments {
     fn jobs(&self) -> usize {
-        let processors = || thread::available_parallelism().map_or(1, usize::from).min(JOBS_MAX);
-        self.jobs.unwrap_or_else(processors).max(1)
+        self.jobs.unwrap_or_else(|| lanes::processors().min(JOBS_MAX))
     }
 }
 
@@ -127,8 +123,15 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SuiteArg
     let programs = Programs::build(workspace)?;
     let is_chosen = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     let chosen: Vec<_> = PARTS.into_iter().filter(|(name, _)| is_chosen(name)).collect();
+    // All of them, whatever becomes of others.
+    let results = lanes::map(arguments.jobs(), &chosen, |(name, part)| {
+        let watch = Stopwatch::start();
+        let result = part(&cache, &programs, arguments);
+        println!("vm {name}: {:.1} s", watch.elapsed().as_secs_f64());
+        result
+    });
     let mut failures = Vec::new();
-    for ((name, _), ended) in chosen.iter().zip(in_lanes(arguments.jobs(), &chosen, &cache, &programs, arguments)) {
+    for ((name, _), ended) in chosen.iter().zip(results) {
         match ended {
             Ok(passed) => tally.passed += passed,
             Err(error) => failures.push(error.context(format!("part {name}, alone with --only {name}"))),
@@ -142,32 +145,6 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally, arguments: &SuiteArg
             Err(failures.swap_remove(0)).with_context(|| format!("{count} of {} parts failed", chosen.len()))
         }
     }
-}
-
-/// Runs the parts, so many at a time, all of them whatever becomes of others. What came of each, in their order.
-fn in_lanes(
-    jobs: usize,
-    parts: &[(&'static str, Part)],
-    cache: &Cache,
-    programs: &Programs,
-    arguments: &SuiteArguments,
-) -> Vec<Result<u64>> {
-    let next = AtomicUsize::new(0);
-    let lane = || {
-        let mut ended = Vec::new();
-        while let Some((number, (name, part))) = parts.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let watch = Stopwatch::start();
-            ended.push((number, part(cache, programs, arguments)));
-            println!("vm {name}: {:.1} s", watch.elapsed().as_secs_f64());
-        }
-        ended
-    };
-    let mut ended = thread::scope(|scope| {
-        let lanes: Vec<_> = (0..jobs).map(|_| scope.spawn(lane)).collect();
-        lanes.into_iter().flat_map(|lane| lane.join().expect("a part returns its errors")).collect::<Vec<_>>()
-    });
-    ended.sort_unstable_by_key(|(number, _)| *number);
-    ended.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The tests of the device crate that need a device: conformance, limits, the model, what others do.
