@@ -20,8 +20,8 @@ use zonda_rt::{
 use super::{options::Direct, sys};
 use crate::{AlignedBuf, DeviceError, Result};
 
-/// How often and how long apart a lock is tried for: a quarter of a second.
-const LOCK_ATTEMPTS_MAX: u32 = 50;
+/// How often and how long apart a lock is tried for: a second.
+const LOCK_ATTEMPTS_MAX: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What an opener may do.
@@ -249,7 +249,8 @@ fn check_kind(path: &Path) -> Result<()> {
     }
 }
 
-/// Locks a file, waiting a little: a killed process holds its lock until the kernel has ended its requests in flight.
+/// Locks a file, waiting a little: a killed process holds its lock until the kernel has ended its requests in flight, and a
+/// process that another thread starts has a copy of ours until it runs its program, which takes its time on a busy machine.
 fn lock(path: &Path, file: &File, access: Access) -> Result<()> {
     for _ in 0..LOCK_ATTEMPTS_MAX {
         let locked = if access == Access::ReadOnly { file.try_lock_shared() } else { file.try_lock() };
