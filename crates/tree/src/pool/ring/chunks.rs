@@ -1,9 +1,11 @@
 //! Where the segments of a ring come from: each alone, or, for a large ring, from chunks of 2 MiB on huge pages where the system has them.
 //!
+//! Both are mapped rather than allocated: pieces as long as they are aligned would lie a piece apart, and the process would hold twice the ring.
+//!
 //! The lowest segment is used first, so that the chunks that a shrinking ring does not need become empty, and go back.
 
 use std::{
-    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    alloc::{Layout, handle_alloc_error},
     collections::{BTreeMap, BTreeSet},
     ptr::NonNull,
 };
@@ -76,15 +78,11 @@ impl Chunks {
     }
 
     fn grow(&mut self) {
-        // SAFETY: the layout is not empty.
-        let raw = unsafe { alloc(self.layout) };
-        let Some(base) = NonNull::new(raw) else { handle_alloc_error(self.layout) };
+        let Some(base) = zonda_rt::map_memory(self.layout) else { handle_alloc_error(self.layout) };
         if self.layout.size() == CHUNK_BYTES {
             // Before it is touched: the system decides then.
             zonda_rt::prefer_huge_pages(base, CHUNK_BYTES);
         }
-        // SAFETY: just allocated with this size.
-        unsafe { base.write_bytes(0, self.layout.size()) };
         self.chunks.insert(base.addr().get(), (base, 0));
         self.free.extend(segments(base, self.layout.size()));
     }
@@ -95,8 +93,8 @@ impl Chunks {
         for segment in segments(base, self.layout.size()) {
             self.free.remove(&segment);
         }
-        // SAFETY: allocated with this layout; none of its segments is in use.
-        unsafe { dealloc(base.as_ptr(), self.layout) }
+        // SAFETY: mapped with this layout; none of its segments is in use.
+        unsafe { zonda_rt::unmap_memory(base, self.layout) }
     }
 }
 
@@ -108,8 +106,8 @@ fn segments(base: NonNull<u8>, bytes: usize) -> impl Iterator<Item = Segment> {
 impl Drop for Chunks {
     fn drop(&mut self) {
         for (base, _) in std::mem::take(&mut self.chunks).into_values() {
-            // SAFETY: allocated with this layout; no piece is taken (`Ring::drop`).
-            unsafe { dealloc(base.as_ptr(), self.layout) }
+            // SAFETY: mapped with this layout; no piece is taken (`Ring::drop`).
+            unsafe { zonda_rt::unmap_memory(base, self.layout) }
         }
     }
 }
