@@ -41,13 +41,20 @@ pub enum PageError {
         /// Limit.
         bytes_max: usize,
     },
-    /// Pages placed together that no zone can hold, or a page longer than
-    /// [`PAGE_BLOCKS_MAX`](crate::PAGE_BLOCKS_MAX); nothing was placed.
-    #[error("pages of {blocks} blocks together; a zone takes {blocks_max} and a page 64")]
+    /// Pages placed together that no zone can hold; nothing was placed. In place there is no such limit.
+    #[error("pages of {blocks} blocks together; a zone takes {blocks_max}")]
     PlanTooLong {
         /// Asked for.
         blocks: u64,
         /// What a zone takes.
+        blocks_max: u64,
+    },
+    /// A page longer than [`PAGE_BLOCKS_MAX`](crate::PAGE_BLOCKS_MAX), or than a segment in place; nothing was placed.
+    #[error("a page of {blocks} blocks; the limit is {blocks_max}")]
+    PageTooLong {
+        /// Asked for.
+        blocks: u64,
+        /// Limit.
         blocks_max: u64,
     },
     /// A segment that does not exist or was released.

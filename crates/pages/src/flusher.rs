@@ -99,13 +99,12 @@ impl Flusher {
 
     /// The blocks of a plan, which must fit one zone.
     fn check_plan(&self, pages: &[NewPage<'_>]) -> Result<u64, PageError> {
-        let blocks_max = self.space.zone_blocks() - 1;
-        let too_long = pages.iter().any(|page| page_blocks(page.body.len()) > PAGE_BLOCKS_MAX);
-        let blocks = pages.iter().map(|page| page_blocks(page.body.len())).sum();
-        if too_long || blocks > blocks_max {
-            return Err(PageError::PlanTooLong { blocks, blocks_max });
+        let lengths = || pages.iter().map(|page| page_blocks(page.body.len()));
+        if let Some(blocks) = lengths().find(|&blocks| blocks > PAGE_BLOCKS_MAX) {
+            return Err(PageError::PageTooLong { blocks, blocks_max: PAGE_BLOCKS_MAX });
         }
-        Ok(blocks)
+        let (blocks, blocks_max) = (lengths().sum(), self.space.zone_blocks() - 1);
+        if blocks > blocks_max { Err(PageError::PlanTooLong { blocks, blocks_max }) } else { Ok(blocks) }
     }
 
     /// Offers pages to the sequencers of a stream. `Crowded` if one of them has room but too many groups waiting.

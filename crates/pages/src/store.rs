@@ -139,7 +139,8 @@ pub trait PageStore: Send + Sync {
     /// Places pages: all or none. Memory only.
     ///
     /// # Errors
-    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had.
+    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had. `PageTooLong`;
+    /// on zones `PlanTooLong`, for pages that are together longer than a zone.
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError>;
 
     /// Whether [`admit`](PageStore::admit) would wait for reclaim now: a writer then does a reclaim step itself, so that

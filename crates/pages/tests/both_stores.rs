@@ -99,15 +99,16 @@ fn a_plan_is_placed_whole_or_not_at_all() {
     for (name, store) in stores() {
         let toy = Toy::new(store);
         assert_eq!(toy.store.place(Heat::Hot, &[]).unwrap(), []);
-        let body = toy.body(id(0), 1, 32);
-        let page = NewPage { id: id(0), sequence: 1, body: &body };
-        let refused = toy.store.place(Heat::Hot, &[page, page]).unwrap_err();
-        assert!(matches!(refused, PageError::PlanTooLong { blocks: 64, .. }), "{name} {refused}");
+        let short = toy.body(id(0), 1, 1);
+        let (page, too_long) = (toy.body(id(0), 1, 32), vec![0; short.len() + 64 * 4096]);
+        let new = |body| NewPage { id: id(0), sequence: 1, body };
+        let refused = toy.store.place(Heat::Hot, &[new(&short), new(&too_long)]).unwrap_err();
+        assert!(matches!(refused, PageError::PageTooLong { blocks: 65, .. }), "{name} {refused}");
         assert_eq!(toy.store.usage().live_page_bytes, 0);
-        let mut placed = toy.store.place(Heat::Hot, &[page]);
+        let mut placed = toy.store.place(Heat::Hot, &[new(&page)]);
         if placed.is_err() {
             toy.pump().unwrap();
-            placed = toy.store.place(Heat::Hot, &[page]);
+            placed = toy.store.place(Heat::Hot, &[new(&page)]);
         }
         assert_eq!((placed.unwrap()[0].blocks(), toy.store.usage().live_page_bytes), (32, 32 * 4096), "{name}");
     }

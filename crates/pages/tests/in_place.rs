@@ -33,6 +33,33 @@ fn neighbours_leave_in_one_write() {
 }
 
 #[test]
+fn a_plan_longer_than_a_segment_lies_in_several() {
+    let options = InPlaceOptions { segment_blocks: 16, ..in_place_options() };
+    let store = InPlaceStore::create(block_device(), &options).unwrap();
+    let toy: InPlaceToy = Toy::new(store);
+    // Longer than a segment together, and longer than what may wait to be written.
+    let bodies: Vec<_> = (0..40).map(|n| toy.body(id(n), n, 1 + n % 2)).collect();
+    let plan: Vec<_> = bodies.iter().zip(0..).map(|(body, n)| NewPage { id: id(n), sequence: n, body }).collect();
+    let placed = toy.store.place(Heat::Hot, &plan).unwrap();
+    assert_eq!(toy.store.usage().live_page_bytes, 60 * 4096);
+    for settled in [false, true] {
+        for (page, &at) in plan.iter().zip(&placed) {
+            toy.store.read(page.id, at, &mut |body| assert_eq!(body, page.body)).unwrap();
+        }
+        if !settled {
+            toy.settle().unwrap();
+        }
+    }
+    // A plan that finds no blocks for its last page leaves nothing behind.
+    let all = vec![plan[0]; 4096];
+    assert!(matches!(toy.store.place(Heat::Hot, &all), Err(PageError::Busy | PageError::NoSpace { .. })));
+    assert_eq!(toy.store.usage().live_page_bytes, 60 * 4096);
+    let longest = toy.body(id(0), 1, 16);
+    let refused = toy.store.place(Heat::Hot, &[NewPage { id: id(0), sequence: 1, body: &longest }]).unwrap_err();
+    assert!(matches!(refused, PageError::PageTooLong { blocks: 16, blocks_max: 14 }), "{refused}");
+}
+
+#[test]
 fn slots_are_reused_after_a_durable_record_and_not_before() {
     let toy: InPlaceToy = Toy::new(create_in_place(&block_device()));
     for n in 0..200 {

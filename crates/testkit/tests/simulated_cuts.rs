@@ -52,3 +52,13 @@ fn a_store_in_place_survives_cuts_of_a_block_device() {
     }
     assert!(all.cuts > 50 && all.survived > 0 && all.done.zones_reset > 0, "{all:?}");
 }
+
+#[test]
+fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
+    // After a cut on a device of segments of 16 blocks a leaf's records wait for space until they are more than a segment holds.
+    let ground = Some(GroundKind::Blocks);
+    let settings = Settings { steps: 800, design: None, ground, clients: None, bug: None, flash: None, verbose: false };
+    let replay = "cargo run -p zonda-testkit -- sim --seed 40134 --steps 800 --store in-place --verbose";
+    let outcome = simulate(40134, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {replay}"));
+    assert!(outcome.cuts > 5, "{outcome:?}");
+}

@@ -25,6 +25,8 @@ use crate::{
 const EVICT_TRIES: usize = 16;
 /// Tries to merge one leaf while others interfere.
 const FLUSH_TRIES: usize = 256;
+/// The same while the log is replayed: nobody interferes, so a store that has no room now has none a moment later.
+const FLUSH_TRIES_RECOVERING: usize = 4;
 /// A merge may be what frees space: it waits for zones, but is not refused by a full store.
 pub(crate) const FOR_A_MERGE: u32 = 0;
 
@@ -94,7 +96,8 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn flush_leaf(&self, id: PageId) -> Result<Flushed> {
         let mut spin = zonda_rt::Spin::new();
-        for _ in 0..FLUSH_TRIES {
+        let recovering = self.recovering.load(Ordering::Acquire);
+        for _ in 0..if recovering { FLUSH_TRIES_RECOVERING } else { FLUSH_TRIES } {
             let flushed = self.try_flush(id, false)?;
             if flushed != Flushed::Raced {
                 return Ok(flushed);

@@ -186,14 +186,14 @@ impl Core {
         PendingPage::new(page.id, at, heat, frame)
     }
 
-    /// The lengths of a plan, which must fit one segment.
+    /// The lengths of a plan. Its pages lie wherever there are slots, each in one segment: a plan may be longer than that.
     fn check_plan(&self, pages: &[NewPage<'_>]) -> Result<Vec<u64>, PageError> {
         let lengths: Vec<u64> = pages.iter().map(|page| page_blocks(page.body.len())).collect();
-        let (blocks, blocks_max) = (lengths.iter().sum(), self.layout.data_blocks_min());
-        if blocks > blocks_max || lengths.iter().any(|&blocks| blocks > PAGE_BLOCKS_MAX) {
-            return Err(PageError::PlanTooLong { blocks, blocks_max });
+        let blocks_max = PAGE_BLOCKS_MAX.min(self.layout.data_blocks_min());
+        match lengths.iter().max() {
+            Some(&blocks) if blocks > blocks_max => Err(PageError::PageTooLong { blocks, blocks_max }),
+            _ => Ok(lengths),
         }
-        Ok(lengths)
     }
 
     /// What a writer hears whose pages found no blocks.

@@ -106,9 +106,12 @@ impl Layout {
         self.segment_blocks - 1 - if self.segments == 1 { 2 } else { 1 }
     }
 
-    /// Bytes behind the headers of all segments.
+    /// Bytes behind the headers of all segments. A segment ends where the next one's header is: all blocks between the two superblocks are
+    /// data, but for a header each. Asked by every write.
     pub(crate) fn data_bytes(self) -> u64 {
-        self.all().map(|segment| self.data_blocks(segment)).sum::<u64>() * BLOCK_BYTES as u64
+        let first = SegmentIndex(0);
+        let last = SegmentIndex(self.segments - 1);
+        (self.end(last) - self.header(first) - u64::from(self.segments)) * BLOCK_BYTES as u64
     }
 
     /// The segment that holds `blocks` blocks from `block` on behind its header.
@@ -139,6 +142,8 @@ mod tests {
                 next = layout.end(index);
             }
             assert!(next < capacity, "the second copy lies behind the segments");
+            let data: u64 = layout.all().map(|segment| layout.data_blocks(segment)).sum();
+            assert_eq!(layout.data_bytes(), data * BLOCK_BYTES as u64);
         }
     }
 
