@@ -89,10 +89,18 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     let track = Track { engines: Engines::OWN, program, directory: directory.path().to_owned(), seed: 1 };
     let out = directory.path().join("out");
     let scale = repro::Scale::Tiny;
-    let mut runner = Runner { track, scale, out, json: None, resume: false, only: Vec::new(), keys: None };
+    let mut runner =
+        Runner { track, scale, out, json: None, resume: false, only: Vec::new(), points: Vec::new(), keys: None };
     let first = runner.run(experiment, &mut quiet(shown))?;
     runner.resume = true;
+    // Nothing is run again for a point that is not asked for.
+    runner.points = first.points.first().map(|point| point.race.x.clone()).into_iter().collect();
     let second = runner.run(experiment, &mut quiet(false))?;
+    runner.points = vec!["no such point".to_owned()];
+    if runner.run(experiment, &mut quiet(false)).is_ok() {
+        return Err(BenchError::Wrong { index: 0, what: "a point that does not exist was run".to_owned() });
+    }
+    runner.points.clear();
     let complete = first.points.iter().filter(|point| first.done(&point.race).is_some());
     let wrong = complete.into_iter().find(|point| second.done(&point.race) != Some(point));
     let nobody = first.points.iter().all(|point| point.outcome.unavailable.len() == point.race.contenders.len());

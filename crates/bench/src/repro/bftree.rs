@@ -57,12 +57,12 @@ impl Scale {
 
 /// See [`BFTREE`].
 pub(super) fn bftree(memory_bytes: u64) -> Contender {
-    Contender::new(BFTREE, store("bftree", memory_bytes)).with("store", "in-place")
+    on_zones(memory_bytes).called(BFTREE).with("store", "in-place")
 }
 
-/// See [`ON_ZONES`].
+/// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1).
 pub(super) fn on_zones(memory_bytes: u64) -> Contender {
-    Contender::new(ON_ZONES, store("bftree", memory_bytes))
+    Contender::new(ON_ZONES, store("bftree", memory_bytes)).with("promotion", "20").with("scan-promotion", "20")
 }
 
 /// See [`BDTREE`].

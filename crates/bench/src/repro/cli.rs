@@ -19,6 +19,7 @@ Examples:
   zonda repro zkv-table3                          table 3 of the ZKV paper, ours beside it, in minutes
   zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
   zonda repro zkv-fig16 --resume                  goes on where a run was stopped
+  zonda repro bftree-fig12 --point '16 %'       one point, the others as they were measured before
   zonda repro zns-fig1                            modelled drives overwritten, as in the ZNS paper
   zonda repro all --scale tiny --out /tmp/repro";
 
@@ -62,6 +63,9 @@ pub struct RunArgs {
     /// Only these designs, by the names of the table
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
+    /// Only this point of the x axis, by its name in the table; may be given again. The others are kept as they are in the results
+    #[arg(long = "point", value_name = "NAME")]
+    points: Vec<String>,
     /// Takes keys of 8 bytes from this file of the SOSD benchmark instead of computing uniform ones
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
@@ -117,7 +121,7 @@ impl RunArgs {
         let program = Some(ChildProgram::current(child_words)?);
         let track = Track { engines, program, directory: self.directory, seed: self.seed };
         let (scale, out, json, resume, only) = (self.scale, self.out, self.json, self.resume, self.only);
-        let runner = Runner { track, scale, out, json, resume, only, keys: self.keys };
+        let runner = Runner { track, scale, out, json, resume, only, points: self.points, keys: self.keys };
         let mut output = Output::new(None)?;
         output.command(self.seed)?;
         experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))

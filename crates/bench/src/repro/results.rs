@@ -74,6 +74,11 @@ impl Results {
         self.points.iter().filter(complete).find(|point| point.race == *race)
     }
 
+    /// The point of this name, whoever ran in it.
+    pub(super) fn at(&self, race: &str) -> Option<&Point> {
+        self.points.iter().find(|point| point.race.id == race)
+    }
+
     /// All rows.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.points.iter().flat_map(|point| &point.outcome.rows)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Experiment, Point, Results, Scale, show};
 use crate::output::Output;
-use crate::race::Track;
+use crate::race::{Race, Track};
 use crate::{BenchError, Result};
 
 /// Keys from files are 64-bit numbers.
@@ -26,6 +26,8 @@ pub struct Runner {
     pub resume: bool,
     /// Only contenders of these series; empty for all.
     pub only: Vec<String>,
+    /// Only points of these names on the x axis; empty for all. The others are taken from the file, if it has them.
+    pub points: Vec<String>,
     /// A SOSD file that keys of 8 bytes are taken from.
     pub keys: Option<PathBuf>,
 }
@@ -55,14 +57,22 @@ impl Runner {
 
     fn races(&self, experiment: &Experiment, json: &Path) -> Result<Results> {
         let seed = self.track.seed;
-        let kept = if self.resume { Results::load(json, experiment.name, self.scale, seed)? } else { None };
+        let keeps = self.resume || !self.points.is_empty();
+        let kept = if keeps { Results::load(json, experiment.name, self.scale, seed)? } else { None };
         let mut results = Results::new(experiment.name, self.scale, seed);
-        for mut race in (experiment.races)(self.scale) {
+        let races = (experiment.races)(self.scale);
+        self.check_points(&races)?;
+        for mut race in races {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
             if race.data.key_bytes == GIVEN_KEY_BYTES {
                 race.data.keys_from.clone_from(&self.keys);
             }
-            let point = match kept.as_ref().and_then(|kept| kept.done(&race)) {
+            if !self.points.is_empty() && !self.points.contains(&race.x) {
+                results.points.extend(kept.as_ref().and_then(|kept| kept.at(&race.id)).cloned());
+                continue;
+            }
+            let done = kept.as_ref().filter(|_| self.resume).and_then(|kept| kept.done(&race));
+            let point = match done {
                 Some(point) => point.clone(),
                 None => {
                     let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
@@ -73,6 +83,16 @@ impl Runner {
             results.save(json)?;
         }
         Ok(results)
+    }
+
+    /// Refuses points that the experiment does not have: nothing would be run for them.
+    fn check_points(&self, races: &[Race]) -> Result<()> {
+        let Some(unknown) = self.points.iter().find(|point| races.iter().all(|race| race.x != **point)) else {
+            return Ok(());
+        };
+        let known: Vec<_> = races.iter().map(|race| race.x.as_str()).collect();
+        let expected = format!("one of \"{}\"", known.join("\", \""));
+        Err(BenchError::Usage { option: "--point", given: unknown.clone(), expected })
     }
 
     fn judge(&self, experiment: &Experiment, results: &Results, output: &mut Output) -> Result<()> {
