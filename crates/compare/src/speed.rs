@@ -8,6 +8,13 @@ use zonda_bench::{StorePlan, Verdict};
 /// This project's store.
 const ZONDA: &str = "zonda";
 
+/// This project's mini-pages, as the paper has them and over append-only leaves.
+const IN_PLACE: &str = "mini-pages in place";
+/// See [`IN_PLACE`].
+const ON_ZONES: &str = "mini-pages on zones";
+/// This project's design after the ZKV paper, which the other two are compared with.
+const OWN_ZKV: &str = "zkv";
+
 /// Series and designs of the peers.
 const PEERS: [(&str, &str); 6] = [
     ("RocksDB", "rocksdb"),
@@ -23,6 +30,8 @@ const LOG_ON: &str = "log on";
 
 /// Turns of a step; a load is as many slices of the same inserts.
 const TURNS: u32 = 5;
+/// The same where this project's other designs run too, so that a point of three or four contenders stays within minutes.
+const TURNS_OF_MANY: u32 = 3;
 
 /// Seconds of a turn that is not a load.
 const TURN_SECONDS: f64 = 4.0;
@@ -67,7 +76,7 @@ const SCANS: &str = "scans";
 const ZKV_PHASES: [&str; 7] = [LOAD, "zkv-b", "zkv-c", "mix", "get", "multi-get:32", SCANS];
 
 /// The set-up of the Bf-Tree paper, scaled: 6.25 million pairs of 16 B + 16 B, Zipf 0.9, 64 MiB, loaded in random order and
-/// in sorted order, with 2 threads and with 1.
+/// in sorted order, with 2 threads and with 1; a minute of updates; and 4 million pairs that are all in memory.
 pub const BFTREE: Experiment = Experiment {
     name: "bftree-speed",
     title: "get, update, mix and scan of 32 over Zipf 0.9; 16 B + 16 B",
@@ -99,6 +108,19 @@ fn contenders(memory_bytes: u64, log: bool) -> Vec<Contender> {
     std::iter::once((ZONDA, "zonda")).chain(PEERS).map(contender).collect()
 }
 
+/// As [`contenders`], and this project's other designs.
+fn all_designs(memory_bytes: u64) -> Vec<Contender> {
+    let own = |series: &str, design: &str, kind: &str| {
+        let mut store = StorePlan::new(String::new(), memory_bytes, 0).with("store", kind);
+        design.clone_into(&mut store.design);
+        store.log = false;
+        Contender::new(series, store)
+    };
+    let mut all = contenders(memory_bytes, false);
+    all.extend([own(IN_PLACE, "bftree", "in-place"), own(ON_ZONES, "bftree", "zoned"), own(OWN_ZKV, "zkv", "zoned")]);
+    all
+}
+
 /// A step that ends by time: its operations are only the most that there is room for.
 fn timed(scale: Scale, workload: &str, operations_max: u64, threads: usize) -> Step {
     let operations = scale.pick(500, operations_max, operations_max);
@@ -123,16 +145,45 @@ fn bftree_races(scale: Scale) -> Vec<Race> {
     let records = scale.pick(20_000, 6_250_000, 100_000_000);
     let memory_bytes = scale.pick(8 << 20, 64 << 20, 1 << 30);
     let race = |name: &str, sorted, threads| {
-        let mut race = Race::new(name, records, threads).in_turns(TURNS);
-        race.data = DataShape { key_bytes: 16, value_bytes: 16, capacity: records, sorted, keys_from: None };
+        let mut race = skewed(name, records, threads, memory_bytes).in_turns(TURNS_OF_MANY);
+        race.data.sorted = sorted;
         race.steps.extend(BFTREE_PHASES.map(|phase| timed(scale, phase, records, threads).over("zipf:0.9")));
-        race.contenders = contenders(memory_bytes, false);
         race
     };
-    vec![race(RANDOM, false, 2), race("random, 1 thread", false, 1), race("sorted, 2 threads", true, 2)]
+    let mut minute = skewed(MINUTE, records, 2, memory_bytes);
+    // More operations than anybody does in that time.
+    let updates = Step::new("update", scale.pick(2_000, 1 << 30, 1 << 34), 2);
+    minute.steps.push(updates.over("zipf:0.9").within(scale.pick(0.5, 60.0, 60.0)));
+    vec![
+        race(RANDOM, false, 2),
+        race("random, 1 thread", false, 1),
+        race("sorted, 2 threads", true, 2),
+        minute,
+        in_memory(scale),
+    ]
+}
+
+/// Pairs that all engines can keep in memory.
+fn in_memory(scale: Scale) -> Race {
+    let records = scale.pick(10_000, 4_000_000, 64_000_000);
+    let memory_bytes = scale.pick(8 << 20, 512 << 20, 8 << 30);
+    let mut race = skewed(IN_MEMORY, records, 2, memory_bytes).in_turns(TURNS_OF_MANY);
+    let step = |phase: &str| timed(scale, phase, 4 * records, 2).over("zipf:0.9");
+    race.steps.extend([step("get").named("warm"), step("get"), step("update")]);
+    race
+}
+
+/// A race of all engines over pairs of 16 B + 16 B.
+fn skewed(name: &str, records: u64, threads: usize, memory_bytes: u64) -> Race {
+    let mut race = Race::new(name, records, threads);
+    race.data = DataShape { key_bytes: 16, value_bytes: 16, ..DataShape::small(records) };
+    race.contenders = all_designs(memory_bytes);
+    race
 }
 
 const RANDOM: &str = "random, 2 threads";
+const MINUTE: &str = "a minute of updates";
+const IN_MEMORY: &str = "in memory";
 
 fn kops(results: &Results, x: &'static str, series: &'static str, phase: &'static str) -> Option<f64> {
     results.value(&cell(series, x, phase, Metric::Kops))
@@ -159,7 +210,7 @@ fn zkv_judge(results: &Results) -> Vec<Verdict> {
             let target = format!("{phase}, {x}: zonda / best of {}", peers.join(", "));
             Some(Verdict::at_least(target, over(results, x, phase, peers)?, *bound, "x"))
         }));
-        verdicts.extend(steadiness(results, x, LOAD));
+        verdicts.extend(steadiness(results, ZONDA, x, LOAD));
         let cpu: Cell = cell(ZONDA, x, LOAD, Metric::Cpu);
         verdicts.extend(results.value(&cpu).map(|us| Verdict::at_most(format!("CPU per insert, {x}"), us, 5.0, "us")));
     }
@@ -167,25 +218,33 @@ fn zkv_judge(results: &Results) -> Vec<Verdict> {
 }
 
 fn bftree_judge(results: &Results) -> Vec<Verdict> {
-    let ratios: [(&'static str, &[&'static str], f64); 4] = [
-        ("get", &["bf-tree"], 1.2),
-        ("mix", &["bf-tree"], 1.2),
-        ("update", &["RocksDB"], 2.0),
-        ("scan:32", &["RocksDB"], 3.0),
+    let ratios: [(&'static str, &'static str, &'static str, f64); 6] = [
+        ("get", RANDOM, "bf-tree", 1.2),
+        ("mix", RANDOM, "bf-tree", 1.2),
+        ("update", RANDOM, "RocksDB", 2.0),
+        ("scan:32", RANDOM, "RocksDB", 3.0),
+        ("get", IN_MEMORY, "bf-tree", 1.0),
+        ("update", IN_MEMORY, "bf-tree", 1.0),
     ];
-    let ratios = ratios.iter().filter_map(|(phase, peers, bound)| {
-        let target = format!("{phase}, {RANDOM}: zonda / {}", peers.join(", "));
-        Some(Verdict::at_least(target, over(results, RANDOM, phase, peers)?, *bound, "x"))
-    });
-    ratios.chain(steadiness(results, RANDOM, "update")).collect()
+    let mut verdicts = Vec::new();
+    for own in [ZONDA, IN_PLACE, ON_ZONES] {
+        verdicts.extend(ratios.iter().filter_map(|&(phase, x, peer, bound)| {
+            let ratio = kops(results, x, own, phase)? / kops(results, x, peer, phase)?;
+            Some(Verdict::at_least(format!("{phase}, {x}: {own} / {peer}"), ratio, bound, "x"))
+        }));
+        verdicts.extend(steadiness(results, own, MINUTE, "update"));
+    }
+    verdicts
 }
 
 /// No second below half the median, no gap of more than a second.
-fn steadiness(results: &Results, x: &'static str, phase: &'static str) -> Vec<Verdict> {
-    let value = |metric| results.value(&cell(ZONDA, x, phase, metric));
-    let slowest = value(Metric::SlowestSecond)
-        .map(|share| Verdict::at_least(format!("{phase}, {x}: slowest second / median second"), share, 0.5, "x"));
-    let gap = value(Metric::Gap).map(|gap| Verdict::at_most(format!("{phase}, {x}: longest gap"), gap, 1_000.0, "ms"));
+fn steadiness(results: &Results, own: &'static str, x: &'static str, phase: &'static str) -> Vec<Verdict> {
+    let value = |metric| results.value(&cell(own, x, phase, metric));
+    let slowest = value(Metric::SlowestSecond).map(|share| {
+        Verdict::at_least(format!("{phase}, {x}, {own}: slowest second / median second"), share, 0.5, "x")
+    });
+    let gap =
+        value(Metric::Gap).map(|gap| Verdict::at_most(format!("{phase}, {x}, {own}: longest gap"), gap, 1_000.0, "ms"));
     slowest.into_iter().chain(gap).collect()
 }
 
@@ -198,7 +257,8 @@ mod tests {
         for experiment in [ZKV, BFTREE] {
             for scale in Scale::ALL {
                 for race in (experiment.races)(scale) {
-                    assert_eq!(race.contenders.len(), PEERS.len() + 1);
+                    let own = if experiment.name == BFTREE.name { 4 } else { 1 };
+                    assert_eq!(race.contenders.len(), PEERS.len() + own, "{}", race.id);
                     let memory_bytes = race.contenders[0].store.memory_bytes;
                     assert!(race.contenders.iter().all(|contender| contender.store.memory_bytes == memory_bytes));
                     assert!(race.steps.iter().all(|step| step.slice(0, 1).is_ok()), "{}", race.id);

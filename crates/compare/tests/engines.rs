@@ -119,7 +119,16 @@ fn compared() -> Result<()> {
     let program = Some(ChildProgram::current(&["contest"])?);
     let track = Track { engines: engines::ALL, program, directory: directory.path().to_owned(), seed: 1 };
     let out = directory.path().join("out");
-    let runner = Runner { track, scale: Scale::Tiny, out, json: None, resume: false, only: Vec::new(), keys: None };
+    let runner = Runner {
+        track,
+        scale: Scale::Tiny,
+        out,
+        json: None,
+        resume: false,
+        only: Vec::new(),
+        points: Vec::new(),
+        keys: None,
+    };
     let results = runner.run(&speed::ZKV, &mut Output::to(Box::new(std::io::sink()), None))?;
     let rows = results.rows().filter(|row| row.series == "zonda").count();
     if rows == 14 { Ok(()) } else { wrong(0, format!("left {rows} rows of zonda, not 14")) }
