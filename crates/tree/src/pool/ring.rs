@@ -33,10 +33,11 @@ use zonda_rt::{
 use piece::{Piece, Segment};
 use state::State;
 
-/// Part of the ring that is kept free for what writers take between making room and writing.
+/// Part of the ring that is kept free: for what writers take between making room and writing, and for what readers cache until the background,
+/// which looks every few milliseconds, makes room again.
 const HEADROOM_SHARE: u64 = 16;
-/// But no more than this.
-const HEADROOM_BYTES_MAX: u64 = 32 << 10;
+/// But no more than this: 50 MB a second of what readers cache.
+const HEADROOM_BYTES_MAX: u64 = 256 << 10;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
 
