@@ -154,7 +154,7 @@ fn device(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64>
         null_blk_module: true,
         modules: ["sd_mod", "scsi_debug add_host=0"].map(str::to_owned).to_vec(),
         tools: vec![tool(cache, "blkzone")?],
-        timeout_seconds: 600,
+        timeout_seconds: 1800,
         ..Plan::new()
     };
     let arguments = ["--include-ignored", "--test-threads=1"].map(str::to_owned);

@@ -29,7 +29,7 @@ pub(super) fn resets(cache: &Cache, programs: &Programs, arguments: &SuiteArgume
         zns: vec!["size=1M,capacity=768K,zones=64,open=8,active=12".parse::<Shape>()?],
         resets: planned(arguments.seed, count),
         tools: vec![("testkit".to_owned(), programs.testkit.clone())],
-        timeout_seconds: 120 + 20 * count,
+        timeout_seconds: 600 + 60 * count,
         ..Plan::new()
     };
     let live = format!("exec testkit real crash zbd:/dev/nvme0n1 /dev/nvme0n2 --boot $VM_BOOT --resets {count}");

@@ -86,7 +86,7 @@ fn plan(programs: &Programs, zns: &[&str]) -> Result<Plan> {
         zns: zns.iter().map(|shape| shape.parse::<Shape>()).collect::<Result<_>>()?,
         tools: vec![("zonda".to_owned(), programs.zonda.clone()), ("testkit".to_owned(), programs.testkit.clone())],
         memory_mib: 1536,
-        timeout_seconds: 900,
+        timeout_seconds: 1800,
         ..Plan::new()
     })
 }
