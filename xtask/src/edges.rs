@@ -5,14 +5,15 @@ mod table;
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use table::{ALLOWED, Edge, FOR_EVERYONE, FOR_TESTS, PROGRAMS, USES_EVERYTHING};
+use table::{ALLOWED, DRIVES_FOR_TESTS, Edge, FOR_EVERYONE, FOR_TESTS, PROGRAMS, USES_EVERYTHING};
 
 use crate::{metadata::Metadata, tally::Tally, workspace::Workspace};
 
 /// Fails on any dependency between workspace members that the table does not allow.
 ///
-/// A normal or build dependency needs its line in the table. A development dependency may also be the test kit, or
-/// anything that the crate reaches through allowed edges: a test may set up the layers below.
+/// A normal or build dependency needs its line in the table. A development dependency may also be the test kit, the modelled
+/// drives for a crate that stands on devices, or anything that the crate reaches through allowed edges: a test may set up the
+/// layers below.
 ///
 /// # Errors
 /// Lists every forbidden edge.
@@ -50,7 +51,8 @@ fn edges_of(metadata: &Metadata) -> Vec<Declared<'_>> {
 
 fn is_allowed(edge: &Declared<'_>) -> bool {
     if edge.for_tests {
-        return edge.to == FOR_TESTS || reaches(edge.from, edge.to);
+        let is_drive = edge.to == DRIVES_FOR_TESTS && reaches(edge.from, "zonda-device");
+        return edge.to == FOR_TESTS || is_drive || reaches(edge.from, edge.to);
     }
     is_direct(edge.from, edge.to)
 }

@@ -17,11 +17,11 @@ pub struct SubzoneId {
 pub struct SubzoneReport {
     /// The subzone.
     pub id: SubzoneId,
-    /// `Empty`, `ImplicitOpen` or `Full`; `ReadOnly` and `Offline` as its zone.
+    /// `Empty`, `ImplicitOpen` or `Full`; `ReadOnly` or `Offline` if it can never be written again.
     pub state: ZoneState,
-    /// Its first block.
+    /// Its first block: subzones lie one behind the other from the start of their zone.
     pub start: Lba,
-    /// Next block to write; `None` if it is full.
+    /// Next block to write; `None` if it is full, or can never be written again.
     pub write_pointer: Option<Lba>,
     /// The chip that holds it; known from its first write to its reset.
     pub chip: Option<u16>,

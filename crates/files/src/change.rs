@@ -20,6 +20,11 @@
 //!
 //! A path is its length in 4 bytes and UTF-8; an extent is zone (4), generation (8), block (8), skip (4), bytes (8), 1 and its CRC-32C
 //! (4), or 0.
+//!
+//! On devices that split zones an extent may lie in a subzone. Its zone is then the number of the subzone, behind those of the zones:
+//! subzone `i` of zone `z` is `zones + z * subzones + i`, with the number of subzones of a zone from the superblock. Its generation is
+//! that of the subzone's header, its block is counted through the whole device as ever. That a zone is split is in no record: the
+//! device says so.
 
 use crate::bytes::{Decoder, Encoder};
 use crate::extent::Place;

@@ -149,7 +149,7 @@ impl Core {
                 report.findings.push(Finding::WrongGeneration { file, extent, found });
             }
             let first = self.space.first_block(extent.zone);
-            if extent.block <= first || extent.block + extent.blocks() > first + self.space.zone_blocks() {
+            if extent.block <= first || extent.block + extent.blocks() > first + self.space.blocks_of(extent.zone) {
                 report.findings.push(Finding::OutsideZone { file, extent });
             }
         }
@@ -162,7 +162,10 @@ impl Core {
     }
 
     fn check_live(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
-        for view in self.space.view().iter().filter(|view| view.stream.is_some_and(|stream| stream.0 != 0)) {
+        let subzones = self.space.subzone_view();
+        for view in
+            self.space.view().iter().chain(&subzones).filter(|view| view.stream.is_some_and(|stream| stream.0 != 0))
+        {
             let here = extents.iter().filter(|(_, extent)| extent.zone == view.zone);
             let expected = here.map(|(_, extent)| extent.device_bytes()).sum::<u64>();
             if expected != view.live_bytes {

@@ -46,9 +46,12 @@ impl FileStore {
     /// # Errors
     /// `Stopped`, `Space` for what is no fault of a victim.
     pub fn clean_step(&self) -> Result<Option<Cleaned>> {
+        self.core.merge_dead()?;
         let usage = self.core.space.usage();
         let wanted = u64::from(usage.zones) * u64::from(self.core.options.clean_below_free_percent) / 100;
-        if u64::from(usage.free_zones) >= wanted.max(u64::from(usage.reserve_zones) + 1) {
+        if u64::from(usage.free_zones) + self.core.empty_subzones_as_zones()
+            >= wanted.max(u64::from(usage.reserve_zones) + 1)
+        {
             return Ok(None);
         }
         let _cleaning = self.core.cleaning.lock();
@@ -85,8 +88,11 @@ impl Core {
     /// # Errors
     /// `Stopped`, `Space`.
     pub(crate) fn reset_dead_if_short(&self, free_zones_kept: u32) -> Result<()> {
-        let is_short = self.lanes.free_now() <= self.lanes.reserve_now() + free_zones_kept;
-        if !is_short || self.dead_zones().is_empty() {
+        let is_short = || self.lanes.free_now() <= self.lanes.reserve_now() + free_zones_kept;
+        if is_short() {
+            self.merge_dead()?;
+        }
+        if !is_short() || self.dead_zones().is_empty() {
             return Ok(());
         }
         let _hurry = self.pace.hurry();
@@ -101,7 +107,14 @@ impl Core {
         spoiled.len() as u64
     }
 
-    /// Written zones in which nothing is live.
+    /// What subzones that are empty would make in whole zones.
+    fn empty_subzones_as_zones(&self) -> u64 {
+        let Some(subzones) = self.space.subzones() else { return 0 };
+        let empty = self.space.split_view().iter().map(|view| u64::from(view.empty)).sum::<u64>();
+        empty / u64::from(subzones)
+    }
+
+    /// Written zones in which nothing is live. Subzones are merged by commits.
     fn dead_zones(&self) -> Vec<ZoneId> {
         let is_dead = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
@@ -114,7 +127,7 @@ impl Core {
     fn clean(&self, is_paced: bool) -> Result<Cleaned> {
         self.stop.check()?;
         while self.lanes.finish_dead()? {}
-        let zones_freed = self.reset_dead()?;
+        let zones_freed = self.merge_dead()? + self.reset_dead()?;
         if zones_freed > 0 {
             return Ok(Cleaned { zones_freed, bytes_copied: 0 });
         }
@@ -184,6 +197,7 @@ impl Core {
 
     /// Moves everything out of a zone and resets it.
     fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<Cleaned> {
+        assert!(!self.space.is_subzone(zone), "nothing is moved out of subzones: {zone}");
         if !self.space.begin_relocation(zone) {
             return Ok(Cleaned::default());
         }

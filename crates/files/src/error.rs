@@ -125,6 +125,21 @@ pub enum FileError {
         /// All names.
         known: String,
     },
+    /// A policy that counts levels from the first, for an LSM-tree whose levels move.
+    #[error(
+        "{policy} counts levels from the first, which mean nothing where levels move (level_compaction_dynamic_level_bytes): \
+         use {policy},from-bottom=N"
+    )]
+    MovingLevels {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// A policy whose zones a replay does not have.
+    #[error("{policy} splits zones, which a replay does not have: run it on a modelled drive")]
+    NotReplayed {
+        /// The policy.
+        policy: &'static str,
+    },
     /// A trace that cannot be read.
     #[error("line {line} of the trace: {why}")]
     BadTrace {

@@ -1,5 +1,7 @@
 //! The zones that are open for writing, in lanes: one per share of the budget of active zones.
 
+mod subzones;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,9 +9,11 @@ use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard, now};
 use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneId, ZoneUse, ZoneWriter};
 
-use crate::options::JOURNAL;
+use crate::options::{DATA, JOURNAL};
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
 use crate::{FileId, FileTags, Lifetime, Result};
+
+pub(crate) use subzones::Steps;
 
 /// A zone with a writer.
 ///
@@ -101,6 +105,8 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     space: Space,
+    /// Whether tables may get subzones.
+    splits: bool,
     lanes: Mutex<Vec<Lane>>,
     opened: AtomicU64,
     finished_unwritten: AtomicU64,
@@ -149,24 +155,26 @@ impl Drop for Lease {
 }
 
 impl Lanes {
-    /// Lanes of a space without open zones.
-    pub(crate) fn new(space: Space) -> Self {
+    /// Lanes of a space without open zones. With `splits`, tables may get subzones, if the lane of tables has two tokens.
+    pub(crate) fn new(space: Space, splits: bool) -> Self {
         let lane = |share: zonda_space::Share| Lane {
             stream: share.stream,
             streams: share.streams,
             zones_max: share.zones,
             open: Vec::new(),
         };
-        let lanes = Mutex::new(space.shares().into_iter().map(lane).collect());
+        let lanes: Vec<Lane> = space.shares().into_iter().map(lane).collect();
+        let has_tokens = lanes.iter().any(|lane| lane.streams.contains(DATA) && lane.zones_max > 1);
+        let (splits, lanes) = (splits && has_tokens, Mutex::new(lanes));
         let (opened, finished_unwritten, finishing_nanos) = Default::default();
-        Self { space, lanes, opened, finished_unwritten, finishing_nanos }
+        Self { space, splits, lanes, opened, finished_unwritten, finishing_nanos }
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full.
     pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, Lifetime)) -> Option<ZoneWriter> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, writer.stream());
-        if lane.open.len() >= lane.zones_max as usize || writer.remaining_blocks() == 0 {
+        if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 {
             return Some(writer);
         }
         lane.open.push(Arc::new(self.open_zone(writer, first)));
@@ -191,7 +199,7 @@ impl Lanes {
         let lane = lane_of(&mut lanes, request.stream);
         lane.drop_full();
         let views: Vec<OpenZoneView> = lane.open.iter().map(|zone| zone.view()).collect();
-        let has_token = views.len() < lane.zones_max as usize;
+        let has_token = views.len() < self.wide_max(lane);
         let may_open = has_token && self.may_open(request);
         if views.is_empty() && !may_open {
             return Ok(None);
@@ -265,11 +273,15 @@ impl Lanes {
         Ok(sealed?)
     }
 
-    /// What follows when a file is closed: a zone that nobody writes and that is nearly full gives its token back.
+    /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
+    /// token back.
     ///
     /// # Errors
     /// `Space`.
     pub(crate) fn release(&self, lease: Lease, stream: StreamId, finish_below_bytes: u64) -> Result<()> {
+        if self.is_subzone(lease.zone.zone) {
+            return self.release_subzone(lease);
+        }
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, stream);
         let zone = lease.zone.zone;

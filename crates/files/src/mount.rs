@@ -19,7 +19,8 @@ use crate::commit::Committer;
 use crate::follow::trace_existing;
 use crate::lanes::Lanes;
 use crate::names::Names;
-use crate::options::{JOURNAL, LOG, META};
+use crate::options::{FEATURE_SUBZONES, JOURNAL, LOG, META};
+use crate::policy::LizaZns;
 use crate::reader::check_on_device;
 use crate::stop::Stop;
 use crate::store::Core;
@@ -56,7 +57,10 @@ impl FileStore {
         options: FileStoreOptions,
     ) -> Result<Self> {
         options.check()?;
-        let new = NewStore { id, features: 0, superblock: Vec::new(), overwrite };
+        let subzones = Space::subzones_on(device.as_ref())?;
+        let features = if subzones.is_some() { FEATURE_SUBZONES } else { 0 };
+        let superblock = subzones.map(|subzones| subzones.to_le_bytes().to_vec()).unwrap_or_default();
+        let new = NewStore { id, features, superblock, overwrite };
         let space = Space::format(device, new, &options.space())?;
         Self::start(space, options, Catalogue::default(), JournalFound::default(), Vec::new())
     }
@@ -68,6 +72,7 @@ impl FileStore {
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check()?;
         let (space, recovered) = Space::open(device, &options.space())?;
+        check_subzones(&space)?;
         let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
         let found = mount.read_journal(&recovered.zones, read_journal)?;
         mount.collect_chunks(&recovered.zones)?;
@@ -98,6 +103,7 @@ impl FileStore {
 
     fn try_mount_read_only(device: &Arc<dyn ZonedDevice>, options: &FileStoreOptions) -> Result<(Self, MountReport)> {
         let (space, recovered) = Space::open(Arc::clone(device), &options.space())?;
+        check_subzones(&space)?;
         let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
         mount.read_journal(&recovered.zones, look_at_journal)?;
         mount.collect_chunks(&recovered.zones)?;
@@ -106,9 +112,9 @@ impl FileStore {
         }
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
-        let lanes = Lanes::new(space.clone());
-        let core =
-            Core::new(space, options.clone(), Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
+        let lanes = Lanes::new(space.clone(), false);
+        let options = (options.clone(), None);
+        let core = Core::new(space, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
         Ok((Self { core: Arc::new(core) }, report))
     }
 
@@ -119,7 +125,10 @@ impl FileStore {
         found: JournalFound,
         zones: Vec<RecoveredZone>,
     ) -> Result<Self> {
-        let lanes = Lanes::new(space.clone());
+        let (options, fallback) = with_subzones_or_without(options, &space);
+        let splits = options.policy.split_percent_max().is_some();
+        let lanes = Lanes::new(space.clone(), splits);
+        let fallback = fallback.or((splits && !lanes.splits()).then_some(FEW_TOKENS));
         take_up(&space, &lanes, &catalogue, &zones)?;
         let mut items = Vec::new();
         let Ok(()) = catalogue.snapshot(&mut |change| {
@@ -132,12 +141,41 @@ impl FileStore {
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
         let committer = Committer::new(Some(journal));
-        let core = Core::new(space, options, Names::new(catalogue), committer, lanes, Stop::default());
+        let core = Core::new(space, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
         if let Some(trace) = &core.options.trace {
             trace_existing(trace, &core.names.lock().catalogue);
         }
         Ok(Self { core: Arc::new(core) })
     }
+}
+
+const NO_SUBZONES: &str = "the device does not split zones";
+const FEW_TOKENS: &str = "a split zone and a wide one need two active zones for tables: no zone is split";
+
+/// A store that was made on a device that splits zones has extents that mean nothing without its subzones.
+fn check_subzones(space: &Space) -> Result<()> {
+    let identity = space.identity();
+    if identity.features & FEATURE_SUBZONES == 0 {
+        return Ok(());
+    }
+    let stored = identity.superblock.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    match space.subzones().unwrap_or(0) {
+        actual if actual == stored => Ok(()),
+        actual => {
+            let (what, stored, actual) = ("a number of subzones in a zone of", stored.into(), actual.into());
+            Err(SpaceError::GeometryChanged { what, stored, actual }.into())
+        }
+    }
+}
+
+/// A policy of subzones without them becomes one of lifetimes; and why.
+fn with_subzones_or_without(options: FileStoreOptions, space: &Space) -> (FileStoreOptions, Option<&'static str>) {
+    let wants = options.policy.split_percent_max().is_some();
+    let has = space.subzones().is_some() && space.identity().features & FEATURE_SUBZONES != 0;
+    if !wants || has {
+        return (options, None);
+    }
+    (FileStoreOptions { policy: Arc::new(LizaZns), ..options }, Some(NO_SUBZONES))
 }
 
 /// With or without changes of the device.
@@ -231,7 +269,19 @@ fn run_from(mut size: u64, chunks: Option<&BTreeMap<u64, Extent>>) -> Vec<Extent
 }
 
 /// Goes on in the partly written zones of an earlier life; finishes those that no lane has a token for.
+/// Subzones are finished whatever is in them: who wrote a table does not go on. Then split zones hold no tokens.
 fn take_up(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[RecoveredZone]) -> Result<()> {
+    let (subzones, zones): (Vec<&RecoveredZone>, _) = zones.iter().partition(|zone| space.is_subzone(zone.zone));
+    for zone in subzones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
+        space.seal_recovered(zone.zone)?;
+    }
+    for view in space.split_view().iter().filter(|view| view.is_active && view.written == 0) {
+        space.finish_split(view.zone)?;
+    }
+    take_up_wide(space, lanes, catalogue, &zones)
+}
+
+fn take_up_wide(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[&RecoveredZone]) -> Result<()> {
     for zone in zones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
         if space.live_bytes(zone.zone) == 0 {
             space.seal_recovered(zone.zone)?;

@@ -19,6 +19,10 @@ pub(crate) const DATA: StreamId = StreamId(3);
 /// What cleaning moved.
 pub(crate) const RELOCATED: StreamId = StreamId(4);
 
+/// Feature bit of a store on a device that splits zones: extents may lie in subzones. Its superblock is the number of subzones
+/// of a zone, in 4 bytes.
+pub(crate) const FEATURE_SUBZONES: u64 = 1;
+
 /// The name in zone headers of a file store.
 pub(crate) const CLIENT: [u8; 8] = *b"files\0\0\0";
 
@@ -108,7 +112,7 @@ impl FileStoreOptions {
                 StreamSpec::new(DATA, "data", 20).zones(1, 32),
                 StreamSpec::new(RELOCATED, "relocated", 21).zones(1, 2),
             ],
-            known_features: 0,
+            known_features: FEATURE_SUBZONES,
             reserve_zones: self.reserve_zones,
             active_limit: self.active_limit,
         }

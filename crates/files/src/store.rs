@@ -16,8 +16,9 @@ use crate::lanes::{Lanes, Lease, Request};
 use crate::names::{Names, NamesState};
 use crate::options::stream_of;
 use crate::pace::Pace;
-use crate::policy::{Candidate, Choices, OpenZoneView, Rule, TableKeys};
+use crate::policy::{Candidate, Choices, OpenZoneView, Rule, SubzoneWish, TableKeys};
 use crate::stop::Stop;
+use crate::subzones::{SplitUsage, SubzoneCounters};
 use crate::trace::TraceEvent;
 use crate::{
     Extent, FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter,
@@ -49,6 +50,8 @@ pub struct FileStore {
 pub(crate) struct Core {
     pub(crate) space: Space,
     pub(crate) options: FileStoreOptions,
+    /// Why the policy is not the one that was asked for.
+    pub(crate) fallback: Option<&'static str>,
     pub(crate) names: Names,
     pub(crate) committer: Committer,
     pub(crate) lanes: Lanes,
@@ -60,6 +63,9 @@ pub(crate) struct Core {
     /// Zones, by generation, that cleaning found damaged.
     pub(crate) spoiled: Mutex<HashSet<(ZoneId, u64)>>,
     pub(crate) counters: Counters,
+    /// Held while subzones are reset; names, journal and content are not taken under it.
+    pub(crate) merging: Mutex<()>,
+    pub(crate) subzones: SubzoneCounters,
     /// Before it: names and lanes.
     pub(crate) follow: Follow,
     /// Bytes of tables that wait for their keys.
@@ -270,6 +276,26 @@ impl FileStore {
         self.core.lanes.views()
     }
 
+    /// Split zones in numbers; `None` if the device does not split zones.
+    #[must_use]
+    pub fn split_usage(&self) -> Option<SplitUsage> {
+        self.core.split_usage()
+    }
+
+    /// The policy that places files, and why it is not the one that was asked for, if it is not.
+    #[must_use]
+    pub fn placement(&self) -> (&'static str, Option<&'static str>) {
+        (self.core.options.policy.name(), self.core.fallback)
+    }
+
+    /// Refuses an LSM-tree whose levels move if the policy counts them from the first.
+    ///
+    /// # Errors
+    /// `MovingLevels`.
+    pub fn check_levels(&self, levels_move: bool) -> Result<()> {
+        crate::policy::check_levels(&*self.core.options.policy, levels_move)
+    }
+
     /// The zone manager below, for reports.
     #[must_use]
     pub fn space(&self) -> &Space {
@@ -293,7 +319,7 @@ impl Core {
     #[expect(clippy::too_many_arguments, reason = "its parts, each made by another file")]
     pub(crate) fn new(
         space: Space,
-        options: FileStoreOptions,
+        (options, fallback): (FileStoreOptions, Option<&'static str>),
         names: Names,
         committer: Committer,
         lanes: Lanes,
@@ -302,6 +328,7 @@ impl Core {
         Self {
             space,
             options,
+            fallback,
             names,
             committer,
             lanes,
@@ -310,6 +337,8 @@ impl Core {
             pace: Pace::default(),
             spoiled: Mutex::new(HashSet::new()),
             counters: Counters::default(),
+            merging: Mutex::new(()),
+            subzones: SubzoneCounters::default(),
             follow: Follow::default(),
             held_bytes: AtomicU64::new(0),
             allocations: Mutex::new(BTreeMap::new()),
@@ -324,19 +353,24 @@ impl Core {
         Ok(number)
     }
 
-    /// Returns when change `number` is durable.
+    /// Returns when change `number` is durable; subzones whose files are gone are empty then.
     ///
     /// # Errors
-    /// As [`Committer::commit_to`].
+    /// As [`Committer::commit_to`]; `Space` if a subzone cannot be reset.
     pub(crate) fn commit_to(&self, number: u64) -> Result<()> {
-        self.committer.commit_to(number, &self.names, &self.space, &self.stop)
+        let dead = self.dead_subzones();
+        // What is dead was queued to be removed before.
+        let number = if dead.is_nothing() { number } else { number.max(self.names.last()) };
+        self.committer.commit_to(number, &self.names, &self.space, &self.stop)?;
+        if dead.is_nothing() { Ok(()) } else { self.merge(&dead) }
     }
 
-    /// A zone for new bytes of a file; cleans while there is none. No lock of a file may be held.
+    /// A zone for new bytes of a file, or a subzone if one is wished for; cleans while there is none. No lock of a file may be
+    /// held.
     ///
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
-    pub(crate) fn place(&self, candidate: &Candidate<'_>) -> Result<Lease> {
+    pub(crate) fn place(&self, candidate: &Candidate<'_>, wish: Option<&SubzoneWish<'_>>) -> Result<Lease> {
         let (free_zones_kept, kept_for) = self.kept_from(candidate.tags.kind);
         let request = Request {
             stream: stream_of(candidate.tags.kind),
@@ -346,6 +380,11 @@ impl Core {
             free_zones_kept,
             finish_below_bytes: self.finish_below_bytes(),
         };
+        if let Some(wish) = wish
+            && let Some(lease) = self.place_in_subzone(&request, wish)?
+        {
+            return Ok(lease);
+        }
         for _ in 0..ROUNDS_MAX {
             self.stop.check()?;
             self.reset_dead_if_short(free_zones_kept)?;
@@ -356,7 +395,8 @@ impl Core {
                 break;
             }
         }
-        Err(self.no_space(free_zones_kept, kept_for))
+        let pressed = self.press_into_subzone(&request)?;
+        pressed.ok_or_else(|| self.no_space(free_zones_kept, kept_for))
     }
 
     /// A zone as the policy has it; `None` as [`Lanes::place`].

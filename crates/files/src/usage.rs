@@ -16,7 +16,8 @@ pub struct FileUsage {
     pub usable_bytes: u64,
     /// Live bytes, the journal's included.
     pub live_bytes: u64,
-    /// What can still be written after cleaning, without what is kept for flushes and logs. At 0 a compaction is refused.
+    /// What can still be written after cleaning, without what is kept for flushes and logs, and what tables left of their subzones.
+    /// At 0 a compaction is refused.
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
@@ -45,12 +46,13 @@ impl FileUsage {
         let space = core.space.usage();
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
         let kept_bytes = u64::from(core.options.flush_reserve_zones) * zone_bytes;
+        let wasted_bytes = core.space.split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Self {
             capacity_bytes: space.capacity_bytes,
             usable_bytes: space.usable_bytes,
             live_bytes: space.live_bytes,
-            free_bytes: space.usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes),
+            free_bytes: space.usable_bytes.saturating_sub(space.live_bytes + wasted_bytes).saturating_sub(kept_bytes),
             files: core.names.lock().catalogue.files().count() as u64,
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),

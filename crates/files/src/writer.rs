@@ -11,7 +11,7 @@ use crate::file::{Content, FileState};
 use crate::lanes::{Lease, OpenZone};
 use crate::lsm::{Table, TableHint};
 use crate::options::stream_of;
-use crate::policy::{Candidate, TableKeys};
+use crate::policy::{Candidate, SubzoneWish, TableKeys};
 use crate::store::{Core, Counters};
 use crate::tail::ChunkOf;
 use crate::trace::TraceEvent;
@@ -39,6 +39,10 @@ pub struct FileWriter {
     held_bytes: u64,
     /// Its bytes are written as they come, because the budget was full once.
     is_placed_early: bool,
+    /// All its bytes so far are in one subzone.
+    in_subzone: bool,
+    /// It was longer than its subzone.
+    overflows: bool,
     is_closed: bool,
 }
 
@@ -52,6 +56,8 @@ impl FileWriter {
             hint: None,
             held_bytes: 0,
             is_placed_early: false,
+            in_subzone: false,
+            overflows: false,
             is_closed: false,
         }
     }
@@ -328,10 +334,26 @@ impl FileWriter {
         Ok(())
     }
 
-    fn place(&self) -> Result<Lease> {
+    fn place(&mut self) -> Result<Lease> {
         let (tags, keys) = (self.file.tags(), self.keys());
-        let bytes = self.file.content().waiting();
-        self.core.place(&Candidate { file: self.file.id(), tags: &tags, bytes, table: keys.as_ref() })
+        let (bytes, is_first) = {
+            let content = self.file.content();
+            (content.waiting(), content.extents.bytes() == 0)
+        };
+        let hint = self.hint.as_ref();
+        let (tree, range) = (hint.map(|hint| hint.tree), keys.as_ref().map(|keys| &keys.range));
+        // A table has one subzone; its tail goes into a wide zone.
+        let wish = is_first.then_some(SubzoneWish { level: tags.level, tree, range });
+        let candidate = Candidate { file: self.file.id(), tags: &tags, bytes, table: keys.as_ref() };
+        let lease = self.core.place(&candidate, wish.as_ref())?;
+        let is_subzone = self.core.space.is_subzone(lease.zone().zone());
+        if is_first {
+            self.in_subzone = is_subzone;
+        } else if std::mem::take(&mut self.in_subzone) {
+            self.core.subzones.note_overflowing();
+            self.overflows = true;
+        }
+        Ok(lease)
     }
 
     /// The keys that it has, or may have.
@@ -389,6 +411,9 @@ impl FileWriter {
         let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
         content.wrote(extent);
         Counters::add(&self.core.counters.written, device_bytes);
+        if self.overflows {
+            self.core.subzones.note_overflow(device_bytes);
+        }
         Ok(writer.remaining_blocks() > 0)
     }
 

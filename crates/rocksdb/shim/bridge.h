@@ -68,6 +68,8 @@ zonda_outcome zonda_bridge_set_lifetime(const zonda_writable*, uint8_t hint);
 // Whether the table waits for its keys before it is placed: 0 no, 1 bytewise, 2 reverse bytewise.
 uint8_t zonda_bridge_wants_keys(const zonda_writable*);
 zonda_outcome zonda_bridge_describe_keys(const zonda_writable*, zonda_text smallest, zonda_text largest);
+// Refuses a database whose levels move (level_compaction_dynamic_level_bytes) under a policy that counts them.
+zonda_outcome zonda_bridge_check_levels(const zonda_system*, bool levels_move);
 // Whether tables of this file system wait for their keys.
 bool zonda_bridge_places_by_keys(const zonda_system*);
 void zonda_bridge_free_writable(zonda_writable*);

@@ -65,6 +65,12 @@ rocksdb::Status FileSystem::ValidateOptions(const rocksdb::DBOptions& db_options
   if (std::find(listeners.begin(), listeners.end(), listener_) == listeners.end()) {
     listeners.push_back(listener_);
   }
+  const bool levels_move = cf_options.compaction_style == rocksdb::kCompactionStyleLevel &&
+                           cf_options.level_compaction_dynamic_level_bytes;
+  const IOStatus refused = ToStatus(zonda_bridge_check_levels(system_, levels_move));
+  if (!refused.ok()) {
+    return refused;
+  }
   return rocksdb::FileSystem::ValidateOptions(db_options, cf_options);
 }
 

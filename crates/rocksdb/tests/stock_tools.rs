@@ -146,3 +146,27 @@ fn a_name_that_cannot_be_opened_is_refused_in_one_line() {
         assert!(text.lines().any(|line| line.contains(why)), "{uri}: {text}");
     }
 }
+
+#[test]
+fn tables_lie_in_subzones_unless_levels_move() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let drive = "zonda://flash:splitzns?scale=1/64&zones=40&time=untimed&create=on";
+    let bench_with = |policy: &str, more: &[&str]| {
+        let mut command = with_library("db_bench");
+        command.args([format!("--fs_uri={drive}&policy={policy}"), "--db=/db".into()]).args(SHAPE).args(more);
+        command.env("ZONDA_REPORT", directory.path().join("report"));
+        command.args(["--benchmarks=fillrandom,overwrite,readrandom", "--num=15000", "--seed=11"]).output().unwrap()
+    };
+    for policy in ["splitzns,from=1", "splitzns+,from=2", "splitzns,from-bottom=1"] {
+        let output = bench_with(policy, &["--threads=2"]);
+        assert!(output.status.success(), "{policy}: {}", common::text_of(&output));
+    }
+    let moving = ["--level_compaction_dynamic_level_bytes=true"];
+    let text = common::text_of(&bench_with("splitzns", &moving));
+    assert!(text.contains("from-bottom"), "{text}");
+    let output = bench_with("splitzns,from-bottom=1", &moving);
+    assert!(output.status.success(), "{}", common::text_of(&output));
+}

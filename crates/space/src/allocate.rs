@@ -54,11 +54,13 @@ impl Space {
         }
     }
 
-    fn prepare(&self, pick: Pick) -> Result<()> {
+    pub(crate) fn prepare(&self, pick: Pick) -> Result<()> {
         if pick.reset_first {
             self.core.reset(pick.zone)?;
         }
-        self.core.device.open(pick.zone)?;
+        if self.core.subzone(pick.zone).is_none() {
+            self.core.device.open(pick.zone)?;
+        }
         self.core.write_header(pick)?;
         let mut table = self.core.table.lock();
         table.set_state(pick.zone, ZoneUse::Open, true);
@@ -67,7 +69,7 @@ impl Space {
     }
 
     /// After a failed opening: a lost zone is struck off (and the next is tried), any other is free again, but torn.
-    fn give_up(&self, zone: ZoneId, error: SpaceError) -> Result<()> {
+    pub(crate) fn give_up(&self, zone: ZoneId, error: SpaceError) -> Result<()> {
         let asked = self.core.ask(zone);
         let mut table = self.core.table.lock();
         match asked {
@@ -76,7 +78,11 @@ impl Space {
                     table.set(zone, Slot { state, ..Slot::FREE }, false);
                     return Ok(());
                 }
-                None => table.set(zone, Slot { torn: asked.active, ..Slot::FREE }, asked.active),
+                None => {
+                    // A subzone that is full of nothing is not active.
+                    let torn = asked.active || asked.written_blocks > 0;
+                    table.set(zone, Slot { torn, ..Slot::FREE }, asked.active);
+                }
             },
             Err(_) => table.set(zone, Slot { torn: true, ..Slot::FREE }, true),
         }
@@ -84,7 +90,7 @@ impl Space {
     }
 
     /// Gives back the tokens of what a crash left: resets interrupted allocations and finishes damaged zones.
-    fn tidy(&self) -> Result<()> {
+    pub(crate) fn tidy(&self) -> Result<()> {
         let (torn, damaged) = {
             let table = self.core.table.lock();
             (table.torn(), table.active_in(ZoneUse::Damaged))
@@ -101,7 +107,7 @@ impl Space {
 
     /// Resets the zones that were retired, now that a newer header exists: makes that one durable first.
     pub(crate) fn release_retired(&self) -> Result<()> {
-        let retired = self.core.table.lock().zones_in(ZoneUse::Retired);
+        let retired = self.core.table.lock().all_in(ZoneUse::Retired);
         for zone in retired {
             let generation = self.core.table.lock().slot(zone).generation;
             if !self.newer_is_durable(generation)? {

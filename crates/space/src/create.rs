@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{Geometry, ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{Geometry, SplitZones, ZoneId, ZoneState, ZonedDevice};
 
 use crate::budget::Budget;
 use crate::format::Identity;
@@ -25,7 +25,7 @@ impl Space {
     /// `Device`: a half-made store is not recognised as one; make it again with `overwrite`.
     pub fn format(device: Arc<dyn ZonedDevice>, new: NewStore, options: &SpaceOptions) -> Result<Self> {
         new.check(options)?;
-        let units = Units::of(device.geometry())?;
+        let units = Units::on(device.as_ref())?;
         let mut table = table_for(device.geometry(), &units, options)?;
         let zones = scan(device.as_ref(), &units)?;
         if !new.overwrite {
@@ -57,7 +57,7 @@ pub(crate) fn table_for(geometry: &Geometry, units: &Units, options: &SpaceOptio
     let limit = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
     let budget = plan(limit, units.zone_count, options)?;
     let active_max = if limit == u32::MAX { budget.zones() } else { limit };
-    Ok(Table::new(units.zone_count, budget, active_max, options.reserve_zones))
+    Ok(Table::new(*units, budget, active_max, options.reserve_zones))
 }
 
 /// The budget, cut down on a device with so few zones that the open ones and the reserve would fill it.
@@ -99,7 +99,7 @@ fn refuse_written(zones: &[Scanned]) -> Result<()> {
 
 /// Records zones that can never be written again, and finds the first that can: the anchor's.
 fn mark_lost(table: &mut Table, zones: &[Scanned]) -> Result<ZoneId> {
-    for zone in zones {
+    for zone in zones.iter().filter(|zone| !zone.is_subzone) {
         if let Some(state) = lost(zone.report.state) {
             table.set(zone.report.zone, Slot { state, ..Slot::FREE }, false);
         }
@@ -124,12 +124,23 @@ pub(crate) fn lost(state: ZoneState) -> Option<ZoneUse> {
 fn empty(device: &dyn ZonedDevice, zones: &[Scanned]) -> Result<()> {
     let used = |zone: &&Scanned| zone.report.state != ZoneState::Empty && lost(zone.report.state).is_none();
     let mut any = false;
-    for zone in zones.iter().filter(used) {
-        device.reset(zone.report.zone)?;
+    for zone in zones.iter().filter(|zone| !zone.is_subzone).filter(used) {
+        match device.split_zones().filter(|_| zone.is_split) {
+            Some(split) => join_used(split, zone.report.zone)?,
+            None => device.reset(zone.report.zone)?,
+        }
         any = true;
     }
     if any {
         device.flush()?;
     }
     Ok(())
+}
+
+/// Makes an ordinary empty zone of a split one, whatever is in its subzones.
+fn join_used(split: &dyn SplitZones, zone: ZoneId) -> Result<()> {
+    for subzone in split.report_subzones(zone)? {
+        split.reset_subzone(subzone.id)?;
+    }
+    Ok(split.join(zone)?)
 }

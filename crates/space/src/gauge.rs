@@ -19,8 +19,9 @@ pub(crate) struct Gauges {
 }
 
 impl Gauges {
-    pub(crate) fn new(zone_count: u32) -> Self {
-        Self { zones: (0..zone_count).map(|_| Gauge::default()).collect(), clock: AtomicU64::new(0) }
+    /// Counters of zones, and of subzones behind them.
+    pub(crate) fn new(ids: u32) -> Self {
+        Self { zones: (0..ids).map(|_| Gauge::default()).collect(), clock: AtomicU64::new(0) }
     }
 
     pub(crate) fn add_live(&self, zone: ZoneId, bytes: u64) {

@@ -49,6 +49,7 @@ mod release;
 mod scan;
 mod space;
 mod stream;
+mod subzones;
 mod table;
 mod units;
 mod usage;
@@ -66,13 +67,14 @@ pub use options::{NewStore, SUPERBLOCK_BYTES_MAX, SpaceOptions, StoreId, Urgency
 pub use recover::{DamagedZone, Recovered, RecoveredZone};
 pub use space::{Space, WrittenBytes};
 pub use stream::{STREAM_ID_MAX, StreamId, StreamSet, StreamSpec};
+pub use subzones::SplitZoneUse;
 pub use units::ZONE_BLOCKS_MIN;
 pub use usage::SpaceUsage;
 pub use victim::VictimPolicy;
 pub use view::{ZoneUse, ZoneView};
 pub use writer::ZoneWriter;
 /// What the interface of this crate is made of, for clients that know no devices.
-pub use zonda_device::{AlignedBuf, ZoneId, ZonedDevice};
+pub use zonda_device::{AlignedBuf, ErrorKind, ZoneId, ZonedDevice};
 
 /// Bytes of one block: the unit of every address. A device with smaller blocks is addressed in these all the same.
 pub const BLOCK_BYTES: usize = 4096;

@@ -62,7 +62,7 @@ impl Space {
     /// `NotAStore`, `TwoStores`, `OtherClient`, `NewerVersion`, `UnknownFeatures`, `GeometryChanged`; as
     /// [`format`](Self::format) for options that do not suit the device; `Device`.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &SpaceOptions) -> Result<(Self, Recovered)> {
-        let units = Units::of(device.geometry())?;
+        let units = Units::on(device.as_ref())?;
         let zones = scan(device.as_ref(), &units)?;
         let identity = newest(&zones)?.identity.clone();
         check_identity(&identity, &units, options)?;
@@ -78,7 +78,7 @@ impl Space {
     /// # Errors
     /// `BadGeometry`, `NotAStore`, `TwoStores`, `NewerVersion`, `Device`.
     pub fn identify(device: &dyn ZonedDevice) -> Result<Identity> {
-        let units = Units::of(device.geometry())?;
+        let units = Units::on(device)?;
         Ok(newest(&scan(device, &units)?)?.identity.clone())
     }
 
@@ -96,6 +96,7 @@ impl Space {
             note_generation(&mut table, slot.generation);
             table.set(zone.report.zone, slot, zone.report.state.is_active());
         }
+        adopt_split(&mut table, zones);
         // A damaged header hides a generation that may be the highest.
         table.issued += damaged.len() as u64;
         damaged
@@ -110,9 +111,21 @@ impl Space {
             let (holds, generation, state) = (slot.holds, slot.generation, slot.state);
             Some(RecoveredZone { zone, stream, holds, generation, written_blocks, state })
         };
-        let mut zones: Vec<RecoveredZone> = table.slots().filter_map(recovered).collect();
+        let mut zones: Vec<RecoveredZone> = table.slots().chain(table.subzones()).filter_map(recovered).collect();
         zones.sort_by_key(|zone| zone.generation);
         zones
+    }
+}
+
+/// Split zones belong to the stream of what is in them, and were used last with the newest of it.
+fn adopt_split(table: &mut Table, zones: &[Scanned]) {
+    for zone in zones.iter().filter(|zone| zone.is_split) {
+        let id = zone.report.zone;
+        let newest = table.subzones_of(id).map(|(_, slot)| slot).max_by_key(|slot| slot.generation);
+        let Some(Slot { stream, holds, generation, .. }) = newest.cloned() else { continue };
+        let slot = Slot { stream, holds, generation, ..table.slot(id).clone() };
+        let is_active = table.is_active(id);
+        table.set(id, slot, is_active);
     }
 }
 
@@ -156,6 +169,7 @@ fn refuse_other_store(one: &ZoneHeader, other: &ZoneHeader) -> Result<()> {
 
 fn not_a_store(zones: &[Scanned]) -> SpaceError {
     let count = |number: usize| u32::try_from(number).expect("a device has at most 2^20 zones");
+    let zones: Vec<&Scanned> = zones.iter().filter(|zone| !zone.is_subzone).collect();
     let written = zones.iter().filter(|zone| zone.is_written()).count();
     SpaceError::NotAStore { written_zones: count(written), zones: count(zones.len()) }
 }
@@ -181,6 +195,9 @@ fn check_identity(identity: &Identity, units: &Units, options: &SpaceOptions) ->
 fn slot_of(zone: &Scanned) -> Slot {
     let lost = lost(zone.report.state);
     let active = zone.report.state.is_active();
+    if zone.is_split {
+        return Slot { state: lost.unwrap_or(ZoneUse::Split), ..Slot::FREE };
+    }
     if let Some(header) = zone.intact() {
         let held = if active { ZoneUse::Partial } else { ZoneUse::Sealed };
         let state = lost.unwrap_or(if header.stream.is_none() { ZoneUse::Retired } else { held });

@@ -110,7 +110,7 @@ impl Space {
     /// # Errors
     /// As [`reset`](Self::reset).
     pub fn clear_damaged(&self) -> Result<u32> {
-        let damaged = self.core.table.lock().zones_in(ZoneUse::Damaged);
+        let damaged = self.core.table.lock().all_in(ZoneUse::Damaged);
         let mut cleared = 0;
         for zone in damaged.into_iter().filter(|&zone| self.live_bytes(zone) == 0) {
             self.reset(zone)?;

@@ -1,6 +1,8 @@
 //! Reads the header of every zone that is not empty, many at a time.
 
-use zonda_device::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, ZoneId, ZoneReport, ZoneState, ZonedDevice};
+use zonda_device::{
+    AlignedBuf, Completion, ErrorKind, Io, IoQueue, SubzoneReport, ZoneId, ZoneReport, ZoneState, ZonedDevice,
+};
 
 use crate::format::{HeaderFault, ZoneHeader};
 use crate::units::Units;
@@ -19,12 +21,21 @@ pub(crate) struct Scanned {
     pub(crate) header: Option<std::result::Result<ZoneHeader, HeaderFault>>,
     /// No header, and the first data block is zeros too: of what was written, nothing became durable.
     pub(crate) blank: bool,
+    /// A zone that is split: what is in it is in its subzones.
+    pub(crate) is_split: bool,
+    /// A subzone; its report has its number here for the zone.
+    pub(crate) is_subzone: bool,
 }
 
 impl Scanned {
     /// Whether there is something in the zone (torn blocks count), as far as can be known.
     pub(crate) fn is_written(&self) -> bool {
-        self.report.state != ZoneState::Offline && self.report.written_blocks() > 0
+        self.is_split || self.report.state != ZoneState::Offline && self.report.written_blocks() > 0
+    }
+
+    /// Whether it has a header of its own, or should have.
+    fn has_header(&self) -> bool {
+        self.is_written() && !self.is_split
     }
 
     /// The header, if it is intact.
@@ -33,12 +44,18 @@ impl Scanned {
     }
 }
 
-/// All zones by number. Reads one block of each that is written, and writes nothing.
+/// All zones by number, then the subzones of those that are split. Reads one block of each that is written, and writes
+/// nothing.
 pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanned>> {
     let reports = device.report(ZoneId(0), units.zone_count)?;
-    let scanned = |report| Scanned { report, written_blocks: units.written(&report), header: None, blank: false };
-    let mut zones: Vec<Scanned> = reports.into_iter().map(scanned).collect();
-    let written: Vec<ZoneId> = zones.iter().filter(|zone| zone.is_written()).map(|zone| zone.report.zone).collect();
+    let (mut zones, mut subzones) = (Vec::new(), Vec::new());
+    for report in reports {
+        let of_zone = subzones_of(device, units, report.zone)?;
+        zones.push(Scanned { is_split: of_zone.is_some(), ..scanned(units, report, false) });
+        subzones.extend(of_zone.unwrap_or_default().into_iter().map(|report| scanned(units, report, true)));
+    }
+    zones.append(&mut subzones);
+    let written: Vec<usize> = (0..zones.len()).filter(|&index| zones[index].has_header()).collect();
     if !written.is_empty() {
         read_headers(device, units, &written, &mut zones)?;
     }
@@ -48,14 +65,35 @@ pub(crate) fn scan(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanne
     Ok(zones)
 }
 
-fn read_headers(device: &dyn ZonedDevice, units: &Units, written: &[ZoneId], zones: &mut [Scanned]) -> Result<()> {
+fn scanned(units: &Units, report: ZoneReport, is_subzone: bool) -> Scanned {
+    let written_blocks = units.written(&report);
+    Scanned { report, written_blocks, header: None, blank: false, is_split: false, is_subzone }
+}
+
+/// What the device says of the subzones of a zone, as if they were zones, under their numbers here; `None` if it is not split.
+pub(crate) fn subzones_of(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<Option<Vec<ZoneReport>>> {
+    let (Some(split), Some(parts)) = (device.split_zones(), units.parts) else { return Ok(None) };
+    let reports = match split.report_subzones(zone) {
+        Ok(reports) => reports,
+        Err(error) if error.kind() == ErrorKind::InvalidTransition => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let of = |(id, report): (u32, SubzoneReport)| {
+        let SubzoneReport { state, start, write_pointer, .. } = report;
+        ZoneReport { zone: ZoneId(id), state, start, capacity_blocks: parts.blocks * units.lbas, write_pointer }
+    };
+    Ok(Some(units.subzones_of(zone).zip(reports).map(of).collect()))
+}
+
+/// `written` are places in `zones`.
+fn read_headers(device: &dyn ZonedDevice, units: &Units, written: &[usize], zones: &mut [Scanned]) -> Result<()> {
     let mut queue = device.queue(READS_IN_FLIGHT_MAX)?;
     let mut waiting = written.iter();
     let mut done = Vec::new();
     loop {
         while queue.in_flight() < queue.depth() {
-            let Some(&zone) = waiting.next() else { break };
-            submit(queue.as_mut(), units, zone)?;
+            let Some(&place) = waiting.next() else { break };
+            submit(queue.as_mut(), units, (place, zones[place].report.zone))?;
         }
         if queue.in_flight() == 0 {
             return Ok(());
@@ -67,13 +105,13 @@ fn read_headers(device: &dyn ZonedDevice, units: &Units, written: &[ZoneId], zon
     }
 }
 
-fn submit(queue: &mut dyn IoQueue, units: &Units, zone: ZoneId) -> Result<()> {
+fn submit(queue: &mut dyn IoQueue, units: &Units, (place, zone): (usize, ZoneId)) -> Result<()> {
     let read = Io::Read { at: units.lba(units.first_block(zone)), into: AlignedBuf::with_len(BLOCK_BYTES) };
-    queue.submit(zone.0.into(), read).map_err(|rejected| rejected.error.into())
+    queue.submit(place as u64, read).map_err(|rejected| rejected.error.into())
 }
 
 fn take(units: &Units, completion: Completion, zones: &mut [Scanned]) -> Result<()> {
-    let zone = usize::try_from(completion.token).expect("the token is a zone number");
+    let zone = usize::try_from(completion.token).expect("the token is a place in the list");
     let header = match completion.result {
         Ok(_) => decode(zones[zone].report.zone, completion.buffer.as_deref().unwrap_or_default(), units),
         Err(error) if error.kind() == ErrorKind::Media => Err(HeaderFault::Unreadable),

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, ZoneId, ZonedDevice, cut_label};
+use zonda_device::{AlignedBuf, DeviceError, SplitZones, SubzoneId, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex};
 
 use crate::budget::Share;
 use crate::format::{Identity, ZoneHeader};
 use crate::gauge::Gauges;
+use crate::scan::subzones_of;
 use crate::stream::STREAM_ID_MAX;
 use crate::table::{Pick, Slot, Table};
 use crate::units::Units;
@@ -62,7 +63,7 @@ impl Space {
             device,
             units,
             identity,
-            gauges: Gauges::new(units.zone_count),
+            gauges: Gauges::new(units.ids()),
             table: Mutex::new(table),
             wakeup: Condvar::new(),
             allocation: Mutex::new(()),
@@ -106,7 +107,7 @@ impl Space {
         self.core.units.zone_of(block)
     }
 
-    /// The block of a zone's header; its data begins at the next one.
+    /// The block of the header of a zone or subzone; its data begins at the next one.
     #[must_use]
     pub fn first_block(&self, zone: ZoneId) -> u64 {
         self.core.units.first_block(zone)
@@ -116,6 +117,12 @@ impl Space {
     #[must_use]
     pub fn zone_blocks(&self) -> u64 {
         self.core.units.zone_capacity
+    }
+
+    /// Blocks of a zone or subzone that can be written, its header included.
+    #[must_use]
+    pub fn blocks_of(&self, zone: ZoneId) -> u64 {
+        self.core.units.capacity_of(zone)
     }
 
     /// The device's address of a block, for use with a queue.
@@ -167,13 +174,13 @@ impl Space {
     #[must_use]
     pub fn generation_of(&self, zone: ZoneId) -> Option<u64> {
         let table = self.core.table.lock();
-        if zone.0 >= self.core.units.zone_count {
+        if zone.0 >= self.core.units.ids() {
             return None;
         }
         Some(table.slot(zone).generation).filter(|&generation| generation != 0)
     }
 
-    /// All zones, by number.
+    /// All zones, by number. What is in a split zone is in its [subzones](Self::subzone_view).
     #[must_use]
     pub fn view(&self) -> Vec<ZoneView> {
         let table = self.core.table.lock();
@@ -225,7 +232,7 @@ impl Core {
             holds: slot.holds,
             generation: slot.generation,
             written_bytes: written * BLOCK_BYTES as u64,
-            capacity_bytes: self.units.zone_data_bytes(),
+            capacity_bytes: self.units.data_bytes_of(zone),
             live_bytes: self.gauges.live_bytes(zone),
             age_blocks: self.gauges.age_blocks(zone),
             relocating: slot.relocating,
@@ -246,15 +253,41 @@ impl Core {
         let header = ZoneHeader { identity: self.identity.clone(), generation, zone: zone.0, stream, holds };
         let mut block = AlignedBuf::with_len(BLOCK_BYTES);
         header.encode(&mut block);
-        self.device.write(self.units.lba(self.units.first_block(zone)), &block)?;
+        self.write(zone, self.units.first_block(zone), &block)?;
         self.header_bytes.fetch_add(BLOCK_BYTES as u64, Ordering::Relaxed);
         self.gauges.restart(zone, 0);
         self.gauges.wrote(zone, 1);
         Ok(())
     }
 
+    /// Writes blocks of a zone or subzone at its write pointer.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn write(&self, zone: ZoneId, block: u64, from: &[u8]) -> std::result::Result<(), DeviceError> {
+        let at = self.units.lba(block);
+        match self.subzone(zone) {
+            None => self.device.write(at, from),
+            Some((split, id)) => {
+                let written = split.append_subzone(id, from)?;
+                assert!(written == at, "I1 {zone} was written by another: {written} instead of {at}");
+                Ok(())
+            }
+        }
+    }
+
+    /// The subzone of this number, and who splits.
+    pub(crate) fn subzone(&self, zone: ZoneId) -> Option<(&dyn SplitZones, SubzoneId)> {
+        let id = self.units.subzone(zone)?;
+        self.device.split_zones().map(|split| (split, id))
+    }
+
     /// The device command; the table is the caller's.
     pub(crate) fn reset(&self, zone: ZoneId) -> Result<()> {
+        if let Some((split, id)) = self.subzone(zone) {
+            let _label = cut_label("merge");
+            return Ok(split.reset_subzone(id)?);
+        }
         let _label = cut_label("reset");
         Ok(self.device.reset(zone)?)
     }
@@ -262,6 +295,9 @@ impl Core {
     /// The device command; the table is the caller's.
     pub(crate) fn finish(&self, zone: ZoneId) -> Result<()> {
         let _label = cut_label("finish");
+        if let Some((split, id)) = self.subzone(zone) {
+            return Ok(split.finish_subzone(id)?);
+        }
         Ok(self.device.finish(zone)?)
     }
 
@@ -278,7 +314,11 @@ impl Core {
 
     /// What the device says of a zone, in our words, with the blocks written and whether it is active.
     pub(crate) fn ask(&self, zone: ZoneId) -> Result<Asked> {
-        let report = self.device.report(zone, 1)?.into_iter().next();
+        let report = match self.units.subzone(zone) {
+            None => self.device.report(zone, 1)?.into_iter().next(),
+            Some(id) => subzones_of(self.device.as_ref(), &self.units, id.zone)?
+                .and_then(|reports| reports.into_iter().nth(id.index.into())),
+        };
         let report = report.ok_or(SpaceError::BadGeometry {
             what: "the zone number",
             value: zone.0.into(),

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use zonda_device::ZoneId;
 
 use crate::budget::{Budget, Share};
+use crate::units::Units;
 use crate::{Result, SpaceError, StreamId, StreamSet, Urgency, ZoneUse};
 
 /// One zone.
@@ -38,7 +39,9 @@ impl Slot {
 /// `active_max` once zones are opened (I2).
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// Zones, and subzones behind them. Subzones count only while their zone is split; they are in neither set.
     slots: Vec<Slot>,
+    units: Units,
     free: BTreeSet<u32>,
     tokens: BTreeSet<u32>,
     pub(crate) budget: Budget,
@@ -67,10 +70,11 @@ pub(crate) struct Pick {
 }
 
 impl Table {
-    pub(crate) fn new(zone_count: u32, budget: Budget, active_max: u32, reserve_zones: u32) -> Self {
+    pub(crate) fn new(units: Units, budget: Budget, active_max: u32, reserve_zones: u32) -> Self {
         Self {
-            slots: vec![Slot::FREE; zone_count as usize],
-            free: (0..zone_count).collect(),
+            slots: vec![Slot::FREE; units.ids() as usize],
+            units,
+            free: (0..units.zone_count).collect(),
             tokens: BTreeSet::new(),
             budget,
             active_max,
@@ -87,8 +91,20 @@ impl Table {
         &self.slots[zone.0 as usize]
     }
 
+    /// All zones.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (ZoneId, &Slot)> {
-        (0..).map(ZoneId).zip(&self.slots)
+        (0..self.units.zone_count).map(ZoneId).zip(&self.slots)
+    }
+
+    /// The subzones of all split zones.
+    pub(crate) fn subzones(&self) -> impl Iterator<Item = (ZoneId, &Slot)> {
+        let split = self.slots().filter(|(_, slot)| slot.state == ZoneUse::Split);
+        split.flat_map(|(zone, _)| self.subzones_of(zone))
+    }
+
+    /// The subzones of one zone.
+    pub(crate) fn subzones_of(&self, zone: ZoneId) -> impl Iterator<Item = (ZoneId, &Slot)> {
+        self.units.subzones_of(zone).map(|id| (ZoneId(id), &self.slots[id as usize]))
     }
 
     pub(crate) fn free_zones(&self) -> u32 {
@@ -109,6 +125,12 @@ impl Table {
         self.slots().filter(|(_, slot)| slot.state == state).map(|(zone, _)| zone).collect()
     }
 
+    /// Zones and subzones in this state. Cost: one pass.
+    pub(crate) fn all_in(&self, state: ZoneUse) -> Vec<ZoneId> {
+        let all = self.slots().chain(self.subzones());
+        all.filter(|(_, slot)| slot.state == state).map(|(zone, _)| zone).collect()
+    }
+
     /// Torn zones that the device counts as active. Others are reset when they are taken.
     pub(crate) fn torn(&self) -> Vec<ZoneId> {
         self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).torn).collect()
@@ -121,6 +143,10 @@ impl Table {
 
     /// Puts a zone into a state; `active` says whether the device counts it as active.
     pub(crate) fn set(&mut self, zone: ZoneId, slot: Slot, active: bool) {
+        if zone.0 >= self.units.zone_count {
+            self.slots[zone.0 as usize] = slot;
+            return;
+        }
         put(&mut self.free, zone, slot.state == ZoneUse::Free);
         put(&mut self.tokens, zone, active);
         self.slots[zone.0 as usize] = slot;
@@ -173,6 +199,35 @@ impl Table {
         };
         self.set(pick.zone, slot, true);
         assert!(self.active() <= self.active_max, "I2 {} of {} zones active", self.active(), self.active_max);
+    }
+
+    /// Takes an empty subzone of a split zone, the lowest, and a token if the zone was finished; `None` if it has none.
+    ///
+    /// # Errors
+    /// `WrongState` for a zone that is not split, `StreamFull`, `TokensHeld`; nothing is taken.
+    pub(crate) fn pick_subzone(&mut self, zone: ZoneId) -> Result<Option<Pick>> {
+        let split = self.slot(zone).clone();
+        let share = split.stream.and_then(|stream| self.budget.share_of(stream).cloned());
+        let Some(share) = share.filter(|_| split.state == ZoneUse::Split) else {
+            return Err(SpaceError::WrongState { zone, state: split.state.name(), needed: "split" });
+        };
+        let empty = self.subzones_of(zone).find(|(_, slot)| slot.state == ZoneUse::Free);
+        let Some((id, torn)) = empty.map(|(id, slot)| (id, slot.torn)) else { return Ok(None) };
+        if !self.is_active(zone) {
+            self.check_tokens(share.stream, &share)?;
+        }
+        self.issued += 1;
+        let generation = self.issued;
+        let pick = Pick { zone: id, generation, stream: share.stream, holds: share.streams, reset_first: torn };
+        self.take(pick);
+        self.set(zone, Slot { generation, ..split }, true);
+        assert!(self.active() <= self.active_max, "I2 {} of {} zones active", self.active(), self.active_max);
+        Ok(Some(pick))
+    }
+
+    /// Whether a stream may open another zone.
+    pub(crate) fn has_token(&self, stream: StreamId) -> bool {
+        self.budget.share_of(stream).is_some_and(|share| self.check_tokens(stream, share).is_ok())
     }
 
     fn check_tokens(&self, stream: StreamId, share: &Share) -> Result<()> {

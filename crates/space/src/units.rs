@@ -1,6 +1,6 @@
 //! The device's geometry in this crate's unit: blocks of 4,096 bytes, counted through the whole device.
 
-use zonda_device::{Geometry, Lba, ZoneId, ZoneReport};
+use zonda_device::{Geometry, Lba, SubzoneId, ZoneId, ZoneReport, ZonedDevice};
 
 use crate::{BLOCK_BYTES, Result, SpaceError};
 
@@ -17,9 +17,31 @@ pub(crate) struct Units {
     /// Writable in a zone; a rest that is no whole block is not used.
     pub(crate) zone_capacity: u64,
     pub(crate) zone_count: u32,
+    /// How a zone is divided, on devices that split zones.
+    pub(crate) parts: Option<Parts>,
+}
+
+/// Subzones of a zone. They have numbers behind those of zones: subzone `i` of zone `z` is `zone_count + z * count + i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// In each zone.
+    pub(crate) count: u32,
+    /// Blocks of each.
+    pub(crate) blocks: u64,
 }
 
 impl Units {
+    /// Shape of a device, subzones included where it has them and they can hold a header and data.
+    pub(crate) fn on(device: &dyn ZonedDevice) -> Result<Self> {
+        let units = Self::of(device.geometry())?;
+        let Some(split) = device.split_zones() else { return Ok(units) };
+        let parts = Parts { count: split.subzones().into(), blocks: split.subzone_blocks() / units.lbas };
+        let ids = u64::from(units.zone_count) * (u64::from(parts.count) + 1);
+        let fits = ids <= u32::MAX.into() && split.subzone_blocks().is_multiple_of(units.lbas);
+        let is_usable = fits && parts.blocks >= ZONE_BLOCKS_MIN;
+        Ok(Self { parts: is_usable.then_some(parts), ..units })
+    }
+
     pub(crate) fn of(geometry: &Geometry) -> Result<Self> {
         let block_bytes = u64::from(geometry.block_bytes);
         let bad = |what, value, rule| Err(SpaceError::BadGeometry { what, value, rule });
@@ -34,12 +56,45 @@ impl Units {
         if zone_capacity < ZONE_BLOCKS_MIN {
             return bad("the zone capacity in blocks of 4,096 bytes", zone_capacity, "at least 8 are needed");
         }
-        Ok(Self { lbas, zone_size: geometry.zone_size_blocks / lbas, zone_capacity, zone_count: geometry.zone_count })
+        let (zone_size, zone_count) = (geometry.zone_size_blocks / lbas, geometry.zone_count);
+        Ok(Self { lbas, zone_size, zone_capacity, zone_count, parts: None })
     }
 
-    /// The block that holds a zone's header.
+    /// Numbers in use, of zones and of subzones.
+    pub(crate) fn ids(&self) -> u32 {
+        self.zone_count * (1 + self.parts.map_or(0, |parts| parts.count))
+    }
+
+    /// The subzone that has this number; `None` for numbers of zones.
+    pub(crate) fn subzone(&self, id: ZoneId) -> Option<SubzoneId> {
+        let (parts, at) = (self.parts?, id.0.checked_sub(self.zone_count)?);
+        let index = u16::try_from(at % parts.count).expect("a device says the number of subzones in 16 bits");
+        Some(SubzoneId { zone: ZoneId(at / parts.count), index })
+    }
+
+    /// The numbers of a zone's subzones.
+    pub(crate) fn subzones_of(&self, zone: ZoneId) -> std::ops::Range<u32> {
+        let count = self.parts.map_or(0, |parts| parts.count);
+        let first = self.zone_count + zone.0 * count;
+        first..first + count
+    }
+
+    /// The block that holds the header of a zone or subzone.
     pub(crate) fn first_block(&self, zone: ZoneId) -> u64 {
-        u64::from(zone.0) * self.zone_size
+        match (self.subzone(zone), self.parts) {
+            (Some(id), Some(parts)) => u64::from(id.zone.0) * self.zone_size + u64::from(id.index) * parts.blocks,
+            _ => u64::from(zone.0) * self.zone_size,
+        }
+    }
+
+    /// Blocks of a zone or subzone that can be written, its header included.
+    pub(crate) fn capacity_of(&self, zone: ZoneId) -> u64 {
+        self.subzone(zone).and(self.parts).map_or(self.zone_capacity, |parts| parts.blocks)
+    }
+
+    /// Bytes that a zone or subzone holds after its header.
+    pub(crate) fn data_bytes_of(&self, zone: ZoneId) -> u64 {
+        (self.capacity_of(zone) - 1) * BLOCK_BYTES as u64
     }
 
     pub(crate) fn zone_of(&self, block: u64) -> ZoneId {
@@ -52,7 +107,7 @@ impl Units {
 
     /// Whole blocks written, the header included. A torn block at the end does not count.
     pub(crate) fn written(&self, report: &ZoneReport) -> u64 {
-        (report.written_blocks() / self.lbas).min(self.zone_capacity)
+        (report.written_blocks() / self.lbas).min(self.capacity_of(report.zone))
     }
 
     /// Device blocks that are missing to complete a torn block at the write pointer.

@@ -3,7 +3,7 @@
 use crate::gauge::Gauges;
 use crate::table::Table;
 use crate::units::Units;
-use crate::{SpaceError, ZoneUse};
+use crate::{BLOCK_BYTES, SpaceError, ZoneUse};
 
 /// Space of a store. Bytes do not count zone headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +32,10 @@ pub struct SpaceUsage {
     pub active: u32,
     /// Active tokens in all.
     pub active_max: u32,
-    /// Zones reset since the store was opened.
+    /// Zones and subzones reset since the store was opened.
     pub zones_reset: u64,
+    /// Split zones. The header of every subzone is taken off the capacity.
+    pub split_zones: u32,
 }
 
 impl SpaceUsage {
@@ -41,7 +43,9 @@ impl SpaceUsage {
         let zone_bytes = units.zone_data_bytes();
         let in_state = |state| table.slots().filter(|(_, slot)| slot.state == state).map(|_| 1).sum::<u32>();
         let lost_zones = in_state(ZoneUse::ReadOnly) + in_state(ZoneUse::Offline);
-        let capacity_bytes = u64::from(units.zone_count - lost_zones) * zone_bytes;
+        let split_zones = in_state(ZoneUse::Split);
+        let headers = units.parts.map_or(0, |parts| u64::from(parts.count - 1) * BLOCK_BYTES as u64);
+        let capacity_bytes = u64::from(units.zone_count - lost_zones) * zone_bytes - u64::from(split_zones) * headers;
         let reserve_bytes = (u64::from(table.reserve_zones) + u64::from(table.budget.zones())) * zone_bytes;
         Self {
             capacity_bytes,
@@ -57,6 +61,7 @@ impl SpaceUsage {
             active: table.active(),
             active_max: table.active_max,
             zones_reset: table.zones_reset,
+            split_zones,
         }
     }
 

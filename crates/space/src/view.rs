@@ -27,6 +27,8 @@ pub enum ZoneUse {
     ReadOnly,
     /// Lost.
     Offline,
+    /// Split: its subzones are zones of their own, with their own states. Holds an active token until it is finished.
+    Split,
 }
 
 impl ZoneUse {
@@ -43,6 +45,7 @@ impl ZoneUse {
             Self::Damaged => "damaged",
             Self::ReadOnly => "read-only",
             Self::Offline => "offline",
+            Self::Split => "split",
         }
     }
 }

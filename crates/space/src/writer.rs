@@ -24,7 +24,7 @@ pub struct ZoneWriter {
 impl ZoneWriter {
     pub(crate) fn new(space: Space, zone: ZoneId, stream: StreamId, generation: u64, written_blocks: u64) -> Self {
         let first = space.core.units.first_block(zone);
-        let (next_block, end_block) = (first + written_blocks, first + space.core.units.zone_capacity);
+        let (next_block, end_block) = (first + written_blocks, first + space.core.units.capacity_of(zone));
         Self { space, zone, stream, generation, next_block, end_block, closed: false }
     }
 
@@ -86,7 +86,7 @@ impl ZoneWriter {
             return Err(SpaceError::DoesNotFit { zone: self.zone, blocks, remaining });
         }
         let first = self.next_block;
-        if let Err(error) = self.space.core.device.write(self.space.lba_of(first), from) {
+        if let Err(error) = self.space.core.write(self.zone, first, from) {
             return Err(self.failed(error));
         }
         self.wrote(blocks, from.len());

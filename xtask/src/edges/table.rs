@@ -17,6 +17,9 @@ pub(super) const FOR_EVERYONE: &str = "zonda-rt";
 /// The model, crash and simulation harness: any crate's tests may use it, nothing ships it.
 pub(super) const FOR_TESTS: &str = "zonda-testkit";
 
+/// Modelled drives: tests of what stands on devices may run on them, for what plain memory cannot do (split zones).
+pub(super) const DRIVES_FOR_TESTS: &str = "zonda-flash";
+
 /// Crates that measure or test every layer.
 pub(super) const USES_EVERYTHING: [&str; 3] = ["zonda-bench", "zonda-fuzz", "zonda-testkit"];
 

@@ -133,7 +133,7 @@ impl Replay {
 
     fn names(&self) -> Vec<String> {
         if self.policy.is_empty() {
-            return policy::NAMES.into_iter().chain(["oracle"]).map(str::to_owned).collect();
+            return policy::REPLAYED.into_iter().chain(["oracle"]).map(str::to_owned).collect();
         }
         self.policy.clone()
     }

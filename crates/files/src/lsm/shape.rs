@@ -110,6 +110,13 @@ impl LsmShape {
         here.map(|(file, table)| (*file, table)).filter(|(file, _)| !self.is_input(*file))
     }
 
+    /// The last level of a tree that holds a table; of all trees, if none is named.
+    #[must_use]
+    pub fn bottom(&self, tree: Option<TreeId>) -> Option<u8> {
+        let trees = self.trees.iter().filter(|(id, _)| tree.is_none_or(|tree| tree == **id));
+        trees.flat_map(|(_, tree)| tree.tables.values()).map(|table| table.level).max()
+    }
+
     /// Whether a running job reads the table, so that it will soon be gone.
     #[must_use]
     pub fn is_input(&self, file: FileId) -> bool {

@@ -24,7 +24,7 @@ pub use liza_caza::LizaCaza;
 pub use liza_zenfs::LizaZenfs;
 pub use liza_zns::LizaZns;
 pub use splitzns::{
-    AfterFinish, SPLIT_PERCENT_MAX, SplitChoice, SplitChoices, SplitZoneView, SubzoneLevels, choose_subzone,
+    AfterFinish, SPLIT_PERCENT_MAX, SplitChoice, SplitChoices, SplitZns, SplitZoneView, SubzoneLevels, choose_subzone,
 };
 
 /// An open zone with room, as a policy sees it.
@@ -66,6 +66,17 @@ pub struct TableKeys {
     pub level: u8,
     /// Its keys.
     pub range: KeyRange,
+}
+
+/// What is known of a table that may get a subzone.
+#[derive(Clone, Copy, Debug)]
+pub struct SubzoneWish<'a> {
+    /// The level that it is written for.
+    pub level: Option<u8>,
+    /// Of which tree.
+    pub tree: Option<TreeId>,
+    /// Its keys.
+    pub range: Option<&'a KeyRange>,
 }
 
 /// What a policy may choose from.
@@ -161,17 +172,37 @@ pub trait Policy: Send + Sync + Debug {
         false
     }
 
+    /// The most zones, in percent of all, that it wants split on a device that splits zones; `None`: it uses no subzones.
+    fn split_percent_max(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether a table should have a subzone of its own. Asked once, before its first byte is placed; if none can be had the
+    /// table is placed as any file.
+    fn wants_subzone(&self, _wish: &SubzoneWish<'_>, _shape: &LsmShape) -> bool {
+        false
+    }
+
+    /// Whether it knows what to do with an LSM-tree whose levels move down as it grows, so that numbers of levels mean nothing.
+    fn suits_moving_levels(&self) -> bool {
+        true
+    }
+
     /// Chooses a zone for bytes of a file.
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision;
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 5] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza"];
+pub const NAMES: [&str; 7] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza", "splitzns", "splitzns+"];
 
-/// The policy called `name`.
+/// The names of those that a replay can run: all that split no zones.
+pub const REPLAYED: [&str; 5] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza"];
+
+/// The policy called `name`. Those of subzones may have options behind commas: `splitzns,from=4,share=60`, or `from-bottom=2` instead
+/// of `from`; see [`SplitZns`].
 ///
 /// # Errors
-/// `UnknownPolicy`.
+/// `UnknownPolicy`, `BadOption`.
 pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
     match name {
         "liza-zns" => Ok(Arc::new(LizaZns)),
@@ -179,7 +210,19 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
         "liza-caza" => Ok(Arc::new(LizaCaza)),
         "ldp" => Ok(Arc::new(Ldp)),
         "caza" => Ok(Arc::new(Caza)),
+        split if split.starts_with("splitzns") => Ok(Arc::new(split.parse::<SplitZns>()?)),
         other => Err(FileError::UnknownPolicy { name: other.to_string(), known: NAMES.join(", ") }),
+    }
+}
+
+/// Refuses a policy that counts levels for an LSM-tree whose levels move.
+///
+/// # Errors
+/// `MovingLevels`.
+pub fn check_levels(policy: &dyn Policy, levels_move: bool) -> Result<()> {
+    match levels_move && !policy.suits_moving_levels() {
+        true => Err(FileError::MovingLevels { policy: policy.name() }),
+        false => Ok(()),
     }
 }
 

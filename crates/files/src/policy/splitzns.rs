@@ -1,6 +1,6 @@
-//! The allocator of the `SplitZNS` paper (section 4.3): which tables get a subzone, and of which split zone.
+//! The policy of the `SplitZNS` paper and its allocator (section 4.3): which tables get a subzone, and of which split zone.
 //!
-//! A pure function of the zones of a device that splits zones. It never waits for a token: where no subzone can be had the
+//! The allocator is a pure function of the zones of a device that splits zones. It never waits for a token: where no subzone can be had the
 //! table goes into a wide zone, by its lifetime. The steps, in order:
 //!
 //! 1. a table of a low level: wide;
@@ -10,7 +10,13 @@
 //! 5. tokens are short: the split zone that was used longest ago and in which nothing is written is finished, then 3 or 4;
 //! 6. wide.
 
+use std::str::FromStr;
+
 use zonda_space::ZoneId;
+
+use super::{Candidate, Choices, Decision, Ldp, NAMES, Policy, SubzoneWish};
+use crate::lsm::LsmShape;
+use crate::{FileError, Result};
 
 /// Percent of all zones that may be split in the paper: the others are kept for low levels.
 pub const SPLIT_PERCENT_MAX: u32 = 60;
@@ -26,12 +32,109 @@ pub enum SubzoneLevels {
 
 impl SubzoneLevels {
     /// True for tables of `level` where `bottom` is the last level that holds anything.
+    ///
+    /// Level 0 gets none when levels are counted from the last: what a flush writes soon moves.
     #[must_use]
     pub fn contains(self, level: u32, bottom: u32) -> bool {
         match self {
             Self::From(first) => level >= first,
-            Self::FromBottom(count) => level + count > bottom,
+            Self::FromBottom(count) => level > 0 && level + count > bottom,
         }
+    }
+}
+
+/// Subzones for tables of deep levels, wide zones by lifetime for all others.
+///
+/// By name `splitzns`, or `splitzns+`, which also gives a subzone to a table of the level above if it overlaps nothing of the first
+/// of these levels: it will be moved there without being written again. Options behind commas: `from=4` (level 4 and deeper, the
+/// paper's), or `from-bottom=N` (the last N levels that hold anything), and `share=60` (percent of zones that may be split).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitZns {
+    /// Which levels.
+    pub levels: SubzoneLevels,
+    /// Percent of all zones that may be split, 1 to 90.
+    pub split_percent_max: u32,
+    /// Whether tables that will move to such a level get one, too. Their bytes then wait for their keys.
+    pub plus: bool,
+}
+
+impl Default for SplitZns {
+    /// As the paper has it.
+    fn default() -> Self {
+        Self { levels: SubzoneLevels::From(4), split_percent_max: SPLIT_PERCENT_MAX, plus: false }
+    }
+}
+
+impl FromStr for SplitZns {
+    type Err = FileError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut words = text.split(',');
+        let mut policy = match words.next() {
+            Some("splitzns") => Self::default(),
+            Some("splitzns+") => Self { plus: true, ..Self::default() },
+            _ => return Err(FileError::UnknownPolicy { name: text.to_owned(), known: NAMES.join(", ") }),
+        };
+        for word in words {
+            let unknown = || FileError::UnknownPolicy {
+                name: text.to_owned(),
+                known: "splitzns and splitzns+ with from=LEVEL or from-bottom=LEVELS, and share=PERCENT".to_owned(),
+            };
+            let (key, value) = word.split_once('=').ok_or_else(unknown)?;
+            let number: u32 = value.parse().map_err(|_| unknown())?;
+            match (key, number) {
+                ("from", 1..=63) => policy.levels = SubzoneLevels::From(number),
+                ("from-bottom", 1..=63) => policy.levels = SubzoneLevels::FromBottom(number),
+                ("share", 1..=90) => policy.split_percent_max = number,
+                ("from", _) => return Err(bad("from", number, "it is a level, 1 to 63")),
+                ("from-bottom", _) => return Err(bad("from-bottom", number, "it is a number of levels, 1 to 63")),
+                ("share", _) => return Err(bad("share", number, "it is 1 to 90 percent")),
+                _ => return Err(unknown()),
+            }
+        }
+        Ok(policy)
+    }
+}
+
+fn bad(option: &'static str, value: u32, rule: &'static str) -> FileError {
+    FileError::BadOption { option, value: value.into(), rule }
+}
+
+impl SplitZns {
+    /// Whether a table of this level overlaps nothing of the next, and that is one of subzones.
+    fn will_move(&self, wish: &SubzoneWish<'_>, level: u8, bottom: u32, shape: &LsmShape) -> bool {
+        let (Some(tree), Some(range)) = (wish.tree, wish.range) else { return false };
+        let (next, Some(order)) = (level + 1, shape.order(tree)) else { return false };
+        let is_deep = level > 0 && self.levels.contains(next.into(), bottom.max(next.into()));
+        is_deep && !shape.level(tree, next).any(|(_, table)| order.overlap(&table.range, range))
+    }
+}
+
+impl Policy for SplitZns {
+    fn name(&self) -> &'static str {
+        if self.plus { "splitzns+" } else { "splitzns" }
+    }
+
+    fn needs_keys(&self) -> bool {
+        self.plus
+    }
+
+    fn split_percent_max(&self) -> Option<u32> {
+        Some(self.split_percent_max)
+    }
+
+    fn wants_subzone(&self, wish: &SubzoneWish<'_>, shape: &LsmShape) -> bool {
+        let Some(level) = wish.level else { return false };
+        let bottom = u32::from(shape.bottom(wish.tree).unwrap_or(level).max(level));
+        self.levels.contains(level.into(), bottom) || self.plus && self.will_move(wish, level, bottom, shape)
+    }
+
+    fn suits_moving_levels(&self) -> bool {
+        matches!(self.levels, SubzoneLevels::FromBottom(_))
+    }
+
+    fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        Ldp.choose(candidate, choices)
     }
 }
 
@@ -41,11 +144,11 @@ pub struct SplitZoneView {
     /// The zone.
     pub zone: ZoneId,
     /// Subzones that are full.
-    pub full: u16,
+    pub full: u32,
     /// Subzones that are empty.
-    pub empty: u16,
+    pub empty: u32,
     /// Subzones that are being written.
-    pub written: u16,
+    pub written: u32,
     /// Whether it holds its open and active resources.
     pub active: bool,
     /// When a subzone of it was last given out; a counter.
@@ -61,6 +164,8 @@ pub struct SplitChoices<'a> {
     pub zones: u32,
     /// Empty wide zones that may be split.
     pub empty_zones: u32,
+    /// Percent of all zones that may be split.
+    pub percent_max: u32,
     /// Whether a zone more may be open and active.
     pub has_token: bool,
 }
@@ -118,19 +223,19 @@ pub fn choose_subzone(wants_subzone: bool, choices: &SplitChoices<'_>) -> SplitC
 
 fn may_split(choices: &SplitChoices<'_>) -> bool {
     let split = choices.split.len() as u64 + 1;
-    choices.empty_zones > 0 && split * 100 <= u64::from(choices.zones) * u64::from(SPLIT_PERCENT_MAX)
+    choices.empty_zones > 0 && split * 100 <= u64::from(choices.zones) * u64::from(choices.percent_max)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn view(zone: u32, [full, empty, written]: [u16; 3], active: bool) -> SplitZoneView {
+    fn view(zone: u32, [full, empty, written]: [u32; 3], active: bool) -> SplitZoneView {
         SplitZoneView { zone: ZoneId(zone), full, empty, written, active, used: zone.into() }
     }
 
     fn choices(split: &[SplitZoneView]) -> SplitChoices<'_> {
-        SplitChoices { split, zones: 10, empty_zones: 3, has_token: true }
+        SplitChoices { split, zones: 10, empty_zones: 3, percent_max: SPLIT_PERCENT_MAX, has_token: true }
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl ReplayOptions {
         if self.finish_percent > 90 {
             return bad("finish_percent", self.finish_percent.into(), "it is 0 to 90");
         }
+        if self.policy.split_percent_max().is_some() {
+            return Err(FileError::NotReplayed { policy: self.policy.name() });
+        }
         if self.scale == 0 || self.scale > 1 << 20 {
             return bad("scale", self.scale, "it is 1 to 1048576");
         }
@@ -113,7 +116,7 @@ impl ReplayOptions {
 /// Replays a trace.
 ///
 /// # Errors
-/// `BadOption`; `NoSpace` if the trace does not fit on the zones; `Space` if there are fewer active zones than lanes need.
+/// `BadOption`; `NotReplayed` for policies of subzones; `NoSpace` if the trace does not fit on the zones; `Space` if there are fewer active zones than lanes need.
 pub fn replay(trace: &[TraceRecord], options: &ReplayOptions) -> Result<ReplayReport> {
     options.check()?;
     run::Run::new(trace, options)?.all(trace)

@@ -103,7 +103,7 @@ fn scale_multiplies_bytes_and_nothing_else() {
 fn a_trace_that_does_not_fit_is_no_space_with_numbers() {
     let mut maker = Maker::new();
     (0..60).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
-    for policy in crate::policy::NAMES {
+    for policy in crate::policy::REPLAYED {
         let refused = replay(&maker.0, &options(policy)).expect_err("120 MB on 80 MB");
         let FileError::NoSpace { live_bytes, usable_bytes, .. } = refused else { panic!("{policy}: {refused}") };
         assert!(live_bytes <= usable_bytes && live_bytes + 10 * MB >= usable_bytes, "{policy}: {live_bytes}");
@@ -114,7 +114,7 @@ fn a_trace_that_does_not_fit_is_no_space_with_numbers() {
 fn few_active_zones_are_shared_as_in_a_store() {
     let trace = churn(100, [Lifetime::Medium, Lifetime::Long]);
     for active in [3, 4, 6, 14] {
-        for policy in crate::policy::NAMES {
+        for policy in crate::policy::REPLAYED {
             let options = ReplayOptions { active_max: Some(active), ..options(policy) };
             let report = replay(&trace, &options).expect("it fits");
             assert!(report.resets > 0, "{policy} with {active}");
@@ -144,7 +144,7 @@ fn absurd_traces_are_refused_or_do_not_fit() {
     assert!(matches!(replay(&twice.0, &options("caza")), Err(FileError::BadTrace { line: 7, .. })));
     let mut endless = Maker::new();
     (0..3).for_each(|file| endless.table(file, u64::MAX, Lifetime::Long, (1, 2)));
-    for policy in crate::policy::NAMES {
+    for policy in crate::policy::REPLAYED {
         assert!(matches!(replay(&endless.0, &options(policy)), Err(FileError::NoSpace { .. })), "{policy}");
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
+pub(crate) mod split;
 pub(crate) mod world;
 
 use zonda_device::Geometry;
@@ -15,7 +16,11 @@ pub(crate) fn geometry(active_max: u32) -> Geometry {
 /// Small buffers, so that zones are crossed often.
 pub(crate) fn options(which: u64) -> FileStoreOptions {
     let names = policy::NAMES;
-    let name = names[usize::try_from(which).unwrap() % names.len()];
+    options_with(names[usize::try_from(which).unwrap() % names.len()])
+}
+
+/// The same for one policy.
+pub(crate) fn options_with(name: &str) -> FileStoreOptions {
     FileStoreOptions {
         policy: policy::by_name(name).unwrap(),
         write_buffer_bytes: 16 << 10,

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zonda_device::{CutAt, MemDevice, PowerCut};
+use zonda_device::{CutAt, MemDevice, PowerCut, ZonedDevice};
 use zonda_files::lsm::{Job, JobId, JobKind, KeyOrder, KeyRange, TableHint, VersionEdit};
 use zonda_files::policy::Rule;
 use zonda_files::{
-    FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, StoreId,
+    FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, SplitUsage,
+    StoreId,
 };
 use zonda_rt::Rng;
 
+use super::split::{self, over_switch};
 use super::{geometry, options, path};
 
 /// What happened over all seeds.
@@ -24,6 +26,8 @@ pub(crate) struct Tally {
     /// Tables that were placed beside those that they overlap, and beside neighbours.
     pub(crate) placed_by_keys: u64,
     pub(crate) held_bytes_most: u64,
+    /// What was done with subzones.
+    pub(crate) split: SplitUsage,
 }
 
 impl Tally {
@@ -31,6 +35,15 @@ impl Tally {
         let by_keys = |rule| matches!(rule, Rule::Overlap | Rule::NearKeys | Rule::NewKeys | Rule::NoRoom);
         let counts = store.allocations().into_iter().filter(|(rule, ..)| by_keys(*rule)).map(|(.., count)| count);
         self.placed_by_keys += counts.sum::<u64>();
+        let Some(split) = store.split_usage() else { return };
+        self.split.tables += split.tables;
+        self.split.refused += split.refused;
+        self.split.pressed += split.pressed;
+        self.split.overflowing += split.overflowing;
+        self.split.splits += split.splits;
+        self.split.finishes += split.finishes;
+        self.split.merges += split.merges;
+        self.split.joins += split.joins;
     }
 }
 
@@ -73,6 +86,16 @@ pub(crate) struct World {
     writers: Vec<(u64, FileWriter)>,
     readers: Vec<(u64, FileReader)>,
     job: Option<JobId>,
+    /// On a device that splits zones.
+    splits: bool,
+}
+
+/// The device behind a switch; `None` if the power goes while a drive looks at its zones.
+fn device(switch: &PowerCut, seed: u64, splits: bool) -> Option<Arc<dyn ZonedDevice>> {
+    match splits {
+        true => over_switch(switch, seed),
+        false => Some(Arc::new(switch.clone())),
+    }
 }
 
 /// Soon, so that mounts are cut too, or late, so that devices fill up.
@@ -83,11 +106,19 @@ fn next_cut(rng: &mut Rng) -> u64 {
 
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut rng = Rng::seeded(seed);
         let active = [3, 4, 6, 14][usize::try_from(seed % 4).unwrap()];
-        let switch = PowerCut::over(MemDevice::new(geometry(active)).unwrap());
-        let options = options(seed / 4);
-        let device = Arc::new(switch.clone());
+        Self::on(seed, MemDevice::new(geometry(active)).unwrap(), options(seed / 4), false)
+    }
+
+    /// On a device that splits zones.
+    pub(crate) fn on_split_zones(seed: u64) -> Self {
+        Self::on(seed, split::memory(), split::options(seed), true)
+    }
+
+    fn on(seed: u64, memory: MemDevice, options: FileStoreOptions, splits: bool) -> Self {
+        let mut rng = Rng::seeded(seed);
+        let switch = PowerCut::over(memory);
+        let device = device(&switch, seed, splits).unwrap();
         let store = FileStore::format(device, StoreId(seed.into()), false, options.clone()).unwrap();
         store.sync_names().unwrap();
         switch.arm(CutAt::Change(next_cut(&mut rng)));
@@ -104,6 +135,7 @@ impl World {
             writers: Vec::new(),
             readers: Vec::new(),
             job: None,
+            splits,
         }
     }
 
@@ -133,7 +165,7 @@ impl World {
     }
 
     fn any_name(&mut self) -> FilePath {
-        path(&format!("/{}", self.rng.below(40)))
+        path(&format!("/{}", self.rng.below(if self.splits { 70 } else { 40 })))
     }
 
     fn step(&mut self, tally: &mut Tally) -> Result<(), FileError> {
@@ -174,7 +206,11 @@ impl World {
         let lifetimes = [Lifetime::Short, Lifetime::Medium, Lifetime::Long, Lifetime::Extreme];
         let tags = FileTags::of(kinds[usize::try_from(self.rng.below(5)).unwrap()]);
         let lifetime = lifetimes[usize::try_from(self.rng.below(4)).unwrap()];
-        let writer = self.store.create(&name, tags.with_lifetime(lifetime))?;
+        let mut tags = tags.with_lifetime(lifetime);
+        if self.splits && !tags.kind.is_chunked() {
+            tags = tags.with_level(self.any_level());
+        }
+        let writer = self.store.create(&name, tags)?;
         let id = self.next;
         self.next += 1;
         self.files.insert(id, Modelled::of(Vec::new()));
@@ -191,12 +227,17 @@ impl World {
         KeyRange::new(format!("{from:02}"), format!("{to:02}"))
     }
 
+    fn any_level(&mut self) -> u8 {
+        let levels = if self.splits { 6 } else { 3 };
+        u8::try_from(self.rng.below(levels)).unwrap()
+    }
+
     /// Says of an open file that it is a table.
     fn describe(&mut self) -> Result<(), FileError> {
         let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
         let range = self.any_range();
         let tree = self.store.tree(&FilePath::root(), 0, KeyOrder::bytewise());
-        let level = u8::try_from(self.rng.below(3)).unwrap();
+        let level = self.any_level();
         let range = (self.rng.below(4) > 0).then_some(range);
         self.writers[at].1.describe(TableHint { tree, job: self.job, level, range })
     }
@@ -212,7 +253,7 @@ impl World {
                 self.job = Some(self.store.begin_job(&job));
             }
         }
-        let level = u8::try_from(self.rng.below(3)).unwrap();
+        let level = self.any_level();
         let added = vec![(self.any_name(), level, self.any_range()), (self.any_name(), level, self.any_range())];
         let removed = vec![self.any_name()];
         self.store.apply_edit(tree, &VersionEdit { removed, added });
@@ -351,7 +392,8 @@ impl World {
             let switch = PowerCut::over(self.switch.reopen(&mut self.rng));
             switch.arm(CutAt::Change(next_cut(&mut self.rng)));
             self.switch = switch.clone();
-            match FileStore::mount(Arc::new(switch), self.options.clone()) {
+            let Some(device) = device(&switch, self.seed, self.splits) else { continue };
+            match FileStore::mount(device, self.options.clone()) {
                 Ok((store, report)) => {
                     assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "seed {}: {report:?}", self.seed);
                     break store;

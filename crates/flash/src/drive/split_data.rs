@@ -43,15 +43,17 @@ struct Split {
 struct Subzone {
     written: u64,
     full: bool,
+    /// It can never be written again.
+    lost: Option<ZoneState>,
 }
 
 impl Subzone {
     fn is_open(self) -> bool {
-        self.written > 0 && !self.full
+        self.written > 0 && !self.full && self.lost.is_none()
     }
 
     fn is_empty(self) -> bool {
-        self.written == 0 && !self.full
+        self.written == 0 && !self.full && self.lost.is_none()
     }
 }
 
@@ -139,7 +141,7 @@ impl SplitData {
     fn subzone(&self, report: &ZoneReport) -> Subzone {
         let full = report.state == ZoneState::Full;
         let written = report.write_pointer.map_or(self.subzone_blocks, |pointer| pointer.0 - report.start.0);
-        Subzone { written, full }
+        Subzone { written, full, lost: lost(report.state) }
     }
 
     /// A wide zone ends at its first gap; what lies behind was never durable.
@@ -397,6 +399,10 @@ impl State {
     }
 }
 
+fn lost(state: ZoneState) -> Option<ZoneState> {
+    matches!(state, ZoneState::ReadOnly | ZoneState::Offline).then_some(state)
+}
+
 impl SplitData {
     fn check_subzone(&self, id: SubzoneId) -> Result<()> {
         self.geometry.check_zone(id.zone)?;
@@ -407,6 +413,15 @@ impl SplitData {
                 Err(DeviceError::Geometry { field: "subzone", value, min: 0, max })
             }
         }
+    }
+
+    /// After an error of the zone below: it may be written in part, or read-only, or offline, and so is its subzone.
+    fn failed(&self, state: &mut State, id: SubzoneId, error: DeviceError) -> DeviceError {
+        let reports = self.below.report(self.below(id.zone, id.index), 1).unwrap_or_default();
+        if let (Some(report), Some(split)) = (reports.first(), &mut state.split[id.zone.0 as usize]) {
+            split.subzones[usize::from(id.index)] = self.subzone(report);
+        }
+        error
     }
 
     fn subzone_start(&self, id: SubzoneId) -> Lba {
@@ -447,11 +462,12 @@ impl SplitZones for SplitData {
             let id = SubzoneId { zone, index };
             let start = self.subzone_start(id);
             let state = match subzone {
+                Subzone { lost: Some(lost), .. } => *lost,
                 subzone if subzone.full => ZoneState::Full,
                 subzone if subzone.is_open() => ZoneState::ImplicitOpen,
                 _ => ZoneState::Empty,
             };
-            let write_pointer = (!subzone.full).then(|| start.plus(subzone.written));
+            let write_pointer = (!subzone.full && subzone.lost.is_none()).then(|| start.plus(subzone.written));
             SubzoneReport { id, state, start, write_pointer, chip: None }
         };
         Ok((0..).zip(&split.subzones).map(report).collect())
@@ -465,6 +481,11 @@ impl SplitZones for SplitData {
         }
         let state = &mut *self.state.lock();
         let subzone = state.split(id.zone, "append to a subzone of")?.subzones[usize::from(id.index)];
+        match subzone.lost {
+            Some(ZoneState::ReadOnly) => return Err(DeviceError::ReadOnly { zone: id.zone }),
+            Some(_) => return Err(DeviceError::Offline { zone: id.zone }),
+            None => {}
+        }
         if subzone.full {
             return Err(DeviceError::Full { zone: id.zone });
         }
@@ -476,7 +497,8 @@ impl SplitZones for SplitData {
         }
         state.activate(id.zone)?;
         let below = self.below(id.zone, id.index);
-        self.below.write(Lba(u64::from(below.0) * self.subzone_blocks + at), from)?;
+        let written = self.below.write(Lba(u64::from(below.0) * self.subzone_blocks + at), from);
+        written.map_err(|error| self.failed(state, id, error))?;
         let subzone = &mut state.split(id.zone, "append to a subzone of")?.subzones[usize::from(id.index)];
         subzone.written += blocks;
         subzone.full = subzone.written == end;
@@ -490,7 +512,8 @@ impl SplitZones for SplitData {
         let state = &mut *self.state.lock();
         let subzone = state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)];
         if !subzone.full {
-            self.below.finish(self.below(id.zone, id.index))?;
+            let finished = self.below.finish(self.below(id.zone, id.index));
+            finished.map_err(|error| self.failed(state, id, error))?;
         }
         state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)].full = true;
         state.counters.finishes += 1;
@@ -501,7 +524,8 @@ impl SplitZones for SplitData {
         self.check_subzone(id)?;
         let state = &mut *self.state.lock();
         state.split(id.zone, "reset a subzone of")?;
-        self.below.reset(self.below(id.zone, id.index))?;
+        let reset = self.below.reset(self.below(id.zone, id.index));
+        reset.map_err(|error| self.failed(state, id, error))?;
         state.split(id.zone, "reset a subzone of")?.subzones[usize::from(id.index)] = Subzone::default();
         state.counters.resets += 1;
         Ok(())

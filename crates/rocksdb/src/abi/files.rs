@@ -118,6 +118,11 @@ unsafe extern "C" fn zonda_bridge_describe_keys(file: &Writable, smallest: Text,
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn zonda_bridge_check_levels(system: &System, levels_move: bool) -> Outcome {
+    guarded(|| Ok(system.mount().store.check_levels(levels_move)?))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn zonda_bridge_places_by_keys(system: &System) -> bool {
     system.mount().places_by_keys
 }

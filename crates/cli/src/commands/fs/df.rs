@@ -3,7 +3,7 @@
 use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::json;
-use zonda_files::FileUsage;
+use zonda_files::{FileUsage, SplitUsage};
 
 use super::StoreArg;
 use crate::exit::Exit;
@@ -35,22 +35,26 @@ impl Df {
     /// # Errors
     /// Those of mounting.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let usage = self.store.mount_read_only()?.usage();
+        let store = self.store.mount_read_only()?;
+        let (usage, split) = (store.usage(), store.split_usage());
         let mut out = Output::new();
         match () {
-            () if self.json => {
-                out.json(&metrics(&usage).into_iter().map(|(name, value, _)| (name, json!(value))).collect())?
-            }
-            () if self.prometheus => prometheus(&self.store.uri, &usage, &mut out)?,
-            () => people(&usage, &mut out)?,
+            () if self.json => out.json(
+                &all_metrics(&usage, split.as_ref()).into_iter().map(|(name, value, _)| (name, json!(value))).collect(),
+            )?,
+            () if self.prometheus => prometheus(&self.store.uri, &all_metrics(&usage, split.as_ref()), &mut out)?,
+            () => people(&usage, split.as_ref(), &mut out)?,
         }
         out.finish()?;
         Ok(Exit::Done)
     }
 }
 
-/// Name, value and meaning of every figure that a mount knows.
-fn metrics(usage: &FileUsage) -> [(&'static str, u64, &'static str); 12] {
+/// Name, value and meaning of a figure.
+type Metric = (&'static str, u64, &'static str);
+
+/// Every figure that a mount knows.
+fn metrics(usage: &FileUsage) -> [Metric; 12] {
     let space = &usage.space;
     [
         ("capacity_bytes", usage.capacity_bytes, "What all zones can hold"),
@@ -68,7 +72,22 @@ fn metrics(usage: &FileUsage) -> [(&'static str, u64, &'static str); 12] {
     ]
 }
 
-fn prometheus(uri: &str, usage: &FileUsage, out: &mut Output) -> std::io::Result<()> {
+/// The same of split zones, on devices that have them.
+fn split_metrics(split: &SplitUsage) -> [Metric; 5] {
+    [
+        ("split_zones", split.split_zones, "Zones that are split"),
+        ("active_split_zones", split.active_split_zones, "Split zones that hold an active token"),
+        ("full_subzones", split.full_subzones, "Subzones that hold a table, or held one"),
+        ("empty_subzones", split.empty_subzones, "Subzones of split zones with nothing in them"),
+        ("subzone_wasted_bytes", split.wasted_bytes, "Bytes that tables left of their subzones"),
+    ]
+}
+
+fn all_metrics(usage: &FileUsage, split: Option<&SplitUsage>) -> Vec<Metric> {
+    metrics(usage).into_iter().chain(split.map(split_metrics).into_iter().flatten()).collect()
+}
+
+fn prometheus(uri: &str, metrics: &[Metric], out: &mut Output) -> std::io::Result<()> {
     let device: String = uri
         .chars()
         .flat_map(|letter| match letter {
@@ -78,7 +97,7 @@ fn prometheus(uri: &str, usage: &FileUsage, out: &mut Output) -> std::io::Result
             other => vec![other],
         })
         .collect();
-    for (name, value, help) in metrics(usage) {
+    for (name, value, help) in metrics {
         out.line(format!("# HELP zonda_fs_{name} {help}."))?;
         out.line(format!("# TYPE zonda_fs_{name} gauge"))?;
         out.line(format!("zonda_fs_{name}{{device=\"{device}\"}} {value}"))?;
@@ -86,7 +105,7 @@ fn prometheus(uri: &str, usage: &FileUsage, out: &mut Output) -> std::io::Result
     Ok(())
 }
 
-fn people(usage: &FileUsage, out: &mut Output) -> std::io::Result<()> {
+fn people(usage: &FileUsage, split: Option<&SplitUsage>, out: &mut Output) -> std::io::Result<()> {
     let [capacity, usable, live, free] =
         [usage.capacity_bytes, usage.usable_bytes, usage.live_bytes, usage.free_bytes].map(HumanBytes);
     let space = &usage.space;
@@ -100,5 +119,14 @@ fn people(usage: &FileUsage, out: &mut Output) -> std::io::Result<()> {
         space.damaged_zones,
         space.active,
         space.active_max
+    ))?;
+    let Some(split) = split else { return Ok(()) };
+    out.line(format!(
+        "split zones {} ({} active): {} subzones full, {} empty; {} left by their tables",
+        split.split_zones,
+        split.active_split_zones,
+        split.full_subzones,
+        split.empty_subzones,
+        HumanBytes(split.wasted_bytes)
     ))
 }

@@ -1,0 +1,153 @@
+//! Subzones for tables: what the allocator of split zones chose is done here, under the lock of the lanes.
+
+use std::sync::Arc;
+
+use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneWriter};
+
+use super::{Lane, Lanes, Lease, Request, lane_of};
+use crate::options::DATA;
+use crate::policy::{AfterFinish, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
+use crate::{Result, ZoneId};
+
+/// What was done to split zones on the way to a subzone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// A zone was split.
+    pub(crate) split: bool,
+    /// A split zone was finished for its token.
+    pub(crate) finished: bool,
+}
+
+impl Lanes {
+    /// Whether tables may get subzones: the policy uses them, the device has them, and there is a token for split zones and one
+    /// for wide ones.
+    pub(crate) fn splits(&self) -> bool {
+        self.splits
+    }
+
+    /// Wide zones that a lane may hold open. Split zones and wide ones of the lane of tables leave one token to the other.
+    pub(super) fn wide_max(&self, lane: &Lane) -> usize {
+        let all = lane.zones_max as usize;
+        match self.splits && lane.streams.contains(DATA) {
+            true => all.saturating_sub(self.active_split().max(1)),
+            false => all,
+        }
+    }
+
+    fn active_split(&self) -> usize {
+        self.space.split_view().iter().filter(|view| view.is_active).count()
+    }
+
+    /// An empty subzone for one table; `None` if it is to go into a wide zone. With a percentage zones may be split for it, up to
+    /// that share of all; without, only what is split is used.
+    ///
+    /// # Errors
+    /// `Space` other than for want of zones or tokens, or for a zone that failed.
+    pub(crate) fn place_subzone(
+        &self,
+        request: &Request<'_>,
+        split_percent_max: Option<u32>,
+    ) -> Result<Option<(Lease, Steps)>> {
+        let mut lanes = self.lanes.lock();
+        let lane = lane_of(&mut lanes, request.stream);
+        lane.drop_full();
+        let views: Vec<SplitZoneView> = self.space.split_view().iter().map(view_of).collect();
+        let active = views.iter().filter(|view| view.active).count();
+        let all = lane.zones_max as usize;
+        let kept = self.reserve_now() + request.free_zones_kept;
+        let empty_zones = self.free_now().saturating_sub(kept).min(self.space.usage().free_zones);
+        let choice = choose_subzone(
+            true,
+            &SplitChoices {
+                split: &views,
+                zones: self.space.usage().zones,
+                empty_zones,
+                percent_max: split_percent_max.unwrap_or(0),
+                has_token: lane.open.len() + active < all && active + 1 < all && self.space.has_token(lane.stream),
+            },
+        );
+        let mut steps = Steps::default();
+        let opened = self.follow_choice(lane, choice, &mut steps);
+        let writer = match opened {
+            Ok(writer) => writer,
+            Err(error) if is_passed_over(&error) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(writer.map(|writer| {
+            let open = self.open_zone(writer, (request.file, request.tags.lifetime));
+            (Lease::of(Arc::new(open)), steps)
+        }))
+    }
+
+    fn follow_choice(
+        &self,
+        lane: &Lane,
+        choice: SplitChoice,
+        steps: &mut Steps,
+    ) -> std::result::Result<Option<ZoneWriter>, SpaceError> {
+        let next = match choice {
+            SplitChoice::Wide => return Ok(None),
+            SplitChoice::Subzone(zone) => AfterFinish::Subzone(zone),
+            SplitChoice::Split => AfterFinish::Split,
+            SplitChoice::Finish(zone, next) => {
+                self.space.finish_split(zone)?;
+                steps.finished = true;
+                next
+            }
+        };
+        let zone = match next {
+            AfterFinish::Subzone(zone) => zone,
+            AfterFinish::Split => {
+                let zone = self.space.split_zone(lane.stream, Urgency::Foreground)?;
+                steps.split = true;
+                zone
+            }
+        };
+        self.space.open_subzone(zone).map(Some)
+    }
+
+    /// Makes ordinary zones of split ones in which nothing is; returns how many. Not while a zone is split for a table.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub(crate) fn join_empty(&self) -> Result<u64> {
+        let _lanes = self.lanes.lock();
+        let mut joined = 0;
+        for view in self.space.split_view().iter().filter(|view| view.full == 0 && view.written == 0) {
+            self.space.join(view.zone)?;
+            joined += 1;
+        }
+        Ok(joined)
+    }
+
+    /// Ends the writing of a subzone: what its table did not fill stays empty until the table is gone.
+    pub(super) fn release_subzone(&self, lease: Lease) -> Result<()> {
+        let writer = lease.zone.writer().take();
+        drop(lease);
+        Ok(writer.map_or(Ok(()), |writer| self.space.seal(writer))?)
+    }
+
+    /// Whether a number is that of a subzone.
+    pub(super) fn is_subzone(&self, zone: ZoneId) -> bool {
+        self.space.is_subzone(zone)
+    }
+}
+
+fn view_of(split: &SplitZoneUse) -> SplitZoneView {
+    let SplitZoneUse { zone, full, empty, written, is_active: active, used, .. } = *split;
+    SplitZoneView { zone, full, empty, written, active, used }
+}
+
+/// A table that finds no subzone goes into a wide zone: for want of zones and tokens, and past a zone that fails.
+fn is_passed_over(error: &SpaceError) -> bool {
+    use ErrorKind as Kind;
+    match error {
+        SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. } => true,
+        SpaceError::WrongState { .. } => true,
+        SpaceError::Device(error) => matches!(
+            error.kind(),
+            Kind::TooManyActive | Kind::TooManyOpen | Kind::ReadOnly | Kind::Offline | Kind::Media
+        ),
+        _ => false,
+    }
+}

@@ -1,0 +1,212 @@
+//! Tables in subzones: when their subzones are emptied, and what became of them in numbers.
+//!
+//! Life of a subzone of a table: 1 the policy wants one, and the allocator finds it -> 2 the table is written to it; what does not fit
+//! goes into a wide zone -> 3 the file is closed: the subzone is finished -> 4 the file is gone, and the record of that durable: the
+//! subzone is reset by the next commit (the paper's MERGE), at no copy -> 5 when all subzones of a zone are empty it is an ordinary
+//! zone again. Cleaning never moves anything out of a subzone.
+
+use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_space::{ZoneId, ZoneUse};
+
+use crate::lanes::{Lease, Request, Steps};
+use crate::policy::SubzoneWish;
+use crate::store::{Core, Counters};
+use crate::{FileKind, Result};
+
+/// What happened to subzones since the mount.
+#[derive(Debug, Default)]
+pub(crate) struct SubzoneCounters {
+    tables: AtomicU64,
+    refused: AtomicU64,
+    pressed: AtomicU64,
+    overflowing: AtomicU64,
+    overflow_bytes: AtomicU64,
+    splits: AtomicU64,
+    finishes: AtomicU64,
+    merges: AtomicU64,
+    joins: AtomicU64,
+}
+
+/// Split zones of a store now, and what happened to them since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SplitUsage {
+    /// Split zones.
+    pub split_zones: u64,
+    /// Those that hold an active token.
+    pub active_split_zones: u64,
+    /// Subzones of them that are full, empty, and being written.
+    pub full_subzones: u64,
+    /// See there.
+    pub empty_subzones: u64,
+    /// See there.
+    pub written_subzones: u64,
+    /// Bytes of full subzones that nobody wants: their tables did not fill them, or are gone and not merged yet.
+    pub wasted_bytes: u64,
+    /// Tables that got a subzone.
+    pub tables: u64,
+    /// Tables that the policy wanted in a subzone and that went into a wide zone, because none could be had without waiting.
+    pub refused: u64,
+    /// Times that a table got an empty subzone because there was no wide zone left for it.
+    pub pressed: u64,
+    /// Tables that were longer than their subzone.
+    pub overflowing: u64,
+    /// Bytes of these that are in other zones, padding included.
+    pub overflow_bytes: u64,
+    /// Zones that were split.
+    pub splits: u64,
+    /// Split zones that were finished because tokens were short.
+    pub finishes: u64,
+    /// Subzones that were reset alone.
+    pub merges: u64,
+    /// Split zones that became ordinary ones again.
+    pub joins: u64,
+}
+
+/// Subzones that can be reset once the removals of their files are durable.
+#[derive(Debug, Default)]
+pub(crate) struct DeadSubzones {
+    /// Full ones in which nothing is live, with their generations.
+    full: Vec<(ZoneId, u64)>,
+    /// Whether a split zone has only empty ones.
+    has_empty_zones: bool,
+}
+
+impl DeadSubzones {
+    /// Whether there is nothing to do.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.full.is_empty() && !self.has_empty_zones
+    }
+}
+
+impl SubzoneCounters {
+    fn note(&self, steps: Steps) {
+        Counters::add(&self.splits, u64::from(steps.split));
+        Counters::add(&self.finishes, u64::from(steps.finished));
+    }
+
+    /// A table begins to overflow.
+    pub(crate) fn note_overflowing(&self) {
+        Counters::add(&self.overflowing, 1);
+    }
+
+    /// Bytes of a table that overflows were written elsewhere.
+    pub(crate) fn note_overflow(&self, bytes: u64) {
+        Counters::add(&self.overflow_bytes, bytes);
+    }
+}
+
+impl Core {
+    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had.
+    ///
+    /// # Errors
+    /// `Space` other than for want of zones or tokens.
+    pub(crate) fn place_in_subzone(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
+        if !self.lanes.splits() || !is_table(request.tags.kind) {
+            return Ok(None);
+        }
+        let policy = &self.options.policy;
+        let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
+        let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
+        match self.lanes.place_subzone(request, Some(percent))? {
+            Some((lease, steps)) => {
+                Counters::add(&self.subzones.tables, 1);
+                self.subzones.note(steps);
+                Ok(Some(lease))
+            }
+            None => {
+                Counters::add(&self.subzones.refused, 1);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.
+    ///
+    /// # Errors
+    /// As [`place_in_subzone`](Self::place_in_subzone).
+    pub(crate) fn press_into_subzone(&self, request: &Request<'_>) -> Result<Option<Lease>> {
+        if !self.lanes.splits() || !is_table(request.tags.kind) {
+            return Ok(None);
+        }
+        let Some((lease, steps)) = self.lanes.place_subzone(request, None)? else { return Ok(None) };
+        self.subzones.note(steps);
+        Counters::add(&self.subzones.pressed, 1);
+        Ok(Some(lease))
+    }
+
+    /// What there is to do about subzones. The removals of files in dead ones are queued, if not durable.
+    pub(crate) fn dead_subzones(&self) -> DeadSubzones {
+        if self.space.subzones().is_none() {
+            return DeadSubzones::default();
+        }
+        let dead = |view: &&zonda_space::ZoneView| view.state == ZoneUse::Sealed && view.live_bytes == 0;
+        let full = self.space.subzone_view().iter().filter(dead).map(|view| (view.zone, view.generation)).collect();
+        let is_empty = |view: &zonda_space::SplitZoneUse| view.full == 0 && view.written == 0;
+        DeadSubzones { full, has_empty_zones: self.space.split_view().iter().any(is_empty) }
+    }
+
+    /// Resets subzones that were dead before a commit that is durable now; somebody who is at it already does it for all.
+    ///
+    /// # Errors
+    /// `Space`; `Stopped`, `ReadOnly`: a mount for reading resets nothing.
+    pub(crate) fn merge(&self, dead: &DeadSubzones) -> Result<()> {
+        self.stop.check()?;
+        let Some(_merging) = self.merging.try_lock() else { return Ok(()) };
+        let still_dead = self.dead_subzones();
+        for &(zone, _) in still_dead.full.iter().filter(|zone| dead.full.contains(zone)) {
+            match self.space.reset(zone) {
+                Ok(()) => Counters::add(&self.subzones.merges, 1),
+                // Lost with nothing live in it: nobody misses it.
+                Err(_) if self.space.mark_bad(zone)? != ZoneUse::Sealed => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Counters::add(&self.subzones.joins, self.lanes.join_empty()?);
+        Ok(())
+    }
+
+    /// Commits what was removed, if that empties subzones; returns how many zones became free by it.
+    ///
+    /// # Errors
+    /// As [`commit_to`](Self::commit_to).
+    pub(crate) fn merge_dead(&self) -> Result<u32> {
+        if self.dead_subzones().is_nothing() {
+            return Ok(0);
+        }
+        let before = self.space.usage().free_zones;
+        self.commit_to(self.names.last())?;
+        Ok(self.space.usage().free_zones.saturating_sub(before))
+    }
+
+    /// Split zones in numbers; `None` if the device does not split zones.
+    pub(crate) fn split_usage(&self) -> Option<SplitUsage> {
+        self.space.subzones()?;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.subzones;
+        let since = SplitUsage {
+            tables: count(&counters.tables),
+            refused: count(&counters.refused),
+            pressed: count(&counters.pressed),
+            overflowing: count(&counters.overflowing),
+            overflow_bytes: count(&counters.overflow_bytes),
+            splits: count(&counters.splits),
+            finishes: count(&counters.finishes),
+            merges: count(&counters.merges),
+            joins: count(&counters.joins),
+            ..SplitUsage::default()
+        };
+        Some(self.space.split_view().iter().fold(since, |sum, view| SplitUsage {
+            split_zones: sum.split_zones + 1,
+            active_split_zones: sum.active_split_zones + u64::from(view.is_active),
+            full_subzones: sum.full_subzones + u64::from(view.full),
+            empty_subzones: sum.empty_subzones + u64::from(view.empty),
+            written_subzones: sum.written_subzones + u64::from(view.written),
+            wasted_bytes: sum.wasted_bytes + view.wasted_bytes,
+            ..sum
+        }))
+    }
+}
+
+fn is_table(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Flushed | FileKind::Data)
+}

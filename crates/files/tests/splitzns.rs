@@ -1,0 +1,332 @@
+//! Tables in subzones: random operations and power cuts against the model, the life of a subzone step by step, faults, a device
+//! without subzones.
+//!
+//! A failure of the first names its seed; `ZONDA_FILES_SEED=n cargo test -p zonda-files --test splitzns` runs that one alone,
+//! `ZONDA_FILES_RUNS=n` seeds 0 to n - 1.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::split::{SUBZONE_BYTES, SUBZONES, geometry, memory, over};
+use common::world::{Tally, World};
+use common::{options_with, path};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneId, ZoneState, ZonedDevice};
+use zonda_files::lsm::{KeyOrder, KeyRange, TableHint, VersionEdit};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, Lifetime, SplitUsage, StoreId};
+use zonda_flash::drive::TimeMode;
+use zonda_rt::DeviceCall;
+
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("ZONDA_FILES_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..std::env::var("ZONDA_FILES_RUNS").map_or(count, |runs| runs.parse().unwrap())).collect(),
+    }
+}
+
+#[test]
+fn files_are_what_the_model_says_through_power_cuts() {
+    let mut tally = Tally::default();
+    for seed in seeds(100) {
+        println!("seed {seed}");
+        World::on_split_zones(seed).run(700, &mut tally);
+    }
+    println!("{tally:?}");
+    if std::env::var("ZONDA_FILES_SEED").is_err() {
+        let SplitUsage { tables, splits, merges, joins, overflowing, finishes, .. } = tally.split;
+        assert!(tally.cuts > 80 && tables > 500 && merges > 200 && tally.copied_bytes > 0, "{tally:?}");
+        assert!(splits > 100 && joins > 15 && overflowing > 100 && finishes > 20, "{tally:?}");
+    }
+}
+
+fn store_on(below: Arc<dyn ZonedDevice>, policy: &str) -> FileStore {
+    let device = over(below, TimeMode::Untimed, 1).unwrap();
+    FileStore::format(device, StoreId(1), false, options_with(policy)).unwrap()
+}
+
+fn store(policy: &str) -> FileStore {
+    store_on(Arc::new(memory()), policy)
+}
+
+fn put(store: &FileStore, name: &str, level: u8, bytes: usize) -> Result<(), FileError> {
+    let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Long).with_level(level);
+    let mut writer = store.create(&path(name), tags)?;
+    writer.append(&vec![name.as_bytes()[name.len() - 1]; bytes])?;
+    writer.sync()?;
+    writer.close()
+}
+
+fn whole(store: &FileStore, name: &str, bytes: usize) -> bool {
+    let mut read = vec![0; bytes];
+    let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
+    count == bytes && read.iter().all(|byte| *byte == name.as_bytes()[name.len() - 1])
+}
+
+fn split(store: &FileStore) -> SplitUsage {
+    store.split_usage().unwrap()
+}
+
+fn zones(store: &FileStore, name: &str) -> Vec<u32> {
+    store.extents(&path(name)).unwrap().iter().map(|extent| extent.zone.0).collect()
+}
+
+fn is_in_subzone(store: &FileStore, name: &str) -> bool {
+    zones(store, name).iter().all(|zone| *zone >= geometry().zone_count)
+}
+
+#[test]
+fn deep_tables_get_subzones_and_others_do_not() {
+    let store = store("splitzns");
+    assert_eq!(store.placement(), ("splitzns", None));
+    put(&store, "/a", 4, 50_000).unwrap();
+    put(&store, "/b", 6, SUBZONE_BYTES).unwrap();
+    put(&store, "/c", 3, 50_000).unwrap();
+    let mut log = store.create(&path("/log"), FileTags::of(FileKind::Log)).unwrap();
+    log.append(&[1; 5_000]).unwrap();
+    log.sync().unwrap();
+    log.close().unwrap();
+    assert!(is_in_subzone(&store, "/a") && is_in_subzone(&store, "/b"));
+    assert!(!is_in_subzone(&store, "/c"));
+    let first = geometry().zone_count + zones(&store, "/a")[0].saturating_sub(geometry().zone_count) / 4 * 4;
+    assert_eq!((zones(&store, "/a"), zones(&store, "/b")), (vec![first], vec![first + 1]), "one split zone");
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.full_subzones, usage.empty_subzones, usage.tables), (1, 2, 2, 2));
+    assert_eq!(usage.wasted_bytes, SUBZONE_BYTES as u64 - 53_248, "what /a left of its subzone");
+    assert!(whole(&store, "/a", 50_000) && whole(&store, "/b", SUBZONE_BYTES));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+#[test]
+fn a_subzone_is_merged_when_its_table_goes_and_the_zone_joined_when_all_are() {
+    let store = store("splitzns");
+    (0..4).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+    assert_eq!(split(&store).full_subzones, 4);
+    let reader = store.open(&path("/0")).unwrap();
+    (0..3).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    assert_eq!(split(&store).merges, 0, "their removal is not durable");
+    store.sync_names().unwrap();
+    assert_eq!((split(&store).merges, split(&store).empty_subzones), (2, 2), "one has a reader");
+    let mut byte = [0];
+    reader.read_at(39_999, &mut byte).unwrap();
+    assert_eq!(byte, [b'0']);
+    drop(reader);
+    put(&store, "/4", 5, 40_000).unwrap();
+    let usage = split(&store);
+    assert_eq!(
+        (usage.split_zones, usage.splits, usage.merges),
+        (1, 1, 3),
+        "an empty subzone was used again: {usage:?}"
+    );
+    let free = store.usage().space.free_zones;
+    ["/3", "/4"].iter().for_each(|name| store.remove(&path(name)).unwrap());
+    store.sync_names().unwrap();
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.merges, usage.joins), (1, 5, 0), "the newest header of the store stays");
+    // Until there is a newer one.
+    put(&store, "/wide", 1, 4_000).unwrap();
+    store.sync_names().unwrap();
+    store.remove(&path("/wide")).unwrap();
+    store.sync_names().unwrap();
+    assert_eq!((split(&store).split_zones, split(&store).joins), (0, 1));
+    assert!(store.usage().space.free_zones >= free);
+    assert_eq!(store.usage().copied_bytes, 0);
+}
+
+#[test]
+fn a_table_that_overflows_gets_its_tail_in_a_wide_zone() {
+    let store = store("splitzns");
+    put(&store, "/a", 4, SUBZONE_BYTES + 9_000).unwrap();
+    let zones = zones(&store, "/a");
+    assert!(zones.len() == 2 && zones[0] >= geometry().zone_count && zones[1] < geometry().zone_count, "{zones:?}");
+    let usage = split(&store);
+    assert_eq!((usage.overflowing, usage.overflow_bytes, usage.wasted_bytes), (1, 12_288, 0));
+    assert!(whole(&store, "/a", SUBZONE_BYTES + 9_000));
+}
+
+#[test]
+fn no_more_zones_are_split_than_the_share_allows_and_nobody_waits() {
+    let store = store("splitzns,share=10");
+    for file in 0..12 {
+        put(&store, &format!("/{file}"), 4, 40_000).unwrap();
+    }
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.tables, usage.refused), (2, 8, 4), "{usage:?}");
+    assert!((0..12).all(|file| whole(&store, &format!("/{file}"), 40_000)));
+}
+
+#[test]
+fn the_split_zone_used_longest_ago_gives_its_token() {
+    let store = store("splitzns,share=90");
+    for file in 0..16 {
+        put(&store, &format!("/{file}"), 4, 40_000).unwrap();
+    }
+    let usage = split(&store);
+    assert_eq!(
+        (usage.split_zones, usage.active_split_zones),
+        (4, 2),
+        "one token of three is for wide zones: {usage:?}"
+    );
+    assert_eq!(usage.finishes, 2);
+    // A subzone of the finished one is empty: it is used again with a token of another.
+    let first = zones(&store, "/0")[0];
+    store.remove(&path("/0")).unwrap();
+    store.sync_names().unwrap();
+    put(&store, "/again", 4, 40_000).unwrap();
+    assert_eq!((zones(&store, "/again"), split(&store).finishes), (vec![first], 3));
+}
+
+#[test]
+fn plus_gives_a_subzone_to_what_will_be_moved() {
+    let store = store("splitzns+");
+    let tree = store.tree(&path("/"), 0, KeyOrder::bytewise());
+    let write = |name: &str, level: u8, keys: (&str, &str)| {
+        let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
+        writer.append(&[7; 30_000]).unwrap();
+        let range = Some(KeyRange::new(keys.0, keys.1));
+        writer.describe(TableHint { tree, job: None, level, range }).unwrap();
+        writer.sync().unwrap();
+        writer.close().unwrap();
+    };
+    write("/deep", 4, ("10", "19"));
+    let added = vec![(path("/deep"), 4, KeyRange::new("10", "19"))];
+    store.apply_edit(tree, &VersionEdit { removed: Vec::new(), added });
+    write("/apart", 3, ("30", "39"));
+    write("/over", 3, ("15", "16"));
+    write("/high", 2, ("50", "59"));
+    let found = ["/deep", "/apart", "/over", "/high"].map(|name| is_in_subzone(&store, name));
+    assert_eq!(found, [true, true, false, false]);
+}
+
+#[test]
+fn a_device_without_subzones_is_used_by_lifetimes_and_says_so() {
+    let device = Arc::new(MemDevice::new(common::geometry(14)).unwrap());
+    let store = FileStore::format(device, StoreId(1), false, options_with("splitzns")).unwrap();
+    assert_eq!(store.placement(), ("liza-zns", Some("the device does not split zones")));
+    put(&store, "/a", 6, 40_000).unwrap();
+    assert!(store.split_usage().is_none() && whole(&store, "/a", 40_000));
+}
+
+#[test]
+fn a_store_with_subzones_is_refused_where_there_are_none() {
+    let below = Arc::new(memory());
+    drop(store_on(below.clone(), "splitzns"));
+    let device = over(below, TimeMode::Untimed, 1).unwrap();
+    let (store, _) = FileStore::mount(device, options_with("ldp")).unwrap();
+    assert_eq!(store.space().subzones(), Some(SUBZONES.into()), "another policy mounts it");
+}
+
+#[test]
+fn subzones_are_found_again_and_finished() {
+    let below = Arc::new(memory());
+    let store = store_on(below.clone(), "splitzns");
+    (0..6).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+    store.remove(&path("/1")).unwrap();
+    store.sync_names().unwrap();
+    drop(store);
+    let device = over(below, TimeMode::Untimed, 1).unwrap();
+    let (store, report) = FileStore::mount(device, options_with("splitzns")).unwrap();
+    assert_eq!((report.extents_lost, report.files), (0, 5));
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.full_subzones, usage.active_split_zones), (2, 5, 0), "{usage:?}");
+    assert!([0, 2, 3, 4, 5].iter().all(|file| whole(&store, &format!("/{file}"), 40_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+    (0..6).filter(|file| *file != 1).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    store.sync_names().unwrap();
+    assert_eq!((split(&store).split_zones, split(&store).merges), (0, 5));
+}
+
+/// The zone below that is the subzone of a file.
+fn below_of(store: &FileStore, name: &str) -> ZoneId {
+    let part = zones(store, name)[0] - geometry().zone_count;
+    let count = u32::from(SUBZONES);
+    ZoneId(part / count * (count + 1) + part % count)
+}
+
+fn fault(call: DeviceCall, zone: Option<ZoneId>, effect: FaultEffect) -> Fault {
+    Fault { call: Some(call), zone, when: FaultWhen::Nth(1), effect }
+}
+
+#[test]
+fn a_subzone_that_fails_costs_its_table_nothing() {
+    for (to, readable) in [(ZoneState::ReadOnly, true), (ZoneState::Offline, false)] {
+        let faulty = Faulty::new(memory(), 1);
+        let store = store_on(Arc::new(faulty.clone()), "splitzns");
+        put(&store, "/a", 5, 40_000).unwrap();
+        let after = ZoneId(below_of(&store, "/a").0 + 1);
+        let tags = FileTags::of(FileKind::Data).with_level(5);
+        let mut writer = store.create(&path("/b"), tags).unwrap();
+        writer.append(&[b'b'; 20_000]).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(below_of_open(&store, &writer), after);
+        faulty.inject(fault(DeviceCall::Write, Some(after), FaultEffect::Retire(to)));
+        writer.append(&[b'b'; 20_000]).unwrap();
+        writer.sync().unwrap();
+        writer.close().unwrap();
+        assert!(whole(&store, "/a", 40_000));
+        let mut read = vec![0; 40_000];
+        let found = store.open(&path("/b")).unwrap().read_at(0, &mut read);
+        assert_eq!(found.is_ok(), readable, "{to}: {found:?}");
+        assert!(!readable || read.iter().all(|&byte| byte == b'b'));
+        // The zone goes on without it, and its token comes back.
+        (0..20).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+        assert!((0..20).all(|file| whole(&store, &format!("/{file}"), 40_000)));
+        ["/a", "/b"].iter().for_each(|name| store.remove(&path(name)).unwrap());
+        store.sync_names().unwrap();
+        assert!(split(&store).merges >= 1);
+    }
+}
+
+fn below_of_open(store: &FileStore, writer: &zonda_files::FileWriter) -> ZoneId {
+    assert_eq!(writer.size_bytes(), 20_000);
+    let open = store.space().subzone_view();
+    let open = open.iter().find(|view| view.written_bytes == 20_480).unwrap().zone.0 - geometry().zone_count;
+    let count = u32::from(SUBZONES);
+    ZoneId(open / count * (count + 1) + open % count)
+}
+
+#[test]
+fn faults_of_splitting_and_merging_leave_a_store_that_works() {
+    for (call, nth) in
+        [(DeviceCall::Finish, 1), (DeviceCall::Reset, 1), (DeviceCall::Write, 3), (DeviceCall::Report, 2)]
+    {
+        let faulty = Faulty::new(memory(), 1);
+        let store = store_on(Arc::new(faulty.clone()), "splitzns");
+        put(&store, "/0", 5, 40_000).unwrap();
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(call), zone: None, when: FaultWhen::Nth(nth), effect });
+        let mut failed = 0;
+        for file in 1..12 {
+            let name = format!("/{}", file % 5);
+            failed += u32::from(put(&store, &name, 5, 40_000).is_err());
+            failed += u32::from(store.sync_names().is_err());
+        }
+        faulty.heal();
+        assert!(failed <= 2, "{call:?}: {failed} operations failed for one fault");
+        for file in 0..5 {
+            let name = format!("/{file}");
+            put(&store, &name, 5, 40_000).unwrap_or_else(|error| panic!("{call:?}: {error}"));
+            assert!(whole(&store, &name, 40_000), "{call:?}");
+        }
+        assert_eq!(store.check().unwrap().findings, [], "{call:?}");
+    }
+}
+
+/// Overwrites at 70 % of the device for a while: nothing is ever moved out of a subzone (which is asserted where it would be), and
+/// nobody is refused.
+#[test]
+fn a_full_device_goes_on_without_moving_tables_out_of_subzones() {
+    let store = store("splitzns");
+    let mut written = 0;
+    for round in 0..400_u32 {
+        let file = round * 7 % 40;
+        let level = if file < 8 { 2 } else { 5 };
+        put(&store, &format!("/{file}"), level, 52_000).unwrap();
+        written += 52_000;
+    }
+    let (usage, split) = (store.usage(), split(&store));
+    assert!(split.merges > 200, "{split:?}");
+    assert!(usage.copied_bytes * 5 < written, "{usage:?}");
+    assert!((0..40).all(|file| whole(&store, &format!("/{file}"), 52_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
