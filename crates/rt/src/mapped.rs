@@ -28,6 +28,26 @@ pub unsafe fn unmap_memory(at: NonNull<u8>, layout: Layout) {
     unsafe { system::unmap(at, layout) }
 }
 
+/// Gives back to the system what `bytes` of memory at `at` hold, as far as these are whole pages of its: content is lost, the memory stays the
+/// caller's and takes place again when it is next written. Nothing happens on systems other than Linux. Costs a call of the system.
+///
+/// # Safety
+/// The caller owns these bytes, and nobody reads them before they are written again.
+pub unsafe fn discard_memory(at: NonNull<u8>, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: passed on to the caller: only whole pages within these bytes are touched.
+    unsafe {
+        let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(usize::MAX / 2).max(1);
+        let (first, end) = (at.addr().get(), at.addr().get() + bytes);
+        let (from, to) = (first.div_ceil(page) * page, end / page * page);
+        if from < to {
+            libc::madvise(at.as_ptr().add(from - first).cast(), to - from, libc::MADV_DONTNEED);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (at, bytes);
+}
+
 #[cfg(unix)]
 mod system {
     use super::{Layout, NonNull};
@@ -86,6 +106,24 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_whole_pages_are_discarded() {
+        let layout = Layout::from_size_align(64 << 10, 64 << 10).expect("powers of two");
+        let piece = map_memory(layout).expect("memory");
+        // SAFETY: ours, from here to the end of the test.
+        let content = unsafe { std::slice::from_raw_parts_mut(piece.as_ptr(), layout.size()) };
+        content.fill(7);
+        // SAFETY: what is read of it afterwards is either untouched or zero; both are initialised.
+        unsafe { discard_memory(piece.add(100), (64 << 10) - 200) };
+        assert!(content[..100].iter().chain(&content[(64 << 10) - 100..]).all(|byte| *byte == 7));
+        assert!(content[32 << 10..].contains(&0), "what was discarded reads as zero");
+        content.fill(9);
+        assert!(content.iter().all(|byte| *byte == 9));
+        // SAFETY: once, with the same layout.
+        unsafe { unmap_memory(piece, layout) };
+    }
 
     #[test]
     fn pieces_are_aligned_zeroed_and_their_own() {

@@ -138,7 +138,7 @@ pub(crate) struct Parts {
 const SNAPSHOT_PATIENCE: u32 = 5;
 /// How long a writer lets another thread reclaim before it looks again.
 const ROOM_PAUSE: Duration = Duration::from_millis(20);
-/// Waits of some 20 ms, none of which made progress, before a writer is refused.
+/// Waits of some 20 ms after which a writer is refused that finds nothing to reclaim itself.
 const ROOM_PATIENCE: u32 = 500;
 
 /// Reclaim steps that a write of log or MetaLog waits for when there is no zone.

@@ -6,7 +6,8 @@
 //! Classes above a quarter of a slab are allocations of their own, in a map by class and leaf.
 //!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
-//! list. Cost of taking or giving a cell: one uncontended lock and a few stores.
+//! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
+//! Cost of taking or giving a cell: one uncontended lock and a few stores; for a slab at times a call of the system.
 //!
 //! Unsafe code: cells are raw memory that buffers own. Always: a slab belongs to one list, and all its fields but `inner`,
 //! `list` and `size`, which never change while a cell of it is taken, are touched under that list's lock only. An arena that is dropped while
@@ -23,11 +24,14 @@ use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
     atomic::{AtomicU32, AtomicU64, Ordering},
+    discard_memory,
 };
 
 use super::class::{SLAB_CLASSES, Sizing, class_bytes, class_for};
 
 const CHUNK_BYTES: usize = 256 << 10;
+/// Free slabs that keep their memory, for the next that is taken; what more are free go back to the system (I6).
+const IDLE_BYTES_MAX: usize = 256 << 10;
 /// Cells and allocations are aligned to this.
 const ALIGN: usize = 16;
 /// Before an allocation of its own: whose it is.
@@ -279,19 +283,31 @@ impl List {
     }
 }
 
-/// Chunks and their free slabs, the lowest used first.
+/// Chunks and their free slabs: a few *idle* ones that have memory, and *bare* ones that have none until they are written.
 #[derive(Default)]
 struct Chunks {
     chunks: Vec<NonNull<u8>>,
-    free: Vec<SlabAt>,
+    idle: Vec<SlabAt>,
+    bare: Vec<SlabAt>,
 }
 
 impl Chunks {
     fn take(&mut self, size: Size) -> SlabAt {
-        if self.free.is_empty() {
+        if self.idle.is_empty() && self.bare.is_empty() {
             self.grow(size);
         }
-        self.free.pop().expect("just grown")
+        self.idle.pop().or_else(|| self.bare.pop()).expect("just grown")
+    }
+
+    /// Takes a slab back of which no cell is taken.
+    fn give(&mut self, slab: SlabAt, size: Size) {
+        if self.idle.len() < IDLE_BYTES_MAX / size.slab_bytes() {
+            self.idle.push(slab);
+            return;
+        }
+        // SAFETY: the slab is in no list any more, and whoever takes it next begins it anew.
+        unsafe { discard_memory(slab.0.cast(), size.slab_bytes()) };
+        self.bare.push(slab);
     }
 
     fn grow(&mut self, size: Size) {
@@ -302,7 +318,7 @@ impl Chunks {
         self.chunks.push(chunk);
         // SAFETY: within the chunk.
         let slab = |index: usize| SlabAt(unsafe { chunk.add(index * size.slab_bytes()) }.cast());
-        self.free.extend((0..CHUNK_BYTES / size.slab_bytes()).rev().map(slab));
+        self.bare.extend((0..CHUNK_BYTES / size.slab_bytes()).rev().map(slab));
     }
 }
 
@@ -363,7 +379,7 @@ impl Inner {
         self.counts[index].store(list.used, Ordering::Relaxed);
         if let Some(slab) = emptied {
             self.slab_count.fetch_sub(1, Ordering::Relaxed);
-            self.chunks.lock().free.push(slab);
+            self.chunks.lock().give(slab, self.size);
         }
     }
 
@@ -589,6 +605,10 @@ mod tests {
         }
         taken.drain(..).for_each(|cell| cell.give(&arena));
         assert_eq!((arena.taken_bytes(), arena.held_bytes()), (0, 0), "empty slabs went back");
+        let chunks = arena.inner.chunks.lock();
+        let slabs = chunks.chunks.len() * (CHUNK_BYTES / arena.size().slab_bytes());
+        assert_eq!(chunks.idle.len() + chunks.bare.len(), slabs);
+        assert!(chunks.idle.len() * arena.size().slab_bytes() <= IDLE_BYTES_MAX, "the others hold no memory");
     }
 
     fn check_largest(arena: &Arena, taken: &[Taken], family: Family) {
