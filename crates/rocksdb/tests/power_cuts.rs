@@ -75,9 +75,10 @@ fn cut_again_and_again() {
         promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
     }
     println!(
-        "{cuts} cuts of seed {SEED}, {} batches at the end, {} assertions; hit:",
+        "{cuts} cuts of seed {SEED}, {} batches at the end, {} assertions, {} lives that did not end; hit:",
         promised.written,
-        lives::aborts()
+        lives::aborts(),
+        lives::stuck()
     );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
 }
@@ -93,7 +94,7 @@ fn live(device: &PowerCut, before: Promised, cut: u64) -> Promised {
     offer(&life, Some(device));
     let promised = Arc::new(Mutex::new(before));
     let (in_life, uri) = (Arc::clone(&promised), uri(&life));
-    let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut));
+    let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut), || device.cut_report().is_some());
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
     offer(&life, None);
     *promised.lock()
