@@ -10,7 +10,7 @@ pub struct DeviceCounters {
     pub read_bytes: u64,
     /// Writes and appends.
     pub writes: u64,
-    /// Bytes written and appended.
+    /// Bytes written and appended, and those that the backend wrote ahead of them so that flushes are cheap.
     pub written_bytes: u64,
     /// Flushes.
     pub flushes: u64,
@@ -61,6 +61,11 @@ impl Counting {
     pub(crate) fn written(&self, bytes: usize) {
         add(&self.writes, 1);
         add(&self.written_bytes, bytes as u64);
+    }
+
+    /// Bytes that were written ahead of the caller's writes.
+    pub(crate) fn prepared(&self, bytes: u64) {
+        add(&self.written_bytes, bytes);
     }
 
     pub(crate) fn flushed(&self) {

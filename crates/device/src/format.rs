@@ -49,8 +49,10 @@ pub mod feature {
     /// Bit 0: the file system tells holes from data block by block, so write pointers of open zones are found by
     /// looking for the end of their data.
     pub const EXACT_HOLES: u64 = 1 << 0;
+    /// Bit 1: open zones may end in blanks, blocks of a pattern told by the header, which are no data.
+    pub const BLANKS: u64 = 1 << 1;
     /// All bits that this version knows.
-    pub const KNOWN: u64 = EXACT_HOLES;
+    pub const KNOWN: u64 = EXACT_HOLES | BLANKS;
 }
 
 /// The header page as bytes.
@@ -68,7 +70,8 @@ pub struct HeaderPage {
     max_open: U32,
     max_active: U32,
     append_blocks_max: U32,
-    reserved: [u8; 4032],
+    blank: [u8; 16],
+    reserved: [u8; 4016],
     crc: U32,
 }
 
@@ -105,6 +108,8 @@ pub struct Header {
     pub kind: DeviceKind,
     /// Bits of [`feature`].
     pub features: u64,
+    /// The pattern of blanks; means nothing without [`feature::BLANKS`].
+    pub blank: u128,
     /// Shape; a block device has one zone of its capacity.
     pub geometry: Geometry,
 }
@@ -135,7 +140,8 @@ impl Header {
             max_open: g.max_open.unwrap_or(NO_LIMIT).into(),
             max_active: g.max_active.unwrap_or(NO_LIMIT).into(),
             append_blocks_max: g.append_blocks_max.unwrap_or(NO_LIMIT).into(),
-            reserved: [0; 4032],
+            blank: self.blank.to_le_bytes(),
+            reserved: [0; 4016],
             crc: 0.into(),
         };
         page.crc = crc_before_last_4(page.as_bytes()).into();
@@ -163,7 +169,7 @@ impl Header {
         let kind = decode_kind(page.kind.get())?;
         let geometry = page.geometry();
         geometry.validate()?;
-        Ok(Self { kind, features: page.features.get(), geometry })
+        Ok(Self { kind, features: page.features.get(), blank: u128::from_le_bytes(page.blank), geometry })
     }
 }
 
@@ -264,7 +270,7 @@ pub(crate) fn block_header(shape: BlockShape) -> Header {
         zone_capacity_blocks: shape.capacity_blocks,
         ..Geometry::new(4096, 1)
     };
-    Header { kind: DeviceKind::Block, features: 0, geometry }
+    Header { kind: DeviceKind::Block, features: 0, blank: 0, geometry }
 }
 
 fn decode_kind(number: u32) -> Result<DeviceKind> {
@@ -294,7 +300,12 @@ mod tests {
 
     fn header() -> Header {
         let geometry = Geometry::new(64 << 10, 9).with_limits(3, 5).with_capacity_blocks(11);
-        Header { kind: DeviceKind::Zoned, features: feature::EXACT_HOLES, geometry }
+        Header {
+            kind: DeviceKind::Zoned,
+            features: feature::EXACT_HOLES | feature::BLANKS,
+            blank: 7 << 100 | 9,
+            geometry,
+        }
     }
 
     fn reseal(page: &mut [u8]) {

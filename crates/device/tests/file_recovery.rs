@@ -281,3 +281,84 @@ fn check_killed_zone(device: &FileDevice, zone: u32, said: &[u8]) {
     let was_reset = said.len() >= 15 && found.len() <= 2;
     assert!(kept || was_reset, "zone {zone}: said {said:?}, found {found:?}");
 }
+
+/// Appends and flushes one block at a time, as a log does whose every record is durable: the zone gets blanks.
+fn append_durably(device: &FileDevice, zone: u32, values: impl IntoIterator<Item = u8>) {
+    for value in values {
+        append(device, zone, [value]);
+        device.flush().unwrap();
+    }
+}
+
+/// The table as it stood while a zone was written.
+fn forget_pointer(path: &Path, zone: u32) {
+    let unknown = Entry { state: ZoneState::Closed, written_blocks: 0 };
+    write_raw(path, entry_offset(ZoneId(zone)), &unknown.encode(ZoneId(zone)));
+    mark_unclean(path);
+}
+
+#[test]
+fn blanks_ahead_of_a_log_are_no_data_after_a_crash() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("device");
+    let mut device = FileDevice::create(&path, geometry(), &options()).unwrap();
+    if !device.has_exact_holes() {
+        return;
+    }
+    append(&device, 1, 1..=3);
+    for last in 9..16 {
+        append_durably(&device, 0, if last == 9 { 1..=9 } else { last..=last });
+        let own = u64::from(last) * BLOCK as u64 + 3 * BLOCK as u64;
+        let written = device.counters().written_bytes;
+        assert!(last > 9 || written > own, "{written} bytes: no blanks were written, and nothing is shown here");
+        drop(device);
+        forget_pointer(&path, 0);
+        forget_pointer(&path, 1);
+        for read_only in [true, false] {
+            let open = if read_only { FileDevice::open_read_only } else { FileDevice::open };
+            let again = open(&path, &options()).unwrap();
+            assert_eq!(states(&again)[..2], [(ZoneState::Closed, u64::from(last)), (ZoneState::Closed, 3)]);
+            let wanted: Vec<u8> = (1..=16).map(|value| if value <= last { value } else { 0 }).collect();
+            assert_eq!(values(&again, 0), wanted);
+        }
+        device = FileDevice::open(&path, &options()).unwrap();
+    }
+    append(&device, 0, [16]);
+    assert_eq!(states(&device)[0], (ZoneState::Full, 16));
+}
+
+#[test]
+fn a_zone_of_blanks_alone_is_empty_and_gives_its_space_back() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("device");
+    let device = FileDevice::create(&path, geometry(), &options()).unwrap();
+    if !device.has_exact_holes() {
+        return;
+    }
+    let before = path.metadata().unwrap().blocks();
+    append_durably(&device, 0, 1..=9);
+    device.reset(ZoneId(0)).unwrap();
+    assert_eq!(values(&device, 0), [0; 16]);
+    assert!(path.metadata().unwrap().blocks() <= before + 8 * (BLOCK as u64 / 512), "blanks outlive their zone");
+    append(&device, 0, [5]);
+    device.finish(ZoneId(0)).unwrap();
+    assert_eq!(values(&device, 0)[..2], [5, 0]);
+    drop(device);
+    mark_unclean(&path);
+    let device = FileDevice::open(&path, &options()).unwrap();
+    assert_eq!(values(&device, 0)[..2], [5, 0]);
+}
+
+#[test]
+fn writes_in_larger_pieces_get_no_blanks() {
+    let dir = TempDir::new().unwrap();
+    let device = FileDevice::create(dir.path().join("device"), geometry(), &options()).unwrap();
+    for zone in 0..3 {
+        for _ in 0..5 {
+            device.append(ZoneId(zone), &AlignedBuf::with_len(3 * BLOCK)).unwrap();
+            device.flush().unwrap();
+        }
+    }
+    assert_eq!(device.counters().written_bytes, 3 * 5 * 3 * BLOCK as u64);
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 use zonda_rt::{RwLock, atomic::AtomicBool};
 
 use super::{
+    blanks::{BlankId, Blanks},
     device::Shared,
     host_file::{Access, HostFile},
     options::FileOptions,
@@ -38,18 +39,21 @@ fn build(mut file: HostFile, geometry: Geometry, options: &FileOptions) -> Resul
     file.set_len(if options.full_length { full_bytes } else { layout.data_offset() })?;
     let exact_holes = holes_are_exact(&file, layout.data_offset(), geometry.block_bytes)? && !options.record_pointers;
     file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
+    let blank = BlankId::random();
     let zones = FileZones {
         on_file: vec![OnFile::Empty; geometry.zone_count as usize],
         machine: ZoneMachine::new(geometry.clone()),
         layout: layout.clone(),
         exact_holes,
+        blanks: exact_holes.then(|| Blanks::new(blank, geometry.zone_count)),
         file_bytes: file.len_bytes()?,
         dirty: Default::default(),
     };
     zones.record_all(&file)?;
     file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
-    let features = if exact_holes { feature::EXACT_HOLES } else { 0 };
-    write_header(&file, &Header { kind: DeviceKind::Zoned, features, geometry: geometry.clone() })?;
+    let features = if exact_holes { feature::EXACT_HOLES | feature::BLANKS } else { 0 };
+    let header = Header { kind: DeviceKind::Zoned, features, blank: blank.0, geometry: geometry.clone() };
+    write_header(&file, &header)?;
     Ok(share(file, zones, geometry, options))
 }
 
@@ -84,11 +88,13 @@ pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Resul
     check_length(&file, &layout, &entries)?;
     file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
     let clean = is_clean(&file)?;
+    let zone_count = geometry.zone_count;
     let mut zones = FileZones {
         on_file: Vec::with_capacity(entries.len()),
         machine: ZoneMachine::new(geometry.clone()),
         layout,
         exact_holes: header.features & feature::EXACT_HOLES != 0,
+        blanks: (header.features & feature::BLANKS != 0).then(|| Blanks::new(BlankId(header.blank), zone_count)),
         file_bytes: file.len_bytes()?,
         dirty: Default::default(),
     };
@@ -172,11 +178,12 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: boo
     let mut leftovers = Vec::new();
     let mut fills = entries.to_vec();
     for (fill, zone) in fills.iter_mut().zip((0..).map(ZoneId)) {
-        let look = !clean && zones.exact_holes && (fill.state.is_active() || fill.state == ZoneState::Empty);
-        let found = if look { blocks_of_data(file, zones, zone)? } else { 0 };
-        if fill.state != ZoneState::Empty {
-            fill.written_blocks = fill.written_blocks.max(found);
-        } else if found > 0 {
+        if clean || !zones.exact_holes {
+            continue;
+        }
+        if fill.state.is_active() {
+            fill.written_blocks = end_of_data(file, zones, zone, fill.written_blocks)?;
+        } else if fill.state == ZoneState::Empty && blocks_in_file(file, zones, zone)? > 0 {
             leftovers.push(zone);
         }
     }
@@ -205,7 +212,17 @@ fn finish_excess(fills: &mut [Entry], geometry: &Geometry) {
     }
 }
 
-fn blocks_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<u64> {
+/// The write pointer of an active zone after a crash, at least what is recorded.
+fn end_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId, known_blocks: u64) -> Result<u64> {
+    let found = blocks_in_file(file, zones, zone)?.max(known_blocks);
+    match &zones.blanks {
+        Some(blanks) => blanks.strip(&zones.layout, file, zone, known_blocks..found),
+        None => Ok(found),
+    }
+}
+
+/// Blocks from a zone's start to the end of the last one that is no hole.
+fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<u64> {
     let (start, bytes) = zones.layout.extent(zone);
     let end = file.data_end(start, bytes)?;
     Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))

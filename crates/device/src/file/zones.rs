@@ -5,7 +5,7 @@
 //! is, after a crash, the end of its data; elsewhere a flush records it.
 use std::collections::BTreeSet;
 
-use super::host_file::HostFile;
+use super::{blanks::Blanks, host_file::HostFile};
 use crate::{
     DeviceError, Geometry, Result, WriteGrant, ZoneId, ZoneMachine, ZoneState,
     format::{self, Entry},
@@ -57,6 +57,10 @@ impl Layout {
     pub(crate) fn data_offset(&self) -> u64 {
         self.data
     }
+
+    pub(crate) fn block_bytes(&self) -> usize {
+        usize::try_from(self.block_bytes).expect("a block is at most 64 KiB")
+    }
 }
 
 /// The zones of a file device. Lives under the device's lock; the table writes it does there are single small writes to
@@ -67,6 +71,8 @@ pub(crate) struct FileZones {
     pub(crate) on_file: Vec<OnFile>,
     pub(crate) layout: Layout,
     pub(crate) exact_holes: bool,
+    /// What stands ahead of write pointers; `None` where holes are not exact, and in files made without.
+    pub(crate) blanks: Option<Blanks>,
     pub(crate) file_bytes: u64,
     /// Zones whose write pointer the table does not know; only where holes are not exact.
     pub(crate) dirty: BTreeSet<ZoneId>,
@@ -80,10 +86,13 @@ impl FileZones {
         begin: impl FnOnce(&mut ZoneMachine) -> Result<WriteGrant>,
     ) -> Result<WriteGrant> {
         let grant = begin(&mut self.machine)?;
-        match self.prepare(file, grant.zone()) {
-            Ok(()) => Ok(grant),
-            Err(error) => self.machine.end_write(grant, false).and(Err(error)),
+        if let Err(error) = self.prepare(file, grant.zone()) {
+            return self.machine.end_write(grant, false).and(Err(error));
         }
+        if let Some(blanks) = &mut self.blanks {
+            blanks.granted(&grant);
+        }
+        Ok(grant)
     }
 
     fn prepare(&mut self, file: &HostFile, zone: ZoneId) -> Result<()> {
@@ -148,6 +157,9 @@ impl FileZones {
         let must_erase = *on_file == OnFile::Resetting;
         self.machine.reset(zone)?;
         self.dirty.remove(&zone);
+        if let Some(blanks) = &mut self.blanks {
+            blanks.reset(zone);
+        }
         Ok(must_erase)
     }
 
@@ -173,6 +185,11 @@ impl FileZones {
             self.dirty.remove(&zone);
         }
         Ok(())
+    }
+
+    /// Writes what a flush takes with it so that the next ones are cheap. Returns the bytes written.
+    pub(crate) fn write_blanks(&mut self, file: &HostFile) -> u64 {
+        self.blanks.as_mut().map_or(0, |blanks| blanks.write(&self.machine, &self.layout, file))
     }
 
     /// Records a zone as it is in memory.
