@@ -57,6 +57,33 @@ fn a_prefix_of_the_unflushed_writes_survives_in_each_zone() {
 }
 
 #[test]
+fn devices_on_one_supply_go_together_and_keep_what_each_flushed() {
+    let mut fills = BTreeSet::new();
+    for seed in 0..200 {
+        let first = device();
+        let second = first.beside(MemDevice::new(Geometry::new(64 << 10, 2)).unwrap());
+        first.append(ZoneId(0), &blocks(2, 1)).unwrap();
+        second.append(ZoneId(1), &blocks(2, 2)).unwrap();
+        second.flush().unwrap();
+        first.arm(CutAt::Change(2));
+        second.append(ZoneId(1), &blocks(1, 3)).unwrap();
+        let cut = if seed % 2 == 0 { first.flush() } else { second.append(ZoneId(1), &blocks(1, 4)).map(drop) };
+        assert!(matches!(cut, Err(DeviceError::PowerLost)), "{cut:?}");
+        let late = (first.append(ZoneId(1), &blocks(1, 5)), second.append(ZoneId(0), &blocks(1, 5)));
+        assert!(matches!(late, (Err(DeviceError::PowerLost), Err(DeviceError::PowerLost))), "{late:?}");
+        assert_eq!(first.cut_report(), second.cut_report());
+        assert_eq!((first.operations(), second.operations()), (5, 5));
+        let mut rng = Rng::seeded(seed);
+        let (first, second) = (first.reopen(&mut rng), second.reopen(&mut rng));
+        assert_eq!(written(&first, 1) + written(&second, 0), 0, "nothing happens after the cut");
+        fills.insert((written(&first, 0), written(&second, 1)));
+    }
+    // The first device flushed nothing, the second two blocks; what survives on one says nothing of the other.
+    let legal = (0..=2).flat_map(|first| (2..=4).map(move |second| (first, second)));
+    assert_eq!(fills, legal.collect());
+}
+
+#[test]
 fn an_unflushed_reset_and_rewrite_is_old_or_empty_or_new_never_mixed() {
     let mut seen = BTreeSet::new();
     for seed in 0..200 {

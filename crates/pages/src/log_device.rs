@@ -5,7 +5,8 @@
 //! without the other, and never with a stranger. MetaLog and values stay with the pages: the order in which their records become durable
 //! (write-ahead rule) crosses the two devices in one place only, where the MetaLog waits for the log.
 //!
-//! A segment that is released is reset by the next reclaim step: nobody but recovery reads it, and the checkpoint that released it is durable.
+//! A segment that is released is reset by the next reclaim step, or by an append that finds no zone: nobody but recovery reads it, and
+//! the checkpoint that released it is durable.
 
 use std::sync::Arc;
 
@@ -67,12 +68,16 @@ impl LogDevice {
         Self { flusher: Arc::new(flusher), resetting: Mutex::new(()) }
     }
 
-    /// Resets the zones of released segments; `true` if there were some. Cost: one pass over the zones.
+    /// Resets the zones of released segments; `true` if there were some, or another thread had just begun with them. Cost: one pass over the
+    /// zones.
     ///
     /// # Errors
     /// `Device`.
     pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
-        let Some(_resetting) = self.resetting.try_lock() else { return Ok(false) };
+        let Some(_resetting) = self.resetting.try_lock() else {
+            drop(self.resetting.lock());
+            return Ok(true);
+        };
         let is_released = |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept();
         let mut any = false;
         for (id, zone) in self.flusher.zones.iter().filter(|(_, zone)| is_released(zone)) {

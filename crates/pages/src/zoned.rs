@@ -49,7 +49,7 @@ pub struct ZonedStore {
     areas: [ZonedArea; 3],
     reclaimer: Reclaimer,
     /// Where the log is, if not beside the pages.
-    log: Option<LogDevice>,
+    log: Option<Arc<LogDevice>>,
 }
 
 impl ZonedStore {
@@ -108,9 +108,10 @@ impl ZonedStore {
 
     fn new(flusher: Flusher, log: Option<LogDevice>, options: &StoreOptions) -> Arc<Self> {
         let flusher = Arc::new(flusher);
-        let below_log = log.as_ref().map_or(&flusher, |log| &log.flusher);
+        let log = log.map(Arc::new);
+        let beside_pages = || ZonedArea::new(AreaKind::Log, Arc::clone(&flusher));
         let areas = [
-            ZonedArea::new(AreaKind::Log, Arc::clone(below_log)),
+            log.clone().map_or_else(beside_pages, ZonedArea::of_log),
             ZonedArea::new(AreaKind::Meta, Arc::clone(&flusher)),
             ZonedArea::new(AreaKind::Values, Arc::clone(&flusher)),
         ];
@@ -192,7 +193,7 @@ impl PageStore for ZonedStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let was_reset = self.log.as_ref().map_or(Ok(false), LogDevice::reset_released)?;
+        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.reset_released())?;
         let stepped = self.reclaimer.step(&self.flusher, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }

@@ -16,8 +16,10 @@ use crate::{Bug, Crowd, Outcome, Power, Profile, Single, Trouble, World, engine:
 /// Where the leaves of a run lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroundKind {
-    /// On zones.
+    /// On zones, the log among them.
     Zones,
+    /// On zones, and the log on a device of its own.
+    Split,
     /// In place, on blocks.
     Blocks,
 }
@@ -63,6 +65,8 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
 
 /// The share of runs in place.
 const BLOCKS: f64 = 0.35;
+/// Of the runs on zones, the share with their log on a device of its own.
+const SPLIT: f64 = 0.2;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
 
@@ -92,7 +96,8 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
-    let power = power(seed, settings, geometry).map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    let power = power(seed, settings, geometry, maker.store.log_limit_bytes)
+        .map_err(|error| Trouble { step: 0, what: error.to_string() })?;
     let mut world = World::on(power, Box::new(maker), settings.bug);
     if let Some(mode) = settings.flash {
         world = world.on_flash(mode, Seed(seed).derive("flash").0);
@@ -104,13 +109,20 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
 }
 
-/// The device of a run; its kind is drawn from a stream of its own.
-fn power(seed: u64, settings: &Settings, geometry: Geometry) -> Result<Power, DeviceError> {
+/// The device of a run, or both; kinds are drawn from streams of their own, so that older seeds mean what they did but for these.
+fn power(seed: u64, settings: &Settings, geometry: Geometry, log_limit_bytes: u64) -> Result<Power, DeviceError> {
     let mut rng = Seed(seed).derive("ground").rng();
+    let mut log_rng = Seed(seed).derive("log device").rng();
     let zones_only = settings.bug.is_some() || settings.flash.is_some();
-    let drawn = if zones_only || !rng.chance(BLOCKS) { GroundKind::Zones } else { GroundKind::Blocks };
+    let drawn = match zones_only {
+        true => GroundKind::Zones,
+        false if rng.chance(BLOCKS) => GroundKind::Blocks,
+        false if log_rng.chance(SPLIT) => GroundKind::Split,
+        false => GroundKind::Zones,
+    };
     match settings.ground.unwrap_or(drawn) {
         GroundKind::Zones => Power::over_zones(geometry),
+        GroundKind::Split => Power::over_split(geometry, world::log_geometry(&mut log_rng, log_limit_bytes)),
         GroundKind::Blocks => Power::over_blocks([512, 4096, 4096][rng.index(3)], &geometry),
     }
 }

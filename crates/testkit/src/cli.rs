@@ -55,8 +55,10 @@ enum FlashTime {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StoreName {
-    /// On zones.
+    /// On zones, the log among them.
     Zoned,
+    /// On zones, and the log on a device of its own; the power of both goes at once.
+    Split,
     /// In place, on blocks that are overwritten.
     InPlace,
 }
@@ -162,6 +164,7 @@ impl Sim {
         });
         let ground = self.store.map(|name| match name {
             StoreName::Zoned => GroundKind::Zones,
+            StoreName::Split => GroundKind::Split,
             StoreName::InPlace => GroundKind::Blocks,
         });
         Settings {

@@ -126,6 +126,7 @@ impl Maker for EngineMaker {
     fn create(&self, ground: Ground) -> Answer<Arc<dyn Subject>> {
         let store: Arc<dyn PageStore> = match ground {
             Ground::Zones(device) => ZonedStore::create(device, &self.store)?,
+            Ground::Split { pages, log } => ZonedStore::create_with_log(pages, log, &self.store)?,
             Ground::Blocks(device) => InPlaceStore::create(device, &self.in_place())?,
         };
         let engine = Engine::create(self.faulty(Arc::clone(&store)), self.tree.clone())?;
@@ -135,6 +136,7 @@ impl Maker for EngineMaker {
     fn open(&self, ground: Ground) -> Answer<Arc<dyn Subject>> {
         let store: Arc<dyn PageStore> = match ground {
             Ground::Zones(device) => ZonedStore::open(device, &self.store)?.0,
+            Ground::Split { pages, log } => ZonedStore::open_with_log(pages, log, &self.store)?.0,
             Ground::Blocks(device) => InPlaceStore::open(device, &self.in_place())?.0,
         };
         let engine = Engine::open(self.faulty(Arc::clone(&store)), self.tree.clone(), &mut |_| {})?;

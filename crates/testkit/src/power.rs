@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use zonda_device::{
-    BlockDevice, CutAt, CutReport, DeviceError, Geometry, MemBlockDevice, PowerCut, PowerCutBlock, ZonedDevice,
+    BlockDevice, CutAt, CutReport, DeviceError, Geometry, MemBlockDevice, MemDevice, PowerCut, PowerCutBlock,
+    ZonedDevice,
 };
 use zonda_rt::Rng;
 
@@ -12,6 +13,13 @@ use zonda_rt::Rng;
 pub enum Power {
     /// Of zones.
     Zones(PowerCut),
+    /// Two of zones on one power supply, one for pages and one for the log.
+    Split {
+        /// Everything but the log.
+        pages: PowerCut,
+        /// The log.
+        log: PowerCut,
+    },
     /// Of blocks that can be overwritten.
     Blocks(PowerCutBlock),
 }
@@ -21,6 +29,13 @@ pub enum Power {
 pub enum Ground {
     /// Zones.
     Zones(Arc<dyn ZonedDevice>),
+    /// Zones, and others for the log.
+    Split {
+        /// Everything but the log.
+        pages: Arc<dyn ZonedDevice>,
+        /// The log.
+        log: Arc<dyn ZonedDevice>,
+    },
     /// Blocks that can be overwritten.
     Blocks(Arc<dyn BlockDevice>),
 }
@@ -32,6 +47,16 @@ impl Power {
     /// `Geometry`.
     pub fn over_zones(geometry: Geometry) -> Result<Self, DeviceError> {
         Ok(Self::Zones(PowerCut::new(geometry)?))
+    }
+
+    /// An empty zoned device, and beside it an empty one for the log.
+    ///
+    /// # Errors
+    /// `Geometry`.
+    pub fn over_split(geometry: Geometry, log: Geometry) -> Result<Self, DeviceError> {
+        let pages = PowerCut::new(geometry)?;
+        let log = pages.beside(MemDevice::new(log)?);
+        Ok(Self::Split { pages, log })
     }
 
     /// An empty block device with the capacity of all zones of `geometry`.
@@ -48,7 +73,7 @@ impl Power {
     #[must_use]
     pub fn cut_report(&self) -> Option<CutReport> {
         match self {
-            Self::Zones(power) => power.cut_report(),
+            Self::Zones(power) | Self::Split { pages: power, .. } => power.cut_report(),
             Self::Blocks(power) => power.cut_report(),
         }
     }
@@ -57,7 +82,7 @@ impl Power {
     #[must_use]
     pub fn operations(&self) -> u64 {
         match self {
-            Self::Zones(power) => power.operations(),
+            Self::Zones(power) | Self::Split { pages: power, .. } => power.operations(),
             Self::Blocks(power) => power.operations(),
         }
     }
@@ -66,7 +91,7 @@ impl Power {
     #[must_use]
     pub fn operations_by_label(&self) -> BTreeMap<&'static str, u64> {
         match self {
-            Self::Zones(power) => power.operations_by_label(),
+            Self::Zones(power) | Self::Split { pages: power, .. } => power.operations_by_label(),
             Self::Blocks(power) => power.operations_by_label(),
         }
     }
@@ -74,7 +99,7 @@ impl Power {
     /// Says when the power goes.
     pub fn arm(&self, at: impl Into<Option<CutAt>>) {
         match self {
-            Self::Zones(power) => power.arm(at),
+            Self::Zones(power) | Self::Split { pages: power, .. } => power.arm(at),
             Self::Blocks(power) => power.arm(at),
         }
     }
@@ -84,6 +109,11 @@ impl Power {
     pub fn restarted(&self, rng: &mut Rng) -> Self {
         match self {
             Self::Zones(power) => Self::Zones(PowerCut::over(power.reopen(rng))),
+            Self::Split { pages, log } => {
+                let survivor = PowerCut::over(pages.reopen(rng));
+                let log = survivor.beside(log.reopen(rng));
+                Self::Split { pages: survivor, log }
+            }
             Self::Blocks(power) => Self::Blocks(PowerCutBlock::over(power.reopen(rng))),
         }
     }
@@ -93,6 +123,7 @@ impl Power {
     pub fn ground(&self) -> Ground {
         match self {
             Self::Zones(power) => Ground::Zones(Arc::new(power.clone())),
+            Self::Split { pages, log } => Ground::Split { pages: Arc::new(pages.clone()), log: Arc::new(log.clone()) },
             Self::Blocks(power) => Ground::Blocks(Arc::new(power.clone())),
         }
     }
@@ -102,11 +133,13 @@ impl Ground {
     /// The zoned device, for makers that know nothing else.
     ///
     /// # Errors
-    /// `Failed` for blocks.
+    /// `Failed` for blocks and for two devices.
     pub fn zones(self) -> crate::Answer<Arc<dyn ZonedDevice>> {
         match self {
             Self::Zones(device) => Ok(device),
-            Self::Blocks(_) => Err(crate::Refusal::Failed("this subject is made on zones".to_owned())),
+            Self::Split { .. } | Self::Blocks(_) => {
+                Err(crate::Refusal::Failed("this subject is made on one device of zones".to_owned()))
+            }
         }
     }
 }

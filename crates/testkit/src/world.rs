@@ -117,10 +117,15 @@ impl World {
             }
             _ => self.power.ground(),
         };
-        let (Some((mode, seed)), Ground::Zones(device)) = (self.flash, &ground) else { return Ok(ground) };
+        let Some((mode, seed)) = self.flash else { return Ok(ground) };
         let profile = FlashProfile::named("test").expect("a built-in profile");
         // The model asks the device for its zones; the power may go just then.
-        Ok(Ground::Zones(Arc::new(FlashZoned::over(Arc::clone(device), &profile, mode, seed)?)))
+        let modelled = |device| FlashZoned::over(device, &profile, mode, seed);
+        Ok(match ground {
+            Ground::Zones(device) => Ground::Zones(Arc::new(modelled(device)?)),
+            Ground::Split { pages, log } => Ground::Split { pages: Arc::new(modelled(pages)?), log },
+            blocks @ Ground::Blocks(_) => blocks,
+        })
     }
 }
 
@@ -136,6 +141,16 @@ pub fn small_geometry(rng: &mut Rng) -> Geometry {
     let zone_blocks = *pick(rng, &[16, 16, 24, 32, 64]);
     let zones = 40 + rng.below(81).min(rng.below(81));
     limited(rng, zone_blocks, zones)
+}
+
+/// A device for the log alone: from just as many zones as a log of `log_limit_bytes` may need to some to spare, with one active zone or more.
+#[must_use]
+pub fn log_geometry(rng: &mut Rng, log_limit_bytes: u64) -> Geometry {
+    let zone_blocks = *pick(rng, &[16, 24, 64]);
+    // One block of each zone is its header. One zone more than the log fills, and two that short lives may leave.
+    let zones = log_limit_bytes.div_ceil((zone_blocks - 1) * 4096) + 3 + *pick(rng, &[0, 1, 4, 16]);
+    let active = narrow(1 + rng.below(4));
+    Geometry::new(zone_blocks * 4096, narrow(zones)).with_limits(active, active)
 }
 
 /// The smallest device: a thousand operations fill it several times over, so that reclaim moves what lives.

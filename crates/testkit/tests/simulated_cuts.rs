@@ -54,6 +54,20 @@ fn a_store_in_place_survives_cuts_of_a_block_device() {
 }
 
 #[test]
+fn a_store_with_its_log_elsewhere_survives_cuts_of_both_devices() {
+    let ground = Some(GroundKind::Split);
+    let settings = Settings { steps: 400, design: None, ground, clients: None, bug: None, flash: None, verbose: false };
+    let mut all = Outcome::default();
+    for seed in 300..314 {
+        let replay = || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --store split --verbose");
+        let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));
+        all.add(&outcome);
+    }
+    assert!(all.cuts > 50 && all.survived > 0 && all.lost > 0 && all.done.checkpoints > 0, "{all:?}");
+    assert!(all.hits.get("log").is_some_and(|&hits| hits > 0), "{all:?}");
+}
+
+#[test]
 fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
     // After a cut on a device of segments of 16 blocks a leaf's records wait for space until they are more than a segment holds.
     let ground = Some(GroundKind::Blocks);

@@ -312,7 +312,8 @@ impl Tree {
         for _ in 0..ROOM_TRIES {
             match attempt() {
                 Err(error) if is_no_space(&error) => {
-                    if self.reclaim_step()? == crate::Step::Idle && !self.press_snapshots() {
+                    let idle = self.reclaim_step()? == crate::Step::Idle;
+                    if idle && !self.press_snapshots() && !self.checkpoint_for_zones()? {
                         zonda_rt::yield_now();
                     }
                 }

@@ -20,6 +20,9 @@ use crate::{
 /// Life cycle: 1 powered -> 2 cut: every call answers `PowerLost` -> 3 [`reopen`](Self::reopen) gives what survived as
 /// a new device; the old one stays cut. Clones are handles to the same device. Operations exclude each other. Memory:
 /// the data, plus the old bytes of zones reset since the last flush.
+///
+/// Devices on one supply ([`beside`](Self::beside)) lose their power at the same operation and are counted as one; what
+/// each had flushed, and what of the rest survives on it, is its own affair.
 #[derive(Clone)]
 pub struct PowerCut {
     shared: Arc<Shared>,
@@ -28,14 +31,18 @@ pub struct PowerCut {
 struct Shared {
     geometry: Geometry,
     live: MemDevice,
-    state: Mutex<State>,
+    supply: Arc<Mutex<Supply>>,
+    /// Which of the supply's devices this is.
+    socket: usize,
     counting: Counting,
 }
 
+/// The power of one device or more.
 #[derive(Default)]
-struct State {
+struct Supply {
     plan: CutPlan,
-    journal: Journal,
+    /// What each device has not flushed.
+    journals: Vec<Journal>,
 }
 
 impl PowerCut {
@@ -43,9 +50,24 @@ impl PowerCut {
     /// switch.
     #[must_use]
     pub fn over(live: MemDevice) -> Self {
+        Self::plug_in(live, Arc::default())
+    }
+
+    /// Puts another memory device on the power supply of this one: a cut hits both, whichever operation of either it falls into.
+    /// Labels and operations are counted together.
+    #[must_use]
+    pub fn beside(&self, live: MemDevice) -> Self {
+        Self::plug_in(live, Arc::clone(&self.shared.supply))
+    }
+
+    fn plug_in(live: MemDevice, supply: Arc<Mutex<Supply>>) -> Self {
         let geometry = live.geometry().clone();
-        let state = Mutex::new(State::default());
-        Self { shared: Arc::new(Shared { geometry, live, state, counting: Counting::default() }) }
+        let socket = {
+            let mut plugged = supply.lock();
+            plugged.journals.push(Journal::default());
+            plugged.journals.len() - 1
+        };
+        Self { shared: Arc::new(Shared { geometry, live, supply, socket, counting: Counting::default() }) }
     }
 
     /// A new, empty device with a power switch.
@@ -58,30 +80,30 @@ impl PowerCut {
 
     /// Says when the power goes; replaces what was said before. `None`: only when [`cut`](Self::cut) is called.
     pub fn arm(&self, at: impl Into<Option<CutAt>>) {
-        self.shared.state.lock().plan.arm(at.into());
+        self.shared.supply.lock().plan.arm(at.into());
     }
 
     /// Cuts the power now, between operations.
     pub fn cut(&self) {
-        self.shared.state.lock().plan.cut(None);
+        self.shared.supply.lock().plan.cut(None);
     }
 
     /// What the cut hit; `None` while the power is on.
     #[must_use]
     pub fn cut_report(&self) -> Option<CutReport> {
-        self.shared.state.lock().plan.report()
+        self.shared.supply.lock().plan.report()
     }
 
     /// Operations so far, reads included.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.shared.state.lock().plan.operations()
+        self.shared.supply.lock().plan.operations()
     }
 
     /// Operations so far by label; those outside all labels are under `other`.
     #[must_use]
     pub fn operations_by_label(&self) -> BTreeMap<&'static str, u64> {
-        self.shared.state.lock().plan.by_label()
+        self.shared.supply.lock().plan.by_label()
     }
 
     /// Cuts the power unless it is cut, and returns a device that holds one legal outcome, drawn from `rng`.
@@ -93,9 +115,10 @@ impl PowerCut {
     /// As [`reopen`](Self::reopen), under another model of what may be missing.
     #[must_use]
     pub fn reopen_as(&self, rng: &mut Rng, model: CrashModel) -> MemDevice {
-        let mut state = self.shared.state.lock();
-        state.plan.cut(None);
-        let survivors = self.shared.live.apply(|zones| state.journal.survivors(zones, model, rng));
+        let mut supply = self.shared.supply.lock();
+        supply.plan.cut(None);
+        let journal = &supply.journals[self.shared.socket];
+        let survivors = self.shared.live.apply(|zones| journal.survivors(zones, model, rng));
         MemDevice::from_zones(survivors)
     }
 
@@ -103,9 +126,10 @@ impl PowerCut {
     /// nobody hears of it.
     fn run<R>(&self, call: DeviceCall, work: impl FnOnce(&mut MemZones, &mut Journal) -> Result<R>) -> Result<R> {
         device_call(call, || {
-            let mut state = self.shared.state.lock();
-            let power_goes = state.plan.count(call)?;
-            let result = self.shared.live.apply(|zones| work(zones, &mut state.journal));
+            let mut supply = self.shared.supply.lock();
+            let power_goes = supply.plan.count(call)?;
+            let journal = &mut supply.journals[self.shared.socket];
+            let result = self.shared.live.apply(|zones| work(zones, journal));
             if power_goes { Err(DeviceError::PowerLost) } else { result }
         })
     }
@@ -155,11 +179,11 @@ impl ZonedDevice for PowerCut {
 
     fn flush(&self) -> Result<()> {
         device_call(DeviceCall::Flush, || {
-            let mut state = self.shared.state.lock();
-            if state.plan.count(DeviceCall::Flush)? {
+            let mut supply = self.shared.supply.lock();
+            if supply.plan.count(DeviceCall::Flush)? {
                 return Err(DeviceError::PowerLost);
             }
-            state.journal.flush();
+            supply.journals[self.shared.socket].flush();
             Ok(())
         })?;
         self.shared.counting.flushed();

@@ -54,6 +54,12 @@ impl BatchArray {
         self.left.fetch_sub(1, Ordering::SeqCst) == 1
     }
 
+    /// Batches that are not in the leaves.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn left(&self) -> usize {
+        self.left.load(Ordering::SeqCst)
+    }
+
     /// The record of `key`.
     pub(crate) fn find(&self, key: &[u8]) -> Option<Record<'_>> {
         let after = self.batches.partition_point(|batch| batch.records.first_key() <= key);

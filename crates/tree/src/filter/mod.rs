@@ -51,6 +51,8 @@ mod shuttle_tests;
 mod tests;
 mod unlink;
 mod upper;
+#[cfg(test)]
+mod version_tests;
 
 use std::ops::RangeInclusive;
 
