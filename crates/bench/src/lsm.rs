@@ -3,30 +3,47 @@
 //! It stands in for a recorded trace, and says so wherever its figures are shown. What it has of a leveled `RocksDB`: memtables
 //! and logs, tables cut at a target size, the levels' limits and scores, level 0 by its number of files, the file with the least
 //! overlap first, trivial moves, lifetime hints by level. What it has not: jobs that run beside each other, filter and index
-//! blocks, cuts at grandparents. Keys are uniform: a table is a range and a number of pairs, and what merging tables yields
-//! follows from their densities.
+//! blocks, cuts at grandparents. Keys are uniform or, scattered over the key space, of Zipf's popularity: a table is a range and a
+//! number of pairs of each class of popularity, and what merging tables yields follows from their densities.
 
+mod lives;
 mod merge;
+mod popularity;
 
 use zonda_files::lsm::{JobId, JobKind, KeyRange, TreeId};
 use zonda_files::trace::{TraceEvent, TraceRecord};
 use zonda_files::{FileId, FileKind, FilePath, FileTags, Lifetime};
 use zonda_rt::Rng;
 
+pub use lives::{Lives, lives};
 use merge::{Run, merge};
+use popularity::{CLASSES, Popularity};
 
 /// Levels at most.
 const LEVELS: usize = 7;
 
+/// How the keys get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// All of them, in order: tables are moved down and never written again.
+    InOrder,
+    /// So many uniform draws: about two of three keys with as many draws as keys.
+    Draws(u64),
+}
+
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub struct LsmWorkload {
-    /// Distinct keys; all of them are loaded in order first.
+    /// Distinct keys.
     pub keys: u64,
+    /// How they are loaded first.
+    pub load: Load,
     /// Bytes of a key and its value.
     pub pair_bytes: u64,
     /// Pairs overwritten at random afterwards.
     pub overwrites: u64,
+    /// Zipf's constant of these; 0 for uniform ones.
+    pub skew: f64,
     /// Bytes of a memtable, and of a table.
     pub table_bytes: u64,
     /// Limit of level 1; each further level has ten times as much.
@@ -45,8 +62,10 @@ impl LsmWorkload {
         let keys = 40_000_000_000 / 144 / divisor;
         Self {
             keys,
+            load: Load::InOrder,
             pair_bytes: 144,
             overwrites: keys,
+            skew: 0.0,
             table_bytes: (64 << 20) / divisor,
             level_bytes: (256 << 20) / divisor,
             level0_files: 4,
@@ -70,6 +89,7 @@ struct Lsm {
     workload: LsmWorkload,
     levels: Vec<Vec<Table>>,
     trace: Vec<TraceRecord>,
+    popularity: Popularity,
     next_file: u64,
     next_job: u64,
     rng: Rng,
@@ -84,15 +104,20 @@ pub fn trace(workload: LsmWorkload) -> Vec<TraceRecord> {
         workload,
         levels: vec![Vec::new(); LEVELS],
         trace: Vec::new(),
+        popularity: Popularity::UNIFORM,
         next_file: 0,
         next_job: 0,
         rng: Rng::seeded(workload.seed),
     };
     let directory = FilePath::root();
     lsm.record(TraceEvent::Tree { tree: TREE, order: "bytewise".into(), family: 0, directory });
-    lsm.load();
+    match workload.load {
+        Load::InOrder => lsm.load(),
+        Load::Draws(draws) => lsm.write_random(draws),
+    }
     lsm.record(TraceEvent::Mark { name: LOADED.into() });
-    lsm.overwrite();
+    lsm.change_popularity();
+    lsm.write_random(workload.overwrites);
     lsm.trace
 }
 
@@ -102,20 +127,27 @@ impl Lsm {
         let mut from = 0;
         while from < self.workload.keys {
             let pairs = per_table.min(self.workload.keys - from);
-            self.flush(Run { first: from, last: from + pairs - 1, pairs });
+            self.flush(Run { first: from, last: from + pairs - 1, pairs, shares: [1.0; CLASSES] });
             from += pairs;
         }
     }
 
-    fn overwrite(&mut self) {
+    /// From now on keys are drawn by the popularity of the overwrites; what is there was drawn uniformly.
+    fn change_popularity(&mut self) {
+        if self.workload.skew <= 0.0 {
+            return;
+        }
+        self.popularity = Popularity::zipf(self.workload.keys, self.workload.skew);
+        self.levels.iter_mut().flatten().for_each(|table| table.run.shares = [table.run.density(); CLASSES]);
+    }
+
+    fn write_random(&mut self, mut left: u64) {
         let per_table = self.pairs_per_table();
-        let mut left = self.workload.overwrites;
         while left > 0 {
             let draws = per_table.min(left);
             left -= draws;
             let (first, last) = self.ends(draws);
-            let pairs = merge::distinct(draws, last - first + 1);
-            self.flush(Run { first, last, pairs });
+            self.flush(self.popularity.drawn(draws, (first, last)));
         }
     }
 
@@ -223,7 +255,7 @@ impl Lsm {
         let inputs: Vec<Table> = upper.into_iter().chain(lower).collect();
         let job = self.begin_job(JobKind::Compaction, level + 1, &inputs);
         let runs: Vec<Run> = inputs.iter().map(|table| table.run).collect();
-        let merged = merge(&runs, self.pairs_per_table());
+        let merged = merge(&runs, self.pairs_per_table(), &self.popularity);
         let outputs: Vec<Table> = merged.into_iter().map(|run| self.write_table(job, level + 1, run)).collect();
         let added: Vec<(Table, usize)> = outputs.iter().map(|table| (table.clone(), level + 1)).collect();
         self.end_job(job, &inputs, &added);

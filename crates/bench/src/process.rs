@@ -21,11 +21,33 @@ pub struct StorageBytes {
 /// User and system time of all threads so far, those that ended included.
 #[must_use]
 pub fn cpu_time() -> Duration {
+    cpu_time_of(libc::RUSAGE_SELF)
+}
+
+/// User and system time of the child processes that ended so far, and were waited for.
+#[must_use]
+pub fn children_cpu_time() -> Duration {
+    cpu_time_of(libc::RUSAGE_CHILDREN)
+}
+
+/// Ticks that the processors were busy, and all ticks, since the machine was started; zeroes where `/proc` does not say.
+#[must_use]
+pub fn machine_ticks() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+    let all: u64 = ticks.iter().sum();
+    // Idle, and waiting for storage.
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    (all - idle, all)
+}
+
+fn cpu_time_of(who: libc::c_int) -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is a writable rusage; RUSAGE_SELF is valid, so the call fills it or leaves the zeroes, which are a
-    // valid rusage as well (integers only).
+    // SAFETY: `usage` is a writable rusage; `who` is one of the two constants above, so the call fills it or leaves the
+    // zeroes, which are a valid rusage as well (integers only).
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
     duration_of(usage.ru_utime) + duration_of(usage.ru_stime)

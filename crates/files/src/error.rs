@@ -134,12 +134,6 @@ pub enum FileError {
         /// The policy.
         policy: &'static str,
     },
-    /// A policy whose zones a replay does not have.
-    #[error("{policy} splits zones, which a replay does not have: run it on a modelled drive")]
-    NotReplayed {
-        /// The policy.
-        policy: &'static str,
-    },
     /// A trace that cannot be read.
     #[error("line {line} of the trace: {why}")]
     BadTrace {

@@ -40,7 +40,9 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
     match uri.place.clone() {
         Place::Flash(drive) => {
             let device = zonda_flash::drive::open_zoned(&drive)?;
-            Ok(Opened { device, is_new: true })
+            // Its data may lie in a file, with a file system on it.
+            let is_new = is_empty(&*device)?;
+            Ok(Opened { device, is_new })
         }
         Place::Memory => {
             shape(&mut uri, create);
@@ -55,6 +57,12 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
             Ok(Opened { device: uri.open_zoned(OpenMode::Open)?, is_new: false })
         }
     }
+}
+
+/// Whether no zone of a device is written.
+pub(crate) fn is_empty(device: &dyn ZonedDevice) -> Result<bool, Failure> {
+    let zones = device.report(zonda_device::ZoneId(0), device.geometry().zone_count)?;
+    Ok(zones.iter().all(|zone| zone.state == zonda_device::ZoneState::Empty))
 }
 
 /// A device and what is known of it.

@@ -68,7 +68,7 @@ impl Mounted {
         let Opened { device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
         let store = if uri.is_read_only {
             FileStore::mount_read_only(device, options)?.0
-        } else if is_new || uri.create.is_some() && is_empty(&*device)? {
+        } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
             let id = StoreId(u128::from(random()) << 64 | u128::from(random()));
             FileStore::format(device, id, false, options)?
         } else {
@@ -134,12 +134,6 @@ fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
     Err(refuse(format!("there are {TRACES_MAX} already")))
 }
 
-/// Whether no zone of the device is written.
-fn is_empty(device: &dyn zonda_device::ZonedDevice) -> Result<bool, Failure> {
-    let zones = device.report(zonda_device::ZoneId(0), device.geometry().zone_count)?;
-    Ok(zones.iter().all(|zone| zone.state == zonda_device::ZoneState::Empty))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +167,21 @@ mod tests {
         assert!(beside.store.remove(&path).is_err());
         live.store.remove(&path).unwrap();
         crate::offer_device("mount-test", None);
+    }
+
+    #[test]
+    fn a_modelled_drive_whose_data_is_in_a_file_is_mounted_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("drive");
+        let uri = format!("zonda://flash:splitzns?scale=1/256&zones=40&time=untimed&data={}", path.display());
+        let name = zonda_files::FilePath::parse("/one").unwrap();
+        let first = mounted(&uri).unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        let mut file = first.store.create(&name, tags).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        drop((file, first));
+        assert!(mounted(&uri).unwrap().store.open(&name).is_ok());
     }
 
     #[test]

@@ -20,6 +20,7 @@ impl Mounted {
         let cleaner = self.cleaner.as_ref().map(|cleaner| cleaner.report()).unwrap_or_default();
         let allocations = self.store.allocations();
         let placed_by = |rule: Rule| allocations.iter().filter(|one| one.0 == rule).map(|one| one.2).sum::<u64>();
+        let split = self.store.split_usage().unwrap_or_default();
         let numbers = [
             ("capacity_bytes", usage.capacity_bytes),
             ("usable_bytes", usage.usable_bytes),
@@ -45,6 +46,13 @@ impl Mounted {
             ("levels_wrong", levels.wrong),
             ("levels_unknown", levels.unknown),
             ("tables_moved", levels.moved),
+            ("split_zones", split.split_zones),
+            ("subzones_full", split.full_subzones),
+            ("subzones_wasted_bytes", split.wasted_bytes),
+            ("subzone_tables", split.tables),
+            ("subzone_tables_refused", split.refused),
+            ("subzone_overflow_bytes", split.overflow_bytes),
+            ("subzones_merged", split.merges),
         ];
         let mut json = String::from("{");
         for (name, number) in numbers {

@@ -20,6 +20,7 @@ Examples:
   zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
   zonda repro zkv-fig16 --resume                  goes on where a run was stopped
   zonda repro bftree-fig12 --point '16 %'       one point, the others as they were measured before
+  zonda repro splitzns-fig13 --print-options      options of RocksDB, the paper's and ours
   zonda repro zns-fig1                            modelled drives overwritten, as in the ZNS paper
   zonda repro all --scale tiny --out /tmp/repro";
 
@@ -66,6 +67,9 @@ pub struct RunArgs {
     /// Only this point of the x axis, by its name in the table; may be given again. The others are kept as they are in the results
     #[arg(long = "point", value_name = "NAME")]
     points: Vec<String>,
+    /// Shows the options of RocksDB, the paper's beside ours, instead of running: for experiments with stock `db_bench`
+    #[arg(long)]
+    print_options: bool,
     /// Takes keys of 8 bytes from this file of the SOSD benchmark instead of computing uniform ones
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
@@ -96,6 +100,9 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
     if arguments.run.json.is_some() && stores.len() + drives.len() > 1 {
         let expected = "one experiment: each has a file of its own".to_owned();
         return Err(BenchError::Usage { option: "--json", given: "all".into(), expected });
+    }
+    if arguments.run.print_options {
+        return print_options(&drives, arguments.run.scale, &mut Output::new(None)?);
     }
     arguments.run.run_drives(&drives)?;
     arguments.run.run(&stores, engines, child_words)
@@ -148,6 +155,19 @@ fn chosen(name: &str) -> Result<Chosen> {
     })
 }
 
+/// Both lists of options of the live experiments.
+fn print_options(drives: &[&DriveExperiment], scale: Scale, output: &mut Output) -> Result<()> {
+    let Some(experiment) = drives.iter().find(|experiment| experiment.is_live()) else {
+        let expected = "one with stock db_bench, splitzns-fig13 for example".to_owned();
+        return Err(BenchError::Usage { option: "--print-options", given: "this experiment".into(), expected });
+    };
+    let mut table = Table::new(&["option", "paper, or default", "ours"]);
+    for (name, paper, ours) in experiment.rocksdb_options(scale) {
+        table.row([name.to_owned(), paper, ours]);
+    }
+    output.line(table.render())
+}
+
 fn list(output: &mut Output) -> Result<()> {
     let mut table = Table::new(&["name", "source", "what"]);
     for experiment in EXPERIMENTS {
@@ -180,8 +200,17 @@ mod tests {
         let arguments = parse("zkv-fig11 --scale tiny --out d --json f --seed 3 --resume --only ZKV,zonda").unwrap();
         assert_eq!((arguments.run.scale, arguments.run.only.len(), arguments.run.resume), (Scale::Tiny, 2, true));
         assert!(parse("--list").unwrap().list);
+        assert!(parse("splitzns-fig13 --print-options").unwrap().run.print_options);
         assert!(matches!(parse("child {}").unwrap().child, Some(ReproCommand::Child { .. })));
         assert!(parse("").is_err() && parse("zkv-fig11 --scale huge").is_err());
+    }
+
+    #[test]
+    fn options_of_rocksdb_are_shown_for_those_who_have_it() {
+        let mut output = Output::to(Box::new(std::io::sink()), None);
+        let of = |name| chosen(name).unwrap().1;
+        assert!(print_options(&of("splitzns-fig13"), Scale::Laptop, &mut output).is_ok());
+        assert!(print_options(&of("zns-fig1"), Scale::Laptop, &mut output).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod host_ftl;
 mod results;
+mod splitzns;
 mod zn540;
 mod zns_fig1;
 mod zns_fig5;
@@ -49,9 +50,44 @@ impl std::fmt::Debug for DriveExperiment {
     }
 }
 
+impl DriveExperiment {
+    /// Whether it runs stock `db_bench`.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        ["9", "10", "13", "14", "15"].iter().any(|figure| self.name.strip_prefix("splitzns-fig") == Some(figure))
+    }
+
+    /// Options of `RocksDB` at a scale: name, the paper's or the default, ours.
+    #[must_use]
+    pub fn rocksdb_options(&self, scale: Scale) -> Vec<(&'static str, String, String)> {
+        splitzns::rocksdb_options(scale)
+    }
+}
+
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 6] =
-    [&zns_fig1::EXPERIMENT, &zns_fig5::EXPERIMENT, &zn540::READ, &zn540::MIXED, &zn540::WRITE, &zn540::MANAGE];
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 15] = [
+    &zns_fig1::EXPERIMENT,
+    &zns_fig5::EXPERIMENT,
+    &zn540::READ,
+    &zn540::MIXED,
+    &zn540::WRITE,
+    &zn540::MANAGE,
+    &splitzns::FIG3,
+    &splitzns::FIG4,
+    &splitzns::FIG11,
+    &splitzns::FIG12,
+    &splitzns::FIG9,
+    &splitzns::FIG10,
+    &splitzns::FIG13,
+    &splitzns::FIG14,
+    &splitzns::FIG15,
+];
+
+/// The profile of rows that are replays of a trace on zones, without a drive.
+const REPLAY: &str = "replay";
+
+/// The profile of rows that come from a program in dilated time on the drive `splitzns`.
+const LIVE: &str = "live";
 
 /// One run of the model, which makes one row or several.
 struct Point {
@@ -114,6 +150,7 @@ impl DriveRunner {
             let found = kept.as_ref().map(|kept| kept.rows_of(&point.id)).filter(|rows| !rows.is_empty());
             let rows = match found {
                 Some(rows) => rows,
+                None if let Some(rows) = self.of_sibling(experiment, &point.id)? => rows,
                 None => {
                     eprintln!("{}: {} ({} of {count})", experiment.name, point.id, number + 1);
                     self.measured(&point)?
@@ -123,6 +160,19 @@ impl DriveRunner {
             results.save(json)?;
         }
         Ok(results)
+    }
+
+    /// Rows that another figure of the same live runs has kept, if they may be taken.
+    fn of_sibling(&self, experiment: &DriveExperiment, point: &str) -> Result<Option<Vec<DriveRow>>> {
+        let is_sibling = |other: &&&DriveExperiment| other.name != experiment.name;
+        for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && point.starts_with(LIVE)) {
+            let kept = DriveResults::load(&self.file(sibling, "", "json"), sibling.name, self.scale, self.seed)?;
+            let rows = kept.map(|kept| kept.rows_of(point)).unwrap_or_default();
+            if !rows.is_empty() {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
     }
 
     /// Runs a point and says what it cost; its rows carry that.
@@ -154,7 +204,14 @@ fn write(path: &Path, text: &str) -> Result<()> {
 fn text(experiment: &DriveExperiment, results: &DriveResults) -> String {
     let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
     let (scale, seed) = (results.scale.name(), results.seed);
-    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, virtual time\n\n", results.version));
+    let is_replay = results.rows.iter().any(|row| row.profile == REPLAY);
+    let is_live = results.rows.iter().any(|row| row.profile == LIVE);
+    let time = match (is_replay, is_live) {
+        (_, true) => "dilated time, in the drive's",
+        (true, _) => "a replay: bytes, no time",
+        _ => "virtual time",
+    };
+    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {time}\n\n", results.version));
     let with_fact = |column: &&str| results.rows.iter().any(|row| row.facts.contains_key(*column));
     let mut headings = vec!["what".to_owned(), "at".to_owned()];
     for column in experiment.columns {
@@ -214,11 +271,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for experiment in DRIVE_EXPERIMENTS {
             let out = directory.path().to_owned();
-            let mut runner =
-                DriveRunner { scale: Scale::Tiny, out, json: None, resume: false, only: Vec::new(), seed: 1 };
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume: true, only: Vec::new(), seed: 1 };
             let mut output = Output::to(Box::new(std::io::sink()), None);
             let first = runner.run(experiment, &mut output).unwrap();
-            runner.resume = true;
             assert_eq!(runner.run(experiment, &mut output).unwrap(), first, "{}", experiment.name);
             assert!(first.rows.iter().all(|row| row.numbers.values().all(|number| number.is_finite())));
             for (ending, _) in (experiment.charts)(&first) {

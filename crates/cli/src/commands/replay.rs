@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use zonda_bench::lsm::{self, LOADED, LsmWorkload};
 use zonda_files::policy::{self, Policy};
-use zonda_files::replay::{CleaningTrigger, Oracle, ReplayOptions, ReplayReport, replay};
+use zonda_files::replay::{CleaningTrigger, Oracle, ReplayOptions, ReplayReport, SplitReport, replay};
 use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
 
@@ -22,6 +22,7 @@ Examples:
   zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB
   zonda replay db.trace --policy liza-caza,caza --threshold 5,15,25
   zonda replay db.trace --scale 16 --zones 1000 --zone-size 1077MiB --max-active 14 --measure-from loaded
+  zonda replay lsm:1 --policy ldp,splitzns,splitzns+,from=3 --zone-size 1024MiB --subzones 15
   zonda replay lsm:1 --policy caza,oracle --json              no trace: a simulated LSM-tree, seed 1, the CAZA paper's load
 
 A replay knows what goes where, what dies when and what cleaning copies. It cannot know throughput, latency or stalls: the trace goes
@@ -66,6 +67,9 @@ pub(crate) struct Replay {
     /// Bytes of tables that may wait for their keys
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = zonda_bench::parse_bytes)]
     held: u64,
+    /// Subzones of a split zone, for policies that split zones
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    subzones: u32,
     /// Counts only what comes after this mark of the trace
     #[arg(long, value_name = "MARK")]
     measure_from: Option<String>,
@@ -133,7 +137,7 @@ impl Replay {
 
     fn names(&self) -> Vec<String> {
         if self.policy.is_empty() {
-            return policy::REPLAYED.into_iter().chain(["oracle"]).map(str::to_owned).collect();
+            return policy::NAMES.into_iter().chain(["oracle"]).map(str::to_owned).collect();
         }
         self.policy.clone()
     }
@@ -162,6 +166,7 @@ impl Replay {
             finish_percent: self.finish,
             scale: self.scale,
             held_bytes_max: self.held,
+            subzones: self.subzones,
             measure_from: self.measure_from.clone().or_else(|| is_simulated.then(|| LOADED.to_owned())),
         }
     }
@@ -191,6 +196,13 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
         report.invalidated_bytes_per_zone / 1e6,
         HumanBytes(report.peak_live_bytes)
     ))?;
+    if let Some(split) = &report.split {
+        print_split(out, split)?;
+    }
+    let levels = report.levels.iter().enumerate().map(|(level, bytes)| {
+        format!("L{level} {} + {}", HumanBytes(bytes.created_bytes), HumanBytes(bytes.moved_bytes))
+    });
+    out.line(format!("  tables by level, created + moved there: {}", levels.collect::<Vec<_>>().join(", ")))?;
     let all = report.invalid_in_all();
     let zones: u64 = all.bins.iter().sum::<u64>().max(1);
     let shares = all.bins.map(|bin| format!("{}", bin * 100 / zones)).join(" ");
@@ -206,6 +218,33 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
     out.line(format!("  allocations: {}", rules.join(", ")))
 }
 
+fn split_as_json(split: &SplitReport) -> Value {
+    json!({
+        "tables": split.tables, "bytes": split.bytes, "live_bytes": split.live_bytes, "refused": split.refused,
+        "pressed": split.pressed, "overflowing": split.overflowing, "overflow_bytes": split.overflow_bytes,
+        "wasted_bytes": split.wasted_bytes, "splits": split.splits, "finishes": split.finishes, "merges": split.merges,
+        "joins": split.joins, "split_zones_max": split.split_zones_max,
+    })
+}
+
+fn print_split(out: &mut Output, split: &SplitReport) -> std::io::Result<()> {
+    out.line(format!(
+        "  subzones: {} tables, {} written, {} live at the end; {} tables found none, {} overflowed by {}, {} wasted, {} pressed",
+        split.tables,
+        HumanBytes(split.bytes),
+        HumanBytes(split.live_bytes),
+        split.refused,
+        split.overflowing,
+        HumanBytes(split.overflow_bytes),
+        HumanBytes(split.wasted_bytes),
+        split.pressed
+    ))?;
+    out.line(format!(
+        "  zones split {}, at most {} at a time; finished {}, subzones merged {}, zones joined {}",
+        split.splits, split.split_zones_max, split.finishes, split.merges, split.joins
+    ))
+}
+
 fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
     let allocations: Vec<Value> = report
         .allocations
@@ -214,6 +253,12 @@ fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
         .collect();
     let invalid: Vec<Value> =
         report.invalid.iter().map(|span| json!({ "empty": span.empty, "bins": span.bins })).collect();
+    let levels: Vec<Value> = report
+        .levels
+        .iter()
+        .map(|level| json!({ "created_bytes": level.created_bytes, "moved_bytes": level.moved_bytes }))
+        .collect();
+    let split = report.split.as_ref().map(split_as_json);
     json!({
         "policy": report.policy, "threshold_percent": options.threshold_percent, "zones": options.zones,
         "zone_bytes": options.zone_bytes, "active_max": options.active_max, "reserve_zones": options.reserve_zones,
@@ -223,6 +268,7 @@ fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
         "copied_per_reset": report.copied_per_reset, "finished_unwritten_bytes": report.finished_unwritten_bytes,
         "compactions": report.compactions, "zones_per_compaction": report.zones_per_compaction,
         "invalidated_bytes_per_zone": report.invalidated_bytes_per_zone,
-        "peak_live_bytes": report.peak_live_bytes, "allocations": allocations, "invalid_shares": invalid,
+        "peak_live_bytes": report.peak_live_bytes, "live_bytes": report.live_bytes, "tables": report.tables,
+        "levels": levels, "split": split, "subzones": options.subzones, "allocations": allocations, "invalid_shares": invalid,
     })
 }

@@ -195,9 +195,6 @@ pub trait Policy: Send + Sync + Debug {
 /// The names of all policies.
 pub const NAMES: [&str; 7] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza", "splitzns", "splitzns+"];
 
-/// The names of those that a replay can run: all that split no zones.
-pub const REPLAYED: [&str; 5] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza"];
-
 /// The policy called `name`. Those of subzones may have options behind commas: `splitzns,from=4,share=60`, or `from-bottom=2` instead
 /// of `from`; see [`SplitZns`].
 ///

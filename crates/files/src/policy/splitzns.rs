@@ -83,10 +83,10 @@ impl FromStr for SplitZns {
             let (key, value) = word.split_once('=').ok_or_else(unknown)?;
             let number: u32 = value.parse().map_err(|_| unknown())?;
             match (key, number) {
-                ("from", 1..=63) => policy.levels = SubzoneLevels::From(number),
+                ("from", 0..=63) => policy.levels = SubzoneLevels::From(number),
                 ("from-bottom", 1..=63) => policy.levels = SubzoneLevels::FromBottom(number),
                 ("share", 1..=90) => policy.split_percent_max = number,
-                ("from", _) => return Err(bad("from", number, "it is a level, 1 to 63")),
+                ("from", _) => return Err(bad("from", number, "it is a level, 0 to 63")),
                 ("from-bottom", _) => return Err(bad("from-bottom", number, "it is a number of levels, 1 to 63")),
                 ("share", _) => return Err(bad("share", number, "it is 1 to 90 percent")),
                 _ => return Err(unknown()),

@@ -15,7 +15,7 @@ impl Run<'_> {
     pub(super) fn reset_dead(&mut self) {
         for zone in 0..self.model.zones.len() {
             let it = &self.model.zones[zone];
-            if !is_empty(it) && it.live == 0 && it.writers == 0 {
+            if !is_empty(it) && !it.is_split && it.live == 0 && it.writers == 0 {
                 self.reset(zone, 0);
             }
         }
@@ -39,15 +39,16 @@ impl Run<'_> {
     /// Whether less is free above the reserve than cleaning is to keep free.
     pub(super) fn is_below_threshold(&self) -> bool {
         let share = u64::from(self.options.zones) * u64::from(self.options.threshold_percent) / 100;
-        u64::from(self.model.empty_zones())
-            < u64::from(self.options.reserve_zones) + share.max(u64::from(LOG_ZONES) + 1)
+        let (empty, reserve) = (u64::from(self.model.empty_zones()), u64::from(self.options.reserve_zones));
+        empty + self.model.split.empty_as_zones() < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
     }
 
     /// The best zone that is done; where there is none, the best of those that wait for more bytes.
     fn victim(&self) -> Option<usize> {
         let all = 0..self.model.zones.len();
         let busy = self.zones_being_written();
-        let idle = all.filter(|zone| !is_empty(&self.model.zones[*zone]) && !busy.contains(zone));
+        let is_wide = |zone: &usize| !is_empty(&self.model.zones[*zone]) && !self.model.zones[*zone].is_split;
+        let idle = all.filter(|zone| is_wide(zone) && !busy.contains(zone));
         let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
         let best = choose(self.options.victims, &views);
         if let Some(view) = best.filter(|view| view.live_bytes * 100 <= view.capacity_bytes * 97) {
@@ -67,6 +68,7 @@ impl Run<'_> {
 
     /// Moves what is live in a zone, and resets it.
     fn empty(&mut self, zone: usize) -> Result<()> {
+        assert!(!self.model.zones[zone].is_split, "cleaning moves nothing out of a subzone, and zone {zone} is split");
         self.model.finish(zone);
         let is_here = |file: &&FileId| self.model.files[*file].pieces.iter().any(|(at, _)| *at == zone);
         let mut files: Vec<FileId> = self.model.files.keys().filter(is_here).copied().collect();

@@ -8,12 +8,17 @@
 //! views, logs and moved bytes in zones of their own, the finish threshold. The journal is left out. Cleaning goes
 //! on until the threshold is free above the reserve, as in the CAZA paper (section 5.1), and begins as soon as less is free: in the
 //! paper it runs more often at higher thresholds. Zones in which nothing is live are reset first.
+//!
+//! Policies of subzones find a device that splits zones into [`ReplayOptions::subzones`]. What a store does only with its next commit,
+//! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. Empty subzones count as free space.
 
 mod clean;
 mod model;
 mod oracle;
 mod report;
 mod run;
+mod split;
+mod subzones;
 mod write;
 
 use std::sync::Arc;
@@ -25,7 +30,8 @@ use crate::trace::TraceRecord;
 use crate::{FileError, Result};
 
 pub use oracle::Oracle;
-pub use report::{InvalidShares, ReplayReport, SHARES};
+pub use report::{InvalidShares, LevelBytes, ReplayReport, SHARES};
+pub use split::SplitReport;
 
 /// When cleaning begins; it goes on until the threshold is free above the reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub enum CleaningTrigger {
     BelowThreshold,
     /// Only when a policy wants an empty zone and none is left but the reserve.
     WhenEmpty,
+    /// Never: only zones in which nothing is live are reset.
+    Never,
 }
 
 /// On what, and how, a trace is replayed.
@@ -62,6 +70,8 @@ pub struct ReplayOptions {
     pub scale: u64,
     /// Bytes of tables that may wait for their keys.
     pub held_bytes_max: u64,
+    /// Subzones of a split zone, for policies that split zones: 2 to 1024. Each holds so many equal parts of what a zone does.
+    pub subzones: u32,
     /// Nothing is counted before the trace has this mark.
     pub measure_from: Option<String>,
 }
@@ -82,6 +92,7 @@ impl ReplayOptions {
             finish_percent: 5,
             scale: 1,
             held_bytes_max: 256 << 20,
+            subzones: 16,
             measure_from: None,
         }
     }
@@ -103,8 +114,9 @@ impl ReplayOptions {
         if self.finish_percent > 90 {
             return bad("finish_percent", self.finish_percent.into(), "it is 0 to 90");
         }
-        if self.policy.split_percent_max().is_some() {
-            return Err(FileError::NotReplayed { policy: self.policy.name() });
+        let splits = self.policy.split_percent_max().is_some();
+        if splits && !(2..=1024).contains(&self.subzones) {
+            return bad("subzones", self.subzones.into(), "it is 2 to 1024");
         }
         if self.scale == 0 || self.scale > 1 << 20 {
             return bad("scale", self.scale, "it is 1 to 1048576");
@@ -116,7 +128,7 @@ impl ReplayOptions {
 /// Replays a trace.
 ///
 /// # Errors
-/// `BadOption`; `NotReplayed` for policies of subzones; `NoSpace` if the trace does not fit on the zones; `Space` if there are fewer active zones than lanes need.
+/// `BadOption`; `NoSpace` if the trace does not fit on the zones; `Space` if there are fewer active zones than lanes need.
 pub fn replay(trace: &[TraceRecord], options: &ReplayOptions) -> Result<ReplayReport> {
     options.check()?;
     run::Run::new(trace, options)?.all(trace)

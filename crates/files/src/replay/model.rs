@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use zonda_space::{Budget, StreamId, ZoneId, ZoneUse, ZoneView};
 
 use super::ReplayOptions;
+use super::split::SplitZones;
 use crate::lsm::TableHint;
 use crate::options::{DATA, JOURNAL, LOG, META, RELOCATED, stream_of};
 use crate::policy::OpenZoneView;
@@ -23,6 +24,8 @@ pub(super) struct Zone {
     pub(super) writers: u32,
     /// Bytes written in all when something in it last died.
     died_at: u64,
+    /// It is split: its subzones have numbers of their own.
+    pub(super) is_split: bool,
 }
 
 impl Zone {
@@ -35,6 +38,7 @@ impl Zone {
         opened: 0,
         writers: 0,
         died_at: 0,
+        is_split: false,
     };
 }
 
@@ -77,6 +81,11 @@ impl File {
         }
     }
 
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, bytes)| bytes).sum::<u64>().saturating_add(self.waiting)
+    }
+
     /// Its zones, each once.
     pub(super) fn zones(&self) -> Vec<ZoneId> {
         let mut zones: Vec<ZoneId> = self.pieces.iter().map(|(zone, _)| zone_id(*zone)).collect();
@@ -91,6 +100,9 @@ impl File {
 pub(super) struct Model {
     pub(super) zones: Vec<Zone>,
     pub(super) files: HashMap<FileId, File>,
+    pub(super) split: SplitZones,
+    /// Whether the policy uses subzones, and there is a token for split zones and one for wide ones.
+    pub(super) splits: bool,
     lanes: Vec<Lane>,
     pub(super) capacity: u64,
     opened: u64,
@@ -102,10 +114,15 @@ impl Model {
     /// # Errors
     /// `Space` if there are fewer active zones than lanes need.
     pub(super) fn new(options: &ReplayOptions) -> Result<Self> {
+        let lanes = lanes(options)?;
+        let has_two = lanes.iter().any(|lane| lane.streams.contains(&DATA) && lane.zones_max > 1);
+        let zones = options.zones as usize;
         Ok(Self {
-            zones: vec![Zone::EMPTY; options.zones as usize],
+            zones: vec![Zone::EMPTY; zones],
             files: HashMap::new(),
-            lanes: lanes(options)?,
+            split: SplitZones::new(zones, options.subzones, options.zone_bytes),
+            splits: has_two && options.policy.split_percent_max().is_some(),
+            lanes,
             capacity: options.zone_bytes,
             opened: 0,
             written: 0,
@@ -143,7 +160,42 @@ impl Model {
 
     /// Whether the lane may have another zone.
     pub(super) fn has_token(&self, lane: usize) -> bool {
-        self.lanes[lane].open.len() < self.lanes[lane].zones_max as usize
+        let it = &self.lanes[lane];
+        let of_split = if self.splits && it.streams.contains(&DATA) { self.split.active().max(1) } else { 0 };
+        it.open.len() < (it.zones_max as usize).saturating_sub(of_split)
+    }
+
+    /// Whether the lane of tables may have another split zone: one token is left for wide ones.
+    pub(super) fn has_split_token(&self, lane: usize) -> bool {
+        let (it, active) = (&self.lanes[lane], self.split.active());
+        let all = it.zones_max as usize;
+        it.open.len() + active < all && active + 1 < all
+    }
+
+    /// Splits an empty zone and returns it, if there is one.
+    pub(super) fn split_empty(&mut self) -> Option<usize> {
+        let at = self.zones.iter().position(is_empty)?;
+        self.zones[at].is_split = true;
+        self.split.split(at);
+        Some(at)
+    }
+
+    /// What is left of a subzone stays empty; other zones stay open.
+    pub(super) fn close_subzone(&mut self, at: usize) {
+        if self.split.is_subzone(at) {
+            self.split.close(at);
+            self.note_joined();
+        }
+    }
+
+    /// Whether a zone, or subzone, takes nothing more.
+    pub(super) fn is_done(&self, at: usize) -> bool {
+        if self.split.is_subzone(at) { self.split.is_full(at) } else { self.zones[at].lane.is_none() }
+    }
+
+    fn note_joined(&mut self) {
+        let zones = self.zones.iter_mut().enumerate().filter(|(_, zone)| zone.is_split);
+        zones.for_each(|(at, zone)| zone.is_split = self.split.is_split(at));
     }
 
     /// Opens an empty zone for a file, if there is one.
@@ -168,12 +220,16 @@ impl Model {
 
     /// Writes to a zone what fits; returns how much.
     pub(super) fn write(&mut self, at: usize, file: FileId, bytes: u64) -> u64 {
-        let zone = &mut self.zones[at];
-        let bytes = bytes.min(self.capacity - zone.written);
-        zone.written += bytes;
-        zone.live += bytes;
+        let (bytes, is_full) = if self.split.is_subzone(at) {
+            (self.split.write(at, bytes), false)
+        } else {
+            let zone = &mut self.zones[at];
+            let bytes = bytes.min(self.capacity - zone.written);
+            zone.written += bytes;
+            zone.live += bytes;
+            (bytes, zone.written == self.capacity)
+        };
         self.written += bytes;
-        let is_full = zone.written == self.capacity;
         if let Some(file) = self.files.get_mut(&file) {
             match file.pieces.last_mut() {
                 Some((zone, last)) if *zone == at => *last += bytes,
@@ -188,6 +244,10 @@ impl Model {
 
     /// Bytes of a zone die.
     pub(super) fn kill(&mut self, at: usize, bytes: u64) {
+        if self.split.is_subzone(at) {
+            self.split.kill(at, bytes);
+            return self.note_joined();
+        }
         let written = self.written;
         let zone = &mut self.zones[at];
         zone.live -= bytes;
@@ -203,7 +263,7 @@ impl Model {
 
     /// Live bytes of all zones.
     pub(super) fn live(&self) -> u64 {
-        self.zones.iter().map(|zone| zone.live).sum()
+        self.zones.iter().map(|zone| zone.live).sum::<u64>() + self.split.live()
     }
 
     /// A zone as victim choice sees it.
@@ -225,7 +285,7 @@ impl Model {
 }
 
 pub(super) fn is_empty(zone: &Zone) -> bool {
-    zone.written == 0 && zone.lane.is_none()
+    zone.written == 0 && zone.lane.is_none() && !zone.is_split
 }
 
 pub(super) fn zone_id(at: usize) -> ZoneId {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ReplayOptions;
 use super::run::Counts;
+use super::split::SplitReport;
 use crate::policy::Rule;
 
 /// Bins of a distribution of invalid shares: the last is what is wholly invalid, the others are equal parts of what is below.
@@ -45,6 +46,23 @@ impl InvalidShares {
     }
 }
 
+/// Bytes of tables by the level that they are written for, or moved to without being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelBytes {
+    /// Written for it.
+    pub created_bytes: u64,
+    /// Moved to it: a version edit took them from another level.
+    pub moved_bytes: u64,
+}
+
+/// What was there at the end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) live_bytes: u64,
+    pub(super) tables: u64,
+    pub(super) split: Option<SplitReport>,
+}
+
 /// The figures of a replay: bytes and counts since the mark, or since the beginning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayReport {
@@ -78,6 +96,14 @@ pub struct ReplayReport {
     pub zones_per_compaction: f64,
     /// Bytes that such an edit made invalid in each zone that it touched, on average.
     pub invalidated_bytes_per_zone: f64,
+    /// Bytes created and moved by level, from level 0 on.
+    pub levels: Vec<LevelBytes>,
+    /// Live at the end.
+    pub live_bytes: u64,
+    /// Tables at the end.
+    pub tables: u64,
+    /// Of subzones; `None` where the policy, or the want of tokens, splits no zones.
+    pub split: Option<SplitReport>,
     /// The most that was live.
     pub peak_live_bytes: u64,
     /// Zones by their invalid share, in five spans of the measured time.
@@ -85,7 +111,12 @@ pub struct ReplayReport {
 }
 
 impl ReplayReport {
-    pub(super) fn new(options: &ReplayOptions, records: usize, counts: &Counts, samples: &[InvalidShares]) -> Self {
+    pub(super) fn new(
+        options: &ReplayOptions,
+        records: usize,
+        counts: &Counts,
+        (samples, end): (&[InvalidShares], End),
+    ) -> Self {
         let mut invalid = [InvalidShares::default(); SPANS];
         for (at, sample) in samples.iter().enumerate() {
             let span = at * SPANS / samples.len();
@@ -108,6 +139,10 @@ impl ReplayReport {
             compactions: counts.compactions,
             zones_per_compaction: ratio(counts.zones_of_inputs, counts.compactions),
             invalidated_bytes_per_zone: ratio(counts.invalidated_bytes, counts.zones_of_inputs),
+            levels: counts.levels.clone(),
+            live_bytes: end.live_bytes,
+            tables: end.tables,
+            split: end.split,
             peak_live_bytes: counts.peak_live_bytes,
             invalid,
         }

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use super::ReplayOptions;
 use super::model::{File, Model, is_empty};
 use super::oracle::{change_of, is_used_twice};
-use super::report::{InvalidShares, ReplayReport};
+use super::report::{End, InvalidShares, LevelBytes, ReplayReport};
+use super::split::SplitReport;
 use crate::catalogue::Catalogue;
 use crate::lsm::{JobId, KeyOrder, KeyRange, LsmShape, Table, TableHint, TreeId};
 use crate::policy::Rule;
 use crate::trace::{TraceEvent, TraceRecord};
-use crate::{FileError, FileId, Result};
+use crate::{FileError, FileId, FileKind, Result};
 
 /// Samples of the zones in every stretch of bytes that a zone holds.
 const SAMPLES_PER_ZONE: u64 = 4;
@@ -29,7 +30,19 @@ pub(super) struct Counts {
     pub(super) zones_of_inputs: u64,
     pub(super) invalidated_bytes: u64,
     pub(super) peak_live_bytes: u64,
+    pub(super) levels: Vec<LevelBytes>,
     samples: Vec<InvalidShares>,
+}
+
+impl Counts {
+    /// What is counted of a level.
+    pub(super) fn level(&mut self, level: u8) -> &mut LevelBytes {
+        let level = usize::from(level);
+        if self.levels.len() <= level {
+            self.levels.resize(level + 1, LevelBytes::default());
+        }
+        &mut self.levels[level]
+    }
 }
 
 /// A replay that is going on.
@@ -81,7 +94,16 @@ impl<'a> Run<'a> {
             self.sample();
         }
         let samples = std::mem::take(&mut self.counts.samples);
-        Ok(ReplayReport::new(self.options, trace.len(), &self.counts, &samples))
+        let split =
+            self.model.splits.then(|| SplitReport { live_bytes: self.model.split.live(), ..self.model.split.counts });
+        let end = End { live_bytes: self.model.live(), tables: self.tables(), split };
+        Ok(ReplayReport::new(self.options, trace.len(), &self.counts, (&samples, end)))
+    }
+
+    /// Tables that are there.
+    fn tables(&self) -> u64 {
+        let is_table = |file: &&File| matches!(file.tags.kind, FileKind::Flushed | FileKind::Data);
+        self.model.files.values().filter(is_table).count() as u64
     }
 
     fn event(&mut self, event: &TraceEvent) -> Result<()> {
@@ -109,6 +131,7 @@ impl<'a> Run<'a> {
             TraceEvent::Edit { tree, removed, added } => self.edit(*tree, removed, added),
             TraceEvent::Mark { name } if self.options.measure_from.as_ref() == Some(name) => {
                 self.counts = Counts::default();
+                self.model.split.forget();
             }
             other => return self.file_event(other),
         }
@@ -200,6 +223,10 @@ impl<'a> Run<'a> {
         self.count_compaction(&dead);
         removed.iter().for_each(|file| self.shape.remove(tree, *file));
         for (file, level, range) in added {
+            if removed.contains(file) {
+                let bytes = self.model.files.get(file).map_or(0, File::bytes);
+                self.counts.level(*level).moved_bytes += bytes;
+            }
             let zones = self.model.files.get(file).map(File::zones).unwrap_or_default();
             self.shape.put(tree, *file, Table { level: *level, range: range.clone(), zones });
         }
@@ -229,9 +256,9 @@ impl<'a> Run<'a> {
         self.next_sample = self.model.written + self.model.capacity / SAMPLES_PER_ZONE;
         self.counts.peak_live_bytes = self.counts.peak_live_bytes.max(self.model.live());
         let mut shares = InvalidShares::default();
-        for zone in &self.model.zones {
-            let unwritten = self.model.capacity - zone.written;
-            shares.add((!is_empty(zone)).then(|| (self.model.capacity - unwritten - zone.live, self.model.capacity)));
+        for (at, zone) in self.model.zones.iter().enumerate() {
+            let invalid = if zone.is_split { self.model.split.invalid(at) } else { zone.written - zone.live };
+            shares.add((!is_empty(zone)).then_some((invalid, self.model.capacity)));
         }
         self.counts.samples.push(shares);
     }

@@ -103,7 +103,7 @@ fn scale_multiplies_bytes_and_nothing_else() {
 fn a_trace_that_does_not_fit_is_no_space_with_numbers() {
     let mut maker = Maker::new();
     (0..60).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
-    for policy in crate::policy::REPLAYED {
+    for policy in crate::policy::NAMES {
         let refused = replay(&maker.0, &options(policy)).expect_err("120 MB on 80 MB");
         let FileError::NoSpace { live_bytes, usable_bytes, .. } = refused else { panic!("{policy}: {refused}") };
         assert!(live_bytes <= usable_bytes && live_bytes + 10 * MB >= usable_bytes, "{policy}: {live_bytes}");
@@ -114,7 +114,7 @@ fn a_trace_that_does_not_fit_is_no_space_with_numbers() {
 fn few_active_zones_are_shared_as_in_a_store() {
     let trace = churn(100, [Lifetime::Medium, Lifetime::Long]);
     for active in [3, 4, 6, 14] {
-        for policy in crate::policy::REPLAYED {
+        for policy in crate::policy::NAMES {
             let options = ReplayOptions { active_max: Some(active), ..options(policy) };
             let report = replay(&trace, &options).expect("it fits");
             assert!(report.resets > 0, "{policy} with {active}");
@@ -144,7 +144,7 @@ fn absurd_traces_are_refused_or_do_not_fit() {
     assert!(matches!(replay(&twice.0, &options("caza")), Err(FileError::BadTrace { line: 7, .. })));
     let mut endless = Maker::new();
     (0..3).for_each(|file| endless.table(file, u64::MAX, Lifetime::Long, (1, 2)));
-    for policy in crate::policy::REPLAYED {
+    for policy in crate::policy::NAMES {
         assert!(matches!(replay(&endless.0, &options(policy)), Err(FileError::NoSpace { .. })), "{policy}");
     }
 }
@@ -163,4 +163,86 @@ fn absurd_options_are_refused() {
         assert!(matches!(replay(&[], &bad), Err(FileError::BadOption { .. })), "{bad:?}");
     }
     assert_eq!(replay(&[], &base).expect("an empty trace is a trace").table_bytes, 0);
+}
+
+/// Tables of level 4 of these bytes, each of which goes five tables later.
+fn deep_churn(tables: u64, bytes: u64) -> Vec<TraceRecord> {
+    let mut maker = Maker::new();
+    for file in 0..tables {
+        let (path, id) = (Maker::path(file), FileId(file));
+        let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(4);
+        maker.push(TraceEvent::Create { file: id, tags, path });
+        let range = Some(KeyRange::new("a", "b"));
+        maker.push(TraceEvent::Describe { file: id, tree: TreeId(5), job: None, level: 4, range });
+        maker.push(TraceEvent::Append { file: id, bytes });
+        maker.push(TraceEvent::Close { file: id });
+        if file >= 5 {
+            maker.remove(file - 5);
+        }
+    }
+    maker.0
+}
+
+#[test]
+fn subzones_of_tables_that_go_are_reset_alone() {
+    for name in ["splitzns", "splitzns+"] {
+        for active_max in [None, Some(14), Some(6)] {
+            let options = ReplayOptions { subzones: 4, active_max, ..options(name) };
+            let report = replay(&deep_churn(200, 2_500_000), &options).expect("it fits");
+            let split = report.split.expect("it splits");
+            assert_eq!((split.tables, split.refused, split.merges), (200, 0, 195), "{name} {active_max:?}: {split:?}");
+            assert_eq!((report.copied_bytes, split.wasted_bytes, split.overflow_bytes), (0, 0, 0), "{name}");
+            assert_eq!((split.bytes, split.live_bytes), (500 * MB, 12_500_000), "{name}");
+            assert_eq!(report.levels[4].created_bytes, 500 * MB);
+            assert!(split.split_zones_max <= 3 && split.splits - split.joins <= 3, "{split:?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_a_subzone_goes_wide_and_what_does_not_fill_it_is_waste() {
+    let options = ReplayOptions { subzones: 4, ..options("splitzns") };
+    let split = replay(&deep_churn(20, 3 * MB), &options).expect("it fits").split.expect("it splits");
+    assert_eq!((split.overflowing, split.overflow_bytes, split.wasted_bytes), (20, 10 * MB, 0));
+    let split = replay(&deep_churn(20, 2 * MB), &options).expect("it fits").split.expect("it splits");
+    assert_eq!((split.overflowing, split.overflow_bytes, split.wasted_bytes), (0, 0, 10 * MB));
+}
+
+#[test]
+fn no_more_zones_are_split_than_the_share_and_tokens_are_passed_on() {
+    let options = ReplayOptions { subzones: 2, active_max: Some(6), ..options("splitzns,share=20") };
+    // Six tables at a time, and four subzones in two zones.
+    let report = replay(&deep_churn(60, 5 * MB), &options).expect("it fits");
+    let split = report.split.expect("it splits");
+    assert_eq!(split.split_zones_max, 2, "{split:?}");
+    assert!(split.refused > 10 && split.tables + split.refused == 60, "{split:?}");
+    // One token for split zones: the second takes it from the first, which is full by then.
+    let options = ReplayOptions { active_max: Some(6), subzones: 2, ..super::tests::options("splitzns") };
+    let report = replay(&deep_churn(60, 5 * MB), &options).expect("it fits");
+    let split = report.split.expect("it splits");
+    assert!(split.finishes > 0 && split.split_zones_max > 2, "{split:?}");
+    // With three active zones there is one token for tables: nothing is split.
+    let options = ReplayOptions { active_max: Some(3), ..options };
+    assert!(replay(&deep_churn(60, 5 * MB), &options).expect("it fits").split.is_none());
+}
+
+#[test]
+fn a_table_without_a_wide_zone_takes_a_subzone_rather_than_none() {
+    let mut maker = Maker(deep_churn(4, 1_250_000));
+    // Level 2: wide. Five zones for 54 MB, and half of the one that is split.
+    (100..127).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    let options = ReplayOptions { subzones: 8, threshold_percent: 0, ..options("splitzns") };
+    let report = replay(&maker.0, &options).expect("it fits, in subzones if need be");
+    assert!(report.split.expect("it splits").pressed > 0, "{report:?}");
+}
+
+#[test]
+fn moves_are_counted_where_they_go() {
+    let mut maker = Maker::new();
+    maker.table(1, 3 * MB, Lifetime::Long, (1, 2));
+    let range = KeyRange::new("001", "002");
+    maker.push(TraceEvent::Edit { tree: TreeId(5), removed: vec![FileId(1)], added: vec![(FileId(1), 3, range)] });
+    let report = replay(&maker.0, &options("ldp")).expect("it fits");
+    assert_eq!(report.levels[3], LevelBytes { created_bytes: 0, moved_bytes: 3 * MB });
+    assert_eq!((report.levels[2].created_bytes, report.live_bytes, report.tables), (3 * MB, 3 * MB, 1));
 }

@@ -29,6 +29,11 @@ impl Run<'_> {
         let waits = is_table && !open.is_placed_early && self.options.policy.needs_keys();
         if is_table {
             self.counts.table_bytes = self.counts.table_bytes.saturating_add(bytes);
+            let level = open.hint.as_ref().map(|hint| hint.level).or(open.tags.level);
+            if let Some(level) = level {
+                let created = &mut self.counts.level(level).created_bytes;
+                *created = created.saturating_add(bytes);
+            }
         } else {
             self.counts.log_bytes = self.counts.log_bytes.saturating_add(bytes);
         }
@@ -59,7 +64,11 @@ impl Run<'_> {
             let written = self.model.write(zone, file, bytes);
             let it = self.model.files.get_mut(&file).expect("just seen");
             it.waiting -= written;
-            if self.model.zones[zone].lane.is_none() {
+            let begins_in_subzone = it.pieces.first().is_some_and(|(first, _)| self.model.split.is_subzone(*first));
+            if begins_in_subzone && !self.model.split.is_subzone(zone) {
+                self.model.split.counts.overflow_bytes += written;
+            }
+            if self.model.is_done(zone) {
                 self.unlease(file);
             }
         }
@@ -74,17 +83,27 @@ impl Run<'_> {
     }
 
     fn lease(&mut self, file: FileId, tags: &FileTags, bytes: u64, table: Option<&TableKeys>) -> Result<usize> {
-        let zone = self.place(&Want { file, tags, bytes, table, is_moved: false })?;
-        self.model.zones[zone].writers += 1;
+        let want = Want { file, tags, bytes, table, is_moved: false };
+        let zone = match self.place_in_subzone(&want) {
+            Some(subzone) => subzone,
+            None => self.place(&want)?,
+        };
+        if !self.model.split.is_subzone(zone) {
+            self.model.zones[zone].writers += 1;
+        }
         if let Some(it) = self.model.files.get_mut(&file) {
             it.lease = Some(zone);
         }
         Ok(zone)
     }
 
-    /// The file is not written to its zone any more.
+    /// The file is not written to its zone any more; returns that, unless it was a subzone, which is finished.
     pub(super) fn unlease(&mut self, file: FileId) -> Option<usize> {
         let zone = self.model.files.get_mut(&file)?.lease.take()?;
+        if self.model.split.is_subzone(zone) {
+            self.model.close_subzone(zone);
+            return None;
+        }
         self.model.zones[zone].writers -= 1;
         Some(zone)
     }
@@ -115,7 +134,7 @@ impl Run<'_> {
             FileKind::Log | FileKind::Meta => self.options.reserve_zones,
             FileKind::Flushed | FileKind::Data => self.options.reserve_zones + LOG_ZONES,
         };
-        let mut may_clean = !want.is_moved;
+        let mut may_clean = !want.is_moved && self.options.trigger != CleaningTrigger::Never;
         if !want.is_moved && self.options.trigger == CleaningTrigger::BelowThreshold && self.is_below_threshold() {
             self.clean()?;
         }
@@ -129,6 +148,9 @@ impl Run<'_> {
             if views.is_empty() && !(has_token && has_empty) {
                 if std::mem::take(&mut may_clean) && self.clean()? {
                     continue;
+                }
+                if let Some(subzone) = self.press_into_subzone(want) {
+                    return Ok(subzone);
                 }
                 return Err(self.no_space());
             }

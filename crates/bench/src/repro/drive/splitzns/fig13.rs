@@ -1,0 +1,49 @@
+//! Figure 13: what each technique adds, overwriting.
+
+use super::super::{DriveExperiment, DriveResults, Point};
+use super::live::{self, COLUMNS, OPS, OVERWRITE, P50, P99, P999, READRANDOM, SYSTEMS};
+use super::steps::{bars, ratio};
+use crate::Result;
+use crate::repro::Scale;
+use crate::repro::chart::Chart;
+use crate::verdict::Verdict;
+
+/// Steps of the break-down, each with the one before it and the paper's gain.
+pub(super) const STEPS: [(&str, &str, Option<f64>); 4] =
+    [("+diff", "native", Some(1.43)), ("+SZR", "+diff", Some(1.88)), ("+RP", "+SZR", Some(1.11)), ("+RS", "+RP", None)];
+
+pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
+    name: "splitzns-fig13",
+    title: "overwriting with one technique after the other; stock db_bench, live",
+    source: "SplitZNS figure 13",
+    points,
+    columns: COLUMNS,
+    charts,
+    judge,
+};
+
+/// The same for figures 13, 14 and 15.
+pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
+    let all: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
+    let systems = scale.pick(vec!["ldp", "+RS"], all.clone(), all);
+    Ok(live::points(scale, &systems, scale.pick(&[READRANDOM][..], &[OVERWRITE, READRANDOM], &[OVERWRITE, READRANDOM])))
+}
+
+fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
+    let x = OVERWRITE.name;
+    vec![
+        ("throughput", bars(results, x, &[OPS], "operations a second")),
+        ("latency", bars(results, x, &[P50, P99, P999], "microseconds")),
+    ]
+}
+
+fn judge(results: &DriveResults) -> Vec<Verdict> {
+    let of = |one, other| ratio(results, OVERWRITE.name, OPS, (one, other));
+    let steps = STEPS.into_iter().filter_map(|(one, other, paper)| {
+        let paper = paper?;
+        Some(Verdict::at_least(format!("overwrite, {one} over {other} (paper: {paper})"), of(one, other), 1.0, "x"))
+    });
+    steps
+        .chain([Verdict::at_least("overwrite, splitzns (+RS) over ldp (paper: 2.77)", of("+RS", "ldp"), 2.0, "x")])
+        .collect()
+}

@@ -1,0 +1,249 @@
+//! Runs stock `db_bench` with the plugin preloaded, and reads what it says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use zonda_files::{FileKind, FilePath, FileStore, FileStoreOptions, FileTags, StoreId};
+use zonda_rt::now;
+
+use super::{Live, System, THREADS};
+use crate::process::{children_cpu_time, machine_ticks};
+use crate::{BenchError, Result};
+
+/// Where the plugin is, if not beside this program.
+const LIBRARY: &str = "ZONDA_ROCKSDB_LIBRARY";
+/// The options' name in the file system.
+const OPTIONS: &str = "/options";
+/// A name that only a plugin with its C++ half has.
+const MARK: &[u8] = b"zonda_rocksdb_env_from_uri";
+const FILE_NAME: &str = "libzonda_rocksdb.so";
+
+/// The programs that a live run needs.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    library: PathBuf,
+}
+
+/// What a run gave, in the host's time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) steps: Vec<Step>,
+    /// Of the time since the database was opened.
+    pub(super) stalled_percent: Option<f64>,
+    /// Read and written by compactions over the time that they took.
+    pub(super) compaction_mb_s: Option<f64>,
+    /// The report of the file system.
+    pub(super) report: BTreeMap<String, f64>,
+    /// CPU time of the process over the processors' time.
+    pub(super) cpu_percent: f64,
+    /// All programs' CPU time over the processors' time.
+    pub(super) machine_percent: f64,
+}
+
+/// One benchmark of `db_bench`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) per_second: f64,
+    pub(super) writes: Option<Latency>,
+    pub(super) reads: Option<Latency>,
+}
+
+/// Percentiles in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Latency {
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+    pub(super) p999: f64,
+}
+
+impl Tools {
+    /// What is here; else what is missing, in words.
+    pub(super) fn find() -> std::result::Result<Self, String> {
+        let is_here = |directory: PathBuf| directory.join("db_bench").exists();
+        if !std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(is_here)) {
+            return Err("db_bench is not here: apt-get install rocksdb-tools".to_owned());
+        }
+        let beside = std::env::current_exe().ok();
+        let beside = beside.iter().flat_map(|program| program.ancestors().skip(1).take(2)).map(|at| at.join(FILE_NAME));
+        let named = std::env::var_os(LIBRARY).map(PathBuf::from);
+        let library = named.into_iter().chain(beside).find(|path| path.exists());
+        let library = library.ok_or_else(|| {
+            format!("no {FILE_NAME} beside this program or in {LIBRARY}: cargo build --release -p zonda-rocksdb")
+        })?;
+        let code = fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
+        if !code.windows(MARK.len()).any(|bytes| bytes == MARK) {
+            return Err(format!("{} was built without RocksDB", library.display()));
+        }
+        Ok(Self { library })
+    }
+
+    fn db_bench(&self) -> Command {
+        let mut command = Command::new("db_bench");
+        command.env("LD_PRELOAD", &self.library).env_remove("ZONDA_REPORT");
+        command
+    }
+}
+
+/// Loads a drive, untimed: every key once, in random order, and what is due is compacted.
+///
+/// # Errors
+/// `Io`; `Child` with what `db_bench` said.
+pub(super) fn load(tools: &Tools, live: &Live, system: &System, path: &Path, seed: u64) -> Result<()> {
+    make(live, system, path)?;
+    let mut command = tools.db_bench();
+    arguments(&mut command, live, &live.uri(system, path, false), seed);
+    let wait = if live.divisor < 256 { ",waitforcompaction" } else { "" };
+    command.arg(format!("--benchmarks=filluniquerandom{wait}")).arg("--threads=1");
+    output_of(&mut command).map(drop)
+}
+
+/// Runs a workload on a clone of a loaded drive.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn run(
+    tools: &Tools,
+    live: &Live,
+    system: &System,
+    (image, words): (&Path, &[&str]),
+    seed: u64,
+) -> Result<Outcome> {
+    let path = image.with_extension("run");
+    clone(image, &path)?;
+    let report = image.with_extension("report");
+    let mut command = tools.db_bench();
+    arguments(&mut command, live, &live.uri(system, &path, true), seed);
+    command.env("ZONDA_REPORT", &report).args(words);
+    command.args(["--use_existing_db=true", "--histogram=true", "--readwritepercent=50"]);
+    command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.operations));
+    command.arg(format!("--writes={}", live.operations));
+    command.arg(format!("--key_dist_a={}", (live.keys as f64).powf(-0.087)));
+    let (start, cpu, (busy, ticks)) = (now(), children_cpu_time(), machine_ticks());
+    let text = output_of(&mut command)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let seconds = now().since(start).as_secs_f64().max(f64::MIN_POSITIVE);
+    let cpu_seconds = children_cpu_time().saturating_sub(cpu).as_secs_f64();
+    let mut outcome = parse(&text);
+    outcome.cpu_percent = 100.0 * cpu_seconds / seconds / cores;
+    let (busy_now, ticks_now) = machine_ticks();
+    outcome.machine_percent = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
+    let line = fs::read_to_string(&report).map_err(|source| BenchError::io("read the report", source))?;
+    outcome.report = serde_json::from_str(line.lines().last().unwrap_or_default())
+        .map_err(|error| BenchError::io("read the report", error.into()))?;
+    for file in [path, report] {
+        fs::remove_file(&file).map_err(|source| BenchError::io(format!("remove {}", file.display()), source))?;
+    }
+    Ok(outcome)
+}
+
+/// What all runs of a system have in common.
+fn arguments(command: &mut Command, live: &Live, uri: &str, seed: u64) {
+    command.arg(format!("--fs_uri={uri}")).arg("--db=/db").arg(format!("--options_file={OPTIONS}"));
+    command.arg(format!("--num={}", live.keys)).arg(format!("--seed={seed}"));
+    command.arg(format!("--cache_size={}", live.options.cache_bytes()));
+    command.args(["--key_size=16", "--value_size=1024", "--compression_type=none", "--disable_wal=false"]);
+}
+
+/// Makes the drive, with a file system in which there are the options: `db_bench` reads them where its database is.
+fn make(live: &Live, system: &System, path: &Path) -> Result<()> {
+    let uri = live.uri(system, path, false);
+    let name = uri.trim_start_matches("zonda://flash:");
+    let device = zonda_flash::drive::open_zoned(name.split("&policy=").next().unwrap_or(name))?;
+    let store = FileStore::format(device, StoreId(1), false, FileStoreOptions::default())?;
+    let mut file = store.create(&FilePath::parse(OPTIONS)?, FileTags::of(FileKind::Meta))?;
+    file.append(live.options.file().as_bytes())?;
+    file.sync()?;
+    Ok(())
+}
+
+/// A sparse copy.
+fn clone(from: &Path, to: &Path) -> Result<()> {
+    let mut copy = Command::new("cp");
+    copy.args(["--sparse=always", "--reflink=auto"]).arg(from).arg(to);
+    output_of(&mut copy).map(drop)
+}
+
+fn output_of(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|source| BenchError::io(format!("run {name}"), source))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() && !said.contains("error") {
+        return Ok(text);
+    }
+    let last: Vec<&str> = said.lines().chain(text.lines()).rev().take(6).collect();
+    Err(BenchError::Child(format!("{name}: {}: {}", output.status, last.join(" | "))))
+}
+
+/// The lines that we know of what `db_bench` prints.
+fn parse(text: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut is_of_writes = false;
+    for line in text.lines() {
+        if let Some((name, rest)) = line.split_once(" : ")
+            && let Some(per_second) = number_before(rest, "ops/sec")
+        {
+            outcome.steps.push(Step { name: name.trim().to_owned(), per_second, ..Step::default() });
+        } else if let Some(what) = line.strip_prefix("Microseconds per ") {
+            is_of_writes = !what.starts_with("read") && !what.starts_with("seek");
+        } else if line.starts_with("Percentiles:")
+            && let Some(step) = outcome.steps.last_mut()
+        {
+            let of = |name: &str| line.split_once(name).and_then(|(_, rest)| first_number(rest));
+            let latency = Latency {
+                p50: of("P50: ").unwrap_or(0.0),
+                p99: of("P99: ").unwrap_or(0.0),
+                p999: of("P99.9: ").unwrap_or(0.0),
+            };
+            *(if is_of_writes { &mut step.writes } else { &mut step.reads }) = Some(latency);
+        } else if line.starts_with("Cumulative stall:") {
+            outcome.stalled_percent = number_before(line, "percent");
+        } else if let Some(rest) = line.strip_prefix("Cumulative compaction:") {
+            let of = |unit: &str| number_before(rest, unit);
+            if let (Some(written), Some(read), Some(seconds)) = (of("GB write"), of("GB read"), of("seconds"))
+                && seconds > 0.0
+            {
+                outcome.compaction_mb_s = Some((written + read) * 1024.0 / seconds);
+            }
+        }
+    }
+    outcome
+}
+
+fn number_before(text: &str, unit: &str) -> Option<f64> {
+    text.split_once(unit)?.0.split_whitespace().next_back()?.parse().ok()
+}
+
+fn first_number(text: &str) -> Option<f64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_db_bench_prints_is_understood() {
+        let text = "\
+overwrite    :      44.710 micros/op 89462 ops/sec 0.671 seconds 60000 operations;   88.7 MB/s
+Microseconds per write:
+Count: 60000 Average: 44.7100  StdDev: 900.44
+Percentiles: P50: 8.31 P75: 12.76 P99: 120.93 P99.9: 20213.33 P99.99: 41000.00
+readrandom   :     101.250 micros/op 39505 ops/sec 1.519 seconds 60000 operations;   39.2 MB/s (60000 of 60000 found)
+
+Microseconds per read:
+Percentiles: P50: 90.00 P75: 110.76 P99: 320.93 P99.9: 913.33 P99.99: 1000.00
+Cumulative compaction: 0.44 GB write, 210.34 MB/s write, 0.45 GB read, 217.46 MB/s read, 2.0 seconds
+Cumulative stall: 00:00:0.500 H:M:S, 24.5 percent
+";
+        let outcome = parse(text);
+        assert_eq!(outcome.steps.len(), 2);
+        assert_eq!((outcome.steps[0].per_second, outcome.steps[1].name.as_str()), (89462.0, "readrandom"));
+        assert_eq!(outcome.steps[0].writes, Some(Latency { p50: 8.31, p99: 120.93, p999: 20213.33 }));
+        assert_eq!((outcome.steps[0].reads, outcome.steps[1].reads.map(|it| it.p99)), (None, Some(320.93)));
+        assert_eq!((outcome.stalled_percent, outcome.compaction_mb_s), (Some(24.5), Some(0.89 * 1024.0 / 2.0)));
+    }
+}

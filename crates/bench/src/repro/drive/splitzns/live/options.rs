@@ -1,0 +1,102 @@
+//! Options of `RocksDB` for a drive that is smaller and slower than the paper's: the paper's, and ours.
+//!
+//! What is a size is divided by the scale; what is a rate in bytes a second is divided by the dilation, too, because `RocksDB` counts
+//! seconds of the host. Triggers, the multiplier, the value's size and the number of jobs stay.
+
+/// Options of one run.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct RocksOptions {
+    divisor: u64,
+    k: u64,
+    base_bytes: u64,
+}
+
+/// Name, the paper's (or `RocksDB`'s default where the paper says nothing), and ours.
+pub(in super::super) type Line = (&'static str, String, String);
+
+/// Bytes of the smallest block cache, memtable or read-ahead that makes sense.
+const SMALLEST: u64 = 16 << 10;
+
+impl RocksOptions {
+    pub(in super::super) fn scaled(divisor: u64, k: u64, base_bytes: u64) -> Self {
+        Self { divisor, k, base_bytes }
+    }
+
+    /// All that differ from the default, with what they stand for.
+    pub(in super::super) fn lines(&self) -> Vec<Line> {
+        let scaled = |bytes: u64| (bytes / self.divisor).max(SMALLEST).to_string();
+        // Room for the header of the subzone, and the table's index, filter and footer.
+        let table = (32 << 20) / self.divisor;
+        let target = table - table / 8 - 4096.min(table / 8);
+        let mib = |count: u64| (count << 20).to_string();
+        let plain = |name, value: &str| (name, value.to_owned(), value.to_owned());
+        vec![
+            plain("max_background_jobs", "16"),
+            plain("use_direct_reads", "true"),
+            plain("use_direct_io_for_flush_and_compaction", "true"),
+            ("delayed_write_rate", mib(16), ((16 << 20) / self.k.max(1)).to_string()),
+            ("write_buffer_size", mib(64), target.to_string()),
+            ("target_file_size_base", mib(32), target.to_string()),
+            plain("level_compaction_dynamic_file_size", "false"),
+            ("max_bytes_for_level_base", mib(256), self.base_bytes.to_string()),
+            ("soft_pending_compaction_bytes_limit", mib(64 << 10), scaled(64 << 30)),
+            ("hard_pending_compaction_bytes_limit", mib(256 << 10), scaled(256 << 30)),
+            ("compaction_readahead_size", mib(2), scaled(2 << 20)),
+            ("cache_size", mib(32), scaled(32 << 20)),
+            plain("compression", "kNoCompression"),
+        ]
+    }
+
+    /// As text, in one line.
+    pub(in super::super) fn text(&self) -> String {
+        let lines = self.lines();
+        let lines: Vec<String> = lines.iter().map(|(name, _, ours)| format!("{name}={ours}")).collect();
+        lines.join(" ")
+    }
+
+    /// The file that `db_bench --options_file` reads.
+    pub(in super::super) fn file(&self) -> String {
+        const OF_DATABASE: [&str; 5] = [
+            "max_background_jobs",
+            "use_direct_reads",
+            "use_direct_io_for_flush_and_compaction",
+            "delayed_write_rate",
+            "compaction_readahead_size",
+        ];
+        let lines = self.lines();
+        let is_of = |name: &str| OF_DATABASE.contains(&name);
+        let section = |wanted: bool| -> String {
+            let chosen = lines.iter().filter(|(name, ..)| is_of(name) == wanted && *name != "cache_size");
+            chosen.map(|(name, _, ours)| format!("  {name}={ours}\n")).collect()
+        };
+        format!(
+            "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n[DBOptions]\n{}[CFOptions \"default\"]\n{}\
+             [TableOptions/BlockBasedTable \"default\"]\n",
+            section(true),
+            section(false)
+        )
+    }
+
+    /// Bytes of the block cache, which the file cannot say.
+    pub(in super::super) fn cache_bytes(&self) -> String {
+        self.lines().into_iter().find(|(name, ..)| *name == "cache_size").map_or_else(String::new, |line| line.2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_divided_and_counts_are_not() {
+        let options = RocksOptions::scaled(64, 20, 2 << 20);
+        let ours = |name: &str| options.lines().into_iter().find(|line| line.0 == name).map(|line| line.2).unwrap();
+        assert_eq!((ours("max_background_jobs"), ours("max_bytes_for_level_base")), ("16".into(), "2097152".into()));
+        assert_eq!(ours("soft_pending_compaction_bytes_limit"), (1_u64 << 30).to_string());
+        assert_eq!(ours("delayed_write_rate"), "838860");
+        let target: u64 = ours("target_file_size_base").parse().unwrap();
+        assert!(target < 512 << 10 && target > 400 << 10, "{target}");
+        let file = options.file();
+        assert!(file.contains("[CFOptions \"default\"]\n  write_buffer_size=") && !file.contains("cache_size"));
+    }
+}

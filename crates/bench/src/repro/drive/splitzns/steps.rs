@@ -1,0 +1,30 @@
+//! Numbers and drawings of the live figures: a void row gives neither.
+
+use super::super::DriveResults;
+use super::live::{SYSTEMS, VOID};
+use crate::repro::chart::{Chart, Kind, Series};
+
+/// A number of a row that is not void.
+pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str) -> Option<f64> {
+    results.number(system, x, VOID).filter(|void| *void == 0.0)?;
+    results.number(system, x, column)
+}
+
+/// One system over another; not a number where one is missing or void.
+pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other): (&str, &str)) -> f64 {
+    let of = |system| number(results, system, x, column).unwrap_or(f64::NAN);
+    of(one) / of(other)
+}
+
+/// Bars of every system, for some columns of one workload.
+pub(super) fn bars(results: &DriveResults, x: &str, columns: &[&str], y_label: &str) -> Chart {
+    let values = |column: &str| SYSTEMS.iter().map(|system| number(results, system.name, x, column)).collect();
+    Chart {
+        title: format!("{x}: {}", columns.join(", ")),
+        y_label: y_label.to_owned(),
+        kind: Kind::Bars,
+        log: columns.len() > 1,
+        labels: SYSTEMS.iter().map(|system| system.name.to_owned()).collect(),
+        series: columns.iter().map(|column| Series { name: (*column).to_owned(), values: values(column) }).collect(),
+    }
+}

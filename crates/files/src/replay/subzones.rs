@@ -1,0 +1,74 @@
+//! Tables of a replay find their subzones, by the allocator that a store has.
+
+use super::run::Run;
+use super::write::{LOG_ZONES, Want};
+use crate::FileKind;
+use crate::policy::{AfterFinish, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
+
+impl Run<'_> {
+    /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had.
+    pub(super) fn place_in_subzone(&mut self, want: &Want<'_>) -> Option<usize> {
+        let file = self.model.files.get(&want.file)?;
+        if let [(first, _)] = file.pieces.as_slice()
+            && self.model.split.is_subzone(*first)
+        {
+            self.model.split.counts.overflowing += 1;
+        }
+        if !self.model.splits || !is_table(want) || !file.pieces.is_empty() {
+            return None;
+        }
+        let hint = file.hint.as_ref();
+        let level = hint.map(|hint| hint.level).or(want.tags.level);
+        let (tree, range) = (hint.map(|hint| hint.tree), want.table.map(|table| &table.range));
+        if !self.options.policy.wants_subzone(&SubzoneWish { level, tree, range }, &self.shape) {
+            return None;
+        }
+        let subzone = self.take_subzone(want, self.options.policy.split_percent_max()?);
+        match subzone {
+            Some(_) => self.model.split.counts.tables += 1,
+            None => self.model.split.counts.refused += 1,
+        }
+        subzone
+    }
+
+    /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.
+    pub(super) fn press_into_subzone(&mut self, want: &Want<'_>) -> Option<usize> {
+        if !self.model.splits || !is_table(want) || want.is_moved {
+            return None;
+        }
+        let subzone = self.take_subzone(want, 0)?;
+        self.model.split.counts.pressed += 1;
+        Some(subzone)
+    }
+
+    /// Zones may be split up to this share of all.
+    fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> Option<usize> {
+        let lane = self.model.lane_of(want.tags, false);
+        let views = self.model.split.views();
+        let choices = SplitChoices {
+            split: &views,
+            zones: self.options.zones,
+            empty_zones: self.model.empty_zones().saturating_sub(self.options.reserve_zones + LOG_ZONES),
+            percent_max,
+            has_token: self.model.has_split_token(lane),
+        };
+        let next = match choose_subzone(true, &choices) {
+            SplitChoice::Wide => return None,
+            SplitChoice::Subzone(zone) => AfterFinish::Subzone(zone),
+            SplitChoice::Split => AfterFinish::Split,
+            SplitChoice::Finish(zone, next) => {
+                self.model.split.finish(zone.0 as usize);
+                next
+            }
+        };
+        let zone = match next {
+            AfterFinish::Subzone(zone) => zone.0 as usize,
+            AfterFinish::Split => self.model.split_empty()?,
+        };
+        Some(self.model.split.take(zone))
+    }
+}
+
+fn is_table(want: &Want<'_>) -> bool {
+    matches!(want.tags.kind, FileKind::Flushed | FileKind::Data)
+}
