@@ -32,8 +32,8 @@ pub struct Kill {
     pub kills_per_store: u64,
     /// A child lives at most this long, at random.
     pub delay_ms_max: u64,
-    /// Operations between two syncs of the child.
-    pub sync_every: u64,
+    /// Operations between two syncs of the child; each store takes the next.
+    pub sync_every: [u64; 2],
     /// Memory budget.
     pub memory_bytes: u64,
 }
@@ -60,7 +60,7 @@ impl Kill {
     #[must_use]
     pub fn new(setting: Setting, program: ChildProgram) -> Self {
         let (kills, delay_ms_max) = setting.scale.pick((200, 250), (3, 40));
-        Self { setting, program, kills, kills_per_store: 20, delay_ms_max, sync_every: 500, memory_bytes: 8 << 20 }
+        Self { setting, program, kills, kills_per_store: 20, delay_ms_max, sync_every: [500, 1], memory_bytes: 8 << 20 }
     }
 
     /// Runs it.
@@ -99,7 +99,7 @@ impl Kill {
         progress: &crate::progress::Progress,
     ) -> Result<()> {
         let place = Place::temporary(&self.setting.directory)?;
-        let mut task = self.task(place.uri());
+        let mut task = self.task(place.uri(), report.kills / self.kills_per_store.max(1));
         // The store exists before the first child, which may be killed before it has made one.
         task.store.create()?.close()?;
         for _ in 0..self.kills_per_store.min(self.kills - report.kills) {
@@ -118,14 +118,14 @@ impl Kill {
         Ok(())
     }
 
-    fn task(&self, uri: &str) -> ChildTask {
+    fn task(&self, uri: &str, store: u64) -> ChildTask {
         ChildTask {
             store: self.setting.plan(uri, self.memory_bytes),
             create: false,
             capacity: RECORDS_MAX,
             records: 0,
             operations: RECORDS_MAX / self.kills_per_store.max(1),
-            sync_every: self.sync_every,
+            sync_every: self.sync_every[usize::from(store % 2 == 1)],
             update: false,
         }
     }
