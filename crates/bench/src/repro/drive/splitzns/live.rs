@@ -71,40 +71,45 @@ pub(super) const SYSTEMS: [System; 7] = [
     System { name: "splitzns+", policy: "policy=splitzns%2B&clean_threshold=20", split: "all" },
 ];
 
-/// What is run on a loaded drive.
+/// A run on a loaded drive: words for `db_bench`, and the workloads that it is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    works: &'static [Work],
+}
+
+/// A workload: a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     pub(super) name: &'static str,
-    /// Its words for `db_bench`.
-    arguments: &'static [&'static str],
-    /// The step that is reported.
+    /// The step of `db_bench` that is reported.
     step: &'static str,
     /// Whether the workload is about its writes.
     is_of_writes: bool,
 }
 
-/// Overwriting, and reading right behind it: while what was written is compacted.
-pub(super) const OVERWRITE: Work =
-    Work { name: "overwrite", arguments: &["--benchmarks=overwrite,stats"], step: "overwrite", is_of_writes: true };
-/// See [`OVERWRITE`].
-pub(super) const READRANDOM: Work = Work {
-    name: "readrandom",
-    arguments: &["--benchmarks=overwrite,readrandom,stats"],
-    step: "readrandom",
-    is_of_writes: false,
+/// Overwriting.
+pub(super) const OVERWRITE: Work = Work { name: "overwrite", step: "overwrite", is_of_writes: true };
+/// Reading right behind it: while what was written is compacted.
+pub(super) const READRANDOM: Work = Work { name: "readrandom", step: "readrandom", is_of_writes: false };
+/// Both, one after the other; what the file system reports is of both.
+pub(super) const BURST: Run = Run {
+    name: "burst",
+    arguments: &["--benchmarks=overwrite,stats,readrandom,stats"],
+    works: &[OVERWRITE, READRANDOM],
 };
 /// One thread writes while the others read; not in the paper.
-pub(super) const READWHILEWRITING: Work = Work {
+pub(super) const READWHILEWRITING: Run = Run {
     name: "readwhilewriting",
     arguments: &["--benchmarks=readwhilewriting,stats"],
-    step: "readwhilewriting",
-    is_of_writes: false,
+    works: &[Work { name: "readwhilewriting", step: "readwhilewriting", is_of_writes: false }],
 };
 /// The mixes of YCSB with the skew of `mixgraph`: a power law that gives the most popular hundredth of the keys two thirds of the
 /// accesses, as Zipf's 0.99 does.
 macro_rules! mix {
     ($name:literal, $get:literal, $put:literal, $seek:literal, $writes:literal) => {
-        Work {
+        Run {
             name: $name,
             arguments: &[
                 "--benchmarks=mixgraph,stats",
@@ -117,19 +122,18 @@ macro_rules! mix {
                 "--value_sigma=0.001",
                 "--key_dist_b=0.087",
             ],
-            step: "mixgraph",
-            is_of_writes: $writes,
+            works: &[Work { name: $name, step: "mixgraph", is_of_writes: $writes }],
         }
     };
 }
 /// Half reads, half writes.
-pub(super) const YCSB_A: Work = mix!("YCSB-A mix", "0.5", "0.5", "0", true);
+pub(super) const YCSB_A: Run = mix!("YCSB-A mix", "0.5", "0.5", "0", true);
 /// 95 % reads.
-pub(super) const YCSB_B: Work = mix!("YCSB-B mix", "0.95", "0.05", "0", false);
+pub(super) const YCSB_B: Run = mix!("YCSB-B mix", "0.95", "0.05", "0", false);
 /// Reads only.
-pub(super) const YCSB_C: Work = mix!("YCSB-C mix", "1", "0", "0", false);
+pub(super) const YCSB_C: Run = mix!("YCSB-C mix", "1", "0", "0", false);
 /// 95 % scans.
-pub(super) const YCSB_E: Work = mix!("YCSB-E mix", "0", "0.05", "0.95", false);
+pub(super) const YCSB_E: Run = mix!("YCSB-E mix", "0", "0.05", "0.95", false);
 
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +160,8 @@ impl Live {
         let keys =
             scale.pick(3_000, (42 << 30) / super::PAIR_BYTES / divisor, (42 << 30) / super::PAIR_BYTES / divisor);
         let operations = scale.pick(300, 1_000_000 / divisor, 1_000_000 / divisor);
-        let base = scale.pick(16 << 10, (128 << 20) / divisor, (128 << 20) / divisor);
+        // As in the replays: with more most of the tree would be above level 4.
+        let base = scale.pick(16 << 10, (51 << 20) / divisor, (51 << 20) / divisor);
         let options = RocksOptions::scaled(divisor, k, base);
         Self { divisor, k, zones: scale.pick(40, 160, 160), keys, operations, options }
     }
@@ -176,21 +181,21 @@ impl Live {
     }
 }
 
-/// A point for each system and workload.
-pub(super) fn points(scale: Scale, systems: &[&str], works: &[Work]) -> Vec<Point> {
+/// A point for each system and run, in this order.
+pub(super) fn points(scale: Scale, systems: &[&str], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
     let mut points = Vec::new();
-    let systems = SYSTEMS.iter().filter(|system| systems.contains(&system.name));
-    for (system, work) in systems.flat_map(|system| works.iter().map(move |work| (*system, *work))) {
+    let systems = systems.iter().filter_map(|name| SYSTEMS.iter().find(|system| system.name == *name));
+    for (system, run) in systems.flat_map(|system| runs.iter().map(move |run| (*system, *run))) {
         let (live, images) = (Live::of(scale), Arc::clone(&images));
-        let id = format!("live {} {} 1/{} k={}", system.name, work.name, live.divisor, live.k);
-        points.push(Point { id, run: Box::new(move |seed| one(&live, &images, (&system, &work), seed)) });
+        let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k);
+        points.push(Point { id, run: Box::new(move |seed| one(&live, &images, (&system, &run), seed)) });
     }
     points
 }
 
-/// A row, or none with a line why.
-fn one(live: &Live, images: &Images, (system, work): (&System, &Work), seed: u64) -> Result<Vec<DriveRow>> {
+/// A row for each workload, or none with a line why.
+fn one(live: &Live, images: &Images, (system, run): (&System, &Run), seed: u64) -> Result<Vec<DriveRow>> {
     let tools = match Tools::find() {
         Ok(tools) => tools,
         Err(missing) => {
@@ -199,8 +204,8 @@ fn one(live: &Live, images: &Images, (system, work): (&System, &Work), seed: u64
         }
     };
     let image = images.of(live, system, &tools, seed)?;
-    let outcome = db_bench::run(&tools, live, system, (&image, work.arguments), seed)?;
-    Ok(vec![row(live, (system, work), &outcome)])
+    let outcome = db_bench::run(&tools, live, system, (&image, run.arguments), seed)?;
+    Ok(run.works.iter().map(|work| row(live, (system, work), &outcome)).collect())
 }
 
 fn row(live: &Live, (system, work): (&System, &Work), outcome: &Outcome) -> DriveRow {
@@ -228,8 +233,8 @@ fn row(live: &Live, (system, work): (&System, &Work), outcome: &Outcome) -> Driv
     .number(P99, first.map(|latency| latency.p99 / k))
     .number(P999, first.map(|latency| latency.p999 / k))
     .number(READ_P99, other.map(|latency| latency.p99 / k))
-    .number(STALLED, outcome.stalled_percent)
-    .number(COMPACTION, outcome.compaction_mb_s.map(|speed| speed * k))
+    .number(STALLED, step.and_then(|step| step.stalled_percent))
+    .number(COMPACTION, step.and_then(|step| step.compaction_mb_s).map(|speed| speed * k))
     .number(COPIED, mib("copied_bytes"))
     .number(WRITTEN, mib("written_bytes"))
     .number(LIVE_IN, 100.0 * in_subzones.max(0.0) / report("live_bytes").max(1.0))

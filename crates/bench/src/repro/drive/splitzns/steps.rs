@@ -1,8 +1,9 @@
 //! Numbers and drawings of the live figures: a void row gives neither.
 
 use super::super::DriveResults;
-use super::live::{SYSTEMS, VOID};
+use super::live::{LIVE_IN, SYSTEMS, VOID};
 use crate::repro::chart::{Chart, Kind, Series};
+use crate::verdict::Verdict;
 
 /// A number of a row that is not void.
 pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str) -> Option<f64> {
@@ -14,6 +15,12 @@ pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str
 pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other): (&str, &str)) -> f64 {
     let of = |system| number(results, system, x, column).unwrap_or(f64::NAN);
     of(one) / of(other)
+}
+
+/// Without half of the live bytes in subzones a run does not count.
+pub(super) fn counts(results: &DriveResults, x: &str) -> Verdict {
+    let live = number(results, "+RS", x, LIVE_IN).unwrap_or(f64::NAN);
+    Verdict::at_least(format!("{x}: of the live bytes in subzones (+RS), to count"), live, 50.0, "%")
 }
 
 /// Bars of every system, for some columns of one workload.

@@ -30,10 +30,6 @@ pub(super) struct Tools {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) steps: Vec<Step>,
-    /// Of the time since the database was opened.
-    pub(super) stalled_percent: Option<f64>,
-    /// Read and written by compactions over the time that they took.
-    pub(super) compaction_mb_s: Option<f64>,
     /// The report of the file system.
     pub(super) report: BTreeMap<String, f64>,
     /// CPU time of the process over the processors' time.
@@ -49,6 +45,10 @@ pub(super) struct Step {
     pub(super) per_second: f64,
     pub(super) writes: Option<Latency>,
     pub(super) reads: Option<Latency>,
+    /// Of the time since the database was opened, up to the end of this step.
+    pub(super) stalled_percent: Option<f64>,
+    /// Read and written by compactions over the time that they took, the same way.
+    pub(super) compaction_mb_s: Option<f64>,
 }
 
 /// Percentiles in microseconds.
@@ -200,13 +200,15 @@ fn parse(text: &str) -> Outcome {
             };
             *(if is_of_writes { &mut step.writes } else { &mut step.reads }) = Some(latency);
         } else if line.starts_with("Cumulative stall:") {
-            outcome.stalled_percent = number_before(line, "percent");
+            let last = outcome.steps.last_mut();
+            last.into_iter().for_each(|step| step.stalled_percent = number_before(line, "percent"));
         } else if let Some(rest) = line.strip_prefix("Cumulative compaction:") {
             let of = |unit: &str| number_before(rest, unit);
             if let (Some(written), Some(read), Some(seconds)) = (of("GB write"), of("GB read"), of("seconds"))
                 && seconds > 0.0
             {
-                outcome.compaction_mb_s = Some((written + read) * 1024.0 / seconds);
+                let speed = (written + read) * 1024.0 / seconds;
+                outcome.steps.last_mut().into_iter().for_each(|step| step.compaction_mb_s = Some(speed));
             }
         }
     }
@@ -244,6 +246,7 @@ Cumulative stall: 00:00:0.500 H:M:S, 24.5 percent
         assert_eq!((outcome.steps[0].per_second, outcome.steps[1].name.as_str()), (89462.0, "readrandom"));
         assert_eq!(outcome.steps[0].writes, Some(Latency { p50: 8.31, p99: 120.93, p999: 20213.33 }));
         assert_eq!((outcome.steps[0].reads, outcome.steps[1].reads.map(|it| it.p99)), (None, Some(320.93)));
-        assert_eq!((outcome.stalled_percent, outcome.compaction_mb_s), (Some(24.5), Some(0.89 * 1024.0 / 2.0)));
+        let last = &outcome.steps[1];
+        assert_eq!((last.stalled_percent, last.compaction_mb_s), (Some(24.5), Some(0.89 * 1024.0 / 2.0)));
     }
 }
