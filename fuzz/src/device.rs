@@ -50,8 +50,8 @@ pub fn device_header(input: &[u8]) {
 
 pub(crate) fn device_header_valid() -> Vec<Vec<u8>> {
     let zoned = Geometry::new(64 << 10, 9).with_limits(3, 5).with_capacity_blocks(11);
-    let headers = [(DeviceKind::Zoned, 1, zoned), (DeviceKind::Block, 0, Geometry::new(64 << 10, 1))];
-    headers.map(|(kind, features, geometry)| Header { kind, features, geometry }.encode()).into()
+    let headers = [(DeviceKind::Zoned, 3, zoned), (DeviceKind::Block, 0, Geometry::new(64 << 10, 1))];
+    headers.map(|(kind, features, geometry)| Header { kind, features, blank: 7 << 100 | 9, geometry }.encode()).into()
 }
 
 /// A zone table entry: what decodes fits the zone.

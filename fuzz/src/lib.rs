@@ -8,6 +8,7 @@
 mod device;
 mod facade;
 pub mod generate;
+mod in_place;
 mod journal;
 mod pages;
 mod recovery;
@@ -18,6 +19,7 @@ mod tree;
 
 pub use device::{device_entry, device_ftl_group, device_header, device_image, device_uri};
 pub use facade::superblock;
+pub use in_place::{in_place_block, in_place_open};
 pub use journal::{space_chunk, space_journal};
 pub use pages::{page_address, page_frame};
 pub use recovery::{page_zone, tree_log, tree_metalog};
@@ -71,6 +73,18 @@ pub const TARGETS: &[Target] = &[
     Target { name: "page_address", run: page_address, valid: pages::page_address_valid, seal: no_checksum },
     Target { name: "page_frame", run: page_frame, valid: pages::page_frame_valid, seal: zonda_pages::fuzzing::seal },
     Target { name: "page_zone", run: page_zone, valid: recovery::page_zone_valid, seal: recovery::page_zone_seal },
+    Target {
+        name: "in_place_block",
+        run: in_place_block,
+        valid: in_place::in_place_block_valid,
+        seal: in_place::in_place_block_seal,
+    },
+    Target {
+        name: "in_place_open",
+        run: in_place_open,
+        valid: in_place::in_place_open_valid,
+        seal: in_place::in_place_open_seal,
+    },
     Target { name: "tree_leaf", run: tree_leaf, valid: tree::tree_leaf_valid, seal: no_checksum },
     Target { name: "tree_image", run: tree_image, valid: tree::tree_image_valid, seal: no_checksum },
     Target {

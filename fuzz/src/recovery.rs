@@ -167,7 +167,7 @@ fn recover_with(kind: AreaKind, input: &[u8]) {
     use_tree(store);
 }
 
-fn read_areas(store: &dyn PageStore) {
+pub(crate) fn read_areas(store: &dyn PageStore) {
     for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
         for segment in store.area(kind).segments() {
             let _ = store.area(kind).read_segment(segment.id, &mut |_| Ok(true));
@@ -176,7 +176,7 @@ fn read_areas(store: &dyn PageStore) {
 }
 
 /// Recovers the tree and does a little of everything; any error will do, a panic will not.
-fn use_tree(store: Arc<ZonedStore>) {
+pub(crate) fn use_tree(store: Arc<dyn PageStore>) {
     let Ok(engine) = Engine::open(store, tree_options(), &mut |_| ()) else { return };
     let _ = engine.check(&mut |_, _| (), &mut |_| ());
     let _ = engine.put(b"key", b"value", Durability::Synced);
@@ -194,11 +194,11 @@ fn device() -> Arc<dyn ZonedDevice> {
     Arc::new(MemDevice::new(Geometry::new(zone_bytes, ZONES)).expect("a legal geometry"))
 }
 
-fn store_options() -> StoreOptions {
+pub(crate) fn store_options() -> StoreOptions {
     StoreOptions { store_id: STORE, read_cache_bytes: 0, log_limit_bytes: 64 << 10, ..StoreOptions::default() }
 }
 
-fn tree_options() -> TreeOptions {
+pub(crate) fn tree_options() -> TreeOptions {
     TreeOptions { buffer_bytes: 16 << 10, log_limit_bytes: 64 << 10, log_instances: 1, ..TreeOptions::default() }
 }
 

@@ -1,20 +1,57 @@
 //! Reading ahead: pages that a scan will soon ask for are on their way while it works on the one before.
 //!
 //! A page that was read ahead is right whatever happened meanwhile: it is verified like any other (I5), and handed out only
-//! while its address still stands for the same generation of the zone; within one generation a block is written once (I1).
-//! So nothing keeps the zone from being reset; then the page is simply not there.
+//! while the device holds at its address what it held before it was read ([`Version`]). Nothing keeps its zone from being reset or its
+//! blocks from being reused; then the page is simply not there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, Completion, IoQueue};
+use zonda_device::{AlignedBuf, Completion, Io, IoQueue, Lba};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
-use crate::flusher::Flusher;
-use crate::in_flight::Missing;
-use crate::reader::Found;
+use crate::pool::BufferPool;
 use crate::store::ReadAhead;
-use crate::{PageAddress, PageId};
+use crate::{PageAddress, PageError, PageId};
+
+/// What a place of a device holds: the same version, the same bytes.
+///
+/// On zones the generation alone tells: within one a block is written once (I1). In place slots are reused within a generation, so the
+/// completed page writes of the segment count too. They are counted before the page leaves memory, so whoever asked for the place while a
+/// newer page was on its way there, and got what lay there before, has an older version than who finds the newer one on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) generation: u64,
+    pub(crate) writes: u64,
+}
+
+/// A store as readers ahead see it.
+pub(crate) trait AheadSource: Send + Sync {
+    /// Where a page is on the device, and which version; `None` if it is in memory or nowhere.
+    fn on_device(&self, at: PageAddress) -> Option<(PageAddress, Version)>;
+
+    /// A queue with nothing in flight, if there is one.
+    fn take_queue(&self) -> Option<Box<dyn IoQueue>>;
+
+    /// Takes it back.
+    fn put_queue(&self, queue: Box<dyn IoQueue>);
+
+    /// What all readers may hold.
+    fn budget(&self) -> &AheadBudget;
+
+    /// Where buffers come from.
+    fn buffers(&self) -> &Arc<BufferPool>;
+
+    /// Where a block begins on the device.
+    fn lba(&self, block: u64) -> Lba;
+
+    /// Verifies a page that came from the device and returns its body. The caller keeps the address alive.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    fn verify<'a>(&self, buffer: &'a [u8], page: (PageId, PageAddress), generation: u64)
+    -> Result<&'a [u8], PageError>;
+}
 
 /// Bytes that all readers of a store hold ahead. Always: at most `bytes_max`.
 pub(crate) struct AheadBudget {
@@ -45,9 +82,17 @@ impl AheadBudget {
     }
 }
 
+/// A page on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sought {
+    id: PageId,
+    at: PageAddress,
+    version: Version,
+}
+
 /// A page that was asked for.
 struct Wanted {
-    page: Missing,
+    page: Sought,
     token: u64,
     state: State,
 }
@@ -63,8 +108,8 @@ enum State {
 ///
 /// Life cycle of a page: 1 wanted (its read waits or is in flight) -> 2 here, or failed -> 3 taken, or forgotten because
 /// a later one is taken. Its bytes count against the store's budget until then; a buffer in flight until it is back.
-pub(crate) struct PagesAhead {
-    flusher: Arc<Flusher>,
+pub(crate) struct PagesAhead<S: AheadSource> {
+    source: Arc<S>,
     /// `None` before the first read, and after the device refused: nothing more is read ahead then.
     queue: Option<Box<dyn IoQueue>>,
     wanted: VecDeque<Wanted>,
@@ -74,27 +119,28 @@ pub(crate) struct PagesAhead {
     held_bytes: u64,
 }
 
-impl PagesAhead {
-    pub(crate) fn new(flusher: Arc<Flusher>) -> Self {
-        let queue = flusher.queues.take(flusher.space.device().as_ref()).ok();
-        Self { flusher, queue, wanted: VecDeque::new(), done: Vec::new(), next_token: 0, held_bytes: 0 }
+impl<S: AheadSource> PagesAhead<S> {
+    pub(crate) fn new(source: Arc<S>) -> Self {
+        let queue = source.take_queue();
+        Self { source, queue, wanted: VecDeque::new(), done: Vec::new(), next_token: 0, held_bytes: 0 }
     }
 
     /// Submits the read of a page unless it is in memory or on its way; `false` if no more can be.
     fn want_page(&mut self, id: PageId, at: PageAddress) -> bool {
-        let Ok(Found::OnDevice(at, generation)) = self.flusher.locate(at) else { return true };
-        let page = Missing { id, at, generation };
+        let Some((at, version)) = self.source.on_device(at) else { return true };
+        let page = Sought { id, at, version };
         if self.wanted.iter().any(|wanted| wanted.page == page) {
             return true;
         }
         let Some(queue) = self.queue.as_deref_mut().filter(|queue| queue.in_flight() < queue.depth()) else {
             return false;
         };
-        if !self.flusher.ahead.take(at.len_bytes()) {
+        if !self.source.budget().take(at.len_bytes()) {
             return false;
         }
         self.held_bytes += at.len_bytes();
-        if self.flusher.submit_read(queue, self.next_token, at).is_err() {
+        let into = self.source.buffers().take_exact(at.blocks());
+        if queue.submit(self.next_token, Io::Read { at: self.source.lba(at.block()), into }).is_err() {
             return false;
         }
         self.wanted.push_back(Wanted { page, token: self.next_token, state: State::InFlight });
@@ -154,12 +200,12 @@ impl PagesAhead {
 
     fn put_back(&mut self, buffer: AlignedBuf) {
         self.held_bytes -= buffer.len() as u64;
-        self.flusher.ahead.give(buffer.len() as u64);
-        self.flusher.press.pool.put(buffer);
+        self.source.budget().give(buffer.len() as u64);
+        self.source.buffers().put(buffer);
     }
 }
 
-impl ReadAhead for PagesAhead {
+impl<S: AheadSource> ReadAhead for PagesAhead<S> {
     fn want(&mut self, pages: &[(PageId, PageAddress)]) {
         for &(id, at) in pages {
             if !self.want_page(id, at) {
@@ -170,8 +216,8 @@ impl ReadAhead for PagesAhead {
     }
 
     fn take(&mut self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> bool {
-        let Ok(Found::OnDevice(at, generation)) = self.flusher.locate(at) else { return false };
-        let page = Missing { id, at, generation };
+        let Some((at, version)) = self.source.on_device(at) else { return false };
+        let page = Sought { id, at, version };
         let Some(position) = self.wanted.iter().position(|wanted| wanted.page == page) else { return false };
         for _ in 0..position {
             let skipped = self.pop();
@@ -179,13 +225,13 @@ impl ReadAhead for PagesAhead {
         }
         self.wait_for_oldest();
         let Some(buffer) = self.pop() else { return false };
-        let body = self.flusher.accept(&buffer, id, at, generation).map(visit);
+        let body = self.source.verify(&buffer, (id, at), version.generation).map(visit);
         self.put_back(buffer);
         body.is_ok()
     }
 }
 
-impl Drop for PagesAhead {
+impl<S: AheadSource> Drop for PagesAhead<S> {
     fn drop(&mut self) {
         while let Some(in_flight) = self.queue.as_ref().map(|queue| queue.in_flight()).filter(|&count| count > 0) {
             self.take_completions(in_flight);
@@ -194,8 +240,8 @@ impl Drop for PagesAhead {
             let left = self.pop();
             left.into_iter().for_each(|buffer| self.put_back(buffer));
         }
-        self.queue.take().into_iter().for_each(|queue| self.flusher.queues.put(queue));
+        self.queue.take().into_iter().for_each(|queue| self.source.put_queue(queue));
         // What was lost with a queue that failed.
-        self.flusher.ahead.give(self.held_bytes);
+        self.source.budget().give(self.held_bytes);
     }
 }

@@ -1,9 +1,12 @@
 //! The decoders of this crate, for fuzz targets. Not part of the interface.
 
 use zerocopy::FromBytes;
+use zonda_space::StoreId;
 
 use crate::format::{CHUNK_HEADER_BYTES, CHUNK_MAGIC, ChunkHeader, PAGE_HEADER_BYTES, PAGE_MAGIC, PageHeader};
 use crate::frame::{ChunkFrame, Frame, Framing, Place, chunk_blocks, page_blocks};
+use crate::in_place::format::{Identity, SegmentHeader, SegmentKind, seal as seal_in_place};
+use crate::in_place::layout::SegmentIndex;
 use crate::{AreaKind, BLOCK_BYTES, NewPage, PageId};
 
 /// The store of [`frame`].
@@ -56,4 +59,43 @@ fn whole_frame(bytes: &[u8]) -> Option<usize> {
     }
     let (header, _) = ChunkHeader::ref_from_prefix(bytes).ok().filter(|_| magic == CHUNK_MAGIC)?;
     CHUNK_HEADER_BYTES.checked_add(header.payload_bytes.get() as usize)
+}
+
+/// The segment of [`in_place_header`].
+const SEGMENT: SegmentIndex = SegmentIndex(3);
+
+/// Decodes any bytes as the superblock of a store in place; `None` if they are none, else whether it is the same after encoding and
+/// decoding.
+#[must_use]
+pub fn in_place_superblock(bytes: &[u8]) -> Option<bool> {
+    let identity = Identity::decode(bytes).ok()?;
+    Some(Identity::decode(&identity.encode()) == Ok(identity))
+}
+
+/// As [`in_place_superblock`], for the header of a segment.
+#[must_use]
+pub fn in_place_header(bytes: &[u8]) -> Option<bool> {
+    let header = SegmentHeader::decode(bytes, StoreId(STORE), SEGMENT)?;
+    Some(SegmentHeader::decode(&header.encode(StoreId(STORE), SEGMENT), StoreId(STORE), SEGMENT) == Some(header))
+}
+
+/// A valid superblock and a valid header, from which mutations start.
+#[must_use]
+pub fn in_place_valid() -> [Vec<u8>; 2] {
+    let identity = Identity {
+        store: StoreId(STORE),
+        client: *b"tree\0\0\0\0",
+        features: 0,
+        segment_blocks: 16,
+        capacity_blocks: 640,
+        superblock: b"options".to_vec(),
+    };
+    let kind = SegmentKind::Area(AreaKind::Log);
+    let header = SegmentHeader { kind, generation: 5, written_blocks: 9 }.encode(StoreId(STORE), SEGMENT);
+    [identity.encode(), header.to_vec()]
+}
+
+/// Makes the checksum right of a superblock or header as these decode it.
+pub fn in_place_seal(bytes: &mut [u8]) {
+    seal_in_place(bytes);
 }

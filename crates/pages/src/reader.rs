@@ -1,10 +1,15 @@
 //! Reading pages: sequencer, then read cache, then device (ZKV 3.4). A device read verifies checksum and identity (I5) and is
 //! the only one of its page (I8).
 
+use std::sync::Arc;
+
+use zonda_device::{IoQueue, Lba};
+
+use crate::ahead::{AheadBudget, AheadSource, Version};
 use crate::cache::CachedPage;
 use crate::flusher::Flusher;
 use crate::frame::{Fault, Place, trusted_page};
-use crate::pool::PooledBuf;
+use crate::pool::{BufferPool, PooledBuf};
 use crate::sequencer::Pending;
 use crate::{PageAddress, PageError, PageId, number};
 
@@ -71,6 +76,42 @@ impl Flusher {
         let page = self.press.framing.page(bytes, id, place).map_err(|fault| fault.at("page", at.block()))?;
         self.cache.insert(at, generation, bytes);
         Ok(page.body)
+    }
+}
+
+impl AheadSource for Flusher {
+    fn on_device(&self, at: PageAddress) -> Option<(PageAddress, Version)> {
+        let Ok(Found::OnDevice(at, generation)) = self.locate(at) else { return None };
+        Some((at, Version { generation, writes: 0 }))
+    }
+
+    fn take_queue(&self) -> Option<Box<dyn IoQueue>> {
+        self.queues.take(self.space.device().as_ref()).ok()
+    }
+
+    fn put_queue(&self, queue: Box<dyn IoQueue>) {
+        self.queues.put(queue);
+    }
+
+    fn budget(&self) -> &AheadBudget {
+        &self.ahead
+    }
+
+    fn buffers(&self) -> &Arc<BufferPool> {
+        &self.press.pool
+    }
+
+    fn lba(&self, block: u64) -> Lba {
+        self.space.lba_of(block)
+    }
+
+    fn verify<'a>(
+        &self,
+        buffer: &'a [u8],
+        page: (PageId, PageAddress),
+        generation: u64,
+    ) -> Result<&'a [u8], PageError> {
+        self.accept(buffer, page.0, page.1, generation)
     }
 }
 

@@ -11,7 +11,7 @@ use zonda_flash::drive::TimeMode;
 use zonda_rt::{Rng, Seed, sim};
 use zonda_tree::Design;
 
-use crate::{Bug, Crowd, Outcome, Power, Profile, Single, Trouble, World, engine::EngineMaker, world};
+use crate::{Bug, Crowd, Outcome, Power, Profile, Single, Trouble, World, engine::EngineMaker, profile::pick, world};
 
 /// Where the leaves of a run lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +91,23 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let design = settings.design.unwrap_or(drawn);
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
     let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
-    let profile = draw_profile(&mut rng, &geometry, fills);
+    let mut profile = draw_profile(&mut rng, &geometry, fills);
+    let log = world::log_geometry(&mut Seed(seed).derive("log device").rng(), maker.store.log_limit_bytes);
+    let (ground, block_bytes) = draw_ground(seed, settings);
+    if ground == GroundKind::Split {
+        // A batch is one chunk of the log, hence of one of its zones.
+        profile.batch_bytes_max = profile.batch_bytes_max.min(log.zone_capacity_bytes());
+    }
     let value_bytes_max = profile.value_bytes_max;
     if settings.verbose {
         eprintln!("{geometry:?}\n{maker:?}\n{clients} clients, {profile:?}");
     }
-    let power = power(seed, settings, geometry, maker.store.log_limit_bytes)
-        .map_err(|error| Trouble { step: 0, what: error.to_string() })?;
+    let power = match ground {
+        GroundKind::Zones => Power::over_zones(geometry),
+        GroundKind::Split => Power::over_split(geometry, log),
+        GroundKind::Blocks => Power::over_blocks(block_bytes, &geometry),
+    };
+    let power = power.map_err(|error: DeviceError| Trouble { step: 0, what: error.to_string() })?;
     let mut world = World::on(power, Box::new(maker), settings.bug);
     if let Some(mode) = settings.flash {
         world = world.on_flash(mode, Seed(seed).derive("flash").0);
@@ -109,22 +119,15 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
 }
 
-/// The device of a run, or both; kinds are drawn from streams of their own, so that older seeds mean what they did but for these.
-fn power(seed: u64, settings: &Settings, geometry: Geometry, log_limit_bytes: u64) -> Result<Power, DeviceError> {
+/// Where the leaves of a run lie, and the length of a block there; drawn from streams of their own, so that older seeds mean what they did
+/// but for this.
+fn draw_ground(seed: u64, settings: &Settings) -> (GroundKind, u32) {
     let mut rng = Seed(seed).derive("ground").rng();
-    let mut log_rng = Seed(seed).derive("log device").rng();
     let zones_only = settings.bug.is_some() || settings.flash.is_some();
-    let drawn = match zones_only {
-        true => GroundKind::Zones,
-        false if rng.chance(BLOCKS) => GroundKind::Blocks,
-        false if log_rng.chance(SPLIT) => GroundKind::Split,
-        false => GroundKind::Zones,
-    };
-    match settings.ground.unwrap_or(drawn) {
-        GroundKind::Zones => Power::over_zones(geometry),
-        GroundKind::Split => Power::over_split(geometry, world::log_geometry(&mut log_rng, log_limit_bytes)),
-        GroundKind::Blocks => Power::over_blocks([512, 4096, 4096][rng.index(3)], &geometry),
-    }
+    let drawn = if zones_only || !rng.chance(BLOCKS) { GroundKind::Zones } else { GroundKind::Blocks };
+    let splits = drawn == GroundKind::Zones && !zones_only && Seed(seed).derive("log elsewhere").rng().chance(SPLIT);
+    let drawn = if splits { GroundKind::Split } else { drawn };
+    (settings.ground.unwrap_or(drawn), *pick(&mut rng, &[512, 4096, 4096]))
 }
 
 /// The data of a run. Of a device that is to be filled, about a half is usable: from a third to a little more than that is asked for.

@@ -13,9 +13,6 @@ use crate::{
     tree::{META_PENDING_BYTES, Result, Tree},
 };
 
-/// Zones of log from which a store that is short of zones takes a checkpoint early.
-const LOG_ZONES_SPARED: usize = 3;
-
 /// The least log that a checkpoint waits for, in bytes.
 const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
 
@@ -69,18 +66,19 @@ impl Tree {
         self.checkpoint_as(&mut last)
     }
 
-    /// Takes a checkpoint if that gives zones of log back: many short lives each leave a little log in a zone of its own.
-    /// Returns whether it did.
+    /// Takes a checkpoint if that gives zones of log back to others: many short lives each leave a little log in a zone of its own. Not
+    /// while the log keeps within what is reserved for it: nobody else could have those zones, and on a full device writers are short
+    /// of zones all the time. Returns whether it did.
     ///
     /// # Errors
     /// Those of the device.
     pub(crate) fn checkpoint_for_zones(&self) -> Result<bool> {
+        if self.store.record_pressure() < RecordPressure::Due || self.recovering.load(Ordering::Acquire) {
+            return Ok(false);
+        }
         let zones = || self.store.area(AreaKind::Log).segments().len();
         let before = zones();
         let Some(mut last) = self.checkpointing.try_lock() else { return Ok(false) };
-        if before < LOG_ZONES_SPARED || self.recovering.load(Ordering::Acquire) {
-            return Ok(false);
-        }
         self.checkpoint_as(&mut last)?;
         Ok(zones() < before)
     }

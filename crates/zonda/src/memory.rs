@@ -45,8 +45,9 @@ pub(crate) struct Wanted {
 /// Leaf buffers of less would make every other write merge a leaf.
 pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 
-/// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes less than a sixth.
-const CAPACITY_SHARE: u64 = 32;
+/// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes at most a fifth. On a device that is full
+/// of leaves, bytes written for an operation go as leaves over buffers: less here would cost more in them than it gives in space.
+const CAPACITY_SHARE: u64 = 25;
 
 /// Memory of one log instance with the largest ring: the ring, and its copy on the way to the device.
 const LOG_INSTANCE_BYTES: u64 = log_instance_bytes(limits::LOG_RING_BYTES_MAX);
@@ -70,7 +71,7 @@ impl MemoryPlan {
             budget_bytes,
             shares,
             filter_bytes: share_of(budget_bytes, filter_share),
-            sequencer_bytes: (budget_bytes / 32).clamp(256 * KIB, 4 * MIB),
+            sequencer_bytes: (budget_bytes / 64).clamp(256 * KIB, 4 * MIB),
             log_bytes,
             snapshot_bytes: budget_bytes / 16,
             read_cache_bytes: budget_bytes / 32,

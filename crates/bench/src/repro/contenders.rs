@@ -48,12 +48,14 @@ pub(super) fn bdtree(memory_bytes: u64) -> Contender {
     Contender::new(BDTREE, store("bdtree", memory_bytes))
 }
 
-/// See [`BTREE`]. At a tenth of the size: it writes a leaf for nearly every operation.
+/// See [`BTREE`]. At a tenth of the size: it writes a leaf for nearly every operation. Less small where a tenth of the memory would be
+/// less than a store works with: it would then have a larger share of its data in memory than the others.
 pub(super) fn btree(memory_bytes: u64) -> Contender {
-    Contender::new(BTREE, store("btree", memory_bytes)).scaled_down(BTREE_SCALE_DOWN)
+    let most = memory_bytes / zonda::limits::MEMORY_BYTES_MIN;
+    Contender::new(BTREE, store("btree", memory_bytes)).scaled_down(most.clamp(1, BTREE_SCALE_DOWN))
 }
 
-/// How much smaller the B+-tree's part is.
+/// How much smaller the B+-tree's part is, at the most.
 const BTREE_SCALE_DOWN: u64 = 10;
 
 /// The four designs of the ZKV paper's figures that are run here.
@@ -90,5 +92,20 @@ impl Contender {
     pub(super) fn with_zones(mut self, zone_bytes: u64) -> Self {
         self.store.zone_bytes = Some(zone_bytes);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_btree_has_the_same_share_of_its_data_in_memory() {
+        use zonda::limits::MEMORY_BYTES_MIN;
+        for memory_bytes in [MEMORY_BYTES_MIN, 4_000_000, 8_000_000, 40_000_000, 400_000_000] {
+            let by = btree(memory_bytes).scale_down;
+            assert!(memory_bytes / by >= MEMORY_BYTES_MIN, "{memory_bytes} / {by}");
+        }
+        assert_eq!([4_000_000, 8_000_000, 40_000_000].map(|memory_bytes| btree(memory_bytes).scale_down), [1, 3, 10]);
     }
 }

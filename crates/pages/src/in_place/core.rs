@@ -19,6 +19,7 @@ use super::limbo::Limbo;
 use super::pending::{Pending, PendingPage};
 use super::table::{Generations, Table};
 use super::writer::Writer;
+use crate::ahead::AheadBudget;
 use crate::counters::Counters;
 use crate::frame::{Framing, Place, page_blocks};
 use crate::gate::Gate;
@@ -48,6 +49,9 @@ pub(crate) struct Core {
     pub(crate) pending_blocks_max: u64,
     pub(crate) pump_blocks: u64,
     pub(crate) generations: Generations,
+    /// Completed page writes by segment: whether what was read ahead is still what the device holds.
+    writes: Box<[AtomicU64]>,
+    pub(crate) ahead: AheadBudget,
     table: Mutex<Table>,
     pending: Mutex<Pending>,
     /// Pages in `pending`: saves readers its lock.
@@ -104,6 +108,8 @@ impl Core {
             trim: options.trim,
             pending_blocks_max,
             pump_blocks: (pending_blocks_max / 2).max(group_blocks),
+            writes: layout.all().map(|_| AtomicU64::new(0)).collect(),
+            ahead: AheadBudget::new(common.read_ahead_bytes),
             generations: table.generations(),
             table: Mutex::new(table),
             pending: Mutex::default(),
@@ -209,6 +215,13 @@ impl Core {
     pub(crate) fn generation_at(&self, block: u64) -> u64 {
         let segment = self.layout.segment_of(block, 1);
         segment.map_or(0, |segment| self.generations[segment.index()].load(Ordering::Acquire))
+    }
+
+    /// The count of completed page writes of the segment that a block lies in. A block of no segment has the first one's: nothing is
+    /// found there.
+    pub(crate) fn writes_at(&self, block: u64) -> &AtomicU64 {
+        let segment = self.layout.segment_of(block, 1);
+        &self.writes[segment.map_or(0, |segment| segment.index())]
     }
 
     /// The page at `at` is superseded.

@@ -208,6 +208,21 @@ fn header_crc(raw: &RawSegmentHeader) -> u32 {
     crc32c::crc32c(&raw.as_bytes()[..HEADER_BYTES - size_of::<U32>()])
 }
 
+/// Makes the checksum right of the superblock or segment header that `bytes` begin with, if they have its magic and length (for fuzz
+/// targets).
+pub(crate) fn seal(bytes: &mut [u8]) {
+    if let Ok((raw, _)) = RawSuperblock::mut_from_prefix(bytes)
+        && raw.magic == SUPERBLOCK_MAGIC
+    {
+        raw.crc = superblock_crc(raw).into();
+    }
+    if let Ok((raw, _)) = RawSegmentHeader::mut_from_prefix(bytes)
+        && raw.magic == HEADER_MAGIC
+    {
+        raw.crc = header_crc(raw).into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

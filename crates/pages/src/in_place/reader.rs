@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
-use zonda_device::{Completion, Io, IoQueue};
+use zonda_device::{Completion, Io, IoQueue, Lba};
+use zonda_rt::atomic::Ordering;
 
 use super::core::Core;
 use super::pending::PendingPage;
+use crate::ahead::{AheadBudget, AheadSource, Version};
 use crate::cache::CachedPage;
 use crate::frame::{Fault, Place, trusted_page};
+use crate::pool::BufferPool;
 use crate::walk::Blocks;
 use crate::{PageAddress, PageError, PageId, number};
 
@@ -63,12 +66,17 @@ impl Core {
         if missing.is_empty() {
             return Ok(());
         }
-        let kept = self.queues.lock().pop();
-        let mut queue = kept.map_or_else(|| self.disk.queue(), Ok)?;
+        let mut queue = self.read_queue()?;
         // After an error the queue is dropped with what is in flight.
         self.read_queued(queue.as_mut(), &missing, visit)?;
         self.queues.lock().push(queue);
         Ok(())
+    }
+
+    /// A queue for reading with nothing in flight.
+    fn read_queue(&self) -> Result<Box<dyn IoQueue>, PageError> {
+        let kept = self.queues.lock().pop();
+        Ok(kept.map_or_else(|| self.disk.queue(), Ok)?)
     }
 
     fn read_queued(
@@ -140,6 +148,45 @@ impl Core {
         let page = self.framing.page(bytes, id, place).map_err(|fault| fault.at("page", at.block()))?;
         self.cache.insert(at, generation, bytes);
         Ok(page.body)
+    }
+}
+
+impl AheadSource for Core {
+    fn on_device(&self, at: PageAddress) -> Option<(PageAddress, Version)> {
+        let writes = || self.writes_at(at.block()).load(Ordering::Acquire);
+        // Before the page is looked for, as what is read is not older than that; and after, as it may have left memory meanwhile.
+        let before = writes();
+        let Ok(Found::OnDevice(generation)) = self.find(at) else { return None };
+        (writes() == before).then_some((at, Version { generation, writes: before }))
+    }
+
+    fn take_queue(&self) -> Option<Box<dyn IoQueue>> {
+        self.read_queue().ok()
+    }
+
+    fn put_queue(&self, queue: Box<dyn IoQueue>) {
+        self.queues.lock().push(queue);
+    }
+
+    fn budget(&self) -> &AheadBudget {
+        &self.ahead
+    }
+
+    fn buffers(&self) -> &Arc<BufferPool> {
+        &self.pool
+    }
+
+    fn lba(&self, block: u64) -> Lba {
+        self.disk.lba(block)
+    }
+
+    fn verify<'a>(
+        &self,
+        buffer: &'a [u8],
+        page: (PageId, PageAddress),
+        generation: u64,
+    ) -> Result<&'a [u8], PageError> {
+        self.accept(buffer, page.0, page.1, generation)
     }
 }
 

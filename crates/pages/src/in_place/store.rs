@@ -9,10 +9,11 @@ use super::areas::InPlaceArea;
 use super::core::Core;
 use super::reclaim::Work;
 use super::{InPlaceOptions, open};
+use crate::ahead::PagesAhead;
 use crate::map::ZoneMapEntry;
 use crate::{
-    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
-    RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, ReadAhead,
+    Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy,
 };
 
 /// A page store on a block device.
@@ -99,6 +100,11 @@ impl PageStore for InPlaceStore {
 
     fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
         self.core.read_many(pages, visit)
+    }
+
+    fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {
+        let reads_ahead = self.core.ahead.bytes_max() > 0;
+        reads_ahead.then(|| Box::new(PagesAhead::new(Arc::clone(&self.core))) as Box<dyn ReadAhead>)
     }
 
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {

@@ -137,7 +137,8 @@ impl Table {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let entry = size_of::<Content>() + size_of::<AtomicU64>() + 2 * size_of::<SegmentIndex>();
+        // Generation, and the count of writes that stands beside the table.
+        let entry = size_of::<Content>() + 2 * size_of::<AtomicU64>() + 2 * size_of::<SegmentIndex>();
         self.contents.len() as u64 * entry as u64 + self.slots_bytes
     }
 

@@ -168,12 +168,18 @@ impl Core {
     }
 
     /// Pages that wait, twice: while they are written there are copies of them; one longest chunk for each area and the reader of one;
-    /// the cache; two bits for each block, and the addresses of all blocks in limbo.
+    /// what is read ahead; the cache; two bits for each block, and the addresses of all blocks in limbo.
     fn memory_bytes_max(&self, table_bytes: u64) -> u64 {
         let pending = 2 * (self.pending_blocks_max + crate::PAGE_BLOCKS_MAX).next_power_of_two() * BLOCK_BYTES as u64;
         let chunk_bytes = (CHUNK_PAYLOAD_BYTES_MAX as u64).min(self.layout.segment_blocks() * BLOCK_BYTES as u64);
         let blocks = self.layout.capacity_blocks();
-        2 * pending + 4 * chunk_bytes + self.cache.bytes_max() + table_bytes + blocks / 4 + blocks * 8
+        2 * pending
+            + 4 * chunk_bytes
+            + self.ahead.bytes_max()
+            + self.cache.bytes_max()
+            + table_bytes
+            + blocks / 4
+            + blocks * 8
     }
 
     /// All segments, by number. Cost: one pass over them.

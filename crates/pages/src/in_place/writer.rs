@@ -188,6 +188,8 @@ impl Core {
         if self.cache.wants_written(page.reads(), self.cache_threshold_reads) {
             self.cache.insert(page.at, self.generation_at(page.at.block()), page.bytes());
         }
+        // Before it leaves memory: whoever finds it on the device finds the new count (`ahead.rs::Version`).
+        self.writes_at(page.at.block()).fetch_add(1, Ordering::AcqRel);
         self.with_pending(|pending| pending.written(page.at));
     }
 
