@@ -28,6 +28,7 @@ pub mod repro;
 mod size;
 mod sosd;
 pub mod subject;
+pub mod traces;
 mod values;
 mod verdict;
 mod workload;

@@ -4,6 +4,7 @@
 //! that does not exist.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,46 @@ fn cpu_time_of(who: libc::c_int) -> Duration {
     };
     duration_of(usage.ru_utime) + duration_of(usage.ru_stime)
 }
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Whether it ended by itself, with status 0.
+    pub(crate) success: bool,
+    /// User and system time of all its threads.
+    pub(crate) cpu: Duration,
+}
+
+/// Waits for a child and says what it cost; calls `meanwhile` every now and then until it has ended. The child is not to be waited
+/// for by anybody else.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn wait_with_cpu(child: &std::process::Child, meanwhile: &mut dyn FnMut()) -> io::Result<Ended> {
+    let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
+    loop {
+        let mut status = 0;
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both are writable for the call; `pid` is a child that nobody has waited for. What is not filled stays zero,
+        // which is a valid rusage (integers only).
+        let (ended, usage) = unsafe {
+            let ended = libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+            (ended, usage.assume_init())
+        };
+        if ended == pid {
+            let success = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
+            return Ok(Ended { success, cpu: duration_of(usage.ru_utime) + duration_of(usage.ru_stime) });
+        }
+        if ended < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        meanwhile();
+        zonda_rt::sleep(WAIT);
+    }
+}
+
+/// Between two looks at a child.
+const WAIT: Duration = Duration::from_millis(20);
 
 fn duration_of(time: libc::timeval) -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -25,6 +25,7 @@ pub(crate) struct OpenZone {
     generation: u64,
     first: FileId,
     lifetime: Lifetime,
+    level: Option<u8>,
     opened: u64,
     writers: AtomicU32,
     remaining_blocks: AtomicU64,
@@ -32,12 +33,13 @@ pub(crate) struct OpenZone {
 }
 
 impl OpenZone {
-    fn new(writer: ZoneWriter, (first, lifetime): (FileId, Lifetime), opened: u64) -> Self {
+    fn new(writer: ZoneWriter, (first, tags): (FileId, &FileTags), opened: u64) -> Self {
         Self {
             zone: writer.zone(),
             generation: writer.generation(),
             first,
-            lifetime,
+            lifetime: tags.lifetime,
+            level: tags.level,
             opened,
             writers: AtomicU32::new(0),
             remaining_blocks: AtomicU64::new(writer.remaining_blocks()),
@@ -74,6 +76,7 @@ impl OpenZone {
             zone: self.zone,
             first: self.first,
             lifetime: self.lifetime,
+            level: self.level,
             remaining_bytes: self.remaining_bytes(),
             writers: self.writers.load(Ordering::Acquire),
             opened: self.opened,
@@ -171,7 +174,7 @@ impl Lanes {
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full.
-    pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, Lifetime)) -> Option<ZoneWriter> {
+    pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, &FileTags)) -> Option<ZoneWriter> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, writer.stream());
         if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 {
@@ -181,7 +184,7 @@ impl Lanes {
         None
     }
 
-    fn open_zone(&self, writer: ZoneWriter, first: (FileId, Lifetime)) -> OpenZone {
+    fn open_zone(&self, writer: ZoneWriter, first: (FileId, &FileTags)) -> OpenZone {
         OpenZone::new(writer, first, self.opened.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -255,7 +258,7 @@ impl Lanes {
         let is_lent = request.urgency == Urgency::Foreground && usage.free_zones <= usage.reserve_zones;
         let urgency = if is_lent { Urgency::Reserve } else { request.urgency };
         let writer = self.space.open_zone(lane.stream, urgency)?;
-        let open = Arc::new(self.open_zone(writer, (request.file, request.tags.lifetime)));
+        let open = Arc::new(self.open_zone(writer, (request.file, request.tags)));
         lane.open.push(Arc::clone(&open));
         Ok(Lease::of(open))
     }

@@ -25,7 +25,7 @@ use crate::reader::check_on_device;
 use crate::stop::Stop;
 use crate::store::Core;
 use crate::walk::chunks_in;
-use crate::{Extent, FileError, FileId, FileStore, FileStoreOptions, Lifetime, Result};
+use crate::{Extent, FileError, FileId, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, Result};
 
 /// How often a read-only mount tries to read a journal that is renewed meanwhile.
 const READ_ONLY_MOUNTS_MAX: u32 = 5;
@@ -288,19 +288,20 @@ fn take_up_wide(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[&R
             continue;
         }
         let first = first_in(catalogue, zone);
-        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, first) {
+        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, (first.0, &first.1)) {
             space.seal(refused)?;
         }
     }
     Ok(())
 }
 
-/// The first file in a zone and its lifetime: policies see it as before.
-fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, Lifetime) {
+/// The first file in a zone and its tags: policies see it as before.
+fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, FileTags) {
     let here = catalogue.files().flat_map(|(file, inode)| {
         let first = inode.extents.iter().filter(|extent| extent.zone == zone.zone).map(|extent| extent.block).min();
-        first.map(|block| (block, file, inode.tags.lifetime))
+        first.map(|block| (block, file, inode.tags))
     });
     let first = here.min_by_key(|(block, ..)| *block);
-    first.map_or((FileId(0), Lifetime::NotSet), |(_, file, lifetime)| (file, lifetime))
+    let unknown = (FileId(0), FileTags { kind: FileKind::Data, lifetime: Lifetime::NotSet, level: None });
+    first.map_or(unknown, |(_, file, tags)| (file, tags))
 }

@@ -1,11 +1,21 @@
-//! Experiments on modelled drives: no store, no contest; each point is a run of the model in virtual time.
+//! Experiments on models: no store, no contest; each point is a run of a modelled drive in virtual time, or a trace replayed on
+//! modelled zones. And stock `db_bench` as a child on the file store: no model, its times are the machine's.
 //!
 //! Figures depend on profile, options and seed only, not on the machine; what depends on it is said beside them. Points
 //! are kept one by one, so that a run that was stopped goes on where it was.
 
+mod caza;
+mod caza_fig3;
+mod caza_fig4;
+mod caza_fig5;
+mod caza_fig6;
+mod caza_table1;
 mod host_ftl;
 mod results;
+mod rocksdb_cost;
+mod rocksdb_space;
 mod splitzns;
+mod stock;
 mod zn540;
 mod zns_fig1;
 mod zns_fig5;
@@ -34,6 +44,8 @@ pub struct DriveExperiment {
     pub title: &'static str,
     /// Whose numbers stand beside ours.
     pub source: &'static str,
+    /// How its figures came about, in two words.
+    how: &'static str,
     /// The points at a scale.
     points: fn(Scale) -> Result<Vec<Point>>,
     /// Columns of the table: keys of a row's numbers; those that the row has a fact for are followed by it.
@@ -65,7 +77,7 @@ impl DriveExperiment {
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 15] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 22] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
     &zn540::READ,
@@ -81,6 +93,13 @@ pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 15] = [
     &splitzns::FIG13,
     &splitzns::FIG14,
     &splitzns::FIG15,
+    &caza_fig3::EXPERIMENT,
+    &caza_fig4::EXPERIMENT,
+    &caza_fig5::EXPERIMENT,
+    &caza_fig6::EXPERIMENT,
+    &caza_table1::EXPERIMENT,
+    &rocksdb_cost::EXPERIMENT,
+    &rocksdb_space::EXPERIMENT,
 ];
 
 /// The profile of rows that are replays of a trace on zones, without a drive.
@@ -204,14 +223,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 fn text(experiment: &DriveExperiment, results: &DriveResults) -> String {
     let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
     let (scale, seed) = (results.scale.name(), results.seed);
-    let is_replay = results.rows.iter().any(|row| row.profile == REPLAY);
-    let is_live = results.rows.iter().any(|row| row.profile == LIVE);
-    let time = match (is_replay, is_live) {
-        (_, true) => "dilated time, in the drive's",
-        (true, _) => "a replay: bytes, no time",
-        _ => "virtual time",
-    };
-    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {time}\n\n", results.version));
+    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {}\n\n", results.version, experiment.how));
     let with_fact = |column: &&str| results.rows.iter().any(|row| row.facts.contains_key(*column));
     let mut headings = vec!["what".to_owned(), "at".to_owned()];
     for column in experiment.columns {

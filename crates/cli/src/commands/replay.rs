@@ -1,16 +1,18 @@
 //! `zonda replay`: a trace of files on modelled zones, with any placement policy.
 
 use std::fs::File;
-use std::io::BufReader;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
-use zonda_bench::lsm::{self, LOADED, LsmWorkload};
+use zonda_bench::lsm::LOADED;
+use zonda_bench::traces;
 use zonda_files::policy::{self, Policy};
-use zonda_files::replay::{CleaningTrigger, Oracle, ReplayOptions, ReplayReport, SplitReport, replay};
+use zonda_files::replay::{
+    CleaningTrigger, FreeSpace, ORACLE, ReplayOptions, ReplayReport, SplitReport, replay, replay_oracle,
+};
 use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
 
@@ -23,16 +25,19 @@ Examples:
   zonda replay db.trace --policy liza-caza,caza --threshold 5,15,25
   zonda replay db.trace --scale 16 --zones 1000 --zone-size 1077MiB --max-active 14 --measure-from loaded
   zonda replay lsm:1 --policy ldp,splitzns,splitzns+,from=3 --zone-size 1024MiB --subzones 15
+  zonda replay caza:1 --policy liza-caza,caza,levels          a trace of db_bench that comes with the program, at the paper's size
   zonda replay lsm:1 --policy caza,oracle --json              no trace: a simulated LSM-tree, seed 1, the CAZA paper's load
 
 A replay knows what goes where, what dies when and what cleaning copies. It cannot know throughput, latency or stalls: the trace goes
-on whatever the device does. The oracle knows when every file will die: how far a policy has to go.";
+on whatever the device does. The oracle knows when every file will die, tries what it can do with that and every policy too, and shows
+what copied least: how far a policy has to go.";
 
 /// Replays a trace on modelled zones: what a placement policy would copy
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Replay {
-    /// File of the trace, or `lsm:SEED` for a simulated LSM-tree under the CAZA paper's load
+    /// File of the trace, which may be compressed by gzip; `caza:1` to `caza:3` for recorded ones that come with the program,
+    /// `lsm:SEED` for a simulated LSM-tree under the CAZA paper's load
     trace: String,
     /// Policies, by name; `oracle` is one of them. Without it all
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -61,9 +66,9 @@ pub(crate) struct Replay {
     /// A zone with less than this share left is finished when its file is closed, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5)]
     finish: u8,
-    /// Multiplies every length in the trace
-    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
-    scale: u64,
+    /// Multiplies every length in the trace; 1, or for `caza:N` what makes the paper's size of it
+    #[arg(long, value_name = "FACTOR")]
+    scale: Option<u64>,
     /// Bytes of tables that may wait for their keys
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = zonda_bench::parse_bytes)]
     held: u64,
@@ -101,7 +106,7 @@ impl Replay {
         if self.throughput || self.latency {
             bail!("a replay cannot know throughput or latency: the trace goes on whatever the device does");
         }
-        let trace = self.read()?;
+        let trace = traces::read(&self.trace)?;
         if let Some(path) = &self.write {
             let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
             trace::write(&trace, std::io::BufWriter::new(file))?;
@@ -110,8 +115,7 @@ impl Replay {
         let mut out = Output::new();
         for &threshold in &self.threshold {
             for name in self.names() {
-                let options = self.options(self.policy(&name, &trace)?, threshold);
-                let report = replay(&trace, &options).with_context(|| format!("{name}, threshold {threshold}"))?;
+                let (report, options) = self.replayed(&name, threshold, &trace)?;
                 if self.json {
                     out.json(&as_json(&report, &options))?;
                 } else {
@@ -126,31 +130,28 @@ impl Replay {
         Ok(Exit::Done)
     }
 
-    fn read(&self) -> anyhow::Result<Vec<TraceRecord>> {
-        if let Some(seed) = self.trace.strip_prefix("lsm:") {
-            let seed = seed.parse().with_context(|| format!("{}: a seed is a number", self.trace))?;
-            return Ok(lsm::trace(LsmWorkload::of_the_caza_paper(1, seed)));
-        }
-        let file = File::open(&self.trace).with_context(|| format!("cannot open {}", self.trace))?;
-        trace::read(BufReader::new(file)).with_context(|| format!("cannot read {}", self.trace))
-    }
-
     fn names(&self) -> Vec<String> {
         if self.policy.is_empty() {
-            return policy::NAMES.into_iter().chain(["oracle"]).map(str::to_owned).collect();
+            return policy::NAMES.into_iter().chain([ORACLE]).map(str::to_owned).collect();
         }
         self.policy.clone()
     }
 
-    fn policy(&self, name: &str, trace: &[TraceRecord]) -> anyhow::Result<Arc<dyn Policy>> {
-        if name == "oracle" {
-            return Ok(Arc::new(Oracle::of(trace, self.zone_size / self.scale.max(1))));
-        }
-        Ok(policy::by_name(name)?)
+    fn replayed(
+        &self,
+        name: &str,
+        threshold: u8,
+        trace: &[TraceRecord],
+    ) -> anyhow::Result<(ReplayReport, ReplayOptions)> {
+        let is_oracle = name == ORACLE;
+        let policy = policy::by_name(if is_oracle { policy::NAMES[0] } else { name })?;
+        let options = self.options(policy, threshold);
+        let report = if is_oracle { replay_oracle(trace, &options) } else { replay(trace, &options) };
+        Ok((report.with_context(|| format!("{name}, threshold {threshold}"))?, options))
     }
 
     fn options(&self, policy: Arc<dyn Policy>, threshold_percent: u8) -> ReplayOptions {
-        let is_simulated = self.trace.starts_with("lsm:");
+        let has_mark = traces::has_load(&self.trace);
         ReplayOptions {
             policy,
             zone_bytes: self.zone_size,
@@ -164,10 +165,11 @@ impl Replay {
                 Victims::CostBenefit => VictimPolicy::CostBenefit,
             },
             finish_percent: self.finish,
-            scale: self.scale,
+            scale: self.scale.unwrap_or_else(|| traces::scale(&self.trace)),
             held_bytes_max: self.held,
             subzones: self.subzones,
-            measure_from: self.measure_from.clone().or_else(|| is_simulated.then(|| LOADED.to_owned())),
+            free: FreeSpace::Room,
+            measure_from: self.measure_from.clone().or_else(|| has_mark.then(|| LOADED.to_owned())),
         }
     }
 }

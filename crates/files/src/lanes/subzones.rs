@@ -74,7 +74,7 @@ impl Lanes {
             Err(error) => return Err(error.into()),
         };
         Ok(writer.map(|writer| {
-            let open = self.open_zone(writer, (request.file, request.tags.lifetime));
+            let open = self.open_zone(writer, (request.file, request.tags));
             (Lease::of(Arc::new(open)), steps)
         }))
     }

@@ -5,6 +5,7 @@
 
 mod caza;
 mod ldp;
+mod levels;
 mod liza_caza;
 mod liza_zenfs;
 mod liza_zns;
@@ -20,6 +21,7 @@ use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
 pub use caza::Caza;
 pub use ldp::Ldp;
+pub use levels::Levels;
 pub use liza_caza::LizaCaza;
 pub use liza_zenfs::LizaZenfs;
 pub use liza_zns::LizaZns;
@@ -36,6 +38,8 @@ pub struct OpenZoneView {
     pub first: FileId,
     /// The lifetime of that file.
     pub lifetime: Lifetime,
+    /// The level that it was written for, where that was known.
+    pub level: Option<u8>,
     /// Bytes that can still be written.
     pub remaining_bytes: u64,
     /// Files that are being written to it now.
@@ -193,7 +197,7 @@ pub trait Policy: Send + Sync + Debug {
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 7] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "caza", "splitzns", "splitzns+"];
+pub const NAMES: [&str; 8] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "levels", "caza", "splitzns", "splitzns+"];
 
 /// The policy called `name`. Those of subzones may have options behind commas: `splitzns,from=4,share=60`, or `from-bottom=2` instead
 /// of `from`; see [`SplitZns`].
@@ -206,6 +210,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
         "liza-zenfs" => Ok(Arc::new(LizaZenfs)),
         "liza-caza" => Ok(Arc::new(LizaCaza)),
         "ldp" => Ok(Arc::new(Ldp)),
+        "levels" => Ok(Arc::new(Levels)),
         "caza" => Ok(Arc::new(Caza)),
         split if split.starts_with("splitzns") => Ok(Arc::new(split.parse::<SplitZns>()?)),
         other => Err(FileError::UnknownPolicy { name: other.to_string(), known: NAMES.join(", ") }),
@@ -243,6 +248,7 @@ pub(crate) mod testing {
             zone: ZoneId(zone),
             first: FileId(0),
             lifetime,
+            level: None,
             remaining_bytes: 1 << 20,
             writers: 0,
             opened: zone.into(),

@@ -1,14 +1,19 @@
 //! Cleaning in a replay.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use zonda_space::ZoneView;
 use zonda_space::victim::choose;
+use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
 
+use super::FreeSpace;
 use super::model::is_empty;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
 use crate::{FileId, Result};
+
+/// A zone of which less than this share is gained is not worth moving, in percent.
+const GAIN_PERCENT_MIN: u64 = 3;
 
 impl Run<'_> {
     /// Resets all zones in which nothing is live and that nobody writes.
@@ -21,15 +26,16 @@ impl Run<'_> {
         }
     }
 
-    /// Empties zones until the threshold is free above the reserve; returns whether any became free.
+    /// Empties zones until the threshold is free above the reserve, and until so many zones are empty; returns whether any became
+    /// empty.
     ///
     /// # Errors
     /// `NoSpace` if the bytes of a victim find no place.
-    pub(super) fn clean(&mut self) -> Result<bool> {
+    pub(super) fn clean(&mut self, empty_zones: u32) -> Result<bool> {
         self.counts.cleanings += 1;
         let before = self.model.empty_zones();
         self.reset_dead();
-        while self.is_below_threshold() {
+        while self.is_below_threshold() || self.model.empty_zones() < empty_zones {
             let Some(victim) = self.victim() else { break };
             self.empty(victim)?;
         }
@@ -40,22 +46,55 @@ impl Run<'_> {
     pub(super) fn is_below_threshold(&self) -> bool {
         let share = u64::from(self.options.zones) * u64::from(self.options.threshold_percent) / 100;
         let (empty, reserve) = (u64::from(self.model.empty_zones()), u64::from(self.options.reserve_zones));
-        empty + self.model.split.empty_as_zones() < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
+        let of_subzones = self.model.split.empty_as_zones();
+        match self.options.free {
+            FreeSpace::EmptyZones => {
+                empty + of_subzones < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
+            }
+            FreeSpace::Room => {
+                let of_subzones = of_subzones * self.model.capacity;
+                self.model.free_bytes() + of_subzones < (reserve + share) * self.model.capacity
+            }
+        }
+    }
+
+    /// The zone to be emptied, of those that nobody writes to.
+    fn victim(&self) -> Option<usize> {
+        let busy = self.zones_being_written();
+        let is_wide = |zone: &usize| !is_empty(&self.model.zones[*zone]) && !self.model.zones[*zone].is_split;
+        let idle = (0..self.model.zones.len()).filter(|zone| is_wide(zone) && !busy.contains(zone));
+        let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
+        match self.options.free {
+            FreeSpace::EmptyZones => self.full_victim(&views),
+            FreeSpace::Room => self.invalid_victim(&views),
+        }
     }
 
     /// The best zone that is done; where there is none, the best of those that wait for more bytes.
-    fn victim(&self) -> Option<usize> {
-        let all = 0..self.model.zones.len();
-        let busy = self.zones_being_written();
-        let is_wide = |zone: &usize| !is_empty(&self.model.zones[*zone]) && !self.model.zones[*zone].is_split;
-        let idle = all.filter(|zone| is_wide(zone) && !busy.contains(zone));
-        let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
-        let best = choose(self.options.victims, &views);
+    fn full_victim(&self, views: &[ZoneView]) -> Option<usize> {
+        let best = choose(self.options.victims, views);
         if let Some(view) = best.filter(|view| view.live_bytes * 100 <= view.capacity_bytes * 97) {
             return Some(view.zone.0 as usize);
         }
         let waiting = views.iter().filter(|view| view.live_bytes * 100 <= view.written_bytes * 97);
         waiting.min_by_key(|view| (view.live_bytes, view.generation)).map(|view| view.zone.0 as usize)
+    }
+
+    /// Greedy: the zone with most invalid bytes, whether it is full or waits for tables; what is left of one that waits was free
+    /// before, so that emptying it gains its invalid bytes too. Else the best of those that are done.
+    fn invalid_victim(&self, views: &[ZoneView]) -> Option<usize> {
+        let gain = |view: &ZoneView| match view.state {
+            ZoneUse::Sealed => view.capacity_bytes - view.live_bytes,
+            _ if self.model.waits_for_tables(view.zone.0 as usize) => view.written_bytes - view.live_bytes,
+            _ => 0,
+        };
+        let is_worth_it = |view: &&ZoneView| gain(view) * 100 >= view.capacity_bytes * GAIN_PERCENT_MIN;
+        let worth = views.iter().filter(is_worth_it);
+        let best = match self.options.victims {
+            VictimPolicy::Greedy => worth.max_by_key(|view| (gain(view), Reverse(view.generation))),
+            VictimPolicy::CostBenefit => choose(VictimPolicy::CostBenefit, worth),
+        };
+        best.map(|view| view.zone.0 as usize)
     }
 
     /// Zones with a writer, or with bytes of a file that is being written.

@@ -7,7 +7,8 @@
 //! The zones behave as those of a [`FileStore`](crate::FileStore): lanes of the same budget, the same policies asked with the same
 //! views, logs and moved bytes in zones of their own, the finish threshold. The journal is left out. Cleaning goes
 //! on until the threshold is free above the reserve, as in the CAZA paper (section 5.1), and begins as soon as less is free: in the
-//! paper it runs more often at higher thresholds. Zones in which nothing is live are reset first.
+//! paper it runs more often at higher thresholds. What counts as free is an option ([`FreeSpace`]). Zones in which nothing is live are
+//! reset first.
 //!
 //! Policies of subzones find a device that splits zones into [`ReplayOptions::subzones`]. What a store does only with its next commit,
 //! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. Empty subzones count as free space.
@@ -29,7 +30,7 @@ use crate::policy::Policy;
 use crate::trace::TraceRecord;
 use crate::{FileError, Result};
 
-pub use oracle::Oracle;
+pub use oracle::{ORACLE, replay_oracle};
 pub use report::{InvalidShares, LevelBytes, ReplayReport, SHARES};
 pub use split::SplitReport;
 
@@ -43,6 +44,17 @@ pub enum CleaningTrigger {
     WhenEmpty,
     /// Never: only zones in which nothing is live are reset.
     Never,
+}
+
+/// What counts as free for the threshold, and with it which zones may be cleaned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FreeSpace {
+    /// Empty zones; full zones are cleaned first, then those that wait for more bytes. What opens many zones looks full.
+    EmptyZones,
+    /// Room in the open zones of tables as well: a policy that opens many zones has not used what it did not write. The zone with
+    /// most invalid bytes is cleaned, full or not, and the zones that cleaning has open count as its reserve.
+    #[default]
+    Room,
 }
 
 /// On what, and how, a trace is replayed.
@@ -64,6 +76,8 @@ pub struct ReplayOptions {
     pub trigger: CleaningTrigger,
     /// How victims are chosen.
     pub victims: VictimPolicy,
+    /// What counts as free.
+    pub free: FreeSpace,
     /// A zone with less than this share left is finished when its file is closed, in percent.
     pub finish_percent: u8,
     /// Every length in the trace is multiplied by it: a trace of a small run stands for a large one.
@@ -89,6 +103,7 @@ impl ReplayOptions {
             threshold_percent: 15,
             trigger: CleaningTrigger::BelowThreshold,
             victims: VictimPolicy::Greedy,
+            free: FreeSpace::Room,
             finish_percent: 5,
             scale: 1,
             held_bytes_max: 256 << 20,

@@ -20,6 +20,7 @@ pub(super) struct Zone {
     pub(super) lane: Option<usize>,
     first: FileId,
     lifetime: Lifetime,
+    level: Option<u8>,
     opened: u64,
     pub(super) writers: u32,
     /// Bytes written in all when something in it last died.
@@ -35,6 +36,7 @@ impl Zone {
         lane: None,
         first: FileId(0),
         lifetime: Lifetime::NotSet,
+        level: None,
         opened: 0,
         writers: 0,
         died_at: 0,
@@ -129,10 +131,29 @@ impl Model {
         })
     }
 
+    /// Open zones that only moved bytes go to: what cleaning holds of its reserve.
+    pub(super) fn moved_zones(&self) -> u32 {
+        let of_moved = self.lanes.iter().filter(|lane| lane.streams == [RELOCATED]);
+        of_moved.map(|lane| u32::try_from(lane.open.len()).expect("at most 2^20 zones")).sum()
+    }
+
+    /// Whether an open zone waits for tables or for moved bytes; those of logs and meta files soon die by themselves.
+    pub(super) fn waits_for_tables(&self, at: usize) -> bool {
+        let of_tables = |lane: usize| self.lanes[lane].streams.iter().any(|stream| [DATA, RELOCATED].contains(stream));
+        self.zones[at].lane.is_some_and(of_tables)
+    }
+
     /// Zones with nothing in them.
     pub(super) fn empty_zones(&self) -> u32 {
         let empty = self.zones.iter().filter(|zone| is_empty(zone)).count();
         u32::try_from(empty).expect("at most 2^20 zones")
+    }
+
+    /// Bytes that can be written without cleaning: empty zones, and what is left of those that wait for tables.
+    pub(super) fn free_bytes(&self) -> u64 {
+        let waiting = self.lanes.iter().filter(|lane| lane.streams.contains(&DATA)).flat_map(|lane| &lane.open);
+        let left: u64 = waiting.map(|at| self.capacity - self.zones[*at].written).sum();
+        u64::from(self.empty_zones()) * self.capacity + left
     }
 
     /// The lane of new bytes, or of moved ones.
@@ -150,6 +171,7 @@ impl Model {
                 zone: zone_id(*at),
                 first: zone.first,
                 lifetime: zone.lifetime,
+                level: zone.level,
                 remaining_bytes: self.capacity - zone.written,
                 writers: zone.writers,
                 opened: zone.opened,
@@ -201,9 +223,9 @@ impl Model {
     /// Opens an empty zone for a file, if there is one.
     pub(super) fn open(&mut self, lane: usize, file: FileId, tags: &FileTags) -> Option<usize> {
         let at = self.zones.iter().position(is_empty)?;
-        let (opened, lifetime) = (self.opened, tags.lifetime);
+        let (opened, lifetime, level) = (self.opened, tags.lifetime, tags.level);
         self.opened += 1;
-        self.zones[at] = Zone { lane: Some(lane), first: file, lifetime, opened, ..Zone::EMPTY };
+        self.zones[at] = Zone { lane: Some(lane), first: file, lifetime, level, opened, ..Zone::EMPTY };
         self.lanes[lane].open.push(at);
         Some(at)
     }

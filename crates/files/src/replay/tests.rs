@@ -82,9 +82,7 @@ fn what_is_mixed_is_copied() {
     let report = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options("liza-caza")).expect("it fits");
     assert!(report.copied_bytes > 0 && report.resets_without_copy < report.resets, "{report:?}");
     assert_eq!(report.copied_bytes, report.copied_per_reset.iter().sum::<u64>());
-    let oracle = Oracle::of(&churn(200, [Lifetime::Medium, Lifetime::Medium]), 10 * MB);
-    let options = ReplayOptions { policy: Arc::new(oracle), ..options("ldp") };
-    let best = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options).expect("it fits");
+    let best = replay_oracle(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options("ldp")).expect("it fits");
     assert_eq!(best.copied_bytes, 0, "who knows the deaths copies nothing: {best:?}");
     assert!(best.allocations.keys().all(|(rule, _)| *rule == Rule::Death));
 }
@@ -245,4 +243,30 @@ fn moves_are_counted_where_they_go() {
     let report = replay(&maker.0, &options("ldp")).expect("it fits");
     assert_eq!(report.levels[3], LevelBytes { created_bytes: 0, moved_bytes: 3 * MB });
     assert_eq!((report.levels[2].created_bytes, report.live_bytes, report.tables), (3 * MB, 3 * MB, 1));
+}
+
+/// CAZA opens a zone for all keys that are new: what it leaves of the device must do for logs and for cleaning.
+#[test]
+fn without_a_limit_of_active_zones_nobody_starves() {
+    let mut maker = Maker::new();
+    for round in 0..400_u64 {
+        let first = u32::try_from(round % 97).expect("small") * 10;
+        let log = FileId(10_000 + round);
+        let path = FilePath::parse(&format!("/{round}.log")).expect("a good path");
+        maker.push(TraceEvent::Create { file: log, tags: FileTags::of(FileKind::Log), path: path.clone() });
+        maker.push(TraceEvent::Append { file: log, bytes: MB });
+        maker.push(TraceEvent::Close { file: log });
+        maker.table(round, MB, Lifetime::Extreme, (first, first + 5));
+        maker.push(TraceEvent::Unlink { path });
+        if round >= 60 {
+            maker.remove(round - 60);
+        }
+    }
+    for policy in crate::policy::NAMES {
+        for threshold_percent in [5, 15, 25] {
+            let options = ReplayOptions { threshold_percent, zones: 24, reserve_zones: 4, ..options(policy) };
+            let report = replay(&maker.0, &options).unwrap_or_else(|error| panic!("{policy}: {error}"));
+            assert_eq!((report.table_bytes, report.log_bytes), (400 * MB, 400 * MB), "{policy}");
+        }
+    }
 }

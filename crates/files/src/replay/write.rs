@@ -1,7 +1,7 @@
 //! Bytes of a replay find their zones.
 
-use super::CleaningTrigger;
 use super::run::Run;
+use super::{CleaningTrigger, FreeSpace};
 use crate::lsm::{Table, TableHint};
 use crate::policy::{Candidate, Choice, Choices, Decision, Rule, TableKeys, least_bad};
 use crate::{FileError, FileId, FileKind, FileTags, Result};
@@ -129,16 +129,12 @@ impl Run<'_> {
     /// `NoSpace`.
     pub(super) fn place(&mut self, want: &Want<'_>) -> Result<usize> {
         let lane = self.model.lane_of(want.tags, want.is_moved);
-        let kept = match want.tags.kind {
-            _ if want.is_moved => 0,
-            FileKind::Log | FileKind::Meta => self.options.reserve_zones,
-            FileKind::Flushed | FileKind::Data => self.options.reserve_zones + LOG_ZONES,
-        };
         let mut may_clean = !want.is_moved && self.options.trigger != CleaningTrigger::Never;
         if !want.is_moved && self.options.trigger == CleaningTrigger::BelowThreshold && self.is_below_threshold() {
-            self.clean()?;
+            self.clean(0)?;
         }
         loop {
+            let kept = self.zones_kept(want, self.zones_of_cleaning());
             if self.model.empty_zones() <= kept && !want.is_moved {
                 self.reset_dead();
             }
@@ -146,7 +142,7 @@ impl Run<'_> {
             let views = self.model.views(lane);
             let wants_empty = has_token && !has_empty;
             if views.is_empty() && !(has_token && has_empty) {
-                if std::mem::take(&mut may_clean) && self.clean()? {
+                if std::mem::take(&mut may_clean) && self.clean(self.zones_wanted(want))? {
                     continue;
                 }
                 if let Some(subzone) = self.press_into_subzone(want) {
@@ -158,7 +154,11 @@ impl Run<'_> {
             let zone = match choice {
                 Choice::Open(zone) => Some(zone),
                 Choice::New if has_token && has_empty => None,
-                Choice::New if wants_empty && std::mem::take(&mut may_clean) && self.clean()? => continue,
+                Choice::New
+                    if wants_empty && std::mem::take(&mut may_clean) && self.clean(self.zones_wanted(want))? =>
+                {
+                    continue;
+                }
                 Choice::FinishThenNew(zone) if has_empty && self.has_little(zone.0 as usize) => {
                     self.counts.finished_unwritten_bytes += self.model.finish(zone.0 as usize);
                     None
@@ -170,6 +170,27 @@ impl Run<'_> {
                 return Ok(zone.0 as usize);
             }
             return self.model.open(lane, want.file, want.tags).ok_or_else(|| self.no_space());
+        }
+    }
+
+    /// Zones of the reserve that cleaning has open, where these count.
+    fn zones_of_cleaning(&self) -> u32 {
+        if self.options.free == FreeSpace::Room { self.model.moved_zones() } else { 0 }
+    }
+
+    /// Empty zones that cleaning for `want` must reach, whatever the threshold.
+    fn zones_wanted(&self, want: &Want<'_>) -> u32 {
+        if self.options.free == FreeSpace::Room { self.zones_kept(want, 0) + 1 } else { 0 }
+    }
+
+    /// Empty zones that are not for `want`. The zones that cleaning has open are of its reserve: else tables that open many zones
+    /// would leave logs none.
+    fn zones_kept(&self, want: &Want<'_>, of_cleaning: u32) -> u32 {
+        let reserve = self.options.reserve_zones.saturating_sub(of_cleaning).max(1);
+        match want.tags.kind {
+            _ if want.is_moved => 0,
+            FileKind::Log | FileKind::Meta => reserve,
+            FileKind::Flushed | FileKind::Data => reserve + LOG_ZONES,
         }
     }
 

@@ -41,9 +41,9 @@ pub struct DriveRow {
     pub facts: BTreeMap<String, f64>,
     /// Everything that the run was told.
     pub options: BTreeMap<String, Value>,
-    /// The drive's profile.
+    /// The drive's profile; empty where there is no drive.
     pub profile: String,
-    /// Hash over the profile's numbers, scale included.
+    /// Hash over the profile's numbers, scale included; empty where there is no drive.
     pub profile_hash: String,
     /// Seed.
     pub seed: u64,
@@ -75,6 +75,11 @@ pub struct Window {
 }
 
 impl DriveRow {
+    /// A row without a drive.
+    pub(super) fn of(series: &str, x: &str) -> Self {
+        Self { series: series.to_owned(), x: x.to_owned(), ..Self::default() }
+    }
+
     /// A row of a run on a drive.
     pub(super) fn new(series: &str, x: &str, profile: &Profile) -> Self {
         Self {

@@ -17,7 +17,7 @@ mod steps;
 
 use zonda_files::FileError;
 use zonda_files::policy::by_name;
-use zonda_files::replay::{ReplayOptions, ReplayReport, replay};
+use zonda_files::replay::{FreeSpace, ReplayOptions, ReplayReport, replay};
 use zonda_files::trace::TraceRecord;
 
 pub(super) use fig3::EXPERIMENT as FIG3;
@@ -120,6 +120,7 @@ impl Setting {
             reserve_zones: 1,
             threshold_percent: THRESHOLD,
             subzones: u32::try_from(zone_bytes / self.table).expect("at most 32 subzones"),
+            free: FreeSpace::EmptyZones,
             measure_from: Some(LOADED.to_owned()),
             ..ReplayOptions::of_the_paper(policy)
         })

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "zns-fig1",
     title: "overwriting: zones, 28 %, 7 %, a host FTL",
     source: "ZNS figure 1",
+    how: "virtual time",
     points,
     columns: &[STEADY, "first pass MiB/s", "amplification", "usable GB"],
     charts,

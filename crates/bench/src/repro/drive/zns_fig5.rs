@@ -22,6 +22,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "zns-fig5",
     title: "reads beside writes at a rate: zones, 28 %, 7 %",
     source: "ZNS figure 5",
+    how: "virtual time",
     points,
     columns: &[READ, "p99 us", WRITTEN, "amplification", "waited for programs us", "for collection us"],
     charts: |results| vec![("read", chart(results, READ)), ("written", chart(results, WRITTEN))],

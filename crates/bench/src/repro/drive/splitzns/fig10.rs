@@ -19,6 +19,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig10",
     title: "latency under the workloads that db_bench has, live; +RS is the paper's SplitZNS",
     source: "SplitZNS figure 10",
+    how: "dilated time, in the drive's",
     points,
     columns: COLUMNS,
     charts,

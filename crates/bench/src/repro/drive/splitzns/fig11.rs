@@ -27,6 +27,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig11",
     title: "written by the tree and by the drive; sizes of the trees",
     source: "SplitZNS figure 11 and section 5.3",
+    how: "a replay: bytes, no time",
     points,
     columns: &[
         "created GiB",

@@ -9,6 +9,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig12",
     title: "copied by cleaning",
     source: "SplitZNS figure 12",
+    how: "a replay: bytes, no time",
     points,
     columns: &[COPIED, "least GiB", "most GiB", "collections", "merges", "split zones", WRITTEN_IN, LIVE_IN],
     charts,

@@ -16,6 +16,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig13",
     title: "overwriting with one technique after the other; stock db_bench, live",
     source: "SplitZNS figure 13",
+    how: "dilated time, in the drive's",
     points,
     columns: COLUMNS,
     charts,

@@ -11,6 +11,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig14",
     title: "reading behind writes with one technique after the other; stock db_bench, live",
     source: "SplitZNS figure 14",
+    how: "dilated time, in the drive's",
     points,
     columns: COLUMNS,
     charts,

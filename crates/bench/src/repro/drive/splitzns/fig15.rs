@@ -11,6 +11,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig15",
     title: "stalls and speed of compactions with one technique after the other; stock db_bench, live",
     source: "SplitZNS figure 15",
+    how: "dilated time, in the drive's",
     points,
     columns: COLUMNS,
     charts,

@@ -25,6 +25,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig3",
     title: "what cleaning copies, by the size of zones; no throughput",
     source: "SplitZNS figure 3 and section 2.3",
+    how: "a replay: bytes, no time",
     points,
     columns: &[MIGRATED, COLLECTIONS, "least", "most", "tables GiB", "copied GiB", "amplification", "live GiB", SPACE],
     charts,

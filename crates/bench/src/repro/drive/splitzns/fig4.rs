@@ -19,6 +19,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig4",
     title: "lives of tables by level, in GiB of user writes",
     source: "SplitZNS figure 4",
+    how: "a replay: bytes, no time",
     points,
     columns: &["5 %", "25 %", "50 %", "75 %", "95 %", SPREAD, "died", "alive"],
     charts,

@@ -23,6 +23,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig9",
     title: "throughput under the workloads that db_bench has, live; +RS is the paper's SplitZNS",
     source: "SplitZNS figure 9",
+    how: "dilated time, in the drive's",
     points,
     columns: COLUMNS,
     charts,

@@ -1,0 +1,135 @@
+//! What the plugin costs: stock `db_bench` on a memory device through it, in turns with the default file system on tmpfs.
+//!
+//! Rates and percentiles are those of the benchmark that the row names; CPU is that of the whole process, load and compactions
+//! included, over all its operations. Ratios compare, absolute figures do not: the machine does other things, and Debian's
+//! RocksDB has its assertions on.
+
+use super::stock::{On, Ran, Stock, in_memory};
+use super::{DriveExperiment, DriveResults, DriveRow, Point};
+use crate::Result;
+use crate::repro::Scale;
+use crate::repro::chart::{Chart, Kind, Series};
+use crate::verdict::Verdict;
+
+const VALUES: [u64; 2] = [100, 1024];
+/// What is run, and the benchmark that is looked at: the last.
+const WORKS: [(&str, &str); 4] = [
+    ("fillrandom", "fillrandom"),
+    ("overwrite", "fillrandom,overwrite"),
+    ("readrandom", "fillrandom,readrandom"),
+    ("synced", "fillrandom"),
+];
+const ZONES: &str = "zones";
+const HOST: &str = "tmpfs";
+const RATE: &str = "k per s";
+const CPU: &str = "CPU us per operation";
+const P99: &str = "p99 us";
+const KEY_BYTES: u64 = 16;
+
+pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
+    name: "rocksdb-cost",
+    title: "the plugin on a memory device against tmpfs",
+    source: "no paper",
+    how: "stock db_bench, in turns",
+    points: |scale| Ok(VALUES.into_iter().flat_map(|value| WORKS.map(|work| point(scale, value, work))).collect()),
+    columns: &[RATE, CPU, P99],
+    charts: |results| vec![("", chart(results))],
+    judge,
+};
+
+fn x(value: u64, work: &str) -> String {
+    format!("{work}, {value} B")
+}
+
+fn point(scale: Scale, value: u64, work: (&'static str, &'static str)) -> Point {
+    Point { id: x(value, work.0), run: Box::new(move |seed| measure(scale, value, work, seed)) }
+}
+
+fn measure(scale: Scale, value: u64, (work, benchmarks): (&str, &str), seed: u64) -> Result<Vec<DriveRow>> {
+    let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
+    let bytes: u64 = scale.pick(1 << 20, 512 << 20, 2 << 30);
+    let mut pairs = bytes / (KEY_BYTES + value);
+    let mut arguments = vec![
+        format!("--benchmarks={benchmarks}"),
+        format!("--key_size={KEY_BYTES}"),
+        format!("--value_size={value}"),
+        "--compression_type=none".to_owned(),
+        "--histogram=1".to_owned(),
+        format!("--seed={seed}"),
+    ];
+    if work == "synced" {
+        pairs /= 20;
+        arguments.push("--sync=1".to_owned());
+    }
+    if work == "readrandom" {
+        arguments.push(format!("--reads={}", pairs / 10));
+        arguments.push(format!("--cache_size={}", bytes / 20));
+    }
+    arguments.push(format!("--num={pairs}"));
+    let (mut host, mut zones) = (Vec::new(), Vec::new());
+    for _ in 0..scale.pick(1, 2, 3) {
+        let directory = in_memory()?;
+        host.push(stock.run(&On::Host(directory.path().join("db")), &arguments, &mut || {})?);
+        drop(directory);
+        // Three times what is written: no cleaning here, space is another experiment's.
+        let uri = format!("zonda://mem:?create={}&zone_size={}", bytes * 4 + (256 << 20), 16 << 20);
+        zones.push(stock.run(&On::Zones(uri), &arguments, &mut || {})?);
+    }
+    Ok([row(HOST, value, work, &host), row(ZONES, value, work, &zones)].into())
+}
+
+/// The mean over the turns; who failed has no numbers.
+fn row(series: &str, value: u64, work: &str, turns: &[Ran]) -> DriveRow {
+    let row = DriveRow::of(series, &x(value, work)).option("turns", turns.len());
+    if let Some(failed) = turns.iter().find_map(|ran| ran.failed.as_ref()) {
+        eprintln!("{series}: {failed}");
+        return row.option("failed", failed.as_str());
+    }
+    let mean = |of: &dyn Fn(&Ran) -> Option<f64>| {
+        let values: Option<Vec<f64>> = turns.iter().map(of).collect();
+        values.map(|values| values.iter().sum::<f64>() / values.len().max(1) as f64)
+    };
+    let cpu = |ran: &Ran| {
+        let operations: f64 = ran.benchmarks.iter().map(|benchmark| benchmark.operations).sum();
+        (operations > 0.0).then(|| ran.cpu_seconds * 1e6 / operations)
+    };
+    row.number(RATE, mean(&|ran| Some(ran.benchmarks.last()?.per_second / 1e3)))
+        .number(CPU, mean(&cpu))
+        .number(P99, mean(&|ran| ran.benchmarks.last()?.p99_us))
+}
+
+fn chart(results: &DriveResults) -> Chart {
+    let all: Vec<String> = VALUES.into_iter().flat_map(|value| WORKS.map(|(work, _)| x(value, work))).collect();
+    let ratio = |number: &str| Series {
+        name: number.to_owned(),
+        values: all
+            .iter()
+            .map(|x| Some(results.number(ZONES, x, number)? / results.number(HOST, x, number)?))
+            .collect(),
+    };
+    Chart {
+        title: "zones over tmpfs".to_owned(),
+        y_label: "ratio".to_owned(),
+        kind: Kind::Bars,
+        log: false,
+        series: [RATE, CPU, P99].map(ratio).into(),
+        labels: all,
+    }
+}
+
+fn judge(results: &DriveResults) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for value in VALUES {
+        for (work, _) in WORKS {
+            let x = x(value, work);
+            let ratio = |name: &str| {
+                let number = |series| results.number(series, &x, name).unwrap_or(f64::NAN);
+                number(ZONES) / number(HOST)
+            };
+            verdicts.push(Verdict::at_least(format!("{x}: throughput over tmpfs's"), ratio(RATE), 0.9, "x"));
+            verdicts.push(Verdict::at_most(format!("{x}: CPU per operation over tmpfs's"), ratio(CPU), 1.1, "x"));
+            verdicts.push(Verdict::at_most(format!("{x}: P99 over tmpfs's"), ratio(P99), 1.2, "x"));
+        }
+    }
+    verdicts
+}
