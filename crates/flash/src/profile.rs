@@ -192,6 +192,8 @@ pub struct Conventional {
     pub background_below: u64,
     /// See [`ConventionalShape::collect_depth`].
     pub collect_depth: u32,
+    /// See [`ConventionalShape::collect_depth_min`]; absent: as `collect_depth`.
+    pub collect_depth_min: Option<u32>,
 }
 
 /// Why a profile cannot be had.
@@ -390,6 +392,7 @@ impl Profile {
             collect_below: usize::try_from(conventional.collect_below).unwrap_or(usize::MAX),
             background_below: usize::try_from(conventional.background_below).unwrap_or(usize::MAX),
             collect_depth: conventional.collect_depth,
+            collect_depth_min: conventional.collect_depth_min.unwrap_or(conventional.collect_depth),
             durable_buffer: self.controller.durable_buffer,
             flush_ns: self.controller.flush_ns,
         })
@@ -447,6 +450,9 @@ impl Profile {
         let row = self.unit_bytes() * self.flash.dies as u64;
         if conventional.superblocks == 0 || conventional.physical_bytes / conventional.superblocks < row {
             return Err(ProfileError(format!("{}: a superblock is less than {row} bytes", self.name)));
+        }
+        if conventional.collect_depth_min.unwrap_or(1) == 0 || conventional.collect_depth == 0 {
+            return Err(ProfileError(format!("{}: collection needs a depth of at least 1", self.name)));
         }
         let shape = self.conventional_shape().map_or(0, |shape| shape.usable_bytes());
         if shape <= conventional.logical_bytes {

@@ -241,6 +241,7 @@ mod tests {
             collect_below: 3,
             background_below: 0,
             collect_depth: 1,
+            collect_depth_min: 1,
             durable_buffer: true,
             flush_ns: 0,
         }

@@ -11,14 +11,12 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use ftl::{Ftl, Slot};
+use shape::FOR_COLLECTION;
 pub use shape::{ConventionalShape, Policy};
 
 use crate::core::{Class, Core, CoreShape, Done, Erase, HostWrite, Nanos, Program, ReadPart, RequestId};
 use crate::jobs::Jobs;
 use crate::model::{Answer, Command, FlashWrites, Model, TOKEN_MAX, Ticket};
-
-/// Free superblocks that the host may not take: collection needs them to go on.
-const FOR_COLLECTION: usize = 2;
 
 /// What a flash operation was for.
 #[derive(Clone, Copy, Debug)]
@@ -271,10 +269,11 @@ impl ConventionalModel {
     /// Goes on with collection as far as it may.
     fn collect(&mut self, at: Nanos) {
         while let Some(mut collecting) = self.collecting.or_else(|| self.begin_collecting()) {
+            let depth = self.shape.collect_depth_at(self.ftl.free_blocks() + self.erasing);
             self.collecting = Some(collecting);
             let end = self.ftl.slots_of(collecting.block).end;
             if collecting.next < end {
-                if collecting.reads + self.collect_programs >= self.shape.collect_depth {
+                if collecting.reads + self.collect_programs >= depth {
                     return;
                 }
                 let unit_end = (collecting.next + small(self.shape.slots_per_unit())).min(end);

@@ -13,6 +13,9 @@ pub enum Policy {
     CostBenefit,
 }
 
+/// Free superblocks that the host may not take: collection needs them to go on.
+pub(super) const FOR_COLLECTION: usize = 2;
+
 /// How the translation layer maps, places and collects.
 ///
 /// A *superblock* is one erase block of every plane of every die: filled from die to die in program units, and erased as
@@ -41,8 +44,11 @@ pub struct ConventionalShape {
     pub collect_below: usize,
     /// While the host is idle, it runs while fewer are free.
     pub background_below: usize,
-    /// Reads and programs of collection in flight.
+    /// Reads and programs of collection in flight when only superblocks that it needs itself are free.
     pub collect_depth: u32,
+    /// The same when one superblock less is free than collection waits for; between the two it grows with what is missing, so
+    /// that collection is as hard as the host makes it need to be. As `collect_depth`: always all of it.
+    pub collect_depth_min: u32,
     /// True if what is in the write buffer survives a power cut.
     pub durable_buffer: bool,
     /// A flush with nothing to wait for.
@@ -54,6 +60,15 @@ impl ConventionalShape {
     #[must_use]
     pub fn usable_bytes(&self) -> u64 {
         self.superblocks as u64 * self.superblock_bytes
+    }
+
+    /// Reads and programs that collection may have in flight while `free` superblocks are free or being erased.
+    #[must_use]
+    pub fn collect_depth_at(&self, free: usize) -> u32 {
+        let steps = self.collect_below.saturating_sub(1 + FOR_COLLECTION).max(1);
+        let missing = self.collect_below.saturating_sub(1 + free).min(steps);
+        let more = u64::from(self.collect_depth.saturating_sub(self.collect_depth_min)) * missing as u64 / steps as u64;
+        self.collect_depth_min + u32::try_from(more).unwrap_or(u32::MAX)
     }
 
     /// Slots of a superblock.

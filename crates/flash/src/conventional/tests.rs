@@ -179,3 +179,39 @@ fn cost_and_benefit_beat_greed_where_some_data_is_hot() {
     let (greedy, cost_benefit) = (amplification(Policy::Greedy, false), amplification(Policy::CostBenefit, false));
     assert!(greedy <= cost_benefit * 1.02, "uniform: {cost_benefit:.3} by cost and benefit, {greedy:.3} by greed");
 }
+
+#[test]
+fn collection_works_as_hard_as_it_must() {
+    let shape = Profile::named("atc21-7op").unwrap().conventional_shape().unwrap();
+    assert_eq!((shape.collect_below, shape.collect_depth_min, shape.collect_depth), (6, 32, 80));
+    assert_eq!([9, 5, 4, 3, 2, 1, 0].map(|free| shape.collect_depth_at(free)), [32, 32, 48, 64, 80, 80, 80]);
+    let all_of_it = ConventionalShape { collect_depth_min: 80, ..shape.clone() };
+    assert_eq!([5, 2, 0].map(|free| all_of_it.collect_depth_at(free)), [80; 3]);
+    let no_steps = ConventionalShape { collect_below: 3, ..shape };
+    assert_eq!([2, 1, 0].map(|free| no_steps.collect_depth_at(free)), [32, 80, 80]);
+}
+
+#[test]
+fn a_host_in_no_hurry_meets_less_of_collection_at_once() {
+    let most_in_flight = |depth_min| {
+        let mut drive = model("test-conv");
+        drive.shape.collect_below = 6;
+        drive.shape.collect_depth_min = depth_min;
+        let units = drive.shape().logical_units();
+        let mut rng = Rng::seeded(5);
+        let mut most = 0;
+        for i in 0..units * 3 {
+            let at = if i < units { i } else { rng.below(units) };
+            closed_loop(&mut drive, 1, 1, |_| Command::Write { at: at * 4096, bytes: 4096, stream: 0 });
+            // Until all collection that is wanted has been done.
+            while let Some(at) = drive.next_event() {
+                drive.advance(at, &mut Vec::new());
+                most = most.max(drive.collect_programs + drive.collecting.map_or(0, |victim| victim.reads));
+            }
+        }
+        most
+    };
+    let (all_of_it, paced) = (most_in_flight(8), most_in_flight(2));
+    // 2 to begin with, 4 while the superblock that it fills itself is missing.
+    assert_eq!((all_of_it, paced), (8, 4));
+}
