@@ -24,6 +24,8 @@ const SLOTS: usize = 64;
 /// One collection per this many deferred values, so that garbage is bounded by what pinned readers
 /// hold back.
 const DEFERS_PER_COLLECT: usize = 64;
+/// And one per this many deferred bytes: few values may be large.
+const BYTES_PER_COLLECT: usize = 32 << 10;
 /// A slot is `epoch << COUNT_BITS | guards`; zero is free.
 const COUNT_BITS: u32 = 16;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
@@ -48,7 +50,9 @@ struct Slot(AtomicU64);
 struct Garbage {
     /// Oldest first: tickets ascend.
     queue: VecDeque<Deferred>,
+    /// Values and their bytes since the last collection.
     defers: usize,
+    defers_bytes: usize,
 }
 
 struct Deferred {
@@ -132,7 +136,7 @@ impl Epoch {
     /// Drops `value` once every guard held now is gone; `size_bytes` is what it counts as until
     /// then.
     ///
-    /// Every 64th call also collects, so values are dropped in any thread that defers: they must be
+    /// Every 64th call also collects, and every one that makes 32 KiB full, so values are dropped in any thread that defers: they must be
     /// plain memory, with no lock or device call in their `Drop`.
     pub fn defer(&self, value: Box<dyn Send>, size_bytes: usize) {
         self.garbage_bytes.fetch_add(size_bytes, Ordering::Relaxed);
@@ -141,7 +145,11 @@ impl Epoch {
         let ticket = self.advance();
         garbage.queue.push_back(Deferred { ticket, size_bytes, value });
         garbage.defers += 1;
-        let due = garbage.defers.is_multiple_of(DEFERS_PER_COLLECT);
+        garbage.defers_bytes += size_bytes;
+        let due = garbage.defers >= DEFERS_PER_COLLECT || garbage.defers_bytes >= BYTES_PER_COLLECT;
+        if due {
+            (garbage.defers, garbage.defers_bytes) = (0, 0);
+        }
         drop(garbage);
         if due {
             self.collect();

@@ -110,3 +110,17 @@ fn deferring_for_ever_collects_by_itself() {
         assert!(epoch.garbage_bytes() <= 64 * 8, "{} bytes", epoch.garbage_bytes());
     });
 }
+
+#[test]
+fn large_values_are_collected_before_they_are_many() {
+    on_each_backend(|| {
+        let epoch = Epoch::new();
+        for _ in 0..50 {
+            // As whoever unlinks does: under a guard, which holds its own value back and no earlier one.
+            let guard = epoch.pin();
+            epoch.defer(Box::new(0u64), 100_000);
+            drop(guard);
+            assert!(epoch.garbage_bytes() <= 2 * 100_000, "{} bytes", epoch.garbage_bytes());
+        }
+    });
+}

@@ -4,6 +4,7 @@ mod common;
 
 use common::{memory, options};
 use zonda::{Db, Design};
+use zonda_rt::Seed;
 
 /// A bijection of 64-bit numbers that scatters them.
 fn scattered(number: u64) -> [u8; 8] {
@@ -49,6 +50,32 @@ fn the_budget_holds_when_background_work_is_late() {
                 while db.step().unwrap() {}
             }
         }
+    }
+}
+
+/// Evictions take large arrays out of use, and few other things: these have to go before they are many.
+#[test]
+fn the_budget_holds_while_favourites_go_through_the_filter() {
+    const PAIRS: u64 = 200_000;
+    for by_node in [false, true] {
+        let options = options().memory(2 << 20).design(Design::Adb).filter(0.25).filter_by_node(by_node);
+        let db = options.open("mem:").unwrap();
+        load(&db, PAIRS, Design::Adb);
+        let mut rng = Seed(1).rng();
+        for number in 0..400_000_u64 {
+            // As many writes to the first two keys as to the first four, and so on.
+            let below = 1 << rng.below(u64::from(PAIRS.ilog2()) + 1);
+            let favourite = rng.below(below);
+            db.put(scattered(favourite), number.to_be_bytes()).unwrap();
+            if number % 4096 == 0 {
+                let memory = db.stats().unwrap().memory;
+                assert!(
+                    memory.used_bytes <= memory.budget_bytes,
+                    "I6, by node {by_node}, {number} updates: {memory:?}"
+                );
+            }
+        }
+        assert!(db.stats().unwrap().tree.filter_evictions > 10, "the filter had nothing to evict");
     }
 }
 
