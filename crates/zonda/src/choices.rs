@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
-    /// The write is in memory and on its way to the device (see [`Options::log_interval_ms`]); it is durable after the next
+    /// The write is in memory and on its way to the device (see [`Options::log_interval_ms`](crate::Options::log_interval_ms)); it is durable after the next
     /// [`sync`](crate::Db::sync), synced write or [`close`](crate::Db::close). A power cut loses at most what was written since then, newest
     /// first and never half a batch; the death of the process loses at most the last interval.
     #[default]
@@ -46,7 +46,7 @@ pub enum Design {
     Adb,
     /// Whole leaves are cached and rewritten: the conventional B+-tree.
     BTree,
-    /// Up to [`delta_records`](Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares with.
+    /// Up to [`delta_records`](crate::Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares with.
     BdTree,
     /// Small sorted pages of variable length in a circular buffer keep what changed, what is read often, what is known to be absent, or a whole leaf (the
     /// mini-pages of the Bf-Tree paper).
