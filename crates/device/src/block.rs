@@ -36,6 +36,16 @@ pub trait BlockDevice: Send + Sync + Debug {
     /// `Unaligned`, `OutOfRange`, `NoSpaceOnHost`, `Media`, `Io`.
     fn write(&self, at: Lba, from: &[u8]) -> Result<()>;
 
+    /// As [`write`](Self::write), in a stream: data of one stream is expected to die together, and a drive that knows streams
+    /// keeps it apart from that of others. Every other device takes it as a write.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_stream(&self, at: Lba, from: &[u8], stream: u32) -> Result<()> {
+        let _ = stream;
+        self.write(at, from)
+    }
+
     /// Makes every operation that has returned before this call durable.
     ///
     /// # Errors

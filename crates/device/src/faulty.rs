@@ -379,6 +379,11 @@ impl<D: BlockDevice + 'static> BlockDevice for Faulty<D> {
         self.shared.device.write(at, from)
     }
 
+    fn write_stream(&self, at: Lba, from: &[u8], stream: u32) -> Result<()> {
+        self.check_block_write(at, from)?;
+        self.shared.device.write_stream(at, from, stream)
+    }
+
     fn flush(&self) -> Result<()> {
         self.check_block(DeviceCall::Flush, Lba(0))?;
         self.shared.device.flush()

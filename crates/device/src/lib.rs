@@ -4,7 +4,7 @@
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file
 //!   ([`mod@format`]); [`ZbdDevice`] on a zoned block device of Linux.
-//! - [`HostFtl`] makes a block device of a zoned one.
+//! - [`HostFtl`] makes a block device of a zoned one, [`BlockZones`] makes zones of the first blocks of a block device.
 //! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any
 //!   device fail.
 //! - [`DeviceUri`] opens any of them by name; [`conformance`] checks any of them.
@@ -12,6 +12,7 @@
 //! This crate knows nothing of keys or files of a store. All blocking calls go through [`zonda_rt::device_call`].
 mod address;
 mod block;
+mod block_zones;
 mod buffer;
 pub mod conformance;
 mod counters;
@@ -36,6 +37,7 @@ mod zoned;
 
 pub use address::{Lba, ZoneId};
 pub use block::BlockDevice;
+pub use block_zones::BlockZones;
 pub use buffer::{AlignedBuf, BUFFER_ALIGNMENT};
 pub use counters::DeviceCounters;
 pub use error::{DeviceError, ErrorKind, Result, ZoneFault};

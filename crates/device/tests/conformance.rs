@@ -8,7 +8,7 @@ use std::sync::{
 
 use tempfile::TempDir;
 use zonda_device::{
-    Direct, FileBlockDevice, FileDevice, FileOptions, MemBlockDevice, MemDevice, QueueKind, conformance,
+    BlockZones, Direct, FileBlockDevice, FileDevice, FileOptions, MemBlockDevice, MemDevice, QueueKind, conformance,
 };
 
 /// Paths of fresh files in a directory that goes away with it.
@@ -45,6 +45,16 @@ fn possible(options: &FileOptions) -> bool {
 fn memory() {
     conformance::zoned(&mut |geometry| Arc::new(MemDevice::new(geometry).unwrap())).assert_passed();
     conformance::block(&mut |bytes, blocks| Arc::new(MemBlockDevice::new(bytes, blocks).unwrap())).assert_passed();
+}
+
+#[test]
+fn zones_on_a_block_device() {
+    conformance::zoned(&mut |geometry| {
+        let blocks = 2 + geometry.zone_size_blocks * u64::from(geometry.zone_count);
+        let device = Arc::new(MemBlockDevice::new(4096, blocks).unwrap());
+        Arc::new(BlockZones::create(device, geometry).unwrap())
+    })
+    .assert_passed();
 }
 
 #[test]

@@ -49,16 +49,6 @@ impl FlashBlock {
         FlashReport { core, writes, dilation: self.timing.clock().dilation() }
     }
 
-    /// As [`BlockDevice::write`], in a stream (or with a placement id): data of one stream shares superblocks.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn write_stream(&self, at: Lba, from: &[u8], stream: u32) -> Result<()> {
-        modelled(|| self.data.write(at, from))?;
-        self.timing.perform(Command::Write { at: self.byte(at), bytes: from.len() as u64, stream });
-        Ok(())
-    }
-
     /// Bytes of the mapping table that such a drive keeps in DRAM.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
@@ -116,6 +106,13 @@ impl BlockDevice for FlashBlock {
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
         self.write_stream(at, from, 0)
+    }
+
+    /// A stream is also a placement id, as in FDP. One that the drive does not have shares its superblocks with stream 0.
+    fn write_stream(&self, at: Lba, from: &[u8], stream: u32) -> Result<()> {
+        modelled(|| self.data.write(at, from))?;
+        self.timing.perform(Command::Write { at: self.byte(at), bytes: from.len() as u64, stream });
+        Ok(())
     }
 
     fn flush(&self) -> Result<()> {
