@@ -206,7 +206,7 @@ impl ConventionalModel {
     /// Places admitted writes while there is a superblock for them.
     fn place_waiting(&mut self, at: Nanos) {
         while let Some(&Placing { next, end, stream, request }) = self.placing.front() {
-            if self.ftl.needs_block(stream) && self.ftl.free_blocks() <= FOR_COLLECTION {
+            if self.must_wait(stream) {
                 return;
             }
             let slot = self.ftl.write(next, stream).expect("a superblock is free or open");
@@ -222,6 +222,14 @@ impl ConventionalModel {
                 self.core.release(request);
             }
         }
+    }
+
+    /// Whether the host may not place a unit: it would take what collection needs to go on, a free superblock, or what is left of
+    /// the open one that the two share.
+    fn must_wait(&self, stream: u32) -> bool {
+        let free = self.ftl.free_blocks();
+        let is_shared = !self.shape.separate_collection && stream == 0;
+        self.ftl.needs_block(stream) && free <= FOR_COLLECTION || is_shared && free < FOR_COLLECTION
     }
 
     /// A slot has been filled: a unit that is now full is programmed.

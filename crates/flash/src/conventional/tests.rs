@@ -215,3 +215,13 @@ fn a_host_in_no_hurry_meets_less_of_collection_at_once() {
     // 2 to begin with, 4 while the superblock that it fills itself is missing.
     assert_eq!((all_of_it, paced), (8, 4));
 }
+
+#[test]
+fn collection_that_shares_the_hosts_superblock_is_not_starved_by_it() {
+    let mut drive = changed(|shape| shape.separate_collection = false);
+    let units = drive.shape().logical_units();
+    let mut rng = Rng::seeded(11);
+    closed_loop(&mut drive, 32, units * 6, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 });
+    let amplification = drive.flash_writes().amplification();
+    assert!((1.8..4.0).contains(&amplification), "{amplification}");
+}
