@@ -1,5 +1,6 @@
 //! Checks a mounted store: every extent is where it says, once, with its checksum.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use zonda_space::{AlignedBuf, BLOCK_BYTES};
@@ -120,7 +121,7 @@ impl FileStore {
         let extents = self.extents(path)?;
         let mut report = CheckReport { files: 1, extents: extents.len() as u64, ..CheckReport::default() };
         for extent in extents {
-            let found = self.core.space.generation_of(extent.zone);
+            let found = self.core.ground.generation_of(extent.zone);
             if found != Some(extent.generation) {
                 report.findings.push(Finding::WrongGeneration { file, extent, found });
             }
@@ -144,12 +145,11 @@ impl Core {
 
     fn check_places(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
         for &(file, extent) in extents {
-            let found = self.space.generation_of(extent.zone);
+            let found = self.ground.generation_of(extent.zone);
             if found != Some(extent.generation) {
                 report.findings.push(Finding::WrongGeneration { file, extent, found });
             }
-            let first = self.space.first_block(extent.zone);
-            if extent.block <= first || extent.block + extent.blocks() > first + self.space.blocks_of(extent.zone) {
+            if !self.is_inside(&extent) {
                 report.findings.push(Finding::OutsideZone { file, extent });
             }
         }
@@ -161,10 +161,19 @@ impl Core {
         }
     }
 
+    /// Whether an extent is within its zone, behind its header, or within its group.
+    fn is_inside(&self, extent: &Extent) -> bool {
+        if self.ground.group(extent.zone).is_some() {
+            return self.ground.run_of(extent).is_some();
+        }
+        let first = self.space().first_block(extent.zone);
+        extent.block > first && extent.block + extent.blocks() <= first + self.space().blocks_of(extent.zone)
+    }
+
     fn check_live(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
-        let subzones = self.space.subzone_view();
+        let subzones = self.space().subzone_view();
         for view in
-            self.space.view().iter().chain(&subzones).filter(|view| view.stream.is_some_and(|stream| stream.0 != 0))
+            self.space().view().iter().chain(&subzones).filter(|view| view.stream.is_some_and(|stream| stream.0 != 0))
         {
             let here = extents.iter().filter(|(_, extent)| extent.zone == view.zone);
             let expected = here.map(|(_, extent)| extent.device_bytes()).sum::<u64>();
@@ -172,18 +181,34 @@ impl Core {
                 report.findings.push(Finding::LiveBytes { zone: view.zone, counted: view.live_bytes, expected });
             }
         }
+        self.check_groups(extents, report);
+    }
+
+    fn check_groups(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
+        let Some(blocks) = self.ground.blocks() else { return };
+        let mut expected: BTreeMap<ZoneId, u64> = BTreeMap::new();
+        for (_, extent) in extents.iter().filter(|(_, extent)| self.ground.group(extent.zone).is_some()) {
+            *expected.entry(extent.zone).or_default() += extent.device_bytes();
+        }
+        for group in 0..blocks.groups() {
+            let zone = self.ground.zone_of_group(group);
+            let (counted, expected) = (self.live_bytes(zone), expected.get(&zone).copied().unwrap_or(0));
+            if counted != expected {
+                report.findings.push(Finding::LiveBytes { zone, counted, expected });
+            }
+        }
     }
 
     fn check_bytes(&self, file: FileId, extent: &Extent, report: &mut CheckReport) -> Result<()> {
         let Some(crc) = extent.crc else { return Ok(()) };
-        if self.space.generation_of(extent.zone) != Some(extent.generation) {
+        if self.ground.generation_of(extent.zone) != Some(extent.generation) {
             return Ok(());
         }
         let (mut seen, mut skip, mut left) = (0, extent.skip as usize, extent.bytes);
         for first in (0..extent.blocks()).step_by(usize::try_from(READ_BLOCKS).expect("256")) {
             let blocks = (extent.blocks() - first).min(READ_BLOCKS);
             let mut bytes = AlignedBuf::with_len(usize::try_from(blocks).expect("at most 256") * BLOCK_BYTES);
-            self.space.read(extent.block + first, &mut bytes)?;
+            self.ground.read(extent.block + first, &mut bytes)?;
             let data = &bytes[std::mem::take(&mut skip)..];
             let data = &data[..data.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
             seen = crc32c::crc32c_append(seen, data);

@@ -6,7 +6,9 @@
 
 use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId, ZoneUse, ZoneView};
 
+use crate::blocks::Blocks;
 use crate::change::{Change, EXTENTS_MAX};
+use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::{Lease, Request};
 use crate::options::{JOURNAL, RELOCATED};
 use crate::policy::Candidate;
@@ -29,7 +31,7 @@ pub struct Cleaned {
 
 /// A live extent of a victim.
 #[derive(Clone, Copy, Debug)]
-struct LiveExtent {
+pub(crate) struct LiveExtent {
     file: FileId,
     tags: FileTags,
     extent: Extent,
@@ -46,8 +48,11 @@ impl FileStore {
     /// # Errors
     /// `Stopped`, `Space` for what is no fault of a victim.
     pub fn clean_step(&self) -> Result<Option<Cleaned>> {
+        if self.core.ground.blocks().is_some() {
+            return self.core.clean_blocks_step();
+        }
         self.core.merge_dead()?;
-        let usage = self.core.space.usage();
+        let usage = self.core.space().usage();
         let wanted = u64::from(usage.zones) * u64::from(self.core.options.clean_below_free_percent) / 100;
         if u64::from(usage.free_zones) + self.core.empty_subzones_as_zones()
             >= wanted.max(u64::from(usage.reserve_zones) + 1)
@@ -103,14 +108,14 @@ impl Core {
     /// Zones that were found damaged and still are what they were.
     pub(crate) fn spoiled_zones(&self) -> u64 {
         let mut spoiled = self.spoiled.lock();
-        spoiled.retain(|(zone, generation)| self.space.generation_of(*zone) == Some(*generation));
+        spoiled.retain(|(zone, generation)| self.ground.generation_of(*zone) == Some(*generation));
         spoiled.len() as u64
     }
 
     /// What subzones that are empty would make in whole zones.
     fn empty_subzones_as_zones(&self) -> u64 {
-        let Some(subzones) = self.space.subzones() else { return 0 };
-        let empty = self.space.split_view().iter().map(|view| u64::from(view.empty)).sum::<u64>();
+        let Some(subzones) = self.space().subzones() else { return 0 };
+        let empty = self.space().split_view().iter().map(|view| u64::from(view.empty)).sum::<u64>();
         empty / u64::from(subzones)
     }
 
@@ -120,7 +125,7 @@ impl Core {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
             is_ours && view.live_bytes == 0 && matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial)
         };
-        self.space.view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
+        self.space().view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
     }
 
     /// Frees what is dead, else empties the best victim.
@@ -156,8 +161,8 @@ impl Core {
         self.commit_to(self.names.last())?;
         let mut zones_freed = 0;
         for zone in dead {
-            self.space.reset(zone)?;
-            zones_freed += u32::from(self.space.generation_of(zone).is_none());
+            self.space().reset(zone)?;
+            zones_freed += u32::from(self.space().generation_of(zone).is_none());
         }
         Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
         Ok(zones_freed)
@@ -173,12 +178,12 @@ impl Core {
             let is_whole = !spoiled.contains(&(view.zone, view.generation));
             is_ours && is_done && has_dead && is_whole && view.live_bytes > 0 && !passed_over.contains(&view.zone)
         };
-        self.space.victim(self.options.victims, &is_worth_it)
+        self.space().victim(self.options.victims, &is_worth_it)
     }
 
-    /// What is live in a zone; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to
+    /// What is live in a zone or group; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to
     /// one that has readers but no name.
-    fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
+    pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
         let mut live = Vec::new();
         for (file, inode) in names.catalogue.files() {
@@ -192,29 +197,29 @@ impl Core {
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
         live.sort_by_key(|live| live.extent.block);
-        (known == self.space.live_bytes(zone)).then_some(live)
+        (known == self.live_bytes(zone)).then_some(live)
     }
 
     /// Moves everything out of a zone and resets it.
     fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<Cleaned> {
-        assert!(!self.space.is_subzone(zone), "nothing is moved out of subzones: {zone}");
-        if !self.space.begin_relocation(zone) {
+        assert!(!self.space().is_subzone(zone), "nothing is moved out of subzones: {zone}");
+        if !self.space().begin_relocation(zone) {
             return Ok(Cleaned::default());
         }
         let copied = self.move_all(live, is_paced).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
         let bytes_copied = match copied {
-            Ok(bytes) if self.space.live_bytes(zone) == 0 => bytes,
+            Ok(bytes) if self.space().live_bytes(zone) == 0 => bytes,
             outcome => {
-                self.space.end_relocation(zone);
+                self.space().end_relocation(zone);
                 return outcome.map(|bytes_copied| Cleaned { zones_freed: 0, bytes_copied });
             }
         };
-        self.space.reset(zone)?;
+        self.space().reset(zone)?;
         Ok(Cleaned { zones_freed: 1, bytes_copied })
     }
 
     /// Moves everything that can be moved; a bad extent stays, and is told of at the end.
-    fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
+    pub(crate) fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
         let (mut lease, mut bytes, mut bad) = (None, 0, None);
         for one in live {
             let mut copy = Copy { core: self, live: one, is_paced, at_block: 0, crc: 0, copies: Vec::new() };
@@ -239,7 +244,7 @@ impl Core {
 
     /// Bytes that nobody will refer to.
     fn bury(&self, extents: &[Extent]) {
-        extents.iter().for_each(|extent| self.space.sub_live(extent.zone, extent.device_bytes()));
+        self.ground.bury(extents);
     }
 
     /// Lets the file have its bytes in the new place, unless it changed meanwhile.
@@ -259,7 +264,7 @@ impl Core {
             if opened_meanwhile {
                 continue;
             }
-            if names.change(&change, &self.space).is_err() {
+            if names.change(&change, &self.ground).is_err() {
                 self.bury(copies);
                 return Ok(());
             }
@@ -296,7 +301,7 @@ impl Copy<'_> {
             }
             let count = (blocks - self.at_block).min(COPY_BLOCKS_MAX);
             let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
-            let read = self.core.space.read(self.live.extent.block + self.at_block, &mut buffer);
+            let read = self.core.ground.read(self.live.extent.block + self.at_block, &mut buffer);
             read.map_err(|_| self.damaged())?;
             self.write(&buffer, lease)?;
             if self.is_paced {
@@ -316,6 +321,9 @@ impl Copy<'_> {
 
     /// Writes one buffer, in pieces where a zone ends.
     fn write(&mut self, mut buffer: &[u8], lease: &mut Option<Lease>) -> Result<()> {
+        if let Some((blocks, _)) = self.core.ground.group(self.live.extent.zone) {
+            return self.write_to_blocks(blocks, buffer);
+        }
         while !buffer.is_empty() {
             let open = match lease.take() {
                 Some(open) => open,
@@ -326,6 +334,22 @@ impl Copy<'_> {
             if written > 0 {
                 *lease = Some(open);
             }
+        }
+        Ok(())
+    }
+
+    /// Writes one buffer, in pieces where a run of free blocks ends.
+    fn write_to_blocks(&mut self, blocks: &Blocks, mut buffer: &[u8]) -> Result<()> {
+        while !buffer.is_empty() {
+            let run = self.core.allocate_for_copy((buffer.len() / BLOCK_BYTES) as u64, self.live.tags.lifetime)?;
+            let (now, later) = buffer.split_at(usize::try_from(run.blocks).expect("within the buffer") * BLOCK_BYTES);
+            if let Err(error) = blocks.write(run.first, now, self.live.tags.lifetime) {
+                blocks.give_back(run);
+                return Err(self.core.write_failed(error));
+            }
+            let (zone, block) = self.core.ground.place_of(blocks, run);
+            self.note(zone, GENERATION_OF_BLOCKS, block, now);
+            buffer = later;
         }
         Ok(())
     }
@@ -343,7 +367,7 @@ impl Copy<'_> {
         let table = self.core.keys_of(*file);
         let candidate = Candidate { file: *file, tags, bytes: extent.bytes, table: table.as_ref() };
         let lease = self.core.place_by_policy(&request, &candidate)?;
-        lease.ok_or_else(|| self.core.space.usage().no_space().into())
+        lease.ok_or_else(|| self.core.space().usage().no_space().into())
     }
 
     /// Writes what the zone holds of `buffer`; returns how many bytes.
@@ -356,7 +380,7 @@ impl Copy<'_> {
             return Ok(0);
         }
         let bytes = usize::try_from(blocks).expect("within the buffer") * BLOCK_BYTES;
-        self.core.space.add_live(zone.zone(), bytes as u64);
+        self.core.space().add_live(zone.zone(), bytes as u64);
         let written = writer.write(&buffer[..bytes]);
         zone.note_remaining(writer.remaining_blocks());
         match written {
@@ -365,7 +389,7 @@ impl Copy<'_> {
                 Ok(bytes)
             }
             Err(error) => {
-                self.core.space.sub_live(zone.zone(), bytes as u64);
+                self.core.space().sub_live(zone.zone(), bytes as u64);
                 match error {
                     SpaceError::ZoneFailed { .. } => Ok(0),
                     error => Err(self.core.write_failed(error)),
@@ -392,6 +416,6 @@ impl Copy<'_> {
 }
 
 /// Whether cleaning failed for what is in the victim: another one may do.
-fn is_of_the_victim(error: &FileError) -> bool {
+pub(crate) fn is_of_the_victim(error: &FileError) -> bool {
     matches!(error, FileError::Damaged { .. })
 }

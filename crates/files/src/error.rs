@@ -134,6 +134,14 @@ pub enum FileError {
         /// The policy.
         policy: &'static str,
     },
+    /// A store on a conventional drive that was to be mounted from its zones alone, or the other way round.
+    #[error("the store is {found}; it was to be mounted as one {asked}")]
+    OtherDevice {
+        /// What the store is.
+        found: &'static str,
+        /// As what it was to be mounted.
+        asked: &'static str,
+    },
     /// A trace that cannot be read.
     #[error("line {line} of the trace: {why}")]
     BadTrace {

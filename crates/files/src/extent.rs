@@ -34,6 +34,13 @@ impl Extent {
         self.blocks() * BLOCK_BYTES as u64
     }
 
+    /// What is behind its first `blocks`, as an extent of nobody's; `None` if nothing is.
+    pub(crate) fn behind(&self, blocks: u64) -> Option<Self> {
+        let rest = self.blocks() - blocks;
+        let bytes = rest * BLOCK_BYTES as u64;
+        (rest > 0).then_some(Self { block: self.block + blocks, skip: 0, bytes, crc: None, ..*self })
+    }
+
     /// Whether it starts at the same place: two extents of a store with this in common are the same.
     pub(crate) fn is_at(&self, place: Place) -> bool {
         self.place() == place

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use zonda_space::Space;
 
 use crate::catalogue::Inode;
 use crate::extent::Extents;
+use crate::ground::Ground;
 use crate::tail::Tail;
 use crate::{Extent, FileError, FileId, FilePath, FileTags, Result};
 
@@ -21,7 +21,7 @@ use crate::{Extent, FileError, FileId, FilePath, FileTags, Result};
 #[derive(Debug)]
 pub(crate) struct FileState {
     id: FileId,
-    space: Space,
+    ground: Ground,
     tags: Mutex<FileTags>,
     content: RwLock<Content>,
     has_writer: AtomicBool,
@@ -133,21 +133,21 @@ impl Content {
 
 impl FileState {
     /// A file that was just created.
-    pub(crate) fn created(id: FileId, tags: FileTags, space: Space) -> Self {
+    pub(crate) fn created(id: FileId, tags: FileTags, ground: Ground) -> Self {
         let content = Content::new(tags.kind.is_chunked());
-        Self::new(id, tags, content, space)
+        Self::new(id, tags, content, ground)
     }
 
     /// A file as it is recorded.
-    pub(crate) fn recorded(id: FileId, inode: &Inode, space: Space) -> Self {
+    pub(crate) fn recorded(id: FileId, inode: &Inode, ground: Ground) -> Self {
         // What is added later is recorded: chunks of an earlier writer were collected at mount.
         let content = Content { extents: inode.extents.clone(), ..Content::default() };
-        Self::new(id, inode.tags, content, space)
+        Self::new(id, inode.tags, content, ground)
     }
 
-    fn new(id: FileId, tags: FileTags, content: Content, space: Space) -> Self {
+    fn new(id: FileId, tags: FileTags, content: Content, ground: Ground) -> Self {
         let (has_writer, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { id, space, tags: Mutex::new(tags), content: RwLock::new(content), has_writer, is_gone }
+        Self { id, ground, tags: Mutex::new(tags), content: RwLock::new(content), has_writer, is_gone }
     }
 
     /// Its number.
@@ -211,6 +211,6 @@ impl Drop for FileState {
     fn drop(&mut self) {
         let content = self.content.read();
         let dead = if self.is_gone() { &content.extents } else { &content.unrecorded };
-        dead.iter().for_each(|extent| self.space.sub_live(extent.zone, extent.device_bytes()));
+        self.ground.bury(dead.iter());
     }
 }

@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod bytes;
 mod catalogue;
 mod change;
@@ -44,6 +45,7 @@ mod error;
 mod extent;
 mod file;
 mod follow;
+mod ground;
 mod lanes;
 pub mod lsm;
 mod mount;
@@ -54,6 +56,7 @@ mod path;
 pub mod policy;
 mod reader;
 pub mod replay;
+mod room;
 mod stop;
 mod store;
 mod subzones;
@@ -64,6 +67,7 @@ mod usage;
 mod walk;
 mod writer;
 
+pub use blocks::Placement;
 pub use check::{CheckReport, Finding};
 pub use clean::Cleaned;
 pub use cleaner::{Cleaner, CleanerReport};
@@ -76,7 +80,7 @@ pub use reader::FileReader;
 pub use store::{FileInfo, FileStore};
 pub use subzones::SplitUsage;
 pub use tags::{FileKind, FileTags, Lifetime};
-pub use usage::FileUsage;
+pub use usage::{BlocksUsage, FileUsage};
 pub use writer::FileWriter;
 pub use zonda_space::{BLOCK_BYTES, StoreId, VictimPolicy, ZoneId};
 

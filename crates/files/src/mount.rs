@@ -5,6 +5,8 @@
 //! counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
 //! are its old zones reset.
 
+mod blocks;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -17,9 +19,10 @@ use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
 use crate::commit::Committer;
 use crate::follow::trace_existing;
+use crate::ground::Ground;
 use crate::lanes::Lanes;
 use crate::names::Names;
-use crate::options::{FEATURE_SUBZONES, JOURNAL, LOG, META};
+use crate::options::{FEATURE_BLOCKS, FEATURE_SUBZONES, JOURNAL, LOG, META};
 use crate::policy::LizaZns;
 use crate::reader::check_on_device;
 use crate::stop::Stop;
@@ -62,7 +65,8 @@ impl FileStore {
         let superblock = subzones.map(|subzones| subzones.to_le_bytes().to_vec()).unwrap_or_default();
         let new = NewStore { id, features, superblock, overwrite };
         let space = Space::format(device, new, &options.space())?;
-        Self::start(space, options, Catalogue::default(), JournalFound::default(), Vec::new())
+        let ground = Ground::of_zones(space);
+        Self::start(ground, options, Catalogue::default(), JournalFound::default(), Vec::new())
     }
 
     /// Mounts the store on a device.
@@ -72,14 +76,18 @@ impl FileStore {
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check()?;
         let (space, recovered) = Space::open(device, &options.space())?;
-        check_subzones(&space)?;
-        let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
-        let found = mount.read_journal(&recovered.zones, read_journal)?;
-        mount.collect_chunks(&recovered.zones)?;
+        check_features(&space, false)?;
+        Self::mount_on(Ground::of_zones(space), recovered.zones, options)
+    }
+
+    fn mount_on(ground: Ground, zones: Vec<RecoveredZone>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
+        let found = mount.read_journal(&zones, read_journal)?;
+        mount.collect_chunks(&zones)?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
-        let partial = recovered.zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
-        let store = Self::start(space, options, catalogue, found, partial)?;
+        let partial = zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
+        let store = Self::start(ground, options, catalogue, found, partial)?;
         Ok((store, report))
     }
 
@@ -103,28 +111,30 @@ impl FileStore {
 
     fn try_mount_read_only(device: &Arc<dyn ZonedDevice>, options: &FileStoreOptions) -> Result<(Self, MountReport)> {
         let (space, recovered) = Space::open(Arc::clone(device), &options.space())?;
-        check_subzones(&space)?;
-        let mut mount = Mount { space: &space, catalogue: Catalogue::default(), report: MountReport::default() };
+        check_features(&space, false)?;
+        let ground = Ground::of_zones(space);
+        let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
         mount.read_journal(&recovered.zones, look_at_journal)?;
         mount.collect_chunks(&recovered.zones)?;
         for zone in recovered.zones.iter().filter(|zone| zone.stream == JOURNAL) {
-            check_on_device(&space, zone.zone, zone.generation)?;
+            check_on_device(ground.space(), zone.zone, zone.generation)?;
         }
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
-        let lanes = Lanes::new(space.clone(), false);
+        let lanes = Lanes::new(ground.space().clone(), false);
         let options = (options.clone(), None);
-        let core = Core::new(space, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
+        let core = Core::new(ground, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
         Ok((Self { core: Arc::new(core) }, report))
     }
 
     fn start(
-        space: Space,
+        ground: Ground,
         options: FileStoreOptions,
         catalogue: Catalogue,
         found: JournalFound,
         zones: Vec<RecoveredZone>,
     ) -> Result<Self> {
+        let space = ground.space().clone();
         let (options, fallback) = with_subzones_or_without(options, &space);
         let splits = options.policy.split_percent_max().is_some();
         let lanes = Lanes::new(space.clone(), splits);
@@ -141,7 +151,7 @@ impl FileStore {
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
         let committer = Committer::new(Some(journal));
-        let core = Core::new(space, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
+        let core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
         if let Some(trace) = &core.options.trace {
             trace_existing(trace, &core.names.lock().catalogue);
         }
@@ -151,6 +161,17 @@ impl FileStore {
 
 const NO_SUBZONES: &str = "the device does not split zones";
 const FEW_TOKENS: &str = "a split zone and a wide one need two active zones for tables: no zone is split";
+
+/// Whether the store is on zones alone, or on a conventional drive, as it is about to be mounted; and has its subzones.
+fn check_features(space: &Space, on_blocks: bool) -> Result<()> {
+    const ZONES: &str = "on zones";
+    const BLOCKS: &str = "on a conventional drive";
+    match (space.identity().features & FEATURE_BLOCKS != 0, on_blocks) {
+        (true, false) => Err(FileError::OtherDevice { found: BLOCKS, asked: ZONES }),
+        (false, true) => Err(FileError::OtherDevice { found: ZONES, asked: BLOCKS }),
+        _ => check_subzones(space),
+    }
+}
 
 /// A store that was made on a device that splits zones has extents that mean nothing without its subzones.
 fn check_subzones(space: &Space) -> Result<()> {
@@ -188,7 +209,7 @@ type ReadJournal = fn(
 
 /// A mount in progress.
 struct Mount<'a> {
-    space: &'a Space,
+    ground: &'a Ground,
     catalogue: Catalogue,
     report: MountReport,
 }
@@ -196,7 +217,7 @@ struct Mount<'a> {
 impl Mount<'_> {
     fn read_journal(&mut self, zones: &[RecoveredZone], how: ReadJournal) -> Result<JournalFound> {
         let (catalogue, report) = (&mut self.catalogue, &mut self.report);
-        let found = how(self.space, JOURNAL, zones, &mut |entry| {
+        let found = how(self.ground.space(), JOURNAL, zones, &mut |entry| {
             let (JournalEntry::Item(record) | JournalEntry::Record(record)) = entry;
             let applied = Change::decode(record).is_some_and(|change| catalogue.apply(&change).is_ok());
             report.records_ignored += u64::from(!applied);
@@ -211,7 +232,7 @@ impl Mount<'_> {
     fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
         let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
         for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
-            chunks_in(self.space, zone, &mut |header, extent| {
+            chunks_in(self.ground.space(), zone, &mut |header, extent| {
                 let longest = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);
                 if extent.bytes > longest.bytes {
                     *longest = extent;
@@ -248,11 +269,7 @@ impl Mount<'_> {
     fn count_live(&mut self) {
         for (_, inode) in self.catalogue.files() {
             for extent in inode.extents.iter() {
-                if self.space.generation_of(extent.zone) == Some(extent.generation) {
-                    self.space.add_live(extent.zone, extent.device_bytes());
-                } else {
-                    self.report.extents_lost += 1;
-                }
+                self.report.extents_lost += u64::from(!self.ground.revive(extent));
             }
         }
     }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use zonda_rt::{Mutex, MutexGuard};
-use zonda_space::Space;
 
 use crate::catalogue::{Catalogue, Dropped};
 use crate::change::Change;
 use crate::file::FileState;
+use crate::ground::Ground;
 use crate::{FileId, Result};
 
 /// Names, open files and queued changes, changed together under one lock, which is never held over a device call.
@@ -80,24 +80,24 @@ impl NamesState {
     ///
     /// # Errors
     /// Why it does not apply; nothing was changed then.
-    pub(crate) fn change(&mut self, change: &Change, space: &Space) -> Result<u64> {
+    pub(crate) fn change(&mut self, change: &Change, ground: &Ground) -> Result<u64> {
         let dropped = self.catalogue.apply(change)?;
         self.queue.push(change.encode());
         self.names_new_bytes |= matches!(change, Change::Extend { .. } | Change::Move { .. });
         self.last += 1;
         if !matches!(change, Change::Truncate { .. } | Change::Move { .. }) {
-            self.release(&dropped, space);
+            self.release(&dropped, ground);
         }
         Ok(self.last)
     }
 
     /// The bytes of a file without a name die at once, or when its last user is gone.
-    fn release(&mut self, dropped: &Dropped, space: &Space) {
+    fn release(&mut self, dropped: &Dropped, ground: &Ground) {
         self.gone.extend(dropped.file);
         let open = dropped.file.and_then(|file| self.open.remove(&file)).and_then(|file| file.upgrade());
         match open {
             Some(file) => file.set_gone(),
-            None => dropped.extents.iter().for_each(|extent| space.sub_live(extent.zone, extent.device_bytes())),
+            None => ground.bury(&dropped.extents),
         }
     }
 
@@ -117,12 +117,12 @@ impl NamesState {
     }
 
     /// The file, opened if nobody has it open; `None` if it does not exist.
-    pub(crate) fn open(&mut self, file: FileId, space: &Space) -> Option<Arc<FileState>> {
+    pub(crate) fn open(&mut self, file: FileId, ground: &Ground) -> Option<Arc<FileState>> {
         if let Some(open) = self.open_file(file) {
             return Some(open);
         }
         let inode = self.catalogue.inode(file)?;
-        let opened = Arc::new(FileState::recorded(file, inode, space.clone()));
+        let opened = Arc::new(FileState::recorded(file, inode, ground.clone()));
         self.insert(&opened);
         Some(opened)
     }

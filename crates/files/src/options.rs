@@ -23,6 +23,10 @@ pub(crate) const RELOCATED: StreamId = StreamId(4);
 /// of a zone, in 4 bytes.
 pub(crate) const FEATURE_SUBZONES: u64 = 1;
 
+/// Feature bit of a store on a conventional drive: extents may lie in blocks behind the zones. Its superblock is the number of
+/// a [`Placement`](crate::Placement), in one byte.
+pub(crate) const FEATURE_BLOCKS: u64 = 2;
+
 /// The name in zone headers of a file store.
 pub(crate) const CLIENT: [u8; 8] = *b"files\0\0\0";
 
@@ -49,6 +53,8 @@ pub struct FileStoreOptions {
     /// Bytes of tables that may wait in memory until their keys are known, for policies that place by keys. Tables past it are
     /// placed as they are written, by the keys of their jobs' inputs.
     pub held_bytes_max: u64,
+    /// On a conventional drive: whether lifetimes become streams of the drive.
+    pub streams: bool,
     /// Fewer active zones than the device allows.
     pub active_limit: Option<u32>,
     /// Seconds since 1970, for modification times.
@@ -69,6 +75,7 @@ impl Default for FileStoreOptions {
             write_buffer_bytes: 1 << 20,
             log_buffer_bytes: 64 << 10,
             held_bytes_max: 256 << 20,
+            streams: false,
             active_limit: None,
             clock_seconds: || 0,
             trace: None,
@@ -112,7 +119,7 @@ impl FileStoreOptions {
                 StreamSpec::new(DATA, "data", 20).zones(1, 32),
                 StreamSpec::new(RELOCATED, "relocated", 21).zones(1, 2),
             ],
-            known_features: FEATURE_SUBZONES,
+            known_features: FEATURE_SUBZONES | FEATURE_BLOCKS,
             reserve_zones: self.reserve_zones,
             active_limit: self.active_limit,
         }

@@ -89,10 +89,10 @@ impl FileReader {
     fn read_blocks(&self, block: u64, lead: usize, into: &mut [u8]) -> Result<()> {
         let is_aligned = into.as_ptr().addr().is_multiple_of(BLOCK_BYTES) && into.len().is_multiple_of(BLOCK_BYTES);
         if lead == 0 && is_aligned {
-            return Ok(self.core.space.read(block, into)?);
+            return Ok(self.core.ground.read(block, into)?);
         }
         let mut blocks = AlignedBuf::with_len((lead + into.len()).next_multiple_of(BLOCK_BYTES));
-        self.core.space.read(block, &mut blocks)?;
+        self.core.ground.read(block, &mut blocks)?;
         into.copy_from_slice(&blocks[lead..lead + into.len()]);
         Ok(())
     }
@@ -100,13 +100,13 @@ impl FileReader {
     /// A read-only mount asks the device after it has read: a zone that held the bytes before and after held them meanwhile.
     fn check_after(&self, extent: &crate::Extent, read: Result<()>) -> Result<()> {
         if self.core.stop.is_read_only() {
-            check_on_device(&self.core.space, extent.zone, extent.generation)?;
+            check_on_device(self.core.space(), extent.zone, extent.generation)?;
         }
         read
     }
 
     fn check_generation(&self, extent: &crate::Extent) -> Result<()> {
-        let found = self.core.space.generation_of(extent.zone);
+        let found = self.core.ground.generation_of(extent.zone);
         if found == Some(extent.generation) {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use crate::change::Change;
 use crate::commit::Committer;
 use crate::file::FileState;
 use crate::follow::Follow;
+use crate::ground::Ground;
 use crate::lanes::{Lanes, Lease, Request};
 use crate::names::{Names, NamesState};
 use crate::options::stream_of;
@@ -48,7 +49,7 @@ pub struct FileStore {
 /// What the handles share.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) space: Space,
+    pub(crate) ground: Ground,
     pub(crate) options: FileStoreOptions,
     /// Why the policy is not the one that was asked for.
     pub(crate) fallback: Option<&'static str>,
@@ -120,7 +121,7 @@ impl FileStore {
         let modified_seconds = (core.options.clock_seconds)();
         let change = Change::Create { file, tags, modified_seconds, path: path.clone() };
         let number = core.change_under(&mut names, &change)?;
-        let state = Arc::new(FileState::created(file, tags, core.space.clone()));
+        let state = Arc::new(FileState::created(file, tags, core.ground.clone()));
         state.begin_writing(path)?;
         names.insert(&state);
         drop(names);
@@ -150,7 +151,7 @@ impl FileStore {
     fn open_state(&self, path: &FilePath) -> Result<(Arc<FileState>, u64)> {
         let mut names = self.core.names.lock();
         let file = names.catalogue.file(path)?;
-        let state = names.open(file, &self.core.space);
+        let state = names.open(file, &self.core.ground);
         Ok((state.ok_or_else(|| FileError::NotFound { path: path.clone() })?, names.last_change()))
     }
 
@@ -282,10 +283,14 @@ impl FileStore {
         self.core.split_usage()
     }
 
-    /// The policy that places files, and why it is not the one that was asked for, if it is not.
+    /// The policy that places files, or the placement on a conventional drive; and why it is not the one that was asked for, if it
+    /// is not.
     #[must_use]
     pub fn placement(&self) -> (&'static str, Option<&'static str>) {
-        (self.core.options.policy.name(), self.core.fallback)
+        match self.core.ground.blocks() {
+            Some(blocks) => (blocks.placement().name(), self.core.fallback),
+            None => (self.core.options.policy.name(), self.core.fallback),
+        }
     }
 
     /// Refuses an LSM-tree whose levels move if the policy counts them from the first.
@@ -299,7 +304,7 @@ impl FileStore {
     /// The zone manager below, for reports.
     #[must_use]
     pub fn space(&self) -> &Space {
-        &self.core.space
+        self.core.space()
     }
 }
 
@@ -318,7 +323,7 @@ impl Core {
     /// A store that nobody uses yet.
     #[expect(clippy::too_many_arguments, reason = "its parts, each made by another file")]
     pub(crate) fn new(
-        space: Space,
+        ground: Ground,
         (options, fallback): (FileStoreOptions, Option<&'static str>),
         names: Names,
         committer: Committer,
@@ -326,7 +331,7 @@ impl Core {
         stop: Stop,
     ) -> Self {
         Self {
-            space,
+            ground,
             options,
             fallback,
             names,
@@ -345,23 +350,33 @@ impl Core {
         }
     }
 
+    /// The zone manager.
+    pub(crate) fn space(&self) -> &Space {
+        self.ground.space()
+    }
+
     /// Changes names, and tells whoever follows them.
     fn change_under(&self, names: &mut NamesState, change: &Change) -> Result<u64> {
-        let number = names.change(change, &self.space)?;
+        let number = names.change(change, &self.ground)?;
         self.follow.gone(names.take_gone());
         self.trace(|| traced(change));
         Ok(number)
     }
 
-    /// Returns when change `number` is durable; subzones whose files are gone are empty then.
+    /// Returns when change `number` is durable; subzones and blocks whose files are gone are free then.
     ///
     /// # Errors
     /// As [`Committer::commit_to`]; `Space` if a subzone cannot be reset.
     pub(crate) fn commit_to(&self, number: u64) -> Result<()> {
         let dead = self.dead_subzones();
+        let dead_blocks = self.ground.blocks().and_then(|blocks| Some((blocks, blocks.last_dead()?)));
         // What is dead was queued to be removed before.
-        let number = if dead.is_nothing() { number } else { number.max(self.names.last()) };
-        self.committer.commit_to(number, &self.names, &self.space, &self.stop)?;
+        let has_dead = !dead.is_nothing() || dead_blocks.is_some();
+        let number = if has_dead { number.max(self.names.last()) } else { number };
+        self.committer.commit_to(number, &self.names, self.space(), &self.stop)?;
+        if let Some((blocks, last)) = dead_blocks {
+            blocks.free_dead(last)?;
+        }
         if dead.is_nothing() { Ok(()) } else { self.merge(&dead) }
     }
 
@@ -417,7 +432,7 @@ impl Core {
 
     /// A zone with less room than this is finished rather than kept open.
     pub(crate) fn finish_below_bytes(&self) -> u64 {
-        let zone_bytes = self.space.zone_blocks() * crate::BLOCK_BYTES as u64;
+        let zone_bytes = self.space().zone_blocks() * crate::BLOCK_BYTES as u64;
         zone_bytes * u64::from(self.options.finish_percent) / 100
     }
 
@@ -437,7 +452,7 @@ impl Core {
     }
 
     fn no_space(&self, free_zones_kept: u32, kept_for: &'static str) -> FileError {
-        let usage = self.space.usage();
+        let usage = self.space().usage();
         let zone_bytes = usage.capacity_bytes / u64::from(usage.zones - usage.lost_zones).max(1);
         FileError::NoSpace {
             live_bytes: usage.live_bytes,

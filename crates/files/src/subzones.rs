@@ -136,13 +136,13 @@ impl Core {
 
     /// What there is to do about subzones. The removals of files in dead ones are queued, if not durable.
     pub(crate) fn dead_subzones(&self) -> DeadSubzones {
-        if self.space.subzones().is_none() {
+        if self.space().subzones().is_none() {
             return DeadSubzones::default();
         }
         let dead = |view: &&zonda_space::ZoneView| view.state == ZoneUse::Sealed && view.live_bytes == 0;
-        let full = self.space.subzone_view().iter().filter(dead).map(|view| (view.zone, view.generation)).collect();
+        let full = self.space().subzone_view().iter().filter(dead).map(|view| (view.zone, view.generation)).collect();
         let is_empty = |view: &zonda_space::SplitZoneUse| view.full == 0 && view.written == 0;
-        DeadSubzones { full, has_empty_zones: self.space.split_view().iter().any(is_empty) }
+        DeadSubzones { full, has_empty_zones: self.space().split_view().iter().any(is_empty) }
     }
 
     /// Resets subzones that were dead before a commit that is durable now; somebody who is at it already does it for all.
@@ -154,10 +154,10 @@ impl Core {
         let Some(_merging) = self.merging.try_lock() else { return Ok(()) };
         let still_dead = self.dead_subzones();
         for &(zone, _) in still_dead.full.iter().filter(|zone| dead.full.contains(zone)) {
-            match self.space.reset(zone) {
+            match self.space().reset(zone) {
                 Ok(()) => Counters::add(&self.subzones.merges, 1),
                 // Lost with nothing live in it: nobody misses it.
-                Err(_) if self.space.mark_bad(zone)? != ZoneUse::Sealed => {}
+                Err(_) if self.space().mark_bad(zone)? != ZoneUse::Sealed => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -173,14 +173,14 @@ impl Core {
         if self.dead_subzones().is_nothing() {
             return Ok(0);
         }
-        let before = self.space.usage().free_zones;
+        let before = self.space().usage().free_zones;
         self.commit_to(self.names.last())?;
-        Ok(self.space.usage().free_zones.saturating_sub(before))
+        Ok(self.space().usage().free_zones.saturating_sub(before))
     }
 
     /// Split zones in numbers; `None` if the device does not split zones.
     pub(crate) fn split_usage(&self) -> Option<SplitUsage> {
-        self.space.subzones()?;
+        self.space().subzones()?;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.subzones;
         let since = SplitUsage {
@@ -195,7 +195,7 @@ impl Core {
             joins: count(&counters.joins),
             ..SplitUsage::default()
         };
-        Some(self.space.split_view().iter().fold(since, |sum, view| SplitUsage {
+        Some(self.space().split_view().iter().fold(since, |sum, view| SplitUsage {
             split_zones: sum.split_zones + 1,
             active_split_zones: sum.active_split_zones + u64::from(view.is_active),
             full_subzones: sum.full_subzones + u64::from(view.full),

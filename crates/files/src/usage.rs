@@ -37,22 +37,54 @@ pub struct FileUsage {
     pub finishing_time: Duration,
     /// Bytes of tables that wait in memory for their keys to be known.
     pub held_bytes: u64,
+    /// The blocks behind the zones, on a conventional drive.
+    pub blocks: Option<BlocksUsage>,
     /// Zones and tokens.
     pub space: SpaceUsage,
 }
 
+/// Blocks of a conventional drive behind its zones, which hold all files but logs, meta files and the journal. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlocksUsage {
+    /// All of them.
+    pub capacity_bytes: u64,
+    /// Of files.
+    pub live_bytes: u64,
+    /// Of files that are gone, but not durably: free with the next sync.
+    pub dead_bytes: u64,
+    /// What can still be written, without what is kept for flushes: at 0 a compaction is refused.
+    pub free_bytes: u64,
+}
+
+impl BlocksUsage {
+    fn of(core: &Core) -> Option<Self> {
+        let blocks = core.ground.blocks()?;
+        let (free, dead) = blocks.free();
+        let bytes = |blocks: u64| blocks * crate::BLOCK_BYTES as u64;
+        Some(Self {
+            capacity_bytes: bytes(blocks.count()),
+            live_bytes: bytes(blocks.count() - free - dead),
+            dead_bytes: bytes(dead),
+            free_bytes: bytes((free + dead).saturating_sub(core.blocks_kept_from(crate::FileKind::Data))),
+        })
+    }
+}
+
 impl FileUsage {
     pub(crate) fn of(core: &Core) -> Self {
-        let space = core.space.usage();
+        let space = core.space().usage();
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
         let kept_bytes = u64::from(core.options.flush_reserve_zones) * zone_bytes;
-        let wasted_bytes = core.space.split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
+        let front = space.usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
+        let blocks = BlocksUsage::of(core);
+        let wasted_bytes = core.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Self {
-            capacity_bytes: space.capacity_bytes,
-            usable_bytes: space.usable_bytes,
-            live_bytes: space.live_bytes,
-            free_bytes: space.usable_bytes.saturating_sub(space.live_bytes + wasted_bytes).saturating_sub(kept_bytes),
+            capacity_bytes: space.capacity_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
+            usable_bytes: space.usable_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
+            live_bytes: space.live_bytes + blocks.map_or(0, |blocks| blocks.live_bytes),
+            free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes), |blocks| blocks.free_bytes),
+            blocks,
             files: core.names.lock().catalogue.files().count() as u64,
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),

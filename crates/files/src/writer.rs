@@ -1,13 +1,16 @@
 //! The writer of a file.
 
+mod blocks;
+
 use std::sync::Arc;
 
 use zonda_rt::atomic::Ordering;
 use zonda_space::SpaceError;
 
+use crate::blocks::Run;
 use crate::catalogue::extensions;
 use crate::change::Change;
-use crate::file::{Content, FileState};
+use crate::file::FileState;
 use crate::lanes::{Lease, OpenZone};
 use crate::lsm::{Table, TableHint};
 use crate::options::stream_of;
@@ -31,6 +34,8 @@ pub struct FileWriter {
     core: Arc<Core>,
     file: Arc<FileState>,
     lease: Option<Lease>,
+    /// Blocks that it was given and has not written yet.
+    run: Option<Run>,
     /// The change that made the file, until it is known to be durable.
     made_by: Option<u64>,
     /// What is known of the table.
@@ -52,6 +57,7 @@ impl FileWriter {
             core,
             file,
             lease: None,
+            run: None,
             made_by: Some(made_by),
             hint: None,
             held_bytes: 0,
@@ -171,13 +177,13 @@ impl FileWriter {
         let mut content = self.file.content_mut();
         let change = Change::Truncate { file: self.file.id(), size };
         self.record(&change)?;
-        let before = device_bytes_by_zone(&content);
+        let before: Vec<Extent> = content.extents.iter().copied().collect();
         content.extents.truncate(size);
-        let after = device_bytes_by_zone(&content);
-        for (zone, bytes) in before {
-            let kept = after.iter().filter(|(other, _)| *other == zone).map(|(_, bytes)| bytes).sum::<u64>();
-            self.core.space.sub_live(zone, bytes - kept);
-        }
+        let kept = content.extents.iter().count();
+        self.core.ground.bury(&before[kept..]);
+        let shortened = content.extents.iter().last().zip(before[..kept].last());
+        let cut_off = shortened.and_then(|(after, before)| before.behind(after.blocks()));
+        self.core.ground.bury(cut_off.as_ref());
         Ok(())
     }
 
@@ -256,7 +262,7 @@ impl FileWriter {
             self.core.commit_to(number)?;
             self.made_by = None;
         }
-        self.core.space.flush().map_err(|error| self.core.write_failed(error))
+        self.core.space().flush().map_err(|error| self.core.write_failed(error))
     }
 
     /// Writes everything and gives up writing. Durable after [`FileStore::sync_names`](crate::FileStore::sync_names) at
@@ -275,6 +281,7 @@ impl FileWriter {
         // What is on the device stays part of the file, even if the rest found no room.
         let flushed = self.write_all().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
         self.release_held();
+        self.give_back_blocks();
         let done = flushed.and(self.record_written(true).map(|_| ()));
         self.file.end_writing();
         self.trace(|file| TraceEvent::Close { file });
@@ -318,11 +325,14 @@ impl FileWriter {
         if self.file.is_gone() {
             return Ok(None);
         }
-        names.change(change, &self.core.space).map(Some)
+        names.change(change, &self.core.ground).map(Some)
     }
 
-    /// Writes the tail, or as much of it as the zone holds.
+    /// Writes the tail, or as much of it as the zone or the run of blocks holds.
     fn write_out(&mut self) -> Result<()> {
+        if self.is_in_blocks() {
+            return self.write_to_blocks();
+        }
         let lease = match self.lease.take() {
             Some(lease) => lease,
             None => self.place()?,
@@ -346,7 +356,7 @@ impl FileWriter {
         let wish = is_first.then_some(SubzoneWish { level: tags.level, tree, range });
         let candidate = Candidate { file: self.file.id(), tags: &tags, bytes, table: keys.as_ref() };
         let lease = self.core.place(&candidate, wish.as_ref())?;
-        let is_subzone = self.core.space.is_subzone(lease.zone().zone());
+        let is_subzone = self.core.space().is_subzone(lease.zone().zone());
         if is_first {
             self.in_subzone = is_subzone;
         } else if std::mem::take(&mut self.in_subzone) {
@@ -387,7 +397,7 @@ impl FileWriter {
         }
         let mut content = self.file.content_mut();
         let of = ChunkOf {
-            store: self.core.space.identity().store,
+            store: self.core.space().identity().store,
             file: self.file.id(),
             offset: content.extents.bytes(),
             generation: zone.generation(),
@@ -397,13 +407,13 @@ impl FileWriter {
         let image = if is_chunked { first.as_chunk(of, remaining) } else { first.as_data(remaining) };
         let device_bytes = image.blocks.len() as u64;
         // Counted before it is written: a zone that fills up may be cleaned at once.
-        self.core.space.add_live(zone.zone(), device_bytes);
+        self.core.space().add_live(zone.zone(), device_bytes);
         let written = writer.write(image.blocks);
         zone.note_remaining(writer.remaining_blocks());
         let block = match written {
             Ok(block) => block,
             Err(error) => {
-                self.core.space.sub_live(zone.zone(), device_bytes);
+                self.core.space().sub_live(zone.zone(), device_bytes);
                 return self.failed(error);
             }
         };
@@ -424,17 +434,6 @@ impl FileWriter {
             error => Err(self.core.write_failed(error)),
         }
     }
-}
-
-fn device_bytes_by_zone(content: &Content) -> Vec<(zonda_space::ZoneId, u64)> {
-    let mut zones: Vec<(zonda_space::ZoneId, u64)> = Vec::new();
-    for extent in content.extents.iter() {
-        match zones.iter_mut().find(|(zone, _)| *zone == extent.zone) {
-            Some((_, bytes)) => *bytes += extent.device_bytes(),
-            None => zones.push((extent.zone, extent.device_bytes())),
-        }
-    }
-    zones
 }
 
 impl Drop for FileWriter {

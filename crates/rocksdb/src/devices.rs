@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zonda_device::{DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
@@ -57,6 +57,21 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
             Ok(Opened { device: uri.open_zoned(OpenMode::Open)?, is_new: false })
         }
     }
+}
+
+/// Opens the block device called `name`; makes it with the capacity of `create`, if that is given and there is none.
+///
+/// # Errors
+/// Those of the device; `InvalidArgument` for a bad name or a zoned device.
+pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<Arc<dyn BlockDevice>, Failure> {
+    let mut uri: DeviceUri = name.parse()?;
+    match (uri.place.clone(), create) {
+        (Place::Flash(drive), _) => return Ok(zonda_flash::drive::open_block(&drive)?),
+        (Place::Memory, _) => shape(&mut uri, create),
+        (Place::File(path), Some(_)) if !path.exists() => shape(&mut uri, create),
+        _ => return Ok(uri.open_block(OpenMode::Open)?),
+    }
+    Ok(uri.open_block(OpenMode::Create)?)
 }
 
 /// Whether no zone of a device is written.

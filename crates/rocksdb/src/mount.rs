@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 
 use zonda_files::trace::TraceWriter;
-use zonda_files::{Cleaner, FileStore, StoreId};
+use zonda_files::{Cleaner, FileStore, FileStoreOptions, Placement, StoreId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
@@ -65,14 +65,9 @@ impl Mounted {
         let mut options = uri.options.clone();
         options.trace = trace()?;
         let kept_trace = options.trace.clone();
-        let Opened { device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
-        let store = if uri.is_read_only {
-            FileStore::mount_read_only(device, options)?.0
-        } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
-            let id = StoreId(u128::from(random()) << 64 | u128::from(random()));
-            FileStore::format(device, id, false, options)?
-        } else {
-            FileStore::mount(device, options)?.0
+        let store = match uri.placement {
+            Some(placement) => store_on_blocks(uri, placement, options)?,
+            None => store_on_zones(uri, options)?,
         };
         let cleaner = uri.clean_rate.filter(|_| !uri.is_read_only).map(|rate| {
             store.set_clean_rate(rate);
@@ -110,6 +105,37 @@ impl Mounted {
     pub fn read_bytes(&self) -> [u64; 2] {
         [0, 1].map(|who: usize| self.reads[who].load(Ordering::Relaxed))
     }
+}
+
+fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<FileStore, Failure> {
+    let Opened { device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
+    Ok(if uri.is_read_only {
+        FileStore::mount_read_only(device, options)?.0
+    } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
+        FileStore::format(device, new_id(), false, options)?
+    } else {
+        FileStore::mount(device, options)?.0
+    })
+}
+
+/// A store on a conventional drive. Whether one is there is seen by its first blocks: such drives have no empty zones.
+fn store_on_blocks(uri: &Uri, placement: Placement, options: FileStoreOptions) -> Result<FileStore, Failure> {
+    let device = devices::open_blocks(&uri.device, uri.create)?;
+    match FileStore::mount_on_blocks(Arc::clone(&device), options.clone()) {
+        Ok((store, _)) if store.placement().0 == placement.name() => Ok(store),
+        Ok((store, _)) => {
+            let made = store.placement().0;
+            Err(Failure::invalid(format!("{uri}: the store was made with fs={made}, not with fs={}", placement.name())))
+        }
+        // `format_on_blocks` refuses a device that holds anything.
+        Err(refusal) => {
+            FileStore::format_on_blocks(device, placement, new_id(), false, options).map_err(|_| refusal.into())
+        }
+    }
+}
+
+fn new_id() -> StoreId {
+    StoreId(u128::from(random()) << 64 | u128::from(random()))
 }
 
 /// Traces of one process at most, beside each other.
@@ -182,6 +208,23 @@ mod tests {
         file.sync().unwrap();
         drop((file, first));
         assert!(mounted(&uri).unwrap().store.open(&name).is_ok());
+    }
+
+    #[test]
+    fn a_conventional_drive_is_mounted_again_as_it_was_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = |keys: &str| format!("zonda://file:{}/blocks?{keys}", directory.path().display());
+        let name = zonda_files::FilePath::parse("/one").unwrap();
+        let first = mounted(&uri("fs=f2fs-like&create=64MiB")).unwrap();
+        assert_eq!(first.store.placement().0, "f2fs-like");
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        let mut file = first.store.create(&name, tags).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        drop((file, first));
+        assert!(mounted(&uri("fs=f2fs-like")).unwrap().store.open(&name).is_ok());
+        assert!(mounted(&uri("fs=xfs-like")).unwrap_err().message.contains("fs=f2fs-like"));
+        assert!(mounted(&uri("policy=ldp")).is_err(), "it has no zones");
     }
 
     #[test]

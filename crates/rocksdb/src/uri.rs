@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use zonda_files::{FileStoreOptions, VictimPolicy, policy};
+use zonda_files::{FileStoreOptions, Placement, VictimPolicy, policy};
 
 use crate::failure::Failure;
 use crate::options;
 
 /// Our keys; every other one is the device's.
 const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
-                    finish_percent, write_buffer, log_buffer, held_bytes, clean_threshold, clean_rate, victims";
+                    finish_percent, write_buffer, log_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
 
 /// A file system by name, taken apart.
 ///
 /// `DEVICE` is any zoned device: `file:PATH`, `mem:`, `zbd:PATH`, `flash:PROFILE`, or `process:NAME` for one that this program
-/// offers ([`offer_device`](crate::offer_device)). Keys:
+/// offers ([`offer_device`](crate::offer_device)); with `fs` it is any block device, `conv:PROFILE` and `hftl:NAME` included. Keys:
 ///
 /// | key | means |
 /// |---|---|
@@ -27,6 +27,8 @@ const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_
 /// | `clean_rate=SIZE` | it copies at most so many bytes per second; writers that wait for space are not held up by it |
 /// | `victims=greedy`, `cost-benefit` | which zone is cleaned: the one with the fewest live bytes, or the best benefit |
 /// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`) |
+/// | `fs=xfs-like`, `f2fs-like` | the device is a conventional drive, and tables are placed in blocks as a model of that file system does ([`Placement`]); `conv:PROFILE` is a modelled one, and means `fs=xfs-like` where nothing else is said |
+/// | `streams=on` | on a conventional drive: lifetimes become streams of the drive |
 /// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer` | as in [`FileStoreOptions`] |
 ///
 /// Other keys are the device's (`zone_size`, `zones`, `max_active`, `direct`, ...).
@@ -38,6 +40,8 @@ pub struct Uri {
     pub(crate) create: Option<u64>,
     pub(crate) is_read_only: bool,
     pub(crate) wal_flush: bool,
+    /// For a conventional drive.
+    pub(crate) placement: Option<Placement>,
     /// `Some` to clean in the background: bytes per second at most, 0 for no limit.
     pub(crate) clean_rate: Option<u64>,
     /// As it was given, behind `zonda://`.
@@ -54,11 +58,14 @@ impl Uri {
         let text =
             uri.strip_prefix("zonda://").ok_or_else(|| Failure::invalid(format!("{uri:?} is not zonda://DEVICE")))?;
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let modelled = place.strip_prefix("conv:").map(|profile| format!("flash:{profile}"));
+        let place = modelled.as_deref().unwrap_or(place);
         let mut parsed = Self {
             device: String::new(),
             create: None,
             is_read_only: false,
             wal_flush: false,
+            placement: None,
             clean_rate: None,
             text: text.to_owned(),
             options: FileStoreOptions { clock_seconds: options::seconds_since_1970, ..FileStoreOptions::default() },
@@ -75,12 +82,29 @@ impl Uri {
         if parsed.clean_rate.is_some() && !has_threshold {
             return Err(Failure::invalid("clean_rate: nothing cleans in the background without clean_threshold"));
         }
+        if modelled.is_some() {
+            parsed.placement.get_or_insert(Placement::XfsLike);
+        }
+        parsed.check_placement()?;
         parsed.clean_rate = has_threshold.then(|| parsed.clean_rate.unwrap_or(0));
         parsed.device = match device_keys.as_slice() {
             [] => place.to_owned(),
             keys => format!("{place}?{}", keys.join("&")),
         };
         Ok(parsed)
+    }
+
+    /// What means nothing on a conventional drive, or on zones, is refused rather than passed over.
+    fn check_placement(&self) -> Result<(), Failure> {
+        match self.placement {
+            None if self.options.streams => {
+                Err(Failure::invalid("streams: only a conventional drive (fs=...) has them"))
+            }
+            Some(_) if self.is_read_only => Err(Failure::invalid(
+                "read_only: a store on a conventional drive has no generations to tell by what is stale",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Takes a key if it is ours.
@@ -99,6 +123,8 @@ impl Uri {
         match key {
             "create" => self.create = if value == "on" { Some(0) } else { Some(size()?) },
             "policy" => options.policy = policy::by_name(value)?,
+            "fs" => self.placement = Some(Placement::by_name(value).ok_or_else(|| bad("use xfs-like or f2fs-like"))?),
+            "streams" => options.streams = switch()?,
             "wal_flush" => self.wal_flush = switch()?,
             "read_only" => self.is_read_only = switch()?,
             "clean_threshold" => options.clean_below_free_percent = percent()?,
@@ -173,9 +199,23 @@ mod tests {
     }
 
     #[test]
+    fn conventional_drives_have_a_placement() {
+        let uri = |text: &str| Uri::parse(text).unwrap();
+        let modelled = uri("zonda://conv:atc21-7op?scale=1/64&streams=on&data=/x");
+        assert_eq!(modelled.device, "flash:atc21-7op?scale=1/64&data=/x");
+        assert_eq!((modelled.placement, modelled.options.streams), (Some(Placement::XfsLike), true));
+        assert_eq!(uri("zonda://conv:atc21-7op?fs=f2fs-like").placement, Some(Placement::F2fsLike));
+        assert_eq!(uri("zonda://file:/x?fs=f2fs-like").placement, Some(Placement::F2fsLike));
+        assert_eq!(uri("zonda://file:/x").placement, None);
+    }
+
+    #[test]
     fn mistakes_are_named() {
         let refusal = |text: &str| Uri::parse(text).unwrap_err().message;
         assert!(refusal("file:/x").contains("zonda://"));
+        assert!(refusal("zonda://mem:?fs=ext4").contains("xfs-like"));
+        assert!(refusal("zonda://mem:?streams=on").contains("conventional"));
+        assert!(refusal("zonda://conv:test-conv?read_only=on").contains("read_only"));
         assert!(refusal("zonda://mem:?create").contains("key=value"));
         assert!(refusal("zonda://mem:?create=much").contains("create=much"));
         assert!(refusal("zonda://mem:?create=99999999999TiB").contains("not a size"));

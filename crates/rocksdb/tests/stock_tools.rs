@@ -91,6 +91,29 @@ fn what_is_there_is_what_is_on_the_default_file_system() {
 }
 
 #[test]
+fn a_conventional_drive_holds_the_same_database() {
+    if !is_here(&["db_bench", "ldb"]) {
+        return;
+    }
+    for placement in ["xfs-like", "f2fs-like"] {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        let work = "fillrandom,overwrite,deleterandom";
+        let keys = "create=160MiB&streams=on&clean_threshold=50";
+        let uri = format!("{}?fs={placement}&{keys}", device(here));
+        bench(here, with_library("db_bench").args([&uri, "--db=/db"]), work, &["--threads=1"]);
+        let database = here.join("db");
+        let on_host = format!("--db={}", database.display());
+        bench(here, Command::new("db_bench").arg(&on_host), work, &["--threads=1"]);
+        let on_blocks = format!("{}?fs={placement}", device(here));
+        let ours = |what: &[&str]| run(with_library("ldb").args([&on_blocks, "--db=/db"]).args(what));
+        assert!(ours(&["checkconsistency"]).contains("OK"));
+        let host = run(Command::new("ldb").args([&on_host, "scan", "--hex"]));
+        assert!(host.lines().count() > 3000 && host == ours(&["scan", "--hex"]), "{placement}: the databases differ");
+    }
+}
+
+#[test]
 fn caza_places_by_keys_and_cleans_in_the_background() {
     if !is_here(&["db_bench", "ldb"]) {
         return;

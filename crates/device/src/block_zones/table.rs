@@ -14,6 +14,9 @@ pub(super) const TABLE_BYTES: usize = 4096;
 /// Most zones of a table.
 pub(super) const ZONES_MAX: usize = 504;
 
+/// Bytes of a zone in it.
+const ZONE_BYTES: usize = 8;
+
 const MAGIC: [u8; 8] = *b"ZONDABZT";
 const VERSION: u32 = 1;
 const WHAT: &str = "zone table on a block device";
@@ -32,11 +35,12 @@ struct RawTable {
     max_active: U32,
     append_blocks_max: U32,
     reserved: [u8; 8],
-    zones: [U64; ZONES_MAX],
+    zones: [u8; 4032],
     crc: U32,
 }
 
 const _: () = assert!(size_of::<RawTable>() == TABLE_BYTES);
+const _: () = assert!(ZONES_MAX * ZONE_BYTES == 4032);
 
 /// Marks a full zone.
 const FULL: u64 = 1 << 63;
@@ -66,11 +70,11 @@ impl Table {
             max_active: self.geometry.max_active.unwrap_or(0).into(),
             append_blocks_max: self.geometry.append_blocks_max.unwrap_or(0).into(),
             reserved: [0; 8],
-            zones: [0.into(); ZONES_MAX],
+            zones: [0; 4032],
             crc: 0.into(),
         };
-        for (raw, &(is_full, written)) in raw.zones.iter_mut().zip(&self.zones) {
-            *raw = (written | if is_full { FULL } else { 0 }).into();
+        for (raw, &(is_full, written)) in raw.zones.chunks_exact_mut(ZONE_BYTES).zip(&self.zones) {
+            raw.copy_from_slice(&(written | if is_full { FULL } else { 0 }).to_le_bytes());
         }
         raw.crc = crc32c::crc32c(&raw.as_bytes()[..TABLE_BYTES - 4]).into();
         block.copy_from_slice(raw.as_bytes());
@@ -92,9 +96,12 @@ impl Table {
         if raw.version.get() != VERSION {
             return Err(DeviceError::NewerVersion { found: raw.version.get(), known: VERSION });
         }
-        let zones = raw.zones.get(..raw.zone_count.get() as usize).ok_or_else(|| damaged("its number of zones"))?;
-        let zone = |raw: &U64| (raw.get() & FULL != 0, raw.get() & !FULL);
-        let zones: Vec<_> = zones.iter().map(zone).collect();
+        let zone_count = raw.zone_count.get() as usize;
+        let zones = raw.zones.get(..zone_count.saturating_mul(ZONE_BYTES));
+        let zone = |raw: &[u8]| u64::from_le_bytes(raw.try_into().expect("8 bytes"));
+        let zone = |raw: &[u8]| (zone(raw) & FULL != 0, zone(raw) & !FULL);
+        let zones: Vec<(bool, u64)> =
+            zones.ok_or_else(|| damaged("its number of zones"))?.chunks_exact(ZONE_BYTES).map(zone).collect();
         let limit = |raw: U32| Some(raw.get()).filter(|&limit| limit > 0);
         let geometry = Geometry {
             zone_size_blocks: raw.zone_blocks.get(),

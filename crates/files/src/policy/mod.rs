@@ -4,6 +4,7 @@
 //! [`by_name`]. `docs/placement.md` shows one.
 
 mod caza;
+mod f2fs_like;
 mod ldp;
 mod levels;
 mod liza_caza;
@@ -20,6 +21,7 @@ use crate::lsm::{KeyRange, LsmShape, TreeId};
 use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
 pub use caza::Caza;
+pub use f2fs_like::F2fsLike;
 pub use ldp::Ldp;
 pub use levels::Levels;
 pub use liza_caza::LizaCaza;
@@ -197,7 +199,8 @@ pub trait Policy: Send + Sync + Debug {
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 8] = ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "levels", "caza", "splitzns", "splitzns+"];
+pub const NAMES: [&str; 9] =
+    ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "f2fs-like", "levels", "caza", "splitzns", "splitzns+"];
 
 /// The policy called `name`. Those of subzones may have options behind commas: `splitzns,from=4,share=60`, or `from-bottom=2` instead
 /// of `from`; see [`SplitZns`].
@@ -208,6 +211,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
     match name {
         "liza-zns" => Ok(Arc::new(LizaZns)),
         "liza-zenfs" => Ok(Arc::new(LizaZenfs)),
+        "f2fs-like" => Ok(Arc::new(F2fsLike)),
         "liza-caza" => Ok(Arc::new(LizaCaza)),
         "ldp" => Ok(Arc::new(Ldp)),
         "levels" => Ok(Arc::new(Levels)),

@@ -1,19 +1,18 @@
 //! A store, a model of it, and a power switch.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use zonda_device::{CutAt, MemDevice, PowerCut, ZonedDevice};
+use zonda_device::{CutAt, MemDevice};
 use zonda_files::lsm::{Job, JobId, JobKind, KeyOrder, KeyRange, TableHint, VersionEdit};
 use zonda_files::policy::Rule;
 use zonda_files::{
-    FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, SplitUsage,
-    StoreId,
+    FileError, FileKind, FilePath, FileReader, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, Placement,
+    SplitUsage, StoreId,
 };
 use zonda_rt::Rng;
 
-use super::split::{self, over_switch};
-use super::{geometry, options, path};
+use super::switch::Switch;
+use super::{geometry, options, path, split};
 
 /// What happened over all seeds.
 #[derive(Debug, Default)]
@@ -75,7 +74,7 @@ type Names = BTreeMap<FilePath, u64>;
 pub(crate) struct World {
     seed: u64,
     rng: Rng,
-    switch: PowerCut,
+    switch: Switch,
     options: FileStoreOptions,
     store: FileStore,
     names: Names,
@@ -90,14 +89,6 @@ pub(crate) struct World {
     splits: bool,
 }
 
-/// The device behind a switch; `None` if the power goes while a drive looks at its zones.
-fn device(switch: &PowerCut, seed: u64, splits: bool) -> Option<Arc<dyn ZonedDevice>> {
-    match splits {
-        true => over_switch(switch, seed),
-        false => Some(Arc::new(switch.clone())),
-    }
-}
-
 /// Soon, so that mounts are cut too, or late, so that devices fill up.
 fn next_cut(rng: &mut Rng) -> u64 {
     let longest = [60, 400, 4_000][usize::try_from(rng.below(3)).unwrap()];
@@ -107,21 +98,27 @@ fn next_cut(rng: &mut Rng) -> u64 {
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let active = [3, 4, 6, 14][usize::try_from(seed % 4).unwrap()];
-        Self::on(seed, MemDevice::new(geometry(active)).unwrap(), options(seed / 4), false)
+        Self::on(seed, Switch::zones(MemDevice::new(geometry(active)).unwrap()), options(seed / 4))
     }
 
     /// On a device that splits zones.
     pub(crate) fn on_split_zones(seed: u64) -> Self {
-        Self::on(seed, split::memory(), split::options(seed), true)
+        Self::on(seed, Switch::split_zones(seed), split::options(seed))
     }
 
-    fn on(seed: u64, memory: MemDevice, options: FileStoreOptions, splits: bool) -> Self {
+    /// On a conventional drive.
+    pub(crate) fn on_blocks(seed: u64, placement: Placement) -> Self {
+        // Segments are emptied whenever one is not free.
+        let options = FileStoreOptions { clean_below_free_percent: 90, streams: seed.is_multiple_of(2), ..options(0) };
+        Self::on(seed, Switch::blocks(placement), options)
+    }
+
+    fn on(seed: u64, switch: Switch, options: FileStoreOptions) -> Self {
         let mut rng = Rng::seeded(seed);
-        let switch = PowerCut::over(memory);
-        let device = device(&switch, seed, splits).unwrap();
-        let store = FileStore::format(device, StoreId(seed.into()), false, options.clone()).unwrap();
+        let splits = matches!(switch, Switch::SplitZones(..));
+        let store = switch.format(StoreId(seed.into()), options.clone()).unwrap();
         store.sync_names().unwrap();
-        switch.arm(CutAt::Change(next_cut(&mut rng)));
+        switch.arm(Some(CutAt::Change(next_cut(&mut rng))));
         Self {
             seed,
             rng,
@@ -149,7 +146,7 @@ impl World {
                 Ok(()) => {}
                 Err(FileError::NoSpace { .. }) => tally.no_space += 1,
                 Err(FileError::NotFound { .. } | FileError::Exists { .. } | FileError::Busy { .. }) => {}
-                Err(error) if self.switch.cut_report().is_some() => {
+                Err(error) if self.switch.is_off() => {
                     let _expected = error;
                     tally.cuts += 1;
                     tally.note_allocations(&self.store);
@@ -389,16 +386,15 @@ impl World {
         self.readers.clear();
         self.job = None;
         self.store = loop {
-            let switch = PowerCut::over(self.switch.reopen(&mut self.rng));
-            switch.arm(CutAt::Change(next_cut(&mut self.rng)));
-            self.switch = switch.clone();
-            let Some(device) = device(&switch, self.seed, self.splits) else { continue };
-            match FileStore::mount(device, self.options.clone()) {
+            self.switch = self.switch.reopened(&mut self.rng);
+            self.switch.arm(Some(CutAt::Change(next_cut(&mut self.rng))));
+            let Some(mounted) = self.switch.mount(self.options.clone()) else { continue };
+            match mounted {
                 Ok((store, report)) => {
                     assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "seed {}: {report:?}", self.seed);
                     break store;
                 }
-                Err(error) => assert!(self.switch.cut_report().is_some(), "seed {}: {error}", self.seed),
+                Err(error) => assert!(self.switch.is_off(), "seed {}: {error}", self.seed),
             }
         };
         self.adopt();
@@ -458,7 +454,7 @@ impl World {
                 self.lose_tail(id);
             }
         }
-        if self.switch.cut_report().is_some() || self.store.sync_names().is_err() {
+        if self.switch.is_off() || self.store.sync_names().is_err() {
             return;
         }
         assert_eq!(self.store.usage().held_bytes, 0, "seed {}: nobody writes", self.seed);

@@ -1,0 +1,87 @@
+//! Makes and mounts a store on a conventional drive.
+
+use std::sync::Arc;
+
+use zonda_device::{BlockDevice, BlockZones, DeviceError, Geometry, Lba};
+use zonda_space::{AlignedBuf, BLOCK_BYTES, NewStore, Space, SpaceError, StoreId};
+
+use super::{MountReport, check_features};
+use crate::blocks::{Blocks, Placement};
+use crate::catalogue::Catalogue;
+use crate::ground::Ground;
+use crate::options::FEATURE_BLOCKS;
+use crate::{FileStore, FileStoreOptions, Result};
+
+/// Zones in front, for the journal, logs and meta files.
+const ZONES: u32 = 64;
+/// The share of the device that they take: one of so many.
+const ZONES_OF: u64 = 16;
+const ZONE_BYTES_MIN: u64 = 64 << 10;
+const ZONE_BYTES_MAX: u64 = 64 << 20;
+
+impl FileStore {
+    /// Makes an empty store on a conventional drive that holds nothing, or with `overwrite` on any, and mounts it.
+    ///
+    /// A sixteenth of the device, at most 4 GiB, becomes [zones](BlockZones) for the journal, logs and meta files; tables and other
+    /// data lie in blocks behind them, where `placement` puts them, and are written in place of what was deleted. Policies and
+    /// zones mean nothing for them.
+    ///
+    /// # Errors
+    /// `BadOption`; `Space` if the device is not empty or does not suit: its blocks have 4 KiB, and it is large enough for 64 zones
+    /// of 64 KiB and some data.
+    pub fn format_on_blocks(
+        device: Arc<dyn BlockDevice>,
+        placement: Placement,
+        id: StoreId,
+        overwrite: bool,
+        options: FileStoreOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        let capacity = device.capacity_blocks() * u64::from(device.block_bytes());
+        let share = (capacity / ZONES_OF / u64::from(ZONES)).max(1);
+        let zone_bytes = (1 << share.ilog2()).clamp(ZONE_BYTES_MIN, ZONE_BYTES_MAX);
+        let zones = match BlockZones::open(Arc::clone(&device)) {
+            // Whether there is a store in them is for the zone manager to say.
+            Ok(zones) if !overwrite => zones,
+            Err(error) if !overwrite && !begins_with_zeros(&*device)? => return Err(SpaceError::from(error).into()),
+            _ => BlockZones::create(Arc::clone(&device), Geometry::new(zone_bytes, ZONES)).map_err(SpaceError::from)?,
+        };
+        let first = zones.blocks();
+        let new = NewStore { id, features: FEATURE_BLOCKS, superblock: vec![placement as u8], overwrite };
+        let space = Space::format(Arc::new(zones), new, &options.space())?;
+        let behind = device.capacity_blocks().saturating_sub(first);
+        if behind == 0 {
+            let at = Lba(first);
+            return Err(SpaceError::from(DeviceError::OutOfRange { at, blocks: 1, device_blocks: first }).into());
+        }
+        device.trim(Lba(first), behind).map_err(SpaceError::from)?;
+        let blocks = Blocks::new(device, Lba(first), placement, options.streams);
+        let ground = Ground::with_blocks(space, Arc::new(blocks));
+        Self::start(ground, options, Catalogue::default(), zonda_space::JournalFound::default(), Vec::new())
+    }
+
+    /// Mounts the store on a conventional drive. Data is placed as it was when the store was made.
+    ///
+    /// # Errors
+    /// `BadOption`; `Space` if there is no file store on the device, or a newer one; `OtherDevice` if it was made on zones alone.
+    pub fn mount_on_blocks(device: Arc<dyn BlockDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        options.check()?;
+        let zones = BlockZones::open(Arc::clone(&device)).map_err(SpaceError::from)?;
+        let first = Lba(zones.blocks());
+        let (space, recovered) = Space::open(Arc::new(zones), &options.space())?;
+        check_features(&space, true)?;
+        let known = |number: &u8| Placement::ALL.into_iter().find(|placement| *placement as u8 == *number);
+        let placement = space.identity().superblock.first().and_then(known);
+        let damaged = || DeviceError::Damaged { what: "superblock", offset: 0, reason: "no placement of this number" };
+        let placement = placement.ok_or_else(damaged).map_err(SpaceError::from)?;
+        let blocks = Blocks::new(device, first, placement, options.streams);
+        Self::mount_on(Ground::with_blocks(space, Arc::new(blocks)), recovered.zones, options)
+    }
+}
+
+/// Whether the blocks where a zone table would be are zeros, as they are on a new device.
+fn begins_with_zeros(device: &dyn BlockDevice) -> Result<bool> {
+    let mut blocks = AlignedBuf::with_len(2 * BLOCK_BYTES);
+    device.read(Lba(0), &mut blocks).map_err(SpaceError::from)?;
+    Ok(blocks.iter().all(|&byte| byte == 0))
+}

@@ -1,0 +1,113 @@
+//! Room on a conventional drive: blocks for writers, and segments that are emptied for them.
+
+use crate::blocks::{Run, Want};
+use crate::clean::{Cleaned, is_of_the_victim};
+use crate::ground::GENERATION_OF_BLOCKS;
+use crate::store::Core;
+use crate::{BLOCK_BYTES, FileError, FileKind, Lifetime, Result, ZoneId};
+
+/// The share of the blocks that flushed tables may take and compactions may not: one of so many.
+const KEPT_OF: u64 = 64;
+
+impl Core {
+    /// Live bytes of a zone, or of a group of blocks.
+    pub(crate) fn live_bytes(&self, zone: ZoneId) -> u64 {
+        match self.ground.group(zone) {
+            Some((blocks, group)) => blocks.live_in(group) * BLOCK_BYTES as u64,
+            None => self.space().live_bytes(zone),
+        }
+    }
+
+    /// Blocks that a writer of this kind must leave: compactions are refused first.
+    pub(crate) fn blocks_kept_from(&self, kind: FileKind) -> u64 {
+        match kind {
+            FileKind::Data => self.ground.blocks().map_or(0, |blocks| blocks.count() / KEPT_OF),
+            FileKind::Flushed | FileKind::Log | FileKind::Meta => 0,
+        }
+    }
+
+    /// Blocks for new bytes of a file; what is dead is freed if there are none. No lock of a file may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Stopped`, `Space`.
+    pub(crate) fn allocate(&self, want: &Want, kind: FileKind) -> Result<Run> {
+        self.allocate_keeping(want, self.blocks_kept_from(kind))
+    }
+
+    /// Blocks for what cleaning moves.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_for_copy(&self, blocks: u64, lifetime: Lifetime) -> Result<Run> {
+        self.allocate_keeping(&Want { blocks, more: 0, after: None, lifetime, is_moved: true }, 0)
+    }
+
+    fn allocate_keeping(&self, want: &Want, kept: u64) -> Result<Run> {
+        let no_space = || self.no_blocks(kept);
+        let blocks = self.ground.blocks().ok_or_else(no_space)?;
+        loop {
+            self.stop.check()?;
+            if let Some(run) = blocks.allocate(want, kept) {
+                return Ok(run);
+            }
+            // Each round frees what was dead before it; when nothing is, there is nothing to wait for.
+            blocks.last_dead().ok_or_else(no_space)?;
+            self.commit_to(self.names.last())?;
+        }
+    }
+
+    fn no_blocks(&self, kept: u64) -> FileError {
+        let (count, (free, dead)) = self.ground.blocks().map_or((0, (0, 0)), |blocks| (blocks.count(), blocks.free()));
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        FileError::NoSpace {
+            live_bytes: bytes(count - free - dead),
+            usable_bytes: bytes(count),
+            kept_bytes: bytes(kept),
+            kept_for: "flushes",
+            free_zones: self.space().usage().free_zones,
+        }
+    }
+
+    /// Empties a segment if fewer than wanted are free, for placements that need free ones.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space` for what is no fault of the segment.
+    pub(crate) fn clean_blocks_step(&self) -> Result<Option<Cleaned>> {
+        let Some(blocks) = self.ground.blocks() else { return Ok(None) };
+        let wanted = blocks.groups() * u64::from(self.options.clean_below_free_percent) / 100;
+        let is_short = || blocks.free_groups().is_some_and(|free| free < wanted);
+        if is_short() && blocks.last_dead().is_some() {
+            self.commit_to(self.names.last())?;
+        }
+        if !is_short() {
+            return Ok(None);
+        }
+        let _cleaning = self.cleaning.lock();
+        let mut passed_over = Vec::new();
+        let is_whole = |group| !self.spoiled.lock().contains(&(self.ground.zone_of_group(group), GENERATION_OF_BLOCKS));
+        while let Some(group) = blocks.victim(&|group| !passed_over.contains(&group) && is_whole(group)) {
+            passed_over.push(group);
+            match self.empty_group(group) {
+                Ok(Some(cleaned)) => return Ok(Some(cleaned)),
+                Ok(None) => {}
+                Err(error) if is_of_the_victim(&error) => {
+                    self.spoiled.lock().insert((self.ground.zone_of_group(group), GENERATION_OF_BLOCKS));
+                }
+                Err(error) if error.is_no_space() => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves everything out of a group; `None` if some of it cannot be moved now.
+    fn empty_group(&self, group: u64) -> Result<Option<Cleaned>> {
+        let (Some(blocks), zone) = (self.ground.blocks(), self.ground.zone_of_group(group)) else { return Ok(None) };
+        let Some(live) = self.live_extents(zone) else { return Ok(None) };
+        blocks.set_emptied(Some(group));
+        let moved = self.move_all(&live, true).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
+        blocks.set_emptied(None);
+        let zones_freed = u32::from(blocks.live_in(group) == 0);
+        moved.map(|bytes_copied| (zones_freed > 0).then_some(Cleaned { zones_freed, bytes_copied }))
+    }
+}

@@ -1,0 +1,168 @@
+//! A file store on a conventional drive: the model test with power cuts over both placements, and what is theirs alone.
+//!
+//! A failure names its seed; `ZONDA_FILES_SEED=n cargo test -p zonda-files --test blocks` runs that one alone,
+//! `ZONDA_FILES_RUNS=n` seeds 0 to n - 1.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::path;
+use common::world::{Tally, World};
+use zonda_device::{BlockDevice, BlockZones, Geometry, Lba, MemBlockDevice};
+use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, Finding, Lifetime, Placement, StoreId};
+
+fn run(placement: Placement, (count, steps): (u64, u32)) -> Tally {
+    let seeds: Vec<u64> = match std::env::var("ZONDA_FILES_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..std::env::var("ZONDA_FILES_RUNS").map_or(count, |runs| runs.parse().unwrap())).collect(),
+    };
+    let mut tally = Tally::default();
+    for seed in seeds {
+        println!("seed {seed} {}", placement.name());
+        World::on_blocks(seed, placement).run(steps, &mut tally);
+    }
+    println!("{tally:?}");
+    tally
+}
+
+#[test]
+fn extents_are_what_the_model_says_through_power_cuts() {
+    let tally = run(Placement::XfsLike, (40, 700));
+    if std::env::var("ZONDA_FILES_SEED").is_err() {
+        assert!(tally.cuts > 40 && tally.no_space > 0, "{tally:?}");
+        assert_eq!(tally.copied_bytes, 0, "nothing is cleaned");
+    }
+}
+
+#[test]
+fn segments_are_what_the_model_says_through_power_cuts() {
+    let tally = run(Placement::F2fsLike, (8, 5000));
+    if std::env::var("ZONDA_FILES_SEED").is_err() {
+        assert!(tally.cuts > 40 && tally.copied_bytes > 0 && tally.moved_while_open > 0, "{tally:?}");
+    }
+}
+
+fn memory(mib: u64) -> Arc<MemBlockDevice> {
+    Arc::new(MemBlockDevice::new(4096, mib << 8).unwrap())
+}
+
+fn made(device: Arc<MemBlockDevice>, placement: Placement) -> FileStore {
+    FileStore::format_on_blocks(device, placement, StoreId(7), false, FileStoreOptions::default()).unwrap()
+}
+
+fn write(store: &FileStore, name: &str, mib: usize, byte: u8) -> Result<(), FileError> {
+    let mut writer = store.create(&path(name), FileTags::of(FileKind::Data).with_lifetime(Lifetime::Long))?;
+    writer.append(&vec![byte; mib << 20])?;
+    writer.sync()?;
+    writer.close()
+}
+
+#[test]
+fn space_comes_back_with_the_files() {
+    for placement in Placement::ALL {
+        let device = memory(40);
+        let store = made(device.clone(), placement);
+        let empty = store.usage().blocks.unwrap();
+        let mut written = 0_u32;
+        for round in 0..60_u8 {
+            let name = format!("/{}", round % 5);
+            // Seven times as much as the device holds, and none of it is ever refused.
+            write(&store, &name, 5, round).unwrap();
+            written += 5;
+        }
+        assert!(u64::from(written) << 20 > 7 * empty.capacity_bytes, "{placement:?}");
+        assert!(store.check().unwrap().findings.is_empty(), "{placement:?}");
+        drop(store);
+        let (store, report) = FileStore::mount_on_blocks(device.clone(), FileStoreOptions::default()).unwrap();
+        assert_eq!((report.files, report.extents_lost), (5, 0), "{placement:?}");
+        let mut byte = [0];
+        store.open(&path("/3")).unwrap().read_at(4 << 20, &mut byte).unwrap();
+        assert_eq!(byte[0], 58, "{placement:?}");
+        for name in 0..5 {
+            store.remove(&path(&format!("/{name}"))).unwrap();
+        }
+        store.sync_names().unwrap();
+        let after = store.usage().blocks.unwrap();
+        assert_eq!((after.live_bytes, after.dead_bytes, after.free_bytes), (0, 0, empty.free_bytes), "{placement:?}");
+        assert!(device.counters().trims > 0, "what is deleted is discarded");
+    }
+}
+
+#[test]
+fn a_full_drive_refuses_compactions_first_and_goes_on_after_a_deletion() {
+    for placement in Placement::ALL {
+        let store = made(memory(40), placement);
+        let refused = (0..100).find_map(|number| write(&store, &format!("/{number}"), 1, 1).err()).unwrap();
+        assert!(refused.is_no_space(), "{placement:?}: {refused}");
+        assert_eq!(store.usage().free_bytes, 0, "{placement:?}: what is said to be free can be had");
+        let mut flushed = store.create(&path("/flushed"), FileTags::of(FileKind::Flushed)).unwrap();
+        flushed.append(&[2; 100_000]).unwrap();
+        flushed.sync().unwrap();
+        drop(flushed);
+        store.remove(&path("/0")).unwrap();
+        store.remove(&path("/1")).unwrap();
+        write(&store, "/again", 1, 3).unwrap();
+        assert!(store.check().unwrap().findings.is_empty(), "{placement:?}");
+    }
+}
+
+#[test]
+fn what_was_deleted_is_not_overwritten_before_that_is_durable() {
+    // A file is deleted and its blocks wanted; a mount that knows nothing of the deletion must find it whole.
+    let device = memory(40);
+    let store = made(device.clone(), Placement::XfsLike);
+    write(&store, "/old", 20, 1).unwrap();
+    store.remove(&path("/old")).unwrap();
+    assert!(store.usage().blocks.unwrap().dead_bytes >= 20 << 20);
+    let mut new = store.create(&path("/new"), FileTags::of(FileKind::Flushed)).unwrap();
+    new.append(&vec![2; 10 << 20]).unwrap();
+    new.flush().unwrap();
+    let copy = memory(40);
+    let mut block = zonda_device::AlignedBuf::with_len(1 << 20);
+    for at in (0..copy.capacity_blocks()).step_by(256) {
+        device.read(Lba(at), &mut block).unwrap();
+        copy.write(Lba(at), &block).unwrap();
+    }
+    let (found, _) = FileStore::mount_on_blocks(copy, FileStoreOptions::default()).unwrap();
+    assert!(found.check_file(&path("/old")).unwrap().findings.is_empty());
+}
+
+#[test]
+fn damage_is_found() {
+    let device = memory(40);
+    let store = made(device.clone(), Placement::F2fsLike);
+    write(&store, "/one", 3, 1).unwrap();
+    let extent = store.extents(&path("/one")).unwrap()[0];
+    let first = BlockZones::open(device.clone()).unwrap().blocks();
+    let zoned_blocks = first - 2;
+    device.write(Lba(first + extent.block - zoned_blocks), &zonda_device::AlignedBuf::with_len(4096)).unwrap();
+    let findings = store.check().unwrap().findings;
+    assert!(matches!(findings[..], [Finding::Damaged { .. }]), "{findings:?}");
+}
+
+#[test]
+fn the_wrong_device_is_refused() {
+    let device = memory(40);
+    drop(made(device.clone(), Placement::XfsLike));
+    let again = |overwrite| {
+        let options = FileStoreOptions::default();
+        FileStore::format_on_blocks(device.clone(), Placement::F2fsLike, StoreId(8), overwrite, options)
+    };
+    assert!(again(false).is_err(), "there is a store on it");
+    let zones = Arc::new(BlockZones::open(device.clone()).unwrap());
+    let from_zones_alone = FileStore::mount(zones, FileStoreOptions::default()).map(drop).unwrap_err();
+    assert!(matches!(from_zones_alone, FileError::OtherDevice { .. }), "{from_zones_alone}");
+    assert_eq!(again(true).unwrap().placement().0, "f2fs-like");
+
+    let device = memory(40);
+    let zones = BlockZones::create(device.clone(), Geometry::new(64 << 10, 64)).unwrap();
+    drop(FileStore::format(Arc::new(zones), StoreId(1), false, FileStoreOptions::default()).unwrap());
+    let on_blocks = FileStore::mount_on_blocks(device, FileStoreOptions::default()).map(drop).unwrap_err();
+    assert!(matches!(on_blocks, FileError::OtherDevice { .. }), "{on_blocks}");
+    let tiny = Arc::new(MemBlockDevice::new(4096, 1026).unwrap());
+    assert!(
+        FileStore::format_on_blocks(tiny, Placement::XfsLike, StoreId(1), false, FileStoreOptions::default()).is_err()
+    );
+}
