@@ -100,7 +100,9 @@ impl RocksDb {
 fn options(f: &Functions, memory_bytes: u64) -> Handle {
     const MEMTABLES: u64 = 2;
     const BACKGROUND_JOBS: c_int = 2;
-    const OPEN_FILES_MAX: c_int = 64;
+    /// A file's filter must fit one of the 64 parts of the block cache, or it is read anew for every get: 10 bits a key, small keys.
+    const FILE_BYTES: u64 = 4 << 20;
+    const OPEN_FILES_MAX: c_int = 1_024;
     const BLOOM_BITS: f64 = 10.0;
     const NO_COMPRESSION: c_int = 0;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -112,6 +114,7 @@ fn options(f: &Functions, memory_bytes: u64) -> Handle {
         (f.rocksdb_options_set_error_if_exists)(options, 1);
         (f.rocksdb_options_set_write_buffer_size)(options, bytes(memory_bytes / 2 / MEMTABLES));
         (f.rocksdb_options_set_max_write_buffer_number)(options, 2);
+        (f.rocksdb_options_set_target_file_size_base)(options, FILE_BYTES);
         (f.rocksdb_options_set_max_open_files)(options, OPEN_FILES_MAX);
         (f.rocksdb_options_set_max_background_jobs)(options, BACKGROUND_JOBS);
         (f.rocksdb_options_set_compression)(options, NO_COMPRESSION);

@@ -53,7 +53,7 @@ pub use condvar::Condvar;
 pub use device_call::{DeviceCall, device_call, modelled};
 pub use epoch::Epoch;
 pub use huge_pages::prefer_huge_pages;
-pub use mapped::{discard_memory, map_memory, unmap_memory};
+pub use mapped::{MappedBytes, discard_memory, map_memory, unmap_memory};
 pub use mutex::{Mutex, MutexGuard};
 pub use rng::{Rng, Seed};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};

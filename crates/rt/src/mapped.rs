@@ -48,6 +48,53 @@ pub unsafe fn discard_memory(at: NonNull<u8>, bytes: usize) {
     let _ = (at, bytes);
 }
 
+/// Bytes of a mapping of their own, zeroed at first. Dropping gives all of them back to the system at once, whatever else is allocated.
+#[derive(Debug)]
+pub struct MappedBytes {
+    at: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the bytes are owned and reached through the owner only, as those of a `Box<[u8]>`.
+unsafe impl Send for MappedBytes {}
+// SAFETY: as above.
+unsafe impl Sync for MappedBytes {}
+
+impl MappedBytes {
+    /// `bytes` of memory, aligned to a page of 4 KiB; `None` if `bytes` is no positive multiple of that or the system has none.
+    #[must_use]
+    pub fn new(bytes: usize) -> Option<Self> {
+        const PAGE_BYTES: usize = 4096;
+        let layout = Layout::from_size_align(bytes, PAGE_BYTES).ok()?;
+        let is_whole = bytes > 0 && bytes.is_multiple_of(PAGE_BYTES);
+        let at = if is_whole { map_memory(layout) } else { None };
+        at.map(|at| Self { at, layout })
+    }
+}
+
+impl std::ops::Deref for MappedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: mapped with this size, initialised (zeroed), and nobody changes it while it is borrowed.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl std::ops::DerefMut for MappedBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; the exclusive borrow of the owner makes this one exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl Drop for MappedBytes {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this layout; no borrow outlives the owner.
+        unsafe { unmap_memory(self.at, self.layout) }
+    }
+}
+
 #[cfg(unix)]
 mod system {
     use super::{Layout, NonNull};
@@ -123,6 +170,17 @@ mod tests {
         assert!(content.iter().all(|byte| *byte == 9));
         // SAFETY: once, with the same layout.
         unsafe { unmap_memory(piece, layout) };
+    }
+
+    #[test]
+    fn mapped_bytes_are_zeroed_their_owners_and_whole_pages() {
+        let mut pieces: Vec<_> = (0..3).map(|_| MappedBytes::new(16 << 10).expect("memory")).collect();
+        for (nth, piece) in (1_u8..).zip(&mut pieces) {
+            assert!(piece.len() == 16 << 10 && piece.iter().all(|byte| *byte == 0));
+            piece.fill(nth);
+        }
+        assert!((1_u8..).zip(&pieces).all(|(nth, piece)| piece.iter().all(|byte| *byte == nth)));
+        assert!(MappedBytes::new(0).is_none() && MappedBytes::new(100).is_none());
     }
 
     #[test]

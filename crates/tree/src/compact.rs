@@ -148,6 +148,7 @@ impl Tree {
         let merged = self.merged_now(sequence.unwrap_or(0), (&group.low, group.high.as_deref()));
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
         let left = placed.len().max(1);
+        group.leaves.iter().for_each(|leaf| self.note_merged(leaf));
         self.link_group(group, &plan, placed, merged);
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(left)

@@ -317,6 +317,12 @@ impl Engine {
         self.tree.pool.set_limit_bytes(bytes);
     }
 
+    /// Changes the memory of the record cache, in bytes, up to [`TreeOptions::record_cache_bytes_max`]; at first it has none. Takes effect at
+    /// once.
+    pub fn set_record_cache_bytes(&self, bytes: u64) {
+        self.tree.records.resize(bytes);
+    }
+
     /// Changes what the whole tree may take, in bytes; at first there is no limit. What else grows beyond it until buffers are
     /// next given a size, they give up, down to half of what they were given.
     pub fn set_memory_bytes_max(&self, bytes: u64) {

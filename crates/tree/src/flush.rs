@@ -211,6 +211,7 @@ impl Tree {
         let hot = if how.keeps_hot { self.hot_of(leaf) } else { Hot::default() };
         let merged = self.merged_now(leaf.location().buffer().map_or(0, Buffer::sequence), range);
         let mut placed = self.place(how.heat, leaf.id(), merged.sequence, &plan.pages)?;
+        self.note_merged(leaf);
         self.link(leaf, plan, &mut placed, (range.0, merged));
         self.keep_hot(leaf, &mut placed, plan, &hot);
         drop(placed);

@@ -38,6 +38,9 @@ mod pool;
 mod read;
 mod read_ahead;
 mod record;
+mod record_cache;
+#[cfg(all(test, feature = "shuttle"))]
+mod record_cache_shuttle_tests;
 mod recover;
 mod relief;
 mod relocate;

@@ -108,6 +108,9 @@ pub struct TreeOptions {
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
     /// be opened with another value every time.
     pub filter_bytes: u64,
+    /// The most that the record cache may grow to, in bytes; 0: there is none. Of the designs only [`Design::Adb`] has one. It starts without memory
+    /// ([`Engine::set_record_cache_bytes`](crate::Engine::set_record_cache_bytes)).
+    pub record_cache_bytes_max: u64,
     /// What leaves the filter first.
     pub filter_eviction: FilterEviction,
     /// Whether what leaves the filter reaches leaves in runs (ZKV 3.3) or pair by pair; for measurements.
@@ -145,6 +148,7 @@ impl Default for TreeOptions {
             delta_records_max: 32,
             mini_pages: MiniPages::default(),
             buffer_bytes: 16 << 20,
+            record_cache_bytes_max: 0,
             filter_bytes: 0,
             filter_eviction: FilterEviction::Pairs,
             batch_runs: true,

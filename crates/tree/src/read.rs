@@ -151,13 +151,31 @@ impl Tree {
 
     /// What a latched leaf's buffer knows of `key`; one near the ring's head is moved afterwards.
     fn look_latched(&self, leaf: Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
-        let (seen, id) = (look_in(&leaf, key, into), leaf.id());
+        let (seen, id) = (self.look_in(&leaf, key, into), leaf.id());
         let is_near_head = self.is_near_head(leaf.location());
         drop(leaf);
         if is_near_head {
             self.give_second_chance(id);
         }
         seen
+    }
+
+    /// What the buffer of a latched leaf knows of `key`, then the record cache.
+    fn look_in(&self, leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
+        if let Some(buffer) = leaf.location().buffer() {
+            if !buffer.is_mini_page() {
+                buffer.touch();
+            }
+            if let Some(record) = buffer.read(key) {
+                return Seen::Known(copy_value(&record, into));
+            }
+            if buffer.is_complete() {
+                return Seen::Known(None);
+            }
+        }
+        let Some(page) = leaf.location().page() else { return Seen::Known(None) };
+        let kept = self.records.find(key, |record| copy_value(record, into));
+        kept.map_or(Seen::AskPage(leaf.id(), page), Seen::Known)
     }
 
     /// What filter and batch array know of `key`, if there is a filter and it knows the key.
@@ -196,7 +214,23 @@ impl Tree {
         match self.options.design {
             Design::BTree => self.mirror(id, page, body),
             Design::BfTree => self.promote((id, page), body, key),
-            Design::Adb | Design::Deltas => {}
+            Design::Adb => self.keep_record((id, page), body, key),
+            Design::Deltas => {}
+        }
+    }
+
+    /// Keeps what the page at `page` says of `key` in the record cache, if it is the page of leaf `id` still: no other can have its address while the
+    /// epoch is pinned.
+    fn keep_record(&self, (id, page): (PageId, PageAddress), body: &[u8], key: &[u8]) {
+        if self.records.is_off() {
+            return;
+        }
+        let Ok(leaf_page) = LeafPage::decode(body) else { return };
+        let (kind, value) =
+            leaf_page.find(key).map_or((Kind::Tombstone, &[][..]), |record| (record.kind, record.value));
+        let Some(leaf) = self.table.try_lock_shared(id) else { return };
+        if leaf.location().page() == Some(page) {
+            self.records.keep(&Record { key, kind, value });
         }
     }
 
@@ -238,22 +272,6 @@ impl Tree {
         self.relocate_leaf(&mut leaf, page);
         true
     }
-}
-
-fn look_in(leaf: &Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
-    let (buffer, page) = (leaf.location().buffer(), leaf.location().page());
-    if let Some(buffer) = buffer {
-        if !buffer.is_mini_page() {
-            buffer.touch();
-        }
-        if let Some(record) = buffer.read(key) {
-            return Seen::Known(copy_value(&record, into));
-        }
-        if buffer.is_complete() {
-            return Seen::Known(None);
-        }
-    }
-    page.map_or(Seen::Known(None), |page| Seen::AskPage(leaf.id(), page))
 }
 
 /// What a kept state knows of `key`.

@@ -15,6 +15,7 @@ use crate::{
     record::{self, OwnedRecord, borrowed},
     run::{End, Run},
     snapshot::{Kept, Level, pending_records},
+    stats::count,
     tree::{Result, Tree},
 };
 
@@ -235,6 +236,7 @@ impl Scan {
     fn begin_leaf(&mut self, tree: &Tree, range: &Range, end: End) -> Result<Option<Range>> {
         let (snapshot, keys_only) = (self.snapshot, self.keys_only);
         let _guard = tree.epoch.pin();
+        count(&tree.counters.leaves_scanned);
         let view = match end {
             End::Front => tree.view_at(snapshot, range, LeafView::of)?,
             End::Back => tree.view_before(snapshot, range, LeafView::of)?,

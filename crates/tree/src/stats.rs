@@ -11,6 +11,16 @@ pub struct EngineStats {
     pub leaf_table_bytes: u64,
     /// Memory of leaf buffers in bytes.
     pub buffer_bytes: u64,
+    /// Memory of the record cache in bytes.
+    pub record_cache_bytes: u64,
+    /// What of it is there for records.
+    pub record_cache_room_bytes: u64,
+    /// Point reads that the record cache answered.
+    pub record_hits: u64,
+    /// Records that point reads left in the record cache.
+    pub records_kept: u64,
+    /// Records that had to go for them.
+    pub records_displaced: u64,
     /// Memory of the merged filter and its batch array in bytes.
     pub filter_bytes: u64,
     /// Filter nodes that hold records.
@@ -27,7 +37,7 @@ pub struct EngineStats {
     pub log_bytes: u64,
     /// Memory of states kept for snapshots in bytes.
     pub snapshot_bytes: u64,
-    /// All of the above.
+    /// All memory of the tree in bytes.
     pub memory_bytes: u64,
     /// Leaves.
     pub leaves: u64,
@@ -37,6 +47,8 @@ pub struct EngineStats {
     pub gets: u64,
     /// Leaf pages asked of the page store by point reads.
     pub leaf_reads: u64,
+    /// Leaf ranges that scans began.
+    pub leaves_scanned: u64,
     /// Records written by puts, deletes and batches.
     pub puts: u64,
     /// Buffers merged into pages.
@@ -62,6 +74,7 @@ pub struct EngineStats {
 pub(crate) struct Counters {
     pub(crate) gets: AtomicU64,
     pub(crate) leaf_reads: AtomicU64,
+    pub(crate) leaves_scanned: AtomicU64,
     pub(crate) puts: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) splits: AtomicU64,

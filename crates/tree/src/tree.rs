@@ -14,7 +14,7 @@ use zonda_rt::{
 };
 
 use crate::{
-    EngineStats, TreeError, TreeOptions,
+    Design, EngineStats, TreeError, TreeOptions,
     filter::Filter,
     format::BEGIN_LOG_DURABLE,
     index::{Index, Path},
@@ -27,6 +27,8 @@ use crate::{
         Pool,
         arena::{Family, Owner},
     },
+    record::Record,
+    record_cache::RecordCache,
     relief::Relief,
     snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
     stats::Counters,
@@ -54,6 +56,8 @@ pub(crate) struct Tree {
     pub(crate) table: LeafTable,
     pub(crate) epoch: Epoch,
     pub(crate) pool: Pool,
+    /// Between buffers and pages, if the options give it memory.
+    pub(crate) records: RecordCache,
     /// In front of the leaves, if the options give it memory.
     pub(crate) filter: Option<Filter>,
     pub(crate) snapshots: Snapshots,
@@ -153,6 +157,10 @@ impl Tree {
         let Parts { store, options, index, table, leaves, log, meta, session, checkpoint } = parts;
         Self {
             pool: Pool::new(&options),
+            records: RecordCache::new(match options.design {
+                Design::Adb => options.record_cache_bytes_max,
+                Design::BTree | Design::Deltas | Design::BfTree => 0,
+            }),
             filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes, options.filter_eviction)),
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
@@ -225,6 +233,18 @@ impl Tree {
     pub(crate) fn relocate_leaf(&self, leaf: &mut Exclusive<'_>, to: Location) {
         drop(leaf.replace(to));
         self.pool.entered(&self.table, leaf);
+    }
+
+    /// Before a latched leaf gets pages that hold what its buffer has: what the record cache has of these keys follows.
+    pub(crate) fn note_merged(&self, leaf: &Exclusive<'_>) {
+        let Some(buffer) = leaf.location().buffer().filter(|_| !self.records.is_off()) else { return };
+        let mut key = Vec::new();
+        for record in buffer.pending_records() {
+            key.clear();
+            key.extend_from_slice(buffer.prefix());
+            key.extend_from_slice(record.key);
+            self.records.update(&Record { key: &key, ..record });
+        }
     }
 
     /// Whose a buffer of leaf `id` with `buffer_bytes` of records will be.
@@ -416,6 +436,11 @@ impl Tree {
             inner_bytes: self.index.memory_bytes() + self.epoch.garbage_bytes() as u64,
             leaf_table_bytes: self.table.memory_bytes(),
             buffer_bytes: self.pool.used_bytes(),
+            record_cache_bytes: self.records.memory_bytes(),
+            record_cache_room_bytes: self.records.bytes(),
+            record_hits: self.records.hits(),
+            records_kept: self.records.kept_and_displaced().0,
+            records_displaced: self.records.kept_and_displaced().1,
             filter_bytes: self.filter_bytes(),
             filter_nodes: self.filter.as_ref().map_or(0, Filter::valid_nodes),
             filter_evictions: self.filter.as_ref().map_or(0, Filter::evictions),
@@ -429,6 +454,7 @@ impl Tree {
             height: u32::try_from(self.index.levels(&self.epoch.pin())).unwrap_or(u32::MAX),
             gets: get(&counters.gets),
             leaf_reads: get(&counters.leaf_reads),
+            leaves_scanned: get(&counters.leaves_scanned),
             puts: get(&counters.puts),
             merges: get(&counters.merges),
             splits: get(&counters.splits),
@@ -447,6 +473,7 @@ impl Tree {
             + self.epoch.garbage_bytes() as u64
             + self.table.memory_bytes()
             + self.pool.used_bytes()
+            + self.records.memory_bytes()
             + self.filter_bytes()
             + self.log_memory_bytes()
             + self.snapshots.kept_bytes()

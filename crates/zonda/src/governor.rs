@@ -2,10 +2,11 @@
 //! shrink; between these two memory follows the work.
 //!
 //! The rule: a byte belongs where it saves more device traffic. Over some thousand operations the governor counts what leaf
-//! buffers saved a byte (page writes and the reads before them go down as buffers grow; gets that a buffer answers) and what the
-//! read cache saved a byte (its hits). The better of the two takes a step from the other. An insert-only run so ends with nearly
-//! everything in buffers, a read-only one that has favourites with nearly everything in the cache; the cache keeps a little
-//! always, without which it could not show what it is worth. With fixed shares ([`MemoryShares`](crate::MemoryShares)) nothing moves.
+//! buffers saved a byte (page writes and the reads before them go down as buffers grow; gets that a buffer answers), what the
+//! cache of pages saved a byte (its hits, those of scans too) and what the cache of records did (its hits). The best of the three that could use
+//! more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has favourites with much of it in the cache of
+//! records, one of scans in that of pages; each keeps a little always, without which it could not show what it is worth. With fixed shares
+//! ([`MemoryShares`](crate::MemoryShares)) nothing moves.
 
 use std::sync::Arc;
 
@@ -21,10 +22,14 @@ use crate::{Error, Result};
 const WINDOW_OPERATIONS: u64 = 4_096;
 /// A step moves this part of what both have.
 const STEP_SHARE: u64 = 32;
-/// Tenths by which one must be better than the other: traffic is noisy.
+/// Tenths by which one must be better than another: traffic is noisy.
 const BETTER_TENTHS: u128 = 12;
-/// A cache that is less full than this, in tenths, has no use for more.
-const FULL_TENTHS: u64 = 9;
+/// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: small parts of it hold few pages.
+const FULL_TENTHS: u64 = 7;
+/// Nor has a cache of records that displaces less than one for so many that it keeps.
+const DISPLACED_SHARE: u64 = 4;
+/// The record cache forgets what was in the memory that it gives up, so it does for more than this part of what may move only.
+const SLACK_SHARE: u64 = 128;
 
 /// Looks at what everybody uses and divides the rest. Clones are handles to the same.
 #[derive(Clone)]
@@ -43,35 +48,83 @@ struct Seen {
     window: Mutex<Window>,
 }
 
-/// Counts at the beginning of the window, and what the cache is to have.
+/// Counts at the beginning of the window, and what the caches are to have.
 struct Window {
     began: Work,
-    cache_bytes: u64,
+    caches: Caches,
+}
+
+/// Bytes of both caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Caches {
+    pages: u64,
+    records: u64,
+}
+
+impl Caches {
+    fn bytes(self) -> u64 {
+        self.pages + self.records
+    }
+
+    fn of_mut(&mut self, place: Place) -> Option<&mut u64> {
+        match place {
+            Place::Buffers => None,
+            Place::Pages => Some(&mut self.pages),
+            Place::Records => Some(&mut self.records),
+        }
+    }
+
+    /// These with `bytes` moved: a cache is given or gives, buffers have what is left.
+    fn with_step(mut self, from: Place, to: Place, bytes: u64) -> Self {
+        let given = self.of_mut(from).map_or(bytes, |cache| bytes.min(*cache));
+        self.of_mut(from).into_iter().for_each(|cache| *cache -= given);
+        self.of_mut(to).into_iter().for_each(|cache| *cache += given);
+        self
+    }
+
+    /// These, each at least what `least` says, together at most `most`: the pages give way first.
+    fn within(self, least: Self, most: u64) -> Self {
+        let records = self.records.min(most.saturating_sub(least.pages)).max(least.records);
+        let pages = self.pages.min(most.saturating_sub(records)).max(least.pages);
+        Self { pages, records }
+    }
 }
 
 /// Counts since opening.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
-    puts: u64,
-    gets: u64,
+    /// Puts, gets, and leaves that scans went over.
+    operations: u64,
     buffer_hits: u64,
     merges: u64,
-    cache_hits: u64,
+    page_hits: u64,
+    record_hits: u64,
+    records_kept: u64,
+    records_displaced: u64,
 }
 
 impl Work {
-    fn of(stats: &EngineStats, cache_hits: u64) -> Self {
-        let buffer_hits = stats.gets.saturating_sub(stats.leaf_reads);
-        Self { puts: stats.puts, gets: stats.gets, buffer_hits, merges: stats.merges, cache_hits }
+    fn of(stats: &EngineStats, page_hits: u64) -> Self {
+        Self {
+            operations: stats.puts + stats.gets + stats.leaves_scanned,
+            buffer_hits: stats.gets.saturating_sub(stats.leaf_reads + stats.record_hits),
+            merges: stats.merges,
+            page_hits,
+            record_hits: stats.record_hits,
+            records_kept: stats.records_kept,
+            records_displaced: stats.records_displaced,
+        }
     }
 
     fn since(&self, before: &Self) -> Self {
         Self {
-            puts: self.puts - before.puts,
-            gets: self.gets - before.gets,
+            operations: self.operations - before.operations,
             buffer_hits: self.buffer_hits.saturating_sub(before.buffer_hits),
             merges: self.merges - before.merges,
-            cache_hits: self.cache_hits - before.cache_hits,
+            page_hits: self.page_hits - before.page_hits,
+            record_hits: self.record_hits - before.record_hits,
+            records_kept: self.records_kept - before.records_kept,
+            records_displaced: self.records_displaced.saturating_sub(before.records_displaced),
         }
     }
 
@@ -81,25 +134,44 @@ impl Work {
     }
 }
 
-/// Which of the two a step goes to.
+/// Where memory may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Better {
+enum Place {
     Buffers,
-    Cache,
-    Neither,
+    Pages,
+    Records,
 }
 
-/// Compares leaves saved per byte.
-fn better(work: &Work, buffer_bytes: u64, cache_bytes: u64) -> Better {
-    let buffers = u128::from(work.saved_by_buffers()) * u128::from(cache_bytes.max(1));
-    let cache = u128::from(work.cache_hits) * u128::from(buffer_bytes.max(1));
-    if cache * 10 > buffers * BETTER_TENTHS {
-        Better::Cache
-    } else if buffers * 10 > cache * BETTER_TENTHS {
-        Better::Buffers
-    } else {
-        Better::Neither
+/// What a place did with its memory.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    place: Place,
+    /// Leaves that it saved the device.
+    saved: u64,
+    /// What it used.
+    bytes: u64,
+    /// It could use more.
+    wants_more: bool,
+    /// It has more than it keeps always.
+    can_give: bool,
+}
+
+impl Claim {
+    /// Whether a byte saves more here than with `other`, by `tenths` tenths.
+    fn is_better(&self, other: &Self, tenths: u128) -> bool {
+        let [ours, theirs] = [(self, other), (other, self)]
+            .map(|(claim, beside)| u128::from(claim.saved) * u128::from(beside.bytes.max(1)));
+        ours * 10 > theirs * tenths
     }
+}
+
+/// From where to where a step goes, if there is one worth it.
+fn step(claims: &[Claim]) -> Option<(Place, Place)> {
+    let better_of = |a: Claim, b: Claim| if b.is_better(&a, 10) { b } else { a };
+    let worse_of = |a: Claim, b: Claim| if a.is_better(&b, 10) { b } else { a };
+    let best = claims.iter().copied().filter(|claim| claim.wants_more).reduce(better_of)?;
+    let worst = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place).reduce(worse_of)?;
+    best.is_better(&worst, BETTER_TENTHS).then_some((worst.place, best.place))
 }
 
 impl Governor {
@@ -108,7 +180,8 @@ impl Governor {
     /// # Errors
     /// `TooLittleMemory` when everything else leaves too little for leaf buffers.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
-        let window = Window { began: Work::default(), cache_bytes: plan.read_cache_bytes };
+        let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
+        let window = Window { began: Work::default(), caches };
         let seen = Seen { page_bytes: AtomicU64::new(0), peak_bytes: AtomicU64::new(0), window: Mutex::new(window) };
         let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
         governor.check()?;
@@ -118,7 +191,7 @@ impl Governor {
 
     fn check(&self) -> Result<()> {
         let (bytes, stats) = (self.plan.budget_bytes, self.engine.stats());
-        let buffer_bytes = self.movable_bytes(&stats).saturating_sub(self.cache_bytes_min());
+        let buffer_bytes = self.movable_bytes(&stats).saturating_sub(self.caches_min().bytes());
         if buffer_bytes >= BUFFER_BYTES_MIN {
             return Ok(());
         }
@@ -145,52 +218,88 @@ impl Governor {
         let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
         self.seen.peak_bytes.fetch_max(self.engine.take_memory_peak() + page_bytes_most, Ordering::Relaxed);
         let movable = self.movable_bytes(&stats);
-        let cache_bytes = match self.plan.shares {
-            Some(_) => self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN)),
+        let caches = match self.plan.shares {
+            Some(_) => {
+                let pages = self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
+                Caches { pages, records: 0 }
+            }
             None => self.follow_work(&stats, movable),
         };
-        let buffer_bytes = (movable - cache_bytes.min(movable)).min(self.plan.buffer_bytes_max).max(BUFFER_BYTES_MIN);
+        let buffer_bytes =
+            (movable - caches.bytes().min(movable)).min(self.plan.buffer_bytes_max).max(BUFFER_BYTES_MIN);
         self.engine.set_buffer_bytes(buffer_bytes);
-        // Buffers give memory up only as they are merged: until then the cache waits.
+        // Buffers give memory up only as they are merged: until then the caches wait.
         let free = movable.saturating_sub(stats.buffer_bytes.max(BUFFER_BYTES_MIN));
-        let cache_bytes = cache_bytes.min(free.max(self.cache_bytes_min()));
-        self.pages.set_read_cache_bytes(cache_bytes);
+        let caches = self.give(caches.within(self.caches_min(), free), &stats, movable);
         // Half the margin is for what the tree does before the next look, however late it comes; half for the page store.
-        let page_bytes_promised = cache_bytes + self.page_bytes_but_cache();
+        let page_bytes_promised = caches.pages + self.page_bytes_but_cache();
         let others = page_bytes_promised + self.plan.margin_bytes / 2;
         self.engine.set_memory_bytes_max(self.plan.budget_bytes.saturating_sub(others));
     }
 
-    /// What the cache is to have of `movable` bytes: a step more or less at the end of each window.
-    fn follow_work(&self, stats: &EngineStats, movable: u64) -> u64 {
-        let cache = self.pages.cache_usage();
-        let now = Work::of(stats, cache.hits);
-        let (least, most) = (self.cache_bytes_min(), movable.saturating_sub(BUFFER_BYTES_MIN));
-        let mut window = self.seen.window.lock();
-        let work = now.since(&window.began);
-        if work.puts + work.gets >= WINDOW_OPERATIONS {
-            window.began = now;
-            let step = movable / STEP_SHARE;
-            let full = cache.bytes * 10 >= cache.bytes_max * FULL_TENTHS;
-            match better(&work, stats.buffer_bytes, cache.bytes) {
-                Better::Cache if full => window.cache_bytes += step,
-                Better::Buffers => window.cache_bytes = window.cache_bytes.saturating_sub(step),
-                Better::Cache | Better::Neither => {}
-            }
+    /// Gives both caches their sizes. What the record cache would lose by a little less memory for a moment, the pages bear, as far as they can.
+    fn give(&self, wanted: Caches, stats: &EngineStats, movable: u64) -> Caches {
+        let slack = (movable / SLACK_SHARE).min(wanted.pages - wanted.pages.min(self.caches_min().pages));
+        let has = stats.record_cache_room_bytes;
+        let more = if (wanted.records..=wanted.records + slack).contains(&has) { has - wanted.records } else { 0 };
+        let caches = Caches { pages: wanted.pages - more, records: wanted.records + more };
+        if self.plan.record_cache_bytes_max > 0 {
+            self.engine.set_record_cache_bytes(caches.records);
         }
-        window.cache_bytes = window.cache_bytes.min(most).max(least);
-        window.cache_bytes
+        self.pages.set_read_cache_bytes(caches.pages);
+        caches
     }
 
-    fn cache_bytes_min(&self) -> u64 {
-        self.plan.read_cache_bytes_min
+    /// What the caches are to have of `movable` bytes: a step more or less at the end of each window.
+    fn follow_work(&self, stats: &EngineStats, movable: u64) -> Caches {
+        let cache = self.pages.cache_usage();
+        let now = Work::of(stats, cache.hits);
+        let (least, most) = (self.caches_min(), movable.saturating_sub(BUFFER_BYTES_MIN));
+        let mut window = self.seen.window.lock();
+        let work = now.since(&window.began);
+        if work.operations >= WINDOW_OPERATIONS {
+            window.began = now;
+            let claims = [
+                Claim {
+                    place: Place::Buffers,
+                    saved: work.saved_by_buffers(),
+                    bytes: stats.buffer_bytes,
+                    wants_more: true,
+                    can_give: window.caches.bytes() < most,
+                },
+                Claim {
+                    place: Place::Pages,
+                    saved: work.page_hits,
+                    bytes: cache.bytes,
+                    wants_more: cache.bytes * 10 >= cache.bytes_max * FULL_TENTHS,
+                    can_give: window.caches.pages > least.pages,
+                },
+                Claim {
+                    place: Place::Records,
+                    saved: work.record_hits,
+                    bytes: stats.record_cache_room_bytes,
+                    wants_more: work.records_displaced * DISPLACED_SHARE > work.records_kept,
+                    can_give: window.caches.records > least.records,
+                },
+            ];
+            if let Some((from, to)) = step(&claims) {
+                window.caches = window.caches.with_step(from, to, movable / STEP_SHARE);
+            }
+        }
+        window.caches = window.caches.within(least, most);
+        window.caches
+    }
+
+    fn caches_min(&self) -> Caches {
+        Caches { pages: self.plan.read_cache_bytes_min, records: self.plan.record_cache_bytes_min }
     }
 
     /// What leaf buffers and the read cache may take together. What is promised to others counts as used: sequencers fill up; a
     /// snapshot that is open may keep states, and where none is, the margin bears the first ones.
     fn movable_bytes(&self, stats: &EngineStats) -> u64 {
         let plan = &self.plan;
-        let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes;
+        let records_bytes = stats.record_cache_bytes - stats.record_cache_room_bytes;
+        let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes + records_bytes;
         let page_bytes = self.page_bytes_but_cache();
         let snapshot_bytes = if stats.snapshot_bytes == 0 { 0 } else { plan.snapshot_bytes.max(stats.snapshot_bytes) };
         let others =
@@ -209,18 +318,48 @@ impl Governor {
 mod tests {
     use super::*;
 
+    const PLACES: [Place; 3] = [Place::Buffers, Place::Pages, Place::Records];
+
+    /// What is moved when each place saved so much with so many MiB, all of them full.
+    fn moved(saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
+        let claim = |nth: usize| Claim {
+            place: PLACES[nth],
+            saved: saved[nth],
+            bytes: mib[nth] << 20,
+            wants_more: true,
+            can_give: true,
+        };
+        step(&[claim(0), claim(1), claim(2)])
+    }
+
     #[test]
-    fn inserts_speak_for_buffers_and_hits_for_the_cache() {
-        let inserts = Work { puts: 4_096, merges: 200, ..Work::default() };
-        assert_eq!(better(&inserts, 30 << 20, 1 << 20), Better::Buffers);
-        let favourites = Work { gets: 4_096, cache_hits: 2_000, buffer_hits: 100, ..Work::default() };
-        assert_eq!(better(&favourites, 30 << 20, 1 << 20), Better::Cache);
-        // Uniform gets: pages hold a pair in more bytes than buffers do.
-        let uniform = Work { gets: 4_096, cache_hits: 9, buffer_hits: 400, ..Work::default() };
-        assert_eq!(better(&uniform, 30 << 20, 1 << 20), Better::Buffers);
-        assert_eq!(
-            better(&Work { cache_hits: 100, buffer_hits: 105, ..Work::default() }, 1 << 20, 1 << 20),
-            Better::Neither
-        );
+    fn a_step_goes_to_who_saves_most_from_who_saves_least() {
+        // Inserts: 200 merges.
+        assert_eq!(moved([400, 0, 0], [30, 1, 1]), Some((Place::Pages, Place::Buffers)));
+        // Gets with favourites.
+        assert_eq!(moved([100, 20, 2_000], [30, 1, 10]), Some((Place::Buffers, Place::Records)));
+        // Scans.
+        assert_eq!(moved([0, 2_000, 3], [30, 10, 1]), Some((Place::Buffers, Place::Pages)));
+        // Uniform gets: caches hold a pair in more bytes than buffers do.
+        assert_eq!(moved([400, 9, 10], [30, 2, 1]), Some((Place::Pages, Place::Buffers)));
+        assert_eq!(moved([105, 100, 110], [1, 1, 1]), None);
+    }
+
+    #[test]
+    fn a_cache_that_is_not_full_gets_nothing_and_none_gives_its_last() {
+        let claim = |place, saved, wants_more, can_give| Claim { place, saved, bytes: 1, wants_more, can_give };
+        let full = claim(Place::Buffers, 1, true, true);
+        let hungry = claim(Place::Records, 100, false, true);
+        assert_eq!(step(&[full, hungry]), None);
+        assert_eq!(step(&[full, claim(Place::Pages, 0, true, false), Claim { wants_more: true, ..hungry }]), {
+            Some((Place::Buffers, Place::Records))
+        });
+        let caches = Caches { pages: 5, records: 7 };
+        assert_eq!(caches.with_step(Place::Pages, Place::Records, 9), Caches { pages: 0, records: 12 });
+        assert_eq!(caches.with_step(Place::Buffers, Place::Pages, 9), Caches { pages: 14, records: 7 });
+        let least = Caches { pages: 2, records: 1 };
+        assert_eq!(caches.within(least, 10), Caches { pages: 3, records: 7 });
+        assert_eq!(caches.within(least, 6), Caches { pages: 2, records: 4 });
+        assert_eq!(caches.within(least, 0), least);
     }
 }

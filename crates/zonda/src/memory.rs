@@ -21,6 +21,10 @@ pub(crate) struct MemoryPlan {
     pub(crate) read_cache_bytes: u64,
     /// Whole clean pages, at the least.
     pub(crate) read_cache_bytes_min: u64,
+    /// Records that were read of pages, at the least; 0 without a record cache.
+    pub(crate) record_cache_bytes_min: u64,
+    /// Records that were read of pages, at the most.
+    pub(crate) record_cache_bytes_max: u64,
     /// Leaf buffers until the index is there.
     pub(crate) buffer_bytes: u64,
     /// Leaf buffers at the most; the log holds five times as much.
@@ -40,6 +44,8 @@ pub(crate) struct Wanted {
     pub(crate) filter_share: f64,
     /// Fixed shares, if memory does not follow the work.
     pub(crate) shares: Option<MemoryShares>,
+    /// Whether records that were read are kept.
+    pub(crate) record_cache: bool,
 }
 
 /// Leaf buffers of less would make every other write merge a leaf.
@@ -63,7 +69,11 @@ impl MemoryPlan {
     /// Divides a budget for a store on a device of `capacity_bytes`. An eighth is kept for the index at first. The filter has its
     /// share, but leaves enough for leaf buffers.
     pub(crate) fn of(wanted: Wanted, capacity_bytes: u64) -> Self {
-        let Wanted { budget_bytes, design, filter_share, shares } = wanted;
+        let Wanted { budget_bytes, design, filter_share, shares, record_cache } = wanted;
+        let keeps_records = record_cache && design == Design::Adb && shares.is_none();
+        let cache_bytes_min = budget_bytes / 128;
+        // With two caches each keeps half as much always, but something.
+        let half_min = (cache_bytes_min / 2).max(16 * KIB);
         let log_bytes = (budget_bytes / 32).clamp(LOG_INSTANCE_BYTES, 2 * MIB);
         let margin_bytes = budget_bytes / 32;
         let left = budget_bytes.saturating_sub(log_bytes + margin_bytes);
@@ -75,7 +85,9 @@ impl MemoryPlan {
             log_bytes,
             snapshot_bytes: budget_bytes / 16,
             read_cache_bytes: budget_bytes / 32,
-            read_cache_bytes_min: budget_bytes / 128,
+            read_cache_bytes_min: if keeps_records { half_min } else { cache_bytes_min },
+            record_cache_bytes_min: if keeps_records { half_min } else { 0 },
+            record_cache_bytes_max: if keeps_records { budget_bytes } else { 0 },
             buffer_bytes: 0,
             buffer_bytes_max: (capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN),
             margin_bytes,
@@ -86,7 +98,7 @@ impl MemoryPlan {
             (None, Design::BTree | Design::BfTree) => Self { read_cache_bytes: 0, read_cache_bytes_min: 0, ..plan },
             (None, _) => plan,
         };
-        let others = plan.sequencer_bytes + plan.read_cache_bytes_min;
+        let others = plan.sequencer_bytes + plan.read_cache_bytes_min + plan.record_cache_bytes_min;
         let spare = left.saturating_sub(others + budget_bytes / 8 + BUFFER_BYTES_MIN);
         let plan = Self { filter_bytes: plan.filter_bytes.min(spare), ..plan };
         let taken = plan.filter_bytes + others;
@@ -141,7 +153,8 @@ mod tests {
 
     #[test]
     fn half_of_a_usual_budget_goes_to_buffers() {
-        let wanted = Wanted { budget_bytes: 64 * MIB, design: Design::Adb, filter_share: 0.0, shares: None };
+        let (design, shares) = (Design::Adb, None);
+        let wanted = Wanted { budget_bytes: 64 * MIB, design, filter_share: 0.0, shares, record_cache: true };
         let plan = MemoryPlan::of(wanted, u64::MAX);
         assert!(plan.buffer_bytes >= 32 * MIB, "{plan:?}");
     }
@@ -149,13 +162,14 @@ mod tests {
     proptest! {
         #[test]
         fn parts_fit_and_buffers_have_enough(
-            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool,
+            bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool, record_cache: bool,
         ) {
             let design = Design::ALL[design];
             let shares = fixed.then_some(MemoryShares::ZKV);
-            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares }, capacity);
+            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares, record_cache }, capacity);
             let cache_bytes = if fixed { plan.read_cache_bytes } else { plan.read_cache_bytes_min };
-            let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + cache_bytes + plan.margin_bytes;
+            let caches_bytes = cache_bytes + plan.record_cache_bytes_min;
+            let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + caches_bytes + plan.margin_bytes;
             prop_assert!(others + plan.buffer_bytes_max <= bytes + BUFFER_BYTES_MIN, "{:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
         }

@@ -53,6 +53,7 @@ pub(crate) fn store(
         design: options.design,
         filter_share: options.filter_share,
         shares: options.memory_shares,
+        record_cache: options.record_cache,
     };
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
     let opening = Opening { plan, options, device, log };
@@ -173,6 +174,7 @@ impl Opening<'_> {
             mini_pages: self.options.mini_pages,
             buffer_bytes: self.plan.buffer_bytes,
             filter_bytes: self.plan.filter_bytes,
+            record_cache_bytes_max: self.plan.record_cache_bytes_max,
             filter_eviction: match self.options.filter_by_node {
                 true => FilterEviction::Nodes,
                 false => FilterEviction::Pairs,

@@ -28,6 +28,7 @@ pub struct Options {
     pub(crate) filter_share: f64,
     pub(crate) filter_by_node: bool,
     pub(crate) batch_insertion: bool,
+    pub(crate) record_cache: bool,
     pub(crate) merged_relocation: bool,
     pub(crate) durability: Durability,
     pub(crate) store: Option<StoreKind>,
@@ -61,6 +62,7 @@ impl Default for Options {
             filter_share: 0.0,
             filter_by_node: false,
             batch_insertion: true,
+            record_cache: true,
             merged_relocation: true,
             durability: Durability::default(),
             store: None,
@@ -202,6 +204,14 @@ impl Options {
     #[must_use]
     pub fn batch_insertion(mut self, batch_insertion: bool) -> Self {
         self.batch_insertion = batch_insertion;
+        self
+    }
+
+    /// Whether [`Design::Adb`] keeps records that gets had to read a leaf for, beside whole leaves and changes: memory then follows the work
+    /// between the three. Not with [fixed shares](Self::memory_shares). Default `true`; `false` is for measurements.
+    #[must_use]
+    pub fn record_cache(mut self, record_cache: bool) -> Self {
+        self.record_cache = record_cache;
         self
     }
 

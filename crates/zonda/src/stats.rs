@@ -69,6 +69,8 @@ pub struct MemoryStats {
     pub leaf_table_bytes: u64,
     /// Leaf buffers.
     pub buffer_bytes: u64,
+    /// Records that were read of leaves and are kept.
+    pub record_cache_bytes: u64,
     /// Merged filter, with its batch array.
     pub filter_bytes: u64,
     /// Log rings.
@@ -91,6 +93,8 @@ pub struct TreeStats {
     pub gets: u64,
     /// Leaves read from the device.
     pub leaf_reads: u64,
+    /// Point reads that a record kept from an earlier read answered.
+    pub record_hits: u64,
     /// Writes of single keys, those of batches included.
     pub puts: u64,
     /// Buffers merged into their leaves.
@@ -191,6 +195,7 @@ impl MemoryStats {
             inner_bytes: tree.inner_bytes,
             leaf_table_bytes: tree.leaf_table_bytes,
             buffer_bytes: tree.buffer_bytes,
+            record_cache_bytes: tree.record_cache_bytes,
             filter_bytes: tree.filter_bytes,
             log_bytes: tree.log_bytes,
             snapshot_bytes: tree.snapshot_bytes,
@@ -206,6 +211,7 @@ impl TreeStats {
             height: tree.height,
             gets: tree.gets,
             leaf_reads: tree.leaf_reads,
+            record_hits: tree.record_hits,
             puts: tree.puts,
             merges: tree.merges,
             splits: tree.splits,

@@ -21,6 +21,7 @@ pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
 /// What plans may switch, by name.
 pub const SWITCHES: &[(&str, Switch)] = &[
     ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
+    ("record-cache", |options, value| Ok(options.record_cache(on_or_off(value)?))),
     ("classes", |options, value| Ok(options.classes(parsed(value)?))),
     ("eviction", |options, value| Ok(options.eviction(parsed(value)?))),
     ("delta-records", |options, value| Ok(options.delta_records(parsed(value)?))),

@@ -76,6 +76,7 @@ fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
             ("inner nodes", size(memory.inner_bytes)),
             ("leaf table", size(memory.leaf_table_bytes)),
             ("leaf buffers", size(memory.buffer_bytes)),
+            ("record cache", size(memory.record_cache_bytes)),
             ("merged filter", size(memory.filter_bytes)),
             ("log", size(memory.log_bytes)),
             ("pages", size(memory.page_bytes)),
@@ -118,7 +119,8 @@ fn as_json(db: &Db) -> anyhow::Result<Value> {
         "memory": {
             "budget_bytes": memory.budget_bytes, "used_bytes": memory.used_bytes,
             "inner_bytes": memory.inner_bytes, "leaf_table_bytes": memory.leaf_table_bytes,
-            "buffer_bytes": memory.buffer_bytes, "filter_bytes": memory.filter_bytes, "log_bytes": memory.log_bytes,
+            "buffer_bytes": memory.buffer_bytes,
+            "record_cache_bytes": memory.record_cache_bytes, "filter_bytes": memory.filter_bytes, "log_bytes": memory.log_bytes,
             "snapshot_bytes": memory.snapshot_bytes, "page_bytes": memory.page_bytes,
         },
     }))

@@ -19,6 +19,7 @@ functions! {
         fn rocksdb_options_set_error_if_exists(Handle, c_uchar);
         fn rocksdb_options_set_write_buffer_size(Handle, usize);
         fn rocksdb_options_set_max_write_buffer_number(Handle, c_int);
+        fn rocksdb_options_set_target_file_size_base(Handle, u64);
         fn rocksdb_options_set_max_open_files(Handle, c_int);
         fn rocksdb_options_set_max_background_jobs(Handle, c_int);
         fn rocksdb_options_set_compression(Handle, c_int);
