@@ -80,6 +80,9 @@ impl Tree {
         if let Some(ring) = self.pool.ring() {
             return self.evict_mini_page(ring);
         }
+        if self.pool.sparse().is_some_and(|leaves| self.gather(&leaves)) {
+            return Ok(true);
+        }
         for _ in 0..EVICT_TRIES {
             let Some(id) = self.pool.victim(&self.table) else { break };
             if self.try_flush(id, true)? == Flushed::Done {
@@ -88,6 +91,20 @@ impl Tree {
         }
         zonda_rt::yield_now();
         Ok(false)
+    }
+
+    /// Makes the buffers of `leaves` anew, so that the memory where few are left becomes free: that costs copies of a few hundred bytes where a
+    /// merge costs a page. Returns whether all could be had.
+    fn gather(&self, leaves: &[PageId]) -> bool {
+        let moved = |&id: &PageId| {
+            let Some(mut leaf) = self.table.try_lock(id) else { return false };
+            let Some(buffer) = leaf.location().buffer() else { return true };
+            let owner = self.owner(id, buffer.slots().used_bytes());
+            let copy = buffer.copied(self.pool.memory(), owner);
+            self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+            true
+        };
+        leaves.iter().filter(|id| moved(id)).count() == leaves.len()
     }
 
     /// Merges leaf `id` if it has a buffer, retrying while others interfere, but not for ever.

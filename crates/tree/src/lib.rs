@@ -34,6 +34,7 @@ mod mini_page;
 mod mini_page_shuttle_tests;
 mod multi_get;
 mod options;
+mod page_cache;
 mod pool;
 mod read;
 mod read_ahead;

@@ -177,15 +177,20 @@ pub(crate) fn plan<'a>(
     Ok(plan)
 }
 
+/// A cut may leave the middle by this part of a page's records.
+const CUT_SHARE: usize = 4;
+
 /// Splits sorted live records into pages. `appended` of them are new and beyond all others: then pages are filled up and only
-/// the last one has room (right-edge split), else all get about the same.
+/// the last one has room (right-edge split), else all get about the same, cut where separators are short: then the keys of a page
+/// soon have more in common, which neither it nor the leaf's buffer stores for each of them.
 pub(crate) fn plan_records(frame: Frame<'_>, records: &[Record<'_>], appended: usize) -> Plan {
     let mut cuts = pack(frame, records, frame.body_bytes);
     if cuts.len() > 1 && appended == 0 {
         let total: usize = records.iter().map(weight).sum();
         let even = pack_by_weight(frame, records, total.div_ceil(cuts.len()));
         if even.len() <= cuts.len() + 1 {
-            cuts = even;
+            let short = cut_short(records, &even);
+            cuts = if fit(frame, records, &short) { short } else { even };
         }
     }
     Plan { pages: build(frame, records, &cuts), dead_pointers: Vec::new() }
@@ -238,6 +243,33 @@ fn pack_until(
         begin = end;
     }
     cuts
+}
+
+/// Ends of pages near `cuts` where separators are shortest, the nearest of those.
+fn cut_short(records: &[Record<'_>], cuts: &[usize]) -> Vec<usize> {
+    let reach = records.len() / cuts.len() / CUT_SHARE;
+    let bytes = |end: &usize| separator_bytes(records[end - 1].key, records[*end].key);
+    let near = |&cut: &usize| {
+        let ends = (1..=reach).flat_map(|by| [cut.saturating_sub(by), cut + by]);
+        let inside = ends.filter(|&end| end > 0 && end < records.len());
+        // Of equals the first.
+        std::iter::once(cut).chain(inside).min_by_key(bytes).unwrap_or(cut)
+    };
+    let (last, inner) = cuts.split_last().expect("at least one page");
+    inner.iter().map(near).chain(std::iter::once(*last)).collect()
+}
+
+/// Whether pages that end there are in order, none empty and none longer than a normal page.
+fn fit(frame: Frame<'_>, records: &[Record<'_>], cuts: &[usize]) -> bool {
+    let begins = std::iter::once(0).chain(cuts.iter().copied());
+    begins.zip(cuts).all(|(begin, &end)| {
+        let page = records.get(begin..end).filter(|page| !page.is_empty());
+        page.is_some_and(|page| {
+            let size = PageSize::new(page_low(frame, records, begin).len());
+            let size = page.iter().fold(size, |size, next| size.with(&page[0], next));
+            size.bytes(high_bytes(frame, records, end)) <= frame.body_bytes
+        })
+    })
 }
 
 /// The size of a page while records are added to it.
@@ -342,6 +374,25 @@ mod tests {
         let even = plan_records(FRAME, &records, 0);
         let sizes: Vec<usize> = even.pages.iter().map(|page| page.body.len()).collect();
         assert!(sizes.iter().max().expect("pages") - sizes.iter().min().expect("pages") < 150, "{sizes:?}");
+    }
+
+    /// Random keys around one where a byte more changes: the cut is there, and it is in the middle where that is too far away.
+    #[test]
+    fn cuts_are_near_the_middle_and_short() {
+        let cut_of = |high: usize| {
+            let mut keys: Vec<u64> = (0..40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16).collect();
+            keys[..high].iter_mut().for_each(|key| *key |= 1 << 48);
+            keys.sort_unstable();
+            let keys: Vec<[u8; 8]> = keys.into_iter().map(u64::to_be_bytes).collect();
+            let record = |key| Record { key, kind: Kind::Inline, value: b"12345678" };
+            let records: Vec<Record<'_>> = keys.iter().map(|key| record(key)).collect();
+            let plan = plan_records(FRAME, &records, 0);
+            let first = LeafPage::decode(&plan.pages[0].body).expect("own encoding");
+            (plan.pages.len(), first.slots().len(), plan.pages[1].low.len())
+        };
+        assert_eq!([17, 20, 23].map(cut_of), [(2, 23, 2), (2, 20, 2), (2, 17, 2)]);
+        let (pages, first, low_bytes) = cut_of(30);
+        assert!(pages == 2 && (15..=25).contains(&first) && low_bytes > 2, "{first} records, then {low_bytes} bytes");
     }
 
     proptest! {

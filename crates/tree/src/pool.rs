@@ -37,6 +37,8 @@ const WORDS_MAX: u32 = 1 << 16;
 const SPLIT_WORTH: usize = 7;
 /// Memory of slabs beyond their cells counts as used up to this part of the limit: it comes back only as slabs become empty.
 const OVERHEAD_SHARE: u64 = 3;
+/// Below this part of the limit, nobody looks for memory that lies idle between buffers: heads of slabs and their ends take about as much.
+const IDLE_SHARE: u64 = 40;
 /// Part of the limit that the ring leaves to what must be outside of it for a moment, and to the time until it has followed a lower limit.
 const OUTSIDE_SHARE: u64 = 16;
 /// The odd number that SplitMix64 steps by.
@@ -177,6 +179,14 @@ impl Pool {
         let taken = arena.taken_bytes();
         let overhead = arena.held_bytes().saturating_sub(taken);
         taken + overhead.min(self.limit_bytes() / OVERHEAD_SHARE)
+    }
+
+    /// Leaves of buffers that would take less memory elsewhere, when what lies idle between buffers is a good part of it; see
+    /// [`Arena::sparse`]. Not where age decides: a buffer that is made anew counts as young.
+    pub(crate) fn sparse(&self) -> Option<Vec<PageId>> {
+        let (None, Memory::Slabs(arena)) = (&self.oldest, &self.memory) else { return None };
+        let idle = arena.held_bytes().saturating_sub(arena.taken_bytes());
+        if idle > self.limit_bytes() / IDLE_SHARE { arena.sparse() } else { None }
     }
 
     /// A leaf whose buffer should go, or `None` if none was found. The buffer may change before the caller

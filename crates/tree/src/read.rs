@@ -5,21 +5,16 @@ use zonda_rt::epoch::Guard;
 
 use crate::{
     TreeError,
-    buffer::Buffer,
     filter::AsOf,
     leaf_page::LeafPage,
-    leaf_table::{Location, Shared},
+    leaf_table::Shared,
     options::Design,
-    pool::arena::Owner,
     record::{Kind, Record},
     snapshot::{Kept, Level},
     stats::count,
     tree::{Result, Tree},
     values::ValuePointer,
 };
-
-/// The longest body that is mirrored: twice the longest leaf, so that any leaf fits, and the buffer can still grow.
-const MIRROR_BYTES_MAX: usize = 64 << 10;
 
 /// What memory says of a key.
 pub(crate) enum Seen {
@@ -239,38 +234,6 @@ impl Tree {
         let pointer = ValuePointer::decode(into)?;
         *into = self.values.read(key, &pointer)?;
         Ok(())
-    }
-
-    /// Caches a whole clean page as its leaf's buffer, if nothing changed meanwhile and memory is at hand without a dirty
-    /// eviction (reads never write pages).
-    fn mirror(&self, id: PageId, page: PageAddress, body: &[u8]) {
-        if self.pool.is_over() && !self.drop_clean_buffer() {
-            return;
-        }
-        let Ok(leaf_page) = LeafPage::decode(body) else { return };
-        if body.len() > MIRROR_BYTES_MAX {
-            return;
-        }
-        let Some(mut leaf) = self.table.try_lock(id) else { return };
-        if matches!(leaf.location(), Location::Page(now) if *now == page) {
-            let (memory, owner, records) = (self.pool.memory(), Owner::of(id), leaf_page.slots().iter());
-            let mut buffer = Buffer::of(memory, owner, Some(page), leaf_page.prefix(), records);
-            buffer.set_complete();
-            self.relocate_leaf(&mut leaf, Location::Buffered(buffer));
-        }
-    }
-
-    /// Frees a clean buffer if the hand finds one.
-    fn drop_clean_buffer(&self) -> bool {
-        let Some(id) = self.pool.victim(&self.table) else { return false };
-        let Some(mut leaf) = self.table.try_lock(id) else { return false };
-        let Some(buffer) = leaf.location().buffer() else { return false };
-        if buffer.is_dirty() {
-            return false;
-        }
-        let page = buffer.page().map_or(Location::Empty, Location::Page);
-        self.relocate_leaf(&mut leaf, page);
-        true
     }
 }
 

@@ -53,7 +53,9 @@ impl Tree {
                 let found = self.search(&mut state, pages);
                 match found {
                     Ok(true) => Ok(()),
-                    Ok(false) => Err(error),
+                    // What was merged meanwhile is live now: the refusal says so.
+                    Ok(false) => self.admit_buffered(pages),
+                    Err(other) if is_no_space(&other) => Err(other),
                     Err(other) if can_go_on(&other) => Err(error),
                     Err(other) => Err(other),
                 }

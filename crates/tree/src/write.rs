@@ -89,6 +89,7 @@ impl Tree {
         check_value(value)?;
         let pages = PAGES_ASKED + pages_of(value.len());
         self.make_room(false, pages)?;
+        self.bring_in_unfiltered(key)?;
         let committed = self.with_stripes_free(pages, || {
             let _stripe = self.stripes.lock(hash(key));
             let prepared = self.prepare(key, value)?;
@@ -104,6 +105,7 @@ impl Tree {
     pub(crate) fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         self.make_room(true, 0)?;
+        self.bring_in_unfiltered(key)?;
         let committed = {
             let _stripe = self.stripes.lock(hash(key));
             self.commit(&[tombstone(key)])?
@@ -124,6 +126,7 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>> {
         check_key(key)?;
         self.make_room(false, PAGES_ASKED)?;
+        self.bring_in_unfiltered(key)?;
         let (before, committed) = {
             let _stripe = self.stripes.lock(hash(key));
             let mut value = Vec::new();
@@ -133,6 +136,11 @@ impl Tree {
         };
         committed.map_or(Ok(()), |committed| self.finish(committed, durability))?;
         Ok(before)
+    }
+
+    /// What is written past the filter changes its leaf at once; see [`bring_in`](Self::bring_in).
+    fn bring_in_unfiltered(&self, key: &[u8]) -> Result<()> {
+        if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
     }
 
     fn commit_update(&self, key: &[u8], update: &Update) -> Result<Option<Committed>> {
@@ -160,6 +168,7 @@ impl Tree {
         let large = batch.iter().map(|op| pages_of(op.value_bytes())).sum::<u32>();
         let pages = PAGES_ASKED + pages_of(bytes) + large;
         self.make_room(deletes, pages)?;
+        batch.iter().try_for_each(|op| self.bring_in_unfiltered(op.key()))?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
         let committed = self.with_stripes_free(pages, || {
@@ -368,6 +377,9 @@ impl Tree {
             return if buffer.is_complete() { used > self.body_bytes() } else { is_long };
         }
         let (records, used) = (buffer.slots().len(), buffer.slots().used_bytes());
+        if buffer.is_complete() && buffer.page().is_some() {
+            return used + buffer.prefix().len() > self.body_bytes();
+        }
         let options = &self.options;
         used > self.body_bytes() * 3 / 4
             || match (options.design, options.classes) {

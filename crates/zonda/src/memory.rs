@@ -62,6 +62,9 @@ const fn log_instance_bytes(ring_bytes: u32) -> u64 {
     2 * ring_bytes as u64
 }
 
+/// Left free of large budgets: what grows between two looks of the governor grows with the work, hardly with the budget.
+const MARGIN_BYTES: u64 = 512 << 10;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -75,7 +78,7 @@ impl MemoryPlan {
         // With two caches each keeps half as much always, but something.
         let half_min = (cache_bytes_min / 2).max(16 * KIB);
         let log_bytes = (budget_bytes / 32).clamp(LOG_INSTANCE_BYTES, 2 * MIB);
-        let margin_bytes = budget_bytes / 32;
+        let margin_bytes = (budget_bytes / 32).min(MARGIN_BYTES + budget_bytes / 128);
         let left = budget_bytes.saturating_sub(log_bytes + margin_bytes);
         let plan = Self {
             budget_bytes,

@@ -75,21 +75,23 @@ impl Tree {
     fn insert_batch(&self, filter: &Filter) -> Result<bool> {
         let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(false) };
         let Some(batch) = array.claim() else { return Ok(false) };
-        let overfull = self.insert(batch);
+        let (overfull, brought_in) = self.insert(batch);
         if array.finish() {
             filter.take_array_out(self.around());
         }
         drop::<Arc<_>>(array);
+        brought_in?;
         overfull.into_iter().try_for_each(|id| self.relieve(id))?;
         self.make_buffer_room()?;
         Ok(true)
     }
 
-    /// Puts all records of a batch into buffers: never fails, memory only. Returns leaves that grew too large.
-    fn insert(&self, batch: &Batch) -> Vec<PageId> {
-        let mut overfull = Vec::new();
+    /// Puts all records of a batch into buffers: that never fails. Returns leaves that grew too large, and what came of bringing pages in.
+    fn insert(&self, batch: &Batch) -> (Vec<PageId>, Result<()>) {
+        let (mut overfull, mut brought_in) = (Vec::new(), Ok(()));
         let mut lower = 0;
         while lower < batch.records.slots().len() {
+            brought_in = brought_in.and_then(|()| self.bring_in(batch.records.slots().key(lower)));
             let (upper, applied) = self.apply_run(batch, lower);
             self.counters.filter_runs.fetch_add(1, Ordering::Relaxed);
             self.counters.filter_pairs.fetch_add((upper - lower) as u64, Ordering::Relaxed);
@@ -98,7 +100,7 @@ impl Tree {
                 overfull.push(id);
             }
         }
-        overfull
+        (overfull, brought_in)
     }
 
     /// Puts the records from `lower` on that belong to one leaf into its buffer; returns the index behind them.

@@ -5,6 +5,9 @@
 //! also the exact order of leaf buffers by size: whoever wants the largest takes a cell of the highest list (`pool.rs`).
 //! Classes above a quarter of a slab are allocations of their own, in a map by class and leaf.
 //!
+//! Cells are given back anywhere, and a list whose buffers become fewer would keep slabs of a few cells each. Such a slab is *sparse*
+//! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back.
+//!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
 //! Cost of taking or giving a cell: one uncontended lock and a few stores; for a slab at times a call of the system.
@@ -262,6 +265,26 @@ impl List {
         })
     }
 
+    /// Cells that are not taken.
+    fn spare(&self) -> usize {
+        let cells = self.slabs.first().map_or(0, |slab| usize::from(slab.state().cells));
+        self.slabs.len() * cells - self.used as usize
+    }
+
+    /// The leaves of the slab with the fewest cells taken, if the others with room can hold them. They fill up before it does.
+    fn sparse(&mut self) -> Option<Vec<PageId>> {
+        let least = (self.full..self.slabs.len()).min_by_key(|&at| self.slabs[at].state().used)?;
+        let slab = self.slabs[least];
+        let (used, cells) = (slab.state().used, slab.state().cells);
+        let elsewhere = self.spare() - usize::from(cells - used);
+        if elsewhere < usize::from(used) {
+            return None;
+        }
+        self.swap(least, self.slabs.len() - 1);
+        let leaves = (0..u32::from(cells)).map(|cell| slab.leaf(cell)).filter(|leaf| leaf & FREE == 0);
+        Some(leaves.map(PageId).collect())
+    }
+
     /// The next cell's leaf in a round over all of them.
     fn next(&mut self) -> Option<PageId> {
         let (mut at, mut cell) = self.hand;
@@ -336,6 +359,8 @@ struct Inner {
     lists: Box<[Mutex<List>]>,
     /// Cells taken of each list, as last seen under its lock.
     counts: Box<[AtomicU32]>,
+    /// Slabs of each list, likewise.
+    slabs: Box<[AtomicU32]>,
     chunks: Mutex<Chunks>,
     /// Allocations of their own by class and leaf; a leaf that grows has two for a moment.
     large: Mutex<BTreeMap<(usize, u32), u32>>,
@@ -362,6 +387,7 @@ impl Inner {
             let slab = self.chunks.lock().take(self.size);
             slab.begin(self, index, u32::try_from(list.slabs.len()).expect("a list has few slabs"));
             list.slabs.push(slab);
+            self.slabs[index].fetch_add(1, Ordering::Relaxed);
             self.slab_count.fetch_add(1, Ordering::Relaxed);
         }
         let cell = list.take(owner.leaf);
@@ -378,6 +404,7 @@ impl Inner {
         let emptied = list.give(slab, slab.index_of(cell));
         self.counts[index].store(list.used, Ordering::Relaxed);
         if let Some(slab) = emptied {
+            self.slabs[index].fetch_sub(1, Ordering::Relaxed);
             self.slab_count.fetch_sub(1, Ordering::Relaxed);
             self.chunks.lock().give(slab, self.size);
         }
@@ -455,6 +482,7 @@ impl Arena {
             sizing,
             lists: (0..LISTS).map(|_| Mutex::new(List::default())).collect(),
             counts: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
+            slabs: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
             chunks: Mutex::new(Chunks::default()),
             large: Mutex::new(BTreeMap::new()),
             large_count: AtomicU32::new(0),
@@ -505,6 +533,23 @@ impl Arena {
             }
         }
         (0..SLAB_CLASSES).rev().find_map(|class| Some((class, self.next_of(class, family)?)))
+    }
+
+    /// Leaves whose buffers fill a sparse slab, of the list with the most cells to spare: each buffer that is made anew, as large as it is,
+    /// leaves it, and with the last the slab is free. `None` if no list has more than a slab's cells to spare. Costs a look at every
+    /// list.
+    pub(crate) fn sparse(&self) -> Option<Vec<PageId>> {
+        let spare = |index: usize| {
+            let used = self.inner.counts[index].load(Ordering::Relaxed) as usize;
+            let slabs = self.inner.slabs[index].load(Ordering::Relaxed) as usize;
+            let cells = self.size().cells_of(index % SLAB_CLASSES);
+            // More than a slab's: a list that has just emptied one is not to ask for the next at once.
+            let wanted = cells + cells / 4 + 1;
+            let spare = (slabs * cells).saturating_sub(used);
+            (spare >= wanted).then_some((spare * class_bytes(index % SLAB_CLASSES), index))
+        };
+        let (_, index) = (0..LISTS).filter_map(spare).max()?;
+        self.inner.lists[index].lock().sparse()
     }
 
     /// The next leaf in a round over the buffers of one class.
@@ -627,6 +672,35 @@ mod tests {
     fn cells_are_nobody_elses_and_the_largest_is_found() {
         for (bytes, seed) in [(1 << 20, 1), (16 << 20, 2), (64 << 20, 3)] {
             churn(bytes, seed);
+        }
+    }
+
+    /// Of every three buffers two go, all over the slabs; then sparse slabs are emptied until there are none.
+    #[test]
+    fn what_is_spread_thin_is_gathered() {
+        for arena_bytes in [1 << 20, 16 << 20, 64 << 20] {
+            let arena = Arena::new(arena_bytes);
+            let cell = |leaf| Taken::new(&arena, 5 + leaf as usize % 3, owner(leaf, leaf % 2 == 0), 7);
+            let mut kept: BTreeMap<u32, Taken> = (0..6_000).map(|leaf| (leaf, cell(leaf))).collect();
+            let gone: Vec<u32> = kept.keys().copied().filter(|leaf| leaf % 9 >= 3).collect();
+            gone.iter().filter_map(|leaf| kept.remove(leaf)).for_each(|cell| cell.give(&arena));
+            let before = arena.held_bytes();
+            let mut moves = 0;
+            while let Some(leaves) = arena.sparse() {
+                let held = arena.held_bytes();
+                for leaf in leaves {
+                    let old = kept.remove(&leaf.0).expect("a buffer of a leaf that has one");
+                    kept.insert(leaf.0, Taken::new(&arena, old.class, old.owner, old.mark));
+                    old.give(&arena);
+                    moves += 1;
+                }
+                assert!(arena.held_bytes() < held, "the slab is free");
+            }
+            let lists = 6 * 3 * arena.size().slab_bytes() as u64;
+            let (taken, held) = (arena.taken_bytes(), arena.held_bytes());
+            assert!(held < taken + taken / 8 + lists, "{held} for {taken}, {before} before");
+            assert!(moves < kept.len(), "{moves} moves of {} buffers", kept.len());
+            kept.into_values().for_each(|cell| cell.give(&arena));
         }
     }
 
