@@ -3,6 +3,9 @@
 //! SIEVE: a queue in order of entry; a hit only sets the page's visited bit; the hand walks from the oldest to the newest,
 //! clears set bits and evicts the first page without one. A hit so costs a lookup under the shard's lock and no list change.
 //!
+//! Of a page only what its body fills is kept, to the next 256 bytes: leaves that grew at random are two thirds full, and the cache then holds half as
+//! many again.
+//!
 //! The key is (address, zone generation): a page of a zone that was reset is never found again (I5), it just ages out.
 
 use std::collections::HashMap;
@@ -13,6 +16,8 @@ use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::PageAddress;
+use crate::format::PAGE_HEADER_BYTES;
+use crate::frame::trusted_page;
 
 /// Shards when the cache is large enough; a power of two.
 const SHARDS_MAX: usize = 16;
@@ -20,9 +25,11 @@ const SHARDS_MAX: usize = 16;
 const SHARD_BYTES_MIN: usize = 256 << 10;
 /// Memory of an entry beside its page: slab slot, map slot at its usual load, reference counts.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + 16;
+/// What is kept of a page is a multiple of this, so that the memory of one often serves another.
+const STEP_BYTES: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// The blocks of a page, header included; shared with readers.
+/// A page from its header to the end of its body, at least; shared with readers.
 pub(crate) type CachedPage = Arc<[u8]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +133,10 @@ impl ReadCache {
         found
     }
 
-    /// Caches the blocks of a page. Reuses the memory of an evicted page of the same length that nobody reads.
+    /// Caches a page, given by its blocks. Reuses the memory of an evicted page of the same length that nobody reads.
     pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
         let key = Key { address: at.raw(), generation };
-        self.shard(&key).lock().insert(key, blocks);
+        self.shard(&key).lock().insert(key, filled_part(blocks));
     }
 
     /// Drops a page that is superseded, so that its memory serves others.
@@ -252,6 +259,12 @@ impl Shard {
     }
 }
 
+/// What the page in `blocks` fills of them.
+fn filled_part(blocks: &[u8]) -> &[u8] {
+    let end = trusted_page(blocks).map_or(blocks.len(), |page| PAGE_HEADER_BYTES + page.body.len());
+    &blocks[..end.next_multiple_of(STEP_BYTES).min(blocks.len())]
+}
+
 /// `blocks` in the memory of `spare` if nobody reads that and it has the right length, else in new memory.
 fn filled(spare: Option<CachedPage>, blocks: &[u8]) -> CachedPage {
     if let Some(mut page) = spare.filter(|page| page.len() == blocks.len())
@@ -287,6 +300,22 @@ mod tests {
         assert_eq!(cache.get(at(5), 1).as_deref(), Some(&page(7)[..]));
         assert!(cache.get(at(5), 2).is_none());
         assert!(cache.get(at(6), 1).is_none());
+    }
+
+    #[test]
+    fn of_a_page_that_is_partly_full_only_that_part_takes_room() {
+        use crate::frame::{Framing, Place};
+        use crate::{NewPage, PageId};
+        let cache = room_for(4);
+        let body: Vec<u8> = (0..=255).cycle().take(2_500).collect();
+        let mut blocks = vec![0; 4096];
+        let new = NewPage { id: PageId(9), sequence: 1, body: &body };
+        Framing::new(1).write_page(&mut blocks, &new, Place { generation: 1, block: 5 });
+        (1..=6).for_each(|block| cache.insert(at(block), 1, &blocks));
+        let there = (1..=6).filter_map(|block| cache.get(at(block), 1));
+        let bodies: Vec<_> = there.map(|page| trusted_page(&page).unwrap().body.to_vec()).collect();
+        assert!(bodies.len() == 6 && bodies.iter().all(|kept| *kept == body), "{} pages", bodies.len());
+        assert_eq!(cache.bytes(), 6 * (2_560 + ENTRY_BYTES) as u64);
     }
 
     #[test]
