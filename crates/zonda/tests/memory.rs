@@ -75,7 +75,10 @@ fn the_budget_holds_while_favourites_go_through_the_filter() {
                 );
             }
         }
-        assert!(db.stats().unwrap().tree.filter_evictions > 10, "the filter had nothing to evict");
+        let stats = db.stats().unwrap();
+        assert!(stats.tree.filter_evictions > 10, "the filter had nothing to evict");
+        let memory = stats.memory;
+        assert!(memory.peak_bytes <= memory.budget_bytes, "I6, what leaves is there twice for a moment: {memory:?}");
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Around, Batch, BatchArray, Filter, Latched, NONE};
 use crate::FilterEviction;
 
 /// Of how many nodes or bytes one leaves.
-const LEAVING_ONE_IN: u64 = 4;
+pub(super) const LEAVING_ONE_IN: u64 = 4;
 /// Of how many nodes one is latched at most when pairs leave.
 const LATCHED_ONE_IN: u64 = 2;
 

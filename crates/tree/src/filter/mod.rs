@@ -65,7 +65,7 @@ use zonda_rt::{
 
 pub(crate) use array::{Batch, BatchArray};
 use cell::ArrayCell;
-use evict::Evicting;
+use evict::{Evicting, LEAVING_ONE_IN};
 use node::{Content, NONE, Node, Nodes};
 pub(crate) use records::Records;
 pub(crate) use upper::AsOf;
@@ -109,8 +109,9 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// An empty filter that may take `limit_bytes`.
-    pub(crate) fn new(limit_bytes: u64, eviction: FilterEviction) -> Self {
+    /// An empty filter that may take `share_bytes`, the array of one moment included: for that moment what leaves is there twice.
+    pub(crate) fn new(share_bytes: u64, eviction: FilterEviction) -> Self {
+        let limit_bytes = share_bytes - share_bytes / (LEAVING_ONE_IN + 1);
         let nodes = Nodes::new();
         let first = nodes.allocate();
         Self {
