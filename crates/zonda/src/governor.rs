@@ -5,7 +5,7 @@
 //! buffers saved a byte (page writes and the reads before them go down as buffers grow; gets that a buffer answers), what the
 //! cache of pages saved a byte (its hits, those of scans too) and what the cache of records did (its hits). The best of the three that could use
 //! more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has favourites with much of it in the cache of
-//! records, one of scans in that of pages; each keeps a little always, without which it could not show what it is worth. With fixed shares
+//! records, one of scans in that of pages; what buffers leave unused saves nothing there. Each keeps a little always, without which it could not show what it is worth. With fixed shares
 //! ([`MemoryShares`](crate::MemoryShares)) nothing moves.
 
 use std::sync::Arc;
@@ -28,6 +28,8 @@ const BETTER_TENTHS: u128 = 12;
 const FULL_TENTHS: u64 = 7;
 /// Nor has a cache of records that displaces less than one for so many that it keeps.
 const DISPLACED_SHARE: u64 = 4;
+/// Buffers that leave more than this part of what may move unused do not need it: what they saved, they saved with the rest.
+const IDLE_SHARE: u64 = 4;
 /// The record cache forgets what was in the memory that it gives up, so it does for more than this part of what may move only.
 const SLACK_SHARE: u64 = 128;
 
@@ -259,12 +261,14 @@ impl Governor {
         let work = now.since(&window.began);
         if work.operations >= WINDOW_OPERATIONS {
             window.began = now;
+            let for_buffers = movable.saturating_sub(window.caches.bytes());
+            let is_idle = for_buffers.saturating_sub(stats.buffer_bytes) > movable / IDLE_SHARE;
             let claims = [
                 Claim {
                     place: Place::Buffers,
-                    saved: work.saved_by_buffers(),
+                    saved: if is_idle { 0 } else { work.saved_by_buffers() },
                     bytes: stats.buffer_bytes,
-                    wants_more: true,
+                    wants_more: !is_idle,
                     can_give: window.caches.bytes() < most,
                 },
                 Claim {
