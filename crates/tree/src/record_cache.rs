@@ -1,4 +1,4 @@
-//! The record cache: records that point reads found in pages, by key, so that favourites cost no second read (decision 0028).
+//! The record cache: records that point reads found in pages, by key, so that favourites cost no second read (decision 0029).
 //!
 //! It stands between a leaf's buffer and its page. **Always**: under a leaf's latch, what the cache says of a key of that leaf is what the leaf's
 //! page says. So readers look here only under the latch and only for what the buffer does not know; they keep a record only under the latch and only while
