@@ -159,6 +159,12 @@ struct Claim {
 }
 
 impl Claim {
+    /// The same with what it saved less what may be chance, twice the root: a small cache that hits a few times in a window is not worth the
+    /// changes that buffers would have to merge for it.
+    fn beyond_chance(self) -> Self {
+        Self { saved: self.saved.saturating_sub(2 * self.saved.isqrt()), ..self }
+    }
+
     /// Whether a byte saves more here than with `other`, by `tenths` tenths.
     fn is_better(&self, other: &Self, tenths: u128) -> bool {
         let [ours, theirs] = [(self, other), (other, self)]
@@ -173,7 +179,7 @@ fn step(claims: &[Claim]) -> Option<(Place, Place)> {
     let worse_of = |a: Claim, b: Claim| if a.is_better(&b, 10) { b } else { a };
     let best = claims.iter().copied().filter(|claim| claim.wants_more).reduce(better_of)?;
     let worst = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place).reduce(worse_of)?;
-    best.is_better(&worst, BETTER_TENTHS).then_some((worst.place, best.place))
+    best.beyond_chance().is_better(&worst, BETTER_TENTHS).then_some((worst.place, best.place))
 }
 
 impl Governor {
@@ -347,6 +353,9 @@ mod tests {
         // Uniform gets: caches hold a pair in more bytes than buffers do.
         assert_eq!(moved([400, 9, 10], [30, 2, 1]), Some((Place::Pages, Place::Buffers)));
         assert_eq!(moved([105, 100, 110], [1, 1, 1]), None);
+        // A few hits of a cache that is a two hundredth of the buffers: chance, where a hundred are none.
+        assert_eq!(moved([400, 2, 4], [220, 1, 1]), None);
+        assert_eq!(moved([400, 2, 100], [220, 1, 1]), Some((Place::Buffers, Place::Records)));
     }
 
     #[test]
