@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_flash::drive::{FlashBlock, FlashZoned, Spec};
+use zonda_flash::model::FlashWrites;
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
@@ -31,47 +33,53 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
         let device = OFFERED.lock().get(name).cloned();
         let device =
             device.ok_or_else(|| Failure::new(Kind::NotFound, format!("this process offers no device {name:?}")))?;
-        return Ok(Opened { device, is_new: false });
+        return Ok(Opened { modelled: None, device, is_new: false });
     }
     let mut uri: DeviceUri = name.parse()?;
     if is_read_only {
-        return Ok(Opened { device: uri.open_zoned(OpenMode::ReadOnly)?, is_new: false });
+        return Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::ReadOnly)?, is_new: false });
     }
     match uri.place.clone() {
         Place::Flash(drive) => {
-            let device = zonda_flash::drive::open_zoned(&drive)?;
+            let drive = drive.parse::<Spec>()?.open_zoned()?;
             // Its data may lie in a file, with a file system on it.
-            let is_new = is_empty(&*device)?;
-            Ok(Opened { device, is_new })
+            let is_new = is_empty(&drive)?;
+            Ok(Opened { modelled: Some(Modelled::Zoned(drive.clone())), device: Arc::new(drive), is_new })
         }
         Place::Memory => {
             shape(&mut uri, create);
-            Ok(Opened { device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Create)?, is_new: true })
         }
         Place::File(path) if create.is_some() && !path.exists() => {
             shape(&mut uri, create);
-            Ok(Opened { device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Create)?, is_new: true })
         }
         // What is no zoned device is refused by name.
         Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => {
-            Ok(Opened { device: uri.open_zoned(OpenMode::Open)?, is_new: false })
+            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Open)?, is_new: false })
         }
     }
 }
+
+/// A block device, and the same if it is a modelled drive.
+pub(crate) type OpenedBlocks = (Arc<dyn BlockDevice>, Option<Modelled>);
 
 /// Opens the block device called `name`; makes it with the capacity of `create`, if that is given and there is none.
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` for a bad name or a zoned device.
-pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<Arc<dyn BlockDevice>, Failure> {
+pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<OpenedBlocks, Failure> {
     let mut uri: DeviceUri = name.parse()?;
     match (uri.place.clone(), create) {
-        (Place::Flash(drive), _) => return Ok(zonda_flash::drive::open_block(&drive)?),
+        (Place::Flash(drive), _) => {
+            let drive = drive.parse::<Spec>()?.open_block()?;
+            return Ok((Arc::new(drive.clone()), Some(Modelled::Block(drive))));
+        }
         (Place::Memory, _) => shape(&mut uri, create),
         (Place::File(path), Some(_)) if !path.exists() => shape(&mut uri, create),
-        _ => return Ok(uri.open_block(OpenMode::Open)?),
+        _ => return Ok((uri.open_block(OpenMode::Open)?, None)),
     }
-    Ok(uri.open_block(OpenMode::Create)?)
+    Ok((uri.open_block(OpenMode::Create)?, None))
 }
 
 /// Whether no zone of a device is written.
@@ -80,8 +88,27 @@ pub(crate) fn is_empty(device: &dyn ZonedDevice) -> Result<bool, Failure> {
     Ok(zones.iter().all(|zone| zone.state == zonda_device::ZoneState::Empty))
 }
 
+/// A modelled drive, for what its flash did.
+#[derive(Clone, Debug)]
+pub(crate) enum Modelled {
+    Zoned(FlashZoned),
+    Block(FlashBlock),
+}
+
+impl Modelled {
+    /// Bytes programmed so far, by cause.
+    pub(crate) fn writes(&self) -> FlashWrites {
+        match self {
+            Self::Zoned(drive) => drive.flash_report().writes,
+            Self::Block(drive) => drive.flash_report().writes,
+        }
+    }
+}
+
 /// A device and what is known of it.
 pub(crate) struct Opened {
+    /// It, if it is a modelled drive.
+    pub(crate) modelled: Option<Modelled>,
     pub(crate) device: Arc<dyn ZonedDevice>,
     /// It was made just now: nothing is on it.
     pub(crate) is_new: bool,

@@ -10,7 +10,7 @@ use zonda_files::{Cleaner, FileStore, FileStoreOptions, Placement, StoreId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
-use crate::devices::{self, Opened};
+use crate::devices::{self, Modelled, Opened};
 use crate::failure::{Failure, Kind};
 use crate::locks::Locks;
 use crate::log_order::LogOrder;
@@ -35,6 +35,8 @@ pub struct Mounted {
     pub(crate) wal_flush: bool,
     /// Tables wait in memory until their keys are known.
     pub(crate) places_by_keys: bool,
+    /// The drive below, if it is a modelled one.
+    pub(crate) drive: Option<Modelled>,
     /// As it was named when it was mounted.
     text: String,
     pub(crate) reads: [AtomicU64; 2],
@@ -65,7 +67,7 @@ impl Mounted {
         let mut options = uri.options.clone();
         options.trace = trace()?;
         let kept_trace = options.trace.clone();
-        let store = match uri.placement {
+        let (store, drive) = match uri.placement {
             Some(placement) => store_on_blocks(uri, placement, options)?,
             None => store_on_zones(uri, options)?,
         };
@@ -74,6 +76,7 @@ impl Mounted {
             Cleaner::start(store.clone())
         });
         Ok(Self {
+            drive,
             trace: kept_trace,
             cleaner,
             lsm: View::new(store.clone()),
@@ -107,31 +110,38 @@ impl Mounted {
     }
 }
 
-fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<FileStore, Failure> {
-    let Opened { device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
-    Ok(if uri.is_read_only {
+fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Option<Modelled>), Failure> {
+    let Opened { modelled, device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
+    let store = if uri.is_read_only {
         FileStore::mount_read_only(device, options)?.0
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
         FileStore::format(device, new_id(), false, options)?
     } else {
         FileStore::mount(device, options)?.0
-    })
+    };
+    Ok((store, modelled))
 }
 
 /// A store on a conventional drive. Whether one is there is seen by its first blocks: such drives have no empty zones.
-fn store_on_blocks(uri: &Uri, placement: Placement, options: FileStoreOptions) -> Result<FileStore, Failure> {
-    let device = devices::open_blocks(&uri.device, uri.create)?;
-    match FileStore::mount_on_blocks(Arc::clone(&device), options.clone()) {
-        Ok((store, _)) if store.placement().0 == placement.name() => Ok(store),
+fn store_on_blocks(
+    uri: &Uri,
+    placement: Placement,
+    options: FileStoreOptions,
+) -> Result<(FileStore, Option<Modelled>), Failure> {
+    let (device, modelled) = devices::open_blocks(&uri.device, uri.create)?;
+    let store = match FileStore::mount_on_blocks(Arc::clone(&device), options.clone()) {
+        Ok((store, _)) if store.placement().0 == placement.name() => store,
         Ok((store, _)) => {
             let made = store.placement().0;
-            Err(Failure::invalid(format!("{uri}: the store was made with fs={made}, not with fs={}", placement.name())))
+            let message = format!("{uri}: the store was made with fs={made}, not with fs={}", placement.name());
+            return Err(Failure::invalid(message));
         }
         // `format_on_blocks` refuses a device that holds anything.
         Err(refusal) => {
-            FileStore::format_on_blocks(device, placement, new_id(), false, options).map_err(|_| refusal.into())
+            FileStore::format_on_blocks(device, placement, new_id(), false, options).map_err(|_| refusal)?
         }
-    }
+    };
+    Ok((store, modelled))
 }
 
 fn new_id() -> StoreId {

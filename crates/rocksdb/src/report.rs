@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 
 use zonda_rt::atomic::Ordering;
 
+use crate::devices::Modelled;
 use crate::mount::Mounted;
 use zonda_files::policy::Rule;
 
@@ -21,6 +22,7 @@ impl Mounted {
         let allocations = self.store.allocations();
         let placed_by = |rule: Rule| allocations.iter().filter(|one| one.0 == rule).map(|one| one.2).sum::<u64>();
         let split = self.store.split_usage().unwrap_or_default();
+        let flash = self.drive.as_ref().map(Modelled::writes).unwrap_or_default();
         let numbers = [
             ("capacity_bytes", usage.capacity_bytes),
             ("usable_bytes", usage.usable_bytes),
@@ -46,6 +48,9 @@ impl Mounted {
             ("levels_wrong", levels.wrong),
             ("levels_unknown", levels.unknown),
             ("tables_moved", levels.moved),
+            ("flash_host_bytes", flash.host_bytes),
+            ("flash_collection_bytes", flash.collection_bytes),
+            ("flash_padding_bytes", flash.padding_bytes),
             ("split_zones", split.split_zones),
             ("subzones_full", split.full_subzones),
             ("subzones_wasted_bytes", split.wasted_bytes),

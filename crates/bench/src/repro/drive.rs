@@ -11,14 +11,23 @@ mod caza_fig5;
 mod caza_fig6;
 mod caza_table1;
 mod host_ftl;
+mod printed;
 mod results;
 mod rocksdb_cost;
 mod rocksdb_space;
 mod splitzns;
 mod stock;
 mod zn540;
+mod zns_active;
 mod zns_fig1;
+mod zns_fig10;
 mod zns_fig5;
+mod zns_fig6;
+mod zns_fig7;
+mod zns_fig8;
+mod zns_fig9;
+mod zns_rocksdb;
+mod zns_table2;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,9 +86,16 @@ impl DriveExperiment {
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 22] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 29] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
+    &zns_fig6::EXPERIMENT,
+    &zns_fig7::EXPERIMENT,
+    &zns_fig8::EXPERIMENT,
+    &zns_fig9::EXPERIMENT,
+    &zns_fig10::EXPERIMENT,
+    &zns_table2::EXPERIMENT,
+    &zns_active::EXPERIMENT,
     &zn540::READ,
     &zn540::MIXED,
     &zn540::WRITE,

@@ -82,7 +82,7 @@ fn measure(scale: Scale, threshold: u8, seed: u64) -> Result<Vec<DriveRow>> {
         let theirs = paper.and_then(|paper| [LIZA, CAZA].iter().position(|name| *name == policy).map(|at| paper[at]));
         let bytes = |name: &str| ran.report.as_ref().and_then(|report| report.get(name)?.as_f64());
         let copied = bytes("copied_bytes").zip(bytes("written_bytes"));
-        let rate = ran.benchmarks.last().map(|benchmark| benchmark.per_second);
+        let rate = ran.steps.last().map(|step| step.per_second);
         let row = row
             .number(RATE, rate.map(|rate| rate * PAIR_BYTES as f64 / 1e6))
             .number(LATENCY, rate.map(|rate| 1e6 / rate.max(f64::MIN_POSITIVE)))

@@ -90,12 +90,12 @@ fn row(series: &str, value: u64, work: &str, turns: &[Ran]) -> DriveRow {
         values.map(|values| values.iter().sum::<f64>() / values.len().max(1) as f64)
     };
     let cpu = |ran: &Ran| {
-        let operations: f64 = ran.benchmarks.iter().map(|benchmark| benchmark.operations).sum();
+        let operations: f64 = ran.steps.iter().map(|step| step.operations).sum();
         (operations > 0.0).then(|| ran.cpu_seconds * 1e6 / operations)
     };
-    row.number(RATE, mean(&|ran| Some(ran.benchmarks.last()?.per_second / 1e3)))
+    row.number(RATE, mean(&|ran| Some(ran.steps.last()?.per_second / 1e3)))
         .number(CPU, mean(&cpu))
-        .number(P99, mean(&|ran| ran.benchmarks.last()?.p99_us))
+        .number(P99, mean(&|ran| ran.steps.last().and_then(|step| step.writes.or(step.reads)).map(|it| it.p99)))
 }
 
 fn chart(results: &DriveResults) -> Chart {

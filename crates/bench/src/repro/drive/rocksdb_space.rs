@@ -88,7 +88,7 @@ fn row(series: &str, x: &str, ran: &Ran) -> DriveRow {
     };
     let bytes = |name: &str| ran.report.as_ref().and_then(|report| report.get(name)?.as_f64());
     let moved = bytes("written_bytes").zip(bytes("copied_bytes"));
-    row.number(RATE, ran.benchmarks.last().map(|benchmark| benchmark.per_second / 1e3))
+    row.number(RATE, ran.steps.last().map(|step| step.per_second / 1e3))
         .number(SLOWEST, slowest(&ran.intervals))
         .number(AMPLIFICATION, moved.map(|(written, copied)| (written + copied) / written.max(1.0)))
 }

@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use zonda_rt::now;
+
+use super::printed::{self, Step};
 use crate::process;
 use crate::{BenchError, Result};
 
@@ -35,7 +38,9 @@ pub(super) enum On {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ran {
     /// The benchmarks, in order.
-    pub(super) benchmarks: Vec<Benchmark>,
+    pub(super) steps: Vec<Step>,
+    /// Time of the whole process, in seconds.
+    pub(super) seconds: f64,
     /// CPU time of the whole process, in seconds.
     pub(super) cpu_seconds: f64,
     /// Operations and seconds of each interval.
@@ -44,16 +49,6 @@ pub(super) struct Ran {
     pub(super) failed: Option<String>,
     /// Numbers of the file system on zones, as it was unmounted.
     pub(super) report: Option<serde_json::Value>,
-}
-
-/// One benchmark of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Benchmark {
-    pub(super) name: String,
-    pub(super) per_second: f64,
-    pub(super) operations: f64,
-    /// 99th percentile, where a histogram was asked for.
-    pub(super) p99_us: Option<f64>,
 }
 
 impl Stock {
@@ -89,11 +84,13 @@ impl Stock {
                 .env("LD_PRELOAD", &self.library)
                 .env("ZONDA_REPORT", &report),
         };
+        let start = now();
         let child = command.spawn().map_err(|source| io("start", source))?;
         let ended = process::wait_with_cpu(&child, meanwhile).map_err(|source| io("wait for", source))?;
         let text = fs::read(&out).map_err(|source| io("read what was said by", source))?;
         let text = String::from_utf8_lossy(&text).replace('\r', "\n");
         let mut ran = parse(&text);
+        ran.seconds = now().since(start).as_secs_f64();
         ran.cpu_seconds = ended.cpu.as_secs_f64();
         ran.failed = (!ended.success || text.contains("error:")).then(|| last_lines(&text));
         let json = fs::read_to_string(&report).unwrap_or_default();
@@ -132,29 +129,7 @@ fn last_lines(text: &str) -> String {
 
 /// Reads what `db_bench` printed.
 fn parse(text: &str) -> Ran {
-    let mut ran = Ran::default();
-    for line in text.lines() {
-        if let Some(benchmark) = benchmark(line) {
-            ran.benchmarks.push(benchmark);
-        } else if let Some(interval) = interval(line) {
-            ran.intervals.push(interval);
-        } else if let (Some(p99), Some(last)) = (p99(line), ran.benchmarks.last_mut()) {
-            last.p99_us.get_or_insert(p99);
-        }
-    }
-    ran
-}
-
-/// `overwrite    :       2.371 micros/op 421662 ops/sec 2.372 seconds 1000000 operations;   57.9 MB/s`
-fn benchmark(line: &str) -> Option<Benchmark> {
-    let (name, rest) = line.split_once(" : ")?;
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    let before = |unit: &str| {
-        let at = words.iter().position(|word| word.trim_end_matches(';') == unit)?;
-        words.get(at.checked_sub(1)?)?.parse::<f64>().ok()
-    };
-    let (per_second, operations) = (before("ops/sec")?, before("operations")?);
-    Some(Benchmark { name: name.trim().to_owned(), per_second, operations, p99_us: None })
+    Ran { steps: printed::steps(text), intervals: text.lines().filter_map(interval).collect(), ..Ran::default() }
 }
 
 /// `... thread 0: (10000,20000) ops and (1.5,1.6) ops/second in (0.1,0.2) seconds`
@@ -163,12 +138,6 @@ fn interval(line: &str) -> Option<(f64, f64)> {
     let operations = rest.split_once(',')?.0.parse().ok()?;
     let (_, rest) = rest.split_once("ops/second in (")?;
     Some((operations, rest.split_once(',')?.0.parse().ok()?))
-}
-
-/// `Percentiles: P50: 1.83 P75: 2.46 P99: 5.83 P99.9: 11.40 P99.99: 21.31`
-fn p99(line: &str) -> Option<f64> {
-    let (_, rest) = line.strip_prefix("Percentiles:")?.split_once("P99: ")?;
-    rest.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -188,14 +157,8 @@ Percentiles: P50: 1.83 P75: 2.46 P99: 5.83 P99.9: 11.40 P99.99: 21.31
 readrandom   :       1.000 micros/op 1000000 ops/sec 1.000 seconds 5000 operations;    0.1 MB/s (5000 of 5000 found)
 ";
         let ran = parse(text);
-        let named = |name: &str, per_second, operations, p99_us| Benchmark {
-            name: name.to_owned(),
-            per_second,
-            operations,
-            p99_us,
-        };
-        let expected =
-            [named("overwrite", 421_662.0, 1_000_000.0, Some(5.83)), named("readrandom", 1_000_000.0, 5000.0, None)];
-        assert_eq!((ran.benchmarks.as_slice(), ran.intervals.as_slice()), (&expected[..], &[(10_000.0, 0.2)][..]));
+        let names: Vec<(&str, f64)> = ran.steps.iter().map(|step| (step.name.as_str(), step.operations)).collect();
+        assert_eq!(names, [("overwrite", 1_000_000.0), ("readrandom", 5000.0)]);
+        assert_eq!(ran.intervals, [(10_000.0, 0.2)]);
     }
 }

@@ -10,6 +10,7 @@ use zonda_rt::now;
 
 use super::{Live, System, THREADS};
 use crate::process::{children_cpu_time, machine_ticks};
+use crate::repro::drive::printed::{self, Step};
 use crate::{BenchError, Result};
 
 /// Where the plugin is, if not beside this program.
@@ -36,27 +37,6 @@ pub(super) struct Outcome {
     pub(super) cpu_percent: f64,
     /// All programs' CPU time over the processors' time.
     pub(super) machine_percent: f64,
-}
-
-/// One benchmark of `db_bench`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
-    pub(super) name: String,
-    pub(super) per_second: f64,
-    pub(super) writes: Option<Latency>,
-    pub(super) reads: Option<Latency>,
-    /// Of the time since the database was opened, up to the end of this step.
-    pub(super) stalled_percent: Option<f64>,
-    /// Read and written by compactions over the time that they took, the same way.
-    pub(super) compaction_mb_s: Option<f64>,
-}
-
-/// Percentiles in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Latency {
-    pub(super) p50: f64,
-    pub(super) p99: f64,
-    pub(super) p999: f64,
 }
 
 impl Tools {
@@ -126,7 +106,7 @@ pub(super) fn run(
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let seconds = now().since(start).as_secs_f64().max(f64::MIN_POSITIVE);
     let cpu_seconds = children_cpu_time().saturating_sub(cpu).as_secs_f64();
-    let mut outcome = parse(&text);
+    let mut outcome = Outcome { steps: printed::steps(&text), ..Outcome::default() };
     outcome.cpu_percent = 100.0 * cpu_seconds / seconds / cores;
     let (busy_now, ticks_now) = machine_ticks();
     outcome.machine_percent = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
@@ -176,77 +156,4 @@ fn output_of(command: &mut Command) -> Result<String> {
     }
     let last: Vec<&str> = said.lines().chain(text.lines()).rev().take(6).collect();
     Err(BenchError::Child(format!("{name}: {}: {}", output.status, last.join(" | "))))
-}
-
-/// The lines that we know of what `db_bench` prints.
-fn parse(text: &str) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut is_of_writes = false;
-    for line in text.lines() {
-        if let Some((name, rest)) = line.split_once(" : ")
-            && let Some(per_second) = number_before(rest, "ops/sec")
-        {
-            outcome.steps.push(Step { name: name.trim().to_owned(), per_second, ..Step::default() });
-        } else if let Some(what) = line.strip_prefix("Microseconds per ") {
-            is_of_writes = !what.starts_with("read") && !what.starts_with("seek");
-        } else if line.starts_with("Percentiles:")
-            && let Some(step) = outcome.steps.last_mut()
-        {
-            let of = |name: &str| line.split_once(name).and_then(|(_, rest)| first_number(rest));
-            let latency = Latency {
-                p50: of("P50: ").unwrap_or(0.0),
-                p99: of("P99: ").unwrap_or(0.0),
-                p999: of("P99.9: ").unwrap_or(0.0),
-            };
-            *(if is_of_writes { &mut step.writes } else { &mut step.reads }) = Some(latency);
-        } else if line.starts_with("Cumulative stall:") {
-            let last = outcome.steps.last_mut();
-            last.into_iter().for_each(|step| step.stalled_percent = number_before(line, "percent"));
-        } else if let Some(rest) = line.strip_prefix("Cumulative compaction:") {
-            let of = |unit: &str| number_before(rest, unit);
-            if let (Some(written), Some(read), Some(seconds)) = (of("GB write"), of("GB read"), of("seconds"))
-                && seconds > 0.0
-            {
-                let speed = (written + read) * 1024.0 / seconds;
-                outcome.steps.last_mut().into_iter().for_each(|step| step.compaction_mb_s = Some(speed));
-            }
-        }
-    }
-    outcome
-}
-
-fn number_before(text: &str, unit: &str) -> Option<f64> {
-    text.split_once(unit)?.0.split_whitespace().next_back()?.parse().ok()
-}
-
-fn first_number(text: &str) -> Option<f64> {
-    text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_db_bench_prints_is_understood() {
-        let text = "\
-overwrite    :      44.710 micros/op 89462 ops/sec 0.671 seconds 60000 operations;   88.7 MB/s
-Microseconds per write:
-Count: 60000 Average: 44.7100  StdDev: 900.44
-Percentiles: P50: 8.31 P75: 12.76 P99: 120.93 P99.9: 20213.33 P99.99: 41000.00
-readrandom   :     101.250 micros/op 39505 ops/sec 1.519 seconds 60000 operations;   39.2 MB/s (60000 of 60000 found)
-
-Microseconds per read:
-Percentiles: P50: 90.00 P75: 110.76 P99: 320.93 P99.9: 913.33 P99.99: 1000.00
-Cumulative compaction: 0.44 GB write, 210.34 MB/s write, 0.45 GB read, 217.46 MB/s read, 2.0 seconds
-Cumulative stall: 00:00:0.500 H:M:S, 24.5 percent
-";
-        let outcome = parse(text);
-        assert_eq!(outcome.steps.len(), 2);
-        assert_eq!((outcome.steps[0].per_second, outcome.steps[1].name.as_str()), (89462.0, "readrandom"));
-        assert_eq!(outcome.steps[0].writes, Some(Latency { p50: 8.31, p99: 120.93, p999: 20213.33 }));
-        assert_eq!((outcome.steps[0].reads, outcome.steps[1].reads.map(|it| it.p99)), (None, Some(320.93)));
-        let last = &outcome.steps[1];
-        assert_eq!((last.stalled_percent, last.compaction_mb_s), (Some(24.5), Some(0.89 * 1024.0 / 2.0)));
-    }
 }

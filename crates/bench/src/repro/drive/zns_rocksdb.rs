@@ -1,0 +1,270 @@
+//! RocksDB on the drives of the ZNS paper (sections 5.2 and 5.3): stock `db_bench` through the plugin on the modelled flash, in dilated
+//! time, behind a block interface with models of two file systems, and with zones.
+//!
+//! A point is one system: the drive is new, `fillrandom` writes as many pairs as fill four fifths of the 28 % drive, `overwrite` as many
+//! again, then reads follow. All of it is one process, because a modelled drive forgets what its flash has been through when it is
+//! closed. Rates and latencies are in the drive's time.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::printed::{Latency, Step};
+use super::stock::{On, Ran, Stock};
+use super::{DriveResults, DriveRow, Point};
+use crate::process::machine_ticks;
+use crate::repro::Scale;
+use crate::repro::chart::{Chart, Kind, Series};
+use crate::{BenchError, Result};
+
+/// Thousands of operations a second.
+pub(super) const RATE: &str = "k per s";
+/// Written to flash for each byte that the drive was given, from the first on.
+pub(super) const AMPLIFICATION: &str = "flash over drive bytes";
+/// Moved by cleaning of the file store, for each byte that it was given.
+pub(super) const CLEANED: &str = "cleaned over file bytes";
+/// Percentiles of reads in microseconds.
+pub(super) const READ_P50: &str = "read P50 us";
+/// See [`READ_P50`].
+pub(super) const READ_P99: &str = "read P99 us";
+/// See [`READ_P50`].
+pub(super) const READ_P999: &str = "read P99.9 us";
+/// Percentile of writes in microseconds.
+pub(super) const WRITE_P99: &str = "write P99 us";
+/// Share of the processors' time that `db_bench` took, the modelled drive in it.
+const CPU: &str = "CPU %";
+/// The processors' busy time, all programs together.
+const MACHINE: &str = "machine busy %";
+/// 1 if the row is void: [`CPU`] above 60.
+const VOID: &str = "void";
+const CPU_PERCENT_MAX: f64 = 60.0;
+
+/// Columns of these figures.
+pub(super) const COLUMNS: &[&str] =
+    &[RATE, AMPLIFICATION, CLEANED, READ_P50, READ_P99, READ_P999, WRITE_P99, CPU, MACHINE, VOID];
+/// How these figures came about.
+pub(super) const HOW: &str = "dilated time, in the drive's";
+
+/// Steps of a run.
+pub(super) const FILL: &str = "fillrandom";
+pub(super) const OVERWRITE: &str = "overwrite";
+pub(super) const READ: &str = "readrandom";
+pub(super) const MIXED: &str = "readwhilewriting";
+
+/// Pair of the paper as it is stored: values of 800 bytes compressed to 400.
+const KEY_BYTES: u64 = 20;
+const VALUE_BYTES: u64 = 400;
+/// The paper's readers; as many write, where it does not say.
+const THREADS: u64 = 32;
+/// The paper's drives in bytes, and the zones of the third.
+const BYTES_28: u64 = 1_599_999_049_728;
+const BYTES_7: u64 = 1_919_999_279_104;
+const ZONES: u64 = 1900;
+/// A zone, as its tables fill it.
+const ZONE_BYTES: u64 = 1_129_316_352;
+/// Distinct pairs drawn by a `fillrandom` of n pairs are 63 % of n; an LSM-tree of them takes at most this much more.
+const BYTES_PER_DRAW_PERCENT: u64 = 85;
+
+/// What runs where.
+#[derive(Clone, Debug)]
+pub(super) struct System {
+    /// Name in the legend.
+    pub(super) name: String,
+    /// `conv:` or `flash:` and the profile.
+    drive: &'static str,
+    /// Keys of the file system's name.
+    keys: String,
+    /// Size of a table at the paper's scale.
+    table_bytes: u64,
+}
+
+impl System {
+    /// A file system on a conventional drive: 128 MiB a table.
+    pub(super) fn conventional(drive: &'static str, placement: &str, streams: bool) -> Self {
+        let percent = if drive.ends_with("28op") { "28 %" } else { "7 %" };
+        let (also, key) = if streams { (", streams", "&streams=on") } else { ("", "") };
+        let name = format!("{placement}, {percent}{also}");
+        Self { name, drive, keys: format!("fs={placement}{key}"), table_bytes: 128 << 20 }
+    }
+
+    /// A policy on zones: tables of a zone, as the paper has them for `ZenFS`; the model of f2fs has 128 MiB.
+    pub(super) fn zones(policy: &str, also: &str) -> Self {
+        let table_bytes = if policy == "f2fs-like" { 128 << 20 } else { ZONE_BYTES / 100 * 95 };
+        let keys = format!("policy={policy}{also}");
+        Self { name: format!("{policy}, zones"), drive: "flash:atc21-zns", keys, table_bytes }
+    }
+
+    /// Its drive with so many zones of so many times less, or as large a share of a conventional one.
+    fn size(&self, (divisor, zones): (u64, u64)) -> String {
+        let capacity = |bytes: u64| format!("capacity={}", (bytes / divisor / ZONES * zones) & !4095);
+        match self.drive {
+            "conv:atc21-28op" => capacity(BYTES_28),
+            "conv:atc21-7op" => capacity(BYTES_7),
+            _ => format!("zones={zones}"),
+        }
+    }
+
+    /// The same under another name.
+    pub(super) fn called(self, name: String) -> Self {
+        Self { name, ..self }
+    }
+
+    /// The same with tables of another size.
+    pub(super) fn with_tables(self, table_bytes: u64) -> Self {
+        Self { table_bytes, ..self }
+    }
+}
+
+/// The four systems of figures 6 to 8.
+pub(super) fn systems() -> Vec<System> {
+    vec![
+        System::conventional("conv:atc21-28op", "xfs-like", false),
+        System::conventional("conv:atc21-28op", "f2fs-like", false),
+        System::zones("f2fs-like", ""),
+        System::zones("liza-zns", ""),
+    ]
+}
+
+/// What is run behind the two writing steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// Nothing.
+    None,
+    /// Reads, and reads beside writes.
+    Unlimited,
+    /// The same with so many bytes written a second, in the drive's time.
+    Limited(u64),
+}
+
+/// A run of one system.
+pub(super) fn point(scale: Scale, system: System, reads: Reads) -> Point {
+    let id = match reads {
+        Reads::Limited(rate) => format!("{}, {} MiB/s written", system.name, rate >> 20),
+        _ => system.name.clone(),
+    };
+    Point { id, run: Box::new(move |seed| measure(scale, &system, reads, seed)) }
+}
+
+fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec<DriveRow>> {
+    let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
+    // A zone or superblock holds one program of every die at least, so that the drive has fewer of them rather than smaller ones.
+    let (divisor, zones) = scale.pick((170, 40), (128, 240), (24, ZONES));
+    let k = scale.pick(1, 10, 10);
+    let directory = tempfile::tempdir().map_err(|source| BenchError::io("make a directory for a drive", source))?;
+    let data = directory.path().join("drive");
+    let time = if scale == Scale::Tiny { "time=untimed".to_owned() } else { format!("k={k}") };
+    let (size, share) = (system.size((divisor, zones)), |bytes: u64| bytes / divisor / ZONES * zones);
+    let System { drive, keys, .. } = system;
+    let uri = format!("zonda://{drive}?scale=1/{divisor}&{size}&{time}&seed={seed}&data={}&{keys}", data.display());
+    let pairs = share(BYTES_28) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
+    let pairs = scale.pick(pairs / 32, pairs, pairs);
+    let mut arguments = arguments(system, divisor, k, pairs);
+    arguments.push(format!("--seed={seed}"));
+    arguments.push(format!("--reads={}", scale.pick(2_000, 400_000, 4_000_000) / THREADS));
+    let steps = match reads {
+        Reads::None => "fillrandom,overwrite",
+        _ => "fillrandom,overwrite,readrandom,readwhilewriting",
+    };
+    arguments.push(format!("--benchmarks={steps}"));
+    if let Reads::Limited(rate) = reads {
+        arguments.push(format!("--benchmark_write_rate_limit={}", rate / k));
+    }
+    let (busy, ticks) = machine_ticks();
+    let ran = stock.run(&On::Zones(uri), &arguments, &mut || {})?;
+    let (busy_now, ticks_now) = machine_ticks();
+    let machine = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
+    let written = fs::metadata(&data).map_or(0, |data| data.len());
+    let x = |step: &str| match reads {
+        Reads::Limited(_) if step == MIXED => format!("{step}, limited"),
+        _ => step.to_owned(),
+    };
+    let k = k as f64;
+    let row = |step: &Step| numbers(DriveRow::of(&system.name, &x(&step.name)), step, &ran, k).number(MACHINE, machine);
+    let rows: Vec<DriveRow> = ran.steps.iter().map(row).map(|row| row.option("drive file bytes", written)).collect();
+    if let Some(failed) = &ran.failed {
+        eprintln!("{}: {failed}", system.name);
+        return Ok(vec![DriveRow::of(&system.name, FILL).option("failed", failed.as_str())]);
+    }
+    Ok(rows.into_iter().map(|row| set_up(row, system, (divisor, k), pairs)).collect())
+}
+
+fn arguments(system: &System, divisor: u64, k: u64, pairs: u64) -> Vec<String> {
+    let scaled = |bytes: u64| (bytes / divisor).max(16 << 10);
+    let table = scaled(system.table_bytes);
+    vec![
+        format!("--num={pairs}"),
+        format!("--writes={}", pairs / THREADS),
+        format!("--threads={THREADS}"),
+        format!("--key_size={KEY_BYTES}"),
+        format!("--value_size={VALUE_BYTES}"),
+        "--compression_type=none".to_owned(),
+        "--histogram=1".to_owned(),
+        "--max_background_jobs=8".to_owned(),
+        "--use_direct_reads=true".to_owned(),
+        "--use_direct_io_for_flush_and_compaction=true".to_owned(),
+        format!("--write_buffer_size={}", scaled(128 << 20)),
+        format!("--target_file_size_base={table}"),
+        format!("--max_bytes_for_level_base={}", scaled(512 << 20)),
+        format!("--compaction_readahead_size={}", scaled(2 << 20)),
+        format!("--cache_size={}", scaled(8 << 30)),
+        format!("--soft_pending_compaction_bytes_limit={}", scaled(64 << 30)),
+        format!("--hard_pending_compaction_bytes_limit={}", scaled(256 << 30)),
+        format!("--delayed_write_rate={}", (16 << 20) / k),
+    ]
+}
+
+/// A step's numbers in the drive's time; bytes are of the whole run.
+fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
+    let bytes = |name: &str| ran.report.as_ref().and_then(|report| report.get(name)?.as_f64());
+    let over =
+        |more: &str, of: &str| bytes(more).zip(bytes(of)).filter(|(_, of)| *of > 0.0).map(|(more, of)| more / of);
+    let latency = |of: Option<Latency>, pick: fn(Latency) -> f64| of.map(|latency| pick(latency) / k);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let cpu = 100.0 * ran.cpu_seconds / ran.seconds.max(f64::MIN_POSITIVE) / cores;
+    let collected = over("flash_collection_bytes", "flash_host_bytes");
+    row.number(RATE, step.per_second * k / 1e3)
+        .number(AMPLIFICATION, collected.map(|moved| 1.0 + moved))
+        .number(CLEANED, over("copied_bytes", "written_bytes"))
+        .number(READ_P50, latency(step.reads, |it| it.p50))
+        .number(READ_P99, latency(step.reads, |it| it.p99))
+        .number(READ_P999, latency(step.reads, |it| it.p999))
+        .number(WRITE_P99, latency(step.writes, |it| it.p99))
+        .number(CPU, cpu)
+        .number(VOID, f64::from(u8::from(cpu > CPU_PERCENT_MAX)))
+}
+
+fn set_up(row: DriveRow, system: &System, (divisor, k): (u64, f64), pairs: u64) -> DriveRow {
+    let text = |value: &str| Value::from(value.to_owned());
+    let mut row = row.option("drive", text(system.drive)).option("keys", text(&system.keys));
+    row.profile = system.drive.split(':').next_back().unwrap_or_default().to_owned();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a dilation is a small number")]
+    let k = k as u32;
+    row.k = Some(k);
+    row.option("scale", divisor).option("pairs", pairs).option("table bytes", system.table_bytes / divisor)
+}
+
+/// A number of a row that is not void.
+pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str) -> f64 {
+    let is_void = results.number(system, x, VOID) != Some(0.0);
+    if is_void { f64::NAN } else { results.number(system, x, column).unwrap_or(f64::NAN) }
+}
+
+/// One system over another; not a number where one is missing or void.
+pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other): (&str, &str)) -> f64 {
+    number(results, one, x, column) / number(results, other, x, column)
+}
+
+/// Bars of a column: steps by system.
+pub(super) fn bars(results: &DriveResults, systems: &[System], xs: &[&str], column: &str) -> Chart {
+    let value = |system: &System, x: &str| Some(number(results, &system.name, x, column)).filter(|it| it.is_finite());
+    let series =
+        |system: &System| Series { name: system.name.clone(), values: xs.iter().map(|x| value(system, x)).collect() };
+    Chart {
+        title: format!("RocksDB on flash: {column}"),
+        y_label: column.to_owned(),
+        kind: Kind::Bars,
+        log: column != RATE && column != AMPLIFICATION,
+        labels: xs.iter().map(|&x| x.to_owned()).collect(),
+        series: systems.iter().map(series).collect(),
+    }
+}
