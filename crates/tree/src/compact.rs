@@ -94,7 +94,8 @@ impl Tree {
         let bodies = self.read_group(&group)?;
         let count = self.group_that_joins(&mut group, &path, &bodies)?;
         // A joined leaf may have room for its next neighbours too: it is looked at again.
-        let joined = self.join(&mut group, &bodies[..count])? < count;
+        let Some(left) = self.join(&mut group, &bodies[..count])? else { return Ok(None) };
+        let joined = left < count;
         let next = if joined { group.low.clone().into() } else { group.high.clone() };
         Ok(Some((count as u64, next)))
     }
@@ -137,11 +138,12 @@ impl Tree {
         Ok(count)
     }
 
-    /// Makes the group's leaves as few pages as they fit; returns how many leaves are left.
-    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<usize> {
+    /// Makes the group's leaves as few pages as they fit; returns how many leaves are left. `None`, and nothing was done: a split
+    /// beside them gave them two parents meanwhile.
+    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Option<usize>> {
         let clean = group.leaves.iter().all(|leaf| leaf.location().buffer().is_none_or(|buffer| !buffer.is_dirty()));
         if clean && group.leaves.len() == 1 {
-            return Ok(1);
+            return Ok(Some(1));
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
         let plan = self.plan_group(group, bodies)?;
@@ -149,9 +151,11 @@ impl Tree {
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
         let left = placed.len().max(1);
         group.leaves.iter().for_each(|leaf| self.note_merged(leaf));
-        self.link_group(group, &plan, placed, merged);
+        if !self.link_group(group, &plan, placed, merged) {
+            return Ok(None);
+        }
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
-        Ok(left)
+        Ok(Some(left))
     }
 
     fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Plan> {
@@ -177,19 +181,25 @@ impl Tree {
         Ok(plan)
     }
 
-    fn link_group(&self, group: &mut Group<'_>, plan: &Plan, mut placed: Placed<'_>, merged: Merged) {
+    /// Gives the group its placed pages; false, and the pages are given up, if its leaves stand under two parents now.
+    fn link_group(&self, group: &mut Group<'_>, plan: &Plan, mut placed: Placed<'_>, merged: Merged) -> bool {
         let old: Vec<PageId> = group.leaves.iter().map(Exclusive::id).collect();
         let (page, kept) = (placed.first(), placed.len().max(1));
         let first = Upsert { id: old[0], low_key: &group.low, address: page };
         let rest = plan.pages.iter().zip(placed.iter()).skip(1);
         let rest = rest.map(|(page, (id, address))| Upsert { id, low_key: &page.low, address: Some(address) });
         let upserts: Vec<Upsert<'_>> = std::iter::once(first).chain(rest).collect();
-        self.record_restructure(&old[1..], &upserts, merged);
         let entries: Vec<LeafEntry> = upserts.iter().map(|upsert| (upsert.low_key.to_vec(), upsert.id)).collect();
-        placed.settle_fresh();
-        if old.len() > 1 || kept > 1 {
-            let edited = self.index.edit(&group.low, &old, &entries, &self.epoch);
-            assert!(edited, "latched neighbours keep their place under their parent");
+        let mut record = || {
+            self.record_restructure(&old[1..], &upserts, merged);
+            placed.settle_fresh();
+        };
+        let stays = old.len() == 1 && kept == 1;
+        if stays {
+            record();
+        } else if !self.index.edit_after(&group.low, (&old, &entries), &self.epoch, &mut record) {
+            self.give_up(placed);
+            return false;
         }
         for ((id, _), page) in placed.iter().zip(&plan.pages) {
             self.table.set_fill_bytes(id, page.body.len(), self.body_bytes());
@@ -197,6 +207,7 @@ impl Tree {
         self.move_group(group, page);
         self.retire_ids(old[1..].iter().copied());
         self.account(old.len(), kept);
+        true
     }
 
     /// Gives the first leaf its new page and empties the others.

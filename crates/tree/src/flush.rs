@@ -333,9 +333,11 @@ impl Tree {
         self.keep_both(&left_leaf, &right_leaf, &path.at_child(first));
         let survivor = if left == id { &right_leaf } else { &left_leaf };
         let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
-        self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
-        let edited = self.index.edit(&pair_low, &[left, right], &[(pair_low.clone(), survivor.id())], &self.epoch);
-        assert!(edited, "latched neighbours keep their place under their parent");
+        let widened = [(pair_low.clone(), survivor.id())];
+        let record = &mut || self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
+        if !self.index.edit_after(&pair_low, (&[left, right], &widened), &self.epoch, record) {
+            return;
+        }
         self.retire_ids([id]);
         count(&self.counters.leaf_merges);
         self.leaves.fetch_sub(1, Ordering::Relaxed);

@@ -173,6 +173,18 @@ impl Index {
     /// `inserted` (in key order, at least one). The caller holds the exclusive latches of all `removed`, so that their
     /// ranges cannot change meanwhile. Returns whether they still stand under one parent; if not, nothing was done.
     pub(crate) fn edit(&self, key: &[u8], removed: &[PageId], inserted: &[LeafEntry], epoch: &Epoch) -> bool {
+        self.edit_after(key, (removed, inserted), epoch, &mut || ())
+    }
+
+    /// As [`edit`](Self::edit), and calls `before` once when it is certain that the leaves will be replaced, before anybody can
+    /// see it. Latched neighbours do not keep one parent: a leaf beside them may split, and the parent with it, between them.
+    pub(crate) fn edit_after(
+        &self,
+        key: &[u8],
+        (removed, inserted): (&[PageId], &[LeafEntry]),
+        epoch: &Epoch,
+        before: &mut dyn FnMut(),
+    ) -> bool {
         loop {
             let guard = epoch.pin();
             let path = self.find(key, &guard);
@@ -182,17 +194,24 @@ impl Index {
             if !stands && path.is_current() {
                 return false;
             }
-            if stands && self.replace(&path, removed.len(), inserted, epoch) {
+            if stands && self.replace(&path, (removed.len(), inserted), epoch, before) {
                 return true;
             }
         }
     }
 
-    /// One attempt of [`edit`](Self::edit); `false` if the path is out of date.
-    fn replace(&self, path: &Path<'_>, removed: usize, inserted: &[LeafEntry], epoch: &Epoch) -> bool {
+    /// One attempt of [`edit_after`](Self::edit_after); `false` if the path is out of date.
+    fn replace(
+        &self,
+        path: &Path<'_>,
+        (removed, inserted): (usize, &[LeafEntry]),
+        epoch: &Epoch,
+        before: &mut dyn FnMut(),
+    ) -> bool {
         let (parent, child) = path.parent();
         let level = path.levels - 1;
         let Some(_lock) = self.lock_cell_of(path, level) else { return false };
+        before();
         let mut draft = Draft::of_leaves(parent, path.range_of(level));
         draft.splice(child, removed, inserted);
         self.install(path, level, draft, epoch);
@@ -430,6 +449,30 @@ mod tests {
             }
         }
         assert!(index.levels(&guard) >= 2);
+    }
+
+    #[test]
+    fn neighbours_under_two_parents_are_left_alone() {
+        let epoch = Epoch::new();
+        let leaves: Vec<LeafEntry> =
+            (0..1000_u32).map(|id| (if id == 0 { vec![] } else { id.to_be_bytes().to_vec() }, PageId(id))).collect();
+        let index = Index::build(&leaves);
+        let parents_last = |id: &u32| {
+            let guard = epoch.pin();
+            let path = index.find(&id.to_be_bytes(), &guard);
+            let (parent, child) = path.parent();
+            child + 1 == parent.len()
+        };
+        let last = (1..999_u32).find(parents_last).expect("several parents");
+        let mut calls = 0;
+        let low = last.to_be_bytes();
+        let pair = [PageId(last), PageId(last + 1)];
+        assert!(!index.edit_after(&low, (&pair, &[(low.to_vec(), PageId(last))]), &epoch, &mut || calls += 1));
+        assert_eq!((calls, leaf_of(&index, &epoch, &(last + 1).to_be_bytes())), (0, last + 1));
+        let low = (last - 1).to_be_bytes();
+        let pair = [PageId(last - 1), PageId(last)];
+        assert!(index.edit_after(&low, (&pair, &[(low.to_vec(), PageId(last - 1))]), &epoch, &mut || calls += 1));
+        assert_eq!((calls, leaf_of(&index, &epoch, &last.to_be_bytes())), (1, last - 1));
     }
 
     #[test]

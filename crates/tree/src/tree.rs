@@ -275,6 +275,14 @@ impl Tree {
         }
     }
 
+    /// Takes back what was placed and nobody has heard of.
+    pub(crate) fn give_up(&self, placed: Placed<'_>) {
+        placed.addresses.iter().for_each(|address| self.store.release(*address));
+        let fresh: Vec<PageId> = placed.fresh.iter().map(Exclusive::id).collect();
+        drop(placed);
+        self.table.recycle(fresh);
+    }
+
     /// Remembers ids whose leaves are gone; they are reused once no reader can hold them and the record is durable (R).
     pub(crate) fn retire_ids(&self, ids: impl IntoIterator<Item = PageId>) {
         let (position, ticket) = (self.meta.position(), self.epoch.advance());
