@@ -108,10 +108,13 @@ impl Content {
         self.extents.bytes() - self.unrecorded.bytes()
     }
 
-    /// From now on no chunk describes itself: the caller records what is written. Nothing may wait in the tail.
+    /// From now on no chunk describes itself: the caller records what is written. What waits goes on waiting.
     pub(crate) fn end_chunks(&mut self) {
-        assert!(self.waiting() == 0, "{} bytes of a chunk were not written", self.waiting());
-        (self.tail, self.is_chunked) = (Tail::new(false), false);
+        assert!(self.held.is_empty(), "tables are held, and they have no chunks");
+        let mut tail = Tail::new(false);
+        let taken = tail.fill(self.tail.bytes(), self.tail.len());
+        assert_eq!(taken, self.tail.len(), "a tail without a header holds what one with a header held");
+        (self.tail, self.is_chunked) = (tail, false);
     }
 
     /// Takes in what was written of the [first bytes](Self::first_waiting) that waited.
@@ -134,7 +137,7 @@ impl Content {
 impl FileState {
     /// A file that was just created.
     pub(crate) fn created(id: FileId, tags: FileTags, ground: Ground) -> Self {
-        let content = Content::new(tags.kind.is_chunked());
+        let content = Content::new(ground.keeps_in_chunks(tags.kind));
         Self::new(id, tags, content, ground)
     }
 

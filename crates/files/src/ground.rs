@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use zonda_space::{Space, SpaceError, ZoneId};
 
-use crate::Extent;
 use crate::blocks::{Blocks, Run};
+use crate::{Extent, FileKind};
 
 /// The zones of a store, and its blocks if it is on a conventional drive.
 ///
@@ -28,7 +28,7 @@ impl Ground {
         Self { space, blocks: None, zones: u32::MAX, zoned_blocks: u64::MAX }
     }
 
-    /// Zones for the journal, logs and meta files, blocks for the rest.
+    /// Zones for the journal and write-ahead logs, blocks for the rest.
     pub(crate) fn with_blocks(space: Space, blocks: Arc<Blocks>) -> Self {
         let zones = space.usage().zones;
         let zoned_blocks = u64::from(zones) * space.zone_blocks();
@@ -43,6 +43,12 @@ impl Ground {
     /// The blocks, on a conventional drive.
     pub(crate) fn blocks(&self) -> Option<&Arc<Blocks>> {
         self.blocks.as_ref()
+    }
+
+    /// Whether new files of a kind are written in chunks that a mount finds by walking zones. On a conventional drive write-ahead
+    /// logs alone are: the journal has the rest, as it has tables.
+    pub(crate) fn keeps_in_chunks(&self, kind: FileKind) -> bool {
+        kind.is_chunked() && (kind == FileKind::Log || self.blocks.is_none())
     }
 
     /// The blocks, and the group that `zone` is, if it is one.

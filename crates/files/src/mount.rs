@@ -139,7 +139,7 @@ impl FileStore {
         let splits = options.policy.split_percent_max().is_some();
         let lanes = Lanes::new(space.clone(), splits);
         let fallback = fallback.or((splits && !lanes.splits()).then_some(FEW_TOKENS));
-        take_up(&space, &lanes, &catalogue, &zones)?;
+        take_up(&ground, &lanes, &catalogue, &zones)?;
         let mut items = Vec::new();
         let Ok(()) = catalogue.snapshot(&mut |change| {
             items.push(change.encode());
@@ -287,7 +287,8 @@ fn run_from(mut size: u64, chunks: Option<&BTreeMap<u64, Extent>>) -> Vec<Extent
 
 /// Goes on in the partly written zones of an earlier life; finishes those that no lane has a token for.
 /// Subzones are finished whatever is in them: who wrote a table does not go on. Then split zones hold no tokens.
-fn take_up(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[RecoveredZone]) -> Result<()> {
+fn take_up(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[RecoveredZone]) -> Result<()> {
+    let space = ground.space();
     let (subzones, zones): (Vec<&RecoveredZone>, _) = zones.iter().partition(|zone| space.is_subzone(zone.zone));
     for zone in subzones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
         space.seal_recovered(zone.zone)?;
@@ -295,12 +296,15 @@ fn take_up(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[Recover
     for view in space.split_view().iter().filter(|view| view.is_active && view.written == 0) {
         space.finish_split(view.zone)?;
     }
-    take_up_wide(space, lanes, catalogue, &zones)
+    take_up_wide(ground, lanes, catalogue, &zones)
 }
 
-fn take_up_wide(space: &Space, lanes: &Lanes, catalogue: &Catalogue, zones: &[&RecoveredZone]) -> Result<()> {
+fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[&RecoveredZone]) -> Result<()> {
+    let space = ground.space();
     for zone in zones.iter().filter(|zone| zone.state == ZoneUse::Partial) {
-        if space.live_bytes(zone.zone) == 0 {
+        // Stores of earlier versions have meta files in zones in front; nothing is added to these.
+        let is_of_no_lane = ground.blocks().is_some() && zone.stream != LOG;
+        if space.live_bytes(zone.zone) == 0 || is_of_no_lane {
             space.seal_recovered(zone.zone)?;
             continue;
         }

@@ -111,7 +111,6 @@ impl FileStoreOptions {
     /// relocated shares zones with data; at 3 also meta with log; at 2 all but the journal share.
     pub(crate) fn space(&self) -> SpaceOptions {
         SpaceOptions {
-            client: CLIENT,
             streams: vec![
                 StreamSpec::new(JOURNAL, "journal", 0).alone(),
                 StreamSpec::new(LOG, "log", 10),
@@ -119,6 +118,15 @@ impl FileStoreOptions {
                 StreamSpec::new(DATA, "data", 20).zones(1, 32),
                 StreamSpec::new(RELOCATED, "relocated", 21).zones(1, 2),
             ],
+            ..self.space_in_front()
+        }
+    }
+
+    /// Streams and reserve for the zones in front of a conventional drive: all else is in blocks.
+    pub(crate) fn space_in_front(&self) -> SpaceOptions {
+        SpaceOptions {
+            client: CLIENT,
+            streams: vec![StreamSpec::new(JOURNAL, "journal", 0).alone(), StreamSpec::new(LOG, "log", 10)],
             known_features: FEATURE_SUBZONES | FEATURE_BLOCKS,
             reserve_zones: self.reserve_zones,
             active_limit: self.active_limit,
@@ -153,6 +161,12 @@ mod tests {
         assert_eq!(shares(3), [(JOURNAL, 1), (LOG, 1), (DATA, 1)]);
         assert_eq!(shares(2), [(JOURNAL, 1), (LOG, 1)]);
         assert!(Budget::plan(1, &streams).is_err());
+    }
+
+    #[test]
+    fn in_front_of_a_conventional_drive_two_zones_are_open() {
+        let streams = FileStoreOptions::default().space_in_front().streams;
+        assert_eq!(Budget::plan(64, &streams).expect("enough").zones(), 2);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use crate::blocks::{Run, Want};
 use crate::clean::{Cleaned, is_of_the_victim};
 use crate::ground::GENERATION_OF_BLOCKS;
+use crate::lanes::Lease;
+use crate::policy::Candidate;
 use crate::store::Core;
 use crate::{BLOCK_BYTES, FileError, FileKind, Lifetime, Result, ZoneId};
 
@@ -24,6 +26,17 @@ impl Core {
             FileKind::Data => self.ground.blocks().map_or(0, |blocks| blocks.count() / KEPT_OF),
             FileKind::Flushed | FileKind::Log | FileKind::Meta => 0,
         }
+    }
+
+    /// A zone in front for a write-ahead log; `None` if there is none that the journal does not need. Zones in which nothing is live
+    /// are reset for it; nothing is copied: the log can go on in blocks. No lock of a file may be held.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`.
+    pub(crate) fn place_in_front(&self, candidate: &Candidate<'_>) -> Result<Option<Lease>> {
+        self.stop.check()?;
+        self.reset_dead_if_short(0)?;
+        self.place_by_policy(&self.request(candidate, 0), candidate)
     }
 
     /// Blocks for new bytes of a file; what is dead is freed if there are none. No lock of a file may be held.

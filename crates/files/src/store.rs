@@ -81,6 +81,8 @@ pub(crate) struct Counters {
     pub(crate) written: AtomicU64,
     /// Copied by cleaning.
     pub(crate) copied: AtomicU64,
+    /// Of write-ahead logs, written to blocks because no zone in front was left for them.
+    pub(crate) spilled: AtomicU64,
     /// Zones reset with nothing to copy.
     pub(crate) resets_without_copy: AtomicU64,
 }
@@ -120,7 +122,10 @@ impl FileStore {
         let file = names.catalogue.next_file();
         let modified_seconds = (core.options.clock_seconds)();
         let change = Change::Create { file, tags, modified_seconds, path: path.clone() };
-        let number = core.change_under(&mut names, &change)?;
+        let mut number = core.change_under(&mut names, &change)?;
+        if tags.kind.is_chunked() && !core.ground.keeps_in_chunks(tags.kind) {
+            number = names.change(&Change::Seal { file, size: 0 }, &core.ground)?;
+        }
         let state = Arc::new(FileState::created(file, tags, core.ground.clone()));
         state.begin_writing(path)?;
         names.insert(&state);
@@ -387,14 +392,7 @@ impl Core {
     /// `NoSpace`, `Stopped`, `Space`.
     pub(crate) fn place(&self, candidate: &Candidate<'_>, wish: Option<&SubzoneWish<'_>>) -> Result<Lease> {
         let (free_zones_kept, kept_for) = self.kept_from(candidate.tags.kind);
-        let request = Request {
-            stream: stream_of(candidate.tags.kind),
-            file: candidate.file,
-            tags: candidate.tags,
-            urgency: Urgency::Foreground,
-            free_zones_kept,
-            finish_below_bytes: self.finish_below_bytes(),
-        };
+        let request = self.request(candidate, free_zones_kept);
         if let Some(wish) = wish
             && let Some(lease) = self.place_in_subzone(&request, wish)?
         {
@@ -412,6 +410,18 @@ impl Core {
         }
         let pressed = self.press_into_subzone(&request)?;
         pressed.ok_or_else(|| self.no_space(free_zones_kept, kept_for))
+    }
+
+    /// What a writer asks the lanes for.
+    pub(crate) fn request<'a>(&self, candidate: &Candidate<'a>, free_zones_kept: u32) -> Request<'a> {
+        Request {
+            stream: stream_of(candidate.tags.kind),
+            file: candidate.file,
+            tags: candidate.tags,
+            urgency: Urgency::Foreground,
+            free_zones_kept,
+            finish_below_bytes: self.finish_below_bytes(),
+        }
     }
 
     /// A zone as the policy has it; `None` as [`Lanes::place`].

@@ -43,7 +43,7 @@ pub struct FileUsage {
     pub space: SpaceUsage,
 }
 
-/// Blocks of a conventional drive behind its zones, which hold all files but logs, meta files and the journal. Bytes.
+/// Blocks of a conventional drive behind its zones, which hold all files but write-ahead logs. Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlocksUsage {
     /// All of them.
@@ -54,6 +54,8 @@ pub struct BlocksUsage {
     pub dead_bytes: u64,
     /// What can still be written, without what is kept for flushes: at 0 a compaction is refused.
     pub free_bytes: u64,
+    /// Of write-ahead logs, written to blocks since the mount because no zone in front was left for them.
+    pub spilled_bytes: u64,
 }
 
 impl BlocksUsage {
@@ -66,6 +68,7 @@ impl BlocksUsage {
             live_bytes: bytes(blocks.count() - free - dead),
             dead_bytes: bytes(dead),
             free_bytes: bytes((free + dead).saturating_sub(core.blocks_kept_from(crate::FileKind::Data))),
+            spilled_bytes: core.counters.spilled.load(Ordering::Relaxed),
         })
     }
 }

@@ -36,8 +36,8 @@ pub struct FileWriter {
     lease: Option<Lease>,
     /// Blocks that it was given and has not written yet.
     run: Option<Run>,
-    /// The change that made the file, until it is known to be durable.
-    made_by: Option<u64>,
+    /// The last change of it that was queued, its creation or a cut perhaps, until it is known to be durable.
+    queued: Option<u64>,
     /// What is known of the table.
     hint: Option<TableHint>,
     /// Bytes that count in the store's budget of tables that wait for their keys.
@@ -58,7 +58,7 @@ impl FileWriter {
             file,
             lease: None,
             run: None,
-            made_by: Some(made_by),
+            queued: Some(made_by),
             hint: None,
             held_bytes: 0,
             is_placed_early: false,
@@ -95,7 +95,8 @@ impl FileWriter {
         self.file.set_tags(tags);
         let file = self.file.id();
         self.core.trace(|| TraceEvent::Retag { file, lifetime, level });
-        self.record(&Change::Retag { file, lifetime, level }).map(|_| ())
+        self.queued = self.record(&Change::Retag { file, lifetime, level })?.max(self.queued);
+        Ok(())
     }
 
     /// Says which table of which tree it is. To be called again when more is known; see [`crate::lsm`].
@@ -176,7 +177,7 @@ impl FileWriter {
         self.record_written(true)?;
         let mut content = self.file.content_mut();
         let change = Change::Truncate { file: self.file.id(), size };
-        self.record(&change)?;
+        self.queued = self.record(&change)?.max(self.queued);
         let before: Vec<Extent> = content.extents.iter().copied().collect();
         content.extents.truncate(size);
         let kept = content.extents.iter().count();
@@ -187,7 +188,9 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Hands everything to the device, but for tables that wait for their keys; it is durable after a sync.
+    /// Hands everything to the device, but for tables that wait for their keys; it is durable after a sync. A log or meta file that
+    /// no walk of zones would find is told to the journal too: a log's bytes are there when the process dies, a meta file's when
+    /// something was synced since.
     ///
     /// # Errors
     /// As [`append`](Self::append); none if nothing waits.
@@ -195,7 +198,15 @@ impl FileWriter {
         if self.file.content().waiting() == 0 {
             return Ok(());
         }
-        if self.waits_for_keys() { self.core.stop.check() } else { self.write_all() }
+        if self.waits_for_keys() {
+            return self.core.stop.check();
+        }
+        self.write_all()?;
+        match self.file.tags().kind {
+            kind if !kind.is_chunked() || self.file.content().is_chunked => Ok(()),
+            FileKind::Log => self.make_durable(),
+            _ => self.record_written(false),
+        }
     }
 
     fn write_all(&mut self) -> Result<()> {
@@ -250,18 +261,21 @@ impl FileWriter {
         if self.file.content().is_chunked {
             return self.sync_chunks();
         }
-        let number = self.record_written(false)?.max(self.made_by);
-        number.map_or(Ok(()), |number| self.core.commit_to(number))?;
-        self.made_by = None;
+        self.record_written(false)?;
+        self.commit_queued()
+    }
+
+    fn commit_queued(&mut self) -> Result<()> {
+        if let Some(number) = self.queued {
+            self.core.commit_to(number)?;
+            self.queued = None;
+        }
         Ok(())
     }
 
     /// Chunks are found by walking their zone, once the file exists.
     fn sync_chunks(&mut self) -> Result<()> {
-        if let Some(number) = self.made_by {
-            self.core.commit_to(number)?;
-            self.made_by = None;
-        }
+        self.commit_queued()?;
         self.core.space().flush().map_err(|error| self.core.write_failed(error))
     }
 
@@ -282,7 +296,7 @@ impl FileWriter {
         let flushed = self.write_all().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
         self.release_held();
         self.give_back_blocks();
-        let done = flushed.and(self.record_written(true).map(|_| ()));
+        let done = flushed.and(self.record_written(true));
         self.file.end_writing();
         self.trace(|file| TraceEvent::Close { file });
         let lease = self.lease.take();
@@ -302,21 +316,20 @@ impl FileWriter {
         (if is_log { options.log_buffer_bytes } else { options.write_buffer_bytes }) as usize
     }
 
-    /// Queues the record of what was written since the last one; returns its number, if there was anything. With `seal`, no
-    /// chunk behind it will count.
-    fn record_written(&mut self, seal: bool) -> Result<Option<u64>> {
+    /// Queues the record of what was written since the last one, if there was anything. With `seal`, no chunk behind it will
+    /// count.
+    fn record_written(&mut self, seal: bool) -> Result<()> {
         let mut content = self.file.content_mut();
         let (file, size_before) = (self.file.id(), content.recorded_bytes());
         let modified = (self.core.options.clock_seconds)();
-        let mut number = None;
         for change in extensions(file, size_before, modified, content.take_unrecorded()) {
-            number = self.record(&change)?;
+            self.queued = self.record(&change)?.max(self.queued);
         }
         if seal && content.is_chunked {
             content.end_chunks();
-            number = self.record(&Change::Seal { file, size: content.extents.bytes() })?;
+            self.queued = self.record(&Change::Seal { file, size: content.extents.bytes() })?.max(self.queued);
         }
-        Ok(number)
+        Ok(())
     }
 
     /// Queues the record of a change; of a file without a name there is nothing to record.
@@ -335,7 +348,10 @@ impl FileWriter {
         }
         let lease = match self.lease.take() {
             Some(lease) => lease,
-            None => self.place()?,
+            None => match self.place()? {
+                Some(lease) => lease,
+                None => return self.go_on_in_blocks(),
+            },
         };
         if self.write_to(lease.zone())? {
             self.lease = Some(lease);
@@ -344,7 +360,8 @@ impl FileWriter {
         Ok(())
     }
 
-    fn place(&mut self) -> Result<Lease> {
+    /// A zone; `None` if it is a log in front of blocks and must go on there.
+    fn place(&mut self) -> Result<Option<Lease>> {
         let (tags, keys) = (self.file.tags(), self.keys());
         let (bytes, is_first) = {
             let content = self.file.content();
@@ -355,6 +372,9 @@ impl FileWriter {
         // A table has one subzone; its tail goes into a wide zone.
         let wish = is_first.then_some(SubzoneWish { level: tags.level, tree, range });
         let candidate = Candidate { file: self.file.id(), tags: &tags, bytes, table: keys.as_ref() };
+        if self.core.ground.blocks().is_some() {
+            return self.core.place_in_front(&candidate);
+        }
         let lease = self.core.place(&candidate, wish.as_ref())?;
         let is_subzone = self.core.space().is_subzone(lease.zone().zone());
         if is_first {
@@ -363,7 +383,7 @@ impl FileWriter {
             self.core.subzones.note_overflowing();
             self.overflows = true;
         }
-        Ok(lease)
+        Ok(Some(lease))
     }
 
     /// The keys that it has, or may have.

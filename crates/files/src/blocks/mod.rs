@@ -1,7 +1,7 @@
-//! Blocks that can be overwritten: where the tables of a file store on a conventional drive are.
+//! Blocks that can be overwritten: where a file store on a conventional drive keeps all files but write-ahead logs.
 //!
-//! A conventional drive has zones only in front ([`BlockZones`](zonda_device::BlockZones)), for the journal, logs and meta
-//! files, whose recovery walks them. All behind is given to files by an [`Allocator`], of which there are two, models of how
+//! A conventional drive has zones only in front ([`BlockZones`](zonda_device::BlockZones)), for the journal and write-ahead
+//! logs, whose recovery walks them. All behind is given to files by an [`Allocator`], of which there are two, models of how
 //! two file systems of Linux place data; neither is that file system, and neither shares code with it.
 //!
 //! Life of a run of blocks: 1 free -> 2 [allocated](Blocks::allocate) to the writer of a file and written -> 3 recorded as an
@@ -130,8 +130,11 @@ impl Placement {
     }
 }
 
-/// Stream of the journal, of logs, and of what has no lifetime; lifetimes from medium on have streams of their own.
+/// Stream of the journal, of logs and meta files, and of what has no lifetime; lifetimes from medium on have streams of their own.
 const STREAM_OF_THE_REST: u32 = 0;
+
+/// Blocks are short when fewer than one of so many are free.
+const SHORT_OF: u64 = 20;
 
 /// The blocks of one device behind its zones, and who has them.
 #[derive(Debug)]
@@ -201,11 +204,14 @@ impl Blocks {
         state.allocator.used_in(group) - dead
     }
 
-    /// A run for a writer, which leaves at least `kept` blocks free.
+    /// A run for a writer, which leaves at least `kept` blocks free. Where few are free none is given for later: what one file may
+    /// need must not be refused to another.
     pub(crate) fn allocate(&self, want: &Want, kept: u64) -> Option<Run> {
         let allocator = &mut self.state.lock().allocator;
         let may = allocator.free_blocks().saturating_sub(kept);
-        let want = Want { blocks: want.blocks.min(may), more: want.more.min(may.saturating_sub(want.blocks)), ..*want };
+        let is_short = may < self.blocks / SHORT_OF;
+        let more = if is_short { 0 } else { want.more.min(may.saturating_sub(want.blocks)) };
+        let want = Want { blocks: want.blocks.min(may), more, ..*want };
         if want.blocks == 0 { None } else { allocator.allocate(&want) }
     }
 

@@ -12,8 +12,10 @@ use crate::ground::Ground;
 use crate::options::FEATURE_BLOCKS;
 use crate::{FileStore, FileStoreOptions, Result};
 
-/// Zones in front, for the journal, logs and meta files.
-const ZONES: u32 = 64;
+/// Zones in front, for the journal and write-ahead logs; fewer where they would be smaller than they may be.
+const ZONES_MAX: u32 = 64;
+/// The journal's, the reserve, and some for logs.
+const ZONES_MIN: u32 = 16;
 /// The share of the device that they take: one of so many.
 const ZONES_OF: u64 = 16;
 const ZONE_BYTES_MIN: u64 = 64 << 10;
@@ -22,12 +24,12 @@ const ZONE_BYTES_MAX: u64 = 64 << 20;
 impl FileStore {
     /// Makes an empty store on a conventional drive that holds nothing, or with `overwrite` on any, and mounts it.
     ///
-    /// A sixteenth of the device, at most 4 GiB, becomes [zones](BlockZones) for the journal, logs and meta files; tables and other
-    /// data lie in blocks behind them, where `placement` puts them, and are written in place of what was deleted. Policies and
-    /// zones mean nothing for them.
+    /// A sixteenth of the device, at least 1 MiB and at most 4 GiB, becomes 16 to 64 [zones](BlockZones) for the journal and write-ahead
+    /// logs; a log that finds none left goes on behind them. There everything else lies in blocks, where `placement` puts it, and is
+    /// written in place of what was deleted. Policies and zones mean nothing for it.
     ///
     /// # Errors
-    /// `BadOption`; `Space` if the device is not empty or does not suit: its blocks have 4 KiB, and it is large enough for 64 zones
+    /// `BadOption`; `Space` if the device is not empty or does not suit: its blocks have 4 KiB, and it is large enough for 16 zones
     /// of 64 KiB and some data.
     pub fn format_on_blocks(
         device: Arc<dyn BlockDevice>,
@@ -37,18 +39,15 @@ impl FileStore {
         options: FileStoreOptions,
     ) -> Result<Self> {
         options.check()?;
-        let capacity = device.capacity_blocks() * u64::from(device.block_bytes());
-        let share = (capacity / ZONES_OF / u64::from(ZONES)).max(1);
-        let zone_bytes = (1 << share.ilog2()).clamp(ZONE_BYTES_MIN, ZONE_BYTES_MAX);
         let zones = match BlockZones::open(Arc::clone(&device)) {
             // Whether there is a store in them is for the zone manager to say.
             Ok(zones) if !overwrite => zones,
             Err(error) if !overwrite && !begins_with_zeros(&*device)? => return Err(SpaceError::from(error).into()),
-            _ => BlockZones::create(Arc::clone(&device), Geometry::new(zone_bytes, ZONES)).map_err(SpaceError::from)?,
+            _ => BlockZones::create(Arc::clone(&device), zones_in_front(&*device)).map_err(SpaceError::from)?,
         };
         let first = zones.blocks();
         let new = NewStore { id, features: FEATURE_BLOCKS, superblock: vec![placement as u8], overwrite };
-        let space = Space::format(Arc::new(zones), new, &options.space())?;
+        let space = Space::format(Arc::new(zones), new, &options.space_in_front())?;
         let behind = device.capacity_blocks().saturating_sub(first);
         if behind == 0 {
             let at = Lba(first);
@@ -68,7 +67,7 @@ impl FileStore {
         options.check()?;
         let zones = BlockZones::open(Arc::clone(&device)).map_err(SpaceError::from)?;
         let first = Lba(zones.blocks());
-        let (space, recovered) = Space::open(Arc::new(zones), &options.space())?;
+        let (space, recovered) = Space::open(Arc::new(zones), &options.space_in_front())?;
         check_features(&space, true)?;
         let known = |number: &u8| Placement::ALL.into_iter().find(|placement| *placement as u8 == *number);
         let placement = space.identity().superblock.first().and_then(known);
@@ -77,6 +76,13 @@ impl FileStore {
         let blocks = Blocks::new(device, first, placement, options.streams);
         Self::mount_on(Ground::with_blocks(space, Arc::new(blocks)), recovered.zones, options)
     }
+}
+
+fn zones_in_front(device: &dyn BlockDevice) -> Geometry {
+    let share = device.capacity_blocks() * u64::from(device.block_bytes()) / ZONES_OF;
+    let zone_bytes = (1 << (share / u64::from(ZONES_MAX)).max(1).ilog2()).clamp(ZONE_BYTES_MIN, ZONE_BYTES_MAX);
+    let zones = u32::try_from(share / zone_bytes).unwrap_or(ZONES_MAX).clamp(ZONES_MIN, ZONES_MAX);
+    Geometry::new(zone_bytes, zones)
 }
 
 /// Whether the blocks where a zone table would be are zeros, as they are on a new device.

@@ -6,15 +6,22 @@ use super::FileWriter;
 use crate::blocks::Want;
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::store::Counters;
-use crate::{Extent, Result};
+use crate::{Extent, FileKind, Result};
 
 /// Blocks that a growing file is given beyond what it asks for, at most.
 const MORE_BLOCKS_MAX: u64 = 64 << 20 >> 12;
 
 impl FileWriter {
-    /// Whether its bytes go into blocks.
+    /// Whether its bytes go into blocks: all of a conventional drive do that no walk of zones must find.
     pub(super) fn is_in_blocks(&self) -> bool {
-        self.core.ground.blocks().is_some() && !self.file.tags().kind.is_chunked()
+        self.core.ground.blocks().is_some() && !self.file.content().is_chunked
+    }
+
+    /// No zone in front is left for a write-ahead log: what it has there is recorded and no chunk behind it counts, what it gets
+    /// from now on lies in blocks. A crash before that record is durable finds the chunks, and one after it no less.
+    pub(super) fn go_on_in_blocks(&mut self) -> Result<()> {
+        self.record_written(true)?;
+        self.write_to_blocks()
     }
 
     /// Writes the first bytes that wait, or as many as a run of blocks holds.
@@ -36,7 +43,11 @@ impl FileWriter {
         let (bytes, crc) = (image.bytes as u64, Some(image.crc));
         content.wrote(Extent { zone, generation: GENERATION_OF_BLOCKS, block, skip: 0, bytes, crc });
         drop(content);
-        Counters::add(&self.core.counters.written, device_bytes as u64);
+        let counters = &self.core.counters;
+        Counters::add(&counters.written, device_bytes as u64);
+        if self.file.tags().kind == FileKind::Log {
+            Counters::add(&counters.spilled, device_bytes as u64);
+        }
         self.run = run.split((device_bytes / BLOCK_BYTES) as u64).1;
         self.note_zones();
         Ok(())

@@ -8,10 +8,10 @@ use zonda_rt::Rng;
 
 use super::split;
 
-/// Blocks in front of those of files on a conventional drive: two tables and 64 zones of 64 KiB.
-const FRONT_BLOCKS: u64 = 2 + 64 * 16;
+/// Blocks in front of those of files on a conventional drive: two tables and 16 zones of 64 KiB, too few for all logs.
+const FRONT_BLOCKS: u64 = 2 + 16 * 16;
 /// Blocks for files: few for extents, so that space runs out; five segments of 2 MiB for logs.
-const BLOCKS: [(Placement, u64); 2] = [(Placement::XfsLike, 100), (Placement::F2fsLike, 5 * 512)];
+const BLOCKS: [(Placement, u64); 2] = [(Placement::XfsLike, 240), (Placement::F2fsLike, 5 * 512)];
 
 /// A device behind a power switch, and what it is.
 #[derive(Clone)]

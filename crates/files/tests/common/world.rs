@@ -20,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) cuts: u64,
     pub(crate) no_space: u64,
     pub(crate) copied_bytes: u64,
+    /// Of logs, written to blocks.
+    pub(crate) spilled_bytes: u64,
     pub(crate) moved_while_open: u64,
     pub(crate) steps: u64,
     /// Tables that were placed beside those that they overlap, and beside neighbours.
@@ -31,6 +33,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn note_allocations(&mut self, store: &FileStore) {
+        self.spilled_bytes += store.usage().blocks.map_or(0, |blocks| blocks.spilled_bytes);
         let by_keys = |rule| matches!(rule, Rule::Overlap | Rule::NearKeys | Rule::NewKeys | Rule::NoRoom);
         let counts = store.allocations().into_iter().filter(|(rule, ..)| by_keys(*rule)).map(|(.., count)| count);
         self.placed_by_keys += counts.sum::<u64>();
