@@ -26,7 +26,10 @@ use std::sync::Arc;
 
 use zonda_pages::{Area, AreaKind, PageStore, SegmentId};
 use zonda_rt::Mutex;
-use zonda_rt::atomic::{AtomicU64, Ordering::SeqCst};
+use zonda_rt::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 
 pub(crate) use record::{AboveLevel, Begin, MetaRecord, Records, Upsert};
 pub(crate) use recovery::{CheckpointStart, MetaVisitor, newest_checkpoint, replay_from};
@@ -95,6 +98,8 @@ struct Flusher {
     group: Vec<u8>,
     next_chunk: u64,
     checkpoint: Option<OpenCheckpoint>,
+    /// The segment with the session's record, once written.
+    first_segment: Option<SegmentId>,
 }
 
 /// A checkpoint between `Begin` and `End`.
@@ -117,6 +122,8 @@ pub(crate) struct MetaLog {
     pending: Mutex<Pending>,
     flusher: Mutex<Flusher>,
     flushed: AtomicU64,
+    /// A group of this session begins in another segment than its record.
+    outgrown: AtomicBool,
     poison: Poison,
 }
 
@@ -129,13 +136,14 @@ impl MetaLog {
     /// Those of the area.
     pub(crate) fn start(store: Arc<dyn PageStore>, session: Session, next_chunk: u64) -> Result<Self> {
         store.area(AreaKind::Meta).flush()?;
-        let flusher = Flusher { group: Vec::new(), next_chunk, checkpoint: None };
+        let flusher = Flusher { group: Vec::new(), next_chunk, checkpoint: None, first_segment: None };
         let metalog = Self {
             store,
             session: session.number,
             pending: Mutex::default(),
             flusher: Mutex::new(flusher),
             flushed: AtomicU64::new(0),
+            outgrown: AtomicBool::new(false),
             poison: Poison::default(),
         };
         metalog.append(&MetaRecord::Session(session), 0);
@@ -199,6 +207,8 @@ impl MetaLog {
         let outcome = self.area().flush().map_err(TreeError::from);
         self.poison.watch(outcome)?;
         flusher.note_checkpoint(self.flushed.load(SeqCst)..position, written.segment);
+        flusher.first_segment = flusher.first_segment.or(written.segment);
+        self.outgrown.store(written.segment != flusher.first_segment, Relaxed);
         flusher.next_chunk += written.chunks;
         flusher.group.clear();
         flusher.group.shrink_to(2 * FLUSH_BYTES);
@@ -236,6 +246,11 @@ impl MetaLog {
     fn release_before(&self, first: SegmentId) -> Result<()> {
         let segments = self.area().segments().into_iter();
         segments.filter(|old| old.id < first).try_for_each(|old| Ok(self.area().release(old.id)?))
+    }
+
+    /// Whether this session has filled the segment that it began: what the reserve counts for a short life.
+    pub(crate) fn has_outgrown_a_segment(&self) -> bool {
+        self.outgrown.load(Relaxed)
     }
 
     /// Bytes of records that are not durable.

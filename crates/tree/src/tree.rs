@@ -364,7 +364,7 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn admit(&self, pages: u32) -> Result<()> {
         for round in 0.. {
-            while self.store.is_short() {
+            while self.store.is_short() && self.may_reclaim() {
                 if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
                     break;
                 }
@@ -379,6 +379,12 @@ impl Tree {
             }
         }
         unreachable!("rounds end with an error")
+    }
+
+    /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back, and
+    /// there is none before recovery ends: it keeps to the segment that its session began, so that the next opening finds zones too (I9).
+    fn may_reclaim(&self) -> bool {
+        !self.recovering.load(Ordering::Acquire) || !self.meta.has_outgrown_a_segment()
     }
 
     /// What a writer does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses

@@ -104,6 +104,23 @@ fn a_flush_keeps_the_write_ahead_order_and_costs_one_block() {
 }
 
 #[test]
+fn a_session_knows_when_it_has_filled_the_segment_that_it_began() {
+    let store = MemStore::new(SMALL);
+    let metalog = start(&store, 1, 0).expect("sound");
+    let segments = || store.area(AreaKind::Meta).segments().len();
+    let mut seen = [false; 2];
+    for block in 1..9 {
+        metalog.append(&moved(1, block), 0);
+        flush(&metalog).expect("sound");
+        assert_eq!(metalog.has_outgrown_a_segment(), segments() > 1, "{block}");
+        seen[usize::from(segments() > 1)] = true;
+    }
+    assert_eq!(seen, [true; 2]);
+    let again = start(&store, 2, 9).expect("sound");
+    assert!(!again.has_outgrown_a_segment(), "the next session begins one of its own");
+}
+
+#[test]
 fn recovery_applies_what_follows_the_newest_complete_checkpoint() {
     let store = MemStore::new(MemOptions::default());
     assert_eq!(recover(&store).expect("empty"), None);
