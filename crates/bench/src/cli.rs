@@ -182,6 +182,9 @@ struct YcsbArgs {
     /// Bytes of the ring of each log instance, 4KiB (the paper's) to 64KiB (the default)
     #[arg(long, value_name = "SIZE")]
     log_ring: Option<String>,
+    /// Values of more bytes stand in the value log, shorter ones in leaves: 0 to a quarter of the leaf
+    #[arg(long, value_name = "SIZE")]
+    value_inline: Option<String>,
     /// Reclaim moves leaves as they are instead of merging them with what waits for them
     #[arg(long)]
     no_merged_relocation: bool,
@@ -231,6 +234,7 @@ fn switches(arguments: &YcsbArgs) -> Vec<(&'static str, String)> {
     let given = [
         ("log-instances", arguments.log_instances.map(|count| count.to_string())),
         ("log-ring", arguments.log_ring.clone()),
+        ("value-inline", arguments.value_inline.clone()),
         ("merged-relocation", arguments.no_merged_relocation.then(|| "off".to_owned())),
         ("store", arguments.store.clone()),
         ("copy-on-access", number(arguments.copy_on_access)),

@@ -5,9 +5,9 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use zonda::{Batch, Db, Design, Options, StoreKind};
+use zonda::{Batch, Db, Design, MemoryShares, Options, StoreKind};
 use zonda_device::{Geometry, MemBlockDevice, MemDevice};
-use zonda_rt::Rng;
+use zonda_rt::{Rng, Seed};
 
 use crate::Trouble;
 
@@ -86,10 +86,22 @@ impl Differential {
             .zone_bytes(ZONE_BYTES)
             .promotion(30)
             .scan_promotion(30);
+        let options = with_drawn(options, self.seed);
         let db = open(&device, &options)?;
         let (model, rng) = (Model::new(), Rng::seeded(self.seed));
         Ok(Run { options, device, db, model, rng, keys: self.keys, snapshot: None })
     }
+}
+
+/// Options that change where things are and never what is answered.
+fn with_drawn(options: Options, seed: u64) -> Options {
+    let mut rng = Seed(seed).derive("options").rng();
+    let mut pick = |among: usize| rng.index(among);
+    let shares = [None, None, Some(MemoryShares::ZKV), Some(MemoryShares { filter: 0, buffers: 6, flusher: 2 })];
+    options
+        .memory_shares(shares[pick(shares.len())])
+        .merged_relocation(pick(3) > 0)
+        .value_inline([1024, 1024, 64][pick(3)])
 }
 
 fn open(device: &Device, options: &Options) -> Step<Db> {

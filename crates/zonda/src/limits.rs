@@ -24,6 +24,9 @@ pub const LOG_RING_BYTES_MIN: u32 = zonda_tree::LOG_RING_BYTES_MIN;
 /// The largest ring of a log instance in bytes (64 KiB).
 pub const LOG_RING_BYTES_MAX: u32 = zonda_tree::LOG_RING_BYTES_MAX;
 
+/// The largest leaf in bytes (32 KiB); the least and default is 4 KiB.
+pub const LEAF_BYTES_MAX: u32 = 32 << 10;
+
 /// The least memory budget in bytes; smaller ones cannot hold a page of everything that moves.
 pub const MEMORY_BYTES_MIN: u64 = 2 << 20;
 

@@ -107,6 +107,7 @@ impl Opening<'_> {
             return Err(Error::NotFound { uri: uri.to_owned() });
         }
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
+        self.check_value_inline(superblock)?;
         let store_options = self.store_options(superblock.encode());
         let pages = Pages::create(&self.device, self.log.as_ref(), store_options)?;
         let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
@@ -120,6 +121,7 @@ impl Opening<'_> {
         let (pages, superblock) = Pages::open(&self.device, self.log.as_ref(), self.store_options(Vec::new()))?;
         let superblock = Superblock::decode(&superblock)?;
         self.check_leaf_bytes(superblock)?;
+        self.check_value_inline(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
         let engine = Engine::open(pages.store(), self.tree_options(superblock), &mut report)?;
         Ok((pages, engine))
@@ -133,6 +135,16 @@ impl Opening<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Before anything is written.
+    fn check_value_inline(&self, superblock: Superblock) -> Result<()> {
+        let (asked, most) = (self.options.value_inline_bytes, superblock.leaf_bytes / 4);
+        if asked <= most {
+            return Ok(());
+        }
+        let why = format!("{asked} is more than {most}, a quarter of the leaf");
+        Err(Error::BadOption { name: "value_inline", why })
     }
 
     fn assemble(self, pages: Pages, engine: Engine, access: Access) -> Result<Store> {
@@ -182,6 +194,7 @@ impl Opening<'_> {
             batch_runs: self.options.batch_insertion,
             merged_relocation: self.options.merged_relocation,
             leaf_bytes: superblock.leaf_bytes,
+            value_inline_bytes_max: self.options.value_inline_bytes,
             log_instances: self.log_instances(),
             log_ring_bytes: self.options.log_ring_bytes,
             log_interval_ms: self.options.log_interval_ms,
@@ -189,7 +202,6 @@ impl Opening<'_> {
             snapshot_bytes_max: self.plan.snapshot_bytes,
             seed: self.seed().derive("tree").0,
             log: self.options.log,
-            ..TreeOptions::default()
         }
     }
 

@@ -36,6 +36,7 @@ pub const SWITCHES: &[(&str, Switch)] = &[
     ("log-ring", |options, value| Ok(options.log_ring(short(value)?))),
     ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
     ("merged-relocation", |options, value| Ok(options.merged_relocation(on_or_off(value)?))),
+    ("value-inline", |options, value| Ok(options.value_inline(short(value)?))),
     ("store", |options, value| Ok(options.store(parsed(value)?))),
     ("zflusher", |options, value| {
         let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
