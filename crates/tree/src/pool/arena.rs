@@ -12,9 +12,12 @@
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
 //! Cost of taking or giving a cell: one uncontended lock and a few stores; for a slab at times a call of the system.
 //!
-//! Unsafe code: cells are raw memory that buffers own. Always: a slab belongs to one list, and all its fields but `inner`,
-//! `list` and `size`, which never change while a cell of it is taken, are touched under that list's lock only. An arena that is dropped while
-//! cells are taken leaks its memory rather than leave them dangling.
+//! Unsafe code: cells are raw memory that buffers own, and so are allocations of their own. An arena that is dropped while cells are taken leaks
+//! its memory rather than leave them dangling.
+
+mod chunks;
+mod list;
+mod slab;
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
@@ -27,64 +30,16 @@ use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
     atomic::{AtomicU32, AtomicU64, Ordering},
-    discard_memory,
 };
 
-use super::class::{SLAB_CLASSES, Sizing, class_bytes, class_for};
+use super::class::{SLAB_CLASSES, Sizing, class_bytes};
+use chunks::Chunks;
+use list::List;
+pub(crate) use slab::Size;
+use slab::{ALIGN, SlabAt};
 
-const CHUNK_BYTES: usize = 256 << 10;
-/// Free slabs that keep their memory, for the next that is taken; what more are free go back to the system (I6).
-const IDLE_BYTES_MAX: usize = 256 << 10;
-/// Cells and allocations are aligned to this.
-const ALIGN: usize = 16;
 /// Before an allocation of its own: whose it is.
 const LARGE_HEAD_BYTES: usize = 16;
-/// A cell that is not taken holds the index of the next such one instead of a leaf id, with this bit.
-const FREE: u32 = 1 << 31;
-const NO_CELL: u32 = FREE - 1;
-
-/// The size of an arena's slabs: each list has one that is partly free, so small arenas have small ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(u8);
-
-impl Size {
-    /// For buffers of `bytes` in all.
-    fn of(bytes: u64) -> Self {
-        match bytes >> 20 {
-            0..8 => Self(0),
-            8..24 => Self(1),
-            _ => Self(2),
-        }
-    }
-
-    /// A number below 3.
-    pub(crate) fn raw(self) -> u8 {
-        self.0
-    }
-
-    /// The size of which this is the number.
-    pub(crate) fn from_raw(raw: u8) -> Self {
-        Self(raw)
-    }
-
-    fn slab_bytes(self) -> usize {
-        (4 << 10) << self.0
-    }
-
-    /// Classes below this one are cells of slabs.
-    fn slab_classes(self) -> usize {
-        class_for(self.slab_bytes() / 4) + 1
-    }
-
-    fn cells_of(self, class: usize) -> usize {
-        // Leaf ids end at an address that need not be aligned as cells are.
-        (self.slab_bytes() - SLAB_HEAD_BYTES - ALIGN) / (class_bytes(class) + size_of::<u32>())
-    }
-
-    fn first_cell_at(self, class: usize) -> usize {
-        (SLAB_HEAD_BYTES + self.cells_of(class) * size_of::<u32>()).next_multiple_of(ALIGN)
-    }
-}
 
 /// What the merge of a leaf is expected to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,241 +67,6 @@ impl Owner {
     pub(crate) fn of(leaf: PageId) -> Self {
         Self { leaf, family: Family::Stays }
     }
-}
-
-#[repr(C)]
-struct Slab {
-    inner: *const Inner,
-    list: u16,
-    size: Size,
-    state: State,
-}
-
-/// What changes under the list's lock.
-struct State {
-    used: u16,
-    cells: u16,
-    /// Where its list has it.
-    index: u32,
-    free: u32,
-}
-
-const SLAB_HEAD_BYTES: usize = size_of::<Slab>();
-
-/// A slab of some list. Whoever calls its functions holds that list's lock.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct SlabAt(NonNull<Slab>);
-
-impl SlabAt {
-    /// The slab that `cell` lies in.
-    fn around(cell: NonNull<u8>, size: Size) -> Self {
-        let base = cell.as_ptr().map_addr(|address| address & !(size.slab_bytes() - 1));
-        Self(NonNull::new(base.cast()).expect("slabs are not at zero"))
-    }
-
-    fn begin(self, inner: &Inner, list: usize, index: u32) {
-        let (class, size) = (list % SLAB_CLASSES, inner.size);
-        let cells = u16::try_from(size.cells_of(class)).expect("a slab has few cells");
-        let list = u16::try_from(list).expect("there are few lists");
-        // SAFETY: the caller has just taken the slab from its chunk; nobody else knows it.
-        unsafe { self.0.write(Slab { inner, list, size, state: State { used: 0, cells, index, free: 0 } }) };
-        for cell in 0..u32::from(cells) {
-            let next = if cell + 1 == u32::from(cells) { NO_CELL } else { cell + 1 };
-            self.set_leaf(cell, FREE | next);
-        }
-    }
-
-    fn state<'a>(self) -> &'a mut State {
-        // SAFETY: a slab of a list is initialised, and the list's lock, which the caller holds, makes the access exclusive; no
-        // reference outlives the caller's statement.
-        unsafe { &mut (*self.0.as_ptr()).state }
-    }
-
-    fn list(self) -> usize {
-        // SAFETY: initialised, and unchanged while the slab is in a list.
-        usize::from(unsafe { (*self.0.as_ptr()).list })
-    }
-
-    fn size(self) -> Size {
-        // SAFETY: as above.
-        unsafe { (*self.0.as_ptr()).size }
-    }
-
-    fn leaf_at(self, cell: u32) -> *mut u32 {
-        // SAFETY: `cell` is below the number of cells, whose ids lie within the slab.
-        unsafe { self.0.as_ptr().cast::<u8>().add(SLAB_HEAD_BYTES).cast::<u32>().add(cell as usize) }
-    }
-
-    fn leaf(self, cell: u32) -> u32 {
-        // SAFETY: initialised by `begin`; under the list's lock.
-        unsafe { self.leaf_at(cell).read() }
-    }
-
-    fn set_leaf(self, cell: u32, leaf: u32) {
-        // SAFETY: as above.
-        unsafe { self.leaf_at(cell).write(leaf) }
-    }
-
-    fn class(self) -> usize {
-        self.list() % SLAB_CLASSES
-    }
-
-    fn cell(self, cell: u32) -> NonNull<u8> {
-        let class = self.class();
-        let offset = self.size().first_cell_at(class) + cell as usize * class_bytes(class);
-        // SAFETY: the cell lies within the slab.
-        unsafe { self.0.cast::<u8>().add(offset) }
-    }
-
-    fn index_of(self, cell: NonNull<u8>) -> u32 {
-        let class = self.class();
-        let offset = cell.addr().get() - self.0.addr().get() - self.size().first_cell_at(class);
-        u32::try_from(offset / class_bytes(class)).expect("a slab has few cells")
-    }
-
-    fn is_full(self) -> bool {
-        self.state().used == self.state().cells
-    }
-
-    fn take(self, leaf: PageId) -> NonNull<u8> {
-        let cell = self.state().free;
-        self.state().free = self.leaf(cell) & !FREE;
-        self.state().used += 1;
-        self.set_leaf(cell, leaf.0);
-        self.cell(cell)
-    }
-
-    fn give(self, cell: u32) {
-        self.set_leaf(cell, FREE | self.state().free);
-        self.state().free = cell;
-        self.state().used -= 1;
-    }
-}
-
-/// All slabs of one class and family: the full ones first.
-#[derive(Default)]
-struct List {
-    slabs: Vec<SlabAt>,
-    full: usize,
-    used: u32,
-    hand: (usize, u32),
-}
-
-impl List {
-    fn swap(&mut self, a: usize, b: usize) {
-        self.slabs.swap(a, b);
-        for at in [a, b] {
-            self.slabs[at].state().index = u32::try_from(at).expect("a list has few slabs");
-        }
-    }
-
-    fn take(&mut self, leaf: PageId) -> NonNull<u8> {
-        let slab = self.slabs[self.full];
-        let cell = slab.take(leaf);
-        self.used += 1;
-        // It stands first among those with room, which is where the full ones end.
-        self.full += usize::from(slab.is_full());
-        cell
-    }
-
-    /// Gives a cell back; returns the slab if it is empty now.
-    fn give(&mut self, slab: SlabAt, cell: u32) -> Option<SlabAt> {
-        let index = slab.state().index as usize;
-        if slab.is_full() {
-            self.full -= 1;
-            self.swap(index, self.full);
-        }
-        slab.give(cell);
-        self.used -= 1;
-        (slab.state().used == 0).then(|| {
-            let last = self.slabs.len() - 1;
-            self.swap(slab.state().index as usize, last);
-            self.slabs.pop().expect("it has this slab")
-        })
-    }
-
-    /// Cells that are not taken.
-    fn spare(&self) -> usize {
-        let cells = self.slabs.first().map_or(0, |slab| usize::from(slab.state().cells));
-        self.slabs.len() * cells - self.used as usize
-    }
-
-    /// The leaves of the slab with the fewest cells taken, if the others with room can hold them. They fill up before it does.
-    fn sparse(&mut self) -> Option<Vec<PageId>> {
-        let least = (self.full..self.slabs.len()).min_by_key(|&at| self.slabs[at].state().used)?;
-        let slab = self.slabs[least];
-        let (used, cells) = (slab.state().used, slab.state().cells);
-        let elsewhere = self.spare() - usize::from(cells - used);
-        if elsewhere < usize::from(used) {
-            return None;
-        }
-        self.swap(least, self.slabs.len() - 1);
-        let leaves = (0..u32::from(cells)).map(|cell| slab.leaf(cell)).filter(|leaf| leaf & FREE == 0);
-        Some(leaves.map(PageId).collect())
-    }
-
-    /// The next cell's leaf in a round over all of them.
-    fn next(&mut self) -> Option<PageId> {
-        let (mut at, mut cell) = self.hand;
-        // From the hand to the end, back to the beginning, and the slab of the hand once more.
-        for _ in 0..self.slabs.len() + 2 {
-            let Some(slab) = self.slabs.get(at) else {
-                (at, cell) = (0, 0);
-                continue;
-            };
-            let taken = (cell..u32::from(slab.state().cells)).find(|&cell| slab.leaf(cell) & FREE == 0);
-            if let Some(taken) = taken {
-                self.hand = (at, taken + 1);
-                return Some(PageId(slab.leaf(taken)));
-            }
-            (at, cell) = (at + 1, 0);
-        }
-        self.hand = (0, 0);
-        None
-    }
-}
-
-/// Chunks and their free slabs: a few *idle* ones that have memory, and *bare* ones that have none until they are written.
-#[derive(Default)]
-struct Chunks {
-    chunks: Vec<NonNull<u8>>,
-    idle: Vec<SlabAt>,
-    bare: Vec<SlabAt>,
-}
-
-impl Chunks {
-    fn take(&mut self, size: Size) -> SlabAt {
-        if self.idle.is_empty() && self.bare.is_empty() {
-            self.grow(size);
-        }
-        self.idle.pop().or_else(|| self.bare.pop()).expect("just grown")
-    }
-
-    /// Takes a slab back of which no cell is taken.
-    fn give(&mut self, slab: SlabAt, size: Size) {
-        if self.idle.len() < IDLE_BYTES_MAX / size.slab_bytes() {
-            self.idle.push(slab);
-            return;
-        }
-        // SAFETY: the slab is in no list any more, and whoever takes it next begins it anew.
-        unsafe { discard_memory(slab.0.cast(), size.slab_bytes()) };
-        self.bare.push(slab);
-    }
-
-    fn grow(&mut self, size: Size) {
-        let layout = chunk_layout();
-        // SAFETY: the layout is not empty.
-        let raw = unsafe { alloc_zeroed(layout) };
-        let Some(chunk) = NonNull::new(raw) else { handle_alloc_error(layout) };
-        self.chunks.push(chunk);
-        // SAFETY: within the chunk.
-        let slab = |index: usize| SlabAt(unsafe { chunk.add(index * size.slab_bytes()) }.cast());
-        self.bare.extend((0..CHUNK_BYTES / size.slab_bytes()).rev().map(slab));
-    }
-}
-
-fn chunk_layout() -> Layout {
-    Layout::from_size_align(CHUNK_BYTES, Size(2).slab_bytes()).expect("constants")
 }
 
 fn large_layout(class: usize) -> Layout {
@@ -448,15 +168,6 @@ impl Inner {
         self.large_bytes.fetch_sub(layout.size() as u64, Ordering::Relaxed);
         // SAFETY: allocated with this layout.
         unsafe { dealloc(head.as_ptr(), layout) }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        for chunk in self.chunks.get_mut().chunks.drain(..) {
-            // SAFETY: allocated with this layout; no cell is taken (`Arena::drop`).
-            unsafe { dealloc(chunk.as_ptr(), chunk_layout()) }
-        }
     }
 }
 
@@ -578,7 +289,7 @@ pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, size: Size) {
     if class < size.slab_classes() {
         // SAFETY: a slab of which a cell is taken keeps its arena, which outlives its cells.
         unsafe {
-            let inner = &*(*SlabAt::around(at, size).0.as_ptr()).inner;
+            let inner = &*SlabAt::around(at, size).inner();
             inner.give(at);
             inner.taken_bytes.fetch_sub(class_bytes(class) as u64, Ordering::Relaxed);
         }
@@ -650,10 +361,7 @@ mod tests {
         }
         taken.drain(..).for_each(|cell| cell.give(&arena));
         assert_eq!((arena.taken_bytes(), arena.held_bytes()), (0, 0), "empty slabs went back");
-        let chunks = arena.inner.chunks.lock();
-        let slabs = chunks.chunks.len() * (CHUNK_BYTES / arena.size().slab_bytes());
-        assert_eq!(chunks.idle.len() + chunks.bare.len(), slabs);
-        assert!(chunks.idle.len() * arena.size().slab_bytes() <= IDLE_BYTES_MAX, "the others hold no memory");
+        arena.inner.chunks.lock().assert_all_free(arena.size());
     }
 
     fn check_largest(arena: &Arena, taken: &[Taken], family: Family) {
