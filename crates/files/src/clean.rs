@@ -4,6 +4,7 @@
 //! commit that flushes the copies first; so are all removals so far -> 4 readers of old places are gone, because a place
 //! changes under the content lock that they hold -> 5 the zone is reset.
 
+use zonda_device::cut_label;
 use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId, ZoneUse, ZoneView};
 
 use crate::blocks::Blocks;
@@ -206,6 +207,7 @@ impl Core {
         if !self.space().begin_relocation(zone) {
             return Ok(Cleaned::default());
         }
+        let _label = cut_label("relocation");
         let copied = self.move_all(live, is_paced).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
         let bytes_copied = match copied {
             Ok(bytes) if self.space().live_bytes(zone) == 0 => bytes,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use zonda_device::{cut_label, cut_label_unless_named};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
 
@@ -52,6 +53,7 @@ impl Committer {
             return Ok(());
         }
         stop.check()?;
+        let _label = cut_label_unless_named("journal");
         let outcome = state.commit(names, space);
         match outcome {
             Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
@@ -107,6 +109,7 @@ impl State {
         let Some(journal) = self.journal.as_mut().filter(|journal| Self::is_snapshot_due(journal, space)) else {
             return Ok(());
         };
+        let _label = cut_label("journal roll");
         let (queued, items) = names.snapshot();
         if queued.names_new_bytes {
             space.flush()?;

@@ -10,6 +10,7 @@ mod blocks;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use zonda_device::cut_label;
 use zonda_space::{
     Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneUse,
     ZonedDevice, look_at_journal, read_journal,
@@ -134,6 +135,7 @@ impl FileStore {
         found: JournalFound,
         zones: Vec<RecoveredZone>,
     ) -> Result<Self> {
+        let _label = cut_label("mount");
         let space = ground.space().clone();
         let (options, fallback) = with_subzones_or_without(options, &space);
         let splits = options.policy.split_percent_max().is_some();

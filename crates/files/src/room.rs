@@ -1,5 +1,7 @@
 //! Room on a conventional drive: blocks for writers, and segments that are emptied for them.
 
+use zonda_device::cut_label;
+
 use crate::blocks::{Run, Want};
 use crate::clean::{Cleaned, is_of_the_victim};
 use crate::ground::GENERATION_OF_BLOCKS;
@@ -10,6 +12,9 @@ use crate::{BLOCK_BYTES, FileError, FileKind, Lifetime, Result, ZoneId};
 
 /// The share of the blocks that flushed tables may take and compactions may not: one of so many.
 const KEPT_OF: u64 = 64;
+/// The share of the zones in front that logs leave to the journal, beyond the reserve: a snapshot beside the old journal, with an extent
+/// for each sync of a MANIFEST, may take many.
+const KEPT_OF_ZONES: u32 = 4;
 
 impl Core {
     /// Live bytes of a zone, or of a group of blocks.
@@ -35,8 +40,9 @@ impl Core {
     /// `Stopped`, `Space`.
     pub(crate) fn place_in_front(&self, candidate: &Candidate<'_>) -> Result<Option<Lease>> {
         self.stop.check()?;
-        self.reset_dead_if_short(0)?;
-        self.place_by_policy(&self.request(candidate, 0), candidate)
+        let kept = self.space().usage().zones / KEPT_OF_ZONES;
+        self.reset_dead_if_short(kept)?;
+        self.place_by_policy(&self.request(candidate, kept), candidate)
     }
 
     /// Blocks for new bytes of a file; what is dead is freed if there are none. No lock of a file may be held.
@@ -117,6 +123,7 @@ impl Core {
     fn empty_group(&self, group: u64) -> Result<Option<Cleaned>> {
         let (Some(blocks), zone) = (self.ground.blocks(), self.ground.zone_of_group(group)) else { return Ok(None) };
         let Some(live) = self.live_extents(zone) else { return Ok(None) };
+        let _label = cut_label("relocation");
         blocks.set_emptied(Some(group));
         let moved = self.move_all(&live, true).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
         blocks.set_emptied(None);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use zonda_device::cut_label;
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{Space, Urgency};
@@ -260,6 +261,7 @@ impl FileStore {
     /// # Errors
     /// `Stopped`, `Space`.
     pub fn sync_names(&self) -> Result<()> {
+        let _label = cut_label("names");
         self.core.commit_to(self.core.names.last())
     }
 

@@ -4,6 +4,7 @@ mod blocks;
 
 use std::sync::Arc;
 
+use zonda_device::cut_label;
 use zonda_rt::atomic::Ordering;
 use zonda_space::SpaceError;
 
@@ -276,6 +277,7 @@ impl FileWriter {
     /// Chunks are found by walking their zone, once the file exists.
     fn sync_chunks(&mut self) -> Result<()> {
         self.commit_queued()?;
+        let _label = cut_label("log");
         self.core.space().flush().map_err(|error| self.core.write_failed(error))
     }
 
@@ -423,6 +425,7 @@ impl FileWriter {
             generation: zone.generation(),
         };
         let is_chunked = content.is_chunked;
+        let _label = cut_label(if is_chunked { "log" } else { "table" });
         let first = content.first_waiting();
         let image = if is_chunked { first.as_chunk(of, remaining) } else { first.as_data(remaining) };
         let device_bytes = image.blocks.len() as u64;

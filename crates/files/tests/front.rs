@@ -99,7 +99,7 @@ fn a_log_beyond_the_zones_goes_on_in_blocks() {
             }
         }
         let spilled_bytes = blocks(&store).spilled_bytes;
-        assert!(spilled_bytes > 3_000_000 && spilled_bytes < 5_000_000, "{placement:?}: {spilled_bytes} of 6 MB");
+        assert!(spilled_bytes > 3_500_000 && spilled_bytes < 5_500_000, "{placement:?}: {spilled_bytes} of 6 MB");
         // A flush of it is enough for a process that dies, as it is in zones.
         log.append(b"the end").unwrap();
         log.flush().unwrap();
@@ -122,6 +122,29 @@ fn a_log_beyond_the_zones_goes_on_in_blocks() {
 }
 
 #[test]
+fn logs_leave_the_journal_its_zones() {
+    // A sync of a MANIFEST is a record and an extent, so that snapshots of the journal are long, while logs take what they get.
+    let store = made(Arc::new(memory()), Placement::XfsLike);
+    let mut manifest = store.create(&path("/MANIFEST-000001"), FileTags::of(FileKind::Meta)).unwrap();
+    for number in 0..40 {
+        let mut log = store.create(&path(&format!("/{number}.log")), FileTags::of(FileKind::Log)).unwrap();
+        log.append(&piece(number, 150_000)).unwrap();
+        for edit in 0..100 {
+            manifest.append(&piece(edit, 90)).unwrap();
+            manifest.sync().unwrap();
+        }
+        log.append(&piece(number, 150_000)).unwrap();
+        log.sync().unwrap();
+        if number >= 10 {
+            store.remove(&path(&format!("/{}.log", number - 10))).unwrap();
+        }
+    }
+    assert!(store.usage().journal_bytes > 3 * (64 << 10), "{}: more than the reserve", store.usage().journal_bytes);
+    assert!(blocks(&store).spilled_bytes > 0);
+    assert_eq!(manifest.size_bytes(), 40 * 100 * 90);
+}
+
+#[test]
 fn no_space_for_logs_is_no_space_in_blocks() {
     for placement in Placement::ALL {
         let store = made(Arc::new(memory()), placement);
@@ -140,7 +163,7 @@ fn no_space_for_logs_is_no_space_in_blocks() {
             panic!("{placement:?}: {refused:?}")
         };
         assert_eq!(usable_bytes, blocks(&store).capacity_bytes, "{placement:?}: it is of blocks that nothing is left");
-        assert!(log.size_bytes() > 2_500_000, "{placement:?}: {}", log.size_bytes());
+        assert!(log.size_bytes() > 1_800_000, "{placement:?}: {}", log.size_bytes());
         drop(table);
         store.remove(&path("/table")).unwrap();
         log.sync().unwrap();

@@ -124,6 +124,11 @@ const REPLAY: &str = "replay";
 /// The profile of rows that come from a program in dilated time on the drive `splitzns`.
 const LIVE: &str = "live";
 
+/// Whether figures have such points in common.
+fn is_shared(point: &str) -> bool {
+    point.starts_with(LIVE) || zns_rocksdb::is_shared(point)
+}
+
 /// One run of the model, which makes one row or several.
 struct Point {
     /// Its name: with the seed, all that decides its rows.
@@ -197,10 +202,10 @@ impl DriveRunner {
         Ok(results)
     }
 
-    /// Rows that another figure of the same live runs has kept, if they may be taken.
+    /// Rows that another figure has kept of a point that is its too, if they may be taken.
     fn of_sibling(&self, experiment: &DriveExperiment, point: &str) -> Result<Option<Vec<DriveRow>>> {
         let is_sibling = |other: &&&DriveExperiment| other.name != experiment.name;
-        for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && point.starts_with(LIVE)) {
+        for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && is_shared(point)) {
             let kept = DriveResults::load(&self.file(sibling, "", "json"), sibling.name, self.scale, self.seed)?;
             let rows = kept.map(|kept| kept.rows_of(point)).unwrap_or_default();
             if !rows.is_empty() {
