@@ -1,5 +1,5 @@
 //! The ZNS paper's figures 1 and 5 on the model: `atc21 SCALE [fig1|fig5] [RESERVE_PERMILLE]`.
-use zonda_flash::experiments::atc21::{overwrite, read_beside_writes};
+use zonda_flash::experiments::atc21::{PASSES, overwrite, read_beside_writes};
 use zonda_flash::experiments::ranges::Order;
 use zonda_flash::profile::{Profile, ProfileError};
 
@@ -31,7 +31,7 @@ fn figure_1(scale: u64, reserve: Option<u64>) -> Result<(), ProfileError> {
     println!("figure 1, scale 1/{scale}: steady MiB/s (first pass, amplification at the end, usable GB unscaled)");
     for order in [Order::Random, Order::Sequential] {
         for name in DRIVES {
-            let run = overwrite(&profile(name, reserve)?, scale, order, 4.0, 1)?;
+            let run = overwrite(&profile(name, reserve)?, scale, order, PASSES, 1)?;
             println!(
                 "  {order:?} {name}: {:.0?} ({:.0}, {:.2}, {:.0})",
                 run.steady_mib_s(),
@@ -49,7 +49,7 @@ fn figure_5(scale: u64, reserve: Option<u64>) -> Result<(), ProfileError> {
     let targets = [0.0, 50.0, 150.0, 300.0, 350.0, 400.0, 500.0, 600.0, 800.0, 1024.0];
     for name in DRIVES {
         println!("  {name}");
-        for point in read_beside_writes(&profile(name, reserve)?, scale, &targets, 10.0, 1)? {
+        for point in read_beside_writes(&profile(name, reserve)?, scale, &targets, 30.0, 1)? {
             println!(
                 "    {:5.0}: {:8.1} ({:8.1})  wrote {:6.1} x {:.2}  waited {:6} ns for programs, {:6} for collection",
                 point.target_mib_s,

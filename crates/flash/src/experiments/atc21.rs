@@ -1,7 +1,8 @@
 //! The ZNS paper's raw device experiments: the same flash with zones and behind a translation layer.
 //!
-//! Figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity overwritten four times. Figure 5:
+//! Figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity filled and then overwritten four times. Figure 5:
 //! writes at a rate, and random reads of 4 KiB beside them.
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use super::ranges::{Order, RangeWriter, Ranges};
@@ -17,11 +18,15 @@ use crate::zns::ZonedModel;
 const WRITERS: usize = 4;
 /// Bytes of a write.
 const WRITE_BYTES: u64 = 64 << 10;
-/// Windows in which the capacity would be written once at full speed.
-const WINDOWS_PER_PASS: u64 = 4;
-/// Times that the capacity is overwritten before reads are measured beside writes.
-const PASSES_BEFORE: f64 = 5.0;
-/// Steady: the amplification of so many windows differs by less than 5 %.
+/// Windows in which the capacity is written once: by bytes and not by time, so that a slow drive's windows are not made of
+/// fewer ranges, and its amplification not noisier, than a fast one's. The five of [`is_steady`] are a pass.
+pub const WINDOWS_PER_PASS: u64 = 5;
+/// Times within the shortest window at which it is looked whether one is over.
+const LOOKS_PER_WINDOW: u64 = 8;
+/// Times that the capacity is written in figure 1: once to fill it and four times to overwrite it, then on until the drive
+/// is steady, as the tests of storage vendors do, but at most so often.
+pub const PASSES: RangeInclusive<f64> = 5.0..=8.0;
+/// Steady: the amplification of so many windows is within 5 % of their mean.
 const STEADY_WINDOWS: usize = 5;
 
 /// A drive of either kind.
@@ -77,7 +82,7 @@ impl Drive {
     }
 }
 
-/// What happened in one window of time.
+/// What happened while a fifth of the capacity was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Its end.
@@ -88,6 +93,14 @@ pub struct Window {
     pub mib_s: f64,
     /// Write amplification.
     pub amplification: f64,
+}
+
+/// True if the amplification of each of the last five windows is within 5 % of their mean.
+#[must_use]
+pub fn is_steady(windows: &[Window]) -> bool {
+    let Some(last) = windows.len().checked_sub(STEADY_WINDOWS).map(|from| &windows[from..]) else { return false };
+    let mean = last.iter().map(|window| window.amplification).sum::<f64>() / last.len() as f64;
+    last.iter().all(|window| (window.amplification / mean - 1.0).abs() <= 0.05)
 }
 
 /// A run of figure 1.
@@ -102,13 +115,13 @@ pub struct Overwrite {
 }
 
 impl Overwrite {
-    /// Mean speed of the last windows, once steady: their amplification is within 5 % of each other.
+    /// Mean speed of the last five windows, if they are steady.
     #[must_use]
     pub fn steady_mib_s(&self) -> Option<f64> {
-        let last = self.windows.get(self.windows.len().checked_sub(STEADY_WINDOWS)?..)?;
-        let mean = last.iter().map(|window| window.amplification).sum::<f64>() / last.len() as f64;
-        let steady = last.iter().all(|window| (window.amplification / mean - 1.0).abs() <= 0.05);
-        steady.then(|| last.iter().map(|window| window.mib_s).sum::<f64>() / last.len() as f64)
+        is_steady(&self.windows).then(|| {
+            let last = &self.windows[self.windows.len() - STEADY_WINDOWS..];
+            last.iter().map(|window| window.mib_s).sum::<f64>() / last.len() as f64
+        })
     }
 
     /// Mean speed of the first pass over the capacity.
@@ -119,7 +132,8 @@ impl Overwrite {
     }
 }
 
-/// Figure 1 for one drive: `passes` times its capacity is written.
+/// Figure 1 for one drive: its capacity is written as often as `passes` begins, then until it is steady, at most as often
+/// as `passes` ends.
 ///
 /// # Errors
 /// As [`Drive::new`].
@@ -127,37 +141,50 @@ pub fn overwrite(
     profile: &Profile,
     scale: u64,
     order: Order,
-    passes: f64,
+    passes: RangeInclusive<f64>,
     seed: u64,
 ) -> Result<Overwrite, ProfileError> {
     let mut drive = Drive::new(profile, scale, order, seed)?;
     let mut writers = drive.writers();
-    let windows = write_passes(&mut drive, &mut writers, passes);
+    let windows = write_passes(&mut drive, &mut writers, &passes);
     let answers_hash = drive.time.model().core().stats().answers_hash;
     Ok(Overwrite { capacity_bytes: drive.ranges.total_bytes(), windows, answers_hash })
 }
 
-fn write_passes(drive: &mut Drive, writers: &mut [RangeWriter], passes: f64) -> Vec<Window> {
+fn write_passes(drive: &mut Drive, writers: &mut [RangeWriter], passes: &RangeInclusive<f64>) -> Vec<Window> {
     let capacity = drive.ranges.total_bytes();
-    // 1010 MiB/s is the flash's speed: a window at that speed is a quarter of a pass.
-    let window_ns = capacity / WINDOWS_PER_PASS * 1_000 / 1_059;
+    let window_bytes = capacity / WINDOWS_PER_PASS;
+    // 1010 MiB/s is the flash's speed: no window is over sooner.
+    let look_ns = (window_bytes * 1_000 / 1_059 / LOOKS_PER_WINDOW).max(1);
     let mut windows: Vec<Window> = Vec::new();
-    let (mut bytes, mut flash) = (0, FlashWrites::default());
-    while windows.last().is_none_or(|window| window.passes < passes) {
-        let end_ns = drive.time.now() + window_ns;
-        let mut clients: Vec<&mut dyn Client> = writers.iter_mut().map(|client| client as &mut dyn Client).collect();
-        drive.time.run(&mut clients, end_ns);
-        let now: u64 = writers.iter().map(|writer| writer.tally.bytes).sum();
-        let writes = drive.time.model().flash_writes();
+    let (mut bytes, mut begun_ns, mut flash) = (0, drive.time.now(), FlashWrites::default());
+    while !is_over(&windows, passes) {
+        let window_end = (windows.len() as u64 + 1) * window_bytes;
+        let mut now = bytes;
+        while now < window_end {
+            let until = drive.time.now() + look_ns;
+            let mut clients: Vec<&mut dyn Client> =
+                writers.iter_mut().map(|client| client as &mut dyn Client).collect();
+            drive.time.run(&mut clients, until);
+            now = writers.iter().map(|writer| writer.tally.bytes).sum();
+        }
+        let (end_ns, writes) = (drive.time.now(), drive.time.model().flash_writes());
         windows.push(Window {
             end_ns,
             passes: now as f64 / capacity as f64,
-            mib_s: (now - bytes) as f64 / f64::from(1 << 20) / (window_ns as f64 / 1e9),
+            mib_s: (now - bytes) as f64 / f64::from(1 << 20) / ((end_ns - begun_ns) as f64 / 1e9),
             amplification: writes.since(&flash).amplification(),
         });
-        (bytes, flash) = (now, writes);
+        (bytes, begun_ns, flash) = (now, end_ns, writes);
     }
     windows
+}
+
+/// True if the capacity was written often enough: `passes` begins with the least, and ends with the most if not steady.
+#[must_use]
+pub fn is_over(windows: &[Window], passes: &RangeInclusive<f64>) -> bool {
+    let written = windows.last().map_or(0.0, |window| window.passes);
+    written >= *passes.end() || (written >= *passes.start() && is_steady(windows))
 }
 
 /// One point of figure 5.
@@ -192,7 +219,7 @@ pub fn read_beside_writes(
     let mut drive = Drive::made(profile, scale, Order::Random, seed, true)?;
     let mut writers = drive.writers();
     if profile.zoned.is_none() {
-        write_passes(&mut drive, &mut writers, PASSES_BEFORE);
+        write_passes(&mut drive, &mut writers, &PASSES);
     }
     let mut measure = |target: &f64| point(&mut drive, &mut writers, *target, seconds, seed);
     Ok(targets.iter().map(&mut measure).collect())

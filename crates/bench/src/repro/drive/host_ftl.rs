@@ -1,10 +1,11 @@
 //! Figure 1 with the host FTL itself: its code, in a simulation, on zones that keep nothing but what is not zero.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use zonda_device::{AlignedBuf, BlockDevice, DeviceError, Geometry, HostFtl, HostFtlOptions, Lba};
 use zonda_flash::drive::{FlashZoned, NullZones, TimeMode};
-use zonda_flash::experiments::atc21::{Overwrite, Window};
+use zonda_flash::experiments::atc21::{Overwrite, WINDOWS_PER_PASS, Window, is_over};
 use zonda_flash::experiments::ranges::Order;
 use zonda_flash::profile::Profile;
 use zonda_rt::{Mutex, Rng, Seed, now, sim, spawn};
@@ -15,21 +16,19 @@ use crate::{BenchError, Result};
 const WRITERS: u64 = 4;
 const WRITE_BYTES: usize = 64 << 10;
 const WRITE_BLOCKS: u64 = (WRITE_BYTES / 4096) as u64;
-/// Windows in which the capacity would be written once at full speed.
-const WINDOWS_PER_PASS: u64 = 4;
 
 /// Runs it; one row.
 pub(super) fn overwrite(
     series: &str,
     (order, x): (Order, &str),
-    (scale, passes): (u64, f64),
+    (scale, passes): (u64, &RangeInclusive<f64>),
     seed: u64,
 ) -> Result<Vec<DriveRow>> {
     let profile = Profile::named("atc21-zns").and_then(|profile| profile.scaled(scale)).map_err(refused)?;
     let run = sim::run(seed, || simulated(&profile, order, passes, seed));
     let (run, volume) = run.map_err(|error| BenchError::Model { reason: error.to_string() })?;
     let stats = volume.stats();
-    let row = filled_in(DriveRow::new(series, x, &profile), &run, (scale, passes))
+    let row = filled_in(DriveRow::new(series, x, &profile), &run, scale)
         .number("map MiB", stats.map_bytes as f64 / f64::from(1 << 20))
         .number("map bytes per block", stats.map_bytes as f64 / volume.capacity_blocks() as f64)
         .number("moved of host's", stats.moved_blocks as f64 / stats.host_blocks.max(1) as f64)
@@ -43,9 +42,10 @@ struct Shared {
     ranges: u64,
     range_blocks: u64,
     order: Order,
-    /// Bytes after which they stop.
-    end_bytes: u64,
-    window_ns: u64,
+    /// Times that they write the volume: at least, and at most if it is not steady.
+    passes: RangeInclusive<f64>,
+    /// Bytes of a window.
+    window_bytes: u64,
     state: Mutex<State>,
 }
 
@@ -62,7 +62,7 @@ struct State {
 fn simulated(
     profile: &Profile,
     order: Order,
-    passes: f64,
+    passes: &RangeInclusive<f64>,
     seed: u64,
 ) -> std::result::Result<(Overwrite, HostFtl), DeviceError> {
     let zones =
@@ -75,12 +75,11 @@ fn simulated(
     let range_blocks = zones.zone_capacity_bytes / WRITE_BYTES as u64 * WRITE_BLOCKS;
     let ranges = volume.capacity_blocks() / range_blocks;
     let capacity_bytes = ranges * range_blocks * 4096;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few times the capacity")]
-    let end_bytes = (capacity_bytes as f64 * passes) as u64;
     let rng = Seed(seed).derive("ranges").rng();
     let state = State { rng, last: ranges - 1, in_use: Vec::new(), written: 0, before: (0, 0), windows: Vec::new() };
-    let window_ns = capacity_bytes / WINDOWS_PER_PASS * 1_000 / 1_059;
-    let shared = Shared { volume, ranges, range_blocks, order, end_bytes, window_ns, state: Mutex::new(state) };
+    let window_bytes = capacity_bytes / WINDOWS_PER_PASS;
+    let shared =
+        Shared { volume, ranges, range_blocks, order, passes: passes.clone(), window_bytes, state: Mutex::new(state) };
     let shared = Arc::new(shared);
     let writers: Vec<_> = (0..WRITERS)
         .map(|number| {
@@ -114,7 +113,7 @@ impl Shared {
 
     fn take(&self) -> Option<u64> {
         let state = &mut *self.state.lock();
-        if state.written >= self.end_bytes {
+        if is_over(&state.windows, &self.passes) {
             return None;
         }
         loop {
@@ -135,16 +134,16 @@ impl Shared {
         let below = self.volume.zones().counters().written_bytes;
         let state = &mut *self.state.lock();
         state.written += WRITE_BYTES as u64;
-        let end_ns = (state.windows.len() as u64 + 1) * self.window_ns;
-        if now().as_nanos() < end_ns {
+        if state.written < (state.windows.len() as u64 + 1) * self.window_bytes {
             return;
         }
+        let (begun_ns, end_ns) = (state.windows.last().map_or(0, |window| window.end_ns), now().as_nanos());
         let (host, flash) = (state.written - state.before.0, below - state.before.1);
         let capacity = (self.ranges * self.range_blocks * 4096) as f64;
         state.windows.push(Window {
             end_ns,
             passes: state.written as f64 / capacity,
-            mib_s: host as f64 / f64::from(1 << 20) / (self.window_ns as f64 / 1e9),
+            mib_s: host as f64 / f64::from(1 << 20) / ((end_ns - begun_ns).max(1) as f64 / 1e9),
             amplification: flash as f64 / host.max(1) as f64,
         });
         state.before = (state.written, below);

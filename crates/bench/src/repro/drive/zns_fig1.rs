@@ -1,8 +1,10 @@
-//! The ZNS paper's figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity overwritten four
-//! times. A range is trimmed, or its zone reset, when its writing begins; the next is any that nobody writes, or the one
+//! The ZNS paper's figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity filled and
+//! then overwritten four times, and on until steady. A range is trimmed, or its zone reset, when its writing begins; the next is any that nobody writes, or the one
 //! behind the last. Beside the three drives of the paper: a host FTL on the zones.
 
-use zonda_flash::experiments::atc21::{Overwrite, overwrite};
+use std::ops::RangeInclusive;
+
+use zonda_flash::experiments::atc21::{Overwrite, PASSES, WINDOWS_PER_PASS, overwrite};
 use zonda_flash::experiments::ranges::Order;
 use zonda_flash::profile::Profile;
 
@@ -12,7 +14,6 @@ use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
-const PASSES: f64 = 4.0;
 /// Drives, and what the paper says of their steady state in MiB/s.
 const DRIVES: [(&str, f64); 3] = [("atc21-zns", 1010.0), ("atc21-28op", 590.0), ("atc21-7op", 370.0)];
 const HOST_FTL: &str = "hftl:atc21-zns";
@@ -31,7 +32,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    let passes = scale.pick(0.1, PASSES, PASSES);
+    let passes = scale.pick(0.1..=0.1, PASSES, PASSES);
     let mut points = Vec::new();
     for (order, x) in ORDERS {
         for (name, steady) in DRIVES {
@@ -40,11 +41,13 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
             let zoned = name == "atc21-zns";
             let by = if zoned { scale.pick(170, 8, 1) } else { scale.pick(170, 24, 8) };
             let paper = (order == Order::Random).then_some(steady);
-            let run = move |seed| drive(name, (order, x), (by, passes), paper, seed);
+            let passes = passes.clone();
+            let run = move |seed| drive(name, (order, x), (by, &passes), paper, seed);
             points.push(Point { id: format!("{name} {x}"), run: Box::new(run) });
         }
         let by = scale.pick(170, 64, 24);
-        let run = move |seed| host_ftl::overwrite(HOST_FTL, (order, x), (by, passes), seed);
+        let passes = passes.clone();
+        let run = move |seed| host_ftl::overwrite(HOST_FTL, (order, x), (by, &passes), seed);
         points.push(Point { id: format!("{HOST_FTL} {x}"), run: Box::new(run) });
     }
     Ok(points)
@@ -53,19 +56,19 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
 fn drive(
     name: &str,
     (order, x): (Order, &str),
-    (scale, passes): (u64, f64),
+    (scale, passes): (u64, &RangeInclusive<f64>),
     paper: Option<f64>,
     seed: u64,
 ) -> Result<Vec<DriveRow>> {
     let profile = Profile::named(name).map_err(refused)?;
-    let run = overwrite(&profile, scale, order, passes, seed).map_err(refused)?;
+    let run = overwrite(&profile, scale, order, passes.clone(), seed).map_err(refused)?;
     let scaled = profile.scaled(scale).map_err(refused)?;
     let row = DriveRow::new(name, x, &scaled).fact(STEADY, paper);
-    Ok(vec![filled_in(row, &run, (scale, passes))])
+    Ok(vec![filled_in(row, &run, scale)])
 }
 
 /// A row with everything that a run of figure 1 gave.
-pub(super) fn filled_in(row: DriveRow, run: &Overwrite, (scale, passes): (u64, f64)) -> DriveRow {
+pub(super) fn filled_in(row: DriveRow, run: &Overwrite, scale: u64) -> DriveRow {
     let window = |window: &zonda_flash::experiments::atc21::Window| Window {
         end_s: window.end_ns as f64 / 1e9,
         passes: window.passes,
@@ -78,7 +81,7 @@ pub(super) fn filled_in(row: DriveRow, run: &Overwrite, (scale, passes): (u64, f
         .number("amplification", run.windows.last().map(|window| window.amplification))
         .number("usable GB", run.capacity_bytes as f64 * scale as f64 / 1e9)
         .option("scale", scale)
-        .option("passes", passes)
+        .option("passes", run.windows.last().map_or(0.0, |window| window.passes))
         .option("write bytes", 64 << 10);
     row.steady = Some(run.steady_mib_s().is_some());
     row.windows = run.windows.iter().map(window).collect();
@@ -90,23 +93,20 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     vec![("random", chart(results, "any range")), ("in-order", chart(results, "in order"))]
 }
 
-/// Speed over the passes, a quarter of one at a time.
+/// Speed over the passes, a window at a time.
 fn chart(results: &DriveResults, x: &str) -> Chart {
-    let steps = 4 * 4;
-    let labels = (1..=steps).map(|step| if step % 4 == 0 { format!("{}", step / 4) } else { String::new() }).collect();
-    let at = |row: &DriveRow, step: u32| {
-        let passes = f64::from(step) / 4.0;
-        row.windows.iter().find(|window| window.passes >= passes - 0.125).map(|window| window.mib_s)
-    };
-    let rows = results.rows.iter().filter(|row| row.x == x);
-    let series =
-        rows.map(|row| Series { name: row.series.clone(), values: (1..=steps).map(|step| at(row, step)).collect() });
+    let per_pass = usize::try_from(WINDOWS_PER_PASS).expect("a few");
+    let rows: Vec<_> = results.rows.iter().filter(|row| row.x == x).collect();
+    let steps = rows.iter().map(|row| row.windows.len()).max().unwrap_or(0);
+    let pass = |step: usize| if step.is_multiple_of(per_pass) { format!("{}", step / per_pass) } else { String::new() };
+    let values = |row: &DriveRow| (0..steps).map(|step| row.windows.get(step).map(|window| window.mib_s)).collect();
+    let series = rows.iter().map(|row| Series { name: row.series.clone(), values: values(row) });
     Chart {
         title: format!("overwriting, {x}: MiB/s over times the capacity was written"),
         y_label: "MiB/s".to_owned(),
         kind: Kind::Lines,
         log: false,
-        labels,
+        labels: (1..=steps).map(pass).collect(),
         series: series.collect(),
     }
 }

@@ -12,9 +12,10 @@ use crate::verdict::Verdict;
 /// Write targets in MiB/s.
 const TARGETS: [f64; 10] = [0.0, 50.0, 150.0, 300.0, 350.0, 400.0, 500.0, 600.0, 800.0, 1024.0];
 const ZONES: &str = "atc21-zns";
-/// Conventional drives, the highest target that each sustains, and by how many percent zones are faster at 50, 150, 300.
-const CONVENTIONAL: [(&str, f64, [f64; 3]); 2] =
-    [("atc21-28op", 500.0, [5.0, 16.0, 27.0]), ("atc21-7op", 300.0, [19.0, 45.0, 64.0])];
+/// Conventional drives, the highest target that each sustains, the most that figure 1 and its tolerance let it do (590 and
+/// 5 %, 370 and 10 %), and by how many percent zones are faster at 50, 150, 300.
+const CONVENTIONAL: [(&str, f64, f64, [f64; 3]); 2] =
+    [("atc21-28op", 500.0, 619.5, [5.0, 16.0, 27.0]), ("atc21-7op", 300.0, 407.0, [19.0, 45.0, 64.0])];
 const WRITTEN: &str = "written MiB/s";
 const READ: &str = "read us";
 
@@ -30,7 +31,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    let seconds = scale.pick(0.05, 10.0, 30.0);
+    let seconds = scale.pick(0.05, 30.0, 30.0);
     let names = [ZONES, CONVENTIONAL[0].0, CONVENTIONAL[1].0];
     let point = |name: &'static str| {
         // Zones are not made smaller: they have nothing to grow old, and a reset waits as long as on the full drive.
@@ -82,7 +83,7 @@ fn chart(results: &DriveResults, number: &str) -> Chart {
 fn judge(results: &DriveResults) -> Vec<Verdict> {
     let number = |name: &str, target: f64, what: &str| results.number(name, &x(target), what).unwrap_or(f64::NAN);
     let mut verdicts = Vec::new();
-    for (name, sustained, lower) in CONVENTIONAL {
+    for (name, sustained, most, lower) in CONVENTIONAL {
         for (target, paper) in [50.0, 150.0, 300.0].into_iter().zip(lower) {
             let ours = (1.0 - number(ZONES, target, READ) / number(name, target, READ)) * 100.0;
             let what =
@@ -91,7 +92,7 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         }
         let reached = number(name, sustained, WRITTEN) / sustained;
         verdicts.push(Verdict::at_least(format!("{name} sustains {sustained} MiB/s"), reached, 0.98, ""));
-        let next = TARGETS.into_iter().find(|&target| target > sustained + 50.0).unwrap_or(sustained);
+        let next = TARGETS.into_iter().find(|&target| target > most).unwrap_or(sustained);
         let reached = number(name, next, WRITTEN) / next;
         verdicts.push(Verdict::at_most(format!("{name} does not sustain {next} MiB/s"), reached, 0.98, ""));
     }
