@@ -4,10 +4,25 @@ use super::group::BLOCK;
 use super::map::At;
 use super::writer::{Stream, Writer, bytes_of};
 use super::{Shared, no_zones};
-use crate::{AlignedBuf, ErrorKind, Result, ZoneId};
+use crate::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, Result, ZoneId};
 
 /// Zones that are free after cleaning.
 const FREE_AFTER: usize = 3;
+/// Groups of a victim that are read at once.
+const GROUPS_AT_ONCE: usize = 32;
+/// Memory for them, while a victim is moved.
+pub(super) const CLEANING_BYTES: u64 = (GROUPS_AT_ONCE * (1 + GROUP_BLOCKS_MAX) * BLOCK) as u64;
+
+/// Live blocks of one group, at least one, by address: where each is, and which block of the volume.
+struct LiveBlocks(Vec<(u32, u64)>);
+
+impl LiveBlocks {
+    /// The address of the first, and blocks from there to the last.
+    fn span(&self) -> (u32, u32) {
+        let (first, last) = (self.0[0].0, self.0[self.0.len() - 1].0);
+        (first, last - first + 1)
+    }
+}
 
 impl Shared {
     /// Empties zones, those with the least live data first, until enough are free. The host's group must be written:
@@ -20,7 +35,7 @@ impl Shared {
             if let Err(error) = moved {
                 // What was not moved is still where it was.
                 self.groups[Stream::Moved as usize].write().clear();
-                if !matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline) {
+                if !matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline | ErrorKind::Damaged) {
                     return Err(error);
                 }
                 writer.sealed.remove(&victim);
@@ -41,16 +56,44 @@ impl Shared {
         (live + headers < self.zone_blocks - 1).then_some(zone)
     }
 
+    /// Moves what is live in a victim. Its groups are read many at a time: one after the other, each would wait behind
+    /// whatever is being programmed, and the host with it.
     fn move_out(&self, writer: &mut Writer, victim: u32) -> Result<()> {
         self.groups[Stream::Moved as usize].write().moved_from(victim, writer.first_sequence[victim as usize]);
-        let mut offset = 0;
-        let mut scratch = AlignedBuf::with_len(bytes_of(GROUP_BLOCKS_MAX));
-        while let Some(header) = self.read_header(victim, offset)? {
-            self.keep_trims(writer, victim, &header)?;
-            self.move_group(writer, victim * self.zone_blocks + offset + 1, &header, &mut scratch)?;
-            offset += 1 + u32::try_from(header.data.len()).expect("a group is small");
+        let starts = writer.group_starts[victim as usize].clone();
+        let mut queue = self.device.queue(u32::try_from(GROUPS_AT_ONCE).expect("small"))?;
+        for offsets in starts.chunks(GROUPS_AT_ONCE) {
+            let bases: Vec<u32> = offsets.iter().map(|offset| victim * self.zone_blocks + offset).collect();
+            let spans: Vec<(u32, u32)> = bases.iter().map(|&base| (base, 1)).collect();
+            let mut live: Vec<LiveBlocks> = Vec::new();
+            for (base, block) in bases.into_iter().zip(self.read_all(&mut *queue, &spans)?) {
+                let header = GroupHeader::decode(&block, self.lba(base).0 * BLOCK as u64)?;
+                self.keep_trims(writer, victim, &header)?;
+                live.extend(self.live_of(base + 1, &header));
+            }
+            let spans: Vec<(u32, u32)> = live.iter().map(LiveBlocks::span).collect();
+            for (live, data) in live.iter().zip(self.read_all(&mut *queue, &spans)?) {
+                self.move_blocks(writer, live, &data)?;
+            }
         }
         self.write_group(writer, Stream::Moved)
+    }
+
+    /// Reads stretches of so many blocks, all at once; in their order.
+    fn read_all(&self, queue: &mut dyn IoQueue, spans: &[(u32, u32)]) -> Result<Vec<AlignedBuf>> {
+        self.spent.in_device(|| {
+            for (token, &(address, blocks)) in (0..).zip(spans) {
+                let into = AlignedBuf::with_len(bytes_of(blocks as usize));
+                queue.submit(token, Io::Read { at: self.lba(address), into }).map_err(|rejected| rejected.error)?;
+            }
+            let mut completions = Vec::new();
+            queue.complete(spans.len(), &mut completions)?;
+            completions.sort_by_key(|completion| completion.token);
+            let data = |completion: Completion| {
+                completion.result.map(|_| completion.buffer.expect("a read comes back with its buffer"))
+            };
+            completions.into_iter().map(data).collect()
+        })
     }
 
     /// The header at an offset in a zone; `None` where no group begins.
@@ -94,19 +137,19 @@ impl Shared {
         parts
     }
 
-    /// Moves what is live of a group whose data begins at `base`: one read from the first to the last of it.
-    fn move_group(&self, writer: &mut Writer, base: u32, header: &GroupHeader, scratch: &mut AlignedBuf) -> Result<()> {
-        let live: Vec<(u32, u64)> = {
-            let map = self.map.lock();
-            let named = (0..).zip(&header.data).filter_map(|(index, &(block, _))| Some((index, block?)));
-            named.filter(|&(index, block)| map.at(block) == At::Device(base + index)).collect()
-        };
-        let (Some(&(first, _)), Some(&(last, _))) = (live.first(), live.last()) else { return Ok(()) };
-        let read = &mut scratch[..bytes_of((last - first + 1) as usize)];
-        self.spent.in_device(|| self.device.read(self.lba(base + first), read))?;
-        for (index, block) in live {
+    /// What is live of a group whose data begins at `base`, if anything is.
+    fn live_of(&self, base: u32, header: &GroupHeader) -> Option<LiveBlocks> {
+        let map = self.map.lock();
+        let named = (base..).zip(&header.data).filter_map(|(address, &(block, _))| Some((address, block?)));
+        let blocks: Vec<_> = named.filter(|&(address, block)| map.at(block) == At::Device(address)).collect();
+        (!blocks.is_empty()).then_some(LiveBlocks(blocks))
+    }
+
+    fn move_blocks(&self, writer: &mut Writer, live: &LiveBlocks, data: &[u8]) -> Result<()> {
+        let (first, _) = live.span();
+        for &(address, block) in &live.0 {
             self.make_room(writer, Stream::Moved)?;
-            let bytes = &scratch[bytes_of((index - first) as usize)..][..BLOCK];
+            let bytes = &data[bytes_of((address - first) as usize)..][..BLOCK];
             self.groups[Stream::Moved as usize].write().push(block, bytes);
         }
         Ok(())
@@ -132,6 +175,7 @@ impl Shared {
         }
         writer.sealed.remove(&victim);
         writer.first_sequence[victim as usize] = u64::MAX;
+        writer.group_starts[victim as usize].clear();
         writer.stats.cleaned_zones += 1;
         Ok(())
     }

@@ -98,7 +98,8 @@ impl HostFtl {
     pub fn stats(&self) -> HostFtlStats {
         let map_bytes = self.shared.map.lock().bytes();
         let writer = self.shared.writer.lock();
-        let memory_bytes = map_bytes + writer.bytes() + 2 * ((1 + format::GROUP_BLOCKS_MAX) * BLOCK) as u64;
+        let groups_bytes = 2 * ((1 + format::GROUP_BLOCKS_MAX) * BLOCK) as u64;
+        let memory_bytes = map_bytes + writer.bytes() + groups_bytes + clean::CLEANING_BYTES;
         HostFtlStats { memory_bytes, map_bytes, own_time: self.shared.spent.own(), ..writer.stats }
     }
 

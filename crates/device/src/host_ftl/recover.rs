@@ -183,6 +183,7 @@ impl Shared {
         for found in groups {
             let first = &mut writer.first_sequence[(found.base / self.zone_blocks) as usize];
             *first = (*first).min(found.header.sequence);
+            writer.group_starts[(found.base / self.zone_blocks) as usize].push(found.base % self.zone_blocks - 1);
         }
         for report in zones {
             if report.state == ZoneState::Empty {
@@ -218,6 +219,7 @@ impl Shared {
                 self.device.reset(report.zone)?;
                 writer.sealed.remove(&zone);
                 writer.first_sequence[zone as usize] = u64::MAX;
+                writer.group_starts[zone as usize].clear();
                 writer.free.push_back(zone);
             } else if let Some(stream) = free_stream.filter(|_| written == Some(u64::from(end))) {
                 writer.sealed.remove(&zone);
@@ -261,6 +263,7 @@ fn blank_writer(zones: usize) -> Writer {
         sequence: 1,
         durable_before: 1,
         first_sequence: vec![u64::MAX; zones],
+        group_starts: vec![Vec::new(); zones],
         stats: HostFtlStats::default(),
     }
 }
