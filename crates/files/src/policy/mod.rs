@@ -6,6 +6,7 @@
 mod caza;
 mod f2fs_like;
 mod ldp;
+mod level_keys;
 mod levels;
 mod liza_caza;
 mod liza_zenfs;
@@ -23,6 +24,7 @@ use crate::{FileError, FileId, FileTags, Lifetime, Result};
 pub use caza::Caza;
 pub use f2fs_like::F2fsLike;
 pub use ldp::Ldp;
+pub use level_keys::LevelKeys;
 pub use levels::Levels;
 pub use liza_caza::LizaCaza;
 pub use liza_zenfs::LizaZenfs;
@@ -199,8 +201,18 @@ pub trait Policy: Send + Sync + Debug {
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 9] =
-    ["liza-zns", "liza-zenfs", "liza-caza", "ldp", "f2fs-like", "levels", "caza", "splitzns", "splitzns+"];
+pub const NAMES: [&str; 10] = [
+    "liza-zns",
+    "liza-zenfs",
+    "liza-caza",
+    "ldp",
+    "f2fs-like",
+    "levels",
+    "level-keys",
+    "caza",
+    "splitzns",
+    "splitzns+",
+];
 
 /// The policy called `name`. Those of subzones may have options behind commas: `splitzns,from=4,share=60`, or `from-bottom=2` instead
 /// of `from`; see [`SplitZns`].
@@ -215,6 +227,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
         "liza-caza" => Ok(Arc::new(LizaCaza)),
         "ldp" => Ok(Arc::new(Ldp)),
         "levels" => Ok(Arc::new(Levels)),
+        "level-keys" => Ok(Arc::new(LevelKeys)),
         "caza" => Ok(Arc::new(Caza)),
         split if split.starts_with("splitzns") => Ok(Arc::new(split.parse::<SplitZns>()?)),
         other => Err(FileError::UnknownPolicy { name: other.to_string(), known: NAMES.join(", ") }),

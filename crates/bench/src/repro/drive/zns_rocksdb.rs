@@ -2,7 +2,7 @@
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
 //! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws as many pairs as its tree needs
-//! to take three fifths of the 28 % drive, and `overwrite` as many again, after which it takes four fifths. For figures of reading one and
+//! to take half of the 28 % drive, and `overwrite` as many again, after which it takes three quarters. For figures of reading one and
 //! a half times as many are drawn, and reads follow. All of it is one process, because a modelled drive forgets what its flash has been
 //! through when it is closed. Rates and latencies are in the drive's time. Figures share the points that they have in common.
 
@@ -69,9 +69,9 @@ const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
 /// A zone, as its tables fill it.
 const ZONE_BYTES: u64 = 1_129_316_352;
-/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %; the tree
-/// needs a tenth more, and what it has not compacted yet.
-const BYTES_PER_DRAW_PERCENT: u64 = 75;
+/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %. The tree
+/// holds many of them twice: its levels grow by ten, and that above the last has a third of the drive.
+const BYTES_PER_DRAW_PERCENT: u64 = 50;
 
 /// What runs where.
 #[derive(Clone, Debug)]
