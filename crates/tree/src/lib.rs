@@ -45,6 +45,7 @@ mod record_cache_shuttle_tests;
 mod recover;
 mod relief;
 mod relocate;
+mod room;
 mod run;
 mod scan;
 #[cfg(all(test, feature = "shuttle"))]
@@ -57,6 +58,7 @@ mod stats;
 mod testing;
 mod tree;
 mod values;
+mod waits;
 mod write;
 
 pub use check::CheckReport;
@@ -68,3 +70,4 @@ pub use options::{
     TreeOptions,
 };
 pub use stats::EngineStats;
+pub use waits::{WaitStats, Waited};

@@ -268,8 +268,8 @@ impl Structure {
             MetaRecord::Move { id, address, merged_to } => {
                 if let Some(leaf) = self.leaves.get_mut(&id.0) {
                     leaf.page = Some(*address);
-                    // A page that was placed again holds what it held.
-                    leaf.merged_to = if *merged_to == 0 { leaf.merged_to } else { *merged_to };
+                    // 0, nothing is known: a recovery that did not end may have put older records of images over what was merged before.
+                    leaf.merged_to = *merged_to;
                 }
             }
             MetaRecord::Restructure { removed, upserts, merged_to } => {

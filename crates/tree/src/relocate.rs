@@ -120,7 +120,10 @@ impl Tree {
             outcome => self.poison.watch(outcome)?,
         };
         match reclaimed {
-            Reclaimed::Progress => Ok(Step::Progress),
+            Reclaimed::Progress => {
+                crate::stats::count(&self.counters.reclaim_steps);
+                Ok(Step::Progress)
+            }
             Reclaimed::Idle | Reclaimed::Waiting => Ok(Step::Idle),
         }
     }

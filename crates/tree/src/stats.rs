@@ -2,6 +2,8 @@
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
+use crate::WaitStats;
+
 /// What an engine did since it was opened, and what it holds now. Counts are exact at rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -67,6 +69,8 @@ pub struct EngineStats {
     pub log_live_bytes: u64,
     /// Log bytes written.
     pub log_appended_bytes: u64,
+    /// What writers waited for.
+    pub waits: WaitStats,
 }
 
 /// Counters that grow.
@@ -80,6 +84,8 @@ pub(crate) struct Counters {
     pub(crate) splits: AtomicU64,
     pub(crate) leaf_merges: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+    /// Steps of reclaim, by whomever, that gained something.
+    pub(crate) reclaim_steps: AtomicU64,
     /// Most that the tree's memory was at a merge since somebody took this.
     pub(crate) memory_peak: AtomicU64,
     /// Sixteen times the records of a leaf, as scans found them lately; 0 = none yet.

@@ -4,7 +4,7 @@
 //! (left to right) -> cells of inner nodes (bottom up) -> snapshots, MetaLog buffer, log instance -> the store's own.
 //! Device I/O happens with no leaf latch held, but for `compact` and removal of empty leaves, which say so.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use zonda_pages::{Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::{
@@ -33,6 +33,7 @@ use crate::{
     snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
     stats::Counters,
     values::ValueLog,
+    waits::Waits,
 };
 
 pub(crate) type Result<T> = std::result::Result<T, TreeError>;
@@ -79,6 +80,7 @@ pub(crate) struct Tree {
     /// What the whole tree may take, in bytes.
     pub(crate) memory_bytes_max: AtomicU64,
     pub(crate) counters: Counters,
+    pub(crate) waits: Waits,
     pub(crate) stamps: Mutex<crate::relocate::Stamps>,
     removed: Mutex<Vec<Removed>>,
 }
@@ -138,16 +140,6 @@ pub(crate) struct Parts {
     pub(crate) checkpoint: u64,
 }
 
-/// Waits of some 20 ms before a writer gives up snapshots that keep zones from being reset.
-const SNAPSHOT_PATIENCE: u32 = 5;
-/// How long a writer lets another thread reclaim before it looks again.
-const ROOM_PAUSE: Duration = Duration::from_millis(20);
-/// Waits of some 20 ms after which a writer is refused that finds nothing to reclaim itself.
-const ROOM_PATIENCE: u32 = 500;
-
-/// Reclaim steps that a write of log or MetaLog waits for when there is no zone.
-const ROOM_TRIES: usize = 128;
-
 /// Writers of one key exclude each other by one of these.
 const STRIPES: usize = 1024;
 
@@ -175,6 +167,7 @@ impl Tree {
             leaves: AtomicU32::new(leaves),
             memory_bytes_max: AtomicU64::new(u64::MAX),
             counters: Counters::default(),
+            waits: Waits::default(),
             stamps: Mutex::default(),
             removed: Mutex::default(),
             epoch: Epoch::new(),
@@ -331,85 +324,11 @@ impl Tree {
         self.poison.watch(flushed)
     }
 
-    /// Calls `attempt` again while it finds no zone and reclaim can make one. Log and MetaLog keep what they could not write,
-    /// so trying again is right. No latch and no epoch guard may be held.
-    ///
-    /// # Errors
-    /// Those of `attempt` and of reclaim.
-    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        for _ in 0..ROOM_TRIES {
-            match attempt() {
-                Err(error) if is_no_space(&error) => {
-                    let idle = self.reclaim_step()? == crate::Step::Idle;
-                    if idle && !self.press_snapshots() && !self.checkpoint_for_zones()? {
-                        zonda_rt::yield_now();
-                    }
-                }
-                outcome => return outcome,
-            }
-        }
-        attempt()
-    }
-
     /// The record that begins checkpoint `number`. `log_is_durable`: all of it that is below `replay_from`.
     pub(crate) fn begin_record(&self, number: u64, replay_from: u64, log_is_durable: bool) -> Begin<'static> {
         let next_page_id = self.table.len();
         let extra: &[u8] = if log_is_durable { &[BEGIN_LOG_DURABLE] } else { &[] };
         Begin { checkpoint: number, replay_from, session: self.session, next_page_id, extra }
-    }
-
-    /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.
-    ///
-    /// # Errors
-    /// `NoSpace`, those of the device.
-    pub(crate) fn admit(&self, pages: u32) -> Result<()> {
-        for round in 0.. {
-            while self.store.is_short() && self.may_reclaim() {
-                if self.reclaim_step()? == crate::Step::Idle && !self.checkpoint_for_zones()? {
-                    break;
-                }
-            }
-            // Recovery never waits: reclaim of values waits for recovery itself.
-            if self.recovering.load(Ordering::Acquire) {
-                return Ok(());
-            }
-            match self.store.admit(pages) {
-                Err(PageError::Busy) => self.wait_for_room(round)?,
-                outcome => return Ok(outcome?),
-            }
-        }
-        unreachable!("rounds end with an error")
-    }
-
-    /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back, and
-    /// there is none before recovery ends: it keeps to the segment that its session began, so that the next opening finds zones too (I9).
-    fn may_reclaim(&self) -> bool {
-        !self.recovering.load(Ordering::Acquire) || !self.meta.has_outgrown_a_segment()
-    }
-
-    /// What a writer does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
-    /// after a long one.
-    fn wait_for_room(&self, round: u32) -> Result<()> {
-        // Others may have failed meanwhile; then nobody makes room any more.
-        self.check_writable()?;
-        let idle = self.reclaim_step()? == crate::Step::Idle;
-        if idle && round >= SNAPSHOT_PATIENCE {
-            self.press_snapshots();
-        }
-        if idle {
-            // Another thread reclaims, or finds out how much is live; the store itself does not always wait.
-            zonda_rt::sleep(ROOM_PAUSE);
-        }
-        if !idle || round < ROOM_PATIENCE {
-            return Ok(());
-        }
-        let usage = self.store.usage();
-        Err(TreeError::from(PageError::NoSpace {
-            live_bytes: usage.live_page_bytes + usage.live_value_bytes,
-            usable_bytes: usage.usable_bytes,
-            free_zones: usage.free_zones,
-            reserve_bytes: usage.reserve_bytes,
-        }))
     }
 
     /// The store placed a page again because its zone failed.
@@ -471,6 +390,7 @@ impl Tree {
             leaves_scanned: get(&counters.leaves_scanned),
             puts: get(&counters.puts),
             merges: get(&counters.merges),
+            waits: self.waits.stats(),
             splits: get(&counters.splits),
             leaf_merges: get(&counters.leaf_merges),
             checkpoints: get(&counters.checkpoints),

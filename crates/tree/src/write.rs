@@ -22,6 +22,7 @@ use crate::{
     record::{Kind, Record},
     stats::count,
     tree::{Result, Tree, is_no_space},
+    waits::Cause,
 };
 
 /// Pages that a merge may need at most before more room is asked for.
@@ -447,11 +448,16 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn make_buffer_room(&self) -> Result<()> {
-        let mut misses = 0;
-        while self.pool.is_over() && misses < MISSES_MAX {
-            misses += u32::from(!self.evict()?);
+        if !self.pool.is_over() {
+            return Ok(());
         }
-        Ok(())
+        self.waits.during(Cause::Evict, || {
+            let mut misses = 0;
+            while self.pool.is_over() && misses < MISSES_MAX {
+                misses += u32::from(!self.evict()?);
+            }
+            Ok(())
+        })
     }
 
     /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
@@ -463,7 +469,7 @@ impl Tree {
     fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
         self.check_writable()?;
         if self.is_checkpoint_overdue() {
-            self.checkpoint_if_due()?;
+            self.waits.during(Cause::Checkpoint, || self.checkpoint_if_due())?;
         }
         // The filter is served also when buffers cannot be evicted: what deletes is on its way down through it.
         let (evicted, served) = (self.make_buffer_room(), self.serve_filter());

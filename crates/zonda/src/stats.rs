@@ -19,6 +19,8 @@ pub struct Stats {
     pub memory: MemoryStats,
     /// The tree's shape and work.
     pub tree: TreeStats,
+    /// What writers waited for.
+    pub waits: WaitStats,
     /// Bytes written, by cause.
     pub written: WrittenStats,
     /// What the device did.
@@ -115,6 +117,34 @@ pub struct TreeStats {
     pub filter_hits: u64,
 }
 
+/// Waits of writers for one thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waited {
+    /// How often.
+    pub times: u64,
+    /// How long in all, in microseconds.
+    pub total_us: u64,
+    /// The longest, in microseconds.
+    pub longest_us: u64,
+}
+
+/// What writers waited for since the store was opened, by cause. They nest: who evicts a buffer may have to reclaim for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitStats {
+    /// A checkpoint, because log or address records were over their limits.
+    pub checkpoint: Waited,
+    /// Leaf buffers merged because they were over their memory.
+    pub evict: Waited,
+    /// A merged filter that was over its memory.
+    pub filter: Waited,
+    /// Reclaim that writers did themselves because zones were short.
+    pub reclaim: Waited,
+    /// Zones that others made free.
+    pub zones: Waited,
+}
+
 /// Bytes written to the device by cause, block padding included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -162,6 +192,7 @@ impl Stats {
             space: SpaceStats::of(&usage, &tree),
             memory: MemoryStats::of(&usage, &tree, store.governor()),
             tree: TreeStats::of(&tree),
+            waits: WaitStats::of(&tree.waits),
             written: WrittenStats::of(&written, &tree),
             device: DeviceStats::of(store.device().describe(), &store.device().counters()),
             log_device: store.pages().log_device().map(|log| DeviceStats::of(log.describe(), &log.counters())),
@@ -221,6 +252,22 @@ impl TreeStats {
             filter_pairs: tree.filter_pairs,
             filter_runs: tree.filter_runs,
             filter_hits: tree.filter_hits,
+        }
+    }
+}
+
+impl WaitStats {
+    fn of(waits: &zonda_tree::WaitStats) -> Self {
+        let of = |waited: &zonda_tree::Waited| {
+            let &zonda_tree::Waited { times, total_us, longest_us } = waited;
+            Waited { times, total_us, longest_us }
+        };
+        Self {
+            checkpoint: of(&waits.checkpoint),
+            evict: of(&waits.evict),
+            filter: of(&waits.filter),
+            reclaim: of(&waits.reclaim),
+            zones: of(&waits.zones),
         }
     }
 }

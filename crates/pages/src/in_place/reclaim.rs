@@ -8,7 +8,7 @@
 //!
 //! A reset writes a header that says so, and tells the device that the rest is not needed.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use zonda_device::ErrorKind;
 use zonda_rt::Mutex;
@@ -34,8 +34,27 @@ const CONDEMNED_BATCH: usize = 8;
 #[derive(Default)]
 pub(crate) struct Work {
     victim: Option<Victim>,
-    /// Segments that hold something live which cannot be read, or that nobody releases.
-    stuck: HashSet<SegmentIndex>,
+    /// Segments that hold something live which cannot be read, or that nobody has released yet, each as it was left. One in which anything changed
+    /// since, or that holds something else by now, is a segment like any other.
+    stuck: HashMap<SegmentIndex, Left>,
+}
+
+/// A segment that was walked and still held something live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Left {
+    generation: u64,
+    live_blocks: u64,
+}
+
+impl Left {
+    fn of(table: &Table, segment: SegmentIndex) -> Self {
+        let live_blocks = match table.content(segment) {
+            Content::Pages(slots) => slots.live_blocks(),
+            Content::Area(run) => run.live_bytes() / crate::BLOCK_BYTES as u64,
+            Content::Free | Content::Lost => 0,
+        };
+        Self { generation: table.generation(segment), live_blocks }
+    }
 }
 
 /// One step's surroundings.
@@ -170,8 +189,8 @@ impl Scene<'_> {
         if !short && !must_know {
             return None;
         }
-        let candidate = |segment: &SegmentIndex| !work.stuck.contains(segment);
         let victim = core.with_table(|table| {
+            let candidate = |segment: &SegmentIndex| work.stuck.get(segment) != Some(&Left::of(table, *segment));
             let chosen = if short { self.emptiest(table, spare, &candidate) } else { None };
             let victim = Victim::new(table, core.layout, chosen.or_else(|| self.estimated(table, &candidate))?);
             table.close(victim.segment());
@@ -261,12 +280,13 @@ impl Scene<'_> {
     /// The victim was walked: its slots become free with their batches, or the segment is left alone.
     fn conclude(&self, work: &mut Work, victim: &Victim) {
         let segment = victim.segment();
-        let live = self.core.with_table(|table| match table.content(segment) {
-            Content::Pages(slots) => slots.live_blocks() > 0,
-            _ => false,
+        let (left, is_live) = self.core.with_table(|table| {
+            let holds_pages = matches!(table.content(segment), Content::Pages(_));
+            let left = Left::of(table, segment);
+            (left, holds_pages && left.live_blocks > 0)
         });
-        if victim.is_stuck() || live {
-            work.stuck.insert(segment);
+        if victim.is_stuck() || is_live {
+            work.stuck.insert(segment, left);
             self.core.with_table(|table| table.reopen(segment));
         } else if victim.holds_values() {
             self.condemn(segment);
@@ -303,5 +323,35 @@ impl Scene<'_> {
         many || condemned >= CONDEMNED_BATCH
             || (short && (condemned > 0 || released >= room / COMMIT_SHARE_OF_ROOM))
             || (core.spare_segments() <= FOREGROUND_FLOOR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Heat;
+    use crate::in_place::layout::Layout;
+    use crate::records::Thresholds;
+    use crate::reserve::Reserve;
+    use crate::stream::Claim;
+
+    #[test]
+    fn a_segment_that_was_left_is_like_any_other_once_something_changed_in_it() {
+        let thresholds = Thresholds::of(1 << 20, 1 << 20, 1 << 16);
+        let reserve = Reserve { zones: 4, low_water: 2, log_zones: 1, meta_zones: 1, bytes: 4 << 16, thresholds };
+        let mut table = Table::new(Layout::new(256, 16).unwrap(), reserve);
+        let take = |table: &mut Table| table.take(Heat::Hot, &[1, 1], Claim::Foreground).unwrap();
+        let pages = take(&mut table);
+        let segment = SegmentIndex(0);
+        let left = Left::of(&table, segment);
+        assert_eq!((left, left.live_blocks), (Left::of(&table, segment), 2));
+        // Whoever was moving the pages releases one, and then the other; the segment is filled anew.
+        assert!(table.release(pages[0]));
+        assert_ne!(Left::of(&table, segment), left);
+        assert!(table.release(pages[1]));
+        pages.iter().for_each(|&at| table.free(at));
+        assert_ne!(Left::of(&table, segment), left);
+        assert_eq!(take(&mut table), pages);
+        assert_ne!(Left::of(&table, segment), left, "as many pages, but not the same");
     }
 }

@@ -13,6 +13,7 @@ use super::{Around, Batch, Filter};
 use crate::{
     record::Record,
     tree::{Result, Tree},
+    waits::Cause,
     write::Applied,
 };
 
@@ -36,6 +37,11 @@ impl Tree {
         if !self.insert_batch(filter)? && filter.is_due() {
             self.evict_from(filter);
         }
+        if filter.is_full() { self.waits.during(Cause::Filter, || self.drain(filter)) } else { Ok(()) }
+    }
+
+    /// Serves a filter that is far over its share until it is not.
+    fn drain(&self, filter: &Filter) -> Result<()> {
         let mut spin = Spin::new();
         while filter.is_full() {
             // Others have the last batches, or evict: they go on without us.

@@ -1,0 +1,151 @@
+//! Room on the device for what a writer is to do: helping reclaim, waiting for others that reclaim, and when to stop.
+//!
+//! Whoever waits holds no latch and no epoch guard. It is refused when the store says that nothing can be gained, or when for a long time nobody made
+//! any progress; as long as somebody does, however slowly, it waits: on a busy machine a thread that reclaims may not run for seconds.
+
+use std::time::Duration;
+
+use zonda_pages::PageError;
+use zonda_rt::atomic::Ordering;
+
+use crate::{
+    Step, TreeError,
+    tree::{Result, Tree, is_no_space},
+    waits::Cause,
+};
+
+/// Times that something is tried again which finds no zone.
+const ROOM_TRIES: usize = 128;
+/// How long a writer lets others reclaim before it looks again.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Pauses before a writer gives up snapshots that keep zones from being reset.
+const SNAPSHOT_PATIENCE: u32 = 50;
+/// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s.
+const IDLE_PAUSES_MAX: u32 = 5_000;
+/// Pauses after which it is refused although others make progress: a minute.
+const PAUSES_MAX: u32 = 30_000;
+
+/// How long somebody has waited.
+#[derive(Debug, Default)]
+struct Patience {
+    pauses: u32,
+    /// Pauses since somebody reclaimed something.
+    idle_pauses: u32,
+    /// Steps of reclaim by then.
+    steps: u64,
+}
+
+impl Patience {
+    /// One more pause, at the end of which there were `steps` steps of reclaim; whether it was the last.
+    fn is_over_after(&mut self, steps: u64) -> bool {
+        self.pauses += 1;
+        self.idle_pauses = if steps == self.steps { self.idle_pauses + 1 } else { 0 };
+        self.steps = steps;
+        self.idle_pauses >= IDLE_PAUSES_MAX || self.pauses >= PAUSES_MAX
+    }
+}
+
+impl Tree {
+    /// Calls `attempt` again while it finds no zone and reclaim can make one. Log and MetaLog keep what they could not write,
+    /// so trying again is right. No latch and no epoch guard may be held.
+    ///
+    /// # Errors
+    /// Those of `attempt` and of reclaim.
+    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..ROOM_TRIES {
+            match attempt() {
+                Err(error) if is_no_space(&error) => {
+                    let idle = self.reclaim_step()? == crate::Step::Idle;
+                    if idle && !self.press_snapshots() && !self.checkpoint_for_zones()? {
+                        zonda_rt::yield_now();
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+        attempt()
+    }
+
+    /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn admit(&self, pages: u32) -> Result<()> {
+        let (mut patience, mut busy_since) = (Patience::default(), None);
+        let outcome = loop {
+            if self.store.is_short() && self.may_reclaim() {
+                self.waits.during(Cause::Reclaim, || self.reclaim_while_short())?;
+            }
+            // Recovery never waits: reclaim of values waits for recovery itself.
+            if self.recovering.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            match self.store.admit(pages) {
+                Err(PageError::Busy) => {
+                    busy_since.get_or_insert_with(zonda_rt::now);
+                    self.wait_for_room(&mut patience)?;
+                }
+                outcome => break outcome,
+            }
+        };
+        busy_since.into_iter().for_each(|began| self.waits.since(began, Cause::Zones));
+        Ok(outcome?)
+    }
+
+    fn reclaim_while_short(&self) -> Result<()> {
+        while self.store.is_short() && self.may_reclaim() {
+            if self.reclaim_step()? == Step::Idle && !self.checkpoint_for_zones()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back, and
+    /// there is none before recovery ends: it keeps to the segment that its session began, so that the next opening finds zones too (I9).
+    fn may_reclaim(&self) -> bool {
+        !self.recovering.load(Ordering::Acquire) || !self.meta.has_outgrown_a_segment()
+    }
+
+    /// What a writer does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
+    /// after a long one.
+    fn wait_for_room(&self, patience: &mut Patience) -> Result<()> {
+        // Others may have failed meanwhile; then nobody makes room any more.
+        self.check_writable()?;
+        if self.reclaim_step()? == Step::Progress {
+            return Ok(());
+        }
+        if patience.pauses >= SNAPSHOT_PATIENCE {
+            self.press_snapshots();
+        }
+        // Another thread reclaims, or finds out how much is live; the store itself does not always wait.
+        zonda_rt::sleep(PAUSE);
+        if !patience.is_over_after(self.counters.reclaim_steps.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        let usage = self.store.usage();
+        Err(TreeError::from(PageError::NoSpace {
+            live_bytes: usage.live_page_bytes + usage.live_value_bytes,
+            usable_bytes: usage.usable_bytes,
+            free_zones: usage.free_zones,
+            reserve_bytes: usage.reserve_bytes,
+        }))
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_patient_while_others_reclaim_but_not_for_ever() {
+        let pauses_until_over = |steps: &dyn Fn(u32) -> u64| {
+            let mut patience = Patience::default();
+            (1..).find(|&pause| patience.is_over_after(steps(pause))).expect("some day")
+        };
+        assert_eq!(pauses_until_over(&|_| 0), IDLE_PAUSES_MAX);
+        // Somebody reclaims something once in a thousand pauses, and stops.
+        assert_eq!(pauses_until_over(&|pause| u64::from(pause.min(9_000) / 1_000)), 9_000 + IDLE_PAUSES_MAX);
+        assert_eq!(pauses_until_over(&|pause| u64::from(pause / 100)), PAUSES_MAX);
+    }
+}
