@@ -183,12 +183,12 @@ fn cost_and_benefit_beat_greed_where_some_data_is_hot() {
 #[test]
 fn collection_works_as_hard_as_it_must() {
     let shape = Profile::named("atc21-7op").unwrap().conventional_shape().unwrap();
-    assert_eq!((shape.collect_below, shape.collect_depth_min, shape.collect_depth), (6, 32, 80));
-    assert_eq!([9, 5, 4, 3, 2, 1, 0].map(|free| shape.collect_depth_at(free)), [32, 32, 48, 64, 80, 80, 80]);
+    assert_eq!((shape.collect_below, shape.collect_depth_min, shape.collect_depth), (6, 24, 80));
+    assert_eq!([9, 5, 4, 3, 2, 1, 0].map(|free| shape.collect_depth_at(free)), [24, 24, 42, 61, 80, 80, 80]);
     let all_of_it = ConventionalShape { collect_depth_min: 80, ..shape.clone() };
     assert_eq!([5, 2, 0].map(|free| all_of_it.collect_depth_at(free)), [80; 3]);
     let no_steps = ConventionalShape { collect_below: 3, ..shape };
-    assert_eq!([2, 1, 0].map(|free| no_steps.collect_depth_at(free)), [32, 80, 80]);
+    assert_eq!([2, 1, 0].map(|free| no_steps.collect_depth_at(free)), [24, 80, 80]);
 }
 
 #[test]

@@ -29,14 +29,15 @@ pub struct FlashBlock {
 
 impl FlashBlock {
     /// Gives a device the timing of `profile`. Its capacity is the device's; the ratio of flash to capacity is the
-    /// profile's, except that a small one has the superblocks that streams and reserve need. The drive starts as if
+    /// profile's; a small drive has smaller superblocks for that, and a very small one more flash. The drive starts as if
     /// nothing had ever been written.
     ///
     /// # Errors
     /// `BadName` if the profile is of a zoned drive.
     pub fn over(data: Arc<dyn BlockDevice>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
         let shape = profile.conventional_shape().ok_or_else(|| bad_profile(profile, "is not a block device"))?;
-        let shape = fit(shape, data.capacity_bytes());
+        let row_bytes = profile.unit_bytes() * profile.flash.dies as u64;
+        let shape = fit(shape, data.capacity_bytes(), row_bytes);
         let model = ConventionalModel::new(profile.core_shape(seed), shape);
         let name = profile.name.as_str().into();
         Ok(Self { data, timing: Arc::new(Timing::new(model, mode)), name })
@@ -78,15 +79,20 @@ impl FlashBlock {
     }
 }
 
-/// The shape for another capacity: as many superblocks as keep the ratio of flash to capacity, and at least those that
-/// streams and reserve need.
-fn fit(shape: ConventionalShape, capacity_bytes: u64) -> ConventionalShape {
+/// The shape for another capacity, with the same ratio of flash to capacity. Where what streams and reserve need would be more than that leaves,
+/// superblocks are smaller, at least a row of units over all dies; where even these are too few, there is more flash.
+fn fit(shape: ConventionalShape, capacity_bytes: u64, row_bytes: u64) -> ConventionalShape {
     let ratio = shape.usable_bytes() as f64 / shape.logical_bytes as f64;
+    let beside_data = shape.streams as usize + shape.collect_below + 2;
+    let spare_bytes = capacity_bytes as f64 * (ratio - 1.0).max(0.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "part of a capacity")]
+    let largest = (spare_bytes / (beside_data + 1) as f64) as u64 / row_bytes * row_bytes;
+    let superblock_bytes = shape.superblock_bytes.min(largest.max(row_bytes));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of superblocks")]
-    let by_ratio = (capacity_bytes as f64 * ratio / shape.superblock_bytes as f64).round() as usize;
-    let data = usize::try_from(capacity_bytes.div_ceil(shape.superblock_bytes)).unwrap_or(usize::MAX);
-    let needed = data + shape.streams as usize + shape.collect_below + 2;
-    ConventionalShape { logical_bytes: capacity_bytes, superblocks: by_ratio.max(needed), ..shape }
+    let by_ratio = (capacity_bytes as f64 * ratio / superblock_bytes as f64).round() as usize;
+    let data = usize::try_from(capacity_bytes.div_ceil(superblock_bytes)).unwrap_or(usize::MAX);
+    let superblocks = by_ratio.max(data + beside_data);
+    ConventionalShape { logical_bytes: capacity_bytes, superblock_bytes, superblocks, ..shape }
 }
 
 impl BlockDevice for FlashBlock {
