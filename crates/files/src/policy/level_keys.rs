@@ -9,7 +9,7 @@ const ZONES_MAX: usize = 2;
 const BETWEEN_MAX: usize = 2;
 
 /// Of the open zones of its level, a table goes into the one with the table that is nearest to it in the order of keys. Where more
-/// tables than [`BETWEEN_MAX`] lie between and the level has fewer than [`ZONES_MAX`] open zones, it goes into an empty one. What has
+/// than two tables lie between and the level has fewer than two open zones, it goes into an empty one. What has
 /// no keys goes as by [`Levels`].
 ///
 /// Why: a compaction reads one table and all of the next level with its keys, which are neighbours; so neighbours die together. Two
