@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::{
-    AlignedBuf, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState, conformance,
+    AlignedBuf, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState,
+    conformance,
 };
 use zonda_rt::{DeviceCall, Rng};
 
@@ -183,6 +184,28 @@ fn a_zone_that_fails_under_a_write_is_replaced() {
             let again = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default()).unwrap();
             (0..blocks).for_each(|at| assert_eq!(value(&again, at), wanted(at), "{effect:?}, block {at}, reopened"));
         }
+    }
+}
+
+#[test]
+fn a_victim_that_cannot_be_read_is_left_as_it_is() {
+    // The first read of cleaning is of headers, the next ones of what is live.
+    for read in [1, 2, 3, 5, 9] {
+        let faulty = Faulty::new(MemDevice::new(geometry(12)).unwrap(), 1);
+        let ftl = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default()).unwrap();
+        let blocks = ftl.capacity_blocks();
+        let mut wanted: Vec<u64> = (1..=blocks).collect();
+        (0..blocks).for_each(|at| ftl.write(Lba(at), &block(at + 1)).unwrap());
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::Nth(read), effect });
+        let mut rng = Rng::seeded(read);
+        for number in 1_000..1_000 + 3 * blocks {
+            let at = rng.below(blocks);
+            ftl.write(Lba(at), &block(number)).unwrap();
+            wanted[usize::try_from(at).unwrap()] = number;
+        }
+        assert_eq!(faulty.injected(), 1, "read {read}: nothing was cleaned");
+        (0..).zip(&wanted).for_each(|(at, &wanted)| assert_eq!(value(&ftl, at), wanted, "read {read}, block {at}"));
     }
 }
 
