@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-const SOURCES: [&str; 8] = ["checks", "env", "files", "file_system", "jobs", "keys", "register", "status"];
+const SOURCES: [&str; 9] = ["checks", "driven", "env", "files", "file_system", "jobs", "keys", "register", "status"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(with_rocksdb)");

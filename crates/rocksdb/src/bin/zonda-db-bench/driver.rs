@@ -1,0 +1,210 @@
+//! Compactions chosen outside `RocksDB`: one thread looks at the tree after every flush and compaction and says what is due, others call
+//! `CompactFiles`. As many run at once as `RocksDB` itself would: one while nothing presses, then its share of the background jobs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_rt::{Condvar, JoinHandle, Mutex, sleep, spawn};
+
+use super::arguments::Rules;
+use super::choose::Turns;
+use super::database::Database;
+use super::levels::Levels;
+use super::pick::{Job, pick};
+use super::stalls::Gate;
+
+/// How often the tree's counters are looked at.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What compactions did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) jobs: u64,
+    pub(crate) input_bytes: u64,
+    /// Levels that tables passed without being written.
+    pub(crate) passed: u64,
+    /// Tables that were written to be moved.
+    pub(crate) rewritten_moves: u64,
+    /// Jobs over more than two levels.
+    pub(crate) geared: u64,
+    /// Jobs that `RocksDB` would not have.
+    pub(crate) refused: u64,
+    /// The most at a time.
+    pub(crate) at_once_max: usize,
+}
+
+/// Threads that compact; stopped by [`Driver::stop`].
+#[derive(Debug)]
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    database: Arc<Database>,
+    rules: Rules,
+    gate: Arc<Gate>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Job>,
+    /// In the queue, or in `CompactFiles`.
+    running: Vec<Job>,
+    turns: Turns,
+    counts: Counts,
+    /// Something ended since the tree was looked at.
+    is_stale: bool,
+    is_idle: bool,
+    is_stopping: bool,
+    failed: Option<String>,
+}
+
+impl Driver {
+    /// Begins to compact.
+    pub(crate) fn start(database: Arc<Database>, gate: Arc<Gate>, rules: Rules) -> Self {
+        let state = Mutex::new(State { is_stale: true, ..State::default() });
+        let shared = Arc::new(Shared { database, rules, gate, state, changed: Condvar::new() });
+        let of = |name: &str, run: fn(&Shared)| {
+            let shared = Arc::clone(&shared);
+            spawn(name, move || run(&shared))
+        };
+        let mut threads = vec![of("choose", Shared::choose)];
+        threads.extend((0..rules.jobs).map(|_| of("compact", Shared::work)));
+        Self { shared, threads }
+    }
+
+    /// Waits until nothing is due and nothing runs.
+    pub(crate) fn wait(&self) -> Result<(), String> {
+        loop {
+            let flushing = ["rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes"];
+            let is_flushing = flushing.iter().any(|property| self.shared.database.number(property) > 0);
+            {
+                let mut state = self.shared.state.lock();
+                if let Some(failed) = &state.failed {
+                    return Err(failed.clone());
+                }
+                if !is_flushing && state.is_idle && !state.is_stale {
+                    return Ok(());
+                }
+                state.is_stale |= state.is_idle;
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// Ends when what runs has ended.
+    pub(crate) fn stop(self) -> Result<Counts, String> {
+        self.shared.state.lock().is_stopping = true;
+        self.shared.changed.notify_all();
+        self.shared.gate.open();
+        for thread in self.threads {
+            thread.join().map_err(|panicked| panicked.to_string())?;
+        }
+        let state = self.shared.state.lock();
+        state.failed.clone().map_or(Ok(state.counts), Err)
+    }
+}
+
+impl Shared {
+    /// The thread that chooses.
+    fn choose(&self) {
+        let mut seen = u64::MAX;
+        loop {
+            let flushes = self.database.flushes();
+            let is_stale = {
+                let mut state = self.state.lock();
+                if state.is_stopping || state.failed.is_some() {
+                    return self.gate.open();
+                }
+                std::mem::take(&mut state.is_stale) || flushes != seen
+            };
+            if is_stale {
+                seen = flushes;
+                self.look();
+            } else {
+                sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Looks at the tree, tells writers, and puts what is due into the queue.
+    fn look(&self) {
+        let mut levels = self.database.levels();
+        let bytes = self.database.number("rocksdb.estimate-pending-compaction-bytes");
+        let level0 = levels.at(0).len();
+        self.gate.update(&self.rules.stalls, level0, bytes);
+        let jobs = if self.rules.stalls.is_pressed(level0, bytes) { self.rules.jobs } else { 1 };
+        let mut state = self.state.lock();
+        let State { running, queue, turns, counts, .. } = &mut *state;
+        running.iter().for_each(|job| mark(&mut levels, job));
+        while running.len() < jobs
+            && let Some(job) = pick(self.rules.policy, &levels, &self.rules.limits, turns, running)
+        {
+            mark(&mut levels, &job);
+            queue.push_back(job.clone());
+            running.push(job);
+            counts.at_once_max = counts.at_once_max.max(running.len());
+        }
+        state.is_idle = state.running.is_empty();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A thread that compacts.
+    fn work(&self) {
+        loop {
+            let job = {
+                let is_nothing =
+                    |state: &mut State| state.queue.is_empty() && !state.is_stopping && state.failed.is_none();
+                let mut state = self.changed.wait_while(self.state.lock(), is_nothing);
+                if state.is_stopping || state.failed.is_some() {
+                    return;
+                }
+                state.queue.pop_front()
+            };
+            if let Some(job) = job {
+                let done = self.database.compact(&job.inputs, job.output, self.rules.limits.table_bytes);
+                self.ended(&job, done);
+            }
+        }
+    }
+
+    fn ended(&self, job: &Job, done: Result<bool, String>) {
+        if done == Ok(false) {
+            // What is in the way needs time to go.
+            sleep(PAUSE);
+        }
+        let mut state = self.state.lock();
+        state.running.retain(|other| other.inputs != job.inputs);
+        state.is_stale = true;
+        let counts = &mut state.counts;
+        match done {
+            Ok(true) => {
+                counts.jobs += 1;
+                counts.input_bytes += job.bytes;
+                counts.passed += job.passed as u64;
+                counts.rewritten_moves += u64::from(job.is_rewritten_move());
+                counts.geared += u64::from(job.output > job.level + 1 + job.passed);
+            }
+            Ok(false) => counts.refused += 1,
+            Err(error) => {
+                state.failed = Some(error);
+                drop(state);
+                self.gate.open();
+                self.changed.notify_all();
+            }
+        }
+    }
+}
+
+/// Marks a job's tables as busy.
+fn mark(levels: &mut Levels, job: &Job) {
+    for table in levels.0.iter_mut().flatten().filter(|table| job.inputs.contains(&table.number)) {
+        table.is_busy = true;
+    }
+}

@@ -1,0 +1,84 @@
+//! `zonda-db-bench`: compactions chosen outside RocksDB leave the same database, in levels that RocksDB accepts.
+#![cfg(with_rocksdb)]
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{is_here, reported, run, text_of};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_zonda-db-bench");
+/// Small tables, many levels.
+const OPTIONS: &str = "max_background_jobs=16;write_buffer_size=65536;target_file_size_base=32768;\
+                       max_bytes_for_level_base=131072;max_bytes_for_level_multiplier=4;compression=kNoCompression";
+
+/// Runs it on a device in a file; what it prints.
+fn bench(here: &Path, policy: &str, benchmarks: &str) -> String {
+    let uri = format!("zonda://file:{}/{policy}?create=64MiB&zone_size=1MiB", here.display());
+    let mut command = Command::new(PROGRAM);
+    command.args([format!("--fs_uri={uri}"), "--db=/db".to_owned(), format!("--options={OPTIONS}")]);
+    command.args([format!("--policy={policy}"), format!("--benchmarks={benchmarks}")]);
+    command.args(["--num=6000", "--operations=2000", "--threads=3", "--value_size=100", "--seed=5"]);
+    run(command.env("ZONDA_REPORT", here.join("report")))
+}
+
+/// The number in front of a word in the line on driven compactions.
+fn counted(text: &str, what: &str) -> u64 {
+    let line = text.lines().find(|line| line.starts_with("Driven compactions: ")).unwrap_or_else(|| panic!("{text}"));
+    line.split_once(what).unwrap().0.split_whitespace().next_back().unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_policy_compacts_and_no_level_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let steps = "fillrandom,overwrite,ycsbl,waitforcompaction,readrandom,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,waitforcompaction,stats";
+    for policy in ["native", "min-overlap", "gear", "llc"] {
+        let text = bench(here, policy, steps);
+        for step in ["fillrandom", "overwrite", "readrandom", "ycsba", "ycsbd", "ycsbf"] {
+            assert!(text.lines().any(|line| line.starts_with(&format!("{step:<12} : "))), "{policy}: {text}");
+        }
+        assert!(text.contains("Cumulative stall:") && text.contains("Percentiles: P50:"), "{policy}: {text}");
+        let report = here.join("report");
+        assert!(reported(&report, "levels_right") > 0, "{policy}");
+        assert_eq!((reported(&report, "levels_wrong"), reported(&report, "levels_unknown")), (0, 0), "{policy}");
+        if policy != "native" {
+            assert!(counted(&text, " jobs,") > 5, "{policy}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_database_is_the_one_that_rocksdb_makes() {
+    if !is_here(&["ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let scan = |policy: &str| {
+        bench(here, policy, "fillrandom,waitforcompaction");
+        let uri = format!("--fs_uri=zonda://file:{}/{policy}", here.display());
+        let mut ldb = common::with_library("ldb");
+        let checked = run(common::with_library("ldb").args([&uri, "--db=/db", "checkconsistency"]));
+        assert!(checked.contains("OK"), "{policy}: {checked}");
+        run(ldb.args([&uri, "--db=/db", "scan", "--hex"]))
+    };
+    let native = scan("native");
+    assert_eq!(native.lines().filter(|line| line.contains(" : ")).count(), 6000);
+    for policy in ["min-overlap", "gear", "llc"] {
+        assert!(scan(policy) == native, "{policy}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    for words in [vec!["--db=/db"], vec!["--db=/db", "--benchmarks=fly"], vec!["--policy=best"]] {
+        let output = Command::new(PROGRAM).args(&words).output().unwrap();
+        assert!(!output.status.success() && !text_of(&output).contains("panicked"), "{words:?}: {}", text_of(&output));
+    }
+    let bad = ["--db=/db", "--benchmarks=stats", "--options=no_such_option=1", "--fs_uri=zonda://mem:?create=64MiB"];
+    let output = Command::new(PROGRAM).args(bad).output().unwrap();
+    assert!(!output.status.success() && text_of(&output).contains("no_such_option"), "{}", text_of(&output));
+}
