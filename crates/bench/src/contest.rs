@@ -5,6 +5,7 @@
 
 mod child;
 mod local;
+mod memory_group;
 mod pause;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use child::{ChildContest, serve};
 pub use local::LocalContest;
+pub(crate) use memory_group::MemoryGroup;
 
 use crate::keys::{KeySpace, Order};
 use crate::measured::Measured;
@@ -29,11 +31,15 @@ pub struct Engines {
     pub create: fn(&StorePlan) -> Result<Arc<dyn Subject>>,
     /// Why such a store cannot be made here; `None` if it can.
     pub unavailable: fn(&StorePlan) -> Option<String>,
+    /// Whether such a store reads or writes through the system's page cache, so that its budget bounds only a part of what it
+    /// holds.
+    pub page_cached: fn(&StorePlan) -> bool,
 }
 
 impl Engines {
     /// This project's stores only.
-    pub const OWN: Self = Self { create: StorePlan::create, unavailable: StorePlan::unavailable };
+    pub const OWN: Self =
+        Self { create: StorePlan::create, unavailable: StorePlan::unavailable, page_cached: |_| false };
 }
 
 /// The records of a contest.

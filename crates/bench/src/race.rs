@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::contest::{ChildContest, Contest, ContestPlan, DataShape, Engines, LocalContest, Step};
+use crate::contest::{ChildContest, Contest, ContestPlan, DataShape, Engines, LocalContest, MemoryGroup, Step};
 use crate::experiment::ChildProgram;
 use crate::measured::Measured;
 use crate::place::Place;
@@ -141,6 +141,9 @@ pub struct Outcome {
     pub unavailable: Vec<(String, String)>,
     /// Who failed, and how.
     pub failed: Vec<(String, String)>,
+    /// Whose share of the page cache could not be bounded, and why.
+    #[serde(default)]
+    pub unbounded: Vec<(String, String)>,
 }
 
 /// Where and how races are run.
@@ -154,6 +157,12 @@ pub struct Track {
     pub directory: PathBuf,
     /// Seed of everything.
     pub seed: u64,
+}
+
+/// What a process with a budget of `memory_bytes` may hold in all, its program, records to check against and page cache
+/// included: about what those hold that keep the budget themselves.
+const fn held_bytes_max(memory_bytes: u64) -> u64 {
+    memory_bytes + memory_bytes / 4 + (4 << 20)
 }
 
 /// A contender at work.
@@ -202,7 +211,12 @@ impl Track {
             return Ok(());
         }
         let place = Place::temporary(&self.directory)?;
-        match self.contest(&race.plan(contender, place.uri(), self.seed)) {
+        let plan = race.plan(contender, place.uri(), self.seed);
+        let memory = self.memory_group(&plan).unwrap_or_else(|error| {
+            outcome.unbounded.push((name.clone(), error.to_string()));
+            None
+        });
+        match self.contest(&plan, memory) {
             Ok(contest) => {
                 let sums = vec![None; race.steps.len()];
                 field.push(Running { contender, contest, _place: place, sums });
@@ -212,10 +226,16 @@ impl Track {
         Ok(())
     }
 
-    fn contest(&self, plan: &ContestPlan) -> Result<Box<dyn Contest>> {
+    /// What bounds a child that goes through the page cache; `None` for everybody else.
+    fn memory_group(&self, plan: &ContestPlan) -> Result<Option<MemoryGroup>> {
+        let wanted = self.program.is_some() && (self.engines.page_cached)(&plan.store);
+        wanted.then(|| MemoryGroup::new(held_bytes_max(plan.store.memory_bytes))).transpose()
+    }
+
+    fn contest(&self, plan: &ContestPlan, memory: Option<MemoryGroup>) -> Result<Box<dyn Contest>> {
         Ok(match &self.program {
             None => Box::new(LocalContest::new(plan, self.engines)?),
-            Some(program) => Box::new(ChildContest::start(plan, program)?),
+            Some(program) => Box::new(ChildContest::start(plan, program, memory)?),
         })
     }
 
@@ -299,7 +319,8 @@ mod tests {
     }
 
     fn track(directory: &std::path::Path) -> Track {
-        Track { engines: Engines { create, unavailable }, program: None, directory: directory.to_owned(), seed: 1 }
+        let engines = Engines { create, unavailable, page_cached: |_| false };
+        Track { engines, program: None, directory: directory.to_owned(), seed: 1 }
     }
 
     fn contender(design: &str) -> Contender {

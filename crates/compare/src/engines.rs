@@ -19,6 +19,8 @@ struct Peer {
     missing: fn() -> Option<String>,
     /// Why it cannot run like this: without a log, say.
     unfit: fn(&StorePlan) -> Option<String>,
+    /// Whether it goes through the system's page cache.
+    page_cached: bool,
 }
 
 /// In no particular order.
@@ -29,6 +31,7 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(rocksdb::RocksDb::create(plan)?)),
         missing: rocksdb::missing,
         unfit: |_| None,
+        page_cached: false,
     },
     Peer {
         design: "wiredtiger",
@@ -36,6 +39,7 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(wiredtiger::WiredTiger::create(plan)?)),
         missing: wiredtiger::missing,
         unfit: |_| None,
+        page_cached: false,
     },
     Peer {
         design: "lmdb",
@@ -43,6 +47,7 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(lmdb::Lmdb::create(plan)?)),
         missing: || None,
         unfit: |plan| plan.log.then(|| "it has no log; run it with the log off".to_owned()),
+        page_cached: true,
     },
     Peer {
         design: "redb",
@@ -50,6 +55,7 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(redb::Redb::create(plan)?)),
         missing: || None,
         unfit: |plan| plan.log.then(|| "it has no log; run it with the log off".to_owned()),
+        page_cached: true,
     },
     Peer {
         design: "fjall",
@@ -57,6 +63,7 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(fjall::Fjall::create(plan)?)),
         missing: || None,
         unfit: |_| None,
+        page_cached: true,
     },
     Peer {
         design: "bf-tree",
@@ -64,11 +71,12 @@ const PEERS: [Peer; 6] = [
         create: |plan| Ok(Arc::new(bftree::BfTreeSubject::create(plan)?)),
         missing: || None,
         unfit: bftree::unfit,
+        page_cached: false,
     },
 ];
 
 /// This project's stores and all peers.
-pub const ALL: Engines = Engines { create, unavailable };
+pub const ALL: Engines = Engines { create, unavailable, page_cached };
 
 fn peer(design: &str) -> Option<&'static Peer> {
     PEERS.iter().find(|peer| peer.design == design)
@@ -86,6 +94,10 @@ fn unavailable(plan: &StorePlan) -> Option<String> {
         Some(peer) => (peer.missing)().or_else(|| (peer.unfit)(plan)),
         None => plan.unavailable(),
     }
+}
+
+fn page_cached(plan: &StorePlan) -> bool {
+    peer(&plan.design).is_some_and(|peer| peer.page_cached)
 }
 
 /// Names of all peers.
@@ -125,5 +137,8 @@ mod tests {
         assert_eq!((ALL.unavailable)(&plan("lmdb", false)), None);
         assert!((ALL.unavailable)(&plan("berkeley", false)).is_some());
         assert_eq!(names().len(), 6);
+        let cached: Vec<_> = names().into_iter().filter(|name| (ALL.page_cached)(&plan(name, false))).collect();
+        assert_eq!(cached, ["lmdb", "redb", "fjall"]);
+        assert!(!(ALL.page_cached)(&plan("zonda", false)));
     }
 }

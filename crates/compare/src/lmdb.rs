@@ -1,5 +1,5 @@
 //! LMDB through heed. Each put is a transaction of its own, without sync unless it is asked for; memory is the system's page
-//! cache behind a map, which no option bounds.
+//! cache behind a map, which no option bounds. Without read-ahead, as its manual wants it for data larger than memory.
 //!
 //! Opening a map is unsafe because another process could change the file; ours is in a fresh directory.
 
@@ -35,7 +35,8 @@ impl Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES).max_readers(READERS_MAX);
         // SAFETY: the flags only leave syncs to us; the file is in a directory that was made just now, and nobody else's.
-        let env = unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC).open(&path) };
+        let env =
+            unsafe { options.flags(EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC | EnvFlags::NO_READ_AHEAD).open(&path) };
         let env = env.map_err(failed(NAME, "open"))?;
         let mut transaction = env.write_txn().map_err(failed(NAME, "begin"))?;
         let pairs = env.create_database(&mut transaction, None).map_err(failed(NAME, "make its table"))?;

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Contest, ContestPlan, Engines, LocalContest, Step, pause};
+use super::{Contest, ContestPlan, Engines, LocalContest, MemoryGroup, Step, pause};
 use crate::experiment::ChildProgram;
 use crate::measured::Measured;
 use crate::{BenchError, Result};
@@ -34,20 +34,25 @@ pub struct ChildContest {
     child: Child,
     requests: Option<ChildStdin>,
     replies: Lines<BufReader<ChildStdout>>,
+    /// Dropped after the child has ended.
+    memory: Option<MemoryGroup>,
 }
 
 impl ChildContest {
-    /// Starts the child and waits until its store is made.
+    /// Starts the child, in `memory` if there is one, and waits until its store is made.
     ///
     /// # Errors
     /// `Io` when it cannot be started, `Child` with its own words when it cannot make the store.
-    pub fn start(plan: &ContestPlan, program: &ChildProgram) -> Result<Self> {
+    pub(crate) fn start(plan: &ContestPlan, program: &ChildProgram, memory: Option<MemoryGroup>) -> Result<Self> {
         let mut command = program.command(&encode(plan)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|source| BenchError::io("start a child process", source))?;
         let (requests, replies) = (child.stdin.take(), child.stdout.take());
         let replies = BufReader::new(replies.expect("standard output is a pipe")).lines();
-        let mut contest = Self { child, requests, replies };
+        let mut contest = Self { child, requests, replies, memory };
+        if let Some(memory) = &contest.memory {
+            memory.take_in(contest.child.id())?;
+        }
         match contest.reply()? {
             Reply::Ready => contest.paused().map(|()| contest),
             _ => Err(out_of_turn()),

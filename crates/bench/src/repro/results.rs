@@ -104,7 +104,8 @@ impl Results {
         for outcome in self.points.iter().map(|point| &point.outcome) {
             let unavailable = outcome.unavailable.iter().map(|(who, why)| format!("not run here: {who}: {why}"));
             let failed = outcome.failed.iter().map(|(who, why)| format!("FAILED: {who}: {why}"));
-            lines.extend(unavailable.chain(failed));
+            let unbounded = outcome.unbounded.iter().map(|(who, why)| format!("page cache not bounded: {who}: {why}"));
+            lines.extend(unavailable.chain(failed).chain(unbounded));
         }
         lines.sort();
         lines.dedup();
