@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn groups_are_made_where_the_system_allows_it() {
         let place = |own| parent_of_groups(own);
-        let mixed = "5:devices:/\n4:cpu,memory:/work/a\n0::/\n";
-        assert_eq!(place(mixed), (PathBuf::from("/sys/fs/cgroup/memory/work/a"), "memory.limit_in_bytes"));
+        let mixed = "5:devices:/\n4:cpu,memory:/jobs/a\n0::/\n";
+        assert_eq!(place(mixed), (PathBuf::from("/sys/fs/cgroup/memory/jobs/a"), "memory.limit_in_bytes"));
         let unified = "0::/user.slice/session-1.scope\n";
         assert_eq!(place(unified), (PathBuf::from("/sys/fs/cgroup/user.slice"), "memory.max"));
         assert_eq!(place("0::/\n"), (PathBuf::from("/sys/fs/cgroup"), "memory.max"));
