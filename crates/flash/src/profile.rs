@@ -164,6 +164,13 @@ pub struct Split {
     pub restart_reads: bool,
     /// See [`SplitShape::queries_first`].
     pub queries_first: bool,
+    /// See [`SplitShape::ring_serves_reads`]; absent: true.
+    #[serde(default = "yes")]
+    pub ring_serves_reads: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The translation layer: see [`ConventionalShape`].
@@ -287,6 +294,21 @@ impl Profile {
         Ok(self)
     }
 
+    /// The same with another number of chips, two on each channel, and zones of the same size over all of them: so that erase blocks
+    /// are as many times smaller as chips are more.
+    ///
+    /// # Errors
+    /// If it is no zoned drive, or a zone has less than a unit of each chip.
+    pub fn with_chips(mut self, chips: u16) -> Result<Self, ProfileError> {
+        let name = &self.name;
+        let zoned = self.zoned.as_mut().ok_or_else(|| ProfileError(format!("{name}: no zoned drive")))?;
+        zoned.dies_per_zone = chips.into();
+        self.flash.dies = chips.into();
+        self.flash.channels = usize::from(chips).div_ceil(CHIPS_OF_A_CHANNEL);
+        self.check()?;
+        Ok(self)
+    }
+
     /// Bytes that a host can write.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
@@ -348,6 +370,7 @@ impl Profile {
             preread_bytes: split.preread_bytes,
             restart_reads: split.restart_reads,
             queries_first: split.queries_first,
+            ring_serves_reads: split.ring_serves_reads,
         });
         let ring_is_lost = split.is_some_and(|split| split.ring_bytes > 0 && !split.ring_durable);
         Some(ZonedShape {
@@ -467,6 +490,8 @@ impl Profile {
 
 /// Sizes after scaling are whole blocks.
 const BLOCK: u64 = 4096;
+/// The SplitZNS paper's: eight channels for sixteen chips.
+const CHIPS_OF_A_CHANNEL: usize = 2;
 /// The host's capacity after scaling is a multiple of this, larger than any mapping unit.
 const MAP_ALIGN: u64 = 1 << 20;
 

@@ -230,6 +230,14 @@ fn the_paper_s_drive_is_opened_by_name() {
     assert!("splitzns?split=off".parse::<Spec>().unwrap().open_zoned().unwrap().split_zones().is_none());
     assert!("splitzns?split=most".parse::<Spec>().is_err());
     assert!("zn540?split=all".parse::<Spec>().is_err());
+    for (chips, subzones) in [(8, 8), (16, 16), (64, 64)] {
+        let spec: Spec = format!("splitzns?scale=1/64&chips={chips}&zones=4&time=untimed").parse().unwrap();
+        let drive = spec.open_zoned().unwrap();
+        assert_eq!(drive.split_zones().unwrap().subzones(), subzones);
+        assert_eq!(drive.geometry().zone_size_blocks, 2048, "zones stay as large");
+    }
+    assert!("splitzns?chips=0".parse::<Spec>().is_err() && "splitzns?scale=1/256&chips=64".parse::<Spec>().is_err());
+    assert!("test-conv?chips=8".parse::<Spec>().is_err());
 }
 
 #[test]

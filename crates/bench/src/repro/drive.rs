@@ -75,7 +75,8 @@ impl DriveExperiment {
     /// Whether it runs stock `db_bench`.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        ["9", "10", "13", "14", "15"].iter().any(|figure| self.name.strip_prefix("splitzns-fig") == Some(figure))
+        let ours = ["fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "controls", "robust"];
+        self.name.strip_prefix("splitzns-").is_some_and(|name| ours.contains(&name))
     }
 
     /// Options of `RocksDB` at a scale: name, the paper's or the default, ours.
@@ -86,7 +87,7 @@ impl DriveExperiment {
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 29] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 33] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
     &zns_fig6::EXPERIMENT,
@@ -109,6 +110,10 @@ pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 29] = [
     &splitzns::FIG13,
     &splitzns::FIG14,
     &splitzns::FIG15,
+    &splitzns::FIG16,
+    &splitzns::FIG17,
+    &splitzns::CONTROLS,
+    &splitzns::ROBUST,
     &caza_fig3::EXPERIMENT,
     &caza_fig4::EXPERIMENT,
     &caza_fig5::EXPERIMENT,
@@ -163,16 +168,18 @@ impl DriveRunner {
         fs::create_dir_all(&self.out).map_err(io)?;
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
-        let text = text(experiment, &results);
+        let (shown, withheld) = splitzns::printable(&results);
+        let mut text = text(experiment, &shown);
+        withheld.iter().for_each(|why| text.push_str(&format!("{why}\n")));
         write(&self.file(experiment, "", "txt"), &text)?;
         output.line(&text)?;
-        for (ending, chart) in (experiment.charts)(&results) {
+        for (ending, chart) in (experiment.charts)(&shown) {
             write(&self.file(experiment, ending, "svg"), &chart.svg())?;
         }
         if self.scale == Scale::Tiny {
             output.line("scale tiny: it works; its figures mean nothing")?;
         } else {
-            (experiment.judge)(&results).iter().try_for_each(|verdict| output.verdict(verdict))?;
+            (experiment.judge)(&shown).iter().try_for_each(|verdict| output.verdict(verdict))?;
         }
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
         Ok(results)

@@ -17,9 +17,9 @@ use crate::trace::{TraceEntry, held_before};
 use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
-const KEYS: &str = "scale, k, time, data, zones, capacity, split, zrwa, faults, seed";
+const KEYS: &str = "scale, k, time, data, zones, capacity, chips, split, zrwa, faults, seed";
 /// What `split` can be, for messages.
-const SPLITS: &str = "off, native, ring, prefetch, all, fixed or redo-log";
+const SPLITS: &str = "off, native, ring, prefetch, all, fixed, redo-log or flash-reads";
 /// Dilation outside simulations, unless the name says another.
 const DILATION: u32 = 10;
 /// A conventional drive in memory takes all of its capacity at once; zones take what is written.
@@ -39,7 +39,7 @@ enum Data {
 /// A drive's name, taken apart.
 ///
 /// `scale=1/16` makes blocks and zones smaller, `k=10` is the dilation, `time=untimed` answers at once, `data=none` keeps
-/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `faults=RULES` makes it
+/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `chips=N` changes how many a zoned one has, `faults=RULES` makes it
 /// fail, `seed=N` decides what is drawn.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -110,6 +110,7 @@ impl Spec {
             ("seed", _) => self.seed = number(key, value)?,
             ("zones", _) => self.zones(number(key, value)?)?,
             ("capacity", _) => self.capacity(number(key, value)?)?,
+            ("chips", _) => self.chips(number(key, value)?)?,
             _ => return Err(bad(format!("unknown key `{key}`; known are {KEYS}"))),
         }
         Ok(())
@@ -128,7 +129,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Which parts of split zones are there: the paper's steps from none to all, and two variants of all.
+    /// Which parts of split zones are there: the paper's steps from none to all, and variants of all.
     fn split(&mut self, value: &str) -> Result<()> {
         let zoned = self.profile.zoned.as_mut();
         let Some((zoned, mut split)) = zoned.and_then(|zoned| zoned.split.clone().map(|split| (zoned, split))) else {
@@ -150,9 +151,15 @@ impl Spec {
             "all" => {}
             "fixed" => split.restart_reads = true,
             "redo-log" => split.ring_durable = false,
+            "flash-reads" => split.ring_serves_reads = false,
             _ => return Err(bad(format!("`split={value}`: use {SPLITS}"))),
         }
         zoned.split = Some(split);
+        Ok(())
+    }
+
+    fn chips(&mut self, chips: u16) -> Result<()> {
+        self.profile = self.profile.clone().with_chips(chips).map_err(|error| bad(error.0))?;
         Ok(())
     }
 

@@ -33,6 +33,8 @@ pub struct SplitShape {
     pub restart_reads: bool,
     /// True if queries go before everything else on a chip; false: reads wait for their turn.
     pub queries_first: bool,
+    /// True if what is still in the ring is read from there; false, to see what that is worth: it takes the time of a read from flash.
+    pub ring_serves_reads: bool,
 }
 
 /// Memory that the parts take, as the paper's section 4.5.1 counts it.

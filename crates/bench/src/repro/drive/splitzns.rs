@@ -3,16 +3,21 @@
 //! Figures 3 (migration), 4, 11 and 12 are replays of the files of a simulated LSM-tree on zones of the paper's full size: bytes, no
 //! time. The tree is loaded by uniform draws, twice as many as keys, so that its size is the paper's (section 5.3) and stays.
 
+mod controls;
+mod driven;
 mod fig10;
 mod fig11;
 mod fig12;
 mod fig13;
 mod fig14;
 mod fig15;
+mod fig16;
+mod fig17;
 mod fig3;
 mod fig4;
 mod fig9;
 mod live;
+mod robust;
 mod steps;
 
 use zonda_files::FileError;
@@ -20,6 +25,8 @@ use zonda_files::policy::by_name;
 use zonda_files::replay::{FreeSpace, ReplayOptions, ReplayReport, replay};
 use zonda_files::trace::TraceRecord;
 
+pub(super) use controls::EXPERIMENT as CONTROLS;
+pub(super) use driven::printable;
 pub(super) use fig3::EXPERIMENT as FIG3;
 pub(super) use fig4::EXPERIMENT as FIG4;
 pub(super) use fig9::EXPERIMENT as FIG9;
@@ -29,6 +36,9 @@ pub(super) use fig12::EXPERIMENT as FIG12;
 pub(super) use fig13::EXPERIMENT as FIG13;
 pub(super) use fig14::EXPERIMENT as FIG14;
 pub(super) use fig15::EXPERIMENT as FIG15;
+pub(super) use fig16::EXPERIMENT as FIG16;
+pub(super) use fig17::EXPERIMENT as FIG17;
+pub(super) use robust::EXPERIMENT as ROBUST;
 
 use super::DriveRow;
 use crate::lsm::{LOADED, Load, LsmWorkload};

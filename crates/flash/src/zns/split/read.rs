@@ -154,12 +154,13 @@ impl ZonedModel {
     fn subzone_parts(&mut self, id: Id, (from, to): (u64, u64), in_order: bool, parts: &mut Vec<ReadPart>) {
         let (unit, sense) = (self.shape.unit_bytes, self.shape.sense_bytes);
         let splits = self.splits();
+        let from_ring = splits.shape.ring_serves_reads;
         let subzone = splits.subzone(id);
         let Some(chip) = subzone.chip else { return };
         let (on_flash, written) = (subzone.timing.on_flash(), subzone.timing.admitted());
         splits.counts.reads.ring_bytes += to.min(written).saturating_sub(from.max(on_flash));
         let die = self.die_of_chip(id.0, chip);
-        let end = to.min(on_flash);
+        let end = to.min(if from_ring { on_flash } else { written });
         let mut at = from;
         while at < end {
             let next = end.min((at / unit + 1) * unit);

@@ -13,6 +13,7 @@ const ALL: SplitShape = SplitShape {
     preread_bytes: 64 << 10,
     restart_reads: false,
     queries_first: true,
+    ring_serves_reads: true,
 };
 const NATIVE: SplitShape = SplitShape { ring_bytes: 0, preread_bytes: 0, queries_first: false, ..ALL };
 
@@ -126,6 +127,20 @@ fn a_zone_has_no_chip_twice_and_the_counter_goes_on() {
         16,
         "the only one left is taken again"
     );
+}
+
+#[test]
+fn reads_of_the_ring_can_be_made_to_cost_what_flash_costs() {
+    let cost = |ring_serves_reads: bool| {
+        let mut model = drive(SplitShape { ring_serves_reads, ..ALL });
+        takes(&mut model, Command::Split { zone: 3 });
+        takes(&mut model, Command::AppendSubzone { zone: 3, index: 0, bytes: 64 << 10 });
+        let start = 3 * model.shape().zone_size_bytes;
+        (takes(&mut model, Command::Read { at: start, bytes: 16 << 10 }), model.core().shape().sense_ns)
+    };
+    let (in_ring, _) = cost(true);
+    let (as_flash, sense) = cost(false);
+    assert_eq!((in_ring, as_flash), (0, sense));
 }
 
 #[test]

@@ -32,6 +32,8 @@ mod workload;
 #[cfg(with_rocksdb)]
 use zonda_rocksdb as _;
 
+/// Why a program that was built where librocksdb is not does nothing; others look for its first words.
+const WITHOUT: &str = "built without RocksDB: its headers were not found";
 /// The command line was wrong, or this program has no `RocksDB`.
 const USAGE: u8 = 2;
 
@@ -39,6 +41,9 @@ fn main() -> std::process::ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.iter().any(|word| word == "--help") {
         println!("{}", arguments::USAGE);
+        if cfg!(not(with_rocksdb)) {
+            println!("\nThis one was {WITHOUT}.");
+        }
         return std::process::ExitCode::SUCCESS;
     }
     match arguments::Arguments::parse(words.into_iter()) {
@@ -63,6 +68,6 @@ fn ran(arguments: &arguments::Arguments) -> std::process::ExitCode {
 
 #[cfg(not(with_rocksdb))]
 fn ran(_: &arguments::Arguments) -> std::process::ExitCode {
-    eprintln!("built without RocksDB: its headers were not found");
+    eprintln!("{WITHOUT}");
     std::process::ExitCode::from(USAGE)
 }

@@ -1,7 +1,7 @@
 //! Figure 10: latency of reads and writes under the workloads of figure 9.
 
 use super::super::{DriveExperiment, DriveResults};
-use super::fig9::{by_work, points};
+use super::fig9::{by_driven_work, by_work, points};
 use super::live::{COLUMNS, OVERWRITE, P99, P999, READ_P99, READRANDOM};
 use super::steps::ratio;
 use crate::repro::chart::Chart;
@@ -32,6 +32,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
         ("p99", by_work(results, P99, us)),
         ("p999", by_work(results, P999, us)),
         ("read-p99", by_work(results, READ_P99, us)),
+        ("p99-driven", by_driven_work(results, P99, us)),
+        ("read-p99-driven", by_driven_work(results, READ_P99, us)),
     ]
 }
 

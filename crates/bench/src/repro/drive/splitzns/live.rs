@@ -84,9 +84,9 @@ pub(super) struct Run {
 pub(super) struct Work {
     pub(super) name: &'static str,
     /// The step of `db_bench` that is reported.
-    step: &'static str,
+    pub(super) step: &'static str,
     /// Whether the workload is about its writes.
-    is_of_writes: bool,
+    pub(super) is_of_writes: bool,
 }
 
 /// Overwriting.
@@ -166,6 +166,21 @@ impl Live {
         Self { divisor, k, zones: scale.pick(40, 160, 160), keys, operations, options }
     }
 
+    /// Zones of the drive.
+    pub(super) fn zones(&self) -> u64 {
+        self.zones
+    }
+
+    /// Operations of each thread.
+    pub(super) fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Limit of level 1.
+    pub(super) fn base_bytes(&self) -> u64 {
+        self.options.base_bytes()
+    }
+
     /// Options of `RocksDB`.
     pub(super) fn rocksdb_lines(&self) -> Vec<options::Line> {
         self.options.lines()
@@ -209,7 +224,23 @@ fn one(live: &Live, images: &Images, (system, run): (&System, &Run), seed: u64) 
 }
 
 fn row(live: &Live, (system, work): (&System, &Work), outcome: &Outcome) -> DriveRow {
-    let k = live.k as f64;
+    let row = DriveRow {
+        series: system.name.to_owned(),
+        x: work.name.to_owned(),
+        profile: super::super::LIVE.to_owned(),
+        k: u32::try_from(live.k).ok(),
+        ..DriveRow::default()
+    };
+    numbers(row, (live.k, (32 << 20) / live.divisor), work, outcome)
+        .option("scale", format!("1/{}", live.divisor))
+        .option("threads", THREADS)
+        .option("operations of a thread", live.operations)
+        .option("rocksdb", live.options.text())
+}
+
+/// A row with what came out, in the drive's time: of dilation, bytes of a subzone, workload and outcome.
+pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work, outcome: &Outcome) -> DriveRow {
+    let k = k as f64;
     let is_void = outcome.cpu_percent > CPU_PERCENT_MAX;
     let step = outcome.steps.iter().find(|step| step.name == work.step);
     let (mut of_writes, mut of_reads) = (None, None);
@@ -219,30 +250,18 @@ fn row(live: &Live, (system, work): (&System, &Work), outcome: &Outcome) -> Driv
     let (first, other) = if work.is_of_writes { (of_writes, of_reads) } else { (of_reads.or(of_writes), None) };
     let report = |name: &str| outcome.report.get(name).copied().unwrap_or(0.0);
     let mib = |name: &str| report(name) / 1_048_576.0;
-    let subzone_bytes = (32 << 20) as f64 / live.divisor as f64;
-    let in_subzones = report("subzones_full") * subzone_bytes - report("subzones_wasted_bytes");
-    DriveRow {
-        series: system.name.to_owned(),
-        x: work.name.to_owned(),
-        profile: super::super::LIVE.to_owned(),
-        k: u32::try_from(live.k).ok(),
-        ..DriveRow::default()
-    }
-    .number(OPS, step.map(|step| step.per_second * k))
-    .number(P50, first.map(|latency| latency.p50 / k))
-    .number(P99, first.map(|latency| latency.p99 / k))
-    .number(P999, first.map(|latency| latency.p999 / k))
-    .number(READ_P99, other.map(|latency| latency.p99 / k))
-    .number(STALLED, step.and_then(|step| step.stalled_percent))
-    .number(COMPACTION, step.and_then(|step| step.compaction_mb_s).map(|speed| speed * k))
-    .number(COPIED, mib("copied_bytes"))
-    .number(WRITTEN, mib("written_bytes"))
-    .number(LIVE_IN, 100.0 * in_subzones.max(0.0) / report("live_bytes").max(1.0))
-    .number(CPU, outcome.cpu_percent)
-    .number(MACHINE, outcome.machine_percent)
-    .number(VOID, if is_void { 1.0 } else { 0.0 })
-    .option("scale", format!("1/{}", live.divisor))
-    .option("threads", THREADS)
-    .option("operations of a thread", live.operations)
-    .option("rocksdb", live.options.text())
+    let in_subzones = report("subzones_full") * subzone_bytes as f64 - report("subzones_wasted_bytes");
+    row.number(OPS, step.map(|step| step.per_second * k))
+        .number(P50, first.map(|latency| latency.p50 / k))
+        .number(P99, first.map(|latency| latency.p99 / k))
+        .number(P999, first.map(|latency| latency.p999 / k))
+        .number(READ_P99, other.map(|latency| latency.p99 / k))
+        .number(STALLED, step.and_then(|step| step.stalled_percent))
+        .number(COMPACTION, step.and_then(|step| step.compaction_mb_s).map(|speed| speed * k))
+        .number(COPIED, mib("copied_bytes"))
+        .number(WRITTEN, mib("written_bytes"))
+        .number(LIVE_IN, 100.0 * in_subzones.max(0.0) / report("live_bytes").max(1.0))
+        .number(CPU, outcome.cpu_percent)
+        .number(MACHINE, outcome.machine_percent)
+        .number(VOID, if is_void { 1.0 } else { 0.0 })
 }

@@ -29,14 +29,14 @@ pub(super) struct Tools {
 
 /// What a run gave, in the host's time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outcome {
-    pub(super) steps: Vec<Step>,
+pub(in super::super) struct Outcome {
+    pub(in super::super) steps: Vec<Step>,
     /// The report of the file system.
-    pub(super) report: BTreeMap<String, f64>,
+    pub(in super::super) report: BTreeMap<String, f64>,
     /// CPU time of the process over the processors' time.
-    pub(super) cpu_percent: f64,
+    pub(in super::super) cpu_percent: f64,
     /// All programs' CPU time over the processors' time.
-    pub(super) machine_percent: f64,
+    pub(in super::super) machine_percent: f64,
 }
 
 impl Tools {
@@ -96,13 +96,24 @@ pub(super) fn run(
     let report = image.with_extension("report");
     let mut command = tools.db_bench();
     arguments(&mut command, live, &live.uri(system, &path, true), seed);
-    command.env("ZONDA_REPORT", &report).args(words);
+    command.args(words);
     command.args(["--use_existing_db=true", "--histogram=true", "--readwritepercent=50"]);
     command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.operations));
     command.arg(format!("--writes={}", live.operations));
     command.arg(format!("--key_dist_a={}", (live.keys as f64).powf(-0.087)));
+    let outcome = measured(&mut command, &report)?;
+    fs::remove_file(&path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
+    Ok(outcome)
+}
+
+/// Runs a program that prints as `db_bench` does, with the report of its file system in a file that is gone afterwards.
+///
+/// # Errors
+/// As [`load`].
+pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result<Outcome> {
+    command.env("ZONDA_REPORT", report);
     let (start, cpu, (busy, ticks)) = (now(), children_cpu_time(), machine_ticks());
-    let text = output_of(&mut command)?;
+    let text = output_of(command)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let seconds = now().since(start).as_secs_f64().max(f64::MIN_POSITIVE);
     let cpu_seconds = children_cpu_time().saturating_sub(cpu).as_secs_f64();
@@ -110,12 +121,10 @@ pub(super) fn run(
     outcome.cpu_percent = 100.0 * cpu_seconds / seconds / cores;
     let (busy_now, ticks_now) = machine_ticks();
     outcome.machine_percent = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
-    let line = fs::read_to_string(&report).map_err(|source| BenchError::io("read the report", source))?;
+    let line = fs::read_to_string(report).map_err(|source| BenchError::io("read the report", source))?;
     outcome.report = serde_json::from_str(line.lines().last().unwrap_or_default())
         .map_err(|error| BenchError::io("read the report", error.into()))?;
-    for file in [path, report] {
-        fs::remove_file(&file).map_err(|source| BenchError::io(format!("remove {}", file.display()), source))?;
-    }
+    fs::remove_file(report).map_err(|source| BenchError::io(format!("remove {}", report.display()), source))?;
     Ok(outcome)
 }
 
@@ -140,13 +149,14 @@ fn make(live: &Live, system: &System, path: &Path) -> Result<()> {
 }
 
 /// A sparse copy.
-fn clone(from: &Path, to: &Path) -> Result<()> {
+pub(in super::super) fn clone(from: &Path, to: &Path) -> Result<()> {
     let mut copy = Command::new("cp");
     copy.args(["--sparse=always", "--reflink=auto"]).arg(from).arg(to);
     output_of(&mut copy).map(drop)
 }
 
-fn output_of(command: &mut Command) -> Result<String> {
+/// Runs a program; what it printed, if all went well.
+pub(in super::super) fn output_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|source| BenchError::io(format!("run {name}"), source))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -9,7 +9,12 @@ pub(in super::super) struct RocksOptions {
     divisor: u64,
     k: u64,
     base_bytes: u64,
+    /// Of a table at full size, with its header and index.
+    table_bytes: u64,
 }
+
+/// Bytes of a table of the paper, and of a subzone.
+const TABLE_BYTES: u64 = 32 << 20;
 
 /// Name, the paper's (or `RocksDB`'s default where the paper says nothing), and ours.
 pub(in super::super) type Line = (&'static str, String, String);
@@ -19,15 +24,27 @@ const SMALLEST: u64 = 16 << 10;
 
 impl RocksOptions {
     pub(in super::super) fn scaled(divisor: u64, k: u64, base_bytes: u64) -> Self {
-        Self { divisor, k, base_bytes }
+        Self { divisor, k, base_bytes, table_bytes: TABLE_BYTES }
+    }
+
+    /// The same with tables of another size, for subzones of another size; write buffers stay.
+    pub(in super::super) fn with_tables(self, table_bytes: u64) -> Self {
+        Self { table_bytes, ..self }
+    }
+
+    /// Limit of level 1.
+    pub(in super::super) fn base_bytes(&self) -> u64 {
+        self.base_bytes
     }
 
     /// All that differ from the default, with what they stand for.
     pub(in super::super) fn lines(&self) -> Vec<Line> {
         let scaled = |bytes: u64| (bytes / self.divisor).max(SMALLEST).to_string();
         // Room for the header of the subzone, and the table's index, filter and footer.
-        let table = (32 << 20) / self.divisor;
-        let target = table - table / 8 - 4096.min(table / 8);
+        let target_of = |bytes: u64| {
+            let table = bytes / self.divisor;
+            table - table / 8 - 4096.min(table / 8)
+        };
         let mib = |count: u64| (count << 20).to_string();
         let plain = |name, value: &str| (name, value.to_owned(), value.to_owned());
         vec![
@@ -35,8 +52,8 @@ impl RocksOptions {
             plain("use_direct_reads", "true"),
             plain("use_direct_io_for_flush_and_compaction", "true"),
             ("delayed_write_rate", mib(16), ((16 << 20) / self.k.max(1)).to_string()),
-            ("write_buffer_size", mib(64), target.to_string()),
-            ("target_file_size_base", mib(32), target.to_string()),
+            ("write_buffer_size", mib(64), target_of(TABLE_BYTES).to_string()),
+            ("target_file_size_base", mib(32), target_of(self.table_bytes).to_string()),
             plain("level_compaction_dynamic_file_size", "false"),
             ("max_bytes_for_level_base", mib(256), self.base_bytes.to_string()),
             ("soft_pending_compaction_bytes_limit", mib(64 << 10), scaled(64 << 30)),
@@ -52,6 +69,19 @@ impl RocksOptions {
         let lines = self.lines();
         let lines: Vec<String> = lines.iter().map(|(name, _, ours)| format!("{name}={ours}")).collect();
         lines.join(" ")
+    }
+
+    /// As `RocksDB` reads it from a string; the block cache, which such a string cannot say, left out.
+    pub(in super::super) fn string(&self) -> String {
+        let lines = self.lines();
+        let lines = lines.iter().filter(|(name, ..)| *name != "cache_size");
+        lines.map(|(name, _, ours)| format!("{name}={ours}")).collect::<Vec<_>>().join(";")
+    }
+
+    /// One that is a number; 0 if it is none.
+    pub(in super::super) fn number(&self, name: &str) -> u64 {
+        let found = self.lines().into_iter().find(|line| line.0 == name);
+        found.and_then(|(_, _, ours)| ours.parse().ok()).unwrap_or(0)
     }
 
     /// The file that `db_bench --options_file` reads.

@@ -1,0 +1,57 @@
+//! Controls beside the break-down: whether it is the ring's memory alone that helps, and what reading from the ring is worth.
+
+use super::super::{DriveExperiment, DriveResults, Point};
+use super::driven::{self, BURST, Contender, LDP, OVERWRITE, READRANDOM, SPLITZNS};
+use super::live::{COLUMNS, OPS, P99};
+use super::steps::{number, ratio};
+use crate::Result;
+use crate::repro::Scale;
+use crate::repro::chart::{Chart, Kind, Series};
+use crate::verdict::Verdict;
+
+/// `LDP` whose write buffers have the memory that the drive has for its ring.
+const LDP_WITH_MEMORY: Contender = LDP.with_ring_memory("ldp, ring as write buffers");
+/// `SplitZNS` whose reads of what is in the ring take the time of flash.
+const FLASH_READS: Contender = SPLITZNS.on("splitzns, no reads of the ring", "flash-reads");
+const CONTENDERS: [Contender; 4] = [LDP, SPLITZNS, LDP_WITH_MEMORY, FLASH_READS];
+
+pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
+    name: "splitzns-controls",
+    title: "the ring's memory given to RocksDB instead, and reads of the ring from flash, live",
+    source: "controls of the SplitZNS paper's section 5.4",
+    how: "dilated time, in the drive's",
+    points,
+    columns: COLUMNS,
+    charts,
+    judge,
+};
+
+fn points(scale: Scale) -> Result<Vec<Point>> {
+    let contenders = scale.pick(&CONTENDERS[2..], &CONTENDERS, &CONTENDERS);
+    Ok(driven::points(&[driven::usual(scale)], contenders, &[BURST]))
+}
+
+fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
+    let works = [OVERWRITE.name, READRANDOM.name];
+    let values = |system: &str| works.iter().map(|work| number(results, system, work, OPS)).collect();
+    let series = CONTENDERS.iter().map(|system| Series { name: system.name.to_owned(), values: values(system.name) });
+    let chart = Chart {
+        title: "controls".to_owned(),
+        y_label: "operations a second".to_owned(),
+        kind: Kind::Bars,
+        log: false,
+        series: series.collect(),
+        labels: works.iter().map(|work| (*work).to_owned()).collect(),
+    };
+    vec![("throughput", chart)]
+}
+
+fn judge(results: &DriveResults) -> Vec<Verdict> {
+    let of = |x, column, pair: (Contender, Contender)| ratio(results, x, column, (pair.0.name, pair.1.name));
+    let more = "overwrite, splitzns over ldp with the ring's memory as write buffers";
+    let served = "P99 of reads, splitzns over the same without reads of the ring";
+    vec![
+        Verdict::at_least(more, of(OVERWRITE.name, OPS, (SPLITZNS, LDP_WITH_MEMORY)), 1.0, "x"),
+        Verdict::at_most(served, of(READRANDOM.name, P99, (SPLITZNS, FLASH_READS)), 1.0, "x"),
+    ]
+}
