@@ -104,10 +104,10 @@ impl Buffer {
         Self::of_class(place, page, prefix, class)
     }
 
-    /// `None` only if there is no memory to spare.
+    /// `None` only if there is no memory to spare. It may be a little larger than the class.
     fn of_class(place: Place<'_>, page: Option<PageAddress>, prefix: &[u8], class: usize) -> Option<Self> {
         let Place { memory, owner, spare } = place;
-        let taken = if spare { memory.try_take(class, owner)? } else { memory.take(class, owner) };
+        let (taken, class) = if spare { memory.try_take(class, owner)? } else { memory.take(class, owner) };
         let head = taken.cast::<Header>();
         let prefix_bytes = prefix.len() as u64;
         assert!(prefix_bytes <= PREFIX_MASK, "a prefix is no longer than a key");

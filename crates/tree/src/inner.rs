@@ -1,8 +1,9 @@
 //! Inner nodes: immutable but for the child pointers of upper levels (decision 0003).
 //!
-//! A separator is kept as one integer, its *head*: seven bytes of the suffix behind the node's prefix, big-endian, then the
-//! suffix length (8 for "longer"). Heads order like the byte strings, so a node of short separators is searched as a sorted
-//! array of integers: 8 bytes a separator and 4 a leaf. Longer suffixes stand in full beside the heads and break ties.
+//! A separator is kept as one integer, its *head*: the first bytes of the suffix behind the node's prefix, big-endian, then the
+//! suffix length (one more than those bytes for "longer"). Heads order like the byte strings, so a node of short separators is searched as a
+//! sorted array of integers. *Narrow* heads, of three bytes, are for nodes whose suffixes are no longer: 4 bytes a separator and 4 a leaf;
+//! *wide* ones have seven. Longer suffixes stand in full beside wide heads and break ties.
 //!
 //! Owner: the one cell (root, or a child cell of the level above) that points to it; a replaced node is marked obsolete and
 //! freed through the epoch.
@@ -16,8 +17,9 @@ use zonda_rt::{
     spin_wait,
 };
 
-const HEAD_BYTES: usize = 7;
-const HEAD_LONG: u64 = 8;
+/// Bytes of a suffix in a narrow and in a wide head.
+const NARROW_BYTES: usize = 3;
+const WIDE_BYTES: usize = 7;
 
 /// Most children of a node.
 pub(crate) const CHILDREN_MAX: usize = 256;
@@ -39,6 +41,93 @@ impl Children {
     }
 }
 
+/// Heads of all separators of a node.
+enum Heads {
+    /// Of suffixes of up to three bytes.
+    Narrow(Box<[u32]>),
+    /// Of any.
+    Wide(Box<[u64]>),
+}
+
+impl Heads {
+    fn of<'k>(suffixes: impl Iterator<Item = &'k [u8]> + Clone) -> Self {
+        if suffixes.clone().all(|suffix| suffix.len() <= NARROW_BYTES) {
+            Self::Narrow(suffixes.map(narrow_head).collect())
+        } else {
+            Self::Wide(suffixes.map(wide_head).collect())
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(heads) => heads.len(),
+            Self::Wide(heads) => heads.len(),
+        }
+    }
+
+    /// First bytes of suffix `index`, and how many of them are its own; one more than there are if it is longer.
+    fn get(&self, index: usize) -> ([u8; WIDE_BYTES], usize) {
+        let mut bytes = [0; WIDE_BYTES];
+        match self {
+            Self::Narrow(heads) => {
+                let [a, b, c, length] = heads[index].to_be_bytes();
+                bytes[..NARROW_BYTES].copy_from_slice(&[a, b, c]);
+                (bytes, usize::from(length))
+            }
+            Self::Wide(heads) => {
+                let head = heads[index].to_be_bytes();
+                bytes.copy_from_slice(&head[..WIDE_BYTES]);
+                (bytes, usize::from(head[WIDE_BYTES]))
+            }
+        }
+    }
+
+    /// The indexes of heads that equal that of `suffix`. All heads before them are below it.
+    fn equal(&self, suffix: &[u8]) -> (usize, usize) {
+        match self {
+            Self::Narrow(heads) => equal_range(heads, narrow_head(suffix)),
+            Self::Wide(heads) => equal_range(heads, wide_head(suffix)),
+        }
+    }
+
+    fn is_any_long(&self) -> bool {
+        match self {
+            Self::Narrow(_) => false,
+            Self::Wide(heads) => heads.iter().any(|head| usize::from(head.to_be_bytes()[WIDE_BYTES]) > WIDE_BYTES),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Narrow(heads) => size_of_val(&**heads),
+            Self::Wide(heads) => size_of_val(&**heads),
+        }
+    }
+}
+
+fn equal_range<T: Ord + Copy>(heads: &[T], head: T) -> (usize, usize) {
+    let begin = heads.partition_point(|&separator| separator < head);
+    (begin, begin + heads[begin..].partition_point(|&separator| separator == head))
+}
+
+fn narrow_head(suffix: &[u8]) -> u32 {
+    u32::from_be_bytes(head_of::<4>(suffix))
+}
+
+fn wide_head(suffix: &[u8]) -> u64 {
+    u64::from_be_bytes(head_of::<8>(suffix))
+}
+
+/// The first `N - 1` bytes of a suffix, then its length, to `N`.
+#[expect(clippy::cast_possible_truncation, reason = "a length of at most eight")]
+fn head_of<const N: usize>(suffix: &[u8]) -> [u8; N] {
+    let mut bytes = [0; N];
+    let taken = suffix.len().min(N - 1);
+    bytes[..taken].copy_from_slice(&suffix[..taken]);
+    bytes[N - 1] = suffix.len().min(N) as u8;
+    bytes
+}
+
 /// Full suffixes of separators, where some are longer than a head.
 struct Tails {
     ends: Box<[u32]>,
@@ -55,20 +144,12 @@ impl Tails {
 /// One inner node. Separator `i` divides child `i` (below it) from child `i + 1` (at or above it).
 pub(crate) struct Inner {
     prefix: Box<[u8]>,
-    heads: Box<[u64]>,
+    heads: Heads,
     tails: Option<Tails>,
     children: Children,
     obsolete: AtomicBool,
     /// Serialises changes of this node's child cells.
     locked: AtomicBool,
-}
-
-fn head_of(suffix: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let taken = suffix.len().min(HEAD_BYTES);
-    bytes[..taken].copy_from_slice(&suffix[..taken]);
-    let length = if suffix.len() > HEAD_BYTES { HEAD_LONG } else { suffix.len() as u64 };
-    u64::from_be_bytes(bytes) | length
 }
 
 impl Inner {
@@ -79,9 +160,9 @@ impl Inner {
         children: Children,
     ) -> Self {
         let suffixes = separators.map(|key| key.strip_prefix(prefix).expect("separators lie in the node's range"));
-        let heads: Box<[u64]> = suffixes.clone().map(head_of).collect();
+        let heads = Heads::of(suffixes.clone());
         assert_eq!(heads.len() + 1, children.len(), "one separator between two children");
-        let tails = heads.iter().any(|head| head & 0xff == HEAD_LONG).then(|| tails_of(suffixes));
+        let tails = heads.is_any_long().then(|| tails_of(suffixes));
         Self {
             prefix: prefix.into(),
             heads,
@@ -121,9 +202,8 @@ impl Inner {
         match &self.tails {
             Some(tails) => key.extend_from_slice(tails.get(index)),
             None => {
-                let head = self.heads[index];
-                let length = usize::try_from(head & 0xff).expect("at most 8");
-                key.extend_from_slice(&head.to_be_bytes()[..length]);
+                let (bytes, length) = self.heads.get(index);
+                key.extend_from_slice(&bytes[..length]);
             }
         }
         key
@@ -145,10 +225,7 @@ impl Inner {
             let all = if *self.prefix < *key { self.heads.len() } else { 0 };
             return all;
         };
-        let head = head_of(suffix);
-        let below = self.heads.partition_point(|&separator| separator < head);
-        let mut end = below + self.heads[below..].partition_point(|&separator| separator == head);
-        let mut begin = below;
+        let (mut begin, mut end) = self.heads.equal(suffix);
         while begin < end {
             let middle = begin.midpoint(end);
             if counts(self.compare_equal_head(middle, suffix)) { begin = middle + 1 } else { end = middle }
@@ -185,7 +262,7 @@ impl Inner {
             Children::Inners(cells) => size_of_val(&**cells),
         };
         let tails = self.tails.as_ref().map_or(0, |tails| size_of_val(&*tails.ends) + tails.bytes.len());
-        (size_of::<Self>() + self.prefix.len() + size_of_val(&*self.heads) + tails + children) as u64
+        (size_of::<Self>() + self.prefix.len() + self.heads.memory_bytes() + tails + children) as u64
     }
 }
 
@@ -233,7 +310,11 @@ mod tests {
     proptest! {
         #[test]
         fn finds_the_child_like_a_sorted_list(
-            mut suffixes in prop::collection::btree_set(prop::collection::vec(0_u8..3, 0..12), 0..40),
+            mut suffixes in prop_oneof![
+                prop::collection::btree_set(prop::collection::vec(0_u8..3, 0..12), 0..40),
+                prop::collection::btree_set(prop::collection::vec(0_u8..3, 0..=NARROW_BYTES), 0..40),
+                prop::collection::btree_set(prop::collection::vec(0_u8..3, 0..=WIDE_BYTES), 0..40),
+            ],
             probes in prop::collection::vec(prop::collection::vec(0_u8..3, 0..13), 1..40),
             prefix in prop::collection::vec(0_u8..3, 0..3),
         ) {
@@ -253,9 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn short_separators_cost_twelve_bytes_a_child() {
-        let separators: Vec<Vec<u8>> = (1..256_u32).map(|i| (i << 16).to_be_bytes()[..3].to_vec()).collect();
-        let node = node(b"", &separators);
-        assert!(node.memory_bytes() <= 256 * 12 + 128, "{} bytes", node.memory_bytes());
+    fn short_separators_cost_eight_bytes_a_child_and_longer_ones_twelve() {
+        let separators = |bytes: usize| (1..256_u32).map(move |i| (i << 16).to_be_bytes().repeat(2)[..bytes].to_vec());
+        for (bytes, bytes_a_child) in [(3, 8), (4, 12), (7, 12)] {
+            let separators: Vec<Vec<u8>> = separators(bytes).collect();
+            let node = node(b"", &separators);
+            assert!(node.memory_bytes() <= 256 * bytes_a_child + 128, "{} bytes", node.memory_bytes());
+            assert_eq!(node.separator(99), separators[99]);
+        }
     }
 }

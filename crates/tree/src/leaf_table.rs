@@ -4,7 +4,7 @@
 //! address, or the address of a [`Buffer`] divided by 8; 0 = neither (an empty leaf that was never written).
 //!
 //! Latches (lock order: ARCHITECTURE): exclusive holders own the location, shared holders may read it and the buffer behind
-//! it. Memory: 9 bytes a leaf, in segments of 16,384 that appear as leaves do. Unsafe code here turns words back into the
+//! it. Memory: 9 bytes a leaf, in segments of 4,096, these in groups of 256, that appear as leaves do. Unsafe code here turns words back into the
 //! buffers that the words own.
 
 use std::{mem::ManuallyDrop, sync::OnceLock};
@@ -18,8 +18,10 @@ use zonda_rt::{
 
 use crate::{TreeError, buffer::Buffer};
 
-const SEGMENT_LEAVES: usize = 1 << 14;
-const SEGMENTS_MAX: usize = 1 << 13;
+/// Segments and groups are small, so that a store of few leaves pays for few, and one of many hardly for more than it has.
+const SEGMENT_LEAVES: usize = 1 << 12;
+const GROUP_SEGMENTS: usize = 1 << 8;
+const GROUPS_MAX: usize = 1 << 7;
 
 const EXCLUSIVE: u64 = 1 << 63;
 const SHARED_ONE: u64 = 1 << 48;
@@ -31,7 +33,7 @@ const LOCATION_MASK: u64 = IS_BUFFER - 1;
 const WORD_MASK: u64 = IS_BUFFER | LOCATION_MASK;
 
 /// Most leaves of one tree: 134,217,728.
-pub(crate) const LEAVES_MAX: usize = SEGMENT_LEAVES * SEGMENTS_MAX;
+pub(crate) const LEAVES_MAX: usize = SEGMENT_LEAVES * GROUP_SEGMENTS * GROUPS_MAX;
 
 /// Where a leaf's content is.
 pub(crate) enum Location {
@@ -109,9 +111,11 @@ impl Segment {
     }
 }
 
+type Group = Box<[OnceLock<Segment>]>;
+
 /// All leaves of a tree.
 pub(crate) struct LeafTable {
-    segments: Box<[OnceLock<Box<Segment>>]>,
+    groups: Box<[OnceLock<Group>]>,
     len: AtomicU32,
     free: Mutex<Vec<u32>>,
 }
@@ -119,12 +123,14 @@ pub(crate) struct LeafTable {
 impl LeafTable {
     /// An empty table.
     pub(crate) fn new() -> Self {
-        let segments = (0..SEGMENTS_MAX).map(|_| OnceLock::new()).collect();
-        Self { segments, len: AtomicU32::new(0), free: Mutex::new(Vec::new()) }
+        let groups = (0..GROUPS_MAX).map(|_| OnceLock::new()).collect();
+        Self { groups, len: AtomicU32::new(0), free: Mutex::new(Vec::new()) }
     }
 
     fn segment(&self, id: PageId) -> &Segment {
-        self.segments[id.0 as usize / SEGMENT_LEAVES].get().expect("ids come from this table")
+        let segment = id.0 as usize / SEGMENT_LEAVES;
+        let group = self.groups[segment / GROUP_SEGMENTS].get();
+        group.and_then(|group| group[segment % GROUP_SEGMENTS].get()).expect("ids come from this table")
     }
 
     fn word(&self, id: PageId) -> &AtomicU64 {
@@ -166,7 +172,10 @@ impl LeafTable {
         if index >= LEAVES_MAX {
             return Err(TreeError::Damaged { what: "leaf table", why: format!("more than {LEAVES_MAX} leaves") });
         }
-        self.segments[index / SEGMENT_LEAVES].get_or_init(|| Box::new(Segment::new()));
+        let segment = index / SEGMENT_LEAVES;
+        let group = self.groups[segment / GROUP_SEGMENTS]
+            .get_or_init(|| (0..GROUP_SEGMENTS).map(|_| OnceLock::new()).collect());
+        group[segment % GROUP_SEGMENTS].get_or_init(Segment::new);
         Ok(())
     }
 
@@ -195,8 +204,11 @@ impl LeafTable {
 
     /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let used = (self.len() as usize).div_ceil(SEGMENT_LEAVES) * SEGMENT_LEAVES * 9;
-        (used + SEGMENTS_MAX * size_of::<OnceLock<Box<Segment>>>()) as u64
+        let segments = (self.len() as usize).div_ceil(SEGMENT_LEAVES);
+        let groups = segments.div_ceil(GROUP_SEGMENTS);
+        let heads =
+            groups * GROUP_SEGMENTS * size_of::<OnceLock<Segment>>() + GROUPS_MAX * size_of::<OnceLock<Group>>();
+        (segments * SEGMENT_LEAVES * 9 + heads) as u64
     }
 
     /// Waits for the exclusive latch. Nobody waits here while holding another leaf latch, except left to right under one
@@ -244,7 +256,8 @@ impl LeafTable {
 
 impl Drop for LeafTable {
     fn drop(&mut self) {
-        for segment in self.segments.iter().filter_map(OnceLock::get) {
+        let groups = self.groups.iter().filter_map(OnceLock::get);
+        for segment in groups.flat_map(|group| group.iter().filter_map(OnceLock::get)) {
             for word in &segment.words {
                 // SAFETY: the table is going away, so its words own their buffers alone.
                 drop(unsafe { Location::from_word(word.load(Ordering::Relaxed)) });

@@ -178,7 +178,7 @@ pub(crate) fn plan<'a>(
 }
 
 /// A cut may leave the middle by this part of a page's records.
-const CUT_SHARE: usize = 4;
+const CUT_SHARE: usize = 3;
 
 /// Splits sorted live records into pages. `appended` of them are new and beyond all others: then pages are filled up and only
 /// the last one has room (right-edge split), else all get about the same, cut where separators are short: then the keys of a page

@@ -102,7 +102,7 @@ mod tests {
         let options = TreeOptions { design, filter_bytes, ..TreeOptions::default() };
         let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("an empty store");
         for number in 0..KEYS {
-            tree.put(&key(number), &[1; 8], Durability::Buffered).expect("room");
+            tree.put(&key(number), &[1; 16], Durability::Buffered).expect("room");
         }
         tree.compact(&mut |_, _| {}).expect("room");
         while tree.drop_clean_buffer() {}
@@ -117,13 +117,13 @@ mod tests {
     fn a_change_reads_the_page_that_it_changes_and_a_merge_reads_nothing() {
         let (store, tree) = on_device(Design::BTree, 0);
         let before = reads(&store);
-        tree.put(&key(100), &[2; 8], Durability::Buffered).expect("room");
+        tree.put(&key(100), &[2; 16], Durability::Buffered).expect("room");
         assert_eq!(reads(&store), before + 1, "the page is brought in");
-        tree.put(&key(101), &[2; 8], Durability::Buffered).expect("room");
+        tree.put(&key(101), &[2; 16], Durability::Buffered).expect("room");
         tree.delete(&key(102), Durability::Buffered).expect("room");
         let mut value = Vec::new();
-        assert!(tree.get_into(&key(101), &mut value).expect("readable") && value == [2; 8]);
-        assert!(tree.get_into(&key(103), &mut value).expect("readable") && value == [1; 8]);
+        assert!(tree.get_into(&key(101), &mut value).expect("readable") && value == [2; 16]);
+        assert!(tree.get_into(&key(103), &mut value).expect("readable") && value == [1; 16]);
         assert!(!tree.get_into(&key(102), &mut value).expect("readable"));
         tree.merge_all(&mut |_| ()).expect("room");
         assert_eq!(reads(&store), before + 1, "what is in memory is neither read again nor to be merged");
@@ -133,14 +133,14 @@ mod tests {
     fn other_designs_change_what_they_have_not_read() {
         let (store, tree) = on_device(Design::Adb, 0);
         let before = reads(&store);
-        tree.put(&key(100), &[2; 8], Durability::Buffered).expect("room");
+        tree.put(&key(100), &[2; 16], Durability::Buffered).expect("room");
         assert_eq!(reads(&store), before);
     }
 
     #[test]
     fn what_leaves_the_filter_finds_its_page() {
         let (store, tree) = on_device(Design::BTree, 64 << 10);
-        tree.put(&key(100), &[2; 8], Durability::Buffered).expect("room");
+        tree.put(&key(100), &[2; 16], Durability::Buffered).expect("room");
         let before = reads(&store);
         tree.empty_filter().expect("room");
         assert_eq!(reads(&store), before + 1);
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_full_page_takes_many_changes_before_it_is_written() {
         let (store, tree) = on_device(Design::BTree, 0);
-        tree.put(&key(0), &[2; 8], Durability::Buffered).expect("room");
+        tree.put(&key(0), &[2; 16], Durability::Buffered).expect("room");
         let written = store.wire().blocks_written();
         for number in 0..100 {
             tree.put(&key(number), &[3; 8], Durability::Buffered).expect("room");

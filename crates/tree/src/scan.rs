@@ -7,7 +7,7 @@ use zonda_pages::{PageAddress, PageId};
 use crate::{
     Design,
     buffer::Buffer,
-    filter::AsOf,
+    filter::{AsOf, Window},
     index::Path,
     leaf_table::{Location, Shared},
     merge::overlay,
@@ -18,6 +18,9 @@ use crate::{
     stats::count,
     tree::{Result, Tree},
 };
+
+/// About how many records above a leaf's buffer a scan copies at once. Leaves have fewer, but for stores that lie in the filter almost wholly.
+const UPPER_RECORDS: usize = 256;
 
 /// A key and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
@@ -111,6 +114,24 @@ impl Range {
             Bound::Unbounded => len,
         };
         start..end.max(start)
+    }
+
+    /// The keys of `[low, high)` that may lie in the range, likewise.
+    fn keys_within(&self, low: &[u8], high: Option<&[u8]>) -> (Vec<u8>, Option<Vec<u8>>) {
+        let begin = match &self.low {
+            Bound::Included(key) | Bound::Excluded(key) => key.as_slice().max(low),
+            Bound::Unbounded => low,
+        };
+        let end = match &self.high {
+            Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
+            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Unbounded => None,
+        };
+        let end = match (end, high) {
+            (Some(end), Some(high)) => Some(end.min(high.to_vec())),
+            (end, high) => end.or_else(|| high.map(<[u8]>::to_vec)),
+        };
+        (begin.to_vec(), end)
     }
 
     /// What is left behind a leaf whose range begins at `low` and ends before `high`.
@@ -237,14 +258,15 @@ impl Scan {
         let (snapshot, keys_only) = (self.snapshot, self.keys_only);
         let _guard = tree.epoch.pin();
         count(&tree.counters.leaves_scanned);
-        let view = match end {
+        let mut view = match end {
             End::Front => tree.view_at(snapshot, range, LeafView::of)?,
             End::Back => tree.view_before(snapshot, range, LeafView::of)?,
         };
+        let part = tree.narrow(&mut view, snapshot, range, end)?;
         let rest = range.beyond(end, &view.low, view.high.as_deref());
         let side = self.side(end);
         side.ahead.begin_leaf(tree, (snapshot, end), rest.as_ref());
-        let run = tree.run_of(view, snapshot, range, &mut side.ahead);
+        let run = tree.run_of(view, &part, &mut side.ahead);
         side.run = Some(in_snapshot(tree, snapshot, run)?.keys_only(keys_only));
         Ok(rest)
     }
@@ -299,8 +321,7 @@ impl Tree {
     }
 
     /// The pairs of `view` in `range`. The epoch is pinned since before the view was taken, so its page is still there.
-    fn run_of(&self, mut view: LeafView, snapshot: u64, range: &Range, ahead: &mut Ahead) -> Result<Run> {
-        let records = self.with_upper(&mut view, AsOf::Snapshot(&self.snapshots, snapshot))?;
+    fn run_of(&self, mut view: LeafView, range: &Range, ahead: &mut Ahead) -> Result<Run> {
         let body = match view.body.take().or_else(|| ahead.take(&view)) {
             Some(body) => Some(body),
             None => self.read_body(view.id, view.page)?,
@@ -308,21 +329,36 @@ impl Tree {
         if let (Design::BfTree, Some(page), Some(body)) = (self.options.design, view.page, &body) {
             self.promote_page((view.id, page), body);
         }
-        let run = Run::new(body, records, range)?;
+        let run = Run::new(body, view.records, range)?;
         self.scanned_leaf(run.leaf_records());
         Ok(run)
     }
 
-    /// The buffer's records of a leaf range under what filter and array hold above them.
-    fn with_upper(&self, view: &mut LeafView, as_of: AsOf<'_>) -> Result<Vec<OwnedRecord>> {
-        let records = std::mem::take(&mut view.records);
-        let Some(filter) = &self.filter else { return Ok(records) };
-        let upper = filter.between(&view.low, view.high.as_deref(), as_of, &self.epoch.pin())?;
-        if upper.is_empty() {
-            return Ok(records);
+    /// Puts what filter and array hold above a leaf's buffer into the view, and returns `range`; if they hold much, that of a part only, from the end
+    /// that is wanted, and cuts the view and the range down to it: a scan pays for what it takes.
+    fn narrow(&self, view: &mut LeafView, snapshot: u64, range: &Range, end: End) -> Result<Range> {
+        let mut part = range.clone();
+        let Some(filter) = &self.filter else { return Ok(part) };
+        let (low, high) = range.keys_within(&view.low, view.high.as_deref());
+        let window = Window { low: &low, high: high.as_deref(), end, records: UPPER_RECORDS };
+        let as_of = AsOf::Snapshot(&self.snapshots, snapshot);
+        let (upper, cut) = filter.window(window, as_of, &self.epoch.pin())?;
+        match (end, cut) {
+            (_, None) => {}
+            (End::Front, Some(cut)) => {
+                part.high = Bound::Excluded(cut.clone());
+                view.high = Some(cut);
+            }
+            (End::Back, Some(cut)) => {
+                part.low = Bound::Included(cut.clone());
+                view.low = cut;
+            }
         }
-        let merged = overlay(records.iter().map(borrowed), upper.iter().map(borrowed), |_, _| ());
-        Ok(merged.into_iter().map(record::owned).collect())
+        if !upper.is_empty() {
+            let merged = overlay(view.records.iter().map(borrowed), upper.iter().map(borrowed), |_, _| ());
+            view.records = merged.into_iter().map(record::owned).collect();
+        }
+        Ok(part)
     }
 
     /// What a scan will find at an end of `range`; `None` if the snapshot was given up. A hint: it may change until then.

@@ -79,7 +79,11 @@ impl BatchArray {
     }
 
     /// The records in `[low, high)`.
-    pub(crate) fn between<'a>(&'a self, low: &'a [u8], high: Option<&'a [u8]>) -> impl Iterator<Item = Record<'a>> {
+    pub(crate) fn between<'a>(
+        &'a self,
+        low: &'a [u8],
+        high: Option<&'a [u8]>,
+    ) -> impl DoubleEndedIterator<Item = Record<'a>> {
         self.overlapping(low, high).iter().flat_map(move |batch| batch.records.between(low, high))
     }
 

@@ -53,6 +53,8 @@ mod unlink;
 mod upper;
 #[cfg(test)]
 mod version_tests;
+#[cfg(test)]
+mod window_tests;
 
 use std::ops::RangeInclusive;
 
@@ -68,7 +70,7 @@ use cell::ArrayCell;
 use evict::{Evicting, LEAVING_ONE_IN};
 use node::{Content, NONE, Node, Nodes};
 pub(crate) use records::Records;
-pub(crate) use upper::AsOf;
+pub(crate) use upper::{AsOf, Window};
 
 use crate::{
     FilterEviction,
@@ -106,6 +108,9 @@ pub(crate) struct Filter {
     record_bytes: AtomicU64,
     array_bytes: AtomicU64,
     evictions: AtomicU64,
+    /// Records that were copied for ranges.
+    #[cfg(test)]
+    copied: AtomicU64,
 }
 
 impl Filter {
@@ -125,6 +130,8 @@ impl Filter {
             record_bytes: AtomicU64::new(0),
             array_bytes: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            #[cfg(test)]
+            copied: AtomicU64::new(0),
         }
     }
 

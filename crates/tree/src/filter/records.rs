@@ -77,7 +77,11 @@ impl Records {
     }
 
     /// The records in `[low, high)`.
-    pub(crate) fn between<'r>(&'r self, low: &[u8], high: Option<&[u8]>) -> impl Iterator<Item = Record<'r>> + Clone {
+    pub(crate) fn between<'r>(
+        &'r self,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> impl DoubleEndedIterator<Item = Record<'r>> + Clone {
         let end = high.map_or(self.slots().len(), |high| self.at_or_above(high));
         let begin = self.at_or_above(low).min(end);
         self.slots().iter().skip(begin).take(end - begin)

@@ -10,6 +10,7 @@ use crate::{
     index::Path,
     merge::overlay,
     record::{OwnedRecord, Record, borrowed, owned},
+    run::End,
     snapshot::{Kept, Level, Snapshots},
 };
 
@@ -38,6 +39,19 @@ impl AsOf<'_> {
             Self::Snapshot(snapshots, number) => snapshots.array_of(number),
         }
     }
+}
+
+/// What is wanted of the range `[low, high)`: about so many records from one end of it, at least one.
+#[derive(Clone, Copy)]
+pub(crate) struct Window<'a> {
+    /// Least key of the range.
+    pub(crate) low: &'a [u8],
+    /// Key above the range.
+    pub(crate) high: Option<&'a [u8]>,
+    /// Which end comes first.
+    pub(crate) end: End,
+    /// How many are enough.
+    pub(crate) records: usize,
 }
 
 fn is_below(key: &[u8], high: Option<&[u8]>) -> bool {
@@ -88,15 +102,101 @@ impl Filter {
         as_of: AsOf<'_>,
         guard: &Guard<'_>,
     ) -> Result<Vec<OwnedRecord>, TreeError> {
+        let whole = Window { low, high, end: End::Front, records: usize::MAX };
+        Ok(self.window(whole, as_of, guard)?.0)
+    }
+
+    /// As [`between`](Self::between) of a part of a range, and where that part ends (`Front`) or begins (`Back`); `None` if it is all of
+    /// the range. Copies at most one node and twice the window's records, however much is there.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`.
+    pub(crate) fn window(
+        &self,
+        window: Window<'_>,
+        as_of: AsOf<'_>,
+        guard: &Guard<'_>,
+    ) -> Result<(Vec<OwnedRecord>, Option<Vec<u8>>), TreeError> {
+        let (mut filtered, filter_cut) = match window.end {
+            End::Front => self.filtered_front(window, as_of, guard)?,
+            End::Back => self.filtered_back(window, as_of, guard)?,
+        };
+        #[cfg(test)]
+        self.copied.fetch_add(filtered.len() as u64, zonda_rt::atomic::Ordering::Relaxed);
+        let array = as_of.array(self, guard)?;
+        let Some(array) = array.as_deref() else { return Ok((filtered, filter_cut)) };
+        let (low, high) = match window.end {
+            End::Front => (window.low, filter_cut.as_deref().or(window.high)),
+            End::Back => (filter_cut.as_deref().unwrap_or(window.low), window.high),
+        };
+        let between = array.between(low, high);
+        let mut older: Vec<Record<'_>> = match window.end {
+            End::Front => between.take(window.records.saturating_add(1)).collect(),
+            End::Back => between.rev().take(window.records.saturating_add(1)).collect(),
+        };
+        // One more than the window has: the part ends with those before it.
+        let beyond = if older.len() > window.records { older.pop() } else { None };
+        let cut = match (window.end, beyond) {
+            (_, None) => filter_cut.clone(),
+            (End::Front, Some(first)) => {
+                filtered.truncate(filtered.partition_point(|record| record.0.as_slice() < first.key));
+                Some(first.key.to_vec())
+            }
+            (End::Back, Some(_)) => {
+                let least = older.last().expect("the window has records").key;
+                filtered.drain(..filtered.partition_point(|record| record.0.as_slice() < least));
+                Some(least.to_vec())
+            }
+        };
+        if window.end == End::Back {
+            older.reverse();
+        }
+        #[cfg(test)]
+        self.copied.fetch_add(older.len() as u64, zonda_rt::atomic::Ordering::Relaxed);
+        let merged = overlay(older.into_iter(), filtered.iter().map(borrowed), |_, _| ());
+        Ok((merged.into_iter().map(owned).collect(), cut))
+    }
+
+    /// The filter's records from the front of a window, node by node, and where they end.
+    fn filtered_front(
+        &self,
+        Window { low, high, records: most, .. }: Window<'_>,
+        as_of: AsOf<'_>,
+        guard: &Guard<'_>,
+    ) -> Result<(Vec<OwnedRecord>, Option<Vec<u8>>), TreeError> {
         let mut filtered = Vec::new();
         let mut next = Some(low.to_vec());
         while let Some(key) = next.filter(|key| is_below(key, high)) {
+            if filtered.len() >= most {
+                return Ok((filtered, Some(key)));
+            }
             let records;
             (records, next) = self.node_between(&key, high, as_of, guard)?;
             filtered.extend(records);
         }
-        let array = as_of.array(self, guard)?;
-        Ok(over(array.as_deref(), low, high, filtered))
+        Ok((filtered, None))
+    }
+
+    /// The filter's records from the back of a window, node by node, and where they begin.
+    fn filtered_back(
+        &self,
+        Window { low, high, records: most, .. }: Window<'_>,
+        as_of: AsOf<'_>,
+        guard: &Guard<'_>,
+    ) -> Result<(Vec<OwnedRecord>, Option<Vec<u8>>), TreeError> {
+        let mut parts: Vec<Vec<OwnedRecord>> = Vec::new();
+        let (mut bound, mut found) = (high.map(<[u8]>::to_vec), 0);
+        while is_below(low, bound.as_deref()) && found < most {
+            // Where a node begins now; what a snapshot kept may be of other ranges, so all from there on are asked.
+            let begin = self.index.find_before(bound.as_deref(), guard).low().max(low.to_vec());
+            let part = Window { low: &begin, high: bound.as_deref(), end: End::Front, records: usize::MAX };
+            let (records, _) = self.filtered_front(part, as_of, guard)?;
+            found += records.len();
+            parts.push(records);
+            bound = Some(begin);
+        }
+        let cut = bound.filter(|begin| !parts.is_empty() && is_below(low, Some(begin)));
+        Ok((parts.into_iter().rev().flatten().collect(), cut))
     }
 
     /// The records from `key` on of its node, below `high`, and where the next node begins.
@@ -173,11 +273,4 @@ impl Filter {
             }
         }
     }
-}
-
-/// `filtered` over what `array` holds in the range.
-fn over(array: Option<&BatchArray>, low: &[u8], high: Option<&[u8]>, filtered: Vec<OwnedRecord>) -> Vec<OwnedRecord> {
-    let Some(array) = array else { return filtered };
-    let older = array.between(low, high);
-    overlay(older, filtered.iter().map(borrowed), |_, _| ()).into_iter().map(owned).collect()
 }

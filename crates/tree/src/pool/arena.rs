@@ -6,7 +6,8 @@
 //! Classes above a quarter of a slab are allocations of their own, in a map by class and leaf.
 //!
 //! Cells are given back anywhere, and a list whose buffers become fewer would keep slabs of a few cells each. Such a slab is *sparse*
-//! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back.
+//! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back. And before a list without
+//! room begins a slab, a cell of the next two classes does.
 //!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
@@ -49,6 +50,10 @@ pub(crate) enum Family {
     /// More than one: the leaf splits.
     Splits,
 }
+
+/// A buffer may have a cell of one of so many next classes where its own has none left: what would lie idle in slabs of few buffers it grows
+/// into instead, and a record more is no copy.
+const LARGER_CLASSES: usize = 2;
 
 const FAMILIES: [Family; 2] = [Family::Stays, Family::Splits];
 const LISTS: usize = FAMILIES.len() * SLAB_CLASSES;
@@ -100,19 +105,52 @@ impl Inner {
         self.taken_bytes.load(Ordering::Relaxed)
     }
 
-    fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
+    /// A cell of `class`, or of one a little larger before a slab is begun for it.
+    fn take(&self, class: usize, owner: Owner) -> (NonNull<u8>, usize) {
+        if let Some(cell) = self.take_where_room_is(class, owner) {
+            return (cell, class);
+        }
+        let larger = class + 1..(class + 1 + LARGER_CLASSES).min(self.size.slab_classes());
+        for class in larger.filter(|_| self.sizing == Sizing::Exact) {
+            if self.seems_to_have_room(list_index(class, owner.family))
+                && let Some(cell) = self.take_where_room_is(class, owner)
+            {
+                return (cell, class);
+            }
+        }
         let index = list_index(class, owner.family);
         let mut list = self.lists[index].lock();
-        if list.full == list.slabs.len() {
+        if !list.has_room() {
             let slab = self.chunks.lock().take(self.size);
             slab.begin(self, index, u32::try_from(list.slabs.len()).expect("a list has few slabs"));
             list.slabs.push(slab);
             self.slabs[index].fetch_add(1, Ordering::Relaxed);
             self.slab_count.fetch_add(1, Ordering::Relaxed);
         }
-        let cell = list.take(owner.leaf);
+        (self.take_of(index, &mut list, owner.leaf), class)
+    }
+
+    fn take_where_room_is(&self, class: usize, owner: Owner) -> Option<NonNull<u8>> {
+        let index = list_index(class, owner.family);
+        let mut list = self.lists[index].lock();
+        list.has_room().then(|| self.take_of(index, &mut list, owner.leaf))
+    }
+
+    fn take_of(&self, index: usize, list: &mut List, leaf: PageId) -> NonNull<u8> {
+        let cell = list.take(leaf);
         self.counts[index].store(list.used, Ordering::Relaxed);
         cell
+    }
+
+    /// Cells of list `index` that are not taken, as last seen.
+    fn spare(&self, index: usize) -> usize {
+        let used = self.counts[index].load(Ordering::Relaxed) as usize;
+        let slabs = self.slabs[index].load(Ordering::Relaxed) as usize;
+        (slabs * self.size.cells_of(index % SLAB_CLASSES)).saturating_sub(used)
+    }
+
+    fn seems_to_have_room(&self, index: usize) -> bool {
+        self.spare(index) > 0
     }
 
     /// # Safety
@@ -204,14 +242,16 @@ impl Arena {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Memory of `class` for a buffer of `owner`, initialised, aligned to 16. It goes back by [`give`].
-    pub(crate) fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
-        self.inner.taken_bytes.fetch_add(class_bytes(class) as u64, Ordering::Relaxed);
-        if class < self.size().slab_classes() {
+    /// Memory for a buffer of `owner` and its class: `class`, or up to two more where buffers have the size that they need. It is initialised,
+    /// aligned to 16, and goes back by [`give`].
+    pub(crate) fn take(&self, class: usize, owner: Owner) -> (NonNull<u8>, usize) {
+        let (at, class) = if class < self.size().slab_classes() {
             self.inner.take(class, owner)
         } else {
-            self.inner.take_large(class, owner.leaf)
-        }
+            (self.inner.take_large(class, owner.leaf), class)
+        };
+        self.inner.taken_bytes.fetch_add(class_bytes(class) as u64, Ordering::Relaxed);
+        (at, class)
     }
 
     /// How much memory records get.
@@ -251,12 +291,10 @@ impl Arena {
     /// list.
     pub(crate) fn sparse(&self) -> Option<Vec<PageId>> {
         let spare = |index: usize| {
-            let used = self.inner.counts[index].load(Ordering::Relaxed) as usize;
-            let slabs = self.inner.slabs[index].load(Ordering::Relaxed) as usize;
             let cells = self.size().cells_of(index % SLAB_CLASSES);
             // More than a slab's: a list that has just emptied one is not to ask for the next at once.
             let wanted = cells + cells / 4 + 1;
-            let spare = (slabs * cells).saturating_sub(used);
+            let spare = self.inner.spare(index);
             (spare >= wanted).then_some((spare * class_bytes(index % SLAB_CLASSES), index))
         };
         let (_, index) = (0..LISTS).filter_map(spare).max()?;
@@ -319,7 +357,9 @@ mod tests {
 
     impl Taken {
         fn new(arena: &Arena, class: usize, owner: Owner, mark: u8) -> Self {
-            let at = arena.take(class, owner);
+            let (at, taken) = arena.take(class, owner);
+            assert!((class..=class + LARGER_CLASSES).contains(&taken));
+            let class = taken;
             assert!(at.addr().get().is_multiple_of(ALIGN));
             // SAFETY: the memory has the class's bytes and is ours.
             unsafe { at.write_bytes(mark, class_bytes(class)) };
@@ -410,6 +450,30 @@ mod tests {
             assert!(moves < kept.len(), "{moves} moves of {} buffers", kept.len());
             kept.into_values().for_each(|cell| cell.give(&arena));
         }
+    }
+
+    /// One buffer of each class would hold a slab each.
+    #[test]
+    fn idle_cells_of_the_next_classes_are_taken_before_a_slab_is_begun() {
+        let arena = Arena::new(64 << 20);
+        let slab_bytes = arena.size().slab_bytes() as u64;
+        let largest = Taken::new(&arena, 12, owner(0, false), 1);
+        let near: Vec<Taken> = (10..12).map(|class| Taken::new(&arena, class, owner(1, false), 2)).collect();
+        assert!(near.iter().all(|cell| cell.class == 12));
+        assert_eq!(arena.held_bytes(), slab_bytes);
+        let others =
+            [(9, false), (13, false), (12, true)].map(|(class, splits)| Taken::new(&arena, class, owner(2, splits), 3));
+        assert_eq!(others.each_ref().map(|cell| cell.class), [9, 13, 12], "too small, too large, of the other family");
+        assert_eq!(arena.held_bytes(), 4 * slab_bytes);
+        near.into_iter().chain(others).chain([largest]).for_each(|cell| cell.give(&arena));
+    }
+
+    #[test]
+    fn the_papers_classes_stay_what_they_are() {
+        let arena = Arena::sized(64 << 20, Sizing::Paper);
+        let cells: Vec<Taken> = [12, 11, 10].map(|class| Taken::new(&arena, class, owner(0, false), 1)).into();
+        assert_eq!(cells.iter().map(|cell| cell.class).collect::<Vec<_>>(), [12, 11, 10]);
+        cells.into_iter().for_each(|cell| cell.give(&arena));
     }
 
     #[test]

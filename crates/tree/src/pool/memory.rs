@@ -72,19 +72,19 @@ impl Memory {
         }
     }
 
-    /// Memory of `class` for a buffer of `owner`, initialised, aligned to 8. It goes back by [`give`].
-    pub(crate) fn take(&self, class: usize, owner: Owner) -> NonNull<u8> {
+    /// Memory for a buffer of `owner`, initialised, aligned to 8, and its class: `class`, or one a little larger. It goes back by [`give`].
+    pub(crate) fn take(&self, class: usize, owner: Owner) -> (NonNull<u8>, usize) {
         match self {
             Self::Slabs(arena) => arena.take(class, owner),
-            Self::Ring(ring, _) => ring.take(class, owner.leaf),
+            Self::Ring(ring, _) => (ring.take(class, owner.leaf), class),
         }
     }
 
     /// As [`take`](Self::take) if there is room in the ring; slabs always have room.
-    pub(crate) fn try_take(&self, class: usize, owner: Owner) -> Option<NonNull<u8>> {
+    pub(crate) fn try_take(&self, class: usize, owner: Owner) -> Option<(NonNull<u8>, usize)> {
         match self {
             Self::Slabs(arena) => Some(arena.take(class, owner)),
-            Self::Ring(ring, _) => ring.try_take(class, owner.leaf),
+            Self::Ring(ring, _) => Some((ring.try_take(class, owner.leaf)?, class)),
         }
     }
 }
@@ -92,7 +92,7 @@ impl Memory {
 /// Gives memory of `class` back.
 ///
 /// # Safety
-/// `at` came from a [`Memory`] of this origin with this class, and nobody uses it any more.
+/// `at` came with this class from a [`Memory`] of this origin, and nobody uses it any more.
 pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, origin: Origin) {
     if origin.is_ring() {
         // SAFETY: passed on to the caller.

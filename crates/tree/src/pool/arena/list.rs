@@ -25,6 +25,11 @@ impl List {
         }
     }
 
+    /// Whether a slab has room.
+    pub(super) fn has_room(&self) -> bool {
+        self.full < self.slabs.len()
+    }
+
     /// Takes a cell for a leaf; a slab has room.
     pub(super) fn take(&mut self, leaf: PageId) -> NonNull<u8> {
         let slab = self.slabs[self.full];
