@@ -20,10 +20,14 @@ use crate::{Error, Result};
 
 /// Operations over which the two are compared.
 const WINDOW_OPERATIONS: u64 = 4_096;
-/// A step moves this part of what both have.
+/// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
+/// Where one saves more than twice what another does, time and again, steps become longer, to this many times: a change of work is followed in a third of the time.
+const STEPS_MAX: u64 = 4;
 /// Tenths by which one must be better than another: traffic is noisy.
 const BETTER_TENTHS: u128 = 12;
+/// Tenths from which one is so much better that a longer step does not go too far.
+const MUCH_BETTER_TENTHS: u128 = 20;
 /// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: small parts of it hold few pages.
 const FULL_TENTHS: u64 = 7;
 /// Nor has a cache of records that displaces less than one for so many that it keeps.
@@ -54,6 +58,36 @@ struct Seen {
 struct Window {
     began: Work,
     caches: Caches,
+    pace: Pace,
+}
+
+/// How long the next step is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// The last step, if that was much better.
+    last: Option<(Place, Place)>,
+    /// Its length in steps.
+    steps: u64,
+}
+
+impl Pace {
+    /// Length in steps of `step`: twice that of the one before if both go the same way for much, else one.
+    fn next(&mut self, step: Step) -> u64 {
+        let way = step.is_much.then_some((step.from, step.to));
+        let goes_on = way.is_some() && way == self.last;
+        self.last = way;
+        self.steps = if goes_on { (2 * self.steps).min(STEPS_MAX) } else { 1 };
+        self.steps
+    }
+}
+
+/// A move of memory that is worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    from: Place,
+    to: Place,
+    /// By far.
+    is_much: bool,
 }
 
 /// Bytes of both caches.
@@ -174,12 +208,14 @@ impl Claim {
 }
 
 /// From where to where a step goes, if there is one worth it.
-fn step(claims: &[Claim]) -> Option<(Place, Place)> {
+fn step(claims: &[Claim]) -> Option<Step> {
     let better_of = |a: Claim, b: Claim| if b.is_better(&a, 10) { b } else { a };
     let worse_of = |a: Claim, b: Claim| if a.is_better(&b, 10) { b } else { a };
     let best = claims.iter().copied().filter(|claim| claim.wants_more).reduce(better_of)?;
     let worst = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place).reduce(worse_of)?;
-    best.beyond_chance().is_better(&worst, BETTER_TENTHS).then_some((worst.place, best.place))
+    let sure = best.beyond_chance();
+    let is_much = sure.is_better(&worst, MUCH_BETTER_TENTHS);
+    sure.is_better(&worst, BETTER_TENTHS).then_some(Step { from: worst.place, to: best.place, is_much })
 }
 
 impl Governor {
@@ -189,7 +225,7 @@ impl Governor {
     /// `TooLittleMemory` when everything else leaves too little for leaf buffers.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
-        let window = Window { began: Work::default(), caches };
+        let window = Window { began: Work::default(), caches, pace: Pace::default() };
         let seen = Seen { page_bytes: AtomicU64::new(0), peak_bytes: AtomicU64::new(0), window: Mutex::new(window) };
         let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
         governor.check()?;
@@ -292,8 +328,12 @@ impl Governor {
                     can_give: window.caches.records > least.records,
                 },
             ];
-            if let Some((from, to)) = step(&claims) {
-                window.caches = window.caches.with_step(from, to, movable / STEP_SHARE);
+            match step(&claims) {
+                Some(step) => {
+                    let steps = window.pace.next(step);
+                    window.caches = window.caches.with_step(step.from, step.to, steps * (movable / STEP_SHARE));
+                }
+                None => window.pace = Pace::default(),
             }
         }
         window.caches = window.caches.within(least, most);
@@ -339,7 +379,7 @@ mod tests {
             wants_more: true,
             can_give: true,
         };
-        step(&[claim(0), claim(1), claim(2)])
+        step(&[claim(0), claim(1), claim(2)]).map(|step| (step.from, step.to))
     }
 
     #[test]
@@ -359,14 +399,56 @@ mod tests {
     }
 
     #[test]
+    fn steps_become_longer_while_they_go_one_way_for_much() {
+        let there = Step { from: Place::Buffers, to: Place::Pages, is_much: true };
+        let back = Step { from: Place::Pages, to: Place::Buffers, is_much: true };
+        let little = Step { is_much: false, ..there };
+        let mut pace = Pace::default();
+        assert_eq!([there, there, there, there].map(|step| pace.next(step)), [1, 2, 4, 4]);
+        assert_eq!([back, back, little, little, there, there].map(|step| pace.next(step)), [1, 2, 1, 1, 1, 2]);
+    }
+
+    /// Windows until one of two places has nearly all of 320 MiB, and then the other, when what they save goes by what they have and a
+    /// byte of one saves ten times as much.
+    #[test]
+    fn a_change_of_work_is_followed_in_few_windows() {
+        const MOVABLE: u64 = 320 << 20;
+        let mut caches = Caches { pages: 0, records: 0 };
+        let mut pace = Pace::default();
+        let mut windows_until = |worth: [u64; 2], enough: &dyn Fn(u64) -> bool| {
+            (0..100).find(|_| {
+                let claim = |place, bytes: u64, worth| Claim {
+                    place,
+                    saved: (bytes >> 10) * worth,
+                    bytes,
+                    wants_more: true,
+                    can_give: bytes > MOVABLE / 32,
+                };
+                let buffers = claim(Place::Buffers, (MOVABLE - caches.pages).max(1 << 20), worth[0]);
+                match step(&[buffers, claim(Place::Pages, caches.pages.max(1 << 20), worth[1])]) {
+                    Some(step) => {
+                        let bytes = pace.next(step) * (MOVABLE / STEP_SHARE);
+                        caches = caches.with_step(step.from, step.to, bytes.min(MOVABLE - caches.pages));
+                    }
+                    None => pace = Pace::default(),
+                }
+                enough(caches.pages)
+            })
+        };
+        let to_pages = windows_until([1, 10], &|pages| pages > MOVABLE * 9 / 10);
+        let to_buffers = windows_until([10, 1], &|pages| pages < MOVABLE / 10);
+        assert!(to_pages.is_some_and(|windows| windows <= 10), "{to_pages:?}");
+        assert!(to_buffers.is_some_and(|windows| windows <= 10), "{to_buffers:?}");
+    }
+
+    #[test]
     fn a_cache_that_is_not_full_gets_nothing_and_none_gives_its_last() {
         let claim = |place, saved, wants_more, can_give| Claim { place, saved, bytes: 1, wants_more, can_give };
         let full = claim(Place::Buffers, 1, true, true);
         let hungry = claim(Place::Records, 100, false, true);
         assert_eq!(step(&[full, hungry]), None);
-        assert_eq!(step(&[full, claim(Place::Pages, 0, true, false), Claim { wants_more: true, ..hungry }]), {
-            Some((Place::Buffers, Place::Records))
-        });
+        let stepped = step(&[full, claim(Place::Pages, 0, true, false), Claim { wants_more: true, ..hungry }]);
+        assert_eq!(stepped, Some(Step { from: Place::Buffers, to: Place::Records, is_much: true }));
         let caches = Caches { pages: 5, records: 7 };
         assert_eq!(caches.with_step(Place::Pages, Place::Records, 9), Caches { pages: 0, records: 12 });
         assert_eq!(caches.with_step(Place::Buffers, Place::Pages, 9), Caches { pages: 14, records: 7 });
