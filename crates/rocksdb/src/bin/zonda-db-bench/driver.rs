@@ -22,10 +22,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Counts {
     pub(crate) jobs: u64,
     pub(crate) input_bytes: u64,
-    /// Levels that tables passed without being written.
-    pub(crate) passed: u64,
     /// Tables that were written to be moved.
-    pub(crate) rewritten_moves: u64,
+    pub(crate) written_moves: u64,
     /// Jobs over more than two levels.
     pub(crate) geared: u64,
     /// Jobs that `RocksDB` would not have.
@@ -187,9 +185,8 @@ impl Shared {
             Ok(true) => {
                 counts.jobs += 1;
                 counts.input_bytes += job.bytes;
-                counts.passed += job.passed as u64;
-                counts.rewritten_moves += u64::from(job.is_rewritten_move());
-                counts.geared += u64::from(job.output > job.level + 1 + job.passed);
+                counts.written_moves += u64::from(job.is_written_move());
+                counts.geared += u64::from(job.output > job.level + 1);
             }
             Ok(false) => counts.refused += 1,
             Err(error) => {

@@ -66,11 +66,6 @@ impl Levels {
         self.0.get(level).map_or(&[], Vec::as_slice)
     }
 
-    /// The deepest level with a table.
-    pub(crate) fn deepest(&self) -> usize {
-        self.0.iter().rposition(|tables| !tables.is_empty()).unwrap_or(0)
-    }
-
     /// Tables of a level that have keys of a span.
     pub(crate) fn overlapping(&self, level: usize, span: &Span) -> Vec<&Table> {
         let tables = self.at(level);

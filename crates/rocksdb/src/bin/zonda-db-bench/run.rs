@@ -94,9 +94,9 @@ fn of_stalls(text: &str, stalled: Duration, all: Duration) -> String {
 }
 
 fn of_counts(counts: &Counts) -> String {
-    let Counts { jobs, input_bytes, passed, rewritten_moves, geared, refused, at_once_max } = counts;
+    let Counts { jobs, input_bytes, written_moves, geared, refused, at_once_max } = counts;
     format!(
-        "Driven compactions: {jobs} jobs, {input_bytes} bytes read, {passed} levels passed, {rewritten_moves} moves written, \
+        "Driven compactions: {jobs} jobs, {input_bytes} bytes read, {written_moves} moves written, \
          {geared} geared, {refused} refused, {at_once_max} at once\n"
     )
 }
