@@ -96,6 +96,9 @@ pub struct Step {
     pub seconds_max: Option<f64>,
     /// Whether writes wait for the device.
     pub synced: bool,
+    /// Whether the process is sampled meanwhile, to say where its time goes.
+    #[serde(default)]
+    pub profiled: bool,
 }
 
 impl Step {
@@ -103,7 +106,8 @@ impl Step {
     #[must_use]
     pub fn new(workload: &str, operations: u64, threads: usize) -> Self {
         let (phase, workload) = (workload.to_owned(), workload.to_owned());
-        Self { phase, workload, distribution: None, operations, threads, seconds_max: None, synced: false }
+        let (distribution, seconds_max) = (None, None);
+        Self { phase, workload, distribution, operations, threads, seconds_max, synced: false, profiled: false }
     }
 
     /// The same under another name.
@@ -124,6 +128,13 @@ impl Step {
     #[must_use]
     pub fn within(mut self, seconds: f64) -> Self {
         self.seconds_max = Some(seconds);
+        self
+    }
+
+    /// The same, with the process sampled meanwhile.
+    #[must_use]
+    pub fn profiled(mut self) -> Self {
+        self.profiled = true;
         self
     }
 

@@ -19,6 +19,7 @@ pub mod phase;
 mod place;
 mod population;
 pub mod process;
+pub mod profile;
 pub mod profiles;
 pub mod progress;
 pub mod race;

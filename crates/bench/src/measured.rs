@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::{Latencies, slowest_second_share};
 use crate::phase::Phase;
 use crate::process::StorageBytes;
+use crate::profile::Profile;
 use crate::report::PhaseReport;
 use crate::subject::WrittenBytes;
 
@@ -34,6 +35,9 @@ pub struct Measured {
     pub records: u64,
     /// What the store is on.
     pub device: String,
+    /// Where the time went, if it was sampled.
+    #[serde(default)]
+    pub profile: Profile,
 }
 
 /// What operations cost: differences of counters.
@@ -68,6 +72,7 @@ impl Measured {
         self.used.add(&next.used);
         self.memory_peak_bytes = self.memory_peak_bytes.max(next.memory_peak_bytes);
         self.rss_peak_bytes = self.rss_peak_bytes.max(next.rss_peak_bytes);
+        self.profile.add(&next.profile);
     }
 
     /// The report of `phase`, of which this is the whole.
@@ -99,6 +104,7 @@ impl Measured {
             distribution: phase.distribution.to_string(),
             process_written_bytes_per_operation: used.process.map(|bytes| self.per_operation(bytes.written as f64)),
             process_read_bytes_per_operation: used.process.map(|bytes| self.per_operation(bytes.read as f64)),
+            profile: self.profile.clone(),
         }
     }
 
@@ -148,6 +154,7 @@ mod tests {
             rss_peak_bytes: 7,
             records: operations,
             device: "file".into(),
+            profile: Profile::default(),
         }
     }
 

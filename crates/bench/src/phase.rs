@@ -17,6 +17,7 @@ use crate::measure::{LastCompletion, Recorder};
 use crate::measured::{Measured, Used};
 use crate::population::Population;
 use crate::process::{self, StorageBytes};
+use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::PhaseReport;
 use crate::subject::{Counters, Durability, Subject};
@@ -96,6 +97,7 @@ impl Phase {
             rss_peak_bytes: process::rss_peak_bytes().unwrap_or(0),
             records: shared.records_before,
             device: subject.device(),
+            profile: Profile::default(),
         })
     }
 

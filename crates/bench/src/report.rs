@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Percentiles;
+use crate::profile::Profile;
 use crate::size::{show_bytes, show_count};
 use crate::subject::WrittenBytes;
 
@@ -59,6 +60,9 @@ pub struct PhaseReport {
     pub process_written_bytes_per_operation: Option<f64>,
     /// Cross-check: bytes read per operation by `/proc/self/io`, where there is one.
     pub process_read_bytes_per_operation: Option<f64>,
+    /// Samples by part of the store, where the phase was profiled.
+    #[serde(default, skip_serializing_if = "Profile::is_empty")]
+    pub profile: Profile,
 }
 
 impl PhaseReport {
@@ -224,6 +228,7 @@ pub(crate) mod tests {
             distribution: "uniform".into(),
             process_written_bytes_per_operation: Some(102.0),
             process_read_bytes_per_operation: None,
+            profile: Profile::default(),
         }
     }
 

@@ -8,6 +8,7 @@ mod bftree;
 mod bftree_fig10;
 mod bftree_fig11;
 mod bftree_fig12;
+mod bftree_fig13;
 mod bftree_fig14;
 mod bftree_fig15;
 mod bftree_fig6;
@@ -75,7 +76,7 @@ pub struct Experiment {
 }
 
 /// Every experiment, in the order of the papers.
-pub const EXPERIMENTS: [&Experiment; 25] = [
+pub const EXPERIMENTS: [&Experiment; 26] = [
     &zkv_table1::EXPERIMENT,
     &zkv_fig11::EXPERIMENT,
     &zkv_fig12::EXPERIMENT,
@@ -99,6 +100,7 @@ pub const EXPERIMENTS: [&Experiment; 25] = [
     &bftree_fig10::EXPERIMENT,
     &bftree_fig11::EXPERIMENT,
     &bftree_fig12::EXPERIMENT,
+    &bftree_fig13::EXPERIMENT,
     &bftree_fig14::EXPERIMENT,
     &bftree_fig15::EXPERIMENT,
 ];

@@ -6,6 +6,7 @@ use super::{Contest, ContestPlan, Engines, Step};
 use crate::experiment::fit;
 use crate::measured::Measured;
 use crate::phase::DataSet;
+use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::subject::Subject;
 use crate::{BenchError, Result};
@@ -39,7 +40,14 @@ impl LocalContest {
 
 impl Contest for LocalContest {
     fn run(&mut self, step: &Step, nth: u32, slices: u32) -> Result<Measured> {
-        step.slice(nth, slices)?.measure(&self.subject, &mut self.data, &Progress::hidden())
+        let phase = step.slice(nth, slices)?;
+        let mut measure = || phase.measure(&self.subject, &mut self.data, &Progress::hidden());
+        if !step.profiled {
+            return measure();
+        }
+        let (mut measured, profile) = Profile::of(measure)?;
+        measured.profile = profile;
+        Ok(measured)
     }
 
     fn finish(&mut self) -> Result<u64> {

@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, Kind, Series};
 use super::{Metric, Results};
+use crate::profile::Component;
 use crate::race::Row;
 
 /// What lies on the x axis.
@@ -13,6 +14,8 @@ pub enum Axis {
     Phase,
     /// Percentiles of latency.
     Percentile,
+    /// Components of a profile.
+    Component,
 }
 
 /// One drawing.
@@ -26,7 +29,7 @@ pub struct Figure {
     pub phases: &'static [&'static str],
     /// Its x axis.
     pub axis: Axis,
-    /// Its y axis; unused for percentiles.
+    /// Its y axis; unused for percentiles and components.
     pub metric: Metric,
     /// Whether the y axis is logarithmic.
     pub log: bool,
@@ -46,8 +49,12 @@ impl Figure {
         });
         Chart {
             title: self.title.to_owned(),
-            y_label: if self.axis == Axis::Percentile { "latency us".into() } else { self.metric.heading().into() },
-            kind: if self.axis == Axis::Phase { Kind::Bars } else { Kind::Lines },
+            y_label: match self.axis {
+                Axis::Percentile => "latency us".into(),
+                Axis::Component => "% of the store's CPU time".into(),
+                Axis::Parameter | Axis::Phase => self.metric.heading().into(),
+            },
+            kind: if matches!(self.axis, Axis::Phase | Axis::Component) { Kind::Bars } else { Kind::Lines },
             log: self.log,
             series: series.collect(),
             labels,
@@ -58,6 +65,7 @@ impl Figure {
         match self.axis {
             Axis::Parameter => distinct(rows.iter().map(|row| row.x.clone())),
             Axis::Phase => self.phases.iter().map(|phase| (*phase).to_owned()).collect(),
+            Axis::Component => Component::ALL.iter().map(|component| component.name().to_owned()).collect(),
             Axis::Percentile => {
                 Metric::PERCENTILES.iter().map(|percentile| percentile.heading().replace(" us", "")).collect()
             }
@@ -77,6 +85,7 @@ impl Figure {
             Axis::Parameter => self.metric.of(own.iter().find(|row| row.x == label)?),
             Axis::Phase => self.metric.of(own.iter().find(|row| row.report.phase == label)?),
             Axis::Percentile => Metric::PERCENTILES[at].of(own.first()?),
+            Axis::Component => Metric::TimeIn(Component::ALL[at]).of(own.first()?),
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Percentiles;
+use crate::profile::Component;
 use crate::race::Row;
 
 /// One number of a row.
@@ -51,6 +52,8 @@ pub enum Metric {
     ProcessWritten,
     /// Bytes read, by the process's own account.
     ProcessRead,
+    /// Percent of the store's CPU time in a component, where the step was profiled.
+    TimeIn(Component),
 }
 
 /// The unit of input and output in the paper's formulas.
@@ -82,6 +85,11 @@ impl Metric {
             Self::Rss => "rss MiB",
             Self::ProcessWritten => "process written B/op",
             Self::ProcessRead => "process read B/op",
+            Self::TimeIn(Component::InnerNodes) => "inner nodes %",
+            Self::TimeIn(Component::MappingTable) => "mapping table %",
+            Self::TimeIn(Component::Leaf) => "leaf %",
+            Self::TimeIn(Component::Device) => "device %",
+            Self::TimeIn(Component::Rest) => "rest %",
         }
     }
 
@@ -120,6 +128,7 @@ impl Metric {
             Self::Rss => report.rss_peak_bytes as f64 / f64::from(1 << 20),
             Self::ProcessWritten => return report.process_written_bytes_per_operation,
             Self::ProcessRead => return report.process_read_bytes_per_operation,
+            Self::TimeIn(component) => return report.profile.percent(component),
         })
     }
 
