@@ -1,7 +1,8 @@
 //! What cleaning costs: updates on devices that are 60, 80 and 90 % live, plain and with relocation merged with buffers.
 //!
 //! The device is made so large that the loaded leaves are that share of its usable bytes, in 256 zones or more. One load
-//! and one round of updates settle it; the round after that is judged. A nearly empty device is the yardstick.
+//! and one round of updates settle it; the round after that is judged. A nearly empty device is the yardstick. At 80 % it is also judged
+//! how steadily updates go on beside reclaim and checkpoints.
 
 use super::contenders::{ZONDA, zonda};
 use super::fact::cell;
@@ -84,5 +85,15 @@ fn judge(results: &Results) -> Vec<Verdict> {
         let target = format!("{phase}, 90 % live over nearly empty, merged");
         Some(Verdict::at_most(target, full / empty, AMPLIFICATION_MAX, "x"))
     };
-    [UNIFORM, HOT_RANGE].into_iter().filter_map(ratio).collect()
+    let mut verdicts: Vec<_> = [UNIFORM, HOT_RANGE].into_iter().filter_map(ratio).collect();
+    for phase in [UNIFORM, HOT_RANGE] {
+        let at_80 = |metric| results.value(&cell(ZONDA, "80 %", phase, metric));
+        let slowest = at_80(Metric::SlowestSecond);
+        let target = |what| format!("{phase}, 80 % live, merged: {what}");
+        verdicts
+            .extend(slowest.map(|share| Verdict::at_least(target("slowest second / median second"), share, 0.5, "x")));
+        let gap = at_80(Metric::Gap);
+        verdicts.extend(gap.map(|ms| Verdict::at_most(target("longest gap"), ms, 1_000.0, "ms")));
+    }
+    verdicts
 }
