@@ -22,7 +22,8 @@ use crate::{Error, Result};
 const WINDOW_OPERATIONS: u64 = 4_096;
 /// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
-/// Where one saves more than twice what another does, time and again, steps become longer, to this many times: a change of work is followed in a third of the time.
+/// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it gives up is clean.
+/// What buffers give up has to be merged into pages, before it would have been worth it, so they give by single steps.
 const STEPS_MAX: u64 = 4;
 /// Tenths by which one must be better than another: traffic is noisy.
 const BETTER_TENTHS: u128 = 12;
@@ -71,9 +72,9 @@ struct Pace {
 }
 
 impl Pace {
-    /// Length in steps of `step`: twice that of the one before if both go the same way for much, else one.
+    /// Length in steps of `step`: twice that of the one before if both go the same way for much, and not from buffers; else one.
     fn next(&mut self, step: Step) -> u64 {
-        let way = step.is_much.then_some((step.from, step.to));
+        let way = (step.is_much && step.from != Place::Buffers).then_some((step.from, step.to));
         let goes_on = way.is_some() && way == self.last;
         self.last = way;
         self.steps = if goes_on { (2 * self.steps).min(STEPS_MAX) } else { 1 };
@@ -402,16 +403,17 @@ mod tests {
     fn steps_become_longer_while_they_go_one_way_for_much() {
         let there = Step { from: Place::Buffers, to: Place::Pages, is_much: true };
         let back = Step { from: Place::Pages, to: Place::Buffers, is_much: true };
-        let little = Step { is_much: false, ..there };
+        let little = Step { is_much: false, ..back };
         let mut pace = Pace::default();
-        assert_eq!([there, there, there, there].map(|step| pace.next(step)), [1, 2, 4, 4]);
-        assert_eq!([back, back, little, little, there, there].map(|step| pace.next(step)), [1, 2, 1, 1, 1, 2]);
+        assert_eq!([back, back, back, back].map(|step| pace.next(step)), [1, 2, 4, 4]);
+        assert_eq!([little, little, back, back].map(|step| pace.next(step)), [1, 1, 1, 2]);
+        assert_eq!([there, there, back].map(|step| pace.next(step)), [1, 1, 1], "buffers would have to be merged");
     }
 
     /// Windows until one of two places has nearly all of 320 MiB, and then the other, when what they save goes by what they have and a
     /// byte of one saves ten times as much.
     #[test]
-    fn a_change_of_work_is_followed_in_few_windows() {
+    fn a_change_back_to_writes_is_followed_in_few_windows() {
         const MOVABLE: u64 = 320 << 20;
         let mut caches = Caches { pages: 0, records: 0 };
         let mut pace = Pace::default();
@@ -437,7 +439,7 @@ mod tests {
         };
         let to_pages = windows_until([1, 10], &|pages| pages > MOVABLE * 9 / 10);
         let to_buffers = windows_until([10, 1], &|pages| pages < MOVABLE / 10);
-        assert!(to_pages.is_some_and(|windows| windows <= 10), "{to_pages:?}");
+        assert!(to_pages.is_some_and(|windows| (25..=30).contains(&windows)), "{to_pages:?}");
         assert!(to_buffers.is_some_and(|windows| windows <= 10), "{to_buffers:?}");
     }
 
