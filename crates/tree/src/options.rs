@@ -54,7 +54,8 @@ pub enum BufferClasses {
     /// Sixteen bytes apart, to three quarters of a leaf.
     #[default]
     Large,
-    /// 64, 128 and 256 bytes of records; a leaf whose records, keys whole, exceed 240 bytes (15 pairs of 8 B + 8 B) is merged.
+    /// 64, 128 and 256 bytes of records as they are stored; a leaf with more is merged. The paper's largest has 15 pairs of 8 B + 8 B and their
+    /// fingerprints; without these, and with the prefix that a leaf's keys share stored once, it is 16 to 19.
     Paper,
 }
 

@@ -30,8 +30,9 @@ const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
 const VALUE_TRIES: u32 = 4;
 
-/// What the paper's largest buffer holds, keys whole: 15 pairs of 8 B + 8 B, and what a dense slice needs.
-const PAPER_BYTES_MAX: usize = 15 * 16 + crate::slots::DENSE_HEADER_BYTES;
+/// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a fingerprint
+/// each in it; without these, and with the prefix that a leaf's keys share stored once, it is 16 to 19.
+const PAPER_BYTES_MAX: usize = 256 + crate::slots::DENSE_HEADER_BYTES;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
@@ -385,7 +386,7 @@ impl Tree {
         used > self.body_bytes() * 3 / 4
             || match (options.design, options.classes) {
                 (Design::Deltas, _) => records > options.delta_records_max as usize,
-                (Design::Adb, BufferClasses::Paper) => used + records * buffer.prefix().len() > PAPER_BYTES_MAX,
+                (Design::Adb, BufferClasses::Paper) => used > PAPER_BYTES_MAX,
                 _ => false,
             }
     }
