@@ -281,10 +281,10 @@ struct EngineWalk {
 
 impl Walk for EngineWalk {
     fn next(&mut self) -> Answer<Option<Pair>> {
-        Ok(self.cursor.next()?)
+        Ok(self.cursor.next()?.map(|(key, value)| (key.to_vec(), value.to_vec())))
     }
 
     fn prev(&mut self) -> Answer<Option<Pair>> {
-        Ok(self.cursor.prev()?)
+        Ok(self.cursor.prev()?.map(|(key, value)| (key.to_vec(), value.to_vec())))
     }
 }

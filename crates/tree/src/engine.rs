@@ -7,7 +7,7 @@ use zonda_rt::atomic::Ordering;
 
 use crate::{
     CheckReport, Durability, EngineStats, TreeOptions, recover,
-    scan::{Pair, Range, Scan, owned},
+    scan::{PairRef, Range, Scan, owned},
     tree::{Result, Tree},
 };
 
@@ -359,12 +359,12 @@ impl Cursor {
         self.scan.expect_pairs(pairs);
     }
 
-    /// The next pair from the front.
+    /// The next pair from the front, without an allocation.
     ///
     /// # Errors
     /// `SnapshotTooOld`; `Damaged`; those of the device.
     #[expect(clippy::should_implement_trait, reason = "fallible, and from both ends; facades make iterators of it")]
-    pub fn next(&mut self) -> Result<Option<Pair>> {
+    pub fn next(&mut self) -> Result<Option<PairRef<'_>>> {
         let tree = &self.snapshot.open.tree;
         tree.check_open()?;
         self.scan.next(tree)
@@ -374,7 +374,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub fn prev(&mut self) -> Result<Option<Pair>> {
+    pub fn prev(&mut self) -> Result<Option<PairRef<'_>>> {
         let tree = &self.snapshot.open.tree;
         tree.check_open()?;
         self.scan.prev(tree)

@@ -8,6 +8,7 @@ use zonda_rt::Rng;
 
 use crate::{
     BatchOp, Design, Durability, Engine, FilterEviction, MiniPages, TreeOptions, Update,
+    scan::owned_pair,
     testing::{MemOptions, MemStore, Survives},
 };
 
@@ -54,13 +55,13 @@ fn open(store: &Arc<MemStore>, setup: Setup) -> Engine {
 fn all(engine: &Engine) -> Vec<(Vec<u8>, Vec<u8>)> {
     let snapshot = engine.snapshot().expect("open");
     let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
-    std::iter::from_fn(|| cursor.next().expect("readable")).collect()
+    std::iter::from_fn(|| cursor.next().expect("readable").map(owned_pair)).collect()
 }
 
 fn backwards(engine: &Engine) -> Vec<(Vec<u8>, Vec<u8>)> {
     let snapshot = engine.snapshot().expect("open");
     let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
-    std::iter::from_fn(|| cursor.prev().expect("readable")).collect()
+    std::iter::from_fn(|| cursor.prev().expect("readable").map(owned_pair)).collect()
 }
 
 fn pairs(model: &Model) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -140,7 +141,8 @@ fn model_run(setup: Setup, seed: u64, steps: usize) {
             1 => {
                 if let Some((snapshot, then)) = held.take() {
                     let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open");
-                    let seen: Vec<_> = std::iter::from_fn(|| cursor.next().expect("readable")).collect();
+                    let seen: Vec<_> =
+                        std::iter::from_fn(|| cursor.next().expect("readable").map(owned_pair)).collect();
                     assert!(seen == pairs(&then), "seed {seed}: the snapshot changed");
                 }
             }

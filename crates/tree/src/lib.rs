@@ -69,5 +69,6 @@ pub use options::{
     BufferClasses, Design, Durability, Eviction, FilterEviction, LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages,
     TreeOptions,
 };
+pub use scan::PairRef;
 pub use stats::EngineStats;
 pub use waits::{WaitStats, Waited};

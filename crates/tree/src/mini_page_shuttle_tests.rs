@@ -13,7 +13,7 @@ use crate::{
         ring::{self, Ring},
     },
     recover,
-    scan::{Range, Scan},
+    scan::{Range, Scan, owned_pair},
     testing::{MemOptions, MemStore, Survives},
     tree::Tree,
 };
@@ -98,7 +98,7 @@ fn scan(tree: &Tree) {
     for _ in 0..2 {
         let snapshot = tree.open_snapshot();
         let mut scan = Scan::new(snapshot, Range { low: Bound::Unbounded, high: Bound::Unbounded });
-        let pairs: Vec<_> = std::iter::from_fn(|| scan.next(tree).expect("readable")).collect();
+        let pairs: Vec<_> = std::iter::from_fn(|| scan.next(tree).expect("readable").map(owned_pair)).collect();
         assert!(pairs.windows(2).all(|pair| pair[0].0 < pair[1].0), "out of order");
         assert_eq!(pairs.iter().filter(|(key, _)| key[1] == 9).count(), usize::from(KEYS), "a record is gone");
         tree.snapshots.close(snapshot);

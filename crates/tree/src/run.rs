@@ -1,14 +1,15 @@
 //! The pairs of one leaf range that a scan has not handed out yet.
 //!
 //! Page and records of the buffer are merged a few pairs at a time, from either end: a short scan pays for what it takes, not
-//! for the leaf. Nothing is held; large values are read when their turn comes, under the protection of the snapshot.
+//! for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when their turn
+//! comes, under the protection of the snapshot.
 
 use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
 
 use crate::{
     leaf_page::LeafPage,
     record::{Kind, OwnedRecord, Record},
-    scan::{Pair, Range},
+    scan::Range,
     tree::{Result, Tree},
     values::ValuePointer,
 };
@@ -27,6 +28,15 @@ pub(crate) enum End {
     Back,
 }
 
+impl End {
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Front => Self::Back,
+            Self::Back => Self::Front,
+        }
+    }
+}
+
 /// What is left of a leaf range.
 pub(crate) struct Run {
     /// The page's body; `None` if there is no page, or the records are all there is.
@@ -38,24 +48,74 @@ pub(crate) struct Run {
     /// Records that are not merged yet.
     fresh: Indexes<usize>,
     /// Merged from the front, in order.
-    front: VecDeque<Pair>,
+    front: Merged,
     /// Merged from the back, in order.
-    back: VecDeque<Pair>,
+    back: Merged,
     chunk_pairs: usize,
     leaf_records: usize,
     /// Pairs are handed out without their values.
     keys_only: bool,
 }
 
+/// Pairs in order, their bytes one behind the other in the order in which they came.
+#[derive(Default)]
+struct Merged {
+    bytes: Vec<u8>,
+    pairs: VecDeque<Place>,
+}
+
+/// Where a pair lies in the bytes: its key up to `value`, its value up to `end`.
+#[derive(Clone, Copy)]
+struct Place {
+    start: usize,
+    value: usize,
+    end: usize,
+}
+
+impl Merged {
+    /// Adds a pair, whose key is `prefix` and `suffix` joined, behind or before the others.
+    fn push(&mut self, end: End, (prefix, suffix): (&[u8], &[u8]), value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(suffix);
+        let value_start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let place = Place { start, value: value_start, end: self.bytes.len() };
+        match end {
+            End::Front => self.pairs.push_back(place),
+            End::Back => self.pairs.push_front(place),
+        }
+    }
+
+    fn pop(&mut self, end: End) -> Option<Place> {
+        match end {
+            End::Front => self.pairs.pop_front(),
+            End::Back => self.pairs.pop_back(),
+        }
+    }
+
+    fn pair(&self, at: Place) -> (&[u8], &[u8]) {
+        (&self.bytes[at.start..at.value], &self.bytes[at.value..at.end])
+    }
+}
+
+/// A pair that was taken; it can be looked at until the next one is.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    /// From which end it had been merged.
+    merged: End,
+    place: Place,
+}
+
 /// Where a record to be handed out next comes from.
-struct Step {
+struct Step<'a> {
     /// Whether the page's slot is used up.
     slot: bool,
     /// Whether the buffer's record is used up.
     record: bool,
-    /// The pair; `None` for a deleted key.
-    pair: Option<Pair>,
-    is_large: bool,
+    /// The record's key, in two parts.
+    key: (&'a [u8], &'a [u8]),
+    found: Record<'a>,
 }
 
 impl Run {
@@ -71,7 +131,7 @@ impl Run {
         });
         let fresh = range.indexes(records.len(), |index, key| records[index].0.as_slice().cmp(key));
         let leaf_records = page.map_or(0, |page| page.slots().len()).max(records.len());
-        let (front, back) = (VecDeque::new(), VecDeque::new());
+        let (front, back) = (Merged::default(), Merged::default());
         Ok(Self {
             body,
             slots,
@@ -99,17 +159,24 @@ impl Run {
     ///
     /// # Errors
     /// Those of reading large values; the same call may be tried again.
-    pub(crate) fn take(&mut self, tree: &Tree, end: End) -> Result<Option<Pair>> {
-        if self.merged(end).is_empty() {
+    pub(crate) fn take(&mut self, tree: &Tree, end: End) -> Result<Option<Taken>> {
+        if self.merged(end).pairs.is_empty() {
+            self.merged(end).bytes.clear();
             self.merge_some(tree, end)?;
         }
-        Ok(match end {
-            End::Front => self.front.pop_front().or_else(|| self.back.pop_front()),
-            End::Back => self.back.pop_back().or_else(|| self.front.pop_back()),
-        })
+        let mut taken = |merged| self.merged(merged).pop(end).map(|place| Taken { merged, place });
+        Ok(taken(end).or_else(|| taken(end.other())))
     }
 
-    fn merged(&mut self, end: End) -> &mut VecDeque<Pair> {
+    /// The pair that was taken last.
+    pub(crate) fn pair(&self, taken: Taken) -> (&[u8], &[u8]) {
+        match taken.merged {
+            End::Front => self.front.pair(taken.place),
+            End::Back => self.back.pair(taken.place),
+        }
+    }
+
+    fn merged(&mut self, end: End) -> &mut Merged {
         match end {
             End::Front => &mut self.front,
             End::Back => &mut self.back,
@@ -118,23 +185,28 @@ impl Run {
 
     /// Merges some pairs at an end; none if all are merged. Stops behind a large value.
     fn merge_some(&mut self, tree: &Tree, end: End) -> Result<()> {
-        let body = self.body.take();
-        let merged = self.merge_with(tree, body.as_deref(), end);
-        self.body = body;
+        let (body, records) = (self.body.take(), std::mem::take(&mut self.records));
+        let merged = self.merge_with(tree, body.as_deref(), &records, end);
+        (self.body, self.records) = (body, records);
         merged
     }
 
-    fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, end: End) -> Result<()> {
+    fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, records: &[OwnedRecord], end: End) -> Result<()> {
         let page = body.map(LeafPage::decode).transpose()?;
-        while self.merged(end).len() < self.chunk_pairs && !(self.slots.is_empty() && self.fresh.is_empty()) {
-            let Step { slot, record, pair, is_large } = self.step(tree, page, end)?;
+        while self.merged(end).pairs.len() < self.chunk_pairs && !(self.slots.is_empty() && self.fresh.is_empty()) {
+            let Step { slot, record, key, found } = self.step(page, records, end);
+            let is_large = found.kind == Kind::Pointer && !self.keys_only;
+            match found.kind {
+                Kind::Tombstone => {}
+                _ if self.keys_only => self.merged(end).push(end, key, &[]),
+                Kind::Inline => self.merged(end).push(end, key, found.value),
+                Kind::Pointer => {
+                    let value = tree.value_of(key, found.value)?;
+                    self.merged(end).push(end, key, &value);
+                }
+            }
             drop_one(&mut self.slots, slot, end);
             drop_one(&mut self.fresh, record, end);
-            match (end, pair) {
-                (End::Front, Some(pair)) => self.front.push_back(pair),
-                (End::Back, Some(pair)) => self.back.push_front(pair),
-                (_, None) => {}
-            }
             if is_large {
                 return Ok(());
             }
@@ -144,9 +216,9 @@ impl Run {
     }
 
     /// Looks at what is next at an end. At least one source is not used up.
-    fn step(&self, tree: &Tree, page: Option<LeafPage<'_>>, end: End) -> Result<Step> {
+    fn step<'a>(&self, page: Option<LeafPage<'a>>, records: &'a [OwnedRecord], end: End) -> Step<'a> {
         let slot = page.zip(next_of(&self.slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
-        let fresh = next_of(&self.fresh, end).map(|index| &self.records[index]);
+        let fresh = next_of(&self.fresh, end).map(|index| &records[index]);
         let order = match (&slot, fresh) {
             (Some((prefix, old)), Some((key, _, _))) => compare(prefix, old.key, key),
             (Some(_), None) => Ordering::Less,
@@ -154,32 +226,20 @@ impl Run {
         };
         // Of the back the greater one comes first.
         let order = if end == End::Back && slot.is_some() && fresh.is_some() { order.reverse() } else { order };
-        let (key, record) = match (slot, fresh) {
-            (Some((prefix, old)), _) if order.is_lt() => ([prefix, old.key].concat(), old),
-            (_, Some((key, kind, value))) => (key.clone(), Record { key, kind: *kind, value }),
+        let (key, found): ((&[u8], &[u8]), _) = match (slot, fresh) {
+            (Some((prefix, old)), _) if order.is_lt() => ((prefix, old.key), old),
+            (_, Some((key, kind, value))) => ((key, &[]), Record { key, kind: *kind, value }),
             _ => unreachable!("a source is left"),
         };
-        let is_large = record.kind == Kind::Pointer && !self.keys_only;
-        let pair = match record.kind {
-            Kind::Inline | Kind::Pointer if self.keys_only => Some((key, Vec::new())),
-            _ => tree.pair(key, &record)?,
-        };
-        Ok(Step { slot: order.is_le(), record: order.is_ge(), pair, is_large })
+        Step { slot: order.is_le(), record: order.is_ge(), key, found }
     }
 }
 
 impl Tree {
-    /// A key and what a record maps it to; `None` if that is nothing.
-    fn pair(&self, key: Vec<u8>, record: &Record<'_>) -> Result<Option<Pair>> {
-        let value = match record.kind {
-            Kind::Tombstone => return Ok(None),
-            Kind::Inline => record.value.to_vec(),
-            Kind::Pointer => {
-                let _guard = self.epoch.pin();
-                self.values.read(&key, &ValuePointer::decode(record.value)?)?
-            }
-        };
-        Ok(Some((key, value)))
+    /// The large value of a key that `pointer` points to.
+    fn value_of(&self, (prefix, suffix): (&[u8], &[u8]), pointer: &[u8]) -> Result<Vec<u8>> {
+        let _guard = self.epoch.pin();
+        self.values.read(&[prefix, suffix].concat(), &ValuePointer::decode(pointer)?)
     }
 }
 

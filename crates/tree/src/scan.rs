@@ -13,7 +13,7 @@ use crate::{
     merge::overlay,
     read_ahead::{Ahead, Glimpse},
     record::{self, OwnedRecord, borrowed},
-    run::{End, Run},
+    run::{End, Run, Taken},
     snapshot::{Kept, Level, pending_records},
     stats::count,
     tree::{Result, Tree},
@@ -22,8 +22,8 @@ use crate::{
 /// About how many records above a leaf's buffer a scan copies at once. Leaves have fewer, but for stores that lie in the filter almost wholly.
 const UPPER_RECORDS: usize = 256;
 
-/// A key and its value.
-pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+/// A key and its value, until the scan goes on.
+pub type PairRef<'a> = (&'a [u8], &'a [u8]);
 
 /// The state of one leaf range as a snapshot sees it, without filter and array.
 pub(crate) struct LeafView {
@@ -207,27 +207,40 @@ impl Scan {
     ///
     /// # Errors
     /// `SnapshotTooOld`, those of the store; the same call may be tried again.
-    pub(crate) fn next(&mut self, tree: &Tree) -> Result<Option<Pair>> {
-        self.take(tree, End::Front)
+    pub(crate) fn next(&mut self, tree: &Tree) -> Result<Option<PairRef<'_>>> {
+        let taken = self.take(tree, End::Front)?;
+        Ok(self.pair(taken))
     }
 
     /// The next pair from the back.
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub(crate) fn prev(&mut self, tree: &Tree) -> Result<Option<Pair>> {
-        self.take(tree, End::Back)
+    pub(crate) fn prev(&mut self, tree: &Tree) -> Result<Option<PairRef<'_>>> {
+        let taken = self.take(tree, End::Back)?;
+        Ok(self.pair(taken))
     }
 
-    fn take(&mut self, tree: &Tree, end: End) -> Result<Option<Pair>> {
+    /// What [`take`](Self::take) took.
+    fn pair(&self, taken: Option<(End, Taken)>) -> Option<PairRef<'_>> {
+        let (side, taken) = taken?;
+        let side = match side {
+            End::Front => &self.front,
+            End::Back => &self.back,
+        };
+        side.run.as_ref().map(|run| run.pair(taken))
+    }
+
+    /// Goes to the next pair from `end`; it is one of the leaf range at the returned end.
+    fn take(&mut self, tree: &Tree, end: End) -> Result<Option<(End, Taken)>> {
         loop {
-            if let Some(pair) = self.take_from(tree, end, end)? {
-                return Ok(Some(pair));
+            if let Some(taken) = self.take_from(tree, end, end)? {
+                return Ok(Some((end, taken)));
             }
             let Some(range) = self.rest.take() else {
                 // Both ends have met: what the other one has begun is left.
-                let other = if end == End::Front { End::Back } else { End::Front };
-                return self.take_from(tree, other, end);
+                let other = end.other();
+                return Ok(self.take_from(tree, other, end)?.map(|taken| (other, taken)));
             };
             match self.begin_leaf(tree, &range, end) {
                 Ok(rest) => self.rest = rest,
@@ -247,7 +260,7 @@ impl Scan {
     }
 
     /// The next pair, from `end`, of the leaf range that `side` is in.
-    fn take_from(&mut self, tree: &Tree, side: End, end: End) -> Result<Option<Pair>> {
+    fn take_from(&mut self, tree: &Tree, side: End, end: End) -> Result<Option<Taken>> {
         let snapshot = self.snapshot;
         let Some(run) = self.side(side).run.as_mut() else { return Ok(None) };
         in_snapshot(tree, snapshot, run.take(tree, end))
@@ -370,6 +383,12 @@ impl Tree {
         let Edges { low, high, page } = edges.ok()?;
         Some(Glimpse { page, beyond: range.beyond(end, &low, high.as_deref()) })
     }
+}
+
+/// A pair that outlives the scan's next step.
+#[cfg(test)]
+pub(crate) fn owned_pair((key, value): PairRef<'_>) -> (Vec<u8>, Vec<u8>) {
+    (key.to_vec(), value.to_vec())
 }
 
 /// An owned bound.

@@ -29,7 +29,7 @@ fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -
     let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| Ok(target.write(batch, Durability::Buffered)?));
     let mut pairs = 0;
     while let Some((key, value)) = cursor.next()? {
-        chunks.put(&[], &key, &value)?;
+        chunks.put(&[], key, value)?;
         pairs += 1;
         progress(pairs);
     }

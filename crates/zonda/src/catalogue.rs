@@ -218,7 +218,7 @@ fn records(engine: &Engine, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut cursor = engine.scan(&snapshot, Bound::Included(&low), Bound::Excluded(&high))?;
     let mut found = Vec::new();
     while let Some((key, value)) = cursor.next()? {
-        found.push((key[low.len()..].to_vec(), value));
+        found.push((key[low.len()..].to_vec(), value.to_vec()));
     }
     Ok(found)
 }

@@ -93,7 +93,7 @@ fn next_keys(engine: &Engine, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<V
     while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
         let Some((key, _)) = cursor.next()? else { break };
         bytes += key.len();
-        keys.push(key);
+        keys.push(key.to_vec());
     }
     Ok(keys)
 }

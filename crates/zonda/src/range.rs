@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
-use zonda_tree::Cursor;
+use zonda_tree::{Cursor, PairRef};
 
 use crate::key::KeyRange;
 use crate::prefix::Prefix;
@@ -69,42 +69,73 @@ impl Range {
         self
     }
 
-    fn step(&mut self, end: impl FnOnce(&mut Cursor) -> CursorStep) -> Option<Result<Pair>> {
-        let cursor = self.cursor.as_mut()?;
-        let stepped = match self.store.reader() {
-            Ok(_) => end(cursor).map_err(Error::from),
-            Err(error) => Err(error),
-        };
-        let item = stepped.and_then(|pair| pair.map(|pair| self.user_pair(pair)).transpose()).transpose();
+    /// Shows the next pair to `visit` instead of allocating it; `None` at the end, as of the iterator.
+    ///
+    /// # Errors
+    /// Those of the iterator's items.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// # db.put("a", "1")?;
+    /// # db.put("b", "22")?;
+    /// let (mut range, mut bytes) = (db.iter()?, 0);
+    /// while let Some(pair) = range.visit_next(|_key, value| value.len()) {
+    ///     bytes += pair?;
+    /// }
+    /// assert_eq!(bytes, 3);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn visit_next<R>(&mut self, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
+        self.step(Cursor::next, visit)
+    }
+
+    /// The same from the back.
+    ///
+    /// # Errors
+    /// Those of the iterator's items.
+    pub fn visit_next_back<R>(&mut self, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
+        self.step(Cursor::prev, visit)
+    }
+
+    fn step<R>(&mut self, end: StepFn, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
+        let item = self.look(end, visit).transpose();
         if !matches!(item, Some(Ok(_))) {
             self.cursor = None;
         }
         item
     }
 
-    fn user_pair(&self, (key, value): Pair) -> Result<Pair> {
-        let stripped = self.prefix.strip(key);
-        let key = stripped.ok_or_else(|| Error::Damaged {
+    fn look<R>(&mut self, end: StepFn, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        let Some(cursor) = self.cursor.as_mut() else { return Ok(None) };
+        self.store.reader()?;
+        let Some((key, value)) = end(cursor)? else { return Ok(None) };
+        let key = self.prefix.strip(key).ok_or_else(|| Error::Damaged {
             what: "key order".to_owned(),
             why: format!("a key of another tree among those of tree {}", self.prefix.number()),
         })?;
-        Ok((key, value))
+        Ok(Some(visit(key, value)))
     }
 }
 
-type CursorStep = std::result::Result<Option<Pair>, zonda_tree::TreeError>;
+/// A step of a cursor, from either end.
+type StepFn = fn(&mut Cursor) -> std::result::Result<Option<PairRef<'_>>, zonda_tree::TreeError>;
+
+fn owned(key: &[u8], value: &[u8]) -> Pair {
+    (key.to_vec(), value.to_vec())
+}
 
 impl Iterator for Range {
     type Item = Result<Pair>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(Cursor::next)
+        self.visit_next(owned)
     }
 }
 
 impl DoubleEndedIterator for Range {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(Cursor::prev)
+        self.visit_next_back(owned)
     }
 }
 

@@ -155,12 +155,12 @@ impl Subject for ZondaSubject {
     }
 
     fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
-        let limit = usize::try_from(pairs).unwrap_or(usize::MAX);
         let mut seen = 0;
-        let range = self.0.range(from..).map_err(doing("begin a scan"))?.expect_pairs(pairs);
-        for pair in range.take(limit) {
-            let (key, value) = pair.map_err(doing("scan"))?;
-            visit(&key, &value)?;
+        let mut range = self.0.range(from..).map_err(doing("begin a scan"))?.expect_pairs(pairs);
+        while seen < pairs
+            && let Some(visited) = range.visit_next(&mut *visit)
+        {
+            visited.map_err(doing("scan"))??;
             seen += 1;
         }
         Ok(seen)

@@ -45,7 +45,7 @@ pub(crate) fn everything(engine: &Engine) -> Result<Pairs, TreeError> {
     let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded)?;
     let mut pairs = Pairs::new();
     while let Some((key, value)) = cursor.next()? {
-        pairs.insert(key, value);
+        pairs.insert(key.to_vec(), value.to_vec());
     }
     Ok(pairs)
 }

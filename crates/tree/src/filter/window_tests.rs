@@ -13,7 +13,7 @@ use crate::{
     record::{Kind, OwnedRecord, Record},
     recover,
     run::End,
-    scan::{Range, Scan},
+    scan::{Range, Scan, owned_pair},
     snapshot::Snapshots,
     testing::{MemOptions, MemStore},
     tree::Tree,
@@ -105,7 +105,7 @@ fn a_short_scan_copies_what_it_takes_not_what_lies_above_its_leaf() {
         let scan = |low, high| Scan::new(snapshot, Range { low, high });
         let mut forwards = scan(Bound::Included(low.clone()), Bound::Unbounded);
         for (found, _) in model.range(low.clone()..).take(20) {
-            assert_eq!(&forwards.next(&tree).expect("in memory").expect("one more").0, found);
+            assert_eq!(forwards.next(&tree).expect("in memory").expect("one more").0, found);
         }
         let mut backwards = scan(Bound::Unbounded, Bound::Included(low.clone()));
         for (found, _) in model.range(..=low).rev().take(20) {
@@ -124,10 +124,10 @@ fn a_whole_scan_copies_each_record_about_once_from_whichever_end() {
     let whole = || Scan::new(snapshot, Range { low: Bound::Unbounded, high: Bound::Unbounded });
     let before = copied(&tree);
     let mut scan = whole();
-    let forwards: Vec<_> = std::iter::from_fn(|| scan.next(&tree).expect("in memory")).collect();
+    let forwards: Vec<_> = std::iter::from_fn(|| scan.next(&tree).expect("in memory").map(owned_pair)).collect();
     assert!(forwards.iter().map(|(key, value)| (key, value)).eq(&model));
     let mut scan = whole();
-    let backwards: Vec<_> = std::iter::from_fn(|| scan.prev(&tree).expect("in memory")).collect();
+    let backwards: Vec<_> = std::iter::from_fn(|| scan.prev(&tree).expect("in memory").map(owned_pair)).collect();
     assert!(backwards.iter().rev().eq(&forwards));
     let copied = copied(&tree) - before;
     assert!(copied < 3 * model.len() as u64, "{copied} records copied by two scans of {}", model.len());
