@@ -19,9 +19,9 @@ const OWN_ZKV: &str = "zkv";
 /// a leaf for nearly every insert in random order would load for an hour.
 const PEERS: [(&str, &str, u64); 6] = [
     ("RocksDB", "rocksdb", 1),
-    ("WiredTiger", "wiredtiger", 10),
-    ("LMDB", "lmdb", 10),
-    ("redb", "redb", 10),
+    ("WiredTiger", "wiredtiger", 4),
+    ("LMDB", "lmdb", 4),
+    ("redb", "redb", 4),
     ("fjall", "fjall", 1),
     ("bf-tree", "bf-tree", 1),
 ];
