@@ -17,6 +17,7 @@ use crate::{
     pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
     recover,
+    scan::owned_pair,
     testing::{MemOptions, MemStore, Survives},
 };
 
@@ -368,9 +369,10 @@ fn snapshots_stand_still_before_a_filter() {
             for _ in 0..2 {
                 let snapshot = engine.snapshot()?;
                 let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded)?;
-                let seen: Vec<_> = std::iter::from_fn(|| cursor.next().expect("readable")).collect();
+                let seen: Vec<_> = std::iter::from_fn(|| cursor.next().expect("readable").map(owned_pair)).collect();
                 let mut cursor = engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded)?;
-                let mut again: Vec<_> = std::iter::from_fn(|| cursor.prev().expect("readable")).collect();
+                let mut again: Vec<_> =
+                    std::iter::from_fn(|| cursor.prev().expect("readable").map(owned_pair)).collect();
                 again.reverse();
                 assert!(seen == again, "the snapshot changed");
             }
