@@ -70,6 +70,12 @@ impl MappedBytes {
         let at = if is_whole { map_memory(layout) } else { None };
         at.map(|at| Self { at, layout })
     }
+
+    /// Where they begin. Whoever writes there borrows nothing of them meanwhile.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.at
+    }
 }
 
 impl std::ops::Deref for MappedBytes {

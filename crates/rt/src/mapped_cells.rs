@@ -1,0 +1,267 @@
+//! Runs of bytes in mapped segments, for what comes and goes with the work.
+//!
+//! Memory that an allocator gives to pages or buffers of a few KiB comes back full of holes, between which small things of every kind lie: no budget counts them, and
+//! a process that was told 22 MiB held 35 (I6). Segments from here go back to the system whole.
+//!
+//! Unsafe code: none of its own but a pointer into a segment, for those who keep what is not bytes there.
+
+use std::ptr::NonNull;
+
+use crate::MappedBytes;
+
+/// Runs are multiples of this.
+const CELL_STEP_BYTES: usize = 256;
+/// What the system hands out.
+const SYSTEM_PAGE_BYTES: usize = 4096;
+
+/// A run that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedCell {
+    segment: u32,
+    unit: u32,
+    units: u32,
+}
+
+impl MappedCell {
+    /// The number of its segment.
+    #[must_use]
+    pub fn segment(self) -> u32 {
+        self.segment
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        self.units as usize * CELL_STEP_BYTES
+    }
+
+    fn range(self) -> std::ops::Range<usize> {
+        let start = self.unit as usize * CELL_STEP_BYTES;
+        start..start + self.bytes()
+    }
+}
+
+/// Mapped memory, and which of its units are taken: a bit for each.
+struct Segment {
+    memory: MappedBytes,
+    taken: Box<[u64]>,
+    free: u32,
+}
+
+/// Segments, and runs in them: the first that is long enough is taken, from where a run was last taken or given back, so that each search looks at as many segments as
+/// there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments' lengths, `taken` that of the runs in use.
+#[derive(Default)]
+pub struct MappedCells {
+    segments: Vec<Option<Segment>>,
+    /// Where the next search begins.
+    next: usize,
+    bytes: usize,
+    taken: usize,
+}
+
+impl MappedCells {
+    /// What the system was asked for.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What runs in use take.
+    #[must_use]
+    pub fn taken_bytes(&self) -> usize {
+        self.taken
+    }
+
+    /// A free run of `bytes` rounded up to whole units; `None` if there is none.
+    #[must_use]
+    pub fn take(&mut self, bytes: usize) -> Option<MappedCell> {
+        let units = units_of(bytes);
+        let count = self.segments.len();
+        let places = (0..count).map(|step| (self.next + step) % count);
+        for place in places {
+            let Some(segment) = self.segments[place].as_mut().filter(|segment| segment.free >= units) else { continue };
+            let number = u32::try_from(place).expect("segments are few");
+            if let Some(unit) = segment.take(units) {
+                self.next = place;
+                let cell = MappedCell { segment: number, unit, units };
+                self.taken += cell.bytes();
+                return Some(cell);
+            }
+        }
+        None
+    }
+
+    /// Maps one more segment, of `segment_bytes` or, if that is more, as a run of `bytes` needs; `false` if the system has no memory.
+    pub fn grow(&mut self, bytes: usize, segment_bytes: usize) -> bool {
+        let length = segment_bytes.max(bytes).next_multiple_of(SYSTEM_PAGE_BYTES);
+        let Some(memory) = MappedBytes::new(length) else { return false };
+        self.bytes += memory.len();
+        let place = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());
+        if place == self.segments.len() {
+            self.segments.push(None);
+        }
+        self.segments[place] = Some(Segment::new(memory));
+        self.next = place;
+        true
+    }
+
+    /// Gives a run back; the next search begins there.
+    pub fn give(&mut self, cell: MappedCell) {
+        self.taken -= cell.bytes();
+        self.next = cell.segment as usize;
+        self.segment(cell.segment).give(cell);
+    }
+
+    /// Gives the memory of a segment back to the system, if it is free.
+    pub fn unmap(&mut self, segment: u32) {
+        let place = &mut self.segments[segment as usize];
+        if let Some(free) = place.take_if(|segment| segment.is_free()) {
+            self.bytes -= free.memory.len();
+        }
+    }
+
+    /// Where a run begins. It stays there until it is given back.
+    #[must_use]
+    pub fn start(&self, cell: MappedCell) -> NonNull<u8> {
+        let segment = self.segments[cell.segment as usize].as_ref().expect("a taken cell's segment is mapped");
+        // SAFETY: the run lies within the segment.
+        unsafe { segment.memory.start().add(cell.range().start) }
+    }
+
+    /// The run of `bytes` of segment `segment` that begins at `at`.
+    #[must_use]
+    pub fn run_at(&self, segment: u32, at: NonNull<u8>, bytes: usize) -> MappedCell {
+        let start = self.segments[segment as usize].as_ref().expect("a taken cell's segment is mapped").memory.start();
+        let unit = units_of(at.addr().get() - start.addr().get());
+        MappedCell { segment, unit, units: units_of(bytes) }
+    }
+
+    fn segment(&mut self, segment: u32) -> &mut Segment {
+        self.segments[segment as usize].as_mut().expect("a taken cell's segment is mapped")
+    }
+}
+
+impl Segment {
+    fn new(memory: MappedBytes) -> Self {
+        let units = units_of(memory.len());
+        let taken = vec![0; units.div_ceil(u64::BITS) as usize].into();
+        Self { memory, taken, free: units }
+    }
+
+    fn units(&self) -> u32 {
+        units_of(self.memory.len())
+    }
+
+    fn is_free(&self) -> bool {
+        self.free == self.units()
+    }
+
+    /// The first free run of so many units, taken.
+    fn take(&mut self, units: u32) -> Option<u32> {
+        let mut unit = 0;
+        loop {
+            unit = self.first_from(unit, false)?;
+            let end = self.first_from(unit, true).unwrap_or_else(|| self.units());
+            if end - unit >= units {
+                self.mark(unit, units, true);
+                self.free -= units;
+                return Some(unit);
+            }
+            unit = end;
+        }
+    }
+
+    fn give(&mut self, cell: MappedCell) {
+        self.mark(cell.unit, cell.units, false);
+        self.free += cell.units;
+    }
+
+    /// The first unit from `from` on that is taken, or free.
+    fn first_from(&self, from: u32, is_taken: bool) -> Option<u32> {
+        let mut unit = from;
+        while unit < self.units() {
+            let word = self.taken[(unit / u64::BITS) as usize];
+            let wanted = if is_taken { word } else { !word } >> (unit % u64::BITS);
+            if wanted != 0 {
+                return Some(unit + wanted.trailing_zeros()).filter(|unit| *unit < self.units());
+            }
+            unit = (unit / u64::BITS + 1) * u64::BITS;
+        }
+        None
+    }
+
+    fn mark(&mut self, unit: u32, units: u32, is_taken: bool) {
+        for unit in unit..unit + units {
+            let bit = 1 << (unit % u64::BITS);
+            let word = &mut self.taken[(unit / u64::BITS) as usize];
+            *word = if is_taken { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+fn units_of(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(CELL_STEP_BYTES)).expect("segments are small")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::Seed;
+
+    use super::*;
+
+    /// What a run holds.
+    fn content(cells: &mut MappedCells, cell: MappedCell) -> &mut [u8] {
+        // SAFETY: a taken run of mapped memory, which nobody else looks at.
+        unsafe { std::slice::from_raw_parts_mut(cells.start(cell).as_ptr(), cell.bytes()) }
+    }
+
+    /// Runs of random lengths come and go; none overlaps another, and all memory is found again.
+    #[test]
+    fn runs_keep_what_they_hold_and_free_ones_join() {
+        const SEGMENT_BYTES: usize = 32 << 10;
+        let mut rng = Seed(11).rng();
+        let mut cells = MappedCells::default();
+        let mut held: BTreeMap<u64, (MappedCell, u8)> = BTreeMap::new();
+        for step in 0..20_000_u64 {
+            let bytes = 1 + usize::try_from(rng.next_u64() % 5_000).unwrap();
+            let taken = cells.take(bytes).or_else(|| {
+                let grown = cells.held_bytes() < 3 * SEGMENT_BYTES && cells.grow(bytes, SEGMENT_BYTES);
+                grown.then(|| cells.take(bytes)).flatten()
+            });
+            if let Some(cell) = taken {
+                assert!(cell.bytes() >= bytes && cell.bytes() < bytes + CELL_STEP_BYTES);
+                let byte = rng.next_u64().to_le_bytes()[0];
+                content(&mut cells, cell).fill(byte);
+                held.insert(step, (cell, byte));
+            } else {
+                let nth = usize::try_from(rng.next_u64() % held.len() as u64).unwrap();
+                let key = *held.keys().nth(nth).unwrap();
+                let (cell, byte) = held.remove(&key).unwrap();
+                assert!(content(&mut cells, cell).iter().all(|held| *held == byte), "step {step}");
+                cells.give(cell);
+            }
+            assert!(cells.held_bytes() <= 3 * SEGMENT_BYTES);
+        }
+        assert!(held.len() > 20, "{} runs", held.len());
+        for (cell, byte) in held.into_values() {
+            assert!(content(&mut cells, cell).iter().all(|held| *held == byte));
+            let start = cells.start(cell);
+            assert_eq!(cells.run_at(cell.segment(), start, cell.bytes()), cell);
+            cells.give(cell);
+            cells.unmap(cell.segment());
+        }
+        assert_eq!((cells.held_bytes(), cells.taken_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_run_longer_than_a_segment_has_one_of_its_own() {
+        let mut cells = MappedCells::default();
+        assert!(cells.take(1).is_none() && cells.grow(40 << 10, 4 << 10));
+        let cell = cells.take(40 << 10).unwrap();
+        assert_eq!((cell.bytes(), cells.held_bytes()), (40 << 10, 40 << 10));
+        cells.unmap(cell.segment());
+        assert!(cells.take(1).is_none() && cells.held_bytes() > 0, "a segment in use stays");
+    }
+}
