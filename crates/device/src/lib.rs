@@ -51,7 +51,7 @@ pub use power_cut::{
     CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named,
 };
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
-pub use split::{SplitZones, SubzoneId, SubzoneReport};
+pub use split::{ReadOrigin, SplitZones, SubzoneId, SubzoneReport};
 pub use uri::{DeviceUri, OpenMode, OverZones, Place, ShapeOverrides, default_geometry};
 pub use window::RandomWriteArea;
 #[cfg(target_os = "linux")]

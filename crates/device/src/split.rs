@@ -3,6 +3,15 @@ use std::fmt::Debug;
 
 use crate::{Lba, Result, ZoneId, ZoneState};
 
+/// For what somebody reads, where it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOrigin {
+    /// Somebody waits for a value.
+    Query,
+    /// A compaction reads a table in order.
+    Compaction,
+}
+
 /// A subzone: a part of a split zone that lies on one chip and is written and reset alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubzoneId {

@@ -1,7 +1,9 @@
 //! The contract of a zoned device.
 use std::fmt::Debug;
 
-use crate::{DeviceCounters, Geometry, IoQueue, Lba, RandomWriteArea, Result, SplitZones, ZoneId, ZoneReport};
+use crate::{
+    DeviceCounters, Geometry, IoQueue, Lba, RandomWriteArea, ReadOrigin, Result, SplitZones, ZoneId, ZoneReport,
+};
 
 /// A device of zones that are written in order and reset as a whole, with the semantics of NVMe ZNS.
 ///
@@ -39,6 +41,14 @@ pub trait ZonedDevice: Send + Sync + Debug {
     /// # Errors
     /// `Unaligned`, `OutOfRange`, `Boundary` across zones, `Offline`, `Media`, `Io`.
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()>;
+
+    /// The same, by somebody who says for what. It changes nothing: a modelled drive that guesses it counts how often it is right.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_told(&self, at: Lba, into: &mut [u8], _origin: ReadOrigin) -> Result<()> {
+        self.read(at, into)
+    }
 
     /// Writes whole blocks at the write pointer of a zone, opening it implicitly. At the capacity the zone becomes
     /// full.

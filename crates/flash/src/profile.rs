@@ -258,7 +258,7 @@ impl Profile {
     /// Divided are: pages of a block (so zone, capacity, superblock), erase time, what reset and finish cost by
     /// occupancy. Not divided: numbers of zones, dies, planes and superblocks, page size, times of reads and programs,
     /// speeds, limits of open and active zones, ratios of over-provisioning. A workload that is `scale` times shorter
-    /// then meets the same drive.
+    /// then meets the same drive. What is read ahead of a subzone is divided down to four pages of each plane.
     ///
     /// # Errors
     /// If a zone or superblock would be less than a program unit on each of its dies.
@@ -277,7 +277,10 @@ impl Profile {
             zoned.reset_unfinished_ns /= scale;
             zoned.finish_min_ns /= scale;
             if let Some(split) = zoned.split.as_mut().filter(|split| split.preread_bytes > 0) {
-                split.preread_bytes = (split.preread_bytes / scale).max(self.flash.page_bytes);
+                // As many pages of all planes as the paper has flash pages, whatever a subzone has: a scaled read-ahead of the
+                // host would not fit otherwise.
+                let least = PREREAD_ROWS_MIN * self.flash.planes * self.flash.page_bytes;
+                split.preread_bytes = (split.preread_bytes / scale).max(least.min(split.preread_bytes));
             }
         }
         if let Some(conventional) = &mut self.conventional {
@@ -368,6 +371,7 @@ impl Profile {
             ring_bytes: split.ring_zones * zoned.zone_capacity_bytes,
             ring_durable: split.ring_durable,
             preread_bytes: split.preread_bytes,
+            page_bytes: self.flash.page_bytes,
             restart_reads: split.restart_reads,
             queries_first: split.queries_first,
             ring_serves_reads: split.ring_serves_reads,
@@ -490,6 +494,8 @@ impl Profile {
 
 /// Sizes after scaling are whole blocks.
 const BLOCK: u64 = 4096;
+/// Pages of all planes that are read ahead of a subzone at any scale.
+const PREREAD_ROWS_MIN: u64 = 4;
 /// The SplitZNS paper's: eight channels for sixteen chips.
 const CHIPS_OF_A_CHANNEL: usize = 2;
 /// The host's capacity after scaling is a multiple of this, larger than any mapping unit.

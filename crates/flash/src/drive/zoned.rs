@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_device::{
-    AlignedBuf, DeviceCounters, Geometry, Io, IoQueue, Lba, RandomWriteArea, Result, SplitZones, ZoneId, ZoneReport,
-    ZoneState, ZonedDevice,
+    AlignedBuf, DeviceCounters, Geometry, Io, IoQueue, Lba, RandomWriteArea, ReadOrigin, Result, SplitZones, ZoneId,
+    ZoneReport, ZoneState, ZonedDevice,
 };
 use zonda_rt::modelled;
 
@@ -165,6 +165,12 @@ impl ZonedDevice for FlashZoned {
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
         self.read_attributed(at, into).map(|_| ())
+    }
+
+    fn read_told(&self, at: Lba, into: &mut [u8], origin: ReadOrigin) -> Result<()> {
+        modelled(|| self.data.read(at, into))?;
+        self.timing.perform(Command::ReadTold { at: self.byte(at), bytes: into.len() as u64, origin });
+        Ok(())
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {

@@ -3,8 +3,8 @@ use zonda_device::{Geometry, Lba, Result, SplitZones, SubzoneId, SubzoneReport, 
 use zonda_rt::modelled;
 
 use super::{FlashZoned, SplitData};
-use crate::model::{Answer, Command};
-use crate::zns::{ReadOrigin, SplitCounts, SplitMemory, ZonedModel};
+use crate::model::Command;
+use crate::zns::{SplitCounts, SplitMemory, ZonedModel};
 
 /// Says what is in the subzones of a zone that was split before.
 pub(super) fn preset(model: &mut ZonedModel, subzones: &[SubzoneReport], block_bytes: u64, geometry: &Geometry) {
@@ -35,14 +35,10 @@ impl FlashZoned {
         self.timing.with(|model| model.block_wear(zone.0, chip))
     }
 
-    /// As [`ZonedDevice::read`](zonda_device::ZonedDevice::read) by somebody who says who it is, so that the drive's own
-    /// guess can be counted right or wrong; it acts on its guess.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_told(&self, at: Lba, into: &mut [u8], origin: ReadOrigin) -> Result<Answer> {
-        modelled(|| self.data.read(at, into))?;
-        Ok(self.timing.perform(Command::ReadTold { at: self.byte(at), bytes: into.len() as u64, origin }))
+    /// Times that the block that was erased most often was erased; zones are all over their chips.
+    #[must_use]
+    pub fn wear_max(&self) -> u64 {
+        self.timing.with(ZonedModel::wear_max)
     }
 
     /// The power goes and comes back, with nothing in flight: what was in a ring without capacitors is gone, open zones

@@ -29,6 +29,8 @@ pub struct SplitShape {
     pub ring_durable: bool,
     /// Most bytes that are read ahead of each subzone; 0: nothing is.
     pub preread_bytes: u64,
+    /// Bytes of a flash page, of one plane: reads that begin so near to the read pointer may be at it.
+    pub page_bytes: u64,
     /// True if a read of a subzone's first byte begins a new sequential pass; the paper's pointer goes back on reset only.
     pub restart_reads: bool,
     /// True if queries go before everything else on a chip; false: reads wait for their turn.
@@ -48,8 +50,8 @@ pub struct SplitMemory {
     pub table_bytes: u64,
 }
 
-/// Inputs of a compaction, and compactions side by side, in the paper.
-const PREREAD_SUBZONES: u64 = 8 * 16;
+/// Inputs of a compaction, and compactions side by side, in the paper: so many subzones have a buffer.
+const PREREAD_SUBZONES: usize = 8 * 16;
 
 /// What the ring and the reads of subzones did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +93,7 @@ pub(super) struct Splits {
     ring: Ring,
     /// Reads that wait for what is read ahead, by the tag of that.
     waiting: HashMap<u64, Vec<Waiting>>,
-    /// Subzones that compactions are reading, so that the prefetcher need not look at all.
+    /// Subzones that compactions are reading, so that the prefetcher need not look at all: no more than there are buffers.
     read_in_order: Vec<Id>,
     counts: SplitCounts,
     /// Resets of each block: by zone, then chip. A wide zone's reset counts for all.
@@ -119,6 +121,18 @@ impl Splits {
         let count = usize::from(self.subzones);
         let subzones = self.zones.entry(zone).or_insert_with(|| (0..count).map(|_| Subzone::default()).collect());
         &mut subzones[usize::from(index)]
+    }
+
+    /// A compaction reads a subzone. The one that was begun first makes room, with what was read ahead of it.
+    fn note_in_order(&mut self, id: Id) {
+        if self.read_in_order.contains(&id) {
+            return;
+        }
+        if self.read_in_order.len() >= PREREAD_SUBZONES {
+            let oldest = self.read_in_order.remove(0);
+            self.subzone(oldest).preread = None;
+        }
+        self.read_in_order.push(id);
     }
 
     /// The chip of a subzone; one that has none takes the next that no other of its zone has.
@@ -168,7 +182,7 @@ impl ZonedModel {
         let splits = self.splits.as_ref()?;
         Some(SplitMemory {
             ring_bytes: splits.shape.ring_bytes,
-            preread_bytes: splits.shape.preread_bytes * PREREAD_SUBZONES,
+            preread_bytes: splits.shape.preread_bytes * PREREAD_SUBZONES as u64,
             table_bytes: u64::from(self.shape.zones) * u64::from(splits.subzones) * 8,
         })
     }
@@ -179,6 +193,14 @@ impl ZonedModel {
         let wide = self.wear(zone);
         let alone = self.splits.as_ref().and_then(|splits| splits.wear.get(&zone)?.get(usize::from(chip)).copied());
         wide + alone.unwrap_or(0)
+    }
+
+    /// Times that the block that was erased most often was erased.
+    #[must_use]
+    pub fn wear_max(&self) -> u64 {
+        let chips = self.splits.as_ref().map_or(1, |splits| splits.subzones);
+        let blocks = (0..self.shape.zones).flat_map(|zone| (0..chips).map(move |chip| (zone, chip)));
+        blocks.map(|(zone, chip)| u64::from(self.block_wear(zone, chip))).max().unwrap_or(0)
     }
 
     /// Bytes of a subzone that are on flash, of those that are not all there.

@@ -3,18 +3,14 @@
 //! A read at a subzone's read pointer is taken for part of a compaction, which reads a table in order, once; any other for
 //! a query. A compaction's read moves the pointer on, and makes other chips read ahead for other compactions: on each chip
 //! for one subzone whose pointer has left its start and of which nothing is read ahead. Queries go first on their chip.
+//!
+//! Beyond the paper: a read of a flash page or more that begins in the pointer's page is at the pointer, too, and only beyond
+//! the first page has it left its start; because hosts have something of their own (our stores a block) before a subzone's table.
+pub use zonda_device::ReadOrigin;
+
 use super::{Id, Purpose, ZonedModel};
 use crate::core::{Class, Nanos, ReadPart};
 use crate::model::Ticket;
-
-/// Who reads, as the host knows it: to count how often the drive is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadOrigin {
-    /// Somebody who waits for a value.
-    Query,
-    /// A compaction.
-    Compaction,
-}
 
 /// How reads of subzones were taken, and what answered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,8 +25,10 @@ pub struct ReadCounts {
     pub told_wrong: u64,
     /// Bytes that were still in the ring.
     pub ring_bytes: u64,
-    /// Reads answered from what was read ahead, or on its way.
+    /// Reads answered from what was read ahead, or on its way, at least the first part of them.
     pub preread_hits: u64,
+    /// Bytes answered so.
+    pub preread_hit_bytes: u64,
     /// Stretches read ahead.
     pub prereads: u64,
 }
@@ -45,10 +43,21 @@ pub(super) struct Preread {
 }
 
 /// A read that waits for what is read ahead.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Waiting {
     token: u64,
     bytes: u64,
+    /// What is read from flash after that.
+    rest: Vec<ReadPart>,
+}
+
+/// What a read gets of what is read ahead.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    /// Where it ends.
+    end: u64,
+    /// See [`Preread::tag`].
+    tag: Option<u64>,
 }
 
 impl ZonedModel {
@@ -75,12 +84,10 @@ impl ZonedModel {
         let id = (zone, index);
         let (from, to) = (offset % subzone_bytes, (offset % subzone_bytes + bytes).min(subzone_bytes));
         let in_order = self.take_read(id, from, to, origin);
-        if in_order && let Some(ticket) = self.answer_from_preread(now, token, id, (from, to, bytes)) {
-            return ticket;
-        }
+        let ahead = if in_order { self.take_preread(id, from, to) } else { None };
         let mut parts = Vec::new();
         let first = !in_order && self.splits().shape.queries_first;
-        self.subzone_parts(id, (from, to), !first, &mut parts);
+        self.subzone_parts(id, (ahead.map_or(from, |ahead| ahead.end), to), !first, &mut parts);
         // A read may go on in the next subzone.
         if to - from < bytes && index + 1 < self.splits().subzones {
             self.subzone_parts((zone, index + 1), (0, bytes - (to - from)), !first, &mut parts);
@@ -88,19 +95,26 @@ impl ZonedModel {
         if in_order && !parts.is_empty() {
             self.read_ahead(now, id);
         }
+        if let Some(tag) = ahead.and_then(|ahead| ahead.tag) {
+            self.splits().waiting.entry(tag).or_default().push(Waiting { token, bytes, rest: parts });
+            return Ticket::Job;
+        }
         Ticket::Request(self.core.read(now, token, &parts, bytes))
     }
 
     /// Takes a read for one of a compaction or a query, and moves the read pointer.
     fn take_read(&mut self, id: Id, from: u64, to: u64, origin: Option<ReadOrigin>) -> bool {
         let splits = self.splits();
-        let restarts = splits.shape.restart_reads && from == 0;
+        let page = splits.shape.page_bytes;
+        let has_a_page = to - from >= page;
+        let restarts = splits.shape.restart_reads && (from == 0 || (from < page && has_a_page));
         let subzone = splits.subzone(id);
-        let in_order = from == subzone.read_pointer || restarts;
+        let is_near = from == subzone.read_pointer || (has_a_page && from / page == subzone.read_pointer / page);
+        let in_order = is_near || restarts;
         if in_order {
             subzone.read_pointer = to;
-            if !splits.read_in_order.contains(&id) {
-                splits.read_in_order.push(id);
+            if to > page {
+                splits.note_in_order(id);
             }
         }
         let counts = &mut splits.counts.reads;
@@ -113,30 +127,21 @@ impl ZonedModel {
         in_order
     }
 
-    /// Answers from what was read ahead; a stretch that is used up makes room for the next.
-    fn answer_from_preread(
-        &mut self,
-        now: Nanos,
-        token: u64,
-        id: Id,
-        (from, to, bytes): (u64, u64, u64),
-    ) -> Option<Ticket> {
+    /// What was read ahead of a read's beginning; a stretch that is used up, but for less than a page, makes room for the next.
+    fn take_preread(&mut self, id: Id, from: u64, to: u64) -> Option<Ahead> {
         let splits = self.splits();
+        let page = splits.shape.page_bytes;
         let preread = splits.subzone(id).preread?;
-        if to >= preread.end {
+        if to + page > preread.end {
             splits.subzone(id).preread = None;
         }
-        if from < preread.start || to > preread.end {
+        if from < preread.start || from >= preread.end {
             return None;
         }
+        let end = to.min(preread.end);
         splits.counts.reads.preread_hits += 1;
-        match preread.tag {
-            Some(tag) => {
-                splits.waiting.entry(tag).or_default().push(Waiting { token, bytes });
-                Some(Ticket::Job)
-            }
-            None => Some(Ticket::Request(self.core.read(now, token, &[], bytes))),
-        }
+        splits.counts.reads.preread_hit_bytes += end - from;
+        Some(Ahead { end, tag: preread.tag })
     }
 
     /// What is read ahead has come.
@@ -146,7 +151,7 @@ impl ZonedModel {
             preread.tag = None;
         }
         for waiting in splits.waiting.remove(&tag).unwrap_or_default() {
-            self.core.read(at, waiting.token, &[], waiting.bytes);
+            self.core.read(at, waiting.token, &waiting.rest, waiting.bytes);
         }
     }
 
@@ -179,11 +184,13 @@ impl ZonedModel {
         let zone_chip =
             |model: &mut Self, id: Id| model.splits().subzone(id).chip.map(|chip| model.die_of_chip(id.0, chip));
         let mut busy = vec![zone_chip(self, reader)];
-        for id in self.splits().read_in_order.clone() {
+        let page = self.splits().shape.page_bytes;
+        for at in 0..self.splits().read_in_order.len() {
+            let id = self.splits().read_in_order[at];
             let die = zone_chip(self, id);
             let subzone = self.splits().subzone(id);
             let (start, on_flash) = (subzone.read_pointer, subzone.timing.on_flash());
-            if busy.contains(&die) || subzone.preread.is_some() || start == 0 || start >= on_flash {
+            if busy.contains(&die) || subzone.preread.is_some() || start <= page || start >= on_flash {
                 continue;
             }
             let Some(die_number) = die else { continue };
