@@ -89,6 +89,22 @@ pub trait Area: Send + Sync {
     /// `Device`; `Damaged` when there is no whole chunk at that address.
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError>;
 
+    /// Reads several chunks, each an address and a hint as [`read_chunk`](Area::read_chunk) has it, with the device reads in flight together as far as 4 MiB
+    /// go, but always one. `visit` gets the index into `chunks` and the payload, in any order.
+    ///
+    /// # Errors
+    /// As `read_chunk`; some may have been visited.
+    fn read_chunks(
+        &self,
+        chunks: &[(ChunkAddress, usize)],
+        visit: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<(), PageError> {
+        for (index, &(at, payload_bytes)) in chunks.iter().enumerate() {
+            visit(index, &self.read_chunk(at, payload_bytes)?);
+        }
+        Ok(())
+    }
+
     /// Declares a segment dead. It is reset by the store's next reclaim step under the rules of
     /// [`Relocate`](crate::Relocate) (the caller must have made durable whatever allows to forget it). Releasing the
     /// segment that is being written seals it first. Idempotent.

@@ -21,7 +21,7 @@ use crate::frame::trusted_page;
 
 /// Shards when the cache is large enough; a power of two.
 const SHARDS_MAX: usize = 16;
-/// A shard holds at least this many bytes: smaller caches have fewer shards.
+/// A shard is made for this many bytes: smaller caches have fewer shards.
 const SHARD_BYTES_MIN: usize = 256 << 10;
 /// Memory of an entry beside its page: slab slot, map slot at its usual load, reference counts.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + 16;
@@ -78,7 +78,7 @@ struct Entry {
     older: u32,
 }
 
-/// One shard: a slab of entries in a doubly linked queue.
+/// One shard: a slab of entries in a doubly linked queue. Its bytes count in the cache's sum.
 struct Shard {
     index: HashMap<Key, u32, BuildHasherDefault<Mixed>>,
     entries: Vec<Option<Entry>>,
@@ -86,14 +86,17 @@ struct Shard {
     newest: u32,
     oldest: u32,
     hand: u32,
-    bytes: usize,
-    bytes_max: usize,
 }
 
 /// The read cache. Always: all shards together take at most the capacity, counted with their tables.
+///
+/// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none. A page that
+/// comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked at a time.
 pub(crate) struct ReadCache {
     shards: Box<[Mutex<Shard>]>,
     hits: AtomicU64,
+    /// What all pages and tables take, or are about to.
+    bytes: AtomicU64,
     bytes_max: AtomicU64,
 }
 
@@ -101,18 +104,23 @@ impl ReadCache {
     /// A cache of at most `capacity_bytes`; 0 caches nothing.
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
-        let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
+        let shards = (0..shards).map(|_| Mutex::new(Shard::new())).collect();
         let bytes_max = AtomicU64::new(capacity_bytes as u64);
-        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0), bytes_max }
+        Self { shards, hits: AtomicU64::new(0), bytes: AtomicU64::new(0), bytes_max }
     }
 
-    /// Gives the cache another capacity; what no longer fits goes at once.
+    /// Gives the cache another capacity; what no longer fits goes at once, from all shards alike.
     pub(crate) fn resize(&self, capacity_bytes: u64) {
-        if self.bytes_max.swap(capacity_bytes, Ordering::Relaxed) == capacity_bytes {
-            return;
+        self.bytes_max.store(capacity_bytes, Ordering::Relaxed);
+        let mut evicted = true;
+        while evicted && self.bytes() > capacity_bytes {
+            evicted = false;
+            for shard in &self.shards {
+                if self.bytes() > capacity_bytes {
+                    evicted |= self.evict(&mut shard.lock()).is_some();
+                }
+            }
         }
-        let shard_bytes = usize::try_from(capacity_bytes).unwrap_or(usize::MAX) / self.shards.len();
-        self.shards.iter().for_each(|shard| shard.lock().resize(shard_bytes));
     }
 
     /// The most that it may take, in bytes.
@@ -128,7 +136,7 @@ impl ReadCache {
     /// The page at `at`, if it is cached.
     pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
         let key = Key { address: at.raw(), generation };
-        let found = self.shard(&key).lock().get(&key);
+        let found = self.home(&key).lock().get(&key);
         self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
         found
     }
@@ -136,28 +144,76 @@ impl ReadCache {
     /// Caches a page, given by its blocks. Reuses the memory of an evicted page of the same length that nobody reads.
     pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
         let key = Key { address: at.raw(), generation };
-        self.shard(&key).lock().insert(key, filled_part(blocks));
+        let (blocks, home) = (filled_part(blocks), self.home(&key));
+        if home.lock().index.contains_key(&key) {
+            return;
+        }
+        let taken = taken_bytes(blocks.len());
+        let Some(spare) = self.reserve(taken, &key) else { return };
+        let mut shard = home.lock();
+        if shard.index.contains_key(&key) {
+            // Somebody else read it at the same time.
+            self.bytes.fetch_sub(taken, Ordering::Relaxed);
+        } else {
+            shard.link(key, filled(spare, blocks));
+        }
     }
 
     /// Drops a page that is superseded, so that its memory serves others.
     pub(crate) fn remove(&self, at: PageAddress, generation: u64) {
         let key = Key { address: at.raw(), generation };
-        self.shard(&key).lock().remove(&key);
+        let removed = self.home(&key).lock().remove(&key);
+        self.freed(removed.as_ref());
     }
 
     /// Bytes of pages and tables.
     pub(crate) fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.lock().bytes as u64).sum()
+        self.bytes.load(Ordering::Relaxed)
     }
 
-    fn shard(&self, key: &Key) -> &Mutex<Shard> {
+    /// Takes `bytes` of the capacity for a page, from the shard of `key` first; returns the page that went last, if any had to. `None`: there is no such room.
+    fn reserve(&self, bytes: u64, key: &Key) -> Option<Option<CachedPage>> {
+        let bytes_max = self.bytes_max();
+        if bytes > bytes_max {
+            return None;
+        }
+        let fits = |held: u64| held.checked_add(bytes).filter(|&held| held <= bytes_max);
+        let (first, mut evicted) = (self.index(key), None);
+        for turn in 0..self.shards.len() {
+            let shard = &self.shards[(first + turn) & (self.shards.len() - 1)];
+            loop {
+                if self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok() {
+                    return Some(evicted);
+                }
+                let Some(page) = self.evict(&mut shard.lock()) else { break };
+                evicted = Some(page);
+            }
+        }
+        None
+    }
+
+    fn evict(&self, shard: &mut Shard) -> Option<CachedPage> {
+        let page = shard.evict();
+        self.freed(page.as_ref());
+        page
+    }
+
+    fn freed(&self, page: Option<&CachedPage>) {
+        page.into_iter().for_each(|page| _ = self.bytes.fetch_sub(taken_bytes(page.len()), Ordering::Relaxed));
+    }
+
+    fn home(&self, key: &Key) -> &Mutex<Shard> {
+        &self.shards[self.index(key)]
+    }
+
+    fn index(&self, key: &Key) -> usize {
         // The map uses the low bits of the same hash.
-        &self.shards[(mix(key) >> 48) as usize & (self.shards.len() - 1)]
+        (mix(key) >> 48) as usize & (self.shards.len() - 1)
     }
 }
 
 impl Shard {
-    fn new(bytes_max: usize) -> Self {
+    fn new() -> Self {
         Self {
             index: HashMap::default(),
             entries: Vec::new(),
@@ -165,8 +221,6 @@ impl Shard {
             newest: NONE,
             oldest: NONE,
             hand: NONE,
-            bytes: 0,
-            bytes_max,
         }
     }
 
@@ -176,30 +230,9 @@ impl Shard {
         Some(Arc::clone(&entry.page))
     }
 
-    fn insert(&mut self, key: Key, blocks: &[u8]) {
-        let needed = blocks.len() + ENTRY_BYTES;
-        if needed > self.bytes_max || self.index.contains_key(&key) {
-            return;
-        }
-        let mut spare = None;
-        while self.bytes + needed > self.bytes_max {
-            spare = self.evict();
-        }
-        self.link(key, filled(spare, blocks));
-        self.bytes += needed;
-    }
-
-    fn resize(&mut self, bytes_max: usize) {
-        self.bytes_max = bytes_max;
-        while self.bytes > bytes_max {
-            self.evict();
-        }
-    }
-
-    fn remove(&mut self, key: &Key) {
-        if let Some(slot) = self.index.get(key).copied() {
-            self.unlink(slot);
-        }
+    fn remove(&mut self, key: &Key) -> Option<CachedPage> {
+        let slot = self.index.get(key).copied()?;
+        self.unlink(slot)
     }
 
     /// Moves the hand to the first page that was not visited since it last passed, and takes that page out.
@@ -254,9 +287,13 @@ impl Shard {
         }
         self.index.remove(&entry.key);
         self.vacant.push(slot);
-        self.bytes -= entry.page.len() + ENTRY_BYTES;
         Some(entry.page)
     }
+}
+
+/// What a page of which `len` bytes are kept takes, with its part of the tables.
+fn taken_bytes(len: usize) -> u64 {
+    (len + ENTRY_BYTES) as u64
 }
 
 /// What the page in `blocks` fills of them.
@@ -374,6 +411,35 @@ mod tests {
         }
         assert!((1..=6).all(|block| cache.get(at(block), 0).is_some()));
         assert_eq!(cache.hits(), 7);
+    }
+
+    #[test]
+    fn a_cache_of_many_shards_that_became_small_holds_what_fits_it() {
+        let long = |block: u64| (PageAddress::new(8 * block, 8), vec![7; 32 << 10]);
+        let long_bytes = taken_bytes(32 << 10);
+        let cache = ReadCache::new(16 << 20);
+        assert_eq!(cache.shards.len(), SHARDS_MAX);
+        let insert = |block| {
+            let (at, page) = long(block);
+            cache.insert(at, 1, &page);
+            assert!(cache.bytes() <= cache.bytes_max());
+        };
+        (1..=400).for_each(insert);
+        assert_eq!(cache.bytes(), 400 * long_bytes);
+        // Less than a page for a shard.
+        cache.resize(3 * long_bytes + 100);
+        assert_eq!(cache.bytes(), 3 * long_bytes);
+        for block in 500..600 {
+            insert(block);
+            assert!(cache.get(long(block).0, 1).is_some(), "what came last is there");
+            assert_eq!(cache.bytes(), 3 * long_bytes);
+        }
+        cache.resize(long_bytes - 1);
+        assert_eq!(cache.bytes(), 0);
+        insert(1);
+        assert_eq!(cache.bytes(), 0, "it does not fit");
+        let entries: usize = cache.shards.iter().map(|shard| shard.lock().index.len()).sum();
+        assert_eq!(entries, 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod ahead;
 mod area;
 mod areas;
 mod cache;
+mod chunk_reads;
 mod chunks;
 mod counters;
 mod error;

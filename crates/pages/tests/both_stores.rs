@@ -136,6 +136,10 @@ fn chunks_are_read_in_the_order_in_which_they_were_appended() {
                 area.read_segment(segment.id, visit).unwrap();
             }
             assert!(seen == addresses, "{name} {kind:?}");
+            let asked: Vec<_> = addresses.iter().map(|(at, _)| (*at, rng.index(20_000))).collect();
+            let mut found = vec![Vec::new(); asked.len()];
+            area.read_chunks(&asked, &mut |nth, payload| found[nth] = payload.to_vec()).unwrap();
+            assert!(found.iter().eq(addresses.iter().map(|(_, payload)| payload)), "{name} {kind:?}");
             for (at, payload) in addresses {
                 assert!(area.read_chunk(at, rng.index(20_000)).unwrap() == payload, "{name} {kind:?}");
             }

@@ -127,3 +127,25 @@ fn writing_and_reclaiming_go_on_over_many_failures() {
     toy.check_all();
     assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
 }
+
+/// A zone that wears out when it is reset costs its space and nothing else.
+#[test]
+fn reclaiming_goes_on_when_zones_wear_out_at_their_reset() {
+    for effect in [FaultEffect::Retire(ZoneState::ReadOnly), FaultEffect::Retire(ZoneState::Offline)] {
+        let device = faulty();
+        let toy = Toy::new(create(&device));
+        let mut rng = Rng::seeded(5);
+        for n in 0..6_000 {
+            if n % 1_500 == 1_000 {
+                device.inject(Fault { call: Some(DeviceCall::Reset), zone: None, when: FaultWhen::Nth(1), effect });
+            }
+            toy.put(id(rng.below(1200)), n, 1).unwrap();
+            if n % 8 == 0 {
+                toy.reclaim();
+            }
+        }
+        assert_eq!(device.injected(), 4, "{effect:?}");
+        toy.check_all();
+        assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
+    }
+}

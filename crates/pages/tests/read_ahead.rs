@@ -8,7 +8,9 @@ use common::{Toy, id};
 use zonda_device::{
     BlockDevice, Completion, DeviceCounters, DeviceError, Io, IoQueue, Lba, MemBlockDevice, Rejected, ZonedDevice,
 };
-use zonda_pages::{InPlaceOptions, InPlaceStore, PageStore, StoreOptions, ZonedStore};
+use zonda_pages::{
+    AreaKind, ChunkAddress, InPlaceOptions, InPlaceStore, PageError, PageStore, StoreOptions, ZonedStore,
+};
 use zonda_rt::Rng;
 use zonda_rt::atomic::{AtomicUsize, Ordering};
 
@@ -111,6 +113,35 @@ fn pages_of_a_store_in_place_are_in_flight_together_and_read_once() {
     }
     assert_eq!(device.counters().reads - reads, PAGES);
     assert!(!ahead.take(pages[0].0, pages[0].1, &mut |_| ()), "each is handed out once");
+}
+
+/// Large values, and the segments of one: as many in flight as there are, but 4 MiB.
+#[test]
+fn chunks_are_in_flight_together_and_each_is_read_once() {
+    let most = Arc::new(AtomicUsize::new(0));
+    let device = Arc::new(Watched { device: common::block_device(), most: Arc::clone(&most) });
+    let store = in_place(device.clone());
+    let values = store.area(AreaKind::Values);
+    let payload = |nth: usize| vec![nth.to_le_bytes()[0]; 100 + 397 * nth];
+    let chunks: Vec<(ChunkAddress, usize)> =
+        (0..24).map(|nth| (values.append(&payload(nth)).unwrap().0, payload(nth).len())).collect();
+    let read = |chunks: &[(ChunkAddress, usize)]| {
+        let (reads, mut seen) = (device.counters().reads, vec![None; chunks.len()]);
+        let read = values.read_chunks(chunks, &mut |nth, payload| seen[nth] = Some(payload.to_vec()));
+        read.map(|()| (device.counters().reads - reads, seen))
+    };
+    let expected: Vec<_> = (0..24).map(|nth| Some(payload(nth))).collect();
+    let (reads, seen) = read(&chunks).unwrap();
+    assert!(seen == expected);
+    assert_eq!((reads, most.load(Ordering::SeqCst)), (24, 24));
+    // Hints that are too short cost a read more.
+    let short: Vec<_> = chunks.iter().map(|&(at, _)| (at, 0)).collect();
+    let (reads, seen) = read(&short).unwrap();
+    assert!(seen == expected && (25..=48).contains(&reads), "{reads} reads");
+    // One that is not there fails the call, and the next one is none the worse.
+    let wrong: Vec<_> = chunks[..3].iter().copied().chain([(ChunkAddress(chunks[20].0.0 + 1), 4)]).collect();
+    assert!(matches!(read(&wrong), Err(PageError::Damaged { .. })));
+    assert!(read(&chunks).unwrap().1 == expected && read(&[]).unwrap().1.is_empty());
 }
 
 #[test]

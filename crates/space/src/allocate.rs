@@ -2,6 +2,7 @@
 
 use zonda_device::ZoneId;
 
+use crate::release::is_lost;
 use crate::table::{Pick, Slot};
 use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
@@ -128,7 +129,10 @@ impl Space {
                 Ok(true)
             }
             Err(error) => match self.mark_bad(zone)? {
-                ZoneUse::ReadOnly | ZoneUse::Offline => Ok(false),
+                lost if is_lost(lost) => {
+                    self.strike_off(zone, lost);
+                    Ok(false)
+                }
                 _ => Err(error),
             },
         }

@@ -229,8 +229,7 @@ impl Journal {
             let zone = self.zones[0];
             self.space.sub_live(zone, u64::MAX);
             match self.space.reset(zone) {
-                // Offline: nothing is left to reset.
-                Ok(()) | Err(SpaceError::WrongState { .. }) => self.zones.remove(0),
+                Ok(_) => self.zones.remove(0),
                 Err(error) => return Err(error),
             };
         }

@@ -69,12 +69,12 @@ pub use space::{Space, WrittenBytes};
 pub use stream::{STREAM_ID_MAX, StreamId, StreamSet, StreamSpec};
 pub use subzones::SplitZoneUse;
 pub use units::ZONE_BLOCKS_MIN;
-pub use usage::SpaceUsage;
+pub use usage::{SpaceUsage, ZoneCounts};
 pub use victim::VictimPolicy;
 pub use view::{ZoneUse, ZoneView};
 pub use writer::ZoneWriter;
 /// What the interface of this crate is made of, for clients that know no devices.
-pub use zonda_device::{AlignedBuf, ErrorKind, ZoneId, ZonedDevice};
+pub use zonda_device::{AlignedBuf, ErrorKind, ReadOrigin, ZoneId, ZonedDevice};
 
 /// Bytes of one block: the unit of every address. A device with smaller blocks is addressed in these all the same.
 pub const BLOCK_BYTES: usize = 4096;

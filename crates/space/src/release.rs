@@ -12,7 +12,7 @@ enum Reset {
     /// Keep it for its generation number; it was in this state.
     Retire(ZoneUse),
     /// Nothing: it can never be written again.
-    Nothing,
+    Nothing(ZoneUse),
 }
 
 impl Space {
@@ -21,13 +21,16 @@ impl Space {
     /// # Errors
     /// `Device`; the zone is then partly written and may be sealed again.
     pub fn seal(&self, writer: ZoneWriter) -> Result<()> {
-        let zone = writer.zone();
-        drop(writer);
-        match self.core.table.lock().slot(zone).state {
-            ZoneUse::Partial => {}
-            _ => return Ok(()),
+        if writer.is_closed() {
+            return Ok(());
         }
-        self.seal_recovered(zone)
+        // From open to changing in one step: a zone that is partly written for a moment would be reset by who finds it dead.
+        let zone = writer.keep_open();
+        match self.change(zone, &[ZoneUse::Open], "open") {
+            Ok(_) => self.finish_changing(zone).map(|_| ()),
+            // Lost meanwhile: there is no token to give back.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Finishes a partly written zone and gives its token back.
@@ -36,15 +39,15 @@ impl Space {
     /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
     pub fn seal_recovered(&self, zone: ZoneId) -> Result<()> {
         self.change(zone, &[ZoneUse::Partial], "partly written")?;
-        self.finish_changing(zone)
+        self.finish_changing(zone).map(|_| ())
     }
 
-    /// Finishes a zone that nobody else touches.
-    pub(crate) fn finish_changing(&self, zone: ZoneId) -> Result<()> {
+    /// Finishes a zone that nobody else touches, and returns what it is: sealed, or lost.
+    pub(crate) fn finish_changing(&self, zone: ZoneId) -> Result<ZoneUse> {
         match self.core.finish(zone) {
             Ok(()) => {
                 self.core.table.lock().set_state(zone, ZoneUse::Sealed, false);
-                Ok(())
+                Ok(ZoneUse::Sealed)
             }
             Err(error) => self.after_failure(zone, ZoneUse::Partial, error),
         }
@@ -55,16 +58,17 @@ impl Space {
     /// is durable; so no generation number is ever used twice. Costs one device command, and a flush if the only newer
     /// headers are not durable yet. Wakes waiting writers.
     ///
-    /// A read-only zone without live bytes is struck off. A damaged zone may be reset.
+    /// A zone that the device lets nobody write any more is struck off: nobody misses it, because nothing in it is live. A damaged
+    /// zone may be reset. Returns what the zone is now: free, retired, read-only or offline.
     ///
     /// # Errors
-    /// `WrongState` for a zone that is free, open or lost; `Device`: the zone is as it was.
+    /// `WrongState` for a zone that is free or open; `Device`: the zone is as it was.
     ///
     /// # Panics
     /// If something in the zone is live (I3).
-    pub fn reset(&self, zone: ZoneId) -> Result<()> {
+    pub fn reset(&self, zone: ZoneId) -> Result<ZoneUse> {
         match self.begin_reset(zone)? {
-            Reset::Nothing => Ok(()),
+            Reset::Nothing(lost) => Ok(lost),
             Reset::Retire(from) => self.retire(zone, from),
             Reset::Now(from) => self.reset_changing(zone, from),
         }
@@ -73,11 +77,11 @@ impl Space {
     fn begin_reset(&self, zone: ZoneId) -> Result<Reset> {
         let live_bytes = self.core.gauges.live_bytes(zone);
         assert!(live_bytes == 0, "I3 {zone} is to be reset with {live_bytes} live bytes");
-        let states = [ZoneUse::Sealed, ZoneUse::Partial, ZoneUse::Damaged, ZoneUse::ReadOnly];
+        let states = [ZoneUse::Sealed, ZoneUse::Partial, ZoneUse::Damaged, ZoneUse::ReadOnly, ZoneUse::Offline];
         let before = self.change(zone, &states, "sealed or partly written")?;
-        if before.state == ZoneUse::ReadOnly {
-            self.core.table.lock().set(zone, Slot { state: ZoneUse::ReadOnly, ..Slot::FREE }, false);
-            return Ok(Reset::Nothing);
+        if is_lost(before.state) {
+            self.strike_off(zone, before.state);
+            return Ok(Reset::Nothing(before.state));
         }
         if before.generation >= self.core.table.lock().written {
             return Ok(Reset::Retire(before.state));
@@ -85,23 +89,37 @@ impl Space {
         Ok(Reset::Now(before.state))
     }
 
-    fn reset_changing(&self, zone: ZoneId, from: ZoneUse) -> Result<()> {
+    fn reset_changing(&self, zone: ZoneId, from: ZoneUse) -> Result<ZoneUse> {
         let generation = self.core.table.lock().slot(zone).generation;
-        let done = self.newer_is_durable(generation).and_then(|_| self.core.reset(zone));
-        if let Err(error) = done {
-            return self.after_failure(zone, from, error);
+        if let Err(error) = self.newer_is_durable(generation) {
+            self.put_back(zone, from);
+            return Err(error);
+        }
+        if let Err(error) = self.core.reset(zone) {
+            let lost = self.after_failure(zone, from, error)?;
+            self.strike_off(zone, lost);
+            return Ok(lost);
         }
         self.core.table.lock().zones_reset += 1;
         self.core.free(zone);
-        Ok(())
+        Ok(ZoneUse::Free)
     }
 
-    fn retire(&self, zone: ZoneId, from: ZoneUse) -> Result<()> {
+    fn retire(&self, zone: ZoneId, from: ZoneUse) -> Result<ZoneUse> {
         if from == ZoneUse::Partial {
-            self.finish_changing(zone)?;
+            let lost = self.finish_changing(zone)?;
+            if is_lost(lost) {
+                self.strike_off(zone, lost);
+                return Ok(lost);
+            }
         }
         self.core.table.lock().set_state(zone, ZoneUse::Retired, false);
-        Ok(())
+        Ok(ZoneUse::Retired)
+    }
+
+    /// Forgets what a lost zone held: nothing in it is live.
+    pub(crate) fn strike_off(&self, zone: ZoneId, lost: ZoneUse) {
+        self.core.table.lock().set(zone, Slot { state: lost, ..Slot::FREE }, false);
     }
 
     /// Resets every damaged zone that holds no live bytes, and returns how many. Call it when recovery has counted all that is
@@ -145,16 +163,25 @@ impl Space {
         Ok(before)
     }
 
-    /// A device command on a changing zone failed: the zone is as before, or lost if the device says so.
-    fn after_failure(&self, zone: ZoneId, before: ZoneUse, error: SpaceError) -> Result<()> {
-        {
-            let mut table = self.core.table.lock();
-            let active = table.is_active(zone);
-            table.set_state(zone, before, active);
-        }
+    /// A device command on a changing zone failed. If the device says that the zone is lost, that is what it is now and what is
+    /// returned; else the zone is as before and the error is returned.
+    fn after_failure(&self, zone: ZoneId, before: ZoneUse, error: SpaceError) -> Result<ZoneUse> {
+        self.put_back(zone, before);
         match self.mark_bad(zone) {
-            Ok(ZoneUse::ReadOnly | ZoneUse::Offline) if before == ZoneUse::Partial => Ok(()),
+            Ok(lost) if is_lost(lost) => Ok(lost),
             Ok(_) | Err(_) => Err(error),
         }
     }
+
+    /// A changing zone is again what it was.
+    fn put_back(&self, zone: ZoneId, before: ZoneUse) {
+        let mut table = self.core.table.lock();
+        let active = table.is_active(zone);
+        table.set_state(zone, before, active);
+    }
+}
+
+/// Whether a zone can never be written again.
+pub(crate) fn is_lost(state: ZoneUse) -> bool {
+    matches!(state, ZoneUse::ReadOnly | ZoneUse::Offline)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, DeviceError, SplitZones, SubzoneId, ZoneId, ZonedDevice, cut_label};
+use zonda_device::{AlignedBuf, DeviceError, ReadOrigin, SplitZones, SubzoneId, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex};
 
@@ -14,7 +14,8 @@ use crate::stream::STREAM_ID_MAX;
 use crate::table::{Pick, Slot, Table};
 use crate::units::Units;
 use crate::{
-    BLOCK_BYTES, Result, SpaceError, SpaceUsage, StreamId, StreamSet, VictimPolicy, ZoneUse, ZoneView, victim,
+    BLOCK_BYTES, Result, SpaceError, SpaceUsage, StreamId, StreamSet, VictimPolicy, ZoneCounts, ZoneUse, ZoneView,
+    victim,
 };
 
 /// Which zone a writer gets, and which zones hold what: the only user of a zoned device besides its readers.
@@ -141,6 +142,16 @@ impl Space {
         Ok(self.core.device.read(self.lba_of(block), into)?)
     }
 
+    /// The same, by somebody who may say for what ([`ZonedDevice::read_told`](zonda_device::ZonedDevice::read_told)).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_told(&self, block: u64, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<()> {
+        let Some(origin) = origin else { return self.read(block, into) };
+        Units::blocks_of(into.len())?;
+        Ok(self.core.device.read_told(self.lba_of(block), into, origin)?)
+    }
+
     /// Makes everything written before this call durable: one device flush.
     ///
     /// # Errors
@@ -207,6 +218,12 @@ impl Space {
     #[must_use]
     pub fn usage(&self) -> SpaceUsage {
         self.core.usage()
+    }
+
+    /// Zones in numbers, with those named after one stream. Cost: a lock.
+    #[must_use]
+    pub fn zone_counts(&self, stream: StreamId) -> ZoneCounts {
+        self.core.table.lock().counts(stream)
     }
 
     /// Bytes written since the store was opened, by the stream after which a zone is named.

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use zonda_device::ZoneId;
 
 use crate::budget::{Budget, Share};
+use crate::stream::STREAM_ID_MAX;
 use crate::units::Units;
-use crate::{Result, SpaceError, StreamId, StreamSet, Urgency, ZoneUse};
+use crate::{Result, SpaceError, StreamId, StreamSet, Urgency, ZoneCounts, ZoneUse};
 
 /// One zone.
 #[derive(Clone, Debug)]
@@ -44,6 +45,9 @@ pub(crate) struct Table {
     units: Units,
     free: BTreeSet<u32>,
     tokens: BTreeSet<u32>,
+    retired: u32,
+    /// Zones named after each stream.
+    by_stream: [u32; STREAM_ID_MAX as usize + 1],
     pub(crate) budget: Budget,
     pub(crate) active_max: u32,
     pub(crate) reserve_zones: u32,
@@ -76,6 +80,8 @@ impl Table {
             units,
             free: (0..units.zone_count).collect(),
             tokens: BTreeSet::new(),
+            retired: 0,
+            by_stream: [0; STREAM_ID_MAX as usize + 1],
             budget,
             active_max,
             reserve_zones,
@@ -149,7 +155,22 @@ impl Table {
         }
         put(&mut self.free, zone, slot.state == ZoneUse::Free);
         put(&mut self.tokens, zone, active);
-        self.slots[zone.0 as usize] = slot;
+        let before = std::mem::replace(&mut self.slots[zone.0 as usize], slot.clone());
+        self.retired -= u32::from(before.state == ZoneUse::Retired);
+        self.retired += u32::from(slot.state == ZoneUse::Retired);
+        if let Some(count) = before.stream.and_then(|stream| self.by_stream.get_mut(usize::from(stream.0))) {
+            *count -= 1;
+        }
+        if let Some(count) = slot.stream.and_then(|stream| self.by_stream.get_mut(usize::from(stream.0))) {
+            *count += 1;
+        }
+    }
+
+    /// Zones in numbers. Costs nothing.
+    pub(crate) fn counts(&self, stream: StreamId) -> ZoneCounts {
+        let of_stream = self.by_stream.get(usize::from(stream.0)).copied().unwrap_or(0);
+        let (free, retired, reserve) = (self.free_zones(), self.retired, self.reserve_zones);
+        ZoneCounts { free, retired, reserve, of_stream }
     }
 
     /// Changes a zone's state and keeps what it holds.

@@ -5,6 +5,19 @@ use crate::table::Table;
 use crate::units::Units;
 use crate::{BLOCK_BYTES, SpaceError, ZoneUse};
 
+/// Zones in numbers that are always known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneCounts {
+    /// With nothing in them.
+    pub free: u32,
+    /// Reset by their owner, and free with the next header that is durable.
+    pub retired: u32,
+    /// Free zones that foreground writers may not take.
+    pub reserve: u32,
+    /// Named after the stream that was asked for.
+    pub of_stream: u32,
+}
+
 /// Space of a store. Bytes do not count zone headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceUsage {

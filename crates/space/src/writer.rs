@@ -108,10 +108,16 @@ impl ZoneWriter {
         let core = &self.space.core;
         if core.ask(self.zone)?.active {
             core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
-            return self.space.finish_changing(self.zone);
+            return self.space.finish_changing(self.zone).map(|_| ());
         }
         core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
         Ok(())
+    }
+
+    /// Ends the writer and leaves its zone open: the caller takes it on.
+    pub(crate) fn keep_open(mut self) -> ZoneId {
+        self.closed = true;
+        self.zone
     }
 
     /// Adopts the device's write pointer after a failed write and seals the zone.

@@ -2,9 +2,12 @@
 
 mod common;
 
-use common::{COLD, HOT, blocks, byte_at, device, format};
-use zonda_device::{ErrorKind, ZoneState};
-use zonda_space::{SpaceError, Urgency, VictimPolicy, ZoneUse};
+use std::sync::Arc;
+
+use common::{COLD, HOT, LOG, blocks, byte_at, device, format, geometry, new_store, options};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
+use zonda_rt::DeviceCall;
+use zonda_space::{Journal, JournalFound, Space, SpaceError, Urgency, VictimPolicy, ZoneUse};
 
 #[test]
 fn a_writer_whose_zone_turns_read_only_says_what_is_written() {
@@ -77,7 +80,7 @@ fn marking_asks_the_device() {
     assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Sealed);
     device.retire(zone, ZoneState::Offline).unwrap();
     assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Offline);
-    assert!(matches!(space.reset(zone), Err(SpaceError::WrongState { state: "offline", .. })));
+    assert_eq!(space.reset(zone).unwrap(), ZoneUse::Offline, "there is nothing left to reset");
 }
 
 #[test]
@@ -89,8 +92,58 @@ fn a_reset_that_fails_on_a_worn_zone_strikes_it_off() {
     space.seal(writer).unwrap();
     let _newer = space.open_zone(HOT, Urgency::Foreground).unwrap();
     device.retire(zone, ZoneState::ReadOnly).unwrap();
+    assert_eq!(space.reset(zone).unwrap(), ZoneUse::ReadOnly);
+    let view = space.view()[zone.0 as usize];
+    assert_eq!((view.state, view.stream, view.generation), (ZoneUse::ReadOnly, None, 0), "it holds nothing");
+    assert_eq!(space.usage().lost_zones, 1);
+}
+
+#[test]
+fn a_reset_that_fails_for_another_reason_can_be_tried_again() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    space.seal(writer).unwrap();
+    let _newer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(zone), when: FaultWhen::From(1), effect });
     assert!(matches!(space.reset(zone), Err(SpaceError::Device(_))));
-    assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::ReadOnly);
+    assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Sealed);
+    faulty.heal();
+    assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+}
+
+#[test]
+fn a_journal_goes_on_when_its_old_zone_is_worn() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal =
+        Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+    let old = space.view().iter().find(|view| view.stream == Some(LOG)).unwrap().zone;
+    device.retire(old, ZoneState::Offline).unwrap();
+    // Its zone cannot be sealed; then it cannot be reset.
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    journal.append(b"three").unwrap();
+    journal.sync().unwrap();
+    let of_journal = space.view().iter().filter(|view| view.stream == Some(LOG)).count();
+    assert_eq!((of_journal, space.usage().lost_zones), (1, 1));
+}
+
+/// The device answers to `finish` as it should and retires the zone at the reset.
+#[test]
+fn a_journal_goes_on_when_its_old_zone_wears_out_at_the_reset() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal =
+        Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+    let old = space.view().iter().find(|view| view.stream == Some(LOG)).unwrap().zone;
+    let effect = FaultEffect::Retire(ZoneState::ReadOnly);
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(old), when: FaultWhen::Nth(1), effect });
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    journal.append(b"three").unwrap();
+    journal.sync().unwrap();
+    assert_eq!((space.usage().lost_zones, space.view()[old.0 as usize].stream), (1, None));
 }
 
 #[test]

@@ -118,3 +118,34 @@ fn writers_and_a_cleaner_overwrite_for_ever() {
         });
     }
 }
+
+/// A cleaner that looks for zones with nothing live in them must not find one that is being sealed: it would reset it, and the
+/// seal would fail for want of a zone.
+#[test]
+fn a_zone_is_never_partly_written_while_it_is_sealed() {
+    for seed in 0..20 {
+        zonda_rt::sim::run(seed, || {
+            let space = format(&device(14));
+            let stop = Arc::new(AtomicBool::new(false));
+            let watcher = {
+                let (space, stop) = (space.clone(), Arc::clone(&stop));
+                spawn("watcher", move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let is_partial = |view: &zonda_space::ZoneView| view.state == ZoneUse::Partial;
+                        assert!(!space.view().iter().any(is_partial), "seed {seed}");
+                        zonda_rt::sleep(Duration::from_micros(1));
+                    }
+                })
+            };
+            for _ in 0..50 {
+                let mut writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+                writer.write(&blocks(1, 1)).unwrap();
+                let zone = writer.zone();
+                space.seal(writer).unwrap();
+                space.reset(zone).unwrap();
+            }
+            stop.store(true, Ordering::Relaxed);
+            watcher.join().unwrap();
+        });
+    }
+}

@@ -74,7 +74,7 @@ impl Core {
     }
 
     /// A queue for reading with nothing in flight.
-    fn read_queue(&self) -> Result<Box<dyn IoQueue>, PageError> {
+    pub(crate) fn read_queue(&self) -> Result<Box<dyn IoQueue>, PageError> {
         let kept = self.queues.lock().pop();
         Ok(kept.map_or_else(|| self.disk.queue(), Ok)?)
     }

@@ -126,7 +126,7 @@ impl Model {
     fn reset(&mut self, rng: &mut Rng) -> Result<(), SpaceError> {
         let Some(zone) = self.random_zone(rng, &[ZoneUse::Sealed, ZoneUse::Partial]) else { return Ok(()) };
         self.current(zone).reset = true;
-        self.space.reset(zone)
+        self.space.reset(zone).map(|_| ())
     }
 
     /// The newest allocation of a zone.
