@@ -173,11 +173,11 @@ impl Engine {
         self.enter()?.multi_get(Some(snapshot.open.number), keys)
     }
 
-    /// Atomically replaces the value of `key` by what `decide` says; returns the value before. `decide` is called once and
-    /// must not use the engine.
+    /// Atomically replaces the value of `key` by what `decide` says; returns the value before. `decide` must not
+    /// use the engine; it is called again if another writer changes the key while room is made for what it wants written.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// As [`put`](Self::put); a full store takes deletes from its reserve.
     pub fn update(
         &self,
         key: &[u8],

@@ -1,5 +1,5 @@
-//! Many point reads at once: one pass through index and buffers, then the pages that are missing, in flight together. Keys of
-//! one leaf share its read (I8: at most one leaf read per key).
+//! Many point reads at once: one pass through index and buffers, then the pages that are missing, in flight together, then the large values
+//! that they point to, likewise. Keys of one leaf share its read (I8: at most one leaf read per key).
 
 use zonda_pages::{PageAddress, PageId};
 use zonda_rt::atomic::Ordering;
@@ -8,6 +8,7 @@ use crate::{
     read::{Found, Seen, find_in_body},
     stats::count,
     tree::{Result, Tree},
+    values::ValuePointer,
 };
 
 /// What is known of the keys so far, by their index.
@@ -34,10 +35,7 @@ impl Tree {
         let answers = self.find_all(snapshot, keys);
         // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
         let answers = answers.or_else(|error| self.verify(snapshot).and(Err(error)))?;
-        let Answers { values, found, .. } = answers;
-        let all = found.into_iter().zip(values).zip(keys);
-        let resolved = all.map(|((found, value), key)| self.resolve(key, found, value)).collect::<Result<Vec<_>>>();
-        resolved.or_else(|error| self.verify(snapshot).and(Err(error)))
+        self.resolve(answers).or_else(|error| self.verify(snapshot).and(Err(error)))
     }
 
     /// Refuses a snapshot that was given up.
@@ -83,11 +81,16 @@ impl Tree {
         outcome
     }
 
-    fn resolve(&self, key: &[u8], found: Option<Found>, mut value: Vec<u8>) -> Result<Option<Vec<u8>>> {
-        match found {
-            None => Ok(None),
-            Some(Found::Copied) => Ok(Some(value)),
-            Some(Found::Pointer) => self.fetch_value(key, &mut value).map(|()| Some(value)),
+    /// Puts large values in the place of their pointers.
+    fn resolve(&self, answers: Answers<'_>) -> Result<Vec<Option<Vec<u8>>>> {
+        let Answers { keys, mut values, found } = answers;
+        let is_pointer = |key: &usize| matches!(found[*key], Some(Found::Pointer));
+        let large: Vec<usize> = (0..keys.len()).filter(is_pointer).collect();
+        let pointers = large.iter().map(|&key| ValuePointer::decode(&values[key])).collect::<Result<Vec<_>>>()?;
+        let wanted: Vec<(&[u8], &ValuePointer)> = large.iter().map(|&key| keys[key]).zip(&pointers).collect();
+        for (key, value) in large.iter().zip(self.values.read_many(&wanted)?) {
+            values[*key] = value;
         }
+        Ok(found.into_iter().zip(values).map(|(found, value)| found.map(|_| value)).collect())
     }
 }

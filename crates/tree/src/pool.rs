@@ -122,6 +122,11 @@ impl Pool {
         self.memory.ring()
     }
 
+    /// Memory of what tells the order of buffers, in bytes; it comes on top of theirs.
+    pub(crate) fn order_bytes(&self) -> u64 {
+        self.oldest.as_ref().map_or(0, Oldest::memory_bytes)
+    }
+
     /// Bytes that buffers hold.
     pub(crate) fn used_bytes(&self) -> u64 {
         match &self.memory {
@@ -233,4 +238,81 @@ impl Pool {
 /// What the ring may take of the memory for buffers.
 fn ring_bytes(limit_bytes: u64) -> u64 {
     limit_bytes - limit_bytes / OUTSIDE_SHARE
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+
+    use zonda_rt::Rng;
+
+    use super::*;
+    use crate::{buffer::Buffer, leaf_table::Location, pool::arena::Owner};
+
+    const LEAVES: u64 = 2_000;
+    const CACHED: u64 = 250;
+    const VISITS: u64 = 200_000;
+
+    /// Visits of leaves, some far more often than others.
+    fn visits(seed: u64, skew: u32) -> Vec<u32> {
+        let mut rng = Rng::seeded(seed);
+        // The product of some draws of 0 to 1 crowds at 0 the more, the more there are.
+        let leaf = |rng: &mut Rng| (0..=skew).fold(LEAVES, |end, _| rng.below(end.max(1)));
+        (0..VISITS).map(|_| u32::try_from(leaf(&mut rng)).expect("few leaves")).collect()
+    }
+
+    /// Hits where what was used longest ago goes.
+    fn lru_hits(visits: &[u32]) -> u64 {
+        let (mut by_time, mut times, mut hits) = (BTreeMap::new(), HashMap::new(), 0);
+        for (now, leaf) in visits.iter().enumerate() {
+            match times.insert(*leaf, now) {
+                Some(before) => {
+                    by_time.remove(&before);
+                    hits += 1;
+                }
+                None if by_time.len() as u64 == CACHED => {
+                    times.remove(&by_time.pop_first().expect("full").1);
+                }
+                None => {}
+            }
+            by_time.insert(now, *leaf);
+        }
+        hits
+    }
+
+    /// Hits where the pool's clock hand chooses.
+    fn clock_hits(visits: &[u32]) -> u64 {
+        let pool = Pool::new(&TreeOptions { design: Design::BTree, ..TreeOptions::default() });
+        let table = LeafTable::new();
+        (0..LEAVES).for_each(|_| _ = table.allocate().expect("room"));
+        let (mut cached, mut hits) = (0, 0);
+        for id in visits.iter().map(|leaf| PageId(*leaf)) {
+            if let Some(buffer) = table.lock_shared(id).location().buffer() {
+                buffer.touch();
+                hits += 1;
+                continue;
+            }
+            if cached == CACHED {
+                let victim = pool.victim(&table).expect("there are some");
+                drop(table.lock(victim).replace(Location::Empty));
+                cached -= 1;
+            }
+            let buffer = Buffer::new(pool.memory(), Owner::of(id), None, b"", 64);
+            drop(table.lock(id).replace(Location::Buffered(buffer)));
+            cached += 1;
+        }
+        hits
+    }
+
+    /// Decision 0031: the clock stands for the LRU pages of the papers' B+-tree.
+    #[test]
+    fn the_clock_hits_about_as_often_as_lru() {
+        for (seed, skew) in [(1, 0), (2, 1), (3, 2), (4, 4)] {
+            let visits = visits(seed, skew);
+            let percent = |hits: u64| hits * 1_000 / VISITS;
+            let (clock, lru) = (percent(clock_hits(&visits)), percent(lru_hits(&visits)));
+            println!("skew {skew}: {clock} of a thousand with the clock, {lru} with LRU");
+            assert!(clock.abs_diff(lru) <= 20, "skew {skew}: {clock} and {lru} of a thousand");
+        }
+    }
 }

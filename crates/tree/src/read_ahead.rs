@@ -2,7 +2,8 @@
 //!
 //! A scan that ends within its first leaf reads nothing ahead; afterwards it reads as many leaves ahead as it has used, so what
 //! is read in vain is never more than that. Whoever knows how many pairs he will
-//! take says so ([`expect_pairs`](Ahead::expect_pairs)): those leaves are asked for at once. Memory: at most 32 leaves and
+//! take says so ([`expect_pairs`](Ahead::expect_pairs)): those leaves are asked for at once, the second beside the first if what the first holds
+//! behind the scan's start will not do, by the start's place between the leaf's bounds. Memory: at most 32 leaves and
 //! 256 KiB for each end of a scan, within the store's bound for all.
 
 use zonda_pages::{PageAddress, PageId, ReadAhead};
@@ -31,8 +32,10 @@ pub(crate) struct Ahead {
     reads: Option<Box<dyn ReadAhead>>,
     /// Leaves that the scan has begun at this end.
     leaves_begun: usize,
-    /// Pairs that somebody expects to be taken; 0 = unknown.
-    pairs_expected: u64,
+    /// Pairs that somebody expects to be taken from leaves that are not begun yet; `None` = unknown.
+    pairs_expected: Option<u64>,
+    /// Leaves that it has begun beyond what was expected.
+    leaves_past: usize,
     /// Leaves behind the present one that were asked for.
     leaves_asked: usize,
     /// What lies behind them; `None` if nothing was asked for.
@@ -49,12 +52,22 @@ pub(crate) struct Glimpse {
 impl Ahead {
     /// Says that about `pairs` pairs will be taken.
     pub(crate) fn expect_pairs(&mut self, pairs: u64) {
-        self.pairs_expected = pairs;
+        self.pairs_expected = (pairs > 0).then_some(pairs);
     }
 
-    /// The scan comes to a leaf, behind which `rest` is left: asks for those that it will need next.
-    pub(crate) fn begin_leaf(&mut self, tree: &Tree, (snapshot, end): (u64, End), rest: Option<&Range>) {
-        let window = self.window(tree);
+    /// Pairs that somebody expects to be taken from leaves that are not begun yet; 0 = unknown, or none.
+    pub(crate) fn pairs_expected(&self) -> usize {
+        usize::try_from(self.pairs_expected.unwrap_or(0)).unwrap_or(usize::MAX)
+    }
+
+    /// The scan comes to a leaf of which `share` lies in its range, and behind which `rest` is left: asks for those that it will need next.
+    pub(crate) fn begin_leaf(
+        &mut self,
+        tree: &Tree,
+        (snapshot, end): (u64, End),
+        (share, rest): (f64, Option<&Range>),
+    ) {
+        let window = self.window(tree, share);
         self.leaves_begun += 1;
         self.leaves_asked = self.leaves_asked.saturating_sub(1);
         // Several at a time: one call of the system for half a window.
@@ -86,17 +99,24 @@ impl Ahead {
     }
 
     /// Leaves that should be on their way behind the one that is begun now.
-    fn window(&self, tree: &Tree) -> usize {
+    fn window(&mut self, tree: &Tree, share: f64) -> usize {
         let leaf_bytes = usize::try_from(tree.options.leaf_bytes).unwrap_or(BYTES_MAX);
         let leaves_max = (BYTES_MAX / leaf_bytes).clamp(1, LEAVES_MAX);
-        let expected = usize::try_from(self.pairs_expected / tree.pairs_per_leaf()).unwrap_or(usize::MAX);
-        let slack = if self.pairs_expected > 0 { LEAVES_OF_SLACK } else { 0 };
-        let leaves = match self.leaves_begun.checked_sub(expected) {
+        let Some(expected) = &mut self.pairs_expected else { return self.leaves_begun.min(leaves_max) };
+        let per_leaf = tree.pairs_per_leaf();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a leaf's pairs, rounded"
+        )]
+        let here = (share * per_leaf as f64) as u64;
+        if *expected > 0 {
             // Who says what he will take is believed until he has taken it.
-            None => expected - self.leaves_begun,
-            Some(past) => past.saturating_sub(slack),
-        };
-        leaves.min(leaves_max)
+            *expected = expected.saturating_sub(here);
+            return usize::try_from(expected.div_ceil(per_leaf)).unwrap_or(usize::MAX).min(leaves_max);
+        }
+        self.leaves_past += 1;
+        self.leaves_past.saturating_sub(LEAVES_OF_SLACK).min(leaves_max)
     }
 
     /// The body of the page of `view`, if it was read ahead.
@@ -106,6 +126,20 @@ impl Ahead {
         reads.take(view.id, page, &mut |bytes| body = Some(bytes.to_vec()));
         body
     }
+}
+
+/// Which share of the keys of `[low, high)` lies at or above `key`, if they are spread evenly; without an upper bound a half.
+pub(crate) fn share_above(key: &[u8], low: &[u8], high: Option<&[u8]>) -> f64 {
+    let Some(high) = high else { return 0.5 };
+    let shared = low.iter().zip(high).take_while(|(low, high)| low == high).count();
+    let number = |key: &[u8]| {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(key.iter().skip(shared)).for_each(|(to, from)| *to = *from);
+        u64::from_be_bytes(bytes)
+    };
+    let (low, high) = (number(low), number(high));
+    let key = number(key).clamp(low, high.max(low));
+    if high <= low { 0.5 } else { (high - key) as f64 / (high - low) as f64 }
 }
 
 impl Tree {
@@ -121,5 +155,21 @@ impl Tree {
     fn pairs_per_leaf(&self) -> u64 {
         let known = self.counters.leaf_records_x16.load(Ordering::Relaxed) / 16;
         if known > 0 { known } else { (u64::from(self.options.leaf_bytes) / RECORD_BYTES_GUESSED).max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share_above;
+
+    #[test]
+    fn a_start_is_placed_between_the_bounds_of_its_leaf() {
+        let near = |share: f64, expected: f64| (share - expected).abs() < 0.01;
+        assert!(near(share_above(b"ab\x40", b"ab\x00", Some(b"ab\x80")), 0.5));
+        assert!(near(share_above(b"ab", b"ab", Some(b"ac")), 1.0));
+        assert!(near(share_above(b"ab\xff\xff", b"ab", Some(b"ac")), 0.0));
+        assert!(near(share_above(b"", b"", Some(b"\x10")), 1.0));
+        assert!(near(share_above(b"x", b"", None), 0.5));
+        assert!(near(share_above(b"a", b"a", Some(b"a\0\0\0\0\0\0\0\0\x01")), 0.5), "too close to be told apart");
     }
 }

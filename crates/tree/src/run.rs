@@ -1,8 +1,9 @@
 //! The pairs of one leaf range that a scan has not handed out yet.
 //!
 //! Page and records of the buffer are merged a few pairs at a time, from either end: a short scan pays for what it takes, not
-//! for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when their turn
-//! comes, under the protection of the snapshot.
+//! for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when the turn of the
+//! first comes, under the protection of the snapshot: that one alone at first, then two, four and more in flight together, so that what is read in vain
+//! is less than what was used. Whoever said how many pairs he will take gets that many at once.
 
 use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
 
@@ -18,6 +19,10 @@ use crate::{
 const CHUNK_PAIRS_MIN: usize = 16;
 /// Pairs that are merged at once at the most.
 const CHUNK_PAIRS_MAX: usize = 256;
+/// Large values that are read at once at the most.
+const LARGE_VALUES_MAX: usize = 32;
+/// Their bytes at the most, but always one value.
+const LARGE_BYTES_MAX: usize = 1 << 20;
 
 /// An end of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub(crate) struct Run {
     /// Merged from the back, in order.
     back: Merged,
     chunk_pairs: usize,
+    /// Large values that are read together when the next one comes.
+    large_values: usize,
     leaf_records: usize,
     /// Pairs are handed out without their values.
     keys_only: bool,
@@ -140,6 +147,7 @@ impl Run {
             front,
             back,
             chunk_pairs: CHUNK_PAIRS_MIN,
+            large_values: 1,
             leaf_records,
             keys_only: false,
         })
@@ -148,6 +156,16 @@ impl Run {
     /// The same, without values if `keys_only`.
     pub(crate) fn keys_only(self, keys_only: bool) -> Self {
         Self { keys_only, ..self }
+    }
+
+    /// The same, reading so many large values at once at first.
+    pub(crate) fn with_large_values(self, large_values: usize) -> Self {
+        Self { large_values: large_values.clamp(1, LARGE_VALUES_MAX), ..self }
+    }
+
+    /// How many large values it would read at once now.
+    pub(crate) fn large_values(&self) -> usize {
+        self.large_values
     }
 
     /// About how many pairs the whole leaf holds.
@@ -183,7 +201,7 @@ impl Run {
         }
     }
 
-    /// Merges some pairs at an end; none if all are merged. Stops behind a large value.
+    /// Merges some pairs at an end; none if all are merged. Stops behind large values.
     fn merge_some(&mut self, tree: &Tree, end: End) -> Result<()> {
         let (body, records) = (self.body.take(), std::mem::take(&mut self.records));
         let merged = self.merge_with(tree, body.as_deref(), &records, end);
@@ -192,33 +210,82 @@ impl Run {
     }
 
     fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, records: &[OwnedRecord], end: End) -> Result<()> {
-        let page = body.map(LeafPage::decode).transpose()?;
+        let sources = Sources { page: body.map(LeafPage::decode).transpose()?, records };
         while self.merged(end).pairs.len() < self.chunk_pairs && !(self.slots.is_empty() && self.fresh.is_empty()) {
-            let Step { slot, record, key, found } = self.step(page, records, end);
-            let is_large = found.kind == Kind::Pointer && !self.keys_only;
+            let Step { slot, record, key, found } = sources.step(&self.slots, &self.fresh, end);
             match found.kind {
                 Kind::Tombstone => {}
                 _ if self.keys_only => self.merged(end).push(end, key, &[]),
                 Kind::Inline => self.merged(end).push(end, key, found.value),
-                Kind::Pointer => {
-                    let value = tree.value_of(key, found.value)?;
-                    self.merged(end).push(end, key, &value);
-                }
+                Kind::Pointer => return self.merge_large(tree, sources, end),
             }
             drop_one(&mut self.slots, slot, end);
             drop_one(&mut self.fresh, record, end);
-            if is_large {
-                return Ok(());
-            }
         }
         self.chunk_pairs = (2 * self.chunk_pairs).min(CHUNK_PAIRS_MAX);
         Ok(())
     }
 
+    /// Merges what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told when its
+    /// turn comes.
+    fn merge_large(&mut self, tree: &Tree, sources: Sources<'_>, end: End) -> Result<()> {
+        let count = self.large_values;
+        match self.merge_values(tree, sources, (end, count)) {
+            Err(_) if count > 1 => {
+                self.large_values = 1;
+                self.merge_values(tree, sources, (end, 1))
+            }
+            Ok(()) => {
+                self.large_values = (2 * count).min(LARGE_VALUES_MAX);
+                Ok(())
+            }
+            failed => failed,
+        }
+    }
+
+    /// Merges pairs to the `count`-th large value and what stands between them; nothing, if one cannot be read.
+    fn merge_values(&mut self, tree: &Tree, sources: Sources<'_>, (end, count): (End, usize)) -> Result<()> {
+        let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
+        let (mut pairs, mut large) = (Vec::new(), Vec::<(Vec<u8>, ValuePointer)>::new());
+        let mut bytes = 0;
+        while large.len() < count && pairs.len() < CHUNK_PAIRS_MAX && !(slots.is_empty() && fresh.is_empty()) {
+            let Step { slot, record, key, found } = sources.step(&slots, &fresh, end);
+            if found.kind == Kind::Pointer {
+                let pointer = ValuePointer::decode(found.value)?;
+                bytes += pointer.total_bytes();
+                if bytes > LARGE_BYTES_MAX && !large.is_empty() {
+                    break;
+                }
+                large.push(([key.0, key.1].concat(), pointer));
+            }
+            if found.kind != Kind::Tombstone {
+                pairs.push((key, found));
+            }
+            drop_one(&mut slots, slot, end);
+            drop_one(&mut fresh, record, end);
+        }
+        let mut values = tree.values_of(&large)?.into_iter();
+        for (key, found) in pairs {
+            let read = if found.kind == Kind::Pointer { values.next() } else { None };
+            self.merged(end).push(end, key, read.as_deref().unwrap_or(found.value));
+        }
+        (self.slots, self.fresh) = (slots, fresh);
+        Ok(())
+    }
+}
+
+/// What a leaf's pairs come from: its page, and the buffer's records, which win.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    page: Option<LeafPage<'a>>,
+    records: &'a [OwnedRecord],
+}
+
+impl<'a> Sources<'a> {
     /// Looks at what is next at an end. At least one source is not used up.
-    fn step<'a>(&self, page: Option<LeafPage<'a>>, records: &'a [OwnedRecord], end: End) -> Step<'a> {
-        let slot = page.zip(next_of(&self.slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
-        let fresh = next_of(&self.fresh, end).map(|index| &records[index]);
+    fn step(&self, slots: &Indexes<usize>, fresh: &Indexes<usize>, end: End) -> Step<'a> {
+        let slot = self.page.zip(next_of(slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
+        let fresh = next_of(fresh, end).map(|index| &self.records[index]);
         let order = match (&slot, fresh) {
             (Some((prefix, old)), Some((key, _, _))) => compare(prefix, old.key, key),
             (Some(_), None) => Ordering::Less,
@@ -236,10 +303,12 @@ impl Run {
 }
 
 impl Tree {
-    /// The large value of a key that `pointer` points to.
-    fn value_of(&self, (prefix, suffix): (&[u8], &[u8]), pointer: &[u8]) -> Result<Vec<u8>> {
+    /// The large values that pointers of keys point to.
+    fn values_of(&self, large: &[(Vec<u8>, ValuePointer)]) -> Result<Vec<Vec<u8>>> {
         let _guard = self.epoch.pin();
-        self.values.read(&[prefix, suffix].concat(), &ValuePointer::decode(pointer)?)
+        let wanted: Vec<(&[u8], &ValuePointer)> =
+            large.iter().map(|(key, pointer)| (key.as_slice(), pointer)).collect();
+        self.values.read_many(&wanted)
     }
 }
 
@@ -267,11 +336,110 @@ fn drop_one(left: &mut Indexes<usize>, used: bool, end: End) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
-    use proptest::prelude::*;
+    use std::{ops::Bound, sync::Arc};
 
-    use super::compare;
+    use proptest::prelude::*;
+    use zonda_pages::{AreaKind, PageStore};
+
+    use super::{LARGE_VALUES_MAX, compare};
+    use crate::{
+        Cursor, Durability, Engine, TreeOptions,
+        scan::owned_pair,
+        testing::{MemArea, MemOptions, MemStore},
+    };
+
+    const PAIRS: u64 = 600;
+
+    fn key(number: u64) -> Vec<u8> {
+        number.to_be_bytes().to_vec()
+    }
+
+    /// Every third value is short; some pairs are deleted again.
+    fn value(number: u64) -> Vec<u8> {
+        vec![number.to_le_bytes()[0]; if number.is_multiple_of(3) { 5 } else { 2_000 }]
+    }
+
+    fn is_left(number: u64) -> bool {
+        !number.is_multiple_of(7)
+    }
+
+    fn with_large_values() -> (Arc<MemStore>, Engine) {
+        let store = MemStore::new(MemOptions::default());
+        let engine = Engine::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        for number in 0..PAIRS {
+            engine.put(&key(number), &value(number), Durability::Buffered).expect("room");
+        }
+        engine.compact(&mut |_, _| {}).expect("room");
+        let deleted = (0..PAIRS).filter(|number| !is_left(*number));
+        deleted.for_each(|number| engine.delete(&key(number), Durability::Buffered).expect("room"));
+        (store, engine)
+    }
+
+    fn cursor(engine: &Engine) -> Cursor {
+        let snapshot = engine.snapshot().expect("open");
+        engine.scan(&snapshot, Bound::Unbounded, Bound::Unbounded).expect("open")
+    }
+
+    fn values_of(store: &MemStore) -> &MemArea {
+        store.mem_area(AreaKind::Values)
+    }
+
+    #[test]
+    fn a_long_scan_reads_many_large_values_at_once_and_each_once() {
+        let (store, engine) = with_large_values();
+        let expected: Vec<_> = (0..PAIRS).filter(|n| is_left(*n)).map(|n| (key(n), value(n))).collect();
+        let large = expected.iter().filter(|(_, value)| value.len() > 5).count() as u64;
+        let mut scan = cursor(&engine);
+        let found: Vec<_> = std::iter::from_fn(|| scan.next().expect("readable").map(owned_pair)).collect();
+        assert!(found == expected);
+        assert_eq!(values_of(&store).chunks_read(), large);
+        assert_eq!(values_of(&store).most_together(), LARGE_VALUES_MAX);
+        let mut scan = cursor(&engine);
+        let mut found: Vec<_> = std::iter::from_fn(|| scan.prev().expect("readable").map(owned_pair)).collect();
+        found.reverse();
+        assert!(found == expected);
+        // By turns from both ends, which meet.
+        let (mut scan, mut front, mut back) = (cursor(&engine), Vec::new(), Vec::new());
+        while let Some(pair) = scan.next().expect("readable").map(owned_pair) {
+            front.push(pair);
+            let Some(pair) = scan.prev().expect("readable").map(owned_pair) else { break };
+            back.push(pair);
+        }
+        front.extend(back.into_iter().rev());
+        assert!(front == expected);
+    }
+
+    #[test]
+    fn a_short_scan_reads_what_it_takes_and_one_that_was_announced_all_of_it_at_once() {
+        let (store, engine) = with_large_values();
+        let first: Vec<u64> = (0..PAIRS).filter(|number| is_left(*number)).collect();
+        let large = |pairs: usize| first[..pairs].iter().filter(|number| !number.is_multiple_of(3)).count() as u64;
+        for pairs in [1, 2, 3, 6, 20, 90] {
+            let (before, mut scan) = (values_of(&store).chunks_read(), cursor(&engine));
+            (0..pairs).for_each(|_| assert!(scan.next().expect("readable").is_some()));
+            let read = values_of(&store).chunks_read() - before;
+            assert!((large(pairs)..=2 * large(pairs)).contains(&read), "{read} values for {pairs} pairs");
+        }
+        let (store, engine) = with_large_values();
+        let mut scan = cursor(&engine);
+        scan.expect_pairs(12);
+        assert!(scan.next().expect("readable").is_some_and(|pair| pair.0 == key(1)));
+        assert_eq!(values_of(&store).most_together(), 12);
+        assert_eq!(values_of(&store).chunks_read(), 12);
+    }
+
+    #[test]
+    fn several_gets_ask_for_their_large_values_together() {
+        let (store, engine) = with_large_values();
+        let keys: Vec<Vec<u8>> = (0..PAIRS).step_by(4).map(key).collect();
+        let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let expected = (0..PAIRS).step_by(4).map(|number| is_left(number).then(|| value(number)));
+        assert!(engine.multi_get(&asked).expect("readable").into_iter().eq(expected));
+        let large = (0..PAIRS).step_by(4).filter(|number| is_left(*number) && !number.is_multiple_of(3)).count();
+        assert_eq!(values_of(&store).most_together(), large);
+    }
 
     proptest! {
         #[test]

@@ -11,7 +11,7 @@ use crate::{
     index::Path,
     leaf_table::{Location, Shared},
     merge::overlay,
-    read_ahead::{Ahead, Glimpse},
+    read_ahead::{Ahead, Glimpse, share_above},
     record::{self, OwnedRecord, borrowed},
     run::{End, Run, Taken},
     snapshot::{Kept, Level, pending_records},
@@ -132,6 +132,21 @@ impl Range {
             (end, high) => end.or_else(|| high.map(<[u8]>::to_vec)),
         };
         (begin.to_vec(), end)
+    }
+
+    /// About which share of a leaf of `[low, high)` it holds, if it begins or, from the back, ends there.
+    fn share_of(&self, end: End, low: &[u8], high: Option<&[u8]>) -> f64 {
+        match (end, &self.low, &self.high) {
+            (End::Front, Bound::Included(key) | Bound::Excluded(key), _) if key.as_slice() > low => {
+                share_above(key, low, high)
+            }
+            (End::Back, _, Bound::Included(key) | Bound::Excluded(key))
+                if high.is_none_or(|high| key.as_slice() < high) =>
+            {
+                1.0 - share_above(key, low, high)
+            }
+            _ => 1.0,
+        }
     }
 
     /// What is left behind a leaf whose range begins at `low` and ends before `high`.
@@ -277,10 +292,12 @@ impl Scan {
         };
         let part = tree.narrow(&mut view, snapshot, range, end)?;
         let rest = range.beyond(end, &view.low, view.high.as_deref());
+        let share = part.share_of(end, &view.low, view.high.as_deref());
         let side = self.side(end);
-        side.ahead.begin_leaf(tree, (snapshot, end), rest.as_ref());
+        let large_values = side.run.as_ref().map_or_else(|| side.ahead.pairs_expected(), Run::large_values);
+        side.ahead.begin_leaf(tree, (snapshot, end), (share, rest.as_ref()));
         let run = tree.run_of(view, &part, &mut side.ahead);
-        side.run = Some(in_snapshot(tree, snapshot, run)?.keys_only(keys_only));
+        side.run = Some(in_snapshot(tree, snapshot, run)?.keys_only(keys_only).with_large_values(large_values));
         Ok(rest)
     }
 }

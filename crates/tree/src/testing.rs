@@ -10,7 +10,7 @@ use zonda_pages::{
     Area, AreaKind, BLOCK_BYTES, Chunk, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
     Reclaimed, Relocate, Segment, SegmentId, StoreUsage, WrittenBy,
 };
-use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use zonda_rt::{DeviceCall, Mutex, Rng, device_call};
 
 type Result<T> = std::result::Result<T, PageError>;
@@ -40,6 +40,7 @@ pub(crate) struct Wire {
     released_value_bytes: AtomicU64,
     cut_at: AtomicU64,
     full: AtomicBool,
+    fail_read: AtomicBool,
 }
 
 impl Wire {
@@ -75,6 +76,19 @@ impl Wire {
     /// Lets appends to areas and placing answer `NoSpace`, or no longer.
     pub(crate) fn set_full(&self, full: bool) {
         self.full.store(full, Ordering::SeqCst);
+    }
+
+    /// The next read of a page fails; the ones after it do not.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn fail_next_read(&self) {
+        self.fail_read.store(true, Ordering::SeqCst);
+    }
+
+    /// Counts a read of a page, or fails it.
+    fn read(&self) -> Result<()> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let fails = self.fail_read.swap(false, Ordering::SeqCst);
+        if fails { Err(PageError::Tree("this read fails".into())) } else { Ok(()) }
     }
 
     fn room(&self) -> Result<()> {
@@ -137,13 +151,22 @@ pub(crate) struct MemArea {
     chunk_bytes_max: usize,
     segment_blocks: u64,
     state: Mutex<AreaState>,
+    /// The most chunks that were asked for at once.
+    most_together: AtomicUsize,
+    chunks_read: AtomicU64,
 }
 
 impl MemArea {
     fn new(wire: &Arc<Wire>, options: MemOptions) -> Self {
         let state = AreaState { segments: BTreeMap::new(), next_segment: 1, next_block: 1 };
         let MemOptions { chunk_bytes_max, segment_blocks } = options;
-        Self { wire: Arc::clone(wire), chunk_bytes_max, segment_blocks, state: Mutex::new(state) }
+        Self::of(wire, (chunk_bytes_max, segment_blocks), state)
+    }
+
+    fn of(wire: &Arc<Wire>, (chunk_bytes_max, segment_blocks): (usize, u64), state: AreaState) -> Self {
+        let (most_together, chunks_read) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let (wire, state) = (Arc::clone(wire), Mutex::new(state));
+        Self { wire, chunk_bytes_max, segment_blocks, state, most_together, chunks_read }
     }
 
     fn survivor(&self, wire: &Arc<Wire>, survives: Survives, rng: &mut Rng) -> Self {
@@ -160,7 +183,19 @@ impl MemArea {
             segment.sealed = true;
         }
         let state = AreaState { segments, ..*state };
-        Self { wire: Arc::clone(wire), state: Mutex::new(state), ..*self }
+        Self::of(wire, (self.chunk_bytes_max, self.segment_blocks), state)
+    }
+
+    /// Chunks that were read by address.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn chunks_read(&self) -> u64 {
+        self.chunks_read.load(Ordering::SeqCst)
+    }
+
+    /// The most chunks that were asked for at once.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn most_together(&self) -> usize {
+        self.most_together.load(Ordering::SeqCst)
     }
 
     /// The payloads of all chunks, for tests that look at bytes.
@@ -245,11 +280,21 @@ impl Area for MemArea {
     }
 
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>> {
+        self.chunks_read.fetch_add(1, Ordering::SeqCst);
         let state = self.state.lock();
         let mut chunks = state.segments.values().flat_map(|segment| &segment.chunks);
         let found = chunks.find(|chunk| chunk.address == at.0 && chunk.payload.len() == payload_bytes);
         let missing = || PageError::Damaged { what: "chunk", block: at.0, why: "no whole chunk there".into() };
         found.map(|chunk| chunk.payload.to_vec()).ok_or_else(missing)
+    }
+
+    fn read_chunks(&self, chunks: &[(ChunkAddress, usize)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
+        self.most_together.fetch_max(chunks.len(), Ordering::SeqCst);
+        // Not in their order: nobody may count on it.
+        for (index, &(at, payload_bytes)) in chunks.iter().enumerate().rev() {
+            visit(index, &self.read_chunk(at, payload_bytes)?);
+        }
+        Ok(())
     }
 
     fn release(&self, segment: SegmentId) -> Result<()> {
@@ -473,7 +518,7 @@ impl PageStore for MemStore {
             why: format!("page {} is not there", id.0),
         })?;
         if page.stage != Stage::Placed {
-            device_call(DeviceCall::Read, || self.wire.reads.fetch_add(1, Ordering::SeqCst));
+            device_call(DeviceCall::Read, || self.wire.read())?;
         }
         visit(&page.body);
         Ok(())

@@ -367,7 +367,7 @@ impl Tree {
         let meta = self.meta.bytes();
         EngineStats {
             inner_bytes: self.index.memory_bytes() + self.epoch.garbage_bytes() as u64,
-            leaf_table_bytes: self.table.memory_bytes(),
+            leaf_table_bytes: self.table.memory_bytes() + self.pool.order_bytes(),
             buffer_bytes: self.pool.used_bytes(),
             record_cache_bytes: self.records.memory_bytes(),
             record_cache_room_bytes: self.records.bytes(),
@@ -406,6 +406,7 @@ impl Tree {
         self.index.memory_bytes()
             + self.epoch.garbage_bytes() as u64
             + self.table.memory_bytes()
+            + self.pool.order_bytes()
             + self.pool.used_bytes()
             + self.records.memory_bytes()
             + self.filter_bytes()

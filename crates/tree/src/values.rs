@@ -9,7 +9,7 @@
 //!
 //! Costs: a value takes its bytes, 16 bytes and its key per segment of at most 1 MiB, and the padding of each chunk to
 //! blocks: a value of 1 byte costs a whole block, so small values belong into the leaf. Writing a value is one device
-//! write per segment, reading it one device read per segment.
+//! write per segment, reading it one device read per segment, those of a value and of several values in flight together.
 
 use std::sync::Arc;
 
@@ -85,6 +85,11 @@ impl ValuePointer {
         Ok(Self { total_bytes, segment_bytes, crc: u32::from_le_bytes(crc), places })
     }
 
+    /// Bytes of the value.
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.total_bytes as usize
+    }
+
     /// The chunks, and the payload bytes of each, for a value of a key of `key_bytes` bytes: what to read, and what
     /// dies with the value (`PageStore::release_value`).
     pub(crate) fn chunks(&self, key_bytes: usize) -> impl Iterator<Item = (Place, usize)> + '_ {
@@ -157,6 +162,20 @@ pub(crate) fn parse_chunk(payload: &[u8]) -> Result<ValueChunk<'_>> {
     Ok(ValueChunk { key, segment: header.segment.get(), total_bytes: header.total_bytes.get(), bytes })
 }
 
+/// The bytes in the chunk that was read at a place, if it is that segment of the value of that key and length.
+fn part_of<'p>(
+    payload: &'p [u8],
+    (key, segment, total_bytes): (&[u8], u32, u32),
+    (at, payload_bytes): (ChunkAddress, usize),
+) -> Result<&'p [u8]> {
+    let chunk = parse_chunk(payload)?;
+    let found = (chunk.key, chunk.segment, chunk.total_bytes, payload.len());
+    if found == (key, segment, total_bytes, payload_bytes) {
+        return Ok(chunk.bytes);
+    }
+    Err(damaged(format!("I5 block {} holds segment {} of another value", at.0, chunk.segment)))
+}
+
 fn damaged(why: String) -> TreeError {
     TreeError::Damaged { what: "value", why }
 }
@@ -224,29 +243,49 @@ impl ValueLog {
         Ok(u32::try_from(room.min(SEGMENT_BYTES_MAX)).expect("at most 1 MiB"))
     }
 
-    /// The value, if every chunk is the one that was written for `key` (I5). One device read per segment.
+    /// The value, if every chunk is the one that was written for `key` (I5). One device read per segment, all of them in flight together.
     ///
     /// # Errors
     /// `Damaged` when something else is there; those of the area.
     pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<Vec<u8>> {
-        let mut value = Vec::with_capacity(pointer.total_bytes as usize);
-        for (segment, (place, payload_bytes)) in (0_u32..).zip(pointer.chunks(key.len())) {
-            let payload = self.area().read_chunk(place.at, payload_bytes)?;
-            let chunk = parse_chunk(&payload)?;
-            let wanted = (key, segment, pointer.total_bytes, payload_bytes);
-            if (chunk.key, chunk.segment, chunk.total_bytes, payload.len()) != wanted {
-                return Err(damaged(format!(
-                    "I5 block {} holds segment {} of another value",
-                    place.at.0, chunk.segment
-                )));
+        Ok(self.read_many(&[(key, pointer)])?.pop().expect("a value for each pointer"))
+    }
+
+    /// As [`read`](Self::read) for several keys: the reads of all their segments are in flight together.
+    ///
+    /// # Errors
+    /// As `read`, if one of them cannot be read.
+    pub(crate) fn read_many(&self, wanted: &[(&[u8], &ValuePointer)]) -> Result<Vec<Vec<u8>>> {
+        let (mut chunks, mut parts) = (Vec::new(), Vec::new());
+        for (nth, (key, pointer)) in wanted.iter().enumerate() {
+            for (segment, (place, payload_bytes)) in (0_u32..).zip(pointer.chunks(key.len())) {
+                chunks.push((place.at, payload_bytes));
+                parts.push((nth, segment));
             }
-            value.extend_from_slice(chunk.bytes);
         }
-        let crc = crc32c::crc32c(&value);
-        if crc != pointer.crc {
-            return Err(damaged(format!("I5 checksum {crc:#010x} of the value is not {:#010x}", pointer.crc)));
+        let mut values: Vec<Vec<u8>> =
+            wanted.iter().map(|(_, pointer)| vec![0; pointer.total_bytes as usize]).collect();
+        let mut outcome = Ok(());
+        self.area().read_chunks(&chunks, &mut |index, payload| {
+            let ((nth, segment), at) = (parts[index], chunks[index]);
+            let (key, pointer) = wanted[nth];
+            let part = part_of(payload, (key, segment, pointer.total_bytes), at);
+            match part {
+                Ok(bytes) => {
+                    let start = segment as usize * pointer.segment_bytes as usize;
+                    values[nth][start..start + bytes.len()].copy_from_slice(bytes);
+                }
+                Err(error) => outcome = Err(error),
+            }
+        })?;
+        outcome?;
+        for ((_, pointer), value) in wanted.iter().zip(&values) {
+            let crc = crc32c::crc32c(value);
+            if crc != pointer.crc {
+                return Err(damaged(format!("I5 checksum {crc:#010x} of the value is not {:#010x}", pointer.crc)));
+            }
         }
-        Ok(value)
+        Ok(values)
     }
 
     /// Writes a chunk: a new one, or as it is one that reclaim found live; the pointer that then names it is logged like a put.
@@ -331,6 +370,22 @@ mod tests {
         assert_eq!(store.mem_area(AreaKind::Values).payloads().len(), 5);
         assert_eq!(values.read(b"key", &pointer).expect("sound"), value);
         assert_eq!(pointer.chunks(3).map(|(_, bytes)| bytes).sum::<usize>(), 5000 + 5 * (16 + 3));
+    }
+
+    #[test]
+    fn segments_of_several_values_are_asked_for_together() {
+        let (store, values) = value_log(MemOptions { chunk_bytes_max: 1019, segment_blocks: 8 });
+        let keys: Vec<Vec<u8>> = (1..=5).map(|len| vec![b'k'; len]).collect();
+        let written: Vec<_> = (keys.iter().zip([3_000, 0, 1, 1_000, 2_000]))
+            .map(|(key, len)| (random(len), values.write(key, &random(len)).expect("room")))
+            .collect();
+        let wanted: Vec<_> = keys.iter().zip(&written).map(|(key, (_, pointer))| (key.as_slice(), pointer)).collect();
+        let segments: usize = written.iter().map(|(_, pointer)| pointer.places.len()).sum();
+        let read = values.read_many(&wanted).expect("sound");
+        assert!(read.iter().eq(written.iter().map(|(value, _)| value)));
+        assert!(segments > 8);
+        assert_eq!(store.mem_area(AreaKind::Values).most_together(), segments);
+        assert_eq!(values.read_many(&[]).expect("nothing"), Vec::<Vec<u8>>::new());
     }
 
     #[test]

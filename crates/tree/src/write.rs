@@ -1,4 +1,4 @@
-//! Writes: put, delete, batches, atomic updates.
+//! Writes: put, delete, batches. Atomic updates: `update.rs`.
 //!
 //! Life of a write: 1 limits are checked and room is made, while nothing is logged yet; 2 the key's stripe is taken, so that
 //! writers of one key are ordered; 3 a large value goes to the value log; 4 the record is logged and gets its sequence number;
@@ -13,7 +13,7 @@ use std::{
 use zonda_pages::{PageError, PageId};
 
 use crate::{
-    BATCH_BYTES_MAX, BatchOp, BufferClasses, Design, Durability, KEY_BYTES_MAX, TreeError, Update, VALUE_BYTES_MAX,
+    BATCH_BYTES_MAX, BatchOp, BufferClasses, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
     flush::Flushed,
     index::Path,
@@ -26,9 +26,9 @@ use crate::{
 };
 
 /// Pages that a merge may need at most before more room is asked for.
-const PAGES_ASKED: u32 = 2;
+pub(crate) const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
-const VALUE_TRIES: u32 = 4;
+pub(crate) const VALUE_TRIES: u32 = 4;
 
 /// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a fingerprint
 /// each in it; without these, and with the prefix that a leaf's keys share stored once, it is 16 to 19.
@@ -76,7 +76,7 @@ pub(crate) enum Applied {
 }
 
 /// A commit, and what is left to do when the stripes are released.
-struct Committed {
+pub(crate) struct Committed {
     last: u64,
     overfull: Vec<PageId>,
 }
@@ -115,46 +115,9 @@ impl Tree {
         self.finish(committed, durability)
     }
 
-    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value
-    /// before.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub(crate) fn update(
-        &self,
-        key: &[u8],
-        durability: Durability,
-        decide: &mut dyn FnMut(Option<&[u8]>) -> Update,
-    ) -> Result<Option<Vec<u8>>> {
-        check_key(key)?;
-        self.make_room(false, PAGES_ASKED)?;
-        self.bring_in_unfiltered(key)?;
-        let (before, committed) = {
-            let _stripe = self.stripes.lock(hash(key));
-            let mut value = Vec::new();
-            let before = self.get_into(key, &mut value)?.then_some(value);
-            let update = decide(before.as_deref());
-            (before, self.commit_update(key, &update)?)
-        };
-        committed.map_or(Ok(()), |committed| self.finish(committed, durability))?;
-        Ok(before)
-    }
-
     /// What is written past the filter changes its leaf at once; see [`bring_in`](Self::bring_in).
-    fn bring_in_unfiltered(&self, key: &[u8]) -> Result<()> {
+    pub(crate) fn bring_in_unfiltered(&self, key: &[u8]) -> Result<()> {
         if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
-    }
-
-    fn commit_update(&self, key: &[u8], update: &Update) -> Result<Option<Committed>> {
-        let prepared = match update {
-            Update::Keep => return Ok(None),
-            Update::Delete => tombstone(key),
-            Update::Put(value) => {
-                check_value(value)?;
-                self.prepare(key, value)?
-            }
-        };
-        self.commit(&[prepared]).map(Some)
     }
 
     /// Applies all of `batch` or nothing, in order.
@@ -216,7 +179,7 @@ impl Tree {
     }
 
     /// Writes a large value to the value log.
-    fn prepare<'a>(&self, key: &'a [u8], value: &'a [u8]) -> Result<Prepared<'a>> {
+    pub(crate) fn prepare<'a>(&self, key: &'a [u8], value: &'a [u8]) -> Result<Prepared<'a>> {
         if value.len() <= self.options.value_inline_bytes_max as usize {
             return Ok(Prepared { key, kind: Kind::Inline, inline: value, pointer: Vec::new() });
         }
@@ -227,7 +190,7 @@ impl Tree {
     }
 
     /// Logs and applies; the stripes of all keys are held, so nothing here waits for reclaim, which may wait for them.
-    fn commit(&self, records: &[Prepared<'_>]) -> Result<Committed> {
+    pub(crate) fn commit(&self, records: &[Prepared<'_>]) -> Result<Committed> {
         let _gate = (records.len() > 1).then(|| self.batch_gate.read());
         let logged = self.with_room(|| {
             let in_flight = self.log.begin();
@@ -260,7 +223,7 @@ impl Tree {
     }
 
     /// What follows a commit with no stripe held: merges leaves that grew too large, makes the log durable if asked.
-    fn finish(&self, committed: Committed, durability: Durability) -> Result<()> {
+    pub(crate) fn finish(&self, committed: Committed, durability: Durability) -> Result<()> {
         for id in committed.overfull {
             self.relieve(id)?;
         }
@@ -333,11 +296,16 @@ impl Tree {
     ) {
         let low = path.low();
         let prefix_bytes = range_prefix_bytes(&low, path.high().as_deref());
-        let payload: usize = records.clone().map(|record| record.key.len() - prefix_bytes + record.value.len()).sum();
+        let (mut payload, mut whole) = (0, 0);
+        for record in records.clone() {
+            payload += record.key.len() - prefix_bytes + record.value.len();
+            whole += record.key.len() + record.value.len();
+        }
         let first = records.next().expect("at least one record");
         let prefix = &first.key[..prefix_bytes];
         let (memory, owner) = (self.pool.memory(), self.owner(leaf.id(), payload));
-        let mut buffer = Buffer::new(memory, owner, leaf.location().page(), prefix, memory.sizing().at_first(payload));
+        let room = memory.sizing().at_first(payload, whole);
+        let mut buffer = Buffer::new(memory, owner, leaf.location().page(), prefix, room);
         if buffer.page().is_none() {
             buffer.set_complete();
         }
@@ -467,7 +435,7 @@ impl Tree {
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, `NoSpace`, those of the device.
-    fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
+    pub(crate) fn make_room(&self, deletes: bool, pages: u32) -> Result<()> {
         self.check_writable()?;
         if self.is_checkpoint_overdue() {
             self.waits.during(Cause::Checkpoint, || self.checkpoint_if_due())?;
@@ -499,15 +467,15 @@ impl<'a> BatchOp<'a> {
 }
 
 /// Pages that `bytes` fill.
-fn pages_of(bytes: usize) -> u32 {
+pub(crate) fn pages_of(bytes: usize) -> u32 {
     u32::try_from(bytes / zonda_pages::BLOCK_BYTES).unwrap_or(u32::MAX / 2)
 }
 
-fn tombstone(key: &[u8]) -> Prepared<'_> {
+pub(crate) fn tombstone(key: &[u8]) -> Prepared<'_> {
     Prepared { key, kind: Kind::Tombstone, inline: &[], pointer: Vec::new() }
 }
 
-fn check_key(key: &[u8]) -> Result<()> {
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() <= KEY_BYTES_MAX {
         Ok(())
     } else {
@@ -515,7 +483,7 @@ fn check_key(key: &[u8]) -> Result<()> {
     }
 }
 
-fn check_value(value: &[u8]) -> Result<()> {
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     let (bytes, bytes_max) = (value.len(), VALUE_BYTES_MAX);
     if bytes <= bytes_max { Ok(()) } else { Err(TreeError::ValueTooLong { bytes, bytes_max }) }
 }

@@ -86,8 +86,9 @@ impl Tree {
             filter.take_array_out(self.around());
         }
         drop::<Arc<_>>(array);
-        brought_in?;
-        overfull.into_iter().try_for_each(|id| self.relieve(id))?;
+        // All of them: who takes the next batch knows nothing of these leaves.
+        let relieved = overfull.into_iter().map(|id| self.relieve(id)).fold(Ok(()), Result::and);
+        brought_in.and(relieved)?;
         self.make_buffer_room()?;
         Ok(true)
     }
@@ -132,5 +133,104 @@ impl Tree {
     /// Puts a logged record into the filter; a value pointer that it overwrites there dies (*references*).
     pub(crate) fn filter_record(&self, filter: &Filter, record: &Record<'_>, numbers: &std::ops::RangeInclusive<u64>) {
         filter.upsert(record, numbers, self.around(), &mut |old| self.note_overwritten(&old, record));
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use zonda_pages::PageStore;
+
+    use super::*;
+    use crate::{
+        BufferClasses, Design, Durability, Eviction, FilterEviction, TreeOptions, recover,
+        testing::{MemOptions, MemStore, Survives},
+    };
+
+    const KEYS: u64 = 4_000;
+
+    fn key(number: u64) -> [u8; 8] {
+        number.to_be_bytes()
+    }
+
+    /// A tree of some 30 leaves behind a filter that was never used, hence has one node; even keys are there, on the device.
+    fn behind_a_filter(options: TreeOptions) -> (Arc<MemStore>, Tree) {
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options.clone()).expect("an empty store");
+        for number in 0..KEYS {
+            tree.put(&key(2 * number), &[1; 16], Durability::Buffered).expect("room");
+        }
+        tree.compact(&mut |_, _| {}).expect("room");
+        tree.checkpoint().expect("room");
+        let store = store.reopen(Survives::Flushed);
+        let options = TreeOptions { filter_bytes: 64 << 10, filter_eviction: FilterEviction::Nodes, ..options };
+        let tree =
+            recover::open(Arc::clone(&store) as Arc<dyn PageStore>, options, &mut |_| ()).expect("a whole store");
+        (store, tree)
+    }
+
+    /// Records that went from the filter into leaves, and runs of them, while writes spread over all leaves.
+    fn pairs_and_runs(batch_runs: bool) -> (u64, u64) {
+        let (_, tree) = behind_a_filter(TreeOptions { batch_runs, ..TreeOptions::default() });
+        let before = tree.stats();
+        for number in 0..KEYS {
+            tree.put(&key(2 * (number * 7 % KEYS) + 1), &[2; 16], Durability::Buffered).expect("room");
+        }
+        tree.empty_filter().expect("room");
+        let after = tree.stats();
+        (after.filter_pairs - before.filter_pairs, after.filter_runs - before.filter_runs)
+    }
+
+    #[test]
+    fn records_of_one_leaf_go_there_in_one_run_and_without_that_one_by_one() {
+        let (pairs, runs) = pairs_and_runs(true);
+        // A batch is a node of the filter, some 80 neighbours of which a leaf has a few hundred.
+        assert!(pairs >= KEYS && runs * 20 < pairs, "{pairs} pairs in {runs} runs");
+        let (pairs, runs) = pairs_and_runs(false);
+        assert!(pairs >= KEYS && runs == pairs, "{pairs} pairs in {runs} runs");
+    }
+
+    /// ZKV 3.3: a buffer is begun as large as the pairs that come to it ask for. What a leaf's keys share is stored once, and does not count less for that.
+    #[test]
+    fn with_the_papers_classes_a_buffer_begins_as_its_pairs_say_whatever_they_share() {
+        let options =
+            TreeOptions { classes: BufferClasses::Paper, eviction: Eviction::Oldest, ..TreeOptions::default() };
+        let (_, tree) = behind_a_filter(options);
+        for (pairs, first, size) in [(3, 1_001, 64), (6, 2_001, 128), (7, 3_001, 256), (12, 5_001, 256)] {
+            (0..pairs).for_each(|nth| tree.put(&key(first + 2 * nth), &[2; 8], Durability::Buffered).expect("room"));
+            tree.empty_filter().expect("room");
+            let leaf = tree.table.lock_shared(tree.leaf_of(&key(first)).0);
+            let buffer = leaf.location().buffer().expect("just written");
+            let shared = buffer.prefix().len();
+            assert!(shared >= 6 && buffer.slots().len() as u64 == pairs, "{pairs} pairs share {shared} bytes");
+            let room = buffer.bytes() - 24 - shared;
+            assert!((size..size + 16).contains(&room), "{pairs} pairs begin with {room} bytes");
+        }
+    }
+
+    /// A page that cannot be brought in is that leaf's trouble: the others of the batch that grew too large are merged all the same.
+    #[test]
+    fn leaves_that_a_batch_overfills_are_merged_although_a_page_of_it_could_not_be_read() {
+        let (store, tree) = behind_a_filter(TreeOptions { design: Design::BTree, ..TreeOptions::default() });
+        // One leaf in memory as a whole, nearly full; the page of the first is not there.
+        let (first, full) = (tree.leaf_of(&key(0)).0, tree.leaf_of(&key(800)).0);
+        let unbuffered = |id| tree.table.lock_shared(id).location().buffer().is_none();
+        assert!(first != full && unbuffered(first) && unbuffered(full));
+        let mut value = Vec::new();
+        assert!(tree.get_into(&key(800), &mut value).expect("readable") && !unbuffered(full));
+        tree.put(&key(1), &[2; 16], Durability::Buffered).expect("room");
+        for number in 0..30 {
+            tree.put(&key(800 + 2 * number + 1), &[2; 48], Durability::Buffered).expect("room");
+        }
+        let merges = tree.stats().merges;
+        store.wire().fail_next_read();
+        let error = tree.empty_filter().expect_err("a read fails");
+        assert!(error.to_string().contains("this read fails"), "{error}");
+        assert_eq!(tree.stats().merges, merges + 1, "the full leaf is merged");
+        // Nothing is lost, and the store goes on.
+        tree.empty_filter().expect("room");
+        for (number, bytes) in [(1, 16), (801, 48), (859, 48), (800, 16)] {
+            assert!(tree.get_into(&key(number), &mut value).expect("readable") && value.len() == bytes, "{number}");
+        }
+        tree.put(&key(3), &[2; 16], Durability::Synced).expect("not poisoned");
     }
 }

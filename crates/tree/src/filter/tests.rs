@@ -148,6 +148,55 @@ fn the_bound_of_a_range_does_not_grow_while_records_stay() {
     }
 }
 
+/// Low keys and heats of all nodes, in key order.
+fn heats(bench: &Bench) -> Vec<(Vec<u8>, u32)> {
+    let guard = bench.epoch.pin();
+    let (mut heats, mut next) = (Vec::new(), Some(Vec::new()));
+    while let Some(low) = next {
+        let path = bench.filter.index.find(&low, &guard);
+        next = path.high();
+        heats.push((low, bench.filter.nodes.get(path.leaf()).heat()));
+    }
+    heats
+}
+
+/// ZKV 3.2: the quarter of the nodes that was used least leaves, and every counter is halved.
+#[test]
+fn the_coldest_nodes_leave_and_all_forget_half_of_their_heat() {
+    for seed in 0..8 {
+        let mut bench = Bench::new(1 << 20, FilterEviction::Nodes);
+        for number in 0..4_000_u64 {
+            bench.put(&number.to_be_bytes(), &[0; 8]);
+        }
+        // Another heat for each node, in no order: none is used as often as another.
+        let mut nodes = heats(&bench);
+        let hottest = nodes.iter().map(|(_, heat)| *heat).max().expect("nodes");
+        let mut extra: Vec<u32> = (1..).take(nodes.len()).collect();
+        let mut rng = Rng::seeded(seed);
+        (1..extra.len()).rev().for_each(|last| extra.swap(last, rng.index(last + 1)));
+        for ((low, heat), extra) in nodes.iter().zip(extra) {
+            let key = bench.above(low, None)[0].0.clone();
+            (0..hottest - heat + 3 * extra).for_each(|_| assert!(bench.get(&key).is_some()));
+        }
+        nodes = heats(&bench);
+        let leaving = nodes.len() / 4;
+        assert!(nodes.len() > 20 && bench.evict(), "{} nodes", nodes.len());
+        let mut coldest = nodes.clone();
+        coldest.sort_unstable_by_key(|(_, heat)| *heat);
+        assert!(coldest.windows(2).all(|pair| pair[0].1 < pair[1].1), "all heats differ");
+        let mut expected: Vec<&[u8]> = coldest[..leaving].iter().map(|(low, _)| low.as_slice()).collect();
+        expected.sort_unstable();
+        let guard = bench.epoch.pin();
+        let array = bench.filter.array(&guard).expect("just evicted");
+        let of_node =
+            |key: &[u8]| nodes.iter().rev().find(|(low, _)| low.as_slice() <= key).map(|(low, _)| low.as_slice());
+        let left: Vec<_> = array.batches().iter().filter_map(|batch| of_node(batch.records.first_key())).collect();
+        assert_eq!(left, expected, "seed {seed}");
+        let halved: Vec<_> = nodes.iter().map(|(low, heat)| (low.clone(), heat / 2)).collect();
+        assert_eq!(heats(&bench), halved, "seed {seed}");
+    }
+}
+
 #[test]
 fn hot_pairs_stay_when_pairs_leave() {
     let mut bench = Bench::new(16 << 10, FilterEviction::Pairs);

@@ -3,17 +3,19 @@
 //! A **slab** is 4 to 16 KiB ([`Size`]) of cells of one class, behind a header and the leaf id of each cell; slabs are cut from chunks of 256 KiB.
 //! A **list** has all slabs of one class and one [`Family`]. Because a list knows its cells and each cell its leaf, the lists are
 //! also the exact order of leaf buffers by size: whoever wants the largest takes a cell of the highest list (`pool.rs`).
-//! Classes above a quarter of a slab are allocations of their own, in a map by class and leaf.
+//! Classes above a quarter of a slab are *large*: runs of mapped segments, in a map by class and leaf.
 //!
 //! Cells are given back anywhere, and a list whose buffers become fewer would keep slabs of a few cells each. Such a slab is *sparse*
 //! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back. And before a list without
 //! room begins a slab, a cell of the next two classes does.
 //!
+//! Large buffers come and go with the work: what their segments have free meanwhile nobody counts, but a free segment goes back to the system.
+//!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
 //! Cost of taking or giving a cell: one uncontended lock and a few stores; for a slab at times a call of the system.
 //!
-//! Unsafe code: cells are raw memory that buffers own, and so are allocations of their own. An arena that is dropped while cells are taken leaks
+//! Unsafe code: cells are raw memory that buffers own, large ones too. An arena that is dropped while cells are taken leaks
 //! its memory rather than leave them dangling.
 
 mod chunks;
@@ -21,7 +23,7 @@ mod list;
 mod slab;
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    alloc::{Layout, handle_alloc_error},
     collections::BTreeMap,
     ptr::NonNull,
     sync::Arc,
@@ -29,7 +31,7 @@ use std::{
 
 use zonda_pages::PageId;
 use zonda_rt::{
-    Mutex,
+    MappedCells, Mutex,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -39,8 +41,29 @@ use list::List;
 pub(crate) use slab::Size;
 use slab::{ALIGN, SlabAt};
 
-/// Before an allocation of its own: whose it is.
-const LARGE_HEAD_BYTES: usize = 16;
+/// Before a large cell: [`LargeHead`].
+const LARGE_HEAD_BYTES: usize = size_of::<LargeHead>();
+const _: () = assert!(LARGE_HEAD_BYTES == 16 && align_of::<LargeHead>() <= ALIGN);
+/// What large cells are cut from, at least.
+const LARGE_SEGMENT_BYTES_MIN: usize = 64 << 10;
+/// Cells of a segment, at least: so little of it is too short for one more.
+const LARGE_CELLS_MIN: usize = 16;
+
+/// Whose a large cell is, and which segment it is of.
+#[repr(C)]
+struct LargeHead {
+    inner: *const Inner,
+    leaf: u32,
+    segment: u32,
+}
+
+/// Large cells.
+#[derive(Default)]
+struct Large {
+    cells: MappedCells,
+    /// How many there are by class and leaf; a leaf that grows has two for a moment.
+    of: BTreeMap<(usize, u32), u32>,
+}
 
 /// What the merge of a leaf is expected to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +97,8 @@ impl Owner {
     }
 }
 
-fn large_layout(class: usize) -> Layout {
-    Layout::from_size_align(LARGE_HEAD_BYTES + class_bytes(class), ALIGN).expect("class sizes are small")
+fn large_bytes(class: usize) -> usize {
+    LARGE_HEAD_BYTES + class_bytes(class)
 }
 
 struct Inner {
@@ -87,8 +110,7 @@ struct Inner {
     /// Slabs of each list, likewise.
     slabs: Box<[AtomicU32]>,
     chunks: Mutex<Chunks>,
-    /// Allocations of their own by class and leaf; a leaf that grows has two for a moment.
-    large: Mutex<BTreeMap<(usize, u32), u32>>,
+    large: Mutex<Large>,
     large_count: AtomicU32,
     taken_bytes: AtomicU64,
     slab_count: AtomicU64,
@@ -169,43 +191,44 @@ impl Inner {
     }
 
     fn take_large(&self, class: usize, leaf: PageId) -> NonNull<u8> {
-        let layout = large_layout(class);
-        // SAFETY: the layout is not empty.
-        let raw = unsafe { alloc_zeroed(layout) };
-        let Some(head) = NonNull::new(raw) else { handle_alloc_error(layout) };
-        // SAFETY: the head has room for both and is aligned to 16.
-        unsafe {
-            head.cast::<*const Self>().write(self);
-            head.add(size_of::<*const Self>()).cast::<u32>().write(leaf.0);
-        }
+        let bytes = large_bytes(class);
         let mut large = self.large.lock();
-        *large.entry((class, leaf.0)).or_default() += 1;
+        let mut cell = large.cells.take(bytes);
+        if cell.is_none() && large.cells.grow(bytes, LARGE_SEGMENT_BYTES_MIN.max(LARGE_CELLS_MIN * bytes)) {
+            cell = large.cells.take(bytes);
+        }
+        let layout = || Layout::from_size_align(bytes, ALIGN).expect("class sizes are small");
+        let Some(cell) = cell else { handle_alloc_error(layout()) };
+        *large.of.entry((class, leaf.0)).or_default() += 1;
         self.large_count.fetch_add(1, Ordering::Relaxed);
-        self.large_bytes.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: within the allocation.
-        unsafe { head.add(LARGE_HEAD_BYTES) }
+        self.large_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let at = large.cells.start(cell);
+        // SAFETY: the run is the caller's alone, as long as this and aligned to 256; what is mapped is initialised.
+        unsafe {
+            at.cast::<LargeHead>().write(LargeHead { inner: self, leaf: leaf.0, segment: cell.segment() });
+            at.add(LARGE_HEAD_BYTES)
+        }
     }
 
     /// # Safety
     /// `at` came from `take_large` of this class, and nobody uses it any more.
     unsafe fn give_large(&self, at: NonNull<u8>, class: usize) {
-        let layout = large_layout(class);
         // SAFETY: behind the head that `take_large` wrote.
-        let (head, leaf) = unsafe {
+        let (head, LargeHead { leaf, segment, .. }) = unsafe {
             let head = at.sub(LARGE_HEAD_BYTES);
-            (head, head.add(size_of::<*const Self>()).cast::<u32>().read())
+            (head, head.cast::<LargeHead>().read())
         };
         let mut large = self.large.lock();
-        let count = large.get_mut(&(class, leaf)).expect("it was entered when it was taken");
+        let count = large.of.get_mut(&(class, leaf)).expect("it was entered when it was taken");
         *count -= 1;
         if *count == 0 {
-            large.remove(&(class, leaf));
+            large.of.remove(&(class, leaf));
         }
-        drop(large);
+        let cell = large.cells.run_at(segment, head, large_bytes(class));
+        large.cells.give(cell);
+        large.cells.unmap(segment);
         self.large_count.fetch_sub(1, Ordering::Relaxed);
-        self.large_bytes.fetch_sub(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(head.as_ptr(), layout) }
+        self.large_bytes.fetch_sub(large_bytes(class) as u64, Ordering::Relaxed);
     }
 }
 
@@ -233,7 +256,7 @@ impl Arena {
             counts: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
             slabs: (0..LISTS).map(|_| AtomicU32::new(0)).collect(),
             chunks: Mutex::new(Chunks::default()),
-            large: Mutex::new(BTreeMap::new()),
+            large: Mutex::new(Large::default()),
             large_count: AtomicU32::new(0),
             taken_bytes: AtomicU64::new(0),
             slab_count: AtomicU64::new(0),
@@ -269,7 +292,7 @@ impl Arena {
         self.inner.taken()
     }
 
-    /// Bytes held for them: whole slabs.
+    /// Bytes held for them: whole slabs, and large cells without what their segments have free, as it comes back only with a whole segment.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.inner.slab_count.load(Ordering::Relaxed) * self.size().slab_bytes() as u64
             + self.inner.large_bytes.load(Ordering::Relaxed)
@@ -279,7 +302,7 @@ impl Arena {
     pub(crate) fn largest(&self, family: Family) -> Option<(usize, PageId)> {
         if family == Family::Stays && self.inner.large_count.load(Ordering::Relaxed) > 0 {
             let large = self.inner.large.lock();
-            if let Some((&(class, leaf), _)) = large.last_key_value() {
+            if let Some((&(class, leaf), _)) = large.of.last_key_value() {
                 return Some((class, PageId(leaf)));
             }
         }
@@ -334,7 +357,7 @@ pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, size: Size) {
     } else {
         // SAFETY: the head before it names its arena, which outlives it.
         unsafe {
-            let inner = &**at.sub(LARGE_HEAD_BYTES).cast::<*const Inner>().as_ptr();
+            let inner = &*at.sub(LARGE_HEAD_BYTES).cast::<LargeHead>().read().inner;
             inner.give_large(at, class);
             inner.taken_bytes.fetch_sub(class_bytes(class) as u64, Ordering::Relaxed);
         }

@@ -79,10 +79,10 @@ impl Sizing {
         }
     }
 
-    /// Payload to ask for when a buffer is begun with `payload_bytes`: in the paper's classes a quarter more, so that seven pairs
-    /// of 8 B + 8 B start at 256 bytes as they do there.
-    pub(crate) fn at_first(self, payload_bytes: usize) -> usize {
-        if self == Self::Paper { payload_bytes + payload_bytes / 4 } else { payload_bytes }
+    /// Payload to ask for when a buffer is begun with pairs of `whole_bytes`, of which it stores `payload_bytes` because their prefix is stored once.
+    /// In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do there, whatever they share.
+    pub(crate) fn at_first(self, payload_bytes: usize, whole_bytes: usize) -> usize {
+        if self == Self::Paper { whole_bytes + whole_bytes / 4 } else { payload_bytes }
     }
 }
 
@@ -122,9 +122,16 @@ mod tests {
 
     #[test]
     fn the_papers_sizes() {
-        let bytes =
-            |pairs: usize| class_bytes(Sizing::Paper.class_for(24, Sizing::Paper.at_first(16 * pairs), pairs)) - 24;
-        assert_eq!([1, 3, 4, 6, 7, 12].map(|pairs| bytes(pairs) / 64 * 64), [64, 64, 128, 128, 256, 256]);
+        // Pairs of 8 B + 8 B whose keys share this many bytes.
+        for shared in 0..=6 {
+            let bytes = |pairs: usize| {
+                let payload = Sizing::Paper.at_first((16 - shared) * pairs, 16 * pairs);
+                class_bytes(Sizing::Paper.class_for(24 + shared, payload, pairs)) - 24 - shared
+            };
+            let sizes = [1, 3, 4, 6, 7, 12].map(|pairs| bytes(pairs) / 64 * 64);
+            assert_eq!(sizes, [64, 64, 128, 128, 256, 256], "{shared} bytes shared");
+        }
+        assert_eq!(Sizing::Exact.at_first(98, 112), 98);
         assert_eq!(class_bytes(Sizing::Chained.class_for(24, 160, 10)), 24 + 160 + 160 + 8);
     }
 

@@ -1,15 +1,15 @@
 //! The order in which buffers came, as the ZKV paper's pool keeps it (section 3.3): instances by leaf id, in each a list per size.
 //!
 //! A leaf enters the end of a list when its buffer is made or grows. Nobody takes it out when the buffer goes or grows on: whoever
-//! meets an entry asks the leaf. Lists are swept when they have become twice as long as after the last sweep, so that each is at
-//! most about twice its valid entries. Lock order: an instance after a leaf latch; leaves are only tried from here.
+//! meets an entry asks the leaf. Lists are swept when they have become a quarter longer than after the last sweep, so that each is at
+//! most about that longer than its valid entries. Lock order: an instance after a leaf latch; leaves are only tried from here.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use super::class::class_bytes;
@@ -18,6 +18,8 @@ use crate::leaf_table::LeafTable;
 /// Lists of an instance: buffers of up to 96 bytes, 160, 288 (the paper's 64, 128 and 256 bytes of pairs with their heads), more.
 const RANK_BYTES: [usize; 3] = [112, 176, 320];
 const RANKS: usize = RANK_BYTES.len() + 1;
+/// A list is swept when it is longer by this part than after the last sweep. Less often would cost less time, but what lists take, buffers lack.
+const GROWTH_SHARE: usize = 4;
 /// Entries of a list below which it is not swept.
 const SWEEP_MIN: usize = 64;
 
@@ -32,10 +34,18 @@ impl Default for List {
     }
 }
 
+impl List {
+    fn memory_bytes(&self) -> u64 {
+        (self.leaves.capacity() * size_of::<u32>()) as u64
+    }
+}
+
 /// All instances.
 pub(super) struct Oldest {
     instances: Box<[Mutex<[List; RANKS]>]>,
     hand: AtomicU32,
+    /// Memory of the lists' entries; a sweep's comes and goes under one lock.
+    bytes: AtomicU64,
 }
 
 fn rank_of(class: usize) -> usize {
@@ -51,7 +61,13 @@ fn rank_now(table: &LeafTable, id: PageId) -> Result<Option<usize>, ()> {
 impl Oldest {
     /// Empty lists in `instances` instances.
     pub(super) fn new(instances: usize) -> Self {
-        Self { instances: (0..instances).map(|_| Mutex::default()).collect(), hand: AtomicU32::new(0) }
+        let instances = (0..instances).map(|_| Mutex::default()).collect();
+        Self { instances, hand: AtomicU32::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    /// Memory of all lists in bytes. Costs a load.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.instances.len() * size_of::<Mutex<[List; RANKS]>>()) as u64 + self.bytes.load(Ordering::Relaxed)
     }
 
     /// The latched leaf `id` has a new buffer of `class`.
@@ -59,10 +75,14 @@ impl Oldest {
         let rank = rank_of(class);
         let mut lists = self.instances[id.0 as usize % self.instances.len()].lock();
         let list = &mut lists[rank];
+        let before = list.memory_bytes();
         list.leaves.push_back(id.0);
         if list.leaves.len() >= list.sweep_at {
             sweep(list, table, rank);
         }
+        // Added first: the lists that others hold keep the sum from falling below nought.
+        self.bytes.fetch_add(list.memory_bytes(), Ordering::Relaxed);
+        self.bytes.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// The oldest buffer of the highest list that has one, by turns over the instances. It goes to the end, in case that it is
@@ -102,8 +122,12 @@ fn sweep(list: &mut List, table: &LeafTable, rank: usize) {
         !stale && seen.insert(id)
     });
     let kept: VecDeque<u32> = kept.copied().collect();
-    list.leaves = kept.into_iter().rev().collect();
-    list.sweep_at = (2 * list.leaves.len()).max(SWEEP_MIN);
+    list.sweep_at = (kept.len() + kept.len() / GROWTH_SHARE).max(SWEEP_MIN);
+    list.leaves.clear();
+    list.leaves.extend(kept.into_iter().rev());
+    // Exactly what it will hold until then.
+    list.leaves.shrink_to(list.sweep_at);
+    list.leaves.reserve_exact(list.sweep_at - list.leaves.len());
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -154,5 +178,29 @@ mod tests {
         for instance in &oldest.instances {
             assert!(instance.lock().iter().all(|list| list.leaves.len() <= SWEEP_MIN));
         }
+    }
+
+    #[test]
+    fn the_memory_of_the_lists_is_counted_whatever_is_swept() {
+        let (table, oldest) = (LeafTable::new(), Oldest::new(3));
+        let arena = Memory::slabs(4 << 20);
+        let ids: Vec<PageId> = (0..3_000).map(|_| table.allocate().expect("room")).collect();
+        let counted = |oldest: &Oldest| {
+            let lists = oldest.instances.iter().map(|lists| lists.lock().iter().map(List::memory_bytes).sum::<u64>());
+            lists.sum::<u64>() + (3 * size_of::<Mutex<[List; RANKS]>>()) as u64
+        };
+        let empty = oldest.memory_bytes();
+        assert_eq!(empty, counted(&oldest));
+        ids.iter().for_each(|id| give(&table, &arena, &oldest, *id, 64));
+        assert!(oldest.memory_bytes() >= empty + 4 * 3_000, "{} bytes", oldest.memory_bytes());
+        assert_eq!(oldest.memory_bytes(), counted(&oldest));
+        // Most buffers go; the entries go as the lists are swept, and most of their memory with them.
+        let full = oldest.memory_bytes();
+        ids.iter().skip(30).for_each(|id| drop(table.lock(*id).replace(Location::Empty)));
+        for _ in 0..300 {
+            ids[..30].iter().for_each(|id| give(&table, &arena, &oldest, *id, 64));
+        }
+        assert_eq!(oldest.memory_bytes(), counted(&oldest));
+        assert!(oldest.memory_bytes() < full / 2, "{} of {full} bytes", oldest.memory_bytes());
     }
 }

@@ -1,0 +1,105 @@
+//! Atomic updates of one key.
+//!
+//! What is to be written is known only once the old value was seen, under the key's stripe, so room for it is asked afterwards: the stripe is let
+//! go while reclaim works, which may need it, and then the decision stands if the value is still the one that it was made for.
+
+use crate::{
+    Durability, Update,
+    tree::{Result, Tree, is_no_space},
+    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, pages_of, tombstone},
+};
+
+/// What was decided, and for which value.
+struct Decided {
+    before: Option<Vec<u8>>,
+    update: Update,
+}
+
+/// How an attempt went.
+enum Attempt {
+    /// It is applied; `None`: there was nothing to change.
+    Done(Option<Committed>),
+    /// Room for so many pages must be made first.
+    Needs(u32),
+}
+
+impl Update {
+    /// Pages that must be admitted for it; 0 for what a full store takes from its reserve.
+    fn pages(&self) -> u32 {
+        match self {
+            Self::Put(value) => PAGES_ASKED + pages_of(value.len()),
+            Self::Keep | Self::Delete => 0,
+        }
+    }
+}
+
+impl Tree {
+    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value before. `decide` is called again
+    /// only if another writer changed the key while room was made for what it wanted written.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); a full store takes deletes from its reserve.
+    pub(crate) fn update(
+        &self,
+        key: &[u8],
+        durability: Durability,
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Update,
+    ) -> Result<Option<Vec<u8>>> {
+        check_key(key)?;
+        let mut admitted = match self.make_room(false, PAGES_ASKED) {
+            Ok(()) => PAGES_ASKED,
+            // It may be a delete, or nothing.
+            Err(error) if is_no_space(&error) => 0,
+            Err(error) => return Err(error),
+        };
+        self.bring_in_unfiltered(key)?;
+        let (mut decided, mut tries) = (None, 0);
+        let committed = loop {
+            match self.try_update(key, (&mut decided, admitted), decide) {
+                Ok(Attempt::Done(committed)) => break committed,
+                Ok(Attempt::Needs(pages)) => {
+                    self.make_room(false, pages)?;
+                    admitted = pages;
+                }
+                Err(error) if is_no_space(&error) && tries < VALUE_TRIES => {
+                    tries += 1;
+                    self.admit_pressing(admitted)?;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        committed.map_or(Ok(()), |committed| self.finish(committed, durability))?;
+        Ok(decided.and_then(|decided| decided.before))
+    }
+
+    /// Decides, unless that is done, and applies it if it needs at most the `admitted` pages.
+    fn try_update(
+        &self,
+        key: &[u8],
+        (decided, admitted): (&mut Option<Decided>, u32),
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Update,
+    ) -> Result<Attempt> {
+        let _stripe = self.stripes.lock(hash(key));
+        let mut value = Vec::new();
+        let before = self.get_into(key, &mut value)?.then_some(value);
+        let standing = decided.take().filter(|decided| decided.before == before);
+        let Decided { before, update } = standing.unwrap_or_else(|| {
+            let update = decide(before.as_deref());
+            Decided { before, update }
+        });
+        let Decided { update, .. } = decided.insert(Decided { before, update });
+        if let Update::Put(value) = update {
+            check_value(value)?;
+        }
+        let pages = update.pages();
+        if pages > admitted {
+            return Ok(Attempt::Needs(pages));
+        }
+        let prepared = match update {
+            Update::Keep => return Ok(Attempt::Done(None)),
+            Update::Delete => tombstone(key),
+            Update::Put(value) => self.prepare(key, value)?,
+        };
+        Ok(Attempt::Done(Some(self.commit(&[prepared])?)))
+    }
+}
