@@ -29,8 +29,9 @@ const STEPS_MAX: u64 = 4;
 const BETTER_TENTHS: u128 = 12;
 /// Tenths from which one is so much better that a longer step does not go too far.
 const MUCH_BETTER_TENTHS: u128 = 20;
-/// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: small parts of it hold few pages.
-const FULL_TENTHS: u64 = 7;
+/// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: there is room for two pages always
+/// (`memory.rs`), so one that wants a page more than it holds is full to two thirds at the least.
+const FULL_TENTHS: u64 = 6;
 /// Nor has a cache of records that displaces less than one for so many that it keeps.
 const DISPLACED_SHARE: u64 = 4;
 /// Buffers that leave more than this part of what may move unused do not need it: what they saved, they saved with the rest.
@@ -153,14 +154,15 @@ impl Work {
         }
     }
 
+    /// What came since `before`. The counts are of many threads and are read one by one: none is taken to be the greater.
     fn since(&self, before: &Self) -> Self {
         Self {
-            operations: self.operations - before.operations,
+            operations: self.operations.saturating_sub(before.operations),
             buffer_hits: self.buffer_hits.saturating_sub(before.buffer_hits),
-            merges: self.merges - before.merges,
-            page_hits: self.page_hits - before.page_hits,
-            record_hits: self.record_hits - before.record_hits,
-            records_kept: self.records_kept - before.records_kept,
+            merges: self.merges.saturating_sub(before.merges),
+            page_hits: self.page_hits.saturating_sub(before.page_hits),
+            record_hits: self.record_hits.saturating_sub(before.record_hits),
+            records_kept: self.records_kept.saturating_sub(before.records_kept),
             records_displaced: self.records_displaced.saturating_sub(before.records_displaced),
         }
     }
@@ -258,6 +260,9 @@ impl Governor {
     /// Divides what the others leave between leaf buffers and read cache; never less for buffers than they need to work. Cheap:
     /// call it every few milliseconds.
     pub(crate) fn adjust(&self) {
+        // The maintenance thread and whoever calls the steps himself take turns: what one counted is never older than the window that another began,
+        // and none hands out memory that the other has just given elsewhere. Nothing below takes a latch or waits for a device.
+        let mut window = self.seen.window.lock();
         let stats = self.engine.stats();
         let page_bytes = self.pages.usage().memory_bytes;
         let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
@@ -268,7 +273,7 @@ impl Governor {
                 let pages = self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
                 Caches { pages, records: 0 }
             }
-            None => self.follow_work(&stats, movable),
+            None => self.follow_work(&mut window, &stats, movable),
         };
         let buffer_bytes =
             (movable - caches.bytes().min(movable)).min(self.plan.buffer_bytes_max).max(BUFFER_BYTES_MIN);
@@ -296,11 +301,10 @@ impl Governor {
     }
 
     /// What the caches are to have of `movable` bytes: a step more or less at the end of each window.
-    fn follow_work(&self, stats: &EngineStats, movable: u64) -> Caches {
+    fn follow_work(&self, window: &mut Window, stats: &EngineStats, movable: u64) -> Caches {
         let cache = self.pages.cache_usage();
         let now = Work::of(stats, cache.hits);
         let (least, most) = (self.caches_min(), movable.saturating_sub(BUFFER_BYTES_MIN));
-        let mut window = self.seen.window.lock();
         let work = now.since(&window.began);
         if work.operations >= WINDOW_OPERATIONS {
             window.began = now;
@@ -349,7 +353,7 @@ impl Governor {
     /// snapshot that is open may keep states, and where none is, the margin bears the first ones.
     fn movable_bytes(&self, stats: &EngineStats) -> u64 {
         let plan = &self.plan;
-        let records_bytes = stats.record_cache_bytes - stats.record_cache_room_bytes;
+        let records_bytes = stats.record_cache_bytes.saturating_sub(stats.record_cache_room_bytes);
         let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes + records_bytes;
         let page_bytes = self.page_bytes_but_cache();
         let snapshot_bytes = if stats.snapshot_bytes == 0 { 0 } else { plan.snapshot_bytes.max(stats.snapshot_bytes) };
@@ -441,6 +445,23 @@ mod tests {
         let to_buffers = windows_until([10, 1], &|pages| pages < MOVABLE / 10);
         assert!(to_pages.is_some_and(|windows| (25..=30).contains(&windows)), "{to_pages:?}");
         assert!(to_buffers.is_some_and(|windows| windows <= 10), "{to_buffers:?}");
+    }
+
+    #[test]
+    fn counts_that_were_read_before_the_window_began_are_no_work() {
+        let count = |nth: u64| Work {
+            operations: nth,
+            buffer_hits: nth,
+            merges: nth,
+            page_hits: nth,
+            record_hits: nth,
+            records_kept: nth,
+            records_displaced: nth,
+        };
+        let none = count(3).since(&count(5));
+        assert_eq!((none.operations, none.saved_by_buffers(), none.page_hits, none.record_hits), (0, 0, 0, 0));
+        assert_eq!((none.records_kept, none.records_displaced), (0, 0));
+        assert_eq!(count(5).since(&count(3)).saved_by_buffers(), 6);
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(crate) struct Wanted {
 /// Leaf buffers of less would make every other write merge a leaf.
 pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 
+/// What the cache of pages needs for one beside its bytes, at most.
+const CACHED_PAGE_BYTES: u64 = 512;
+
 /// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes at most a fifth. On a device that is full
 /// of leaves, bytes written for an operation go as leaves over buffers: less here would cost more in them than it gives in space.
 const CAPACITY_SHARE: u64 = 25;
@@ -124,6 +127,15 @@ impl MemoryPlan {
         }
     }
 
+    /// The same for leaves of `leaf_bytes`: a cache of pages, if there is one that memory moves to and from, has room for two always. In less it could not show
+    /// what it is worth, or would never seem full.
+    pub(crate) fn with_leaves_of(self, leaf_bytes: u32) -> Self {
+        let two_pages = 2 * (u64::from(leaf_bytes) + CACHED_PAGE_BYTES);
+        let moves = self.shares.is_none() && self.read_cache_bytes_min > 0;
+        let least = if moves { self.read_cache_bytes_min.max(two_pages) } else { self.read_cache_bytes_min };
+        Self { read_cache_bytes_min: least, read_cache_bytes: self.read_cache_bytes.max(least), ..self }
+    }
+
     /// Log instances with rings of so many bytes that there is memory for.
     pub(crate) fn log_instances_max(&self, ring_bytes: u32) -> u32 {
         u32::try_from(self.log_bytes / log_instance_bytes(ring_bytes)).unwrap_or(u32::MAX).max(1)
@@ -160,6 +172,27 @@ mod tests {
         let wanted = Wanted { budget_bytes: 64 * MIB, design, filter_share: 0.0, shares, record_cache: true };
         let plan = MemoryPlan::of(wanted, u64::MAX);
         assert!(plan.buffer_bytes >= 32 * MIB, "{plan:?}");
+    }
+
+    #[test]
+    fn two_leaves_of_any_size_fit_a_cache_that_memory_moves_to() {
+        let plan = |design, shares, leaf_bytes| {
+            let wanted = Wanted { budget_bytes: 4 * MIB, design, filter_share: 0.0, shares, record_cache: true };
+            let before = MemoryPlan::of(wanted, u64::MAX);
+            (before, before.with_leaves_of(leaf_bytes))
+        };
+        let (before, after) = plan(Design::Adb, None, 4096);
+        assert_eq!(before, after);
+        let (before, after) = plan(Design::Adb, None, 32 << 10);
+        assert!(
+            before.read_cache_bytes_min < 64 * KIB && after.read_cache_bytes_min >= 64 * KIB,
+            "{before:?}, {after:?}"
+        );
+        assert!(after.read_cache_bytes >= after.read_cache_bytes_min);
+        for (design, shares) in [(Design::BTree, None), (Design::Adb, Some(MemoryShares::ZKV))] {
+            let (before, after) = plan(design, shares, 32 << 10);
+            assert_eq!(before, after);
+        }
     }
 
     proptest! {

@@ -57,9 +57,9 @@ pub(crate) fn store(
     };
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
     let opening = Opening { plan, options, device, log };
-    let (pages, engine) =
+    let opened =
         if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
-    opening.assemble(pages, engine, access)
+    opening.assemble(opened, access)
 }
 
 /// Where a store is.
@@ -98,7 +98,11 @@ struct Opening<'a> {
     plan: MemoryPlan,
 }
 
-type Opened = (Pages, Engine);
+struct Opened {
+    pages: Pages,
+    engine: Engine,
+    superblock: Superblock,
+}
 
 impl Opening<'_> {
     fn create(&self, uri: &str, access: Access) -> Result<Opened> {
@@ -111,7 +115,7 @@ impl Opening<'_> {
         let store_options = self.store_options(superblock.encode());
         let pages = Pages::create(&self.device, self.log.as_ref(), store_options)?;
         let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
-        Ok((pages, engine))
+        Ok(Opened { pages, engine, superblock })
     }
 
     fn recover(&self, uri: &str, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Opened> {
@@ -124,7 +128,7 @@ impl Opening<'_> {
         self.check_value_inline(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
         let engine = Engine::open(pages.store(), self.tree_options(superblock), &mut report)?;
-        Ok((pages, engine))
+        Ok(Opened { pages, engine, superblock })
     }
 
     fn check_leaf_bytes(&self, superblock: Superblock) -> Result<()> {
@@ -147,8 +151,10 @@ impl Opening<'_> {
         Err(Error::BadOption { name: "value_inline", why })
     }
 
-    fn assemble(self, pages: Pages, engine: Engine, access: Access) -> Result<Store> {
-        let governor = Governor::new(self.plan, engine.clone(), pages.clone())?;
+    fn assemble(self, opened: Opened, access: Access) -> Result<Store> {
+        let Opened { pages, engine, superblock } = opened;
+        let plan = self.plan.with_leaves_of(superblock.leaf_bytes);
+        let governor = Governor::new(plan, engine.clone(), pages.clone())?;
         let read_only = access == Access::ReadOnly;
         if !read_only {
             Catalogue::finish_drops(&engine)?;

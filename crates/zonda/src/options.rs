@@ -169,16 +169,20 @@ impl Options {
         self
     }
 
-    /// The options that a preset stands for: `zonda` (the defaults), `zkv` (delta buffers behind a merged filter, in the shares of the
-    /// ZKV paper), `zkv-block` (the same in place, with a pool that forgets what was used longest ago in place of ZFlusher: Exp#11 of the
-    /// paper), or the name of a [`Design`].
+    /// The options that a preset stands for: `zonda` (the defaults), `zkv` (the ZKV paper's: delta buffers of its sizes, of which the oldest of the
+    /// largest go first, behind a merged filter that evicts its coldest nodes, memory in its shares 1:3:4), `zkv-block` (the same in place, with a pool that
+    /// forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), or the name of a [`Design`]. Each part may be set otherwise afterwards.
     ///
     /// # Errors
     /// `BadOption` for another name.
     pub fn preset(name: &str) -> Result<Self> {
         match name {
             "zonda" => Ok(Self::new()),
-            "zkv" => Ok(Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true)),
+            "zkv" => {
+                let filtered = Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true);
+                let sized = filtered.classes(BufferClasses::Paper).eviction(Eviction::Oldest);
+                Ok(sized.memory_shares(Some(MemoryShares::ZKV)))
+            }
             "zkv-block" => Ok(Self::preset("zkv")?.store(StoreKind::InPlace).flusher(FlusherOptions::base())),
             _ => Ok(Self::new().design(name.parse()?)),
         }
@@ -362,6 +366,12 @@ impl Options {
         self
     }
 
+    /// What [`flusher`](Self::flusher) was told last, or the default.
+    #[must_use]
+    pub fn flusher_options(&self) -> FlusherOptions {
+        self.flusher
+    }
+
     /// Whether to go around the operating system's page cache, where the file system can. Default: as the URI says, else the device's default.
     #[must_use]
     pub fn direct_io(mut self, direct: bool) -> Self {
@@ -492,5 +502,8 @@ mod tests {
             Options::preset(preset).unwrap().validate().unwrap();
         }
         assert!(Options::preset("lsm").is_err());
+        let zkv = Options::preset("zkv").unwrap();
+        assert_eq!((zkv.classes, zkv.eviction), (BufferClasses::Paper, Eviction::Oldest));
+        assert_eq!((zkv.memory_shares, zkv.filter_by_node), (Some(MemoryShares::ZKV), true));
     }
 }

@@ -15,7 +15,12 @@ fn key(number: u64) -> [u8; 8] {
 
 /// A compacted store: buffers hold nothing.
 fn loaded() -> Db {
+    loaded_with(4096)
+}
+
+fn loaded_with(leaf_bytes: u32) -> Db {
     let options = Options::new().memory(BUDGET_BYTES).capacity(1 << 30).seed(7).background(false).log(false);
+    let options = options.leaf_bytes(leaf_bytes);
     let db = options.open("mem:").unwrap();
     for number in 0..PAIRS {
         db.put(key(number), number.to_be_bytes()).unwrap();
@@ -78,6 +83,25 @@ fn pages_that_scans_come_back_to_are_kept() {
         assert!(pairs > 0);
     });
     assert!(memory.page_bytes > before.page_bytes + BUDGET_BYTES / 16, "{before:?} and then {memory:?}");
+}
+
+/// Of leaves of 32 KiB the least cache of pages holds two, which must be enough to show that more are worth it.
+#[test]
+fn a_cache_of_long_pages_grows_from_its_least() {
+    let db = loaded_with(32 << 10);
+    // Puts of all pairs, which fill any buffers: the cache gives up what it may.
+    let mut count = 0;
+    let memory = after(&db, 300_000, |_| {
+        count += 1;
+        db.put(key(count * 7_919 % PAIRS), count.to_le_bytes()).unwrap();
+    });
+    assert!(memory.buffer_bytes > BUDGET_BYTES / 2, "{memory:?}");
+    let least = memory.page_bytes;
+    let memory = after(&db, 60_000, |number| {
+        let pairs = db.range(key(number / 400)..).unwrap().take(32).count();
+        assert!(pairs > 0);
+    });
+    assert!(memory.page_bytes > least + BUDGET_BYTES / 16, "{least} bytes at first, then {memory:?}");
 }
 
 #[test]

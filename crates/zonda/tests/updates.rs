@@ -4,7 +4,68 @@ mod common;
 
 use common::memory;
 use zonda::limits::VALUE_BYTES_MAX;
-use zonda::{Error, Swap, Update};
+use zonda::{Db, Error, Options, Swap, Update};
+
+const NEARLY_FULL: [&str; 2] = ["mem:?zones=64&zone_size=128KiB", "mem:?layout=blocks&zones=64&zone_size=128KiB"];
+const LARGE: usize = 60_000;
+
+/// A store without threads that takes no more large values; returns how many it has.
+fn full_of_large_values(device: &str) -> (Db, u64) {
+    let db = Options::new().memory(2 << 20).seed(3).background(false).open(device).unwrap();
+    for number in 0_u64.. {
+        match db.put(number.to_be_bytes(), vec![1; LARGE]) {
+            Ok(()) => {}
+            Err(Error::NoSpace { .. }) => return (db, number),
+            Err(error) => panic!("{device}: {error}"),
+        }
+    }
+    unreachable!("a device of 8 MiB is full some day")
+}
+
+/// What is overwritten makes room for what overwrites it: an update waits for that as a put does, however long its value is.
+#[test]
+fn large_values_are_updated_on_a_device_that_is_nearly_full() {
+    for device in NEARLY_FULL {
+        let (db, keys) = full_of_large_values(device);
+        for number in 0..keys / 10 {
+            db.delete(number.to_be_bytes()).unwrap();
+        }
+        let left: Vec<u64> = (keys / 10..keys).collect();
+        for round in 2..5_u8 {
+            for number in &left {
+                let (key, before) = (number.to_be_bytes(), vec![round - 1; LARGE]);
+                let wanted = || format!("{device}: update {number} of {keys}, round {round}");
+                if number % 2 == 0 {
+                    let swap = db.compare_and_swap(key, Some(&before), Some(&[round; LARGE]));
+                    assert_eq!(swap.unwrap_or_else(|error| panic!("{}: {error}", wanted())), Swap::Done);
+                } else {
+                    let old = db.fetch_update(key, |_| Update::Put(vec![round; LARGE]));
+                    let old = old.unwrap_or_else(|error| panic!("{}: {error}", wanted()));
+                    assert!(old.as_ref() == Some(&before), "{}", wanted());
+                }
+            }
+        }
+        assert!(left.iter().all(|number| db.get(number.to_be_bytes()).unwrap() == Some(vec![4; LARGE])), "{device}");
+    }
+}
+
+#[test]
+fn a_full_store_refuses_what_needs_room_and_takes_deletes() {
+    for device in NEARLY_FULL {
+        let (db, keys) = full_of_large_values(device);
+        let refused = db.fetch_update(keys.to_be_bytes(), |_| Update::Put(vec![2; LARGE]));
+        assert!(matches!(refused, Err(Error::NoSpace { .. })), "{device}: {refused:?}");
+        assert_eq!(db.get(keys.to_be_bytes()).unwrap(), None);
+        let kept = db.fetch_update(0_u64.to_be_bytes(), |_| Update::Keep).unwrap();
+        assert!(kept == Some(vec![1; LARGE]), "{device}");
+        for number in 0..keys {
+            let swap = db.compare_and_swap(number.to_be_bytes(), Some(&[1; LARGE]), None).unwrap();
+            assert_eq!(swap, Swap::Done, "{device}: delete {number}");
+        }
+        assert_eq!(db.iter().unwrap().count(), 0);
+        db.fetch_update(0_u64.to_be_bytes(), |_| Update::Put(vec![2; LARGE])).unwrap();
+    }
+}
 
 #[test]
 fn compare_and_swap_in_all_its_forms() {
