@@ -4,6 +4,8 @@
 //! commit that flushes the copies first; so are all removals so far -> 4 readers of old places are gone, because a place
 //! changes under the content lock that they hold -> 5 the zone is reset.
 
+use std::collections::{BTreeMap, HashMap};
+
 use zonda_device::cut_label;
 use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId, ZoneUse, ZoneView};
 
@@ -12,7 +14,7 @@ use crate::change::{Change, EXTENTS_MAX};
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::{Lease, Request};
 use crate::options::{JOURNAL, RELOCATED};
-use crate::policy::Candidate;
+use crate::policy::{Candidate, VictimView};
 use crate::store::{Core, Counters};
 use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
 
@@ -129,44 +131,60 @@ impl Core {
         self.space().view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
     }
 
-    /// Frees what is dead, else empties the best victim.
+    /// Frees what is dead, else empties the best victim. A zone that cannot be reset is passed over; its error is returned only if
+    /// no zone became free.
     fn clean(&self, is_paced: bool) -> Result<Cleaned> {
         self.stop.check()?;
         while self.lanes.finish_dead()? {}
-        let zones_freed = self.merge_dead()? + self.reset_dead()?;
+        let merged = self.merge_dead()?;
+        let (reset, mut failed) = self.reset_dead()?;
+        let zones_freed = merged + reset;
         if zones_freed > 0 {
             return Ok(Cleaned { zones_freed, bytes_copied: 0 });
         }
-        let mut passed_over = Vec::new();
+        let (mut passed_over, mut all) = (Vec::new(), Cleaned::default());
         while let Some(victim) = self.victim(&passed_over) {
             passed_over.push(victim.zone);
             let Some(live) = self.live_extents(victim.zone) else { continue };
             match self.empty(victim.zone, &live, is_paced) {
-                Ok(cleaned) => return Ok(cleaned),
+                Ok(cleaned) => {
+                    all.zones_freed += cleaned.zones_freed;
+                    all.bytes_copied += cleaned.bytes_copied;
+                    if all.zones_freed > 0 {
+                        break;
+                    }
+                }
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
                 Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => break,
+                Err(FileError::Space(error @ SpaceError::Device(_))) => failed = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(Cleaned::default())
+        match failed {
+            Some(error) if all.zones_freed == 0 => Err(error.into()),
+            _ => Ok(all),
+        }
     }
 
-    /// Resets every written zone in which nothing is live, all removals being durable.
-    fn reset_dead(&self) -> Result<u32> {
+    /// Resets every written zone in which nothing is live, all removals being durable; returns how many are free now, and why
+    /// one is not: it keeps nobody from the others, and is tried again next time.
+    fn reset_dead(&self) -> Result<(u32, Option<SpaceError>)> {
         let dead = self.dead_zones();
         if dead.is_empty() {
-            return Ok(0);
+            return Ok((0, None));
         }
         self.commit_to(self.names.last())?;
-        let mut zones_freed = 0;
+        let (mut zones_freed, mut failed) = (0, None);
         for zone in dead {
-            self.space().reset(zone)?;
-            zones_freed += u32::from(self.space().generation_of(zone).is_none());
+            match self.space().reset(zone) {
+                Ok(now) => zones_freed += u32::from(now == ZoneUse::Free),
+                Err(error) => failed = Some(error),
+            }
         }
         Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
-        Ok(zones_freed)
+        Ok((zones_freed, failed))
     }
 
     /// The zone to be emptied, as the options choose it, of those with enough dead bytes.
@@ -174,12 +192,54 @@ impl Core {
         let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
-            let has_dead = view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX;
+            let has_dead = has_enough_dead(view);
             let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
             let is_whole = !spoiled.contains(&(view.zone, view.generation));
             is_ours && is_done && has_dead && is_whole && view.live_bytes > 0 && !passed_over.contains(&view.zone)
         };
-        self.space().victim(self.options.victims, &is_worth_it)
+        if !self.options.policy.chooses_victims() {
+            return self.space().victim(self.options.victims, &is_worth_it);
+        }
+        let worth: Vec<ZoneView> =
+            self.space().view().into_iter().filter(is_worth_it).filter(|view| !view.relocating).collect();
+        drop(spoiled);
+        if let Some(worn) = worth.iter().find(|view| view.state == ZoneUse::ReadOnly) {
+            return Some(*worn);
+        }
+        let zones = self.with_files(&worth);
+        let zone = self.options.policy.victim(&zones, &self.follow.lock().shape)?;
+        worth.into_iter().find(|view| view.zone == zone)
+    }
+
+    /// Dead bytes that cleaning leaves where they are: in zones with too few of them, and in spoiled ones.
+    pub(crate) fn stuck_bytes(&self) -> u64 {
+        let spoiled = self.spoiled.lock();
+        let is_stuck = |view: &&ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            let is_passed_over = !has_enough_dead(view) || spoiled.contains(&(view.zone, view.generation));
+            is_ours && view.state == ZoneUse::Sealed && view.live_bytes > 0 && is_passed_over
+        };
+        let views = self.space().view();
+        views.iter().filter(is_stuck).map(|view| view.capacity_bytes.saturating_sub(view.live_bytes)).sum()
+    }
+
+    /// Zones as policies see them that choose victims. Cost: one pass over the extents of all files, with the names locked.
+    fn with_files(&self, zones: &[ZoneView]) -> Vec<VictimView> {
+        let mut live: HashMap<ZoneId, BTreeMap<FileId, u64>> =
+            zones.iter().map(|view| (view.zone, BTreeMap::new())).collect();
+        for (file, inode) in self.names.lock().catalogue.files() {
+            for extent in inode.extents.iter() {
+                if let Some(zone) = live.get_mut(&extent.zone) {
+                    *zone.entry(file).or_default() += extent.device_bytes();
+                }
+            }
+        }
+        let of_zone = |view: &ZoneView| VictimView {
+            zone: *view,
+            gain_bytes: view.capacity_bytes.saturating_sub(view.live_bytes),
+            live: live.remove(&view.zone).unwrap_or_default().into_iter().collect(),
+        };
+        zones.iter().map(of_zone).collect()
     }
 
     /// What is live in a zone or group; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to
@@ -201,7 +261,7 @@ impl Core {
         (known == self.live_bytes(zone)).then_some(live)
     }
 
-    /// Moves everything out of a zone and resets it.
+    /// Moves everything out of a zone and resets it; no zone is freed if it turns out to be worn, or is wanted again.
     fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<Cleaned> {
         assert!(!self.space().is_subzone(zone), "nothing is moved out of subzones: {zone}");
         if !self.space().begin_relocation(zone) {
@@ -216,8 +276,8 @@ impl Core {
                 return outcome.map(|bytes_copied| Cleaned { zones_freed: 0, bytes_copied });
             }
         };
-        self.space().reset(zone)?;
-        Ok(Cleaned { zones_freed: 1, bytes_copied })
+        let is_lost = matches!(self.space().reset(zone)?, ZoneUse::ReadOnly | ZoneUse::Offline);
+        Ok(Cleaned { zones_freed: u32::from(!is_lost), bytes_copied })
     }
 
     /// Moves everything that can be moved; a bad extent stays, and is told of at the end.
@@ -415,6 +475,11 @@ impl Copy<'_> {
         self.copies = all.iter().copied().collect();
         self.at_block += (buffer.len() / BLOCK_BYTES) as u64;
     }
+}
+
+/// Whether a zone has so many dead bytes that it is worth moving the others.
+fn has_enough_dead(view: &ZoneView) -> bool {
+    view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX
 }
 
 /// Whether cleaning failed for what is in the victim: another one may do.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_space::{Space, SpaceError, ZoneId};
+use zonda_space::{ReadOrigin, Space, SpaceError, ZoneId};
 
 use crate::blocks::{Blocks, Run};
 use crate::{Extent, FileKind};
@@ -81,9 +81,17 @@ impl Ground {
     /// # Errors
     /// As [`Space::read`].
     pub(crate) fn read(&self, block: u64, into: &mut [u8]) -> Result<(), SpaceError> {
+        self.read_told(block, into, None)
+    }
+
+    /// The same, by somebody who may say for what.
+    ///
+    /// # Errors
+    /// As [`Space::read`].
+    pub(crate) fn read_told(&self, block: u64, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<(), SpaceError> {
         match &self.blocks {
             Some(blocks) if block >= self.zoned_blocks => blocks.read(block - self.zoned_blocks, into),
-            _ => self.space.read(block, into),
+            _ => self.space.read_told(block, into, origin),
         }
     }
 

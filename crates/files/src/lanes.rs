@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
-use zonda_rt::{Mutex, MutexGuard, now};
-use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneId, ZoneUse, ZoneWriter};
+use zonda_rt::{Condvar, Mutex, MutexGuard, now};
+use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
 
 use crate::options::{DATA, JOURNAL};
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
@@ -91,6 +91,8 @@ struct Lane {
     streams: StreamSet,
     zones_max: u32,
     open: Vec<Arc<OpenZone>>,
+    /// Zones that are being finished: each still holds a token.
+    sealing: usize,
 }
 
 impl Lane {
@@ -104,13 +106,16 @@ impl Lane {
     }
 }
 
-/// All lanes. The lock is held while a zone is opened or finished: device calls that write at most one block.
+/// All lanes. The lock is held while a zone is opened, which writes one block; not while one is finished, which may take long: only
+/// who needs its token waits.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     space: Space,
     /// Whether tables may get subzones.
     splits: bool,
     lanes: Mutex<Vec<Lane>>,
+    /// Signalled when `Lane::sealing` falls.
+    sealed: Condvar,
     opened: AtomicU64,
     finished_unwritten: AtomicU64,
     finishing_nanos: AtomicU64,
@@ -165,12 +170,13 @@ impl Lanes {
             streams: share.streams,
             zones_max: share.zones,
             open: Vec::new(),
+            sealing: 0,
         };
         let lanes: Vec<Lane> = space.shares().into_iter().map(lane).collect();
         let has_tokens = lanes.iter().any(|lane| lane.streams.contains(DATA) && lane.zones_max > 1);
         let (splits, lanes) = (splits && has_tokens, Mutex::new(lanes));
         let (opened, finished_unwritten, finishing_nanos) = Default::default();
-        Self { space, splits, lanes, opened, finished_unwritten, finishing_nanos }
+        Self { space, splits, lanes, sealed: Condvar::new(), opened, finished_unwritten, finishing_nanos }
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full.
@@ -199,27 +205,36 @@ impl Lanes {
         choose: &dyn Fn(&[OpenZoneView], bool) -> Decision,
     ) -> Result<Option<(Lease, Rule)>> {
         let mut lanes = self.lanes.lock();
-        let lane = lane_of(&mut lanes, request.stream);
-        lane.drop_full();
-        let views: Vec<OpenZoneView> = lane.open.iter().map(|zone| zone.view()).collect();
-        let has_token = views.len() < self.wide_max(lane);
-        let may_open = has_token && self.may_open(request);
-        if views.is_empty() && !may_open {
-            return Ok(None);
-        }
-        let Decision { choice, rule } = choose(&views, may_open);
-        let (zone, rule) = match choice {
-            Choice::Open(zone) => (Some(zone), rule),
-            Choice::New if may_open => (None, rule),
-            Choice::FinishThenNew(zone) if self.is_to_be_finished(request, &views, zone) => {
-                self.finish(lane, zone)?;
-                (None, rule)
+        loop {
+            let lane = lane_of(&mut lanes, request.stream);
+            lane.drop_full();
+            let views: Vec<OpenZoneView> = lane.open.iter().map(|zone| zone.view()).collect();
+            let has_token = views.len() + lane.sealing < self.wide_max(lane);
+            let may_open = has_token && self.may_open(request);
+            if views.is_empty() && !may_open {
+                if lane.sealing == 0 {
+                    return Ok(None);
+                }
+                lanes = self.sealed.wait(lanes);
+                continue;
             }
-            Choice::New | Choice::FinishThenNew(_) => (least_bad(request.tags, &views), Rule::Lifetime),
-        };
-        match zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
-            Some(open) => Ok(Some((Lease::of(Arc::clone(open)), rule))),
-            None => Ok(Some((self.open_new(lane, request)?, rule))),
+            let Decision { choice, rule } = choose(&views, may_open);
+            let (zone, rule) = match choice {
+                Choice::Open(zone) => (Some(zone), rule),
+                Choice::New if may_open => (None, rule),
+                Choice::FinishThenNew(zone) if self.is_to_be_finished(request, &views, zone) => {
+                    let sealed;
+                    (lanes, sealed) = self.finish(lanes, request.stream, zone);
+                    sealed?;
+                    // Somebody else may have had the token meanwhile.
+                    continue;
+                }
+                Choice::New | Choice::FinishThenNew(_) => (least_bad(request.tags, &views), Rule::Lifetime),
+            };
+            return match zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
+                Some(open) => Ok(Some((Lease::of(Arc::clone(open)), rule))),
+                None => Ok(Some((self.open_new(lane, request)?, rule))),
+            };
         }
     }
 
@@ -234,28 +249,29 @@ impl Lanes {
             Urgency::Foreground => self.reserve_now() + request.free_zones_kept,
             Urgency::Reserve => request.free_zones_kept,
         };
-        self.free_now() > kept && self.space.usage().free_zones > 0
+        self.free_now() > kept && self.counts().free > 0
+    }
+
+    fn counts(&self) -> ZoneCounts {
+        self.space.zone_counts(JOURNAL)
     }
 
     /// Zones with nothing in them: free ones, and those that the next header that is written makes free.
     pub(crate) fn free_now(&self) -> u32 {
-        let zones = self.space.view();
-        let coming = zones.iter().filter(|view| view.state == ZoneUse::Retired).count();
-        self.space.usage().free_zones + u32::try_from(coming).unwrap_or(0)
+        let counts = self.counts();
+        counts.free + counts.retired
     }
 
     /// Free zones that cleaning and the journal may still need: what the journal has taken of the reserve it will give back, so
     /// that it is not at the cost of flushes.
     pub(crate) fn reserve_now(&self) -> u32 {
-        let zones = self.space.view();
-        let of_journal = zones.iter().filter(|view| view.stream == Some(JOURNAL)).count();
-        let taken = u32::try_from(of_journal).unwrap_or(u32::MAX).saturating_sub(1);
-        self.space.usage().reserve_zones.saturating_sub(taken).max(1)
+        let counts = self.counts();
+        counts.reserve.saturating_sub(counts.of_stream.saturating_sub(1)).max(1)
     }
 
     fn open_new(&self, lane: &mut Lane, request: &Request<'_>) -> Result<Lease> {
-        let usage = self.space.usage();
-        let is_lent = request.urgency == Urgency::Foreground && usage.free_zones <= usage.reserve_zones;
+        let counts = self.counts();
+        let is_lent = request.urgency == Urgency::Foreground && counts.free <= counts.reserve;
         let urgency = if is_lent { Urgency::Reserve } else { request.urgency };
         let writer = self.space.open_zone(lane.stream, urgency)?;
         let open = Arc::new(self.open_zone(writer, (request.file, request.tags)));
@@ -263,9 +279,17 @@ impl Lanes {
         Ok(Lease::of(open))
     }
 
-    /// Finishes an open zone of `lane`; the bytes that were left in it are lost until it is reset.
-    fn finish(&self, lane: &mut Lane, zone: ZoneId) -> Result<()> {
-        let Some(open) = lane.take(zone) else { return Ok(()) };
+    /// Finishes an open zone of a lane, with the lock given up meanwhile; the bytes that were left in it are lost until it is reset.
+    fn finish<'a>(
+        &'a self,
+        mut lanes: MutexGuard<'a, Vec<Lane>>,
+        stream: StreamId,
+        zone: ZoneId,
+    ) -> (MutexGuard<'a, Vec<Lane>>, Result<()>) {
+        let lane = lane_of(&mut lanes, stream);
+        let Some(open) = lane.take(zone) else { return (lanes, Ok(())) };
+        lane.sealing += 1;
+        drop(lanes);
         let writer = open.writer().take();
         self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
         open.note_remaining(0);
@@ -273,7 +297,10 @@ impl Lanes {
         let sealed = writer.map_or(Ok(()), |writer| self.space.seal(writer));
         let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
         self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
-        Ok(sealed?)
+        let mut lanes = self.lanes.lock();
+        lane_of(&mut lanes, stream).sealing -= 1;
+        self.sealed.notify_all();
+        (lanes, sealed.map_err(Into::into))
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
@@ -293,7 +320,7 @@ impl Lanes {
         lane.drop_full();
         let is_idle = |open: &Arc<OpenZone>| open.zone == zone && open.writers.load(Ordering::Acquire) == 0;
         if is_nearly_full && lane.open.iter().any(is_idle) {
-            self.finish(lane, zone)?;
+            return self.finish(lanes, stream, zone).1;
         }
         Ok(())
     }
@@ -304,18 +331,14 @@ impl Lanes {
     /// # Errors
     /// `Space`.
     pub(crate) fn finish_dead(&self) -> Result<bool> {
-        let mut lanes = self.lanes.lock();
-        for lane in lanes.iter_mut() {
-            let is_dead = |open: &Arc<OpenZone>| {
-                let idle = open.writers.load(Ordering::Acquire) == 0;
-                idle && self.space.live_bytes(open.zone) == 0
-            };
-            if let Some(zone) = lane.open.iter().find(|open| is_dead(open)).map(|open| open.zone) {
-                self.finish(lane, zone)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let lanes = self.lanes.lock();
+        let is_dead = |open: &Arc<OpenZone>| {
+            let idle = open.writers.load(Ordering::Acquire) == 0;
+            idle && self.space.live_bytes(open.zone) == 0
+        };
+        let dead_of = |lane: &Lane| Some((lane.stream, lane.open.iter().find(|open| is_dead(open))?.zone));
+        let Some((stream, zone)) = lanes.iter().find_map(dead_of) else { return Ok(false) };
+        self.finish(lanes, stream, zone).1.map(|()| true)
     }
 
     /// All open zones.

@@ -82,7 +82,7 @@ pub use subzones::SplitUsage;
 pub use tags::{FileKind, FileTags, Lifetime};
 pub use usage::{BlocksUsage, FileUsage};
 pub use writer::FileWriter;
-pub use zonda_space::{BLOCK_BYTES, StoreId, VictimPolicy, ZoneId};
+pub use zonda_space::{BLOCK_BYTES, ReadOrigin, StoreId, VictimPolicy, ZoneId};
 
 /// Number of a file: never used twice in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_space::{AlignedBuf, BLOCK_BYTES, Space, SpaceError, ZoneHeader, ZoneId};
+use zonda_space::{AlignedBuf, BLOCK_BYTES, ReadOrigin, Space, SpaceError, ZoneHeader, ZoneId};
 
 use crate::extent::Piece;
 use crate::file::FileState;
@@ -49,12 +49,20 @@ impl FileReader {
     /// # Errors
     /// `Stale`, `Space`.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.read_told(offset, into, None)
+    }
+
+    /// The same, by somebody who may say for what: drives that guess it count how often they are right.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    pub fn read_told(&self, offset: u64, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<usize> {
         let content = self.file.content();
         let end = offset.saturating_add(into.len() as u64);
         let mut done = 0;
         for piece in content.extents.pieces(offset..end) {
             let bytes = usize::try_from(piece.bytes).expect("no more than the buffer");
-            self.read_piece(&piece, &mut into[done..done + bytes])?;
+            self.read_piece(&piece, &mut into[done..done + bytes], origin)?;
             done += bytes;
         }
         if offset + done as u64 >= content.extents.bytes() {
@@ -65,13 +73,13 @@ impl FileReader {
         Ok(done)
     }
 
-    fn read_piece(&self, piece: &Piece, into: &mut [u8]) -> Result<()> {
+    fn read_piece(&self, piece: &Piece, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<()> {
         self.check_generation(&piece.extent)?;
-        let read = self.read_bytes(piece, into);
+        let read = self.read_bytes(piece, into, origin);
         self.check_after(&piece.extent, read)
     }
 
-    fn read_bytes(&self, piece: &Piece, into: &mut [u8]) -> Result<()> {
+    fn read_bytes(&self, piece: &Piece, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<()> {
         let mut at = u64::from(piece.extent.skip) + piece.from;
         let mut rest = into;
         while !rest.is_empty() {
@@ -79,20 +87,20 @@ impl FileReader {
             let bytes = (rest.len() as u64).min(READ_BYTES_MAX - lead);
             let block = piece.extent.block + at / BLOCK_BYTES as u64;
             let (now, later) = rest.split_at_mut(usize::try_from(bytes).expect("at most 1 MiB"));
-            self.read_blocks(block, usize::try_from(lead).expect("within a block"), now)?;
+            self.read_blocks((block, usize::try_from(lead).expect("within a block")), now, origin)?;
             (at, rest) = (at + bytes, later);
         }
         Ok(())
     }
 
     /// Reads bytes that begin `lead` bytes into a block; straight into the caller's buffer if that will do.
-    fn read_blocks(&self, block: u64, lead: usize, into: &mut [u8]) -> Result<()> {
+    fn read_blocks(&self, (block, lead): (u64, usize), into: &mut [u8], origin: Option<ReadOrigin>) -> Result<()> {
         let is_aligned = into.as_ptr().addr().is_multiple_of(BLOCK_BYTES) && into.len().is_multiple_of(BLOCK_BYTES);
         if lead == 0 && is_aligned {
-            return Ok(self.core.ground.read(block, into)?);
+            return Ok(self.core.ground.read_told(block, into, origin)?);
         }
         let mut blocks = AlignedBuf::with_len((lead + into.len()).next_multiple_of(BLOCK_BYTES));
-        self.core.ground.read(block, &mut blocks)?;
+        self.core.ground.read_told(block, &mut blocks, origin)?;
         into.copy_from_slice(&blocks[lead..lead + into.len()]);
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::follow::Follow;
 use crate::ground::Ground;
 use crate::lanes::{Lanes, Lease, Request};
 use crate::names::{Names, NamesState};
-use crate::options::stream_of;
+use crate::options::{RELOCATED, stream_of};
 use crate::pace::Pace;
 use crate::policy::{Candidate, Choices, OpenZoneView, Rule, SubzoneWish, TableKeys};
 use crate::stop::Stop;
@@ -434,7 +434,11 @@ impl Core {
         let policy = &self.options.policy;
         let placed = self.lanes.place(request, &|open, may_open| {
             let following = self.follow.lock();
-            policy.choose(candidate, &Choices { open, may_open, shape: &following.shape })
+            let choices = Choices { open, may_open, shape: &following.shape };
+            match request.stream {
+                RELOCATED => policy.choose_for_moved(candidate, &choices),
+                _ => policy.choose(candidate, &choices),
+            }
         })?;
         Ok(placed.map(|(lease, rule)| {
             *self.allocations.lock().entry((rule, candidate.tags.level)).or_default() += 1;

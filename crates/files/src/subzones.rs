@@ -19,6 +19,8 @@ pub(crate) struct SubzoneCounters {
     tables: AtomicU64,
     refused: AtomicU64,
     pressed: AtomicU64,
+    table_bytes: AtomicU64,
+    subzone_bytes: AtomicU64,
     overflowing: AtomicU64,
     overflow_bytes: AtomicU64,
     splits: AtomicU64,
@@ -48,6 +50,10 @@ pub struct SplitUsage {
     pub refused: u64,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
+    /// Bytes of tables that were written, wherever.
+    pub table_bytes: u64,
+    /// Of these, bytes that were written in subzones.
+    pub subzone_bytes: u64,
     /// Tables that were longer than their subzone.
     pub overflowing: u64,
     /// Bytes of these that are in other zones, padding included.
@@ -82,6 +88,12 @@ impl SubzoneCounters {
     fn note(&self, steps: Steps) {
         Counters::add(&self.splits, u64::from(steps.split));
         Counters::add(&self.finishes, u64::from(steps.finished));
+    }
+
+    /// Bytes of a table were written.
+    pub(crate) fn note_table_bytes(&self, bytes: u64, in_subzone: bool) {
+        Counters::add(&self.table_bytes, bytes);
+        Counters::add(&self.subzone_bytes, if in_subzone { bytes } else { 0 });
     }
 
     /// A table begins to overflow.
@@ -155,7 +167,8 @@ impl Core {
         let still_dead = self.dead_subzones();
         for &(zone, _) in still_dead.full.iter().filter(|zone| dead.full.contains(zone)) {
             match self.space().reset(zone) {
-                Ok(()) => Counters::add(&self.subzones.merges, 1),
+                Ok(ZoneUse::Free | ZoneUse::Retired) => Counters::add(&self.subzones.merges, 1),
+                Ok(_) => {}
                 // Lost with nothing live in it: nobody misses it.
                 Err(_) if self.space().mark_bad(zone)? != ZoneUse::Sealed => {}
                 Err(error) => return Err(error.into()),
@@ -187,6 +200,8 @@ impl Core {
             tables: count(&counters.tables),
             refused: count(&counters.refused),
             pressed: count(&counters.pressed),
+            table_bytes: count(&counters.table_bytes),
+            subzone_bytes: count(&counters.subzone_bytes),
             overflowing: count(&counters.overflowing),
             overflow_bytes: count(&counters.overflow_bytes),
             splits: count(&counters.splits),

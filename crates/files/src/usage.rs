@@ -16,7 +16,8 @@ pub struct FileUsage {
     pub usable_bytes: u64,
     /// Live bytes, the journal's included.
     pub live_bytes: u64,
-    /// What can still be written after cleaning, without what is kept for flushes and logs, and what tables left of their subzones.
+    /// What can still be written after cleaning, without what is kept for flushes and logs, what tables left of their subzones, and
+    /// dead bytes in zones that cleaning passes over, because they have few of them or are spoiled.
     /// At 0 a compaction is refused.
     pub free_bytes: u64,
     /// Files.
@@ -81,12 +82,13 @@ impl FileUsage {
         let front = space.usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
         let blocks = BlocksUsage::of(core);
         let wasted_bytes = core.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
+        let stuck_bytes = core.stuck_bytes();
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Self {
             capacity_bytes: space.capacity_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
             usable_bytes: space.usable_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
             live_bytes: space.live_bytes + blocks.map_or(0, |blocks| blocks.live_bytes),
-            free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes), |blocks| blocks.free_bytes),
+            free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes + stuck_bytes), |blocks| blocks.free_bytes),
             blocks,
             files: core.names.lock().catalogue.files().count() as u64,
             journal_bytes: core.committer.journal_bytes(),

@@ -444,6 +444,12 @@ impl FileWriter {
         let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
         content.wrote(extent);
         Counters::add(&self.core.counters.written, device_bytes);
+        if matches!(self.file.tags().kind, FileKind::Flushed | FileKind::Data) {
+            self.core.follow.lock().shape.wrote(bytes as u64);
+        }
+        if !is_chunked {
+            self.core.subzones.note_table_bytes(device_bytes, self.in_subzone);
+        }
         if self.overflows {
             self.core.subzones.note_overflow(device_bytes);
         }

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{geometry, options, path};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZonedDevice};
+use common::{geometry, options, options_with, path};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
 use zonda_files::{Cleaner, FileError, FileKind, FileStore, FileStoreOptions, FileTags, StoreId};
 use zonda_rt::{DeviceCall, now, sleep};
 
@@ -129,4 +129,61 @@ fn free_bytes_agree_with_no_space() {
             }
         }
     }
+}
+
+/// A large device may hold many zones' worth of dead bytes that no zone has enough of to be cleaned: these are not free.
+#[test]
+fn dead_bytes_that_cleaning_leaves_are_not_said_to_be_free() {
+    let geometry = Geometry::new(160 << 10, 1000).with_limits(14, 14);
+    let device = Arc::new(MemDevice::new(geometry).unwrap());
+    let store = FileStore::format(device, StoreId(1), false, options_with("liza-caza")).unwrap();
+    let zone = (store.space().zone_blocks() - 1) * 4096;
+    // Each zone is filled by a large file and a small one.
+    let mut files = 0;
+    while put(&store, FileKind::Data, &format!("/{files}"), usize::try_from(zone).unwrap() - 4096).is_ok()
+        && put(&store, FileKind::Data, &format!("/s{files}"), 4096).is_ok()
+    {
+        files += 1;
+    }
+    assert!(files > 900, "{files}");
+    (0..files).for_each(|file| store.remove(&path(&format!("/s{file}"))).unwrap());
+    store.sync_names().unwrap();
+    let (promised, mut written) = (store.usage().free_bytes, 0);
+    while put(&store, FileKind::Data, &format!("/more{written}"), 20_480).is_ok() {
+        written += 20_480;
+    }
+    let usage = store.usage();
+    assert!(usage.free_bytes <= 2 * zone, "{usage:?}: a compaction was refused");
+    assert!(written + 2 * zone >= promised, "{written} of {promised} written");
+    let dead = usage.usable_bytes - usage.live_bytes;
+    assert!(dead > 6 * zone, "{dead} dead bytes");
+}
+
+/// A FINISH may take long: who closes a file waits for it, and nobody else.
+#[test]
+fn files_find_zones_while_a_zone_is_being_finished() {
+    zonda_rt::sim::run(1, || {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let options = FileStoreOptions { finish_percent: 50, ..options_with("liza-caza") };
+        let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+        let slow = Duration::from_secs(1);
+        let (call, when) = (Some(DeviceCall::Finish), FaultWhen::Nth(1));
+        faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(slow) });
+        let closing = {
+            let store = store.clone();
+            zonda_rt::spawn("closing", move || {
+                let began = now();
+                put(&store, FileKind::Data, "/1", 45_000).unwrap();
+                now().since(began)
+            })
+        };
+        while faulty.injected() == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        let began = now();
+        put(&store, FileKind::Data, "/2", 8_000).unwrap();
+        assert!(now().since(began) < slow / 2, "it waited for a zone that is not its own");
+        assert!(closing.join().unwrap() >= slow);
+        assert!(whole(&store, "/1", 45_000) && whole(&store, "/2", 8_000));
+    });
 }

@@ -55,7 +55,7 @@ impl Lanes {
         let active = views.iter().filter(|view| view.active).count();
         let all = lane.zones_max as usize;
         let kept = self.reserve_now() + request.free_zones_kept;
-        let empty_zones = self.free_now().saturating_sub(kept).min(self.space.usage().free_zones);
+        let empty_zones = self.free_now().saturating_sub(kept).min(self.counts().free);
         let choice = choose_subzone(
             true,
             &SplitChoices {
@@ -63,7 +63,9 @@ impl Lanes {
                 zones: self.space.usage().zones,
                 empty_zones,
                 percent_max: split_percent_max.unwrap_or(0),
-                has_token: lane.open.len() + active < all && active + 1 < all && self.space.has_token(lane.stream),
+                has_token: lane.open.len() + lane.sealing + active < all
+                    && active + 1 < all
+                    && self.space.has_token(lane.stream),
             },
         );
         let mut steps = Steps::default();

@@ -21,6 +21,7 @@
 //!
 //! A file that loses its last name leaves the shape by itself.
 
+mod lives;
 mod shape;
 
 use std::cmp::Ordering;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::lives::Lives;
 use super::{JobId, KeyOrder, KeyRange, TreeId};
 use crate::{FileId, ZoneId};
 
@@ -29,6 +30,7 @@ pub struct LsmShape {
     trees: BTreeMap<TreeId, Tree>,
     /// Inputs of each job.
     jobs: HashMap<JobId, Vec<FileId>>,
+    lives: Lives,
     next_tree: u32,
     next_job: u64,
 }
@@ -45,12 +47,19 @@ impl LsmShape {
     /// Forgets a tree.
     pub fn remove_tree(&mut self, tree: TreeId) {
         self.trees.remove(&tree);
+        self.lives.forget(tree);
+    }
+
+    /// Bytes of tables were written: the clock that ages and lives of tables are counted by.
+    pub fn wrote(&mut self, bytes: u64) {
+        self.lives.advance(bytes);
     }
 
     /// Notes a table: placed, installed, or moved to another level.
     pub fn put(&mut self, tree: TreeId, file: FileId, table: Table) {
-        if let Some(tree) = self.trees.get_mut(&tree) {
-            tree.tables.insert(file, table);
+        if let Some(known) = self.trees.get_mut(&tree) {
+            self.lives.put(tree, file, table.level);
+            known.tables.insert(file, table);
         }
     }
 
@@ -63,6 +72,7 @@ impl LsmShape {
 
     /// A file is gone.
     pub fn remove_file(&mut self, file: FileId) {
+        self.lives.die(file);
         self.trees.values_mut().for_each(|tree| drop(tree.tables.remove(&file)));
     }
 
@@ -121,6 +131,13 @@ impl LsmShape {
     #[must_use]
     pub fn is_input(&self, file: FileId) -> bool {
         self.jobs.values().any(|inputs| inputs.contains(&file))
+    }
+
+    /// How long a table has been in its level, and how long tables live there on average, both in bytes of tables written meanwhile;
+    /// `None` for a file that is no table. A level of which little is known counts for ten times the one above it.
+    #[must_use]
+    pub fn age_and_mean_life(&self, file: FileId) -> Option<(u64, u64)> {
+        self.lives.age_and_mean(file)
     }
 
     /// The keys of all inputs of a job: no output has others.

@@ -5,6 +5,7 @@
 
 mod caza;
 mod f2fs_like;
+mod lasting;
 mod ldp;
 mod level_keys;
 mod levels;
@@ -16,13 +17,14 @@ mod splitzns;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use zonda_space::ZoneId;
+use zonda_space::{ZoneId, ZoneView};
 
 use crate::lsm::{KeyRange, LsmShape, TreeId};
 use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
 pub use caza::Caza;
 pub use f2fs_like::F2fsLike;
+pub use lasting::Lasting;
 pub use ldp::Ldp;
 pub use level_keys::LevelKeys;
 pub use levels::Levels;
@@ -74,6 +76,17 @@ pub struct TableKeys {
     pub level: u8,
     /// Its keys.
     pub range: KeyRange,
+}
+
+/// A zone that may be emptied, as a policy sees it.
+#[derive(Clone, Debug)]
+pub struct VictimView {
+    /// The zone.
+    pub zone: ZoneView,
+    /// Bytes that emptying it gains.
+    pub gain_bytes: u64,
+    /// Its live bytes by file.
+    pub live: Vec<(FileId, u64)>,
 }
 
 /// What is known of a table that may get a subzone.
@@ -196,12 +209,29 @@ pub trait Policy: Send + Sync + Debug {
         true
     }
 
-    /// Chooses a zone for bytes of a file.
+    /// Whether it chooses the zones that are emptied, instead of the victim rule of the options. A store then goes through its files
+    /// for every zone that it empties.
+    fn chooses_victims(&self) -> bool {
+        false
+    }
+
+    /// Chooses the zone to be emptied, of those from which something is gained and that nobody writes to. Read-only zones are
+    /// emptied before it is asked.
+    fn victim(&self, _zones: &[VictimView], _shape: &LsmShape) -> Option<ZoneId> {
+        None
+    }
+
+    /// Chooses a zone for bytes that cleaning moves, of the zones that are open for these: by default as for new bytes.
+    fn choose_for_moved(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        self.choose(candidate, choices)
+    }
+
+    /// Chooses a zone for new bytes of a file.
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision;
 }
 
 /// The names of all policies.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "liza-zns",
     "liza-zenfs",
     "liza-caza",
@@ -209,6 +239,7 @@ pub const NAMES: [&str; 10] = [
     "f2fs-like",
     "levels",
     "level-keys",
+    "lasting",
     "caza",
     "splitzns",
     "splitzns+",
@@ -228,6 +259,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Policy>> {
         "ldp" => Ok(Arc::new(Ldp)),
         "levels" => Ok(Arc::new(Levels)),
         "level-keys" => Ok(Arc::new(LevelKeys)),
+        "lasting" => Ok(Arc::new(Lasting)),
         "caza" => Ok(Arc::new(Caza)),
         split if split.starts_with("splitzns") => Ok(Arc::new(split.parse::<SplitZns>()?)),
         other => Err(FileError::UnknownPolicy { name: other.to_string(), known: NAMES.join(", ") }),

@@ -1,7 +1,7 @@
 //! Cleaning in a replay.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use zonda_space::victim::choose;
 use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
@@ -10,7 +10,8 @@ use super::FreeSpace;
 use super::model::is_empty;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
-use crate::{FileId, Result};
+use crate::policy::VictimView;
+use crate::{FileId, FileTags, Result};
 
 /// A zone of which less than this share is gained is not worth moving, in percent.
 const GAIN_PERCENT_MIN: u64 = 3;
@@ -36,7 +37,10 @@ impl Run<'_> {
         let before = self.model.empty_zones();
         self.reset_dead();
         while self.is_below_threshold() || self.model.empty_zones() < empty_zones {
-            let Some(victim) = self.victim() else { break };
+            let Some(victim) = self.victim() else {
+                self.counts.cleanings_short += 1;
+                break;
+            };
             self.empty(victim)?;
         }
         Ok(self.model.empty_zones() > before)
@@ -51,6 +55,7 @@ impl Run<'_> {
             FreeSpace::EmptyZones => {
                 empty + of_subzones < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
             }
+            FreeSpace::AsStore => empty + of_subzones < share.max(reserve + 1),
             FreeSpace::Room => {
                 let of_subzones = of_subzones * self.model.capacity;
                 self.model.free_bytes() + of_subzones < (reserve + share) * self.model.capacity
@@ -58,16 +63,26 @@ impl Run<'_> {
         }
     }
 
-    /// The zone to be emptied, of those that nobody writes to.
+    /// The zone to be emptied, of those that nobody writes to and that gain enough.
     fn victim(&self) -> Option<usize> {
         let busy = self.zones_being_written();
         let is_wide = |zone: &usize| !is_empty(&self.model.zones[*zone]) && !self.model.zones[*zone].is_split;
         let idle = (0..self.model.zones.len()).filter(|zone| is_wide(zone) && !busy.contains(zone));
         let views: Vec<ZoneView> = idle.map(|zone| self.model.victim_view(zone)).collect();
-        match self.options.free {
-            FreeSpace::EmptyZones => self.full_victim(&views),
-            FreeSpace::Room => self.invalid_victim(&views),
+        if self.options.free == FreeSpace::EmptyZones {
+            return self.full_victim(&views);
         }
+        let is_worth_it = |view: &&ZoneView| self.gain(view) * 100 >= view.capacity_bytes * GAIN_PERCENT_MIN;
+        let worth: Vec<&ZoneView> = views.iter().filter(is_worth_it).collect();
+        if self.options.policy.chooses_victims() {
+            let zone = self.options.policy.victim(&self.with_files(&worth), &self.shape);
+            return zone.map(|zone| zone.0 as usize);
+        }
+        let best = match self.options.victims {
+            VictimPolicy::Greedy => worth.into_iter().max_by_key(|view| (self.gain(view), Reverse(view.generation))),
+            VictimPolicy::CostBenefit => choose(VictimPolicy::CostBenefit, worth),
+        };
+        best.map(|view| view.zone.0 as usize)
     }
 
     /// The best zone that is done; where there is none, the best of those that wait for more bytes.
@@ -80,21 +95,30 @@ impl Run<'_> {
         waiting.min_by_key(|view| (view.live_bytes, view.generation)).map(|view| view.zone.0 as usize)
     }
 
-    /// Greedy: the zone with most invalid bytes, whether it is full or waits for tables; what is left of one that waits was free
-    /// before, so that emptying it gains its invalid bytes too. Else the best of those that are done.
-    fn invalid_victim(&self, views: &[ZoneView]) -> Option<usize> {
-        let gain = |view: &ZoneView| match view.state {
-            ZoneUse::Sealed => view.capacity_bytes - view.live_bytes,
-            _ if self.model.waits_for_tables(view.zone.0 as usize) => view.written_bytes - view.live_bytes,
+    /// What emptying a zone gains. Of a zone that waits for tables the rest was free before, where room counts as free; where only
+    /// empty zones do, it is left alone.
+    fn gain(&self, view: &ZoneView) -> u64 {
+        match (view.state, self.options.free) {
+            (ZoneUse::Sealed, _) => view.capacity_bytes - view.live_bytes,
+            (_, FreeSpace::Room) if self.model.waits_for_tables(view.zone.0 as usize) => {
+                view.written_bytes - view.live_bytes
+            }
             _ => 0,
+        }
+    }
+
+    /// Zones as policies see them that choose victims. Cost: one pass over all files.
+    fn with_files(&self, zones: &[&ZoneView]) -> Vec<VictimView> {
+        let mut live: HashMap<usize, Vec<(FileId, u64)>> = HashMap::new();
+        for (file, it) in &self.model.files {
+            it.pieces.iter().for_each(|(zone, bytes)| live.entry(*zone).or_default().push((*file, *bytes)));
+        }
+        let of_zone = |view: &&ZoneView| {
+            let mut live = live.remove(&(view.zone.0 as usize)).unwrap_or_default();
+            live.sort_unstable();
+            VictimView { zone: **view, gain_bytes: self.gain(view), live }
         };
-        let is_worth_it = |view: &&ZoneView| gain(view) * 100 >= view.capacity_bytes * GAIN_PERCENT_MIN;
-        let worth = views.iter().filter(is_worth_it);
-        let best = match self.options.victims {
-            VictimPolicy::Greedy => worth.max_by_key(|view| (gain(view), Reverse(view.generation))),
-            VictimPolicy::CostBenefit => choose(VictimPolicy::CostBenefit, worth),
-        };
-        best.map(|view| view.zone.0 as usize)
+        zones.iter().map(of_zone).collect()
     }
 
     /// Zones with a writer, or with bytes of a file that is being written.
@@ -133,6 +157,7 @@ impl Run<'_> {
                 continue;
             }
             moved += bytes;
+            self.count_copied(&tags, file, bytes);
             let mut left = bytes;
             while left > 0 {
                 let want = Want { file, tags: &tags, bytes: left, table: keys.as_ref(), is_moved: true };
@@ -144,6 +169,14 @@ impl Run<'_> {
         let zones = self.model.files[&file].zones();
         self.shape.set_zones(file, &zones);
         Ok(moved)
+    }
+
+    /// Copied bytes by the level that their table is in.
+    fn count_copied(&mut self, tags: &FileTags, file: FileId, bytes: u64) {
+        let level = self.shape.find(file).map(|(_, table)| table.level).or(tags.level);
+        if let Some(level) = level {
+            self.counts.level(level).copied_bytes += bytes;
+        }
     }
 
     fn reset(&mut self, zone: usize, copied: u64) {

@@ -51,6 +51,9 @@ pub enum CleaningTrigger {
 pub enum FreeSpace {
     /// Empty zones; full zones are cleaned first, then those that wait for more bytes. What opens many zones looks full.
     EmptyZones,
+    /// Empty zones, the reserve's among them, as a [`FileStore`](crate::FileStore) counts that is told to clean below the threshold
+    /// ([`clean_below_free_percent`](crate::FileStoreOptions::clean_below_free_percent)); and only full zones are cleaned.
+    AsStore,
     /// Room in the open zones of tables as well: a policy that opens many zones has not used what it did not write. The zone with
     /// most invalid bytes is cleaned, full or not, and the zones that cleaning has open count as its reserve.
     #[default]
@@ -70,7 +73,7 @@ pub struct ReplayOptions {
     pub active_max: Option<u32>,
     /// Empty zones that only cleaning takes.
     pub reserve_zones: u32,
-    /// Cleaning goes on until this share of the device is free above the reserve, in percent.
+    /// Cleaning goes on until this share of the device is free, in percent: above the reserve, if [`FreeSpace::Room`] counts.
     pub threshold_percent: u8,
     /// When it begins.
     pub trigger: CleaningTrigger,

@@ -23,7 +23,7 @@ pub(super) struct Zone {
     level: Option<u8>,
     opened: u64,
     pub(super) writers: u32,
-    /// Bytes written in all when something in it last died.
+    /// Bytes written in all when something in it last died, or when it was opened.
     died_at: u64,
     /// It is split: its subzones have numbers of their own.
     pub(super) is_split: bool,
@@ -225,7 +225,8 @@ impl Model {
         let at = self.zones.iter().position(is_empty)?;
         let (opened, lifetime, level) = (self.opened, tags.lifetime, tags.level);
         self.opened += 1;
-        self.zones[at] = Zone { lane: Some(lane), first: file, lifetime, level, opened, ..Zone::EMPTY };
+        let died_at = self.written;
+        self.zones[at] = Zone { lane: Some(lane), first: file, lifetime, level, opened, died_at, ..Zone::EMPTY };
         self.lanes[lane].open.push(at);
         Some(at)
     }

@@ -53,6 +53,8 @@ pub struct LevelBytes {
     pub created_bytes: u64,
     /// Moved to it: a version edit took them from another level.
     pub moved_bytes: u64,
+    /// Copied by cleaning while they were in it.
+    pub copied_bytes: u64,
 }
 
 /// What was there at the end.
@@ -80,6 +82,8 @@ pub struct ReplayReport {
     pub amplification: f64,
     /// Runs of cleaning.
     pub cleanings: u64,
+    /// Of these, those that ended below the threshold, because no zone had enough to gain.
+    pub cleanings_short: u64,
     /// Zones reset.
     pub resets: u64,
     /// Of these, those for which nothing had to be copied.
@@ -131,6 +135,7 @@ impl ReplayReport {
             copied_bytes: counts.copied_bytes,
             amplification: 1.0 + ratio(counts.copied_bytes, counts.table_bytes),
             cleanings: counts.cleanings,
+            cleanings_short: counts.cleanings_short,
             resets: counts.copied_per_reset.len() as u64,
             resets_without_copy,
             copied_per_reset: counts.copied_per_reset.clone(),

@@ -24,6 +24,7 @@ pub(super) struct Counts {
     pub(super) copied_bytes: u64,
     pub(super) copied_per_reset: Vec<u64>,
     pub(super) cleanings: u64,
+    pub(super) cleanings_short: u64,
     pub(super) finished_unwritten_bytes: u64,
     pub(super) allocations: BTreeMap<(Rule, Option<u8>), u64>,
     pub(super) compactions: u64,

@@ -241,7 +241,7 @@ fn moves_are_counted_where_they_go() {
     let range = KeyRange::new("001", "002");
     maker.push(TraceEvent::Edit { tree: TreeId(5), removed: vec![FileId(1)], added: vec![(FileId(1), 3, range)] });
     let report = replay(&maker.0, &options("ldp")).expect("it fits");
-    assert_eq!(report.levels[3], LevelBytes { created_bytes: 0, moved_bytes: 3 * MB });
+    assert_eq!(report.levels[3], LevelBytes { created_bytes: 0, moved_bytes: 3 * MB, copied_bytes: 0 });
     assert_eq!((report.levels[2].created_bytes, report.live_bytes, report.tables), (3 * MB, 3 * MB, 1));
 }
 

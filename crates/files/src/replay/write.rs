@@ -29,6 +29,7 @@ impl Run<'_> {
         let waits = is_table && !open.is_placed_early && self.options.policy.needs_keys();
         if is_table {
             self.counts.table_bytes = self.counts.table_bytes.saturating_add(bytes);
+            self.shape.wrote(bytes);
             let level = open.hint.as_ref().map(|hint| hint.level).or(open.tags.level);
             if let Some(level) = level {
                 let created = &mut self.counts.level(level).created_bytes;
@@ -190,13 +191,18 @@ impl Run<'_> {
         match want.tags.kind {
             _ if want.is_moved => 0,
             FileKind::Log | FileKind::Meta => reserve,
+            FileKind::Flushed if self.options.free == FreeSpace::AsStore => reserve,
             FileKind::Flushed | FileKind::Data => reserve + LOG_ZONES,
         }
     }
 
     fn ask(&self, want: &Want<'_>, open: &[crate::policy::OpenZoneView], may_open: bool) -> Decision {
         let candidate = Candidate { file: want.file, tags: want.tags, bytes: want.bytes, table: want.table };
-        let decision = self.options.policy.choose(&candidate, &Choices { open, may_open, shape: &self.shape });
+        let (policy, choices) = (&self.options.policy, Choices { open, may_open, shape: &self.shape });
+        let decision = match want.is_moved {
+            true => policy.choose_for_moved(&candidate, &choices),
+            false => policy.choose(&candidate, &choices),
+        };
         let is_known = |zone| open.iter().any(|view| view.zone == zone);
         match decision.choice {
             Choice::Open(zone) if !is_known(zone) => Choice::New.by(Rule::Lifetime),

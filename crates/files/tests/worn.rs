@@ -1,0 +1,110 @@
+//! Zones that wear out when they are reset: their space is gone, and nobody hears of it as an error.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{geometry, options_with, path};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
+use zonda_files::{FileKind, FileStore, FileTags, StoreId};
+use zonda_rt::DeviceCall;
+use zonda_space::{StreamId, ZoneId};
+
+const JOURNAL: StreamId = StreamId(0);
+const WORN: [FaultEffect; 2] = [FaultEffect::Retire(ZoneState::ReadOnly), FaultEffect::Retire(ZoneState::Offline)];
+
+fn store() -> (Faulty<MemDevice>, FileStore) {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("liza-caza")).unwrap();
+    (faulty, store)
+}
+
+fn put(store: &FileStore, kind: FileKind, name: &str, bytes: usize) {
+    let mut writer = store.create(&path(name), FileTags::of(kind)).unwrap();
+    writer.append(&vec![7; bytes]).unwrap();
+    writer.sync().unwrap();
+    writer.close().unwrap();
+}
+
+fn fails_at_reset(faulty: &Faulty<MemDevice>, zone: Option<ZoneId>, when: FaultWhen, effect: FaultEffect) {
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone, when, effect });
+}
+
+/// Rewrites ten tables, round and round, and half of them in every round: cleaning has something to do.
+fn rewrite(store: &FileStore, rounds: usize) {
+    for round in 0..rounds {
+        put(store, FileKind::Flushed, &format!("/{}", round * 7 % 10), 30_000);
+    }
+}
+
+fn is_whole(store: &FileStore, lost: u32) {
+    assert_eq!(store.usage().space.lost_zones, lost);
+    assert_eq!(store.check().unwrap().findings, []);
+    let mut read = vec![0; 30_000];
+    for name in 0..10 {
+        assert_eq!(store.open(&path(&format!("/{name}"))).unwrap().read_at(0, &mut read).unwrap(), 30_000);
+        assert!(read.iter().all(|byte| *byte == 7));
+    }
+}
+
+#[test]
+fn flushes_go_on_when_dead_zones_of_tables_wear_out() {
+    for effect in WORN {
+        let (faulty, store) = store();
+        for lost in 1..=4 {
+            let of_tables = store.space().view().into_iter().filter(|view| view.stream.is_some_and(|it| it != JOURNAL));
+            let zones: Vec<ZoneId> = of_tables.map(|view| view.zone).collect();
+            // Whichever of them is reset next.
+            let already = faulty.injected();
+            fails_at_reset(&faulty, zones.first().copied(), FaultWhen::Nth(1), effect);
+            let mut rounds = 0;
+            while faulty.injected() == already {
+                rewrite(&store, 10);
+                rounds += 1;
+                assert!(rounds < 1000, "the zone is never reset");
+            }
+            rewrite(&store, 100);
+            is_whole(&store, lost);
+        }
+    }
+}
+
+#[test]
+fn the_journal_goes_on_when_its_old_zone_wears_out() {
+    for effect in WORN {
+        let (faulty, store) = store();
+        rewrite(&store, 10);
+        let of_journal = |store: &FileStore| -> Vec<ZoneId> {
+            let views = store.space().view().into_iter();
+            views.filter(|view| view.stream == Some(JOURNAL)).map(|view| view.zone).collect()
+        };
+        let old = of_journal(&store)[0];
+        fails_at_reset(&faulty, Some(old), FaultWhen::Nth(1), effect);
+        let mut rounds = 0;
+        while faulty.injected() == 0 {
+            rewrite(&store, 10);
+            rounds += 1;
+            assert!(rounds < 1000, "the journal is never renewed");
+        }
+        assert!(!of_journal(&store).contains(&old), "the worn zone is the journal's no more");
+        rewrite(&store, 100);
+        is_whole(&store, 1);
+    }
+}
+
+/// A reset that fails though the zone lives on is tried again later; who writes uses other zones meanwhile.
+#[test]
+fn a_zone_whose_reset_fails_for_a_while_holds_nobody_up() {
+    let (faulty, store) = store();
+    rewrite(&store, 10);
+    let of_tables = store.space().view().into_iter().filter(|view| view.stream.is_some_and(|it| it != JOURNAL));
+    let zone = of_tables.map(|view| view.zone).next().unwrap();
+    fails_at_reset(&faulty, Some(zone), FaultWhen::From(1), FaultEffect::Error(ErrorKind::Media));
+    rewrite(&store, 300);
+    assert!(faulty.injected() > 1, "it is tried again");
+    is_whole(&store, 0);
+    faulty.heal();
+    rewrite(&store, 100);
+    is_whole(&store, 0);
+}
