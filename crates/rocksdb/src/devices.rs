@@ -6,6 +6,7 @@ use std::sync::Arc;
 use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_flash::drive::{FlashBlock, FlashZoned, Spec};
 use zonda_flash::model::FlashWrites;
+use zonda_flash::zns::{SplitCounts, SplitMemory};
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
@@ -103,6 +104,22 @@ impl Modelled {
             Self::Block(drive) => drive.flash_report().writes,
         }
     }
+
+    /// What it did for split zones, if it can split zones.
+    pub(crate) fn parts(&self) -> SplitParts {
+        let Self::Zoned(drive) = self else { return SplitParts::default() };
+        let Some(counts) = drive.split_counts() else { return SplitParts::default() };
+        SplitParts { counts, memory: drive.split_memory().unwrap_or_default(), wear_max: drive.wear_max() }
+    }
+}
+
+/// What the parts of a drive that splits zones did and take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SplitParts {
+    pub(crate) counts: SplitCounts,
+    pub(crate) memory: SplitMemory,
+    /// Times that the block that was erased most often was erased.
+    pub(crate) wear_max: u64,
 }
 
 /// A device and what is known of it.

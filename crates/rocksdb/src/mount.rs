@@ -152,17 +152,25 @@ fn new_id() -> StoreId {
 const TRACES_MAX: u32 = 1000;
 
 /// The trace that `ZONDA_TRACE=FILE` asks for: unmodified programs have no call for it. A later mount's is `FILE.1`, and so on;
-/// no trace replaces another.
+/// no trace replaces another. With `ZONDA_TRACE_READS=on` reads are recorded too.
 fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
     let Some(path) = std::env::var_os("ZONDA_TRACE") else { return Ok(None) };
     let refuse = |why: String| Failure::invalid(format!("ZONDA_TRACE={}: {why}", path.display()));
+    let with_reads = match std::env::var("ZONDA_TRACE_READS").as_deref() {
+        Err(std::env::VarError::NotPresent) | Ok("off") => false,
+        Ok("on") => true,
+        other => return Err(Failure::invalid(format!("ZONDA_TRACE_READS={other:?}: it is on or off"))),
+    };
     for number in 0..TRACES_MAX {
         let mut path = path.clone();
         if number > 0 {
             path.push(format!(".{number}"));
         }
         match File::create_new(&path) {
-            Ok(file) => return Ok(Some(Arc::new(TraceWriter::new(Box::new(file))))),
+            Ok(file) => {
+                let writer = TraceWriter::new(Box::new(file));
+                return Ok(Some(Arc::new(if with_reads { writer.with_reads() } else { writer })));
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(refuse(error.to_string())),
         }

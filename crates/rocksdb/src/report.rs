@@ -10,6 +10,7 @@ use zonda_rt::atomic::Ordering;
 use crate::devices::Modelled;
 use crate::mount::Mounted;
 use zonda_files::policy::Rule;
+use zonda_flash::zns::SplitCounts;
 
 impl Mounted {
     /// Space, work, and what is known of the databases, as one JSON object of numbers.
@@ -34,6 +35,8 @@ impl Mounted {
             ("copied_bytes", usage.copied_bytes),
             ("resets_without_copy", usage.resets_without_copy),
             ("finished_unwritten_bytes", usage.finished_unwritten_bytes),
+            ("finishing_microseconds", u64::try_from(usage.finishing_time.as_micros()).unwrap_or(u64::MAX)),
+            ("spoiled_zones", usage.spoiled_zones),
             ("zones_reset", usage.space.zones_reset),
             ("zones_freed_in_background", cleaner.zones_freed),
             ("cleaning_errors", cleaner.errors),
@@ -56,16 +59,43 @@ impl Mounted {
             ("subzones_wasted_bytes", split.wasted_bytes),
             ("subzone_tables", split.tables),
             ("subzone_tables_refused", split.refused),
+            ("table_bytes", split.table_bytes),
+            ("subzone_bytes", split.subzone_bytes),
             ("subzone_overflow_bytes", split.overflow_bytes),
             ("subzones_merged", split.merges),
         ];
         let mut json = String::from("{");
-        for (name, number) in numbers {
+        for (name, number) in numbers.into_iter().chain(self.of_drive()) {
             let comma = if json.len() > 1 { ", " } else { "" };
             write!(json, "{comma}\"{name}\": {number}").expect("a String takes everything");
         }
         json.push('}');
         json
+    }
+
+    /// What a modelled drive's flash, ring, prefetcher and scheduler did; zeroes for any other.
+    fn of_drive(&self) -> [(&'static str, u64); 16] {
+        let flash = self.drive.as_ref().map(Modelled::writes).unwrap_or_default();
+        let parts = self.drive.as_ref().map(Modelled::parts).unwrap_or_default();
+        let (SplitCounts { reads, .. }, memory) = (parts.counts, parts.memory);
+        [
+            ("flash_erases", flash.erases),
+            ("flash_wear_max", parts.wear_max),
+            ("ring_steps", parts.counts.ring_steps),
+            ("ring_pages", parts.counts.ring_pages),
+            ("ring_waits", parts.counts.ring_waits),
+            ("ring_read_bytes", reads.ring_bytes),
+            ("reads_in_order", reads.in_order),
+            ("reads_as_queries", reads.queries),
+            ("reads_told_right", reads.told_right),
+            ("reads_told_wrong", reads.told_wrong),
+            ("prereads", reads.prereads),
+            ("preread_hits", reads.preread_hits),
+            ("preread_hit_bytes", reads.preread_hit_bytes),
+            ("ring_memory_bytes", memory.ring_bytes),
+            ("preread_memory_bytes", memory.preread_bytes),
+            ("split_table_memory_bytes", memory.table_bytes),
+        ]
     }
 }
 

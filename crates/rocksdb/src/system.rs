@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_files::{FileError, FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime};
+use zonda_files::{FileError, FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime, ReadOrigin};
 
 use crate::failure::{Failure, Kind};
 use crate::lsm::Begun;
@@ -55,7 +55,11 @@ impl Readable {
     /// # Errors
     /// `Stale`, `Io`.
     pub fn read_at(&self, offset: u64, into: &mut [u8], who: Reader) -> Result<usize, Failure> {
-        let bytes = self.reader.read_at(offset, into)?;
+        let origin = match who {
+            Reader::User => ReadOrigin::Query,
+            Reader::Compaction => ReadOrigin::Compaction,
+        };
+        let bytes = self.reader.read_told(offset, into, Some(origin))?;
         self.mount.count_read(who == Reader::Compaction, bytes);
         Ok(bytes)
     }

@@ -22,7 +22,7 @@ const BUSY: [&str; 4] = [
 
 /// Runs what the command line says; `say` gets what is printed.
 pub(crate) fn run(arguments: &Arguments, say: &mut dyn FnMut(&str)) -> Result<(), String> {
-    if let Some(unknown) = arguments.benchmarks.iter().find(|name| !is_known(name)) {
+    if let Some(unknown) = arguments.benchmarks.iter().find(|step| !is_known(step)) {
         return Err(format!("there is no benchmark `{unknown}`"));
     }
     let Arguments { uri, path, options, cache_bytes, .. } = arguments;
@@ -45,8 +45,18 @@ pub(crate) fn run(arguments: &Arguments, say: &mut dyn FnMut(&str)) -> Result<()
     database.close()
 }
 
-fn is_known(name: &str) -> bool {
-    ["fillrandom", "waitforcompaction", "stats"].contains(&name) || Mix::named(name).is_some()
+/// A step, `NAME` or `NAME:N`, with its number of operations if it has its own; `None` if that is no number.
+fn step(text: &str) -> Option<(&str, Option<u64>)> {
+    match text.split_once(':') {
+        Some((name, count)) => Some((name, Some(count.parse().ok()?))),
+        None => Some((text, None)),
+    }
+}
+
+fn is_known(text: &str) -> bool {
+    let Some((name, count)) = step(text) else { return false };
+    let has_none = ["fillrandom", "waitforcompaction", "stats"].contains(&name);
+    (has_none && count.is_none()) || Mix::named(name).is_some()
 }
 
 fn steps(
@@ -56,8 +66,9 @@ fn steps(
     say: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let start = now();
-    for name in &arguments.benchmarks {
-        match name.as_str() {
+    for text in &arguments.benchmarks {
+        let (name, count) = step(text).unwrap_or((text, None));
+        match name {
             "fillrandom" => say(&bench.fill()?.text(name)),
             "waitforcompaction" => driver.map_or_else(|| wait(&bench.database), Driver::wait)?,
             "stats" => {
@@ -69,7 +80,8 @@ fn steps(
             }
             _ => {
                 let mix = Mix::named(name).ok_or_else(|| format!("there is no benchmark `{name}`"))?;
-                say(&bench.mix(mix, (arguments.threads, arguments.operations))?.text(name));
+                let operations = count.unwrap_or(arguments.operations);
+                say(&bench.mix(mix, (arguments.threads, operations))?.text(name));
             }
         }
     }
@@ -104,6 +116,13 @@ fn of_counts(counts: &Counts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_may_have_a_number_of_their_own() {
+        assert_eq!(step("readrandom:4000"), Some(("readrandom", Some(4000))));
+        assert!(is_known("ycsbe:7") && is_known("stats") && is_known("overwrite"));
+        assert!(!is_known("ycsbe:x") && !is_known("stats:3") && !is_known("ycsbz:3"));
+    }
 
     #[test]
     fn stalls_of_both_are_added() {
