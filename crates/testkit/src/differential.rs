@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use zonda::{Batch, Db, Design, MemoryShares, Options, StoreKind};
+use zonda::{Batch, BufferClasses, Db, Design, Eviction, FlusherOptions, MemoryShares, Options, StoreKind};
 use zonda_device::{Geometry, MemBlockDevice, MemDevice};
 use zonda_rt::{Rng, Seed};
 
@@ -102,6 +102,18 @@ fn with_drawn(options: Options, seed: u64) -> Options {
         .memory_shares(shares[pick(shares.len())])
         .merged_relocation(pick(3) > 0)
         .value_inline([1024, 1024, 64][pick(3)])
+        .filter([0.0, 0.0, 0.05, 0.25][pick(4)])
+        .filter_by_node(pick(2) == 0)
+        .batch_insertion(pick(4) > 0)
+        .classes([BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper][pick(3)])
+        .eviction([Eviction::Fullest, Eviction::Fullest, Eviction::Oldest][pick(3)])
+        .record_cache(pick(4) > 0)
+        .flusher(FlusherOptions {
+            group_pages: [1, 4, 4, 16][pick(4)],
+            cache_threshold_reads: [0, 1, 1][pick(3)],
+            flushers_max: [1, 2, 16][pick(3)],
+            sieve: pick(3) > 0,
+        })
 }
 
 fn open(device: &Device, options: &Options) -> Step<Db> {

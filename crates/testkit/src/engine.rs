@@ -7,7 +7,7 @@ use zonda_pages::{
     BLOCK_BYTES, CachePolicy, InPlaceOptions, InPlaceStore, PageError, PageStore, StoreId, StoreOptions, VictimPolicy,
     ZonedStore,
 };
-use zonda_rt::Rng;
+use zonda_rt::{Rng, Seed};
 use zonda_tree::{
     BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, LOG_RING_BYTES_MAX,
     LOG_RING_BYTES_MIN, MiniPages, Snapshot, Step, TreeError, TreeOptions, Update,
@@ -16,6 +16,7 @@ use zonda_tree::{
 use crate::{
     Answer, Bug, Change, Ground, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
     bug::{HalfBatch, ResetEarly, StaleCache, WriteAhead},
+    memory::{Mover, Shares},
     profile::pick,
 };
 
@@ -28,6 +29,8 @@ pub struct EngineMaker {
     pub store: StoreOptions,
     /// Blocks of a segment, in place.
     pub segment_blocks: u64,
+    /// What of memory goes to what, and whether it moves.
+    pub shares: Shares,
     /// What is wrong with it.
     pub bug: Option<Bug>,
 }
@@ -37,9 +40,15 @@ impl EngineMaker {
     #[must_use]
     pub fn draw(rng: &mut Rng, design: Design, geometry: &Geometry, bug: Option<Bug>) -> Self {
         let tree = draw_tree(rng, design);
-        let store = draw_store(rng, tree.log_limit_bytes, geometry);
+        let store = draw_store(rng, &tree, geometry);
         let segment_blocks = geometry.zone_size_blocks * u64::from(geometry.block_bytes) / BLOCK_BYTES as u64;
-        Self { tree, store, segment_blocks, bug }
+        let shares = Shares {
+            buffer_bytes: tree.buffer_bytes,
+            record_cache_bytes: tree.record_cache_bytes_max,
+            page_cache_bytes: store.read_cache_bytes,
+            moves: Seed(tree.seed).derive("memory").rng().chance(0.5),
+        };
+        Self { tree, store, segment_blocks, shares, bug }
     }
 
     fn in_place(&self) -> InPlaceOptions {
@@ -61,7 +70,8 @@ impl EngineMaker {
     }
 
     fn subject(&self, engine: Engine, store: Arc<dyn PageStore>) -> Arc<dyn Subject> {
-        let subject = EngineSubject { engine, store };
+        let memory = Mover::begin(self.shares, &engine, self.tree.seed);
+        let subject = EngineSubject { engine, store, memory };
         match self.bug {
             Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),
             _ => Arc::new(subject),
@@ -88,6 +98,9 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
         scan_promotion_percent: *pick(&mut rng, &[0, 20, 100]),
         bytes_max: *pick(&mut rng, &[256, 1024, 2048, 2048]),
     };
+    // What is drawn from here on came later: older seeds mean the same but for these.
+    let mut rng = Seed(tree.seed).derive("record cache").rng();
+    tree.record_cache_bytes_max = 1024 * *pick(&mut rng, &[0, 16, 64, 256]);
     tree
 }
 
@@ -106,8 +119,8 @@ fn draw_base(rng: &mut Rng, design: Design, buffer_bytes: u64) -> TreeOptions {
     }
 }
 
-fn draw_store(rng: &mut Rng, log_limit_bytes: u64, geometry: &Geometry) -> StoreOptions {
-    StoreOptions {
+fn draw_store(rng: &mut Rng, tree: &TreeOptions, geometry: &Geometry) -> StoreOptions {
+    let store = StoreOptions {
         store_id: StoreId(u128::from(rng.next_u64())),
         superblock: b"testkit".to_vec(),
         group_pages: *pick(rng, &[1, 2, 4, 8]),
@@ -116,10 +129,14 @@ fn draw_store(rng: &mut Rng, log_limit_bytes: u64, geometry: &Geometry) -> Store
         read_cache_bytes: *pick(rng, &[0, 64 << 10]),
         hot_writers_max: *pick(rng, &[1, 2]),
         victim_policy: *pick(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
-        log_limit_bytes,
+        log_limit_bytes: tree.log_limit_bytes,
         active_limit: geometry.max_active,
         ..StoreOptions::default()
-    }
+    };
+    let mut rng = Seed(tree.seed).derive("flushers").rng();
+    let hot_writers_max = *pick(&mut rng, &[store.hot_writers_max, store.hot_writers_max, 4, 16]);
+    let cache_policy = *pick(&mut rng, &[CachePolicy::Sieve, CachePolicy::Sieve, CachePolicy::Lru]);
+    StoreOptions { hot_writers_max, cache_policy, ..store }
 }
 
 impl Maker for EngineMaker {
@@ -148,6 +165,7 @@ impl Maker for EngineMaker {
 pub struct EngineSubject {
     engine: Engine,
     store: Arc<dyn PageStore>,
+    memory: Mover,
 }
 
 impl From<TreeError> for Refusal {
@@ -228,6 +246,7 @@ impl Subject for EngineSubject {
                 self.engine.checkpoint_step()?
             }
             Work::Reclaim => self.engine.reclaim_step()?,
+            Work::Memory => return Ok(self.memory.step(&self.engine, &self.store)?),
         };
         Ok(step == Step::Progress)
     }

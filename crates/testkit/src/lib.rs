@@ -7,6 +7,7 @@ mod differential;
 pub mod double;
 pub mod engine;
 pub mod history;
+pub mod memory;
 pub mod model;
 pub mod operation;
 mod outcome;

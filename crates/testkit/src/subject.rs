@@ -69,11 +69,13 @@ pub enum Work {
     Checkpoint,
     /// Clean zones.
     Reclaim,
+    /// Move memory between changes, records and pages.
+    Memory,
 }
 
 impl Work {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Log, Self::Checkpoint, Self::Reclaim];
+    pub const ALL: [Self; 4] = [Self::Log, Self::Checkpoint, Self::Reclaim, Self::Memory];
 }
 
 /// What a subject has done since it was opened: tells a campaign what its cuts fell into.

@@ -26,7 +26,8 @@ impl Workers {
     #[must_use]
     pub fn start(subject: &Arc<dyn Subject>, power: &Power) -> Self {
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), trouble: Mutex::new(None) });
-        let kinds: [(&str, &[Work]); 2] = [("log", &[Work::Log]), ("maintenance", &[Work::Checkpoint, Work::Reclaim])];
+        let maintenance: &[Work] = &[Work::Checkpoint, Work::Reclaim, Work::Memory];
+        let kinds: [(&str, &[Work]); 2] = [("log", &[Work::Log]), ("maintenance", maintenance)];
         let start = |(name, works): (&str, &'static [Work])| {
             let (shared, subject, power) = (Arc::clone(&shared), Arc::clone(subject), power.clone());
             zonda_rt::spawn(name, move || shared.work(&*subject, &power, works))
