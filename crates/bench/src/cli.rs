@@ -9,7 +9,7 @@ use crate::experiment::{
 };
 use crate::keys::Order;
 use crate::output::Output;
-use crate::subject::Durability;
+use crate::subject::{Durability, parse_switch, switches_help};
 use crate::workload::Workload;
 use crate::{BenchError, Distribution, Result, parse_bytes, parse_count};
 
@@ -18,6 +18,7 @@ Examples:
   zonda bench                                     the default suite: load and the five ZKV workloads, within a minute
   zonda bench ycsb --workload ycsb-a,ycsb-c --distribution zipf:0.9 --records 1M
   zonda bench ycsb --on mem: --workload skew-a,scan:100 --json -
+  zonda bench ycsb --design zkv --switch filter-by-node=off --switch zflusher=off
   zonda bench sync | space | overwrite | large | reads | kill
   zonda bench kill --scale tiny                   a second or two of it, to see that it works";
 
@@ -53,6 +54,7 @@ struct CommonArgs {
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
     /// Loads a new store and runs workloads on it
+    #[command(after_help = switches_help())]
     Ycsb(Box<YcsbArgs>),
     /// Durable puts with 1 and 16 threads against a loop of write and fdatasync
     Sync(CommonArgs),
@@ -164,6 +166,9 @@ struct YcsbArgs {
     /// What leaves the filter reaches its leaves pair by pair instead of in runs
     #[arg(long)]
     no_batch_insertion: bool,
+    /// An option of the store by name, listed below; counts for more than an option of its own
+    #[arg(long = "switch", value_name = "NAME=VALUE", value_parser = parse_switch)]
+    switches: Vec<(String, String)>,
     /// Threads of every phase
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -229,7 +234,7 @@ fn parse_records(text: &str) -> std::result::Result<u64, String> {
 }
 
 /// Switches of the store that were given.
-fn switches(arguments: &YcsbArgs) -> Vec<(&'static str, String)> {
+fn switches(arguments: &YcsbArgs) -> Vec<(String, String)> {
     let number = |number: Option<u32>| number.map(|number| number.to_string());
     let given = [
         ("log-instances", arguments.log_instances.map(|count| count.to_string())),
@@ -246,7 +251,8 @@ fn switches(arguments: &YcsbArgs) -> Vec<(&'static str, String)> {
         ("delta-records", number(arguments.delta_records)),
         ("memory-shares", arguments.memory_shares.clone()),
     ];
-    given.into_iter().filter_map(|(switch, value)| Some((switch, value?))).collect()
+    let options = given.into_iter().filter_map(|(switch, value)| Some((switch.to_owned(), value?)));
+    options.chain(arguments.switches.iter().cloned()).collect()
 }
 
 fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
@@ -358,10 +364,30 @@ mod tests {
     }
 
     #[test]
+    fn any_switch_can_be_given_and_the_last_word_counts() {
+        let words =
+            "ycsb --classes large --switch classes=paper --switch group-pages=8 --switch zflusher=on --scale tiny";
+        let Some(BenchCommand::Ycsb(ycsb)) = parse(words).unwrap().command else { panic!("not ycsb") };
+        let given: std::collections::BTreeMap<_, _> = switches(&ycsb).into_iter().collect();
+        assert_eq!((given["classes"].as_str(), given["group-pages"].as_str(), given.len()), ("paper", "8", 3));
+        let help = parse("ycsb --help").unwrap_err().to_string();
+        for switch in crate::subject::SWITCHES {
+            assert!(help.contains(&format!("{}={}", switch.name, switch.values)), "{}", switch.name);
+        }
+    }
+
+    #[test]
     fn nonsense_is_a_usage_error() {
-        for words in
-            ["ycsb --workload zkv-z", "ycsb --distribution hott", "ycsb --memory 8MB", "--scale huge", "nothing"]
-        {
+        for words in [
+            "ycsb --switch filtre=1",
+            "ycsb --switch sieve=1",
+            "ycsb --switch sieve",
+            "ycsb --workload zkv-z",
+            "ycsb --distribution hott",
+            "ycsb --memory 8MB",
+            "--scale huge",
+            "nothing",
+        ] {
             assert!(parse(words).is_err(), "{words}");
         }
     }

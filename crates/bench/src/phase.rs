@@ -1,6 +1,7 @@
 //! One measured phase: threads run the operations of one workload against a subject.
 
 mod data;
+mod scanned;
 mod worker;
 
 use std::sync::Arc;

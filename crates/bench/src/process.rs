@@ -43,6 +43,15 @@ pub fn machine_ticks() -> (u64, u64) {
     (all - idle, all)
 }
 
+/// As [`machine_ticks`], without the user time of programs that give way to others (nice).
+#[must_use]
+pub fn machine_ticks_not_nice() -> (u64, u64) {
+    let (busy, all) = machine_ticks();
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let nice = text.lines().next().and_then(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    (busy.saturating_sub(nice.unwrap_or(0)), all)
+}
+
 fn cpu_time_of(who: libc::c_int) -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a writable rusage; `who` is one of the two constants above, so the call fills it or leaves the

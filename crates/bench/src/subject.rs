@@ -1,6 +1,7 @@
 //! What is measured: a store, seen as the few calls that workloads make.
 
 mod map;
+mod switches;
 mod zonda;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use map::MapSubject;
-pub use zonda::{SWITCHES, Switch, ZondaSubject};
+pub use switches::{SWITCHES, Switch, parse_switch, switches_help};
+pub use zonda::ZondaSubject;
 
 use crate::{BenchError, Result};
 
@@ -60,7 +62,7 @@ pub struct StorePlan {
     /// Bytes of a leaf of a new store, where the default does not do.
     #[serde(default)]
     pub leaf_bytes: Option<u32>,
-    /// Techniques switched on, off or elsewhere, by name (see [`ZondaSubject`]).
+    /// Techniques switched on, off or elsewhere, by name ([`SWITCHES`]).
     #[serde(default)]
     pub switches: BTreeMap<String, String>,
 }

@@ -21,11 +21,14 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
 
 /// How many were recorded.
-pub const RECORDED_COUNT: usize = 2;
+pub const RECORDED_COUNT: usize = 3;
 
 /// The recorded ones, by number from 1.
-const RECORDED: [&[u8]; RECORDED_COUNT] =
-    [include_bytes!("../traces/caza-1.trace.gz"), include_bytes!("../traces/caza-2.trace.gz")];
+const RECORDED: [&[u8]; RECORDED_COUNT] = [
+    include_bytes!("../traces/caza-1.trace.gz"),
+    include_bytes!("../traces/caza-2.trace.gz"),
+    include_bytes!("../traces/caza-3.trace.gz"),
+];
 
 /// The trace called `name`: `caza:1` to `caza:3` are recorded, `lsm:SEED` is simulated at the CAZA paper's size, everything else is
 /// a file, which may be compressed by gzip.
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn recorded_traces_hold_the_load_that_they_are_named_after() {
-        for name in ["caza:1", "caza:2"] {
+        for name in ["caza:1", "caza:2", "caza:3"] {
             let trace = read(name).unwrap();
             let marks =
                 trace.iter().filter(|record| matches!(&record.event, TraceEvent::Mark { name } if name == lsm::LOADED));

@@ -1,5 +1,7 @@
 //! The crate `bf-tree`, with its own defaults for pairs of up to 1 KiB, its circular buffer as large as the budget.
 
+use std::cell::RefCell;
+
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
 use zonda_bench::subject::{Counters, Durability, Visit};
 use zonda_bench::{Result, StorePlan, Subject};
@@ -13,6 +15,11 @@ const PAIR_BYTES_MAX: usize = 8 << 10;
 
 /// Every key is at least this one; the crate refuses empty ones.
 const FIRST_KEY: [u8; 1] = [0];
+
+thread_local! {
+    /// Where the crate puts what it reads: as large as a pair may be, and not cleared for each.
+    static PAIR: RefCell<Vec<u8>> = RefCell::new(vec![0; PAIR_BYTES_MAX]);
+}
 
 /// Why it cannot run like this.
 pub(crate) fn unfit(plan: &StorePlan) -> Option<String> {
@@ -58,18 +65,15 @@ impl Subject for BfTreeSubject {
     }
 
     fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
-        into.resize(PAIR_BYTES_MAX, 0);
-        match self.0.read(key, into) {
+        into.clear();
+        PAIR.with_borrow_mut(|pair| match self.0.read(key, pair) {
             LeafReadResult::Found(value_bytes) => {
-                into.truncate(value_bytes as usize);
+                into.extend_from_slice(&pair[..value_bytes as usize]);
                 Ok(true)
             }
-            LeafReadResult::Deleted | LeafReadResult::NotFound => {
-                into.clear();
-                Ok(false)
-            }
+            LeafReadResult::Deleted | LeafReadResult::NotFound => Ok(false),
             LeafReadResult::InvalidKey => Err(failed(NAME, "get")("the key is invalid")),
-        }
+        })
     }
 
     fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
@@ -79,15 +83,16 @@ impl Subject for BfTreeSubject {
             .0
             .scan_with_count(from, limit, ScanReturnField::KeyAndValue)
             .map_err(|error| failed(NAME, "scan")(format!("{error:?}")))?;
-        let mut pair = [0; PAIR_BYTES_MAX];
         let mut seen = 0;
-        while seen < pairs
-            && let Some((key_bytes, value_bytes)) = iterator.next(&mut pair)
-        {
-            visit(&pair[..key_bytes], &pair[key_bytes..key_bytes + value_bytes])?;
-            seen += 1;
-        }
-        Ok(seen)
+        PAIR.with_borrow_mut(|pair| {
+            while seen < pairs
+                && let Some((key_bytes, value_bytes)) = iterator.next(pair)
+            {
+                visit(&pair[..key_bytes], &pair[key_bytes..key_bytes + value_bytes])?;
+                seen += 1;
+            }
+            Ok(seen)
+        })
     }
 
     fn sync(&self) -> Result<()> {

@@ -131,5 +131,5 @@ fn compared() -> Result<()> {
     };
     let results = runner.run(&speed::ZKV, &mut Output::to(Box::new(std::io::sink()), None))?;
     let rows = results.rows().filter(|row| row.series == "zonda").count();
-    if rows == 14 { Ok(()) } else { wrong(0, format!("left {rows} rows of zonda, not 14")) }
+    if rows == 21 { Ok(()) } else { wrong(0, format!("left {rows} rows of zonda, not 21")) }
 }

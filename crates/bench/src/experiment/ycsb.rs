@@ -26,8 +26,8 @@ pub struct Ycsb {
     pub design: String,
     /// Share of the memory for a merged filter, where the preset's does not do.
     pub filter_share: Option<f64>,
-    /// Other switches of the store, by name (`subject::zonda::SWITCHES`).
-    pub switches: Vec<(&'static str, String)>,
+    /// Other switches of the store, by name ([`SWITCHES`](crate::subject::SWITCHES)); of two with one name the later counts.
+    pub switches: Vec<(String, String)>,
     /// Whether what leaves the filter reaches leaves in runs.
     pub batch_insertion: bool,
     /// Workloads in their order.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zonda_rt::atomic::Ordering;
 use zonda_rt::{Rng, Time, now};
 
+use super::scanned::{ScanBuffers, Scanned};
 use super::{DataSet, Shared};
 use crate::choose::Chooser;
 use crate::keys::KeySpace;
@@ -15,6 +16,9 @@ use crate::{BenchError, Result};
 
 /// Operations between two updates of the shared progress counter.
 const PROGRESS_EVERY: u64 = 256;
+
+/// How often a scan begins again whose snapshot was given up.
+const SCAN_TRIES: u32 = 10;
 
 /// A thread's own part of a phase: generator, chooser, buffers, recorder. Reused buffers: no allocation per operation.
 pub(super) struct Worker {
@@ -29,6 +33,7 @@ pub(super) struct Worker {
     key: Vec<u8>,
     value: Vec<u8>,
     scratch: Vec<u8>,
+    scanned: ScanBuffers,
 }
 
 impl Worker {
@@ -50,6 +55,7 @@ impl Worker {
             key: Vec::new(),
             value: Vec::new(),
             scratch: Vec::new(),
+            scanned: ScanBuffers::default(),
         }
     }
 
@@ -167,23 +173,29 @@ impl Worker {
     }
 
     fn scan(&mut self) -> Result<Time> {
+        let existing = self.shared.population.existing();
         let index = self.existing();
         let pairs = self.shared.phase.workload.scan.pairs(&mut self.rng);
-        let value_bytes = self.values.value_bytes();
-        self.scratch.clear();
-        let last = &mut self.scratch;
+        let (mut tries, is_checked) = (0, self.shared.phase.verify);
         let begin = now();
-        let seen = self.shared.subject.scan(&self.key, pairs, &mut |key, value| {
-            if value.len() != value_bytes || (!last.is_empty() && last.as_slice() >= key) {
-                let what = format!("starts a scan that goes wrong at key {key:02x?}");
-                return Err(BenchError::Wrong { index, what });
+        loop {
+            let mut seen = 0;
+            let mut scanned = Scanned::new((&self.keys, self.values), &mut self.scanned, (index, existing));
+            let scan = self.shared.subject.scan(&self.key, pairs, &mut |key, value| {
+                seen += 1;
+                if is_checked { scanned.pair(key, value) } else { Ok(()) }
+            });
+            match scan {
+                // Writers may outrun a scan where memory is little: it begins again, in its own time.
+                Err(BenchError::Store { source, .. })
+                    if tries < SCAN_TRIES && matches!(*source, zonda::Error::SnapshotTooOld { .. }) =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+                Ok(_) if is_checked => break scanned.end(seen, pairs)?,
+                Ok(_) => break,
             }
-            last.clear();
-            last.extend_from_slice(key);
-            Ok(())
-        })?;
-        if seen == 0 {
-            return Err(BenchError::Wrong { index, what: "exists, but a scan from it finds nothing".into() });
         }
         Ok(begin)
     }

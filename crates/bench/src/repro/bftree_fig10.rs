@@ -2,7 +2,7 @@
 
 use super::bftree::{ABSENT, BFTREE, BTREE, METRICS, all, race, step};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,24 +20,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio(
-            "uniform: Bf-Tree / B-Tree (greater in the paper)",
-            1.5,
-            mix(BFTREE, "uniform"),
-            mix(BTREE, "uniform"),
-        ),
-        Fact::ratio(
-            "Zipf 0.99: Bf-Tree / B-Tree (greater in the paper)",
-            2.0,
-            mix(BFTREE, "zipf:0.99"),
-            mix(BTREE, "zipf:0.99"),
-        ),
-        Fact::ratio(
-            "Bf-Tree: Zipf 0.99 / uniform (greater in the paper)",
-            2.0,
-            mix(BFTREE, "zipf:0.99"),
-            mix(BFTREE, "uniform"),
-        ),
+        Fact::side("uniform: Bf-Tree / B-Tree", Said::More, mix(BFTREE, "uniform"), mix(BTREE, "uniform")),
+        Fact::side("Zipf 0.99: Bf-Tree / B-Tree", Said::More, mix(BFTREE, "zipf:0.99"), mix(BTREE, "zipf:0.99")),
+        Fact::side("Bf-Tree: Zipf 0.99 / uniform", Said::More, mix(BFTREE, "zipf:0.99"), mix(BFTREE, "uniform")),
     ],
     absent: &ABSENT,
     judge: no_targets,

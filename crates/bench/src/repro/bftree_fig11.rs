@@ -2,7 +2,7 @@
 
 use super::bftree::{ABSENT, BFTREE, BTREE, METRICS, all, race, step};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,24 +20,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio(
-            "Bf-Tree: updates / reads (greater in the paper)",
-            1.5,
-            kops(BFTREE, "mix:0"),
-            kops(BFTREE, "mix:100"),
-        ),
-        Fact::ratio(
-            "B-Tree: updates / reads (smaller in the paper)",
-            0.5,
-            kops(BTREE, "mix:0"),
-            kops(BTREE, "mix:100"),
-        ),
-        Fact::ratio(
-            "half and half: Bf-Tree / B-Tree (greater in the paper)",
-            2.0,
-            kops(BFTREE, "mix:50"),
-            kops(BTREE, "mix:50"),
-        ),
+        Fact::side("Bf-Tree: updates / reads", Said::More, kops(BFTREE, "mix:0"), kops(BFTREE, "mix:100")),
+        Fact::side("B-Tree: updates / reads", Said::Less, kops(BTREE, "mix:0"), kops(BTREE, "mix:100")),
+        Fact::side("half and half: Bf-Tree / B-Tree", Said::More, kops(BFTREE, "mix:50"), kops(BTREE, "mix:50")),
     ],
     absent: &ABSENT,
     judge: no_targets,

@@ -2,7 +2,7 @@
 
 use super::bftree::{ABSENT, BFTREE, PAIR_BYTES, SKEW, bftree, on_zones};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::contest::{DataShape, Step};
 use crate::profile::Component;
 use crate::race::Race;
@@ -31,12 +31,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }],
     facts: &[
         Fact::value("mapping table", 12.8, "%", time_in(Component::MappingTable)),
-        Fact::ratio(
-            "inner nodes / leaf (\"similar time\")",
-            1.0,
-            time_in(Component::InnerNodes),
-            time_in(Component::Leaf),
-        ),
+        Fact::side("inner nodes / leaf", Said::Same, time_in(Component::InnerNodes), time_in(Component::Leaf)),
     ],
     absent: &ABSENT,
     judge: no_targets,

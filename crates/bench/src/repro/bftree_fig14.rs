@@ -2,7 +2,7 @@
 
 use super::bftree::{ABSENT, BFTREE, METRICS, bftree, race, step};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,8 +20,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio("10 % / 0 % (greater in the paper)", 1.2, mix("10"), mix("0")),
-        Fact::ratio("10 % / 100 % (greater in the paper)", 1.1, mix("10"), mix("100")),
+        Fact::side("10 % / 0 %", Said::More, mix("10"), mix("0")),
+        Fact::side("10 % / 100 %", Said::More, mix("10"), mix("100")),
     ],
     absent: &ABSENT,
     judge: no_targets,

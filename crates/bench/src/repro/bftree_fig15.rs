@@ -2,7 +2,7 @@
 
 use super::bftree::{ABSENT, METRICS, bftree, race, step};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -20,18 +20,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio(
-            "just after the change: 100 % / 1 % (greater in the paper)",
-            1.5,
+        Fact::side(
+            "just after the change: 100 % / 1 %",
+            Said::More,
             reads("1 %", "after 1"),
             reads("100 %", "after 1"),
         ),
-        Fact::ratio(
-            "at the end: 20 % / 100 % (greater in the paper)",
-            1.1,
-            reads("100 %", "after 6"),
-            reads("20 %", "after 6"),
-        ),
+        Fact::side("at the end: 20 % / 100 %", Said::More, reads("100 %", "after 6"), reads("20 %", "after 6")),
     ],
     absent: &ABSENT,
     judge: no_targets,

@@ -1,6 +1,6 @@
 //! Data that fits in memory: the designs should be alike.
 
-use super::bftree::{ABSENT, BFTREE, METRICS, PAIR_BYTES, all, race, step};
+use super::bftree::{ABSENT, BFTREE, METRICS, PAIR_BYTES, all, race_in_memory, step};
 use super::fact::cell;
 use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
 use crate::race::Race;
@@ -36,7 +36,7 @@ fn races(scale: Scale) -> Vec<Race> {
     let memory_bytes = (scale.bftree_records() * PAIR_BYTES * 3).max(scale.bftree_memory());
     let threads: Vec<usize> = scale.pick(vec![1, 2], vec![1, 2], vec![1, 8, 16, 24, 31]);
     let race = |threads: usize| {
-        let mut race = race(&threads.to_string(), scale, threads).step(step("mix", scale, threads));
+        let mut race = race_in_memory(&threads.to_string(), scale, threads).step(step("mix", scale, threads));
         race.contenders = all(memory_bytes);
         race
     };

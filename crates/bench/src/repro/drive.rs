@@ -75,7 +75,7 @@ impl DriveExperiment {
     /// Whether it runs stock `db_bench`.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        let ours = ["fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "controls", "robust"];
+        let ours = ["setup", "fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "controls", "robust"];
         self.name.strip_prefix("splitzns-").is_some_and(|name| ours.contains(&name))
     }
 
@@ -87,7 +87,7 @@ impl DriveExperiment {
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 33] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 34] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
     &zns_fig6::EXPERIMENT,
@@ -105,6 +105,7 @@ pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 33] = [
     &splitzns::FIG4,
     &splitzns::FIG11,
     &splitzns::FIG12,
+    &splitzns::SETUP,
     &splitzns::FIG9,
     &splitzns::FIG10,
     &splitzns::FIG13,
@@ -186,15 +187,23 @@ impl DriveRunner {
     }
 
     fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
-        let kept = if self.resume { DriveResults::load(json, experiment.name, self.scale, self.seed)? } else { None };
-        let mut results = DriveResults::new(experiment.name, self.scale, self.seed);
+        // Rows of points that are not run now stay; those of points that are run are taken only if a run is to go on.
+        let keeps = self.resume || !self.only.is_empty();
+        let kept = if keeps { DriveResults::load(json, experiment.name, self.scale, self.seed)? } else { None };
         let points = (experiment.points)(self.scale)?;
         let count = points.len();
+        let order: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
+        let mut results = kept.clone().unwrap_or_else(|| DriveResults::new(experiment.name, self.scale, self.seed));
+        results.rows.retain(|row| order.contains(&row.point));
         for (number, point) in points.into_iter().enumerate() {
             if !self.only.is_empty() && !self.only.iter().any(|only| point.id.starts_with(only.as_str())) {
                 continue;
             }
-            let found = kept.as_ref().map(|kept| kept.rows_of(&point.id)).filter(|rows| !rows.is_empty());
+            let found = kept
+                .as_ref()
+                .filter(|_| self.resume)
+                .map(|kept| kept.rows_of(&point.id))
+                .filter(|rows| !rows.is_empty());
             let rows = match found {
                 Some(rows) => rows,
                 None if let Some(rows) = self.of_sibling(experiment, &point.id)? => rows,
@@ -203,7 +212,7 @@ impl DriveRunner {
                     self.measured(&point)?
                 }
             };
-            results.rows.extend(rows);
+            results.replace(&point.id, rows, &order);
             results.save(json)?;
         }
         Ok(results)
@@ -290,6 +299,8 @@ fn refused(error: zonda_flash::profile::ProfileError) -> BenchError {
 
 #[cfg(test)]
 mod tests {
+    use zonda_rt::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     #[test]
@@ -305,6 +316,49 @@ mod tests {
         }
     }
 
+    /// Three points, each a row that says how often points were run before.
+    fn counting(_: Scale) -> Result<Vec<Point>> {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let point = |id: &str| {
+            let name = id.to_owned();
+            let run =
+                move |_| Ok(vec![DriveRow::of(&name, "x").number("runs", RUNS.fetch_add(1, Ordering::Relaxed) as f64)]);
+            Point { id: id.to_owned(), run: Box::new(run) }
+        };
+        Ok(["one", "two", "three"].map(point).into())
+    }
+
+    #[test]
+    fn rows_of_points_that_are_not_run_are_kept() {
+        let experiment = DriveExperiment {
+            name: "counting",
+            title: "",
+            source: "",
+            how: "",
+            points: counting,
+            columns: &["runs"],
+            charts: |_| Vec::new(),
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let run = |resume: bool, only: &[&str]| {
+            let only = only.iter().map(|only| (*only).to_owned()).collect();
+            let out = directory.path().to_owned();
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, seed: 1 };
+            let results = runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None)).unwrap();
+            results.rows.iter().map(|row| format!("{} {}", row.series, row.numbers["runs"])).collect::<Vec<_>>()
+        };
+        let rows = |numbers: [u64; 3]| {
+            let names = ["one", "two", "three"].into_iter().zip(numbers);
+            names.map(|(name, number)| format!("{name} {number}")).collect::<Vec<_>>()
+        };
+        assert_eq!(run(true, &["one", "three"]).len(), 2, "0 and 1");
+        assert_eq!(run(true, &["two"]), rows([0, 2, 1]), "in their order");
+        assert_eq!(run(true, &[]), rows([0, 2, 1]));
+        assert_eq!(run(false, &["three"]), rows([0, 2, 3]), "that one is run again");
+        assert_eq!(run(false, &[]), rows([4, 5, 6]), "nothing is kept");
+    }
+
     /// Every experiment, tiny, twice: the second time from what the first one kept.
     #[test]
     fn tiny_experiments_run_are_kept_and_drawn() {
@@ -315,6 +369,7 @@ mod tests {
             let mut output = Output::to(Box::new(std::io::sink()), None);
             let first = runner.run(experiment, &mut output).unwrap();
             assert_eq!(runner.run(experiment, &mut output).unwrap(), first, "{}", experiment.name);
+            assert!(!first.rows.is_empty() || !splitzns::has_tools(experiment), "{}: no rows", experiment.name);
             assert!(first.rows.iter().all(|row| row.numbers.values().all(|number| number.is_finite())));
             for (ending, _) in (experiment.charts)(&first) {
                 assert!(runner.file(experiment, ending, "svg").exists());

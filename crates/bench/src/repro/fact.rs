@@ -38,13 +38,40 @@ impl Ours {
     }
 }
 
-/// A number of the paper.
+/// What the paper says of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Said {
+    /// A number.
+    Number(f64),
+    /// More than 1, or a picture that shows as much.
+    More,
+    /// Less than 1, or a picture that shows as much.
+    Less,
+    /// Much the same.
+    Same,
+}
+
+impl Said {
+    /// On which side of 1; `None` where nobody could tell.
+    fn is_more(self) -> Option<bool> {
+        /// Closer to 1 than this says nothing.
+        const NOISE: f64 = 0.03;
+        match self {
+            Self::Number(number) => ((number - 1.0).abs() > NOISE).then_some(number > 1.0),
+            Self::More => Some(true),
+            Self::Less => Some(false),
+            Self::Same => None,
+        }
+    }
+}
+
+/// A statement of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
     /// What it is of, in words.
     pub what: &'static str,
-    /// The number.
-    pub paper: f64,
+    /// What it says.
+    pub paper: Said,
     /// Its unit; `x` for ratios.
     pub unit: &'static str,
     /// Ours.
@@ -54,17 +81,22 @@ pub struct Fact {
 impl Fact {
     /// A number of a contender.
     pub(super) const fn value(what: &'static str, paper: f64, unit: &'static str, cell: Cell) -> Self {
-        Self { what, paper, unit, ours: Ours::Value(cell) }
+        Self { what, paper: Said::Number(paper), unit, ours: Ours::Value(cell) }
     }
 
     /// A ratio of two.
     pub(super) const fn ratio(what: &'static str, paper: f64, one: Cell, other: Cell) -> Self {
+        Self { what, paper: Said::Number(paper), unit: "x", ours: Ours::Ratio(one, other) }
+    }
+
+    /// A ratio of two of which the paper gives no number.
+    pub(super) const fn side(what: &'static str, paper: Said, one: Cell, other: Cell) -> Self {
         Self { what, paper, unit: "x", ours: Ours::Ratio(one, other) }
     }
 
     /// A number of a system that is not run here.
     pub(super) const fn absent(what: &'static str, paper: f64, unit: &'static str) -> Self {
-        Self { what, paper, unit, ours: Ours::Absent }
+        Self { what, paper: Said::Number(paper), unit, ours: Ours::Absent }
     }
 
     /// Our number, when the run has it.
@@ -83,11 +115,9 @@ impl Fact {
     /// Whether a ratio is on the paper's side of 1; `None` for other numbers, and for ratios that nobody could tell from 1.
     #[must_use]
     pub fn agrees(&self, ours: f64) -> Option<bool> {
-        /// Closer to 1 than this says nothing.
-        const NOISE: f64 = 0.03;
-        let tells = |ratio: f64| (ratio - 1.0).abs() > NOISE;
         let is_ratio = matches!(self.ours, Ours::Ratio(..));
-        (is_ratio && tells(self.paper) && tells(ours)).then_some((self.paper > 1.0) == (ours > 1.0))
+        let of = |ratio: f64| Said::Number(ratio).is_more();
+        if is_ratio { Some(self.paper.is_more()? == of(ours)?) } else { None }
     }
 }
 
@@ -106,6 +136,9 @@ mod tests {
         let cell = cell("zkv", "", "zkv-a", Metric::Kops);
         let ratio = Fact::ratio("faster", 1.35, cell, cell);
         assert_eq!((ratio.agrees(1.2), ratio.agrees(0.8), ratio.agrees(1.01)), (Some(true), Some(false), None));
+        let side = |said| Fact::side("greater in the paper", said, cell, cell);
+        assert_eq!((side(Said::More).agrees(1.2), side(Said::Less).agrees(1.2)), (Some(true), Some(false)));
+        assert_eq!(side(Said::Same).agrees(1.2), None);
         assert_eq!(Fact::value("bytes", 222.27, "B", cell).agrees(100.0), None);
         assert_eq!(Fact::absent("SplinterDB", 132.19, "B").ours.cells().count(), 0);
     }

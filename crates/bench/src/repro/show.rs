@@ -1,6 +1,6 @@
 //! Results as text: a table of ours, the paper's numbers beside ours, who is missing.
 
-use super::{Experiment, Fact, Results};
+use super::{Experiment, Fact, Results, Said};
 use crate::race::Row;
 use crate::report::Table;
 
@@ -49,13 +49,22 @@ fn beside(experiment: &Experiment, results: &Results) -> String {
         let ours = fact.ours(results);
         table.row([
             fact.what.to_owned(),
-            shown(Some(fact.paper), 2),
+            said(fact.paper),
             shown(ours, 2),
             fact.unit.to_owned(),
             direction(fact, ours).to_owned(),
         ]);
     }
     table.render()
+}
+
+fn said(paper: Said) -> String {
+    match paper {
+        Said::Number(number) => shown(Some(number), 2),
+        Said::More => "> 1".to_owned(),
+        Said::Less => "< 1".to_owned(),
+        Said::Same => "similar".to_owned(),
+    }
 }
 
 fn direction(fact: &Fact, ours: Option<f64>) -> &'static str {

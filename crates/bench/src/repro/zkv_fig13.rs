@@ -1,11 +1,12 @@
 //! What each technique adds, one switch at a time.
 //!
 //! The steps of the paper: a B+-tree in place; on zones through the flusher; with the merged filter in front; with adaptive
-//! delta buffers for its pages; with cooperative batch insertion.
+//! delta buffers for its pages; with cooperative batch insertion. Memory is in the paper's shares from the filter on; without one, what is the filter's is
+//! the buffers'.
 
-use super::contenders::{FILTER_SHARE, btree, zkv};
+use super::contenders::{SHARES, btree, zkv};
 use super::fact::cell;
-use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Results, Scale};
+use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Results, Said, Scale};
 use crate::contest::Step;
 use crate::race::{Contender, Race};
 use crate::verdict::Verdict;
@@ -35,6 +36,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
+/// The paper's shares without a filter.
+const SHARES_UNFILTERED: &str = "0:4:4";
+
 const BASE: &str = "base";
 const FLUSHER: &str = "+ZFlusher";
 const FILTER: &str = "+MergedFilter";
@@ -46,12 +50,17 @@ const fn kops(series: &'static str, phase: &'static str) -> Cell {
 }
 
 fn ladder(memory_bytes: u64) -> Vec<Contender> {
+    let paged = || btree(memory_bytes).with("memory-shares", SHARES_UNFILTERED);
+    let filtered = |contender: Contender| {
+        let by_node = contender.with("memory-shares", SHARES).with("filter-by-node", "on");
+        by_node.with("batch-insertion", "off")
+    };
     vec![
-        btree(memory_bytes).called(BASE).with("store", "in-place").with("zflusher", "off"),
-        btree(memory_bytes).called(FLUSHER),
-        btree(memory_bytes).called(FILTER).with("filter", FILTER_SHARE),
-        zkv(memory_bytes).called(ADB).with("batch-insertion", "off"),
-        zkv(memory_bytes).called(BATCH),
+        paged().called(BASE).with("store", "in-place").with("zflusher", "off"),
+        paged().called(FLUSHER),
+        filtered(btree(memory_bytes)).called(FILTER),
+        filtered(zkv(memory_bytes)).called(ADB),
+        filtered(zkv(memory_bytes)).called(BATCH).with("batch-insertion", "on"),
     ]
 }
 
@@ -68,6 +77,35 @@ fn races(scale: Scale) -> Vec<Race> {
 
 /// Each step must gain in its direction.
 fn judge(results: &Results) -> Vec<Verdict> {
-    let gains = EXPERIMENT.facts.iter().filter(|fact| fact.paper > 1.0);
+    let gains = EXPERIMENT.facts.iter().filter(|fact| matches!(fact.paper, Said::Number(gain) if gain > 1.0));
     gains.filter_map(|fact| Some(Verdict::at_least(fact.what, fact.ours(results)?, 1.0, "x"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What two neighbours on the ladder differ in.
+    fn differences(low: &Contender, high: &Contender) -> BTreeSet<String> {
+        let [of_low, of_high] = [low, high].map(|contender| contender.store.switches.iter().collect::<BTreeSet<_>>());
+        let mut names: BTreeSet<String> =
+            of_low.symmetric_difference(&of_high).map(|(name, _)| (*name).clone()).collect();
+        if low.store.design != high.store.design {
+            names.insert("design".into());
+        }
+        names
+    }
+
+    #[test]
+    fn each_step_adds_one_technique() {
+        let ladder = ladder(4_000_000);
+        let steps: Vec<_> = ladder.windows(2).map(|pair| differences(&pair[0], &pair[1])).collect();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        // The filter comes with its share of memory and how it is run.
+        let filter = names(&["memory-shares", "filter-by-node", "batch-insertion"]);
+        let buffers = names(&["design", "classes", "eviction"]);
+        assert_eq!(steps, [names(&["store", "zflusher"]), filter, buffers, names(&["batch-insertion"])]);
+    }
 }

@@ -1,70 +1,16 @@
 //! A Zonda store under test.
 
-use std::fmt::Display;
-use std::str::FromStr;
+use zonda::{Db, Options};
 
-use zonda::{Db, FlusherOptions, Options};
-
-use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes};
+use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes, switches};
 use crate::{BenchError, Result};
 
 /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
 const ZONES_DEFAULT: u64 = 4_096;
 
-/// A store of this project. A plan's switches are options of the store by name; [`SWITCHES`] lists them.
+/// A store of this project. A plan's switches are options of the store by name; [`SWITCHES`](super::SWITCHES) lists them.
 #[derive(Debug)]
 pub struct ZondaSubject(Db);
-
-/// Sets one option of the store from its value as text, or says what is accepted.
-pub type Switch = fn(Options, &str) -> std::result::Result<Options, String>;
-
-/// What plans may switch, by name.
-pub const SWITCHES: &[(&str, Switch)] = &[
-    ("batch-insertion", |options, value| Ok(options.batch_insertion(on_or_off(value)?))),
-    ("record-cache", |options, value| Ok(options.record_cache(on_or_off(value)?))),
-    ("classes", |options, value| Ok(options.classes(parsed(value)?))),
-    ("eviction", |options, value| Ok(options.eviction(parsed(value)?))),
-    ("delta-records", |options, value| Ok(options.delta_records(parsed(value)?))),
-    ("copy-on-access", |options, value| Ok(options.copy_on_access(parsed(value)?))),
-    ("promotion", |options, value| Ok(options.promotion(parsed(value)?))),
-    ("scan-promotion", |options, value| Ok(options.scan_promotion(parsed(value)?))),
-    ("mini-page-bytes", |options, value| Ok(options.mini_page_bytes(parsed(value)?))),
-    ("memory-shares", |options, value| Ok(options.memory_shares(Some(parsed(value)?)))),
-    ("filter", |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))),
-    ("filter-by-node", |options, value| Ok(options.filter_by_node(on_or_off(value)?))),
-    ("log-instances", |options, value| Ok(options.log_instances(parsed(value)?))),
-    ("log-ring", |options, value| Ok(options.log_ring(short(value)?))),
-    ("log-interval-ms", |options, value| Ok(options.log_interval_ms(number(value)?))),
-    ("merged-relocation", |options, value| Ok(options.merged_relocation(on_or_off(value)?))),
-    ("value-inline", |options, value| Ok(options.value_inline(short(value)?))),
-    ("store", |options, value| Ok(options.store(parsed(value)?))),
-    ("zflusher", |options, value| {
-        let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
-        Ok(options.flusher(flusher))
-    }),
-    ("log-on", |options, value| Ok(options.log_device(value))),
-    ("log-limit", |options, value| Ok(options.log_limit(crate::parse_bytes(value)?))),
-];
-
-fn number(value: &str) -> std::result::Result<u64, String> {
-    value.parse().map_err(|_| format!("`{value}` is no number"))
-}
-
-fn short(value: &str) -> std::result::Result<u32, String> {
-    u32::try_from(crate::parse_bytes(value)?).map_err(|_| format!("`{value}` is too much"))
-}
-
-fn parsed<T: FromStr<Err: Display>>(value: &str) -> std::result::Result<T, String> {
-    value.parse().map_err(|error: T::Err| error.to_string())
-}
-
-fn on_or_off(value: &str) -> std::result::Result<bool, String> {
-    match value {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("`{value}` is neither on nor off")),
-    }
-}
 
 impl ZondaSubject {
     /// Why this build cannot make the store that `plan` describes; `None` if it can.
@@ -98,25 +44,12 @@ fn options(plan: &StorePlan) -> Result<Options> {
     if let Some(leaf_bytes) = plan.leaf_bytes {
         options = options.leaf_bytes(leaf_bytes);
     }
-    for (name, value) in &plan.switches {
-        options = switched(options, name, value)?;
-    }
+    options = switches::set(options, &plan.switches)?;
     if let Some(zone_bytes) = plan.zone_bytes {
         let zones = plan.zones.map_or(ZONES_DEFAULT, u64::from);
         options = options.zone_bytes(zone_bytes).capacity(zone_bytes.saturating_mul(zones));
     }
     Ok(options)
-}
-
-fn switched(options: Options, name: &str, value: &str) -> Result<Options> {
-    let refused = |expected| BenchError::Usage { option: "--switch", given: format!("{name}={value}"), expected };
-    match SWITCHES.iter().find(|(known, _)| *known == name) {
-        Some((_, switch)) => switch(options, value).map_err(refused),
-        None => {
-            let known: Vec<_> = SWITCHES.iter().map(|(known, _)| *known).collect();
-            Err(refused(format!("one of {} (this build knows no other)", known.join(", "))))
-        }
-    }
 }
 
 /// Says what the store was asked to do when it failed.

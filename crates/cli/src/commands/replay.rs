@@ -11,7 +11,7 @@ use zonda_bench::lsm::LOADED;
 use zonda_bench::traces;
 use zonda_files::policy::{self, Policy};
 use zonda_files::replay::{
-    CleaningTrigger, FreeSpace, ORACLE, ReplayOptions, ReplayReport, SplitReport, replay, replay_oracle,
+    CleaningTrigger, FreeSpace, LevelBytes, ORACLE, ReplayOptions, ReplayReport, SplitReport, replay, replay_oracle,
 };
 use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
@@ -54,13 +54,17 @@ pub(crate) struct Replay {
     /// Empty zones that only cleaning takes
     #[arg(long, value_name = "ZONES", default_value_t = 10)]
     reserve: u32,
-    /// Cleaning goes on until this share of the device is free above the reserve, in percent; several are run one after the other
+    /// Cleaning goes on until this share of the device is free, in percent, above the reserve (as `--free` has it); several are run one
+    /// after the other
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "15")]
     threshold: Vec<u8>,
     /// Cleaning begins only when no zone is empty above the reserve, instead of below the threshold
     #[arg(long)]
     lazy: bool,
-    /// How the zone to be cleaned is chosen
+    /// What counts as free, and which zones are cleaned
+    #[arg(long, value_enum, default_value_t = Free::Room)]
+    free: Free,
+    /// How the zone to be cleaned is chosen, if the policy does not choose it
     #[arg(long, value_enum, default_value_t = Victims::Greedy)]
     victims: Victims,
     /// A zone with less than this share left is finished when its file is closed, in percent
@@ -88,6 +92,17 @@ pub(crate) struct Replay {
     throughput: bool,
     #[arg(long, hide = true)]
     latency: bool,
+}
+
+/// What counts as free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Free {
+    /// Empty zones, and room in the open ones of tables, above the reserve; these are cleaned too
+    Room,
+    /// Empty zones above the reserve; full ones are cleaned first
+    Zones,
+    /// Empty zones, the reserve among them, as a file system here counts; only full ones are cleaned
+    Store,
 }
 
 /// How a victim is chosen.
@@ -168,7 +183,11 @@ impl Replay {
             scale: self.scale.unwrap_or_else(|| traces::scale(&self.trace)),
             held_bytes_max: self.held,
             subzones: self.subzones,
-            free: FreeSpace::Room,
+            free: match self.free {
+                Free::Room => FreeSpace::Room,
+                Free::Zones => FreeSpace::EmptyZones,
+                Free::Store => FreeSpace::AsStore,
+            },
             measure_from: self.measure_from.clone().or_else(|| has_mark.then(|| LOADED.to_owned())),
         }
     }
@@ -184,11 +203,12 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
         report.amplification
     ))?;
     out.line(format!(
-        "  {} resets, {} without a copy ({:.1} %), in {} cleanings; {} left unwritten by finishes",
+        "  {} resets, {} without a copy ({:.1} %), in {} cleanings, {} of them ended below the threshold; {} left unwritten by finishes",
         report.resets,
         report.resets_without_copy,
         100.0 * report.share_without_copy(),
         report.cleanings,
+        report.cleanings_short,
         HumanBytes(report.finished_unwritten_bytes)
     ))?;
     out.line(format!(
@@ -202,9 +222,13 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
         print_split(out, split)?;
     }
     let levels = report.levels.iter().enumerate().map(|(level, bytes)| {
-        format!("L{level} {} + {}", HumanBytes(bytes.created_bytes), HumanBytes(bytes.moved_bytes))
+        let LevelBytes { created_bytes, moved_bytes, copied_bytes } = *bytes;
+        format!("L{level} {} + {}, {}", HumanBytes(created_bytes), HumanBytes(moved_bytes), HumanBytes(copied_bytes))
     });
-    out.line(format!("  tables by level, created + moved there: {}", levels.collect::<Vec<_>>().join(", ")))?;
+    out.line(format!(
+        "  tables by level, created + moved there, copied by cleaning: {}",
+        levels.collect::<Vec<_>>().join("; ")
+    ))?;
     let all = report.invalid_in_all();
     let zones: u64 = all.bins.iter().sum::<u64>().max(1);
     let shares = all.bins.map(|bin| format!("{}", bin * 100 / zones)).join(" ");
@@ -258,7 +282,11 @@ fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
     let levels: Vec<Value> = report
         .levels
         .iter()
-        .map(|level| json!({ "created_bytes": level.created_bytes, "moved_bytes": level.moved_bytes }))
+        .map(|level| {
+            json!({
+                "created_bytes": level.created_bytes, "moved_bytes": level.moved_bytes, "copied_bytes": level.copied_bytes,
+            })
+        })
         .collect();
     let split = report.split.as_ref().map(split_as_json);
     json!({
@@ -266,6 +294,7 @@ fn as_json(report: &ReplayReport, options: &ReplayOptions) -> Value {
         "zone_bytes": options.zone_bytes, "active_max": options.active_max, "reserve_zones": options.reserve_zones,
         "records": report.records, "table_bytes": report.table_bytes, "log_bytes": report.log_bytes,
         "copied_bytes": report.copied_bytes, "amplification": report.amplification, "cleanings": report.cleanings,
+        "cleanings_short": report.cleanings_short,
         "resets": report.resets, "resets_without_copy": report.resets_without_copy,
         "copied_per_reset": report.copied_per_reset, "finished_unwritten_bytes": report.finished_unwritten_bytes,
         "compactions": report.compactions, "zones_per_compaction": report.zones_per_compaction,

@@ -13,12 +13,13 @@ use crate::lsm::{self, LOADED, LsmWorkload};
 use crate::repro::Scale;
 use crate::traces;
 
-/// The paper's baseline, its policy, two of ours, and how far there is to go.
-pub(super) const POLICIES: [&str; 5] = [LIZA, CAZA, LEVELS, LEVEL_KEYS, ORACLE];
+/// The paper's baseline, its policy, three of ours, and how far there is to go.
+pub(super) const POLICIES: [&str; 6] = [LIZA, CAZA, LEVELS, LEVEL_KEYS, LASTING, ORACLE];
 pub(super) const LIZA: &str = "liza-caza";
 pub(super) const CAZA: &str = "caza";
 pub(super) const LEVELS: &str = "levels";
 pub(super) const LEVEL_KEYS: &str = "level-keys";
+pub(super) const LASTING: &str = "lasting";
 /// The paper's thresholds, in percent.
 pub(super) const THRESHOLDS: [u8; 5] = [5, 10, 15, 20, 25];
 /// Where the traces are from.

@@ -3,8 +3,8 @@
 use zonda_files::replay::ReplayReport;
 
 use super::caza::{
-    AMPLIFICATION, CAZA, COPIED, LEVEL_KEYS, LEVELS, LIMITS, LIZA, POLICIES, SOURCES, Setting, THRESHOLDS, points,
-    settings, with_mean,
+    AMPLIFICATION, CAZA, COPIED, LASTING, LEVEL_KEYS, LEVELS, LIMITS, LIZA, POLICIES, SOURCES, Setting, THRESHOLDS,
+    points, settings, with_mean,
 };
 use super::{DriveExperiment, DriveResults, DriveRow};
 use crate::repro::chart::{Chart, Kind, Series};
@@ -58,7 +58,7 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         let number = |policy: &str, name: &str| results.number(policy, &x, name).unwrap_or(f64::NAN);
         let share = |policy: &str| number(policy, COPIED) / number(LIZA, COPIED);
         let bound = if [15, 25].contains(&setting.threshold) { 0.7 } else { 1.0 };
-        for policy in [CAZA, LEVELS, LEVEL_KEYS] {
+        for policy in [CAZA, LEVELS, LEVEL_KEYS, LASTING] {
             let what = format!("{x}: copies of {policy} over {LIZA}'s (paper: down to 1/{PAPER_COPIES})");
             verdicts.push(Verdict::at_most(what, share(policy), bound, "x"));
         }

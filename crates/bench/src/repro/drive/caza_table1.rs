@@ -1,7 +1,7 @@
 //! The CAZA paper's table 1: throughput and latency of `db_bench` by threshold. A replay cannot know these: stock `db_bench` runs through
 //! the plugin on a memory device, as the paper's did on `null_blk` in DRAM, with every size divided.
 
-use super::caza::{CAZA, LEVELS, LIZA, THRESHOLDS};
+use super::caza::{CAZA, LASTING, LEVEL_KEYS, LEVELS, LIMITS, LIZA, THRESHOLDS};
 use super::stock::{On, Stock};
 use super::{DriveExperiment, DriveResults, DriveRow, Point};
 use crate::Result;
@@ -9,7 +9,7 @@ use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
-const POLICIES: [&str; 3] = [LIZA, CAZA, LEVELS];
+const POLICIES: [&str; 5] = [LIZA, CAZA, LEVELS, LEVEL_KEYS, LASTING];
 const RATE: &str = "MB/s";
 const LATENCY: &str = "us";
 const COPIED: &str = "copied over written %";
@@ -29,22 +29,25 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     source: "CAZA table 1",
     how: "stock db_bench, in turns",
     points: |scale| {
-        Ok(scale.pick(&THRESHOLDS[..1], &THRESHOLDS, &THRESHOLDS).iter().map(|at| point(scale, *at)).collect())
+        let limits = scale.pick(&LIMITS[..1], &LIMITS, &LIMITS);
+        let thresholds = scale.pick(&THRESHOLDS[..1], &THRESHOLDS, &THRESHOLDS);
+        let at = |limit: &Option<u32>| thresholds.iter().map(|at| point(scale, *limit, *at)).collect::<Vec<_>>();
+        Ok(limits.iter().flat_map(at).collect())
     },
     columns: &[RATE, LATENCY, COPIED],
     charts: |results| vec![("", chart(results))],
     judge,
 };
 
-fn x(threshold: u8) -> String {
-    format!("{threshold} %")
+fn x(limit: Option<u32>, threshold: u8) -> String {
+    limit.map_or(format!("{threshold} %"), |zones| format!("{zones} active, {threshold} %"))
 }
 
-fn point(scale: Scale, threshold: u8) -> Point {
-    Point { id: x(threshold), run: Box::new(move |seed| measure(scale, threshold, seed)) }
+fn point(scale: Scale, limit: Option<u32>, threshold: u8) -> Point {
+    Point { id: x(limit, threshold), run: Box::new(move |seed| measure(scale, (limit, threshold), seed)) }
 }
 
-fn measure(scale: Scale, threshold: u8, seed: u64) -> Result<Vec<DriveRow>> {
+fn measure(scale: Scale, (limit, threshold): (Option<u32>, u8), seed: u64) -> Result<Vec<DriveRow>> {
     let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
     let by: u64 = scale.pick(4096, 128, 16);
     let pairs = 40_000_000_000 / PAIR_BYTES / by;
@@ -68,12 +71,13 @@ fn measure(scale: Scale, threshold: u8, seed: u64) -> Result<Vec<DriveRow>> {
     let mut rows = Vec::new();
     for policy in POLICIES {
         let uri = format!(
-            "zonda://mem:?create={}&zone_size={zone}&policy={policy}&clean_threshold={threshold}&reserve_zones=10&held_bytes={}",
+            "zonda://mem:?create={}&zone_size={zone}&policy={policy}&clean_threshold={threshold}&reserve_zones=10&held_bytes={}{}",
             zone * 100,
-            (256 << 20) / by
+            (256 << 20) / by,
+            limit.map_or(String::new(), |zones| format!("&active_zones={zones}"))
         );
         let ran = stock.run(&On::Zones(uri), &arguments, &mut || {})?;
-        let row = DriveRow::of(policy, &x(threshold)).option("divisor", by);
+        let row = DriveRow::of(policy, &x(limit, threshold)).option("divisor", by);
         if let Some(failed) = ran.failed {
             eprintln!("{policy}: {failed}");
             rows.push(row.option("failed", failed));
@@ -95,14 +99,14 @@ fn measure(scale: Scale, threshold: u8, seed: u64) -> Result<Vec<DriveRow>> {
 fn chart(results: &DriveResults) -> Chart {
     let series = POLICIES.map(|name| Series {
         name: name.to_owned(),
-        values: THRESHOLDS.map(|threshold| results.number(name, &x(threshold), RATE)).into(),
+        values: THRESHOLDS.map(|threshold| results.number(name, &x(None, threshold), RATE)).into(),
     });
     Chart {
         title: "overwriting by threshold".to_owned(),
         y_label: RATE.to_owned(),
         kind: Kind::Lines,
         log: false,
-        labels: THRESHOLDS.map(x).into(),
+        labels: THRESHOLDS.map(|threshold| x(None, threshold)).into(),
         series: series.into(),
     }
 }
@@ -110,7 +114,7 @@ fn chart(results: &DriveResults) -> Chart {
 /// The paper calls the difference negligible: within 4 % each way.
 fn judge(results: &DriveResults) -> Vec<Verdict> {
     let of = |threshold: u8| {
-        let number = |policy| results.number(policy, &x(threshold), RATE).unwrap_or(f64::NAN);
+        let number = |policy| results.number(policy, &x(None, threshold), RATE).unwrap_or(f64::NAN);
         let what = format!("{threshold} %: throughput, {CAZA} over {LIZA} (paper 0.97 to 1.04)");
         Verdict::at_least(what, number(CAZA) / number(LIZA), 0.95, "x")
     };

@@ -146,6 +146,18 @@ impl DriveResults {
         written.map_err(|source| BenchError::io(format!("write {}", path.display()), source))
     }
 
+    /// Puts the rows of a point in the place of those that it had; rows stay in the order of these points. A point that gave no rows
+    /// keeps those that it had.
+    pub(super) fn replace(&mut self, point: &str, rows: Vec<DriveRow>, order: &[String]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.rows.retain(|row| row.point != point);
+        self.rows.extend(rows);
+        let place = |row: &DriveRow| order.iter().position(|id| *id == row.point).unwrap_or(order.len());
+        self.rows.sort_by_key(place);
+    }
+
     /// Rows of a point.
     #[must_use]
     pub fn rows_of(&self, point: &str) -> Vec<DriveRow> {

@@ -1,10 +1,10 @@
 //! RocksDB on the drives of the ZNS paper (sections 5.2 and 5.3): stock `db_bench` through the plugin on the modelled flash, in dilated
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
-//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws as many pairs as its tree needs
-//! to take half of the 28 % drive, and `overwrite` as many again, after which it takes three quarters. For figures of reading one and
-//! a half times as many are drawn, and reads follow. All of it is one process, because a modelled drive forgets what its flash has been
-//! through when it is closed. Rates and latencies are in the drive's time. Figures share the points that they have in common.
+//! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of six tenths of the
+//! 28 % drive's bytes, and `overwrite` as many again. For figures of reading one and a half times as many are drawn, and reads follow.
+//! All of it is one process, because a modelled drive forgets what its flash has been through when it is closed. Rates and latencies are
+//! in the drive's time. Figures share the points that they have in common.
 
 use std::fs;
 
@@ -67,11 +67,17 @@ const THREADS: u64 = 32;
 const BYTES_28: u64 = 1_599_999_049_728;
 const BYTES_7: u64 = 1_919_999_279_104;
 const ZONES: u64 = 1900;
-/// A zone, as its tables fill it.
-const ZONE_BYTES: u64 = 1_129_316_352;
-/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %. The tree
-/// holds many of them twice: its levels grow by ten, and that above the last has a third of the drive.
-const BYTES_PER_DRAW_PERCENT: u64 = 50;
+/// The bytes of all pairs that are drawn, of those of the 28 % drive. Distinct ones among n drawn are 63 % of n, among 2 n 86 %; the tree
+/// holds many of them twice, in the level above the last.
+const BYTES_PER_DRAW_PERCENT: u64 = 60;
+/// Limit of level 1 at the paper's scale, where it is not given: so that the level above the last holds a sixth of the drive.
+const LEVEL_BASE_BYTES: u64 = 256 << 20;
+/// What compactions read at once is not divided: dies and page sizes of the drive are not either, and with less each of them would wait for one page
+/// of one die at a time.
+const READAHEAD_BYTES_MIN: u64 = 256 << 10;
+/// Size of a table at the paper's scale, which has 128 MiB but for `ZenFS`, where a table fills a zone. On a drive so small a level 1 of one
+/// table would hold up the levels above it; `zns-table2` shows what the size does.
+const TABLE_BYTES: u64 = 128 << 20;
 
 /// What runs where.
 #[derive(Clone, Debug)]
@@ -87,19 +93,18 @@ pub(super) struct System {
 }
 
 impl System {
-    /// A file system on a conventional drive: 128 MiB a table.
+    /// A file system on a conventional drive.
     pub(super) fn conventional(drive: &'static str, placement: &str, streams: bool) -> Self {
         let percent = if drive.ends_with("28op") { "28 %" } else { "7 %" };
         let (also, key) = if streams { (", streams", "&streams=on") } else { ("", "") };
         let name = format!("{placement}, {percent}{also}");
-        Self { name, drive, keys: format!("fs={placement}{key}"), table_bytes: 128 << 20 }
+        Self { name, drive, keys: format!("fs={placement}{key}"), table_bytes: TABLE_BYTES }
     }
 
-    /// A policy on zones: tables of a zone, as the paper has them for `ZenFS`; the model of f2fs has 128 MiB.
+    /// A policy on zones.
     pub(super) fn zones(policy: &str, also: &str) -> Self {
-        let table_bytes = if policy == "f2fs-like" { 128 << 20 } else { ZONE_BYTES / 100 * 95 };
         let keys = format!("policy={policy}{also}");
-        Self { name: format!("{policy}, zones"), drive: "flash:atc21-zns", keys, table_bytes }
+        Self { name: format!("{policy}, zones"), drive: "flash:atc21-zns", keys, table_bytes: TABLE_BYTES }
     }
 
     /// Its drive with so many zones of so many times less, or as large a share of a conventional one.
@@ -167,8 +172,7 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     let Some(stock) = Stock::find() else { return Ok(Vec::new()) };
     // A zone or superblock holds one program of every die at least, so that the drive has fewer of them rather than smaller ones.
     let (divisor, zones) = scale.pick((170, 40), (170, 200), (24, ZONES));
-    // Readers cost more processor time for each of the drive's seconds than writers do.
-    let k = scale.pick(1, if reads == Reads::None { 4 } else { 6 }, 10);
+    let k = scale.pick(1, 8, 10);
     // What the drive holds, in memory: a host's disk would hold up the drive's time with its own.
     let directory = match scale {
         Scale::Tiny | Scale::Laptop => in_memory()?,
@@ -235,8 +239,8 @@ fn arguments(system: &System, divisor: u64, k: u64, pairs: u64) -> Vec<String> {
         "--use_direct_io_for_flush_and_compaction=true".to_owned(),
         format!("--write_buffer_size={}", scaled(128 << 20)),
         format!("--target_file_size_base={table}"),
-        format!("--max_bytes_for_level_base={}", scaled(512 << 20)),
-        format!("--compaction_readahead_size={}", scaled(2 << 20)),
+        format!("--max_bytes_for_level_base={}", scaled(LEVEL_BASE_BYTES)),
+        format!("--compaction_readahead_size={}", scaled(2 << 20).max(READAHEAD_BYTES_MIN)),
         format!("--cache_size={}", scaled(8 << 30)),
         format!("--delayed_write_rate={}", (16 << 20) / k),
     ]

@@ -65,7 +65,7 @@ pub(super) const COMPETITORS: [Contender; 6] = [LDP, MIN_OVERLAP, SPLITZNS, GEAR
 /// So far the way through `zonda-db-bench` may be from `RocksDB`'s own.
 const APART_PERCENT_MAX: f64 = 10.0;
 
-/// A run on a loaded drive: steps of `zonda-db-bench`, and the rows that they make.
+/// A run on a loaded drive: steps of `zonda-db-bench`, and the rows that they make. Steps that only read have numbers of their own, which the setting says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     name: &'static str,
@@ -79,13 +79,18 @@ pub(super) const OVERWRITE: Work = Work { name: "overwrite, driven", step: "over
 pub(super) const READRANDOM: Work = Work { name: "readrandom, driven", step: "readrandom", is_of_writes: false };
 /// Both.
 pub(super) const BURST: Run =
-    Run { name: "burst", steps: "overwrite,stats,readrandom,stats", works: &[OVERWRITE, READRANDOM] };
+    Run { name: "burst", steps: "overwrite,stats,readrandom:READS,stats", works: &[OVERWRITE, READRANDOM] };
+/// Overwriting alone.
+pub(super) const OVERWRITE_ALONE: Run = Run { name: "overwrite", steps: "overwrite,stats", works: &[OVERWRITE] };
 /// A workload of YCSB, alone.
 macro_rules! ycsb {
     ($name:literal, $step:literal, $writes:literal) => {
+        ycsb!($name, $step, "", $writes)
+    };
+    ($name:literal, $step:literal, $count:literal, $writes:literal) => {
         Run {
             name: $name,
-            steps: concat!($step, ",stats"),
+            steps: concat!($step, $count, ",stats"),
             works: &[Work { name: $name, step: $step, is_of_writes: $writes }],
         }
     };
@@ -93,22 +98,27 @@ macro_rules! ycsb {
 pub(super) const YCSB_L: Run = ycsb!("YCSB-L", "ycsbl", true);
 pub(super) const YCSB_A: Run = ycsb!("YCSB-A", "ycsba", true);
 pub(super) const YCSB_B: Run = ycsb!("YCSB-B", "ycsbb", false);
-pub(super) const YCSB_C: Run = ycsb!("YCSB-C", "ycsbc", false);
+pub(super) const YCSB_C: Run = ycsb!("YCSB-C", "ycsbc", ":READS", false);
 pub(super) const YCSB_D: Run = ycsb!("YCSB-D", "ycsbd", false);
-pub(super) const YCSB_E: Run = ycsb!("YCSB-E", "ycsbe", false);
+pub(super) const YCSB_E: Run = ycsb!("YCSB-E", "ycsbe", ":SCANS", false);
 pub(super) const YCSB_F: Run = ycsb!("YCSB-F", "ycsbf", true);
 
 /// All of table 2 but loading.
 pub(super) const RUNS: [Run; 8] = [BURST, YCSB_A, YCSB_C, YCSB_L, YCSB_B, YCSB_D, YCSB_F, YCSB_E];
 
 impl Run {
+    /// Whether it is that one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+
     /// Names of its workloads.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.works.iter().map(|work| work.name)
     }
 }
 
-/// A point for each setting, contender and run, in this order: so that no more drives are kept than one setting needs.
+/// A point for each setting, contender and run, in this order: so that no more drives are kept than are needed.
 pub(super) fn points(settings: &[Setting], contenders: &[Contender], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
     let mut points = Vec::new();
@@ -133,12 +143,12 @@ fn one(setting: &Setting, images: &Images, (contender, run): (&Contender, &Run),
     };
     let outcome = if contender.split.is_some() {
         let image = images.of(setting, contender, &program, seed)?;
-        program::run(&program, setting, contender, (&image, run.steps), seed)?
+        program::run(&program, setting, contender, (&image, &setting.steps(run.steps)), seed)?
     } else {
         // A conventional drive forgets what its flash has been through when it is closed: it is loaded and run in one.
         let directory = images::directory()?;
         let path = directory.path().join("drive");
-        let steps = format!("fillrandom,waitforcompaction,{}", run.steps);
+        let steps = format!("fillrandom,waitforcompaction,{}", setting.steps(run.steps));
         program::fresh(&program, setting, contender, (&path, &steps), seed)?
     };
     let of = |work: &Work| {
@@ -191,6 +201,12 @@ impl Contender {
     }
 }
 
+/// Whether the program is here.
+#[cfg(test)]
+pub(super) fn has_tools() -> bool {
+    Program::find().is_ok()
+}
+
 /// What may be shown: without the competitors, and why, where the way through `zonda-db-bench` is too far from `RocksDB`'s own.
 pub(in super::super) fn printable(results: &DriveResults) -> (DriveResults, Option<String>) {
     let is_of_competitor = |row: &DriveRow| [GEAR.name, LLC.name].contains(&row.series.as_str());
@@ -232,9 +248,14 @@ pub(super) fn gate(results: &DriveResults) -> Option<Verdict> {
     ))
 }
 
-/// The setting of figures 9 to 15.
+/// The setting of figures 13 to 15 and of the controls.
 pub(super) fn usual(scale: Scale) -> Setting {
     Setting::of(scale, &Live::of(scale))
+}
+
+/// The setting of figures 9, 10, 16 and 17, which have many more runs: half as large.
+pub(super) fn half(scale: Scale) -> Setting {
+    Setting::of(scale, &Live::of_half(scale))
 }
 
 #[cfg(test)]
@@ -276,7 +297,7 @@ mod tests {
             let found = options.rsplit(';').find_map(|pair| pair.strip_prefix("write_buffer_size="));
             found.unwrap().parse().unwrap()
         };
-        assert_eq!(2 * (last(&with_memory) - last(&ldp)), (1 << 30) / 64);
+        assert_eq!(2 * (last(&with_memory) - last(&ldp)), (1 << 30) / 16);
         assert!(LLC_ROUND_ROBIN.rocksdb_options(&setting).ends_with(";compaction_pri=kRoundRobin"));
     }
 }

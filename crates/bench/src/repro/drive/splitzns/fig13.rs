@@ -45,9 +45,7 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         Some(Verdict::at_least(format!("overwrite, {one} over {other} (paper: {paper})"), of(one, other), 1.0, "x"))
     });
     steps
-        .chain([
-            Verdict::at_least("overwrite, splitzns (+RS) over ldp (paper: 2.77)", of("+RS", "ldp"), 2.0, "x"),
-            counts(results, OVERWRITE.name),
-        ])
+        .chain([Verdict::at_least("overwrite, splitzns (+RS) over ldp (paper: 2.77)", of("+RS", "ldp"), 2.0, "x")])
+        .chain(counts(results, OVERWRITE.name, ("+RS", "ldp")))
         .collect()
 }

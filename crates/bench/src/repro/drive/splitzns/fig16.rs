@@ -55,7 +55,7 @@ fn rules(usual: &Setting, scale: Scale) -> Vec<Case> {
 
 /// All, the usual one first: it is the middle of three of the four series.
 fn cases(scale: Scale) -> Vec<Case> {
-    let usual = driven::usual(scale);
+    let usual = driven::half(scale);
     let all = [values(&usual, scale), chips(&usual, scale), skews(&usual, scale), rules(&usual, scale)];
     let first = scale.pick(None, Some(()), Some(()));
     first.map(|()| (usual.clone(), Some(1.75))).into_iter().chain(all.into_iter().flatten()).collect()

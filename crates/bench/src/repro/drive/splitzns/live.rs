@@ -2,10 +2,11 @@
 //!
 //! A system is a policy, a part of the drive's extensions and a share of zones that may be split; options of `RocksDB` are the same for all
 //! ([`options`]). Each policy is loaded once, untimed, and its drive cloned for every system and workload, which then runs at dilation
-//! [`Live::k`]. Rows are in the drive's time: operations per second times k, latencies over k.
+//! [`Live::k`]. Rows are in the drive's time: operations per second times k, latencies over k. The set-up was chosen by bytes alone,
+//! untimed ([`setup`](super::setup)).
 
 pub(super) mod db_bench;
-mod images;
+pub(super) mod images;
 pub(super) mod options;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::Result;
 use crate::repro::Scale;
 use db_bench::{Outcome, Tools};
 use images::Images;
-use options::RocksOptions;
+use options::{LOG_BUFFER, RocksOptions};
 
 /// Operations per second.
 pub(super) const OPS: &str = "ops/s";
@@ -37,18 +38,40 @@ pub(super) const COPIED: &str = "copied MiB";
 pub(super) const WRITTEN: &str = "written MiB";
 /// CPU time of `db_bench`, the modelled drive in it, over the machine's.
 pub(super) const CPU: &str = "CPU %";
-/// The processors' busy time, all programs together.
+/// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
 pub(super) const MACHINE: &str = "machine busy %";
-/// 1 if the row is void: [`CPU`] above 60.
+/// 1 if the row is void: [`CPU`] above 60, or other programs took more than 25 % of the processors.
 pub(super) const VOID: &str = "void";
 /// Of the live bytes.
 pub(super) const LIVE_IN: &str = "live in subzones %";
+/// Of the bytes of tables that were written.
+pub(super) const WRITTEN_IN: &str = "written in subzones %";
+/// Live bytes over the drive's, at the end.
+pub(super) const LIVE_OF: &str = "live of the drive %";
+/// Tables that were to have a subzone and got none, of all that were to have one.
+pub(super) const REFUSED: &str = "refused %";
+/// Bytes of tables behind the ends of their subzones.
+pub(super) const OVERFLOW: &str = "overflow MiB";
+/// Reads of subzones of which the drive guessed right whether they were of a compaction (section 4.5.3).
+pub(super) const TOLD_RIGHT: &str = "told right %";
+/// Reads of compactions, as the drive takes them, that were answered from what was read ahead.
+pub(super) const PREREAD_HITS: &str = "preread hits %";
+/// Writes that waited for room in the ring.
+pub(super) const RING_WAITS: &str = "ring waits";
+/// Most erasures of one block.
+pub(super) const WEAR: &str = "wear, most";
+/// Memory of ring, prefetcher and table of blocks (section 4.5.1).
+pub(super) const MEMORY: &str = "drive memory MiB";
 /// A run above this share says more about the host than about the drive.
 const CPU_PERCENT_MAX: f64 = 60.0;
+/// Other programs that take more of the processors make threads wake up late.
+const OTHERS_PERCENT_MAX: f64 = 25.0;
 
 /// Columns of the live figures.
-pub(super) const COLUMNS: &[&str] =
-    &[OPS, P50, P99, P999, READ_P99, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, CPU, MACHINE, VOID];
+pub(super) const COLUMNS: &[&str] = &[
+    OPS, P50, P99, P999, READ_P99, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, WRITTEN_IN, TOLD_RIGHT, CPU, MACHINE,
+    VOID,
+];
 
 /// A system: what places tables, and what the drive does for subzones.
 #[derive(Clone, Copy, Debug)]
@@ -99,71 +122,83 @@ pub(super) const BURST: Run = Run {
     arguments: &["--benchmarks=overwrite,stats,readrandom,stats"],
     works: &[OVERWRITE, READRANDOM],
 };
-/// One thread writes while the others read; not in the paper.
-pub(super) const READWHILEWRITING: Run = Run {
-    name: "readwhilewriting",
-    arguments: &["--benchmarks=readwhilewriting,stats"],
-    works: &[Work { name: "readwhilewriting", step: "readwhilewriting", is_of_writes: false }],
-};
-/// The mixes of YCSB with the skew of `mixgraph`: a power law that gives the most popular hundredth of the keys two thirds of the
-/// accesses, as Zipf's 0.99 does.
-macro_rules! mix {
-    ($name:literal, $get:literal, $put:literal, $seek:literal, $writes:literal) => {
-        Run {
-            name: $name,
-            arguments: &[
-                "--benchmarks=mixgraph,stats",
-                concat!("--mix_get_ratio=", $get),
-                concat!("--mix_put_ratio=", $put),
-                concat!("--mix_seek_ratio=", $seek),
-                "--mix_max_scan_len=100",
-                "--value_theta=1024",
-                "--value_k=0",
-                "--value_sigma=0.001",
-                "--key_dist_b=0.087",
-            ],
-            works: &[Work { name: $name, step: "mixgraph", is_of_writes: $writes }],
-        }
-    };
-}
-/// Half reads, half writes.
-pub(super) const YCSB_A: Run = mix!("YCSB-A mix", "0.5", "0.5", "0", true);
-/// 95 % reads.
-pub(super) const YCSB_B: Run = mix!("YCSB-B mix", "0.95", "0.05", "0", false);
-/// Reads only.
-pub(super) const YCSB_C: Run = mix!("YCSB-C mix", "1", "0", "0", false);
-/// 95 % scans.
-pub(super) const YCSB_E: Run = mix!("YCSB-E mix", "0", "0.05", "0.95", false);
-
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
     /// The drive is so many times smaller than the paper's.
     pub(super) divisor: u64,
-    /// Dilation.
-    pub(super) k: u64,
+    /// Dilation; nothing if only bytes are counted.
+    time: Option<u64>,
     /// Zones of the drive.
     zones: u64,
     /// Keys that are loaded, each once.
     keys: u64,
-    /// Operations of each of the threads.
+    /// Overwrites of each of the threads.
     operations: u64,
     options: RocksOptions,
 }
 
 const THREADS: u64 = 4;
+/// Reads of each thread of a step that only reads: enough for a 99.9th percentile.
+pub(super) const READS_MAX: u64 = 4_000;
+/// Pairs that are loaded at full size, in bytes: 55 % of the drive. Chosen by [`setup`](super::setup).
+pub(super) const LOADED_BYTES: u64 = 44 << 30;
+/// Limit of level 1 at full size: with more, most of the tree would be above level 4.
+pub(super) const BASE_BYTES: u64 = 51 << 20;
+/// Keys of a tiny run.
+const TINY_KEYS: u64 = 3_000;
 
 impl Live {
-    /// The paper's: 160 zones, some 42 GiB loaded, four threads of a million operations, divided.
+    /// Of figures 13 to 15 and the controls.
     pub(super) fn of(scale: Scale) -> Self {
-        let (divisor, k) = (scale.pick(256, 64, 8), scale.pick(4, 20, 20));
-        let keys =
-            scale.pick(3_000, (42 << 30) / super::PAIR_BYTES / divisor, (42 << 30) / super::PAIR_BYTES / divisor);
-        let operations = scale.pick(300, 1_000_000 / divisor, 1_000_000 / divisor);
-        // As in the replays: with more most of the tree would be above level 4.
-        let base = scale.pick(16 << 10, (51 << 20) / divisor, (51 << 20) / divisor);
-        let options = RocksOptions::scaled(divisor, k, base);
-        Self { divisor, k, zones: scale.pick(40, 160, 160), keys, operations, options }
+        Self::at(scale, scale.pick(256, 16, 8), scale.pick(4, 10, 10))
+    }
+
+    /// Of the figures with more runs: half as large.
+    pub(super) fn of_half(scale: Scale) -> Self {
+        Self::at(scale, scale.pick(256, 32, 16), scale.pick(4, 10, 10))
+    }
+
+    /// The paper's 160 zones and four threads of a million operations, divided.
+    fn at(scale: Scale, divisor: u64, k: u64) -> Self {
+        let keys = LOADED_BYTES / super::PAIR_BYTES / divisor;
+        let operations = 1_000_000 / divisor;
+        let options =
+            RocksOptions::scaled(divisor, k, scale.pick(16 << 10, BASE_BYTES / divisor, BASE_BYTES / divisor));
+        Self {
+            divisor,
+            time: Some(k),
+            zones: scale.pick(40, 160, 160),
+            keys: scale.pick(TINY_KEYS, keys, keys),
+            operations: scale.pick(300, operations, operations),
+            options,
+        }
+    }
+
+    /// The same untimed, with so much loaded and such a limit of level 1, both at full size; not for tiny runs.
+    pub(super) fn untimed(self, loaded_bytes: u64, base_bytes: u64) -> Self {
+        let keys = loaded_bytes / super::PAIR_BYTES / self.divisor;
+        let is_tiny = self.keys == TINY_KEYS;
+        let options = RocksOptions::scaled(self.divisor, 1, base_bytes / self.divisor);
+        match is_tiny {
+            true => Self { time: None, ..self },
+            false => Self { time: None, keys, options, ..self },
+        }
+    }
+
+    /// Whether time is the drive's, not only bytes.
+    pub(super) fn is_timed(&self) -> bool {
+        self.time.is_some()
+    }
+
+    /// Dilation.
+    pub(super) fn k(&self) -> u64 {
+        self.time.unwrap_or(1)
+    }
+
+    /// Reads of each thread.
+    pub(super) fn reads(&self) -> u64 {
+        self.operations.min(READS_MAX)
     }
 
     /// Zones of the drive.
@@ -188,11 +223,13 @@ impl Live {
 
     /// The name of the drive with a system's file system.
     fn uri(&self, system: &System, path: &std::path::Path, is_timed: bool) -> String {
-        let Self { divisor, k, zones, .. } = self;
-        let time = if is_timed { format!("k={k}") } else { "time=untimed".to_owned() };
+        let Self { divisor, zones, .. } = self;
+        let time = if is_timed { format!("k={}", self.k()) } else { "time=untimed".to_owned() };
         let (policy, split) = (system.policy.replace("%2B", "+"), system.split);
         let data = path.display();
-        format!("zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}")
+        format!(
+            "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}&log_buffer={LOG_BUFFER}"
+        )
     }
 }
 
@@ -200,17 +237,41 @@ impl Live {
 pub(super) fn points(scale: Scale, systems: &[&str], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
     let mut points = Vec::new();
-    let systems = systems.iter().filter_map(|name| SYSTEMS.iter().find(|system| system.name == *name));
+    let systems = systems.iter().filter_map(|name| system(name));
     for (system, run) in systems.flat_map(|system| runs.iter().map(move |run| (*system, *run))) {
         let (live, images) = (Live::of(scale), Arc::clone(&images));
-        let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k);
-        points.push(Point { id, run: Box::new(move |seed| one(&live, &images, (&system, &run), seed)) });
+        let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k());
+        let run = move |seed| one((&live, &images), (&system, &run), |work| work.name.to_owned(), seed);
+        points.push(Point { id, run: Box::new(run) });
     }
     points
 }
 
+/// One of [`SYSTEMS`].
+fn system(name: &str) -> Option<&'static System> {
+    SYSTEMS.iter().find(|system| system.name == name)
+}
+
+/// Overwriting and reading on a drive that is loaded for this alone, untimed.
+pub(super) fn counted(live: Live, name: &'static str, x: String) -> Point {
+    let run = {
+        let x = x.clone();
+        move |seed| {
+            let Some(system) = system(name) else { return Ok(Vec::new()) };
+            let rows = one((&live, &Images::default()), (system, &BURST), |_| x.clone(), seed)?;
+            Ok(rows.into_iter().take(1).collect())
+        }
+    };
+    Point { id: format!("{} untimed {name} {x} 1/{}", super::super::LIVE, live.divisor), run: Box::new(run) }
+}
+
 /// A row for each workload, or none with a line why.
-fn one(live: &Live, images: &Images, (system, run): (&System, &Run), seed: u64) -> Result<Vec<DriveRow>> {
+fn one(
+    (live, images): (&Live, &Images),
+    (system, run): (&System, &Run),
+    x: impl Fn(&Work) -> String,
+    seed: u64,
+) -> Result<Vec<DriveRow>> {
     let tools = match Tools::find() {
         Ok(tools) => tools,
         Err(missing) => {
@@ -220,28 +281,32 @@ fn one(live: &Live, images: &Images, (system, run): (&System, &Run), seed: u64) 
     };
     let image = images.of(live, system, &tools, seed)?;
     let outcome = db_bench::run(&tools, live, system, (&image, run.arguments), seed)?;
-    Ok(run.works.iter().map(|work| row(live, (system, work), &outcome)).collect())
+    Ok(run.works.iter().map(|work| row(live, (system, work), x(work), &outcome)).collect())
 }
 
-fn row(live: &Live, (system, work): (&System, &Work), outcome: &Outcome) -> DriveRow {
+fn row(live: &Live, (system, work): (&System, &Work), x: String, outcome: &Outcome) -> DriveRow {
     let row = DriveRow {
         series: system.name.to_owned(),
-        x: work.name.to_owned(),
+        x,
         profile: super::super::LIVE.to_owned(),
-        k: u32::try_from(live.k).ok(),
+        k: u32::try_from(live.k()).ok(),
         ..DriveRow::default()
     };
-    numbers(row, (live.k, (32 << 20) / live.divisor), work, outcome)
+    numbers(row, (live.k(), (32 << 20) / live.divisor), work, outcome)
         .option("scale", format!("1/{}", live.divisor))
         .option("threads", THREADS)
         .option("operations of a thread", live.operations)
+        .option("reads of a thread", live.reads())
+        .option("keys", live.keys)
+        .option("log buffer", LOG_BUFFER)
         .option("rocksdb", live.options.text())
 }
 
 /// A row with what came out, in the drive's time: of dilation, bytes of a subzone, workload and outcome.
 pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work, outcome: &Outcome) -> DriveRow {
     let k = k as f64;
-    let is_void = outcome.cpu_percent > CPU_PERCENT_MAX;
+    let others = outcome.machine_percent - outcome.cpu_percent;
+    let is_void = outcome.cpu_percent > CPU_PERCENT_MAX || others > OTHERS_PERCENT_MAX;
     let step = outcome.steps.iter().find(|step| step.name == work.step);
     let (mut of_writes, mut of_reads) = (None, None);
     if let Some(step) = step {
@@ -251,6 +316,17 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
     let report = |name: &str| outcome.report.get(name).copied().unwrap_or(0.0);
     let mib = |name: &str| report(name) / 1_048_576.0;
     let in_subzones = report("subzones_full") * subzone_bytes as f64 - report("subzones_wasted_bytes");
+    let share = |part: &str, whole: f64| (whole > 0.0).then(|| 100.0 * report(part) / whole);
+    let row = row
+        .number(WRITTEN_IN, share("subzone_bytes", report("table_bytes")))
+        .number(LIVE_OF, share("live_bytes", report("capacity_bytes")))
+        .number(REFUSED, share("subzone_tables_refused", report("subzone_tables_refused") + report("subzone_tables")))
+        .number(OVERFLOW, mib("subzone_overflow_bytes"))
+        .number(TOLD_RIGHT, share("reads_told_right", report("reads_told_right") + report("reads_told_wrong")))
+        .number(PREREAD_HITS, share("preread_hits", report("reads_in_order")))
+        .number(RING_WAITS, report("ring_waits"))
+        .number(WEAR, report("flash_wear_max"))
+        .number(MEMORY, mib("ring_memory_bytes") + mib("preread_memory_bytes") + mib("split_table_memory_bytes"));
     row.number(OPS, step.map(|step| step.per_second * k))
         .number(P50, first.map(|latency| latency.p50 / k))
         .number(P99, first.map(|latency| latency.p99 / k))

@@ -1,7 +1,7 @@
 //! Whether the gain of overwriting depends on the dilation and the scale of the drive: if it moves by more than a tenth, it is not robust.
 
 use super::super::{DriveExperiment, DriveResults, Point};
-use super::driven::{self, BURST, LDP, OVERWRITE, SPLITZNS, Setting};
+use super::driven::{self, LDP, OVERWRITE, OVERWRITE_ALONE, SPLITZNS, Setting};
 use super::live::{COLUMNS, OPS};
 use super::steps::ratio;
 use crate::Result;
@@ -33,7 +33,7 @@ fn settings(scale: Scale) -> Vec<Setting> {
 }
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    Ok(driven::points(&settings(scale), &[LDP, SPLITZNS], &[BURST]))
+    Ok(driven::points(&settings(scale), &[LDP, SPLITZNS], &[OVERWRITE_ALONE]))
 }
 
 /// The gain of each setting; not a number where a row is missing or void.

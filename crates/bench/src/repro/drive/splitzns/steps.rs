@@ -1,7 +1,7 @@
 //! Numbers and drawings of the live figures: a void row gives neither.
 
 use super::super::DriveResults;
-use super::live::{LIVE_IN, SYSTEMS, VOID};
+use super::live::{COPIED, LIVE_IN, SYSTEMS, VOID, WRITTEN_IN};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
@@ -17,10 +17,20 @@ pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other):
     of(one) / of(other)
 }
 
-/// Without half of the live bytes in subzones a run does not count.
-pub(super) fn counts(results: &DriveResults, x: &str) -> Verdict {
-    let live = number(results, "+RS", x, LIVE_IN).unwrap_or(f64::NAN);
-    Verdict::at_least(format!("{x}: of the live bytes in subzones (+RS), to count"), live, 50.0, "%")
+/// Without half of the live bytes and 15 % of the written ones in subzones a run does not count; and cleaning is to copy a fifth of what
+/// it copies without. Of a workload, ours and `LDP`.
+pub(super) fn counts(results: &DriveResults, x: &str, (ours, ldp): (&str, &str)) -> [Verdict; 3] {
+    let of = |column| number(results, ours, x, column).unwrap_or(f64::NAN);
+    [
+        Verdict::at_least(format!("{x}: of the live bytes in subzones ({ours}), to count"), of(LIVE_IN), 50.0, "%"),
+        Verdict::at_least(
+            format!("{x}: of the bytes of tables in subzones ({ours}), to count"),
+            of(WRITTEN_IN),
+            15.0,
+            "%",
+        ),
+        Verdict::at_most(format!("{x}: copied, {ours} over {ldp}"), ratio(results, x, COPIED, (ours, ldp)), 0.2, "x"),
+    ]
 }
 
 /// Bars of every system, for some columns of one workload.

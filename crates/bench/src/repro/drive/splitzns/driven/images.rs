@@ -1,11 +1,11 @@
-//! Loaded drives, of one setting at a time: the next one's take their place.
+//! Loaded drives, of one setting at a time and no more than [`IMAGES_MAX`]: the one that was used longest ago goes first.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 use zonda_rt::Mutex;
 
+use super::super::live::images::{IMAGES_MAX, remove};
 use super::program::{self, Program};
 use super::{Contender, Setting};
 use crate::{BenchError, Result};
@@ -18,7 +18,10 @@ pub(super) struct Images(Mutex<Option<OfSetting>>);
 struct OfSetting {
     name: String,
     directory: TempDir,
-    loaded: BTreeMap<String, PathBuf>,
+    /// The one used last is the last.
+    loaded: Vec<(String, PathBuf)>,
+    /// Made so far.
+    made: usize,
 }
 
 impl Images {
@@ -32,18 +35,25 @@ impl Images {
         if state.as_ref().is_none_or(|state| state.name != name) {
             // The old ones go before the new ones come.
             *state = None;
-            *state = Some(OfSetting { name, directory: directory()?, loaded: BTreeMap::new() });
+            *state = Some(OfSetting { name, directory: directory()?, loaded: Vec::new(), made: 0 });
         }
         let Some(state) = state.as_mut() else { return Err(BenchError::Child("no directory for drives".to_owned())) };
         // What the drive does for subzones changes nothing that is on it.
         let Contender { keys, compaction, options, has_ring_memory, .. } = contender;
         let key = format!("{keys} {compaction} {options} {has_ring_memory}");
-        if let Some(path) = state.loaded.get(&key) {
-            return Ok(path.clone());
+        if let Some(at) = state.loaded.iter().position(|(loaded, _)| *loaded == key) {
+            let found = state.loaded.remove(at);
+            let path = found.1.clone();
+            state.loaded.push(found);
+            return Ok(path);
         }
-        let path = state.directory.path().join(format!("{}.drive", state.loaded.len()));
+        if state.loaded.len() >= IMAGES_MAX {
+            remove(&state.loaded.remove(0).1)?;
+        }
+        let path = state.directory.path().join(format!("{}.drive", state.made));
+        state.made += 1;
         program::load(program, setting, contender, &path, seed)?;
-        state.loaded.insert(key, path.clone());
+        state.loaded.push((key, path.clone()));
         Ok(path)
     }
 }

@@ -1,13 +1,11 @@
 //! How large, how slow, and what of the paper's setting is changed.
 
 use super::super::super::super::Scale;
-use super::super::live::Live;
-use super::super::live::options::RocksOptions;
+use super::super::live::options::{LOG_BUFFER, RocksOptions};
+use super::super::live::{LOADED_BYTES, Live};
 
 /// Bytes of a zone at full size.
 const ZONE_BYTES: u64 = 512 << 20;
-/// Bytes that are loaded at full size.
-const LOADED_BYTES: u64 = 42 << 30;
 /// The paper's.
 const CHIPS: u64 = 16;
 const THREADS: u64 = 4;
@@ -37,6 +35,8 @@ pub(in super::super) struct Setting {
     loaded_bytes: u64,
     /// Of each thread.
     pub(super) operations: u64,
+    /// Reads of each thread of a step that only reads; a quarter as many scans.
+    reads: u64,
 }
 
 impl Setting {
@@ -46,7 +46,7 @@ impl Setting {
         Self {
             label: String::new(),
             divisor: live.divisor,
-            k: live.k,
+            k: live.k(),
             zones: live.zones(),
             base_bytes: live.base_bytes(),
             chips: CHIPS,
@@ -57,14 +57,17 @@ impl Setting {
             options: "",
             loaded_bytes: scale.pick(3_000 * pair, LOADED_BYTES / live.divisor, LOADED_BYTES / live.divisor),
             operations: live.operations(),
+            reads: live.reads(),
         }
     }
 
-    /// The same at another scale of the drive and another dilation, with as many operations.
+    /// The same at another scale of the drive and another dilation; what is loaded and done goes with the drive.
     pub(in super::super) fn at(&self, divisor: u64, k: u64) -> Self {
         let scaled = |bytes: u64| bytes * self.divisor / divisor;
         let (base_bytes, loaded_bytes) = (scaled(self.base_bytes), scaled(self.loaded_bytes));
-        Self { divisor, k, base_bytes, loaded_bytes, ..self.clone() }.labelled(&format!("1/{divisor}, k = {k}"))
+        let operations = scaled(self.operations);
+        Self { divisor, k, base_bytes, loaded_bytes, operations, ..self.clone() }
+            .labelled(&format!("1/{divisor}, k = {k}"))
     }
 
     /// The same with pairs of other lengths.
@@ -147,10 +150,17 @@ impl Setting {
         let data = path.display();
         match split {
             Some(split) => format!(
-                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&{keys}"
+                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}&{keys}"
             ),
-            None => format!("zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&{keys}"),
+            None => format!(
+                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}&{keys}"
+            ),
         }
+    }
+
+    /// Steps with the numbers of those that only read.
+    pub(super) fn steps(&self, steps: &str) -> String {
+        steps.replace("READS", &self.reads.to_string()).replace("SCANS", &(self.reads / 4).max(1).to_string())
     }
 
     /// Words of `zonda-db-bench` that say how much.
@@ -180,18 +190,25 @@ mod tests {
     fn tables_and_subzones_follow_the_chips() {
         let usual = super::super::usual(Scale::Laptop);
         let eight = usual.with_chips(8);
-        assert_eq!((usual.subzone_bytes(), eight.subzone_bytes()), (512 << 10, 1 << 20));
+        assert_eq!((usual.subzone_bytes(), eight.subzone_bytes()), (2 << 20, 4 << 20));
         let table = |setting: &Setting| setting.options().number("target_file_size_base");
         assert!(table(&eight) > table(&usual) && table(&eight) < eight.subzone_bytes());
         assert_eq!(usual.memtable_bytes(), eight.memtable_bytes(), "write buffers stay");
     }
 
     #[test]
+    fn steps_that_only_read_have_numbers_of_their_own() {
+        let usual = super::super::usual(Scale::Laptop);
+        assert_eq!(usual.steps("overwrite,readrandom:READS,ycsbe:SCANS"), "overwrite,readrandom:4000,ycsbe:1000");
+    }
+
+    #[test]
     fn settings_have_names_of_their_own_and_images_forget_the_dilation() {
         let usual = super::super::usual(Scale::Laptop);
-        let (slow, fast) = (usual.at(32, 20), usual.at(32, 5));
+        let (slow, fast) = (usual.at(8, 20), usual.at(8, 5));
         assert_eq!((slow.of_image(), slow.keys() / 2), (fast.of_image(), usual.keys()));
-        assert!(slow.id() != fast.id() && usual.named("x") == "x" && slow.named("x") == "x, 1/32, k = 20");
+        assert_eq!(slow.operations, 2 * usual.operations, "the tree is turned over as often");
+        assert!(slow.id() != fast.id() && usual.named("x") == "x" && slow.named("x") == "x, 1/8, k = 20");
         assert!(usual.with_skew("0.9").is_load_skewed && !usual.with_skew("0").is_load_skewed);
     }
 }

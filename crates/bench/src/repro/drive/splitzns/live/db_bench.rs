@@ -9,7 +9,7 @@ use zonda_files::{FileKind, FilePath, FileStore, FileStoreOptions, FileTags, Sto
 use zonda_rt::now;
 
 use super::{Live, System, THREADS};
-use crate::process::{children_cpu_time, machine_ticks};
+use crate::process::{children_cpu_time, machine_ticks_not_nice};
 use crate::repro::drive::printed::{self, Step};
 use crate::{BenchError, Result};
 
@@ -17,6 +17,8 @@ use crate::{BenchError, Result};
 const LIBRARY: &str = "ZONDA_ROCKSDB_LIBRARY";
 /// The options' name in the file system.
 const OPTIONS: &str = "/options";
+/// The same for loading, which nothing holds up.
+const OPTIONS_OF_LOAD: &str = "/options-load";
 /// A name that only a plugin with its C++ half has.
 const MARK: &[u8] = b"zonda_rocksdb_env_from_uri";
 const FILE_NAME: &str = "libzonda_rocksdb.so";
@@ -35,7 +37,7 @@ pub(in super::super) struct Outcome {
     pub(in super::super) report: BTreeMap<String, f64>,
     /// CPU time of the process over the processors' time.
     pub(in super::super) cpu_percent: f64,
-    /// All programs' CPU time over the processors' time.
+    /// All programs' CPU time over the processors' time, without the user time of those that give way.
     pub(in super::super) machine_percent: f64,
 }
 
@@ -67,6 +69,12 @@ impl Tools {
     }
 }
 
+/// Whether all is here.
+#[cfg(test)]
+pub(in super::super) fn has_tools() -> bool {
+    Tools::find().is_ok()
+}
+
 /// Loads a drive, untimed: every key once, in random order, and what is due is compacted.
 ///
 /// # Errors
@@ -74,7 +82,7 @@ impl Tools {
 pub(super) fn load(tools: &Tools, live: &Live, system: &System, path: &Path, seed: u64) -> Result<()> {
     make(live, system, path)?;
     let mut command = tools.db_bench();
-    arguments(&mut command, live, &live.uri(system, path, false), seed);
+    arguments(&mut command, live, (&live.uri(system, path, false), OPTIONS_OF_LOAD), seed);
     let wait = if live.divisor < 256 { ",waitforcompaction" } else { "" };
     command.arg(format!("--benchmarks=filluniquerandom{wait}")).arg("--threads=1");
     output_of(&mut command).map(drop)
@@ -95,12 +103,11 @@ pub(super) fn run(
     clone(image, &path)?;
     let report = image.with_extension("report");
     let mut command = tools.db_bench();
-    arguments(&mut command, live, &live.uri(system, &path, true), seed);
+    arguments(&mut command, live, (&live.uri(system, &path, live.is_timed()), OPTIONS), seed);
     command.args(words);
-    command.args(["--use_existing_db=true", "--histogram=true", "--readwritepercent=50"]);
-    command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.operations));
+    command.args(["--use_existing_db=true", "--histogram=true"]);
+    command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.reads()));
     command.arg(format!("--writes={}", live.operations));
-    command.arg(format!("--key_dist_a={}", (live.keys as f64).powf(-0.087)));
     let outcome = measured(&mut command, &report)?;
     fs::remove_file(&path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
     Ok(outcome)
@@ -112,15 +119,15 @@ pub(super) fn run(
 /// As [`load`].
 pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result<Outcome> {
     command.env("ZONDA_REPORT", report);
-    let (start, cpu, (busy, ticks)) = (now(), children_cpu_time(), machine_ticks());
+    let (start, cpu, (busy, ticks)) = (now(), children_cpu_time(), machine_ticks_not_nice());
     let text = output_of(command)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let seconds = now().since(start).as_secs_f64().max(f64::MIN_POSITIVE);
     let cpu_seconds = children_cpu_time().saturating_sub(cpu).as_secs_f64();
     let mut outcome = Outcome { steps: printed::steps(&text), ..Outcome::default() };
     outcome.cpu_percent = 100.0 * cpu_seconds / seconds / cores;
-    let (busy_now, ticks_now) = machine_ticks();
-    outcome.machine_percent = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
+    let (busy_now, ticks_now) = machine_ticks_not_nice();
+    outcome.machine_percent = 100.0 * busy_now.saturating_sub(busy) as f64 / (ticks_now - ticks).max(1) as f64;
     let line = fs::read_to_string(report).map_err(|source| BenchError::io("read the report", source))?;
     outcome.report = serde_json::from_str(line.lines().last().unwrap_or_default())
         .map_err(|error| BenchError::io("read the report", error.into()))?;
@@ -129,8 +136,8 @@ pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result
 }
 
 /// What all runs of a system have in common.
-fn arguments(command: &mut Command, live: &Live, uri: &str, seed: u64) {
-    command.arg(format!("--fs_uri={uri}")).arg("--db=/db").arg(format!("--options_file={OPTIONS}"));
+fn arguments(command: &mut Command, live: &Live, (uri, options): (&str, &str), seed: u64) {
+    command.arg(format!("--fs_uri={uri}")).arg("--db=/db").arg(format!("--options_file={options}"));
     command.arg(format!("--num={}", live.keys)).arg(format!("--seed={seed}"));
     command.arg(format!("--cache_size={}", live.options.cache_bytes()));
     command.args(["--key_size=16", "--value_size=1024", "--compression_type=none", "--disable_wal=false"]);
@@ -142,9 +149,13 @@ fn make(live: &Live, system: &System, path: &Path) -> Result<()> {
     let name = uri.trim_start_matches("zonda://flash:");
     let device = zonda_flash::drive::open_zoned(name.split("&policy=").next().unwrap_or(name))?;
     let store = FileStore::format(device, StoreId(1), false, FileStoreOptions::default())?;
-    let mut file = store.create(&FilePath::parse(OPTIONS)?, FileTags::of(FileKind::Meta))?;
-    file.append(live.options.file().as_bytes())?;
-    file.sync()?;
+    // A run that is not timed is held up no more than loading.
+    let of_run = if live.is_timed() { live.options } else { live.options.for_loading() };
+    for (name, options) in [(OPTIONS, of_run), (OPTIONS_OF_LOAD, live.options.for_loading())] {
+        let mut file = store.create(&FilePath::parse(name)?, FileTags::of(FileKind::Meta))?;
+        file.append(options.file().as_bytes())?;
+        file.sync()?;
+    }
     Ok(())
 }
 
@@ -164,6 +175,6 @@ pub(in super::super) fn output_of(command: &mut Command) -> Result<String> {
     if output.status.success() && !said.contains("error") {
         return Ok(text);
     }
-    let last: Vec<&str> = said.lines().chain(text.lines()).rev().take(6).collect();
+    let last: Vec<&str> = text.lines().chain(said.lines()).rev().take(6).collect();
     Err(BenchError::Child(format!("{name}: {}: {}", output.status, last.join(" | "))))
 }

@@ -1,8 +1,9 @@
 //! Drives with a loaded database, made when they are first wanted and gone with the experiment. Systems with the same policy share one: they
-//! are loaded untimed, so that what the drive does for subzones changes nothing that is on it.
+//! are loaded untimed, so that what the drive does for subzones changes nothing that is on it. They are as large as a drive: no more
+//! than [`IMAGES_MAX`] are kept, and the one that was used longest ago goes first.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use zonda_rt::Mutex;
@@ -11,6 +12,9 @@ use super::db_bench::{self, Tools};
 use super::{Live, System};
 use crate::{BenchError, Result};
 
+/// Loaded drives that are kept at a time.
+pub(in super::super) const IMAGES_MAX: usize = 2;
+
 /// Loaded drives.
 #[derive(Debug, Default)]
 pub(super) struct Images(Mutex<State>);
@@ -18,7 +22,8 @@ pub(super) struct Images(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     directory: Option<TempDir>,
-    loaded: BTreeMap<&'static str, PathBuf>,
+    /// By policy; the one used last is the last.
+    loaded: Vec<(&'static str, PathBuf)>,
 }
 
 impl Images {
@@ -28,8 +33,14 @@ impl Images {
     /// `Io`, and those of [`db_bench::load`].
     pub(super) fn of(&self, live: &Live, system: &System, tools: &Tools, seed: u64) -> Result<PathBuf> {
         let mut state = self.0.lock();
-        if let Some(path) = state.loaded.get(system.policy) {
-            return Ok(path.clone());
+        if let Some(at) = state.loaded.iter().position(|(policy, _)| *policy == system.policy) {
+            let found = state.loaded.remove(at);
+            let path = found.1.clone();
+            state.loaded.push(found);
+            return Ok(path);
+        }
+        if state.loaded.len() >= IMAGES_MAX {
+            remove(&state.loaded.remove(0).1)?;
         }
         let made = match state.directory.take() {
             Some(directory) => directory,
@@ -41,7 +52,15 @@ impl Images {
         let path = made.path().join(format!("{}.drive", system.name));
         state.directory = Some(made);
         db_bench::load(tools, live, system, &path, seed)?;
-        state.loaded.insert(system.policy, path.clone());
+        state.loaded.push((system.policy, path.clone()));
         Ok(path)
     }
+}
+
+/// Makes room for another.
+///
+/// # Errors
+/// `Io`.
+pub(in super::super) fn remove(path: &Path) -> Result<()> {
+    fs::remove_file(path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))
 }

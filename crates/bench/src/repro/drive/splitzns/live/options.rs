@@ -11,6 +11,8 @@ pub(in super::super) struct RocksOptions {
     base_bytes: u64,
     /// Of a table at full size, with its header and index.
     table_bytes: u64,
+    /// Whether writers are not to be held up by a rate.
+    is_loading: bool,
 }
 
 /// Bytes of a table of the paper, and of a subzone.
@@ -19,12 +21,28 @@ const TABLE_BYTES: u64 = 32 << 20;
 /// Name, the paper's (or `RocksDB`'s default where the paper says nothing), and ours.
 pub(in super::super) type Line = (&'static str, String, String);
 
-/// Bytes of the smallest block cache, memtable or read-ahead that makes sense.
+/// Bytes of the smallest block cache that makes sense.
 const SMALLEST: u64 = 16 << 10;
+/// Bytes of the smallest read-ahead of compactions: four pages of all planes, which is what the drive reads ahead at least.
+const SMALLEST_READAHEAD: u64 = 256 << 10;
+/// Bytes a second that hold up nobody.
+const LOADING_RATE: u64 = 1 << 30;
+/// Room in a subzone for what a table has besides its pairs: of its size, for the index, and so many bytes for the header of the subzone,
+/// the footer and the block that `RocksDB` begins before it sees that the table is full.
+const TABLE_ROOM_PERCENT: u64 = 2;
+/// See [`TABLE_ROOM_PERCENT`].
+const TABLE_ROOM_BYTES: u64 = 16 << 10;
+/// Bytes that a log collects in memory before they are written, with every policy: `ZenFS` collects 1 MiB.
+pub(in super::super) const LOG_BUFFER: &str = "512KiB";
 
 impl RocksOptions {
     pub(in super::super) fn scaled(divisor: u64, k: u64, base_bytes: u64) -> Self {
-        Self { divisor, k, base_bytes, table_bytes: TABLE_BYTES }
+        Self { divisor, k, base_bytes, table_bytes: TABLE_BYTES, is_loading: false }
+    }
+
+    /// The same for an untimed load, which is not held up: `RocksDB` counts seconds of the host.
+    pub(in super::super) fn for_loading(self) -> Self {
+        Self { is_loading: true, ..self }
     }
 
     /// The same with tables of another size, for subzones of another size; write buffers stay.
@@ -43,22 +61,23 @@ impl RocksOptions {
         // Room for the header of the subzone, and the table's index, filter and footer.
         let target_of = |bytes: u64| {
             let table = bytes / self.divisor;
-            table - table / 8 - 4096.min(table / 8)
+            table - table * TABLE_ROOM_PERCENT / 100 - TABLE_ROOM_BYTES.min(table / 16)
         };
         let mib = |count: u64| (count << 20).to_string();
         let plain = |name, value: &str| (name, value.to_owned(), value.to_owned());
+        let delayed = if self.is_loading { LOADING_RATE } else { (16 << 20) / self.k.max(1) };
         vec![
             plain("max_background_jobs", "16"),
             plain("use_direct_reads", "true"),
             plain("use_direct_io_for_flush_and_compaction", "true"),
-            ("delayed_write_rate", mib(16), ((16 << 20) / self.k.max(1)).to_string()),
+            ("delayed_write_rate", mib(16), delayed.to_string()),
             ("write_buffer_size", mib(64), target_of(TABLE_BYTES).to_string()),
             ("target_file_size_base", mib(32), target_of(self.table_bytes).to_string()),
             plain("level_compaction_dynamic_file_size", "false"),
             ("max_bytes_for_level_base", mib(256), self.base_bytes.to_string()),
             ("soft_pending_compaction_bytes_limit", mib(64 << 10), scaled(64 << 30)),
             ("hard_pending_compaction_bytes_limit", mib(256 << 10), scaled(256 << 30)),
-            ("compaction_readahead_size", mib(2), scaled(2 << 20)),
+            ("compaction_readahead_size", mib(2), ((2 << 20) / self.divisor).max(SMALLEST_READAHEAD).to_string()),
             ("cache_size", mib(32), scaled(32 << 20)),
             plain("compression", "kNoCompression"),
         ]
@@ -120,12 +139,15 @@ mod tests {
     #[test]
     fn sizes_are_divided_and_counts_are_not() {
         let options = RocksOptions::scaled(64, 20, 2 << 20);
+        let loading = options.for_loading();
+        assert_eq!(loading.number("delayed_write_rate"), 1 << 30);
+        assert!(options.number("compaction_readahead_size") == 256 << 10, "no less than the drive reads ahead");
         let ours = |name: &str| options.lines().into_iter().find(|line| line.0 == name).map(|line| line.2).unwrap();
         assert_eq!((ours("max_background_jobs"), ours("max_bytes_for_level_base")), ("16".into(), "2097152".into()));
         assert_eq!(ours("soft_pending_compaction_bytes_limit"), (1_u64 << 30).to_string());
         assert_eq!(ours("delayed_write_rate"), "838860");
         let target: u64 = ours("target_file_size_base").parse().unwrap();
-        assert!(target < 512 << 10 && target > 400 << 10, "{target}");
+        assert!(target < (512 << 10) * 98 / 100 && target > (512 << 10) * 94 / 100, "{target}");
         let file = options.file();
         assert!(file.contains("[CFOptions \"default\"]\n  write_buffer_size=") && !file.contains("cache_size"));
     }

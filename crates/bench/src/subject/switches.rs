@@ -1,0 +1,266 @@
+//! What may be switched about a store under test, by name: every technique of the papers is one, so that any ablation is a command.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::str::FromStr;
+
+use zonda::{FlusherOptions, Options};
+
+use crate::{BenchError, Result};
+
+/// Sets one option of a store from its value as text, or says what is accepted.
+type Set = fn(Options, &str) -> std::result::Result<Options, String>;
+
+/// One option of a store, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values, for people.
+    pub values: &'static str,
+    /// What it switches.
+    pub meaning: &'static str,
+    set: Set,
+}
+
+const fn switch(name: &'static str, values: &'static str, meaning: &'static str, set: Set) -> Switch {
+    Switch { name, values, meaning, set }
+}
+
+const ON_OFF: &str = "on|off";
+
+/// All switches, in the order in which those that are given are set, whatever order they are given in.
+pub const SWITCHES: &[Switch] = &[
+    switch("filter", "SHARE", "part of the memory for the merged filter, 0 (none) to 0.5", |options, value| {
+        Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))
+    }),
+    switch(
+        "filter-by-node",
+        ON_OFF,
+        "the filter evicts its coldest nodes, as in the paper, or cold pairs",
+        |options, value| Ok(options.filter_by_node(on_or_off(value)?)),
+    ),
+    switch(
+        "batch-insertion",
+        ON_OFF,
+        "what leaves the filter reaches a leaf in one run, or pair by pair",
+        |options, value| Ok(options.batch_insertion(on_or_off(value)?)),
+    ),
+    switch("classes", "large|paper", "sizes of delta buffers; paper: 64, 128 and 256 bytes", |options, value| {
+        Ok(options.classes(parsed(value)?))
+    }),
+    switch("eviction", "fullest|oldest", "the delta buffer that is merged first", |options, value| {
+        Ok(options.eviction(parsed(value)?))
+    }),
+    switch("delta-records", "COUNT", "changes that the design `bdtree` chains to a leaf", |options, value| {
+        Ok(options.delta_records(parsed(value)?))
+    }),
+    switch(
+        "memory-shares",
+        "F:B:P|none",
+        "fixed shares of filter, buffers and flusher; none: memory follows the work",
+        |options, value| Ok(options.memory_shares(if value == "none" { None } else { Some(parsed(value)?) })),
+    ),
+    switch("record-cache", ON_OFF, "records that gets read from leaves are kept", |options, value| {
+        Ok(options.record_cache(on_or_off(value)?))
+    }),
+    switch(
+        "copy-on-access",
+        "PERCENT",
+        "of `bftree`'s ring, where a mini-page that is used moves to the tail",
+        |options, value| Ok(options.copy_on_access(parsed(value)?)),
+    ),
+    switch("promotion", "PERCENT", "chance that `bftree` caches a record that a get read", |options, value| {
+        Ok(options.promotion(parsed(value)?))
+    }),
+    switch("scan-promotion", "PERCENT", "chance that `bftree` keeps a page that a scan read", |options, value| {
+        Ok(options.scan_promotion(parsed(value)?))
+    }),
+    switch("mini-page-bytes", "BYTES", "the largest mini-page of `bftree`", |options, value| {
+        Ok(options.mini_page_bytes(parsed(value)?))
+    }),
+    switch("store", "zoned|in-place", "how the store lies on its device", |options, value| {
+        Ok(options.store(parsed(value)?))
+    }),
+    switch("leaf-bytes", "SIZE", "4KiB to 32KiB", |options, value| Ok(options.leaf_bytes(short(value)?))),
+    switch(
+        "value-inline",
+        "SIZE",
+        "longer values stand in the value log: 0 to a quarter of the leaf",
+        |options, value| Ok(options.value_inline(short(value)?)),
+    ),
+    switch("zflusher", ON_OFF, "off: page by page, one zone at a time, through an LRU pool", |options, value| {
+        let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
+        Ok(options.flusher(flusher))
+    }),
+    switch("group-pages", "COUNT", "pages that the ring merger writes at once, 1 to 16", |options, value| {
+        let group_pages = parsed(value)?;
+        Ok(with_flusher(options, |flusher| flusher.group_pages = group_pages))
+    }),
+    switch(
+        "hot-reads",
+        "COUNT",
+        "reads of a page that waits above which it moves to the read cache",
+        |options, value| {
+            let cache_threshold_reads = parsed(value)?;
+            Ok(with_flusher(options, |flusher| flusher.cache_threshold_reads = cache_threshold_reads))
+        },
+    ),
+    switch("flushers-max", "COUNT", "flushers of foreground pages, an open zone each, 1 to 64", |options, value| {
+        let flushers_max = parsed(value)?;
+        Ok(with_flusher(options, |flusher| flusher.flushers_max = flushers_max))
+    }),
+    switch(
+        "sieve",
+        ON_OFF,
+        "the read cache evicts by SIEVE; off: an LRU pool that written pages enter",
+        |options, value| {
+            let sieve = on_or_off(value)?;
+            Ok(with_flusher(options, |flusher| flusher.sieve = sieve))
+        },
+    ),
+    switch(
+        "merged-relocation",
+        ON_OFF,
+        "reclaim merges the leaves that it moves with what waits for them",
+        |options, value| Ok(options.merged_relocation(on_or_off(value)?)),
+    ),
+    switch("log", ON_OFF, "there is a write-ahead log", |options, value| Ok(options.log(on_or_off(value)?))),
+    switch("log-on", "URI", "the log's own device", |options, value| Ok(options.log_device(value))),
+    switch("log-instances", "COUNT", "instances of the log, to 64", |options, value| {
+        Ok(options.log_instances(parsed(value)?))
+    }),
+    switch("log-ring", "SIZE", "ring of each instance, 4KiB (the paper's) to 64KiB", |options, value| {
+        Ok(options.log_ring(short(value)?))
+    }),
+    switch("log-interval-ms", "COUNT", "how long a buffered write may wait for the device", |options, value| {
+        Ok(options.log_interval_ms(number(value)?))
+    }),
+    switch("log-limit", "SIZE", "log after which a checkpoint begins", |options, value| {
+        Ok(options.log_limit(crate::parse_bytes(value)?))
+    }),
+];
+
+/// Sets what `given` says, by name.
+///
+/// # Errors
+/// `Usage` for an unknown name or value.
+pub(super) fn set(options: Options, given: &BTreeMap<String, String>) -> Result<Options> {
+    for (name, value) in given {
+        known(name).map_err(|expected| refused(name, value, expected))?;
+    }
+    let wanted = SWITCHES.iter().filter_map(|switch| Some((switch, given.get(switch.name)?)));
+    wanted.into_iter().try_fold(options, |options, (switch, value)| {
+        (switch.set)(options, value).map_err(|expected| refused(switch.name, value, expected))
+    })
+}
+
+fn refused(name: &str, value: &str, expected: String) -> BenchError {
+    BenchError::Usage { option: "--switch", given: format!("{name}={value}"), expected }
+}
+
+fn known(name: &str) -> std::result::Result<&'static Switch, String> {
+    let names = || SWITCHES.iter().map(|switch| switch.name).collect::<Vec<_>>().join(", ");
+    SWITCHES
+        .iter()
+        .find(|switch| switch.name == name)
+        .ok_or_else(|| format!("one of {} (this build knows no other)", names()))
+}
+
+/// Reads `NAME=VALUE` and asks whether a store could be so.
+///
+/// # Errors
+/// What is accepted, for people.
+pub fn parse_switch(text: &str) -> std::result::Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
+    (known(name)?.set)(Options::new(), value)?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// All switches with their values and meanings, a line each.
+#[must_use]
+pub fn switches_help() -> String {
+    let form = |switch: &Switch| format!("{}={}", switch.name, switch.values);
+    let width = SWITCHES.iter().map(|switch| form(switch).len()).max().unwrap_or(0);
+    let mut help = String::from("Switches (--switch NAME=VALUE, as often as you like):");
+    for switch in SWITCHES {
+        let written = write!(help, "\n  {:width$}  {}", form(switch), switch.meaning);
+        written.expect("a string takes everything");
+    }
+    help
+}
+
+fn with_flusher(options: Options, change: impl FnOnce(&mut FlusherOptions)) -> Options {
+    let mut flusher = options.flusher_options();
+    change(&mut flusher);
+    options.flusher(flusher)
+}
+
+fn number(value: &str) -> std::result::Result<u64, String> {
+    value.parse().map_err(|_| format!("`{value}` is no number"))
+}
+
+fn short(value: &str) -> std::result::Result<u32, String> {
+    u32::try_from(crate::parse_bytes(value)?).map_err(|_| format!("`{value}` is too much"))
+}
+
+fn parsed<T: FromStr<Err: Display>>(value: &str) -> std::result::Result<T, String> {
+    value.parse().map_err(|error: T::Err| error.to_string())
+}
+
+fn on_or_off(value: &str) -> std::result::Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{value}` is neither on nor off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value that each switch takes.
+    fn example(switch: &Switch) -> &'static str {
+        match switch.values {
+            // The only one that is off already.
+            ON_OFF if switch.name == "filter-by-node" => "on",
+            ON_OFF => "off",
+            "SHARE" => "0.25",
+            "COUNT" => "3",
+            "PERCENT" => "30",
+            "BYTES" => "512",
+            "SIZE" => "8KiB",
+            "URI" => "mem:",
+            "F:B:P|none" => "1:3:4",
+            choices => choices.rsplit('|').next().expect("there is one"),
+        }
+    }
+
+    #[test]
+    fn every_switch_takes_its_values_refuses_others_and_is_explained() {
+        let (help, default) = (switches_help(), format!("{:?}", Options::new()));
+        for switch in SWITCHES {
+            let given = format!("{}={}", switch.name, example(switch));
+            assert_eq!(parse_switch(&given).map(|pair| pair.0), Ok(switch.name.to_owned()));
+            let options = (switch.set)(Options::new(), example(switch)).expect("it takes this");
+            assert_ne!(format!("{options:?}"), default, "{given} changes nothing");
+            assert!(help.contains(&format!("{}={}", switch.name, switch.values)) && help.contains(switch.meaning));
+            assert!(switch.name == "log-on" || parse_switch(&format!("{}=~", switch.name)).is_err(), "{}", switch.name);
+            assert_eq!(SWITCHES.iter().filter(|other| other.name == switch.name).count(), 1);
+        }
+        for nonsense in ["", "filter", "=", "filtre=0.1", "log=maybe"] {
+            assert!(parse_switch(nonsense).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_flusher_are_set_after_the_whole_whatever_their_names() {
+        let given = [("zflusher", "off"), ("group-pages", "8"), ("flushers-max", "2")];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let flusher = set(Options::new(), &given).expect("known").flusher_options();
+        assert_eq!(flusher, FlusherOptions { group_pages: 8, flushers_max: 2, ..FlusherOptions::base() });
+        let unknown = BTreeMap::from([("filtre".to_owned(), "1".to_owned())]);
+        assert!(matches!(set(Options::new(), &unknown), Err(BenchError::Usage { option: "--switch", .. })));
+    }
+}
