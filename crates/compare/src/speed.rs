@@ -215,7 +215,8 @@ const IN_MEMORY: &str = "in memory";
 
 /// This project's store with a budget from which its process holds no more than a peer's: series, MiB at laptop scale, the peer. What the processes hold is
 /// judged too.
-const LIKE: [(&str, u64, &str); 2] = [("zonda, bf-tree's RSS", 68, "bf-tree"), ("zonda, RocksDB's RSS", 80, "RocksDB")];
+const LIKE: [(&str, u64, &str); 2] =
+    [("zonda at bf-tree's RSS", 68, "bf-tree"), ("zonda at RocksDB's RSS", 80, "RocksDB")];
 
 fn kops(results: &Results, x: &'static str, series: &'static str, phase: &'static str) -> Option<f64> {
     results.value(&cell(series, x, phase, Metric::Kops))

@@ -95,9 +95,14 @@ impl Flusher {
             zones: space.zones,
             active_zones: space.active,
             zones_reset: space.zones_reset,
-            memory_bytes: self.press.pool.bytes() + self.cache.bytes() + self.zones.bytes(),
+            memory_bytes: self.memory_bytes(),
             memory_bytes_max: self.memory_bytes_max(),
         }
+    }
+
+    /// Memory that it holds. A few loads.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.press.pool.bytes() + self.cache.bytes() + self.zones.bytes()
     }
 
     /// The sequencers' groups at their fullest, one longest chunk for each area and the reader of one, what is read ahead, cache

@@ -199,8 +199,13 @@ pub trait PageStore: Send + Sync {
     /// Body bytes that fit a page of `blocks` blocks.
     fn page_body_bytes(&self, blocks: u64) -> usize;
 
-    /// Space and memory.
+    /// Space and memory. Looks at every zone; not for a hot path.
     fn usage(&self) -> StoreUsage;
+
+    /// [`StoreUsage::memory_bytes`] alone, for whoever asks every few milliseconds.
+    fn memory_bytes(&self) -> u64 {
+        self.usage().memory_bytes
+    }
 
     /// Bytes written by cause.
     fn written_by(&self) -> WrittenBy;

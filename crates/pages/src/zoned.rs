@@ -217,6 +217,10 @@ impl PageStore for ZonedStore {
         usage
     }
 
+    fn memory_bytes(&self) -> u64 {
+        self.flusher.memory_bytes() + self.log.as_ref().map_or(0, |log| log.flusher.memory_bytes())
+    }
+
     fn written_by(&self) -> WrittenBy {
         let written = |flusher: &Flusher| flusher.counters.written_by(flusher.space.written_by_stream().headers);
         let mut all = written(&self.flusher);

@@ -1,13 +1,13 @@
 //! Runs of bytes in mapped segments, for what comes and goes with the work.
 //!
 //! Memory that an allocator gives to pages or buffers of a few KiB comes back full of holes, between which small things of every kind lie: no budget counts them, and
-//! a process that was told 22 MiB held 35 (I6). Segments from here go back to the system whole.
+//! a process that was told 22 MiB held 35 (I6). Segments from here go back to the system whole, and free pages of those that are in use when there are many.
 //!
-//! Unsafe code: none of its own but a pointer into a segment, for those who keep what is not bytes there.
+//! Unsafe code: pointers into segments, for those who keep what is not bytes there, and the call that gives free pages of a segment back.
 
 use std::ptr::NonNull;
 
-use crate::MappedBytes;
+use crate::{MappedBytes, discard_memory};
 
 /// Runs are multiples of this.
 const CELL_STEP_BYTES: usize = 256;
@@ -41,15 +41,22 @@ impl MappedCell {
     }
 }
 
+/// Units of one page of the system, and a bit for each.
+const PAGE_UNITS: usize = SYSTEM_PAGE_BYTES / CELL_STEP_BYTES;
+const PAGE_MASK: u64 = (1 << PAGE_UNITS) - 1;
+
 /// Mapped memory, and which of its units are taken: a bit for each.
 struct Segment {
     memory: MappedBytes,
     taken: Box<[u64]>,
     free: u32,
+    /// Pages that the system has back until a run takes them.
+    discarded: Box<[bool]>,
 }
 
 /// Segments, and runs in them: the first that is long enough is taken, from where a run was last taken or given back, so that each search looks at as many segments as
-/// there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments' lengths, `taken` that of the runs in use.
+/// there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments' lengths, `taken` that of the runs in use, `discarded` that of
+/// their pages that the system has back.
 #[derive(Default)]
 pub struct MappedCells {
     segments: Vec<Option<Segment>>,
@@ -57,10 +64,11 @@ pub struct MappedCells {
     next: usize,
     bytes: usize,
     taken: usize,
+    discarded: usize,
 }
 
 impl MappedCells {
-    /// What the system was asked for.
+    /// What the system was asked for, with pages that it has back for now.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.bytes
@@ -70,6 +78,12 @@ impl MappedCells {
     #[must_use]
     pub fn taken_bytes(&self) -> usize {
         self.taken
+    }
+
+    /// What nobody uses and the system does not have back.
+    #[must_use]
+    pub fn idle_bytes(&self) -> usize {
+        self.bytes - self.taken - self.discarded
     }
 
     /// A free run of `bytes` rounded up to whole units; `None` if there is none.
@@ -85,6 +99,7 @@ impl MappedCells {
                 self.next = place;
                 let cell = MappedCell { segment: number, unit, units };
                 self.taken += cell.bytes();
+                self.discarded -= segment.hold(cell);
                 return Some(cell);
             }
         }
@@ -112,11 +127,16 @@ impl MappedCells {
         self.segment(cell.segment).give(cell);
     }
 
-    /// Gives the memory of a segment back to the system, if it is free.
-    pub fn unmap(&mut self, segment: u32) {
+    /// Gives back to the system what a segment has free: its memory if all of it is free, its free pages if more than `idle_bytes_max` of all segments' memory is idle.
+    /// Costs a call of the system, if there is something to be given back, and a look at each page of the segment.
+    pub fn release(&mut self, segment: u32, idle_bytes_max: usize) {
+        let is_idle = self.idle_bytes() > idle_bytes_max;
         let place = &mut self.segments[segment as usize];
         if let Some(free) = place.take_if(|segment| segment.is_free()) {
             self.bytes -= free.memory.len();
+            self.discarded -= free.discarded_bytes();
+        } else if let Some(used) = place.as_mut().filter(|_| is_idle) {
+            self.discarded += used.discard_free_pages();
         }
     }
 
@@ -145,7 +165,46 @@ impl Segment {
     fn new(memory: MappedBytes) -> Self {
         let units = units_of(memory.len());
         let taken = vec![0; units.div_ceil(u64::BITS) as usize].into();
-        Self { memory, taken, free: units }
+        let discarded = vec![false; memory.len() / SYSTEM_PAGE_BYTES].into();
+        Self { memory, taken, free: units, discarded }
+    }
+
+    fn discarded_bytes(&self) -> usize {
+        self.discarded.iter().filter(|discarded| **discarded).count() * SYSTEM_PAGE_BYTES
+    }
+
+    /// A run that is in use from now on holds its pages again. How many bytes of them the system had.
+    fn hold(&mut self, cell: MappedCell) -> usize {
+        let range = cell.range();
+        let pages = range.start / SYSTEM_PAGE_BYTES..range.end.div_ceil(SYSTEM_PAGE_BYTES);
+        self.discarded[pages].iter_mut().map(|page| usize::from(std::mem::take(page)) * SYSTEM_PAGE_BYTES).sum()
+    }
+
+    fn is_page_free(&self, page: usize) -> bool {
+        let unit = page * PAGE_UNITS;
+        self.taken[unit / u64::BITS as usize] >> (unit % u64::BITS as usize) & PAGE_MASK == 0
+    }
+
+    /// Gives all free pages back to the system that it does not have yet. How many bytes these are.
+    fn discard_free_pages(&mut self) -> usize {
+        let mut bytes = 0;
+        let mut page = 0;
+        while page < self.discarded.len() {
+            let first = page;
+            while page < self.discarded.len() && !self.discarded[page] && self.is_page_free(page) {
+                self.discarded[page] = true;
+                page += 1;
+            }
+            let run_bytes = (page - first) * SYSTEM_PAGE_BYTES;
+            if run_bytes == 0 {
+                page += 1;
+                continue;
+            }
+            // SAFETY: the pages lie within the segment, which is ours, and no run has any byte of them; whoever takes one finds initialised memory, zero or not.
+            unsafe { discard_memory(self.memory.start().add(first * SYSTEM_PAGE_BYTES), run_bytes) };
+            bytes += run_bytes;
+        }
+        bytes
     }
 
     fn units(&self) -> u32 {
@@ -241,8 +300,13 @@ mod tests {
                 let (cell, byte) = held.remove(&key).unwrap();
                 assert!(content(&mut cells, cell).iter().all(|held| *held == byte), "step {step}");
                 cells.give(cell);
+                if step.is_multiple_of(3) {
+                    cells.release(cell.segment(), SEGMENT_BYTES / 4);
+                }
             }
             assert!(cells.held_bytes() <= 3 * SEGMENT_BYTES);
+            let discarded = cells.segments.iter().flatten().map(Segment::discarded_bytes).sum::<usize>();
+            assert_eq!(cells.idle_bytes(), cells.held_bytes() - cells.taken_bytes() - discarded);
         }
         assert!(held.len() > 20, "{} runs", held.len());
         for (cell, byte) in held.into_values() {
@@ -250,9 +314,32 @@ mod tests {
             let start = cells.start(cell);
             assert_eq!(cells.run_at(cell.segment(), start, cell.bytes()), cell);
             cells.give(cell);
-            cells.unmap(cell.segment());
+            cells.release(cell.segment(), 0);
         }
-        assert_eq!((cells.held_bytes(), cells.taken_bytes()), (0, 0));
+        assert_eq!((cells.held_bytes(), cells.taken_bytes(), cells.idle_bytes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn free_pages_of_a_segment_in_use_go_back_when_there_are_many() {
+        const PAGES: usize = 16;
+        let mut cells = MappedCells::default();
+        assert!(cells.grow(1, PAGES * SYSTEM_PAGE_BYTES));
+        let runs: Vec<_> = (0..PAGES / 2).map(|_| cells.take(2 * SYSTEM_PAGE_BYTES).expect("room")).collect();
+        runs.iter().for_each(|&run| content(&mut cells, run).fill(7));
+        for &run in &runs[1..] {
+            cells.give(run);
+            cells.release(run.segment(), 5 * SYSTEM_PAGE_BYTES);
+        }
+        assert!(cells.idle_bytes() <= 5 * SYSTEM_PAGE_BYTES, "{} bytes idle", cells.idle_bytes());
+        assert!(content(&mut cells, runs[0]).iter().all(|byte| *byte == 7), "what is in use stays");
+        // A run in the middle of what was given back holds its pages, and those alone.
+        let before = cells.idle_bytes();
+        let long = cells.take(7 * SYSTEM_PAGE_BYTES + 1).expect("room");
+        content(&mut cells, long).fill(9);
+        cells.give(long);
+        assert!(cells.idle_bytes() > before);
+        cells.release(long.segment(), 0);
+        assert_eq!(cells.idle_bytes(), 0);
     }
 
     #[test]
@@ -261,7 +348,7 @@ mod tests {
         assert!(cells.take(1).is_none() && cells.grow(40 << 10, 4 << 10));
         let cell = cells.take(40 << 10).unwrap();
         assert_eq!((cell.bytes(), cells.held_bytes()), (40 << 10, 40 << 10));
-        cells.unmap(cell.segment());
+        cells.release(cell.segment(), 0);
         assert!(cells.take(1).is_none() && cells.held_bytes() > 0, "a segment in use stays");
     }
 }

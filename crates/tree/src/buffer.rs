@@ -322,10 +322,15 @@ impl Buffer {
 
     /// What a merge or a scan needs of it: all if it mirrors the page, else what the page lacks; with key suffixes.
     pub(crate) fn pending_records(&self) -> impl Iterator<Item = Record<'_>> + Clone {
+        self.pending_among(0..self.slots().len())
+    }
+
+    /// As [`pending_records`](Self::pending_records), of the records with these indexes.
+    pub(crate) fn pending_among(&self, indexes: std::ops::Range<usize>) -> impl Iterator<Item = Record<'_>> + Clone {
         let marks = self.marks().filter(|_| !self.is_complete());
         let pending = move |index: &usize| marks.is_none_or(|marks| marks.is_dirty(*index));
         let slots = self.slots();
-        (0..slots.len()).filter(pending).map(move |index| slots.record(index))
+        indexes.filter(pending).map(move |index| slots.record(index))
     }
 
     /// The records that were used, with key suffixes.

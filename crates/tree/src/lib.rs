@@ -42,6 +42,7 @@ mod record;
 mod record_cache;
 #[cfg(all(test, feature = "shuttle"))]
 mod record_cache_shuttle_tests;
+mod record_list;
 mod recover;
 mod relief;
 mod relocate;

@@ -19,7 +19,7 @@ use crate::{
         arena::Owner,
         ring::{Claim, Ring},
     },
-    record::{Kind, OwnedRecord, Record, borrowed},
+    record::{OwnedRecord, Record, borrowed},
     snapshot::used_records,
     tree::{Placed, Result, Tree},
 };
@@ -48,17 +48,14 @@ impl Tree {
         self.options.mini_pages.bytes_max as usize
     }
 
-    /// Keeps what a point read found of `key` in `body`, the page of leaf `id` at `page`, now and then. No latch may be held; the epoch is pinned
+    /// Keeps the answer of a point read, which is in `leaf_page`, the page of leaf `id` at `page`, now and then. No latch may be held; the epoch is pinned
     /// since before the address was read.
-    pub(crate) fn promote(&self, (id, page): (PageId, PageAddress), body: &[u8], key: &[u8]) {
+    pub(crate) fn promote(&self, (id, page): (PageId, PageAddress), leaf_page: &LeafPage<'_>, answer: &Record<'_>) {
         if !self.pool.draws(self.options.mini_pages.promotion_percent) || !self.has_room_for_readers() {
             return;
         }
-        let Ok(leaf_page) = LeafPage::decode(body) else { return };
-        let (kind, value) =
-            leaf_page.find(key).map_or((Kind::Tombstone, &[][..]), |record| (record.kind, record.value));
         let Some(mut leaf) = self.latch_with_page(id, page) else { return };
-        self.cache_latched(&mut leaf, &leaf_page, &Record { key, kind, value });
+        self.cache_latched(&mut leaf, leaf_page, answer);
     }
 
     /// As [`promote`](Self::promote) for a page that a scan read: it stays whole.

@@ -5,7 +5,7 @@ use zonda_pages::{PageAddress, PageId};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
-    read::{Found, Seen, find_in_body},
+    read::{Found, Seen},
     stats::count,
     tree::{Result, Tree},
     values::ValuePointer,
@@ -71,8 +71,7 @@ impl Tree {
         let mut outcome = Ok(());
         self.store.read_many(&pages, &mut |nth, body| {
             for asked in groups[nth] {
-                self.keep_read(pages[nth], body, answers.keys[asked.key]);
-                match find_in_body(body, answers.keys[asked.key], &mut answers.values[asked.key]) {
+                match self.answer_of(pages[nth], body, answers.keys[asked.key], &mut answers.values[asked.key]) {
                     Ok(known) => answers.found[asked.key] = known,
                     Err(error) => outcome = Err(error),
                 }

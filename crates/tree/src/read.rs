@@ -4,7 +4,6 @@ use zonda_pages::{PageAddress, PageId};
 use zonda_rt::epoch::Guard;
 
 use crate::{
-    TreeError,
     filter::AsOf,
     leaf_page::LeafPage,
     leaf_table::Shared,
@@ -196,36 +195,44 @@ impl Tree {
     fn ask_page(&self, key: &[u8], id: PageId, page: PageAddress, into: &mut Vec<u8>) -> Result<Option<Found>> {
         count(&self.counters.leaf_reads);
         let mut found = Ok(None);
-        self.store.read(id, page, &mut |body| {
-            found = find_in_body(body, key, into);
-            self.keep_read((id, page), body, key);
-        })?;
+        self.store.read(id, page, &mut |body| found = self.answer_of((id, page), body, key, into))?;
         found
     }
 
-    /// Caches what was read of a page for `key`, in the designs whose buffers do. Called with no latch of a leaf held, under an epoch guard
-    /// from before the page's address was read.
-    pub(crate) fn keep_read(&self, (id, page): (PageId, PageAddress), body: &[u8], key: &[u8]) {
+    /// What a page that was read knows of `key`: its value, if it has one, is added to `into`, and in the designs whose buffers or caches keep what is
+    /// read they may. Called with no latch of a leaf held, under an epoch guard from before the page's address was read.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub(crate) fn answer_of(
+        &self,
+        at: (PageId, PageAddress),
+        body: &[u8],
+        key: &[u8],
+        into: &mut Vec<u8>,
+    ) -> Result<Option<Found>> {
+        let page = LeafPage::decode(body)?;
+        let found = page.find(key);
+        let (kind, value) = found.map_or((Kind::Tombstone, &[][..]), |record| (record.kind, record.value));
+        let answer = Record { key, kind, value };
         match self.options.design {
-            Design::BTree => self.mirror(id, page, body),
-            Design::BfTree => self.promote((id, page), body, key),
-            Design::Adb => self.keep_record((id, page), body, key),
+            Design::BTree => self.mirror(at.0, at.1, body),
+            Design::BfTree => self.promote(at, &page, &answer),
+            Design::Adb => self.keep_record(at, &answer),
             Design::Deltas => {}
         }
+        Ok(copy_value(&answer, into))
     }
 
-    /// Keeps what the page at `page` says of `key` in the record cache, if it is the page of leaf `id` still: no other can have its address while the
+    /// Keeps what the page at `page` says in the record cache, if it is the page of leaf `id` still: no other can have its address while the
     /// epoch is pinned.
-    fn keep_record(&self, (id, page): (PageId, PageAddress), body: &[u8], key: &[u8]) {
+    fn keep_record(&self, (id, page): (PageId, PageAddress), answer: &Record<'_>) {
         if self.records.is_off() {
             return;
         }
-        let Ok(leaf_page) = LeafPage::decode(body) else { return };
-        let (kind, value) =
-            leaf_page.find(key).map_or((Kind::Tombstone, &[][..]), |record| (record.kind, record.value));
         let Some(leaf) = self.table.try_lock_shared(id) else { return };
         if leaf.location().page() == Some(page) {
-            self.records.keep(&Record { key, kind, value });
+            self.records.keep(answer);
         }
     }
 
@@ -253,13 +260,4 @@ pub(crate) fn copy_value(record: &Record<'_>, into: &mut Vec<u8>) -> Option<Foun
         Kind::Pointer => Some(Found::Pointer),
         Kind::Tombstone => None,
     }
-}
-
-/// What a leaf's page says of `key`.
-pub(crate) fn find_in_body(
-    body: &[u8],
-    key: &[u8],
-    into: &mut Vec<u8>,
-) -> std::result::Result<Option<Found>, TreeError> {
-    Ok(LeafPage::decode(body)?.find(key).and_then(|record| copy_value(&record, into)))
 }

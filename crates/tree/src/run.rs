@@ -1,7 +1,7 @@
 //! The pairs of one leaf range that a scan has not handed out yet.
 //!
-//! Page and records of the buffer are merged a few pairs at a time, from either end: a short scan pays for what it takes, not
-//! for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when the turn of the
+//! Page and records of the buffer are merged a few pairs at a time, or as many as were announced, from either end: a short scan pays for what it takes,
+//! not for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when the turn of the
 //! first comes, under the protection of the snapshot: that one alone at first, then two, four and more in flight together, so that what is read in vain
 //! is less than what was used. Whoever said how many pairs he will take gets that many at once.
 
@@ -9,7 +9,8 @@ use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
 
 use crate::{
     leaf_page::LeafPage,
-    record::{Kind, OwnedRecord, Record},
+    record::{Kind, Record},
+    record_list::RecordList,
     scan::Range,
     tree::{Result, Tree},
     values::ValuePointer,
@@ -49,7 +50,7 @@ pub(crate) struct Run {
     /// Slots of the page that are not merged yet.
     slots: Indexes<usize>,
     /// The buffer's records, sorted; they win over the page's.
-    records: Vec<OwnedRecord>,
+    records: RecordList,
     /// Records that are not merged yet.
     fresh: Indexes<usize>,
     /// Merged from the front, in order.
@@ -59,7 +60,7 @@ pub(crate) struct Run {
     chunk_pairs: usize,
     /// Large values that are read together when the next one comes.
     large_values: usize,
-    leaf_records: usize,
+    page_records: usize,
     /// Pairs are handed out without their values.
     keys_only: bool,
 }
@@ -92,6 +93,12 @@ impl Merged {
             End::Front => self.pairs.push_back(place),
             End::Back => self.pairs.push_front(place),
         }
+    }
+
+    /// Makes room for `pairs` more of about `pair_bytes` each.
+    fn reserve(&mut self, pairs: usize, pair_bytes: usize) {
+        self.pairs.reserve(pairs);
+        self.bytes.reserve(pairs * pair_bytes);
     }
 
     fn pop(&mut self, end: End) -> Option<Place> {
@@ -130,14 +137,14 @@ impl Run {
     ///
     /// # Errors
     /// `Damaged`.
-    pub(crate) fn new(body: Option<Vec<u8>>, records: Vec<OwnedRecord>, range: &Range) -> Result<Self> {
+    pub(crate) fn new(body: Option<Vec<u8>>, records: RecordList, range: &Range) -> Result<Self> {
         let page = body.as_deref().map(LeafPage::decode).transpose()?;
         let slots = page.map_or(0..0, |page| {
             let slots = page.slots();
             range.indexes(slots.len(), |index, key| compare(page.prefix(), slots.key(index), key))
         });
-        let fresh = range.indexes(records.len(), |index, key| records[index].0.as_slice().cmp(key));
-        let leaf_records = page.map_or(0, |page| page.slots().len()).max(records.len());
+        let fresh = range.indexes(records.len(), |index, key| records.get(index).key.cmp(key));
+        let page_records = page.map_or(0, |page| page.slots().len());
         let (front, back) = (Merged::default(), Merged::default());
         Ok(Self {
             body,
@@ -148,7 +155,7 @@ impl Run {
             back,
             chunk_pairs: CHUNK_PAIRS_MIN,
             large_values: 1,
-            leaf_records,
+            page_records,
             keys_only: false,
         })
     }
@@ -163,14 +170,20 @@ impl Run {
         Self { large_values: large_values.clamp(1, LARGE_VALUES_MAX), ..self }
     }
 
+    /// The same, merging `pairs` at once at first, if they are known (not 0): what is taken, and no more.
+    pub(crate) fn expecting(self, pairs: usize) -> Self {
+        let chunk_pairs = if pairs > 0 { pairs.min(CHUNK_PAIRS_MAX) } else { self.chunk_pairs };
+        Self { chunk_pairs, ..self }
+    }
+
     /// How many large values it would read at once now.
     pub(crate) fn large_values(&self) -> usize {
         self.large_values
     }
 
-    /// About how many pairs the whole leaf holds.
-    pub(crate) fn leaf_records(&self) -> usize {
-        self.leaf_records
+    /// How many records the page holds.
+    pub(crate) fn page_records(&self) -> usize {
+        self.page_records
     }
 
     /// The next pair from one end.
@@ -209,18 +222,36 @@ impl Run {
         merged
     }
 
-    fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, records: &[OwnedRecord], end: End) -> Result<()> {
+    fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, records: &RecordList, end: End) -> Result<()> {
         let sources = Sources { page: body.map(LeafPage::decode).transpose()?, records };
-        while self.merged(end).pairs.len() < self.chunk_pairs && !(self.slots.is_empty() && self.fresh.is_empty()) {
-            let Step { slot, record, key, found } = sources.step(&self.slots, &self.fresh, end);
+        let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
+        let (keys_only, chunk_pairs) = (self.keys_only, self.chunk_pairs);
+        let merged = self.merged(end);
+        let mut is_large = false;
+        while merged.pairs.len() < chunk_pairs
+            && let Some(Step { slot, record, key, found }) = sources.step(&slots, &fresh, end)
+        {
             match found.kind {
                 Kind::Tombstone => {}
-                _ if self.keys_only => self.merged(end).push(end, key, &[]),
-                Kind::Inline => self.merged(end).push(end, key, found.value),
-                Kind::Pointer => return self.merge_large(tree, sources, end),
+                Kind::Pointer if !keys_only => {
+                    is_large = true;
+                    break;
+                }
+                _ => {
+                    let value = if keys_only { &[] } else { found.value };
+                    if merged.pairs.is_empty() {
+                        let left = slots.len() + fresh.len();
+                        merged.reserve(left.min(chunk_pairs), key.0.len() + key.1.len() + value.len());
+                    }
+                    merged.push(end, key, value);
+                }
             }
-            drop_one(&mut self.slots, slot, end);
-            drop_one(&mut self.fresh, record, end);
+            drop_one(&mut slots, slot, end);
+            drop_one(&mut fresh, record, end);
+        }
+        (self.slots, self.fresh) = (slots, fresh);
+        if is_large {
+            return self.merge_large(tree, sources, end);
         }
         self.chunk_pairs = (2 * self.chunk_pairs).min(CHUNK_PAIRS_MAX);
         Ok(())
@@ -248,8 +279,10 @@ impl Run {
         let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
         let (mut pairs, mut large) = (Vec::new(), Vec::<(Vec<u8>, ValuePointer)>::new());
         let mut bytes = 0;
-        while large.len() < count && pairs.len() < CHUNK_PAIRS_MAX && !(slots.is_empty() && fresh.is_empty()) {
-            let Step { slot, record, key, found } = sources.step(&slots, &fresh, end);
+        while large.len() < count
+            && pairs.len() < CHUNK_PAIRS_MAX
+            && let Some(Step { slot, record, key, found }) = sources.step(&slots, &fresh, end)
+        {
             if found.kind == Kind::Pointer {
                 let pointer = ValuePointer::decode(found.value)?;
                 bytes += pointer.total_bytes();
@@ -278,27 +311,27 @@ impl Run {
 #[derive(Clone, Copy)]
 struct Sources<'a> {
     page: Option<LeafPage<'a>>,
-    records: &'a [OwnedRecord],
+    records: &'a RecordList,
 }
 
 impl<'a> Sources<'a> {
-    /// Looks at what is next at an end. At least one source is not used up.
-    fn step(&self, slots: &Indexes<usize>, fresh: &Indexes<usize>, end: End) -> Step<'a> {
-        let slot = self.page.zip(next_of(slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
-        let fresh = next_of(fresh, end).map(|index| &self.records[index]);
-        let order = match (&slot, fresh) {
-            (Some((prefix, old)), Some((key, _, _))) => compare(prefix, old.key, key),
-            (Some(_), None) => Ordering::Less,
-            (None, _) => Ordering::Greater,
-        };
-        // Of the back the greater one comes first.
-        let order = if end == End::Back && slot.is_some() && fresh.is_some() { order.reverse() } else { order };
-        let (key, found): ((&[u8], &[u8]), _) = match (slot, fresh) {
-            (Some((prefix, old)), _) if order.is_lt() => ((prefix, old.key), old),
-            (_, Some((key, kind, value))) => ((key, &[]), Record { key, kind: *kind, value }),
-            _ => unreachable!("a source is left"),
-        };
-        Step { slot: order.is_le(), record: order.is_ge(), key, found }
+    /// Looks at what is next at an end; `None` if all sources are used up.
+    fn step(&self, slots: &Indexes<usize>, fresh: &Indexes<usize>, end: End) -> Option<Step<'a>> {
+        let old = self.page.zip(next_of(slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
+        let new = next_of(fresh, end).map(|index| self.records.get(index));
+        Some(match (old, new) {
+            (None, None) => return None,
+            (Some((prefix, old)), None) => Step { slot: true, record: false, key: (prefix, old.key), found: old },
+            (None, Some(new)) => Step { slot: false, record: true, key: (new.key, &[]), found: new },
+            (Some((prefix, old)), Some(new)) => {
+                let order = compare(prefix, old.key, new.key);
+                // Of the back the greater one comes first.
+                let order = if end == End::Back { order.reverse() } else { order };
+                let (key, found): ((&[u8], &[u8]), _) =
+                    if order.is_lt() { ((prefix, old.key), old) } else { ((new.key, &[]), new) };
+                Step { slot: order.is_le(), record: order.is_ge(), key, found }
+            }
+        })
     }
 }
 
@@ -313,7 +346,7 @@ impl Tree {
 }
 
 /// Compares `prefix` and `suffix`, joined, with `key`.
-fn compare(prefix: &[u8], suffix: &[u8], key: &[u8]) -> Ordering {
+pub(crate) fn compare(prefix: &[u8], suffix: &[u8], key: &[u8]) -> Ordering {
     match key.split_at_checked(prefix.len()) {
         Some((start, rest)) => prefix.cmp(start).then_with(|| suffix.cmp(rest)),
         // A prefix that goes on behind the whole key is above it.

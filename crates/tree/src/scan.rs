@@ -12,9 +12,10 @@ use crate::{
     leaf_table::{Location, Shared},
     merge::overlay,
     read_ahead::{Ahead, Glimpse, share_above},
-    record::{self, OwnedRecord, borrowed},
-    run::{End, Run, Taken},
-    snapshot::{Kept, Level, pending_records},
+    record::borrowed,
+    record_list::RecordList,
+    run::{End, Run, Taken, compare},
+    snapshot::{Kept, Level},
     stats::count,
     tree::{Result, Tree},
 };
@@ -34,11 +35,14 @@ pub(crate) struct LeafView {
     pub(crate) page: Option<PageAddress>,
     /// A copy of the page that the buffer mirrors, as the buffer has it.
     body: Option<Vec<u8>>,
-    records: Vec<OwnedRecord>,
+    /// Those of the buffer and above that a scan of the view's range needs.
+    records: RecordList,
+    /// How many records the buffer holds in all.
+    leaf_records: usize,
 }
 
 /// Makes something of the state of a leaf that a snapshot sees: the kept one, or the leaf itself.
-type ViewOf<T> = fn(Option<&Kept>, &Shared<'_>, &Path<'_>) -> T;
+type ViewOf<T> = fn(Option<&Kept>, &Shared<'_>, &Path<'_>, &Range) -> T;
 
 /// The range of a leaf, and the page that a scan of it must read.
 struct Edges {
@@ -48,7 +52,7 @@ struct Edges {
 }
 
 impl Edges {
-    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>) -> Self {
+    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>, _: &Range) -> Self {
         let Some(kept) = kept else {
             let page = page_needed(leaf.location()).map(|page| (leaf.id(), page));
             return Self { low: path.low(), high: path.high(), page };
@@ -58,20 +62,22 @@ impl Edges {
 }
 
 impl LeafView {
-    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>) -> Self {
-        kept.map_or_else(|| Self::of_leaf(leaf, path), Self::of_kept)
+    fn of(kept: Option<&Kept>, leaf: &Shared<'_>, path: &Path<'_>, range: &Range) -> Self {
+        kept.map_or_else(|| Self::of_leaf(leaf, path, range), Self::of_kept)
     }
 
-    fn of_leaf(leaf: &Shared<'_>, path: &Path<'_>) -> Self {
+    fn of_leaf(leaf: &Shared<'_>, path: &Path<'_>, range: &Range) -> Self {
         let location = leaf.location();
         let mirror = location.buffer().filter(|buffer| buffer.is_complete());
+        let pending = location.buffer().filter(|buffer| !buffer.is_complete());
         Self {
             low: path.low(),
             high: path.high(),
             id: leaf.id(),
             page: page_needed(location),
             body: mirror.map(Buffer::to_body),
-            records: if mirror.is_some() { Vec::new() } else { pending_records(location) },
+            leaf_records: location.buffer().map_or(0, |buffer| buffer.slots().len()),
+            records: pending.map_or_else(RecordList::default, |buffer| pending_within(buffer, range)),
         }
     }
 
@@ -82,9 +88,17 @@ impl LeafView {
             id: kept.id,
             page: kept.page,
             body: None,
-            records: kept.records.between(&kept.low, kept.high.as_deref()),
+            leaf_records: 0,
+            records: RecordList::of(b"", kept.records.between(&kept.low, kept.high.as_deref()).iter().map(borrowed)),
         }
     }
+}
+
+/// What a reader of `range` of the page needs of the leaf's buffer too.
+fn pending_within(buffer: &Buffer, range: &Range) -> RecordList {
+    let (prefix, slots) = (buffer.prefix(), buffer.slots());
+    let within = range.indexes(slots.len(), |index, key| compare(prefix, slots.key(index), key));
+    RecordList::of(prefix, buffer.pending_among(within))
 }
 
 /// The page that a scan of a leaf must read: none if the buffer mirrors it.
@@ -294,10 +308,12 @@ impl Scan {
         let rest = range.beyond(end, &view.low, view.high.as_deref());
         let share = part.share_of(end, &view.low, view.high.as_deref());
         let side = self.side(end);
-        let large_values = side.run.as_ref().map_or_else(|| side.ahead.pairs_expected(), Run::large_values);
+        let expected = side.ahead.pairs_expected();
+        let large_values = side.run.as_ref().map_or(expected, Run::large_values);
         side.ahead.begin_leaf(tree, (snapshot, end), (share, rest.as_ref()));
         let run = tree.run_of(view, &part, &mut side.ahead);
-        side.run = Some(in_snapshot(tree, snapshot, run)?.keys_only(keys_only).with_large_values(large_values));
+        let run = in_snapshot(tree, snapshot, run)?.keys_only(keys_only);
+        side.run = Some(run.with_large_values(large_values).expecting(expected));
         Ok(rest)
     }
 }
@@ -320,7 +336,7 @@ impl Tree {
             let leaf = self.table.lock_shared(path.leaf());
             if path.is_current() {
                 let kept = self.snapshots.kept_at(Level::Leaves, snapshot, key)?;
-                let seen = view(kept.as_deref(), &leaf, &path);
+                let seen = view(kept.as_deref(), &leaf, &path, range);
                 self.note_scan(leaf);
                 return Ok(seen);
             }
@@ -343,7 +359,7 @@ impl Tree {
                     Bound::Included(high) => self.snapshots.kept_at(Level::Leaves, snapshot, high)?,
                     _ => self.snapshots.kept_before(snapshot, bound.as_deref())?,
                 };
-                let seen = view(kept.as_deref(), &leaf, &path);
+                let seen = view(kept.as_deref(), &leaf, &path, range);
                 self.note_scan(leaf);
                 return Ok(seen);
             }
@@ -360,7 +376,7 @@ impl Tree {
             self.promote_page((view.id, page), body);
         }
         let run = Run::new(body, view.records, range)?;
-        self.scanned_leaf(run.leaf_records());
+        self.scanned_leaf(run.page_records().max(view.leaf_records));
         Ok(run)
     }
 
@@ -385,8 +401,8 @@ impl Tree {
             }
         }
         if !upper.is_empty() {
-            let merged = overlay(view.records.iter().map(borrowed), upper.iter().map(borrowed), |_, _| ());
-            view.records = merged.into_iter().map(record::owned).collect();
+            let merged = overlay(view.records.iter(), upper.iter().map(borrowed), |_, _| ());
+            view.records = RecordList::of(b"", merged.iter().copied());
         }
         Ok(part)
     }

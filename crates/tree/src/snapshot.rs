@@ -101,12 +101,6 @@ impl Kept {
     }
 }
 
-/// What a reader of the page needs of the leaf's buffer too, with full keys; all of it if it mirrors the page.
-pub(crate) fn pending_records(location: &Location) -> Vec<OwnedRecord> {
-    let Some(buffer) = location.buffer() else { return Vec::new() };
-    with_full_keys(buffer, buffer.pending_records())
-}
-
 /// The records that the leaf's page lacks, with full keys.
 pub(crate) fn dirty_records(location: &Location) -> Vec<OwnedRecord> {
     let Some(buffer) = location.buffer() else { return Vec::new() };

@@ -264,7 +264,7 @@ impl Governor {
         // and none hands out memory that the other has just given elsewhere. Nothing below takes a latch or waits for a device.
         let mut window = self.seen.window.lock();
         let stats = self.engine.stats();
-        let page_bytes = self.pages.usage().memory_bytes;
+        let page_bytes = self.pages.memory_bytes();
         let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
         self.seen.peak_bytes.fetch_max(self.engine.take_memory_peak() + page_bytes_most, Ordering::Relaxed);
         let movable = self.movable_bytes(&stats);
@@ -365,7 +365,7 @@ impl Governor {
     /// What the page store takes beside its cache: what was promised to sequencers, or what is taken if that is more.
     fn page_bytes_but_cache(&self) -> u64 {
         let cache_bytes = self.pages.cache_usage().bytes;
-        self.pages.usage().memory_bytes.saturating_sub(cache_bytes).max(self.plan.sequencer_bytes)
+        self.pages.memory_bytes().saturating_sub(cache_bytes).max(self.plan.sequencer_bytes)
     }
 }
 

@@ -9,7 +9,8 @@
 //! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back. And before a list without
 //! room begins a slab, a cell of the next two classes does.
 //!
-//! Large buffers come and go with the work: what their segments have free meanwhile nobody counts, but a free segment goes back to the system.
+//! Large buffers come and go with the work: what their segments have free meanwhile nobody counts, but free segments go back to the system, and free pages of others when
+//! they are more than a sixteenth of what is used.
 //!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
@@ -48,6 +49,8 @@ const _: () = assert!(LARGE_HEAD_BYTES == 16 && align_of::<LargeHead>() <= ALIGN
 const LARGE_SEGMENT_BYTES_MIN: usize = 64 << 10;
 /// Cells of a segment, at least: so little of it is too short for one more.
 const LARGE_CELLS_MIN: usize = 16;
+/// Of what large cells take, this part may be held beside them; free pages beyond go back to the system one by one.
+const LARGE_IDLE_SHARE: usize = 16;
 
 /// Whose a large cell is, and which segment it is of.
 #[repr(C)]
@@ -226,7 +229,8 @@ impl Inner {
         }
         let cell = large.cells.run_at(segment, head, large_bytes(class));
         large.cells.give(cell);
-        large.cells.unmap(segment);
+        let idle_bytes_max = large.cells.taken_bytes() / LARGE_IDLE_SHARE;
+        large.cells.release(segment, idle_bytes_max);
         self.large_count.fetch_sub(1, Ordering::Relaxed);
         self.large_bytes.fetch_sub(large_bytes(class) as u64, Ordering::Relaxed);
     }

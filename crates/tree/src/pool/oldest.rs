@@ -1,10 +1,14 @@
 //! The order in which buffers came, as the ZKV paper's pool keeps it (section 3.3): instances by leaf id, in each a list per size.
 //!
 //! A leaf enters the end of a list when its buffer is made or grows. Nobody takes it out when the buffer goes or grows on: whoever
-//! meets an entry asks the leaf. Lists are swept when they have become a quarter longer than after the last sweep, so that each is at
+//! meets an entry asks the leaf. Lists are swept when they have become a sixteenth longer than after the last sweep, so that each is at
 //! most about that longer than its valid entries. Lock order: an instance after a leaf latch; leaves are only tried from here.
+//!
+//! What lists take, buffers lack: an entry is the place of the leaf among those of its instance, two bytes in stores of up to some 2 million leaves.
 
-use std::collections::{BTreeSet, VecDeque};
+mod entries;
+
+use entries::Entries;
 
 use zonda_pages::PageId;
 use zonda_rt::{
@@ -18,25 +22,20 @@ use crate::leaf_table::LeafTable;
 /// Lists of an instance: buffers of up to 96 bytes, 160, 288 (the paper's 64, 128 and 256 bytes of pairs with their heads), more.
 const RANK_BYTES: [usize; 3] = [112, 176, 320];
 const RANKS: usize = RANK_BYTES.len() + 1;
-/// A list is swept when it is longer by this part than after the last sweep. Less often would cost less time, but what lists take, buffers lack.
-const GROWTH_SHARE: usize = 4;
+/// A list is swept when it is longer by this part than after the last sweep. Less often would cost less time and more memory.
+const GROWTH_SHARE: usize = 16;
 /// Entries of a list below which it is not swept.
 const SWEEP_MIN: usize = 64;
 
 struct List {
-    leaves: VecDeque<u32>,
+    /// Places of leaves in their instance.
+    places: Entries,
     sweep_at: usize,
 }
 
 impl Default for List {
     fn default() -> Self {
-        Self { leaves: VecDeque::new(), sweep_at: SWEEP_MIN }
-    }
-}
-
-impl List {
-    fn memory_bytes(&self) -> u64 {
-        (self.leaves.capacity() * size_of::<u32>()) as u64
+        Self { places: Entries::default(), sweep_at: SWEEP_MIN }
     }
 }
 
@@ -50,6 +49,20 @@ pub(super) struct Oldest {
 
 fn rank_of(class: usize) -> usize {
     RANK_BYTES.iter().position(|&bytes| class_bytes(class) <= bytes).unwrap_or(RANK_BYTES.len())
+}
+
+/// The leaves of one instance: every so many-th.
+#[derive(Clone, Copy)]
+struct Every {
+    first: usize,
+    step: usize,
+}
+
+impl Every {
+    fn leaf(self, place: u32) -> PageId {
+        let id = place as usize * self.step + self.first;
+        PageId(u32::try_from(id).expect("the id of a leaf, divided before"))
+    }
 }
 
 /// The list that leaf `id` belongs to; `None` if it has no buffer, an error if somebody has it latched.
@@ -70,64 +83,63 @@ impl Oldest {
         (self.instances.len() * size_of::<Mutex<[List; RANKS]>>()) as u64 + self.bytes.load(Ordering::Relaxed)
     }
 
+    fn instance(&self, first: usize) -> Every {
+        Every { first, step: self.instances.len() }
+    }
+
     /// The latched leaf `id` has a new buffer of `class`.
     pub(super) fn entered(&self, table: &LeafTable, id: PageId, class: usize) {
         let rank = rank_of(class);
-        let mut lists = self.instances[id.0 as usize % self.instances.len()].lock();
+        let count = self.instances.len();
+        let (place, first) = (id.0 as usize / count, id.0 as usize % count);
+        let mut lists = self.instances[first].lock();
         let list = &mut lists[rank];
-        let before = list.memory_bytes();
-        list.leaves.push_back(id.0);
-        if list.leaves.len() >= list.sweep_at {
-            sweep(list, table, rank);
+        let before = list.places.memory_bytes();
+        list.places.push(u32::try_from(place).expect("a part of an id"));
+        if list.places.len() >= list.sweep_at {
+            sweep(list, self.instance(first), table, rank);
         }
         // Added first: the lists that others hold keep the sum from falling below nought.
-        self.bytes.fetch_add(list.memory_bytes(), Ordering::Relaxed);
+        self.bytes.fetch_add(list.places.memory_bytes(), Ordering::Relaxed);
         self.bytes.fetch_sub(before, Ordering::Relaxed);
     }
 
     /// The oldest buffer of the highest list that has one, by turns over the instances. It goes to the end, in case that it is
     /// not merged after all.
     pub(super) fn next(&self, table: &LeafTable) -> Option<PageId> {
-        let first = self.hand.fetch_add(1, Ordering::Relaxed) as usize;
+        let hand = self.hand.fetch_add(1, Ordering::Relaxed) as usize;
         let count = self.instances.len();
         (0..RANKS).rev().find_map(|rank| {
             (0..count).find_map(|turn| {
-                let mut lists = self.instances[(first + turn) % count].lock();
-                first_valid(&mut lists[rank], table, rank)
+                let first = (hand + turn) % count;
+                let mut lists = self.instances[first].lock();
+                first_valid(&mut lists[rank], self.instance(first), table, rank)
             })
         })
     }
 }
 
-fn first_valid(list: &mut List, table: &LeafTable, rank: usize) -> Option<PageId> {
-    for _ in 0..list.leaves.len() {
-        let id = list.leaves.pop_front()?;
-        match rank_now(table, PageId(id)) {
+fn first_valid(list: &mut List, every: Every, table: &LeafTable, rank: usize) -> Option<PageId> {
+    for _ in 0..list.places.len() {
+        let place = list.places.pop()?;
+        match rank_now(table, every.leaf(place)) {
             Ok(Some(now)) if now == rank => {
-                list.leaves.push_back(id);
-                return Some(PageId(id));
+                list.places.push(place);
+                return Some(every.leaf(place));
             }
             Ok(_) => {}
-            Err(()) => list.leaves.push_back(id),
+            Err(()) => list.places.push(place),
         }
     }
     None
 }
 
 /// Drops entries that do not hold any more, and all but the newest of a leaf.
-fn sweep(list: &mut List, table: &LeafTable, rank: usize) {
-    let mut seen = BTreeSet::new();
-    let kept = list.leaves.iter().rev().filter(|&&id| {
-        let stale = rank_now(table, PageId(id)).is_ok_and(|now| now != Some(rank));
-        !stale && seen.insert(id)
-    });
-    let kept: VecDeque<u32> = kept.copied().collect();
-    list.sweep_at = (kept.len() + kept.len() / GROWTH_SHARE).max(SWEEP_MIN);
-    list.leaves.clear();
-    list.leaves.extend(kept.into_iter().rev());
+fn sweep(list: &mut List, every: Every, table: &LeafTable, rank: usize) {
+    list.places.retain_last(|place| rank_now(table, every.leaf(place)).map_or(true, |now| now == Some(rank)));
+    list.sweep_at = (list.places.len() + list.places.len() / GROWTH_SHARE).max(SWEEP_MIN);
     // Exactly what it will hold until then.
-    list.leaves.shrink_to(list.sweep_at);
-    list.leaves.reserve_exact(list.sweep_at - list.leaves.len());
+    list.places.resize(list.sweep_at);
 }
 
 #[cfg(not(feature = "shuttle"))]
@@ -176,7 +188,7 @@ mod tests {
             give(&table, &arena, &oldest, ids[round % ids.len()], 64 << (round % 3));
         }
         for instance in &oldest.instances {
-            assert!(instance.lock().iter().all(|list| list.leaves.len() <= SWEEP_MIN));
+            assert!(instance.lock().iter().all(|list| list.places.len() <= SWEEP_MIN));
         }
     }
 
@@ -186,13 +198,16 @@ mod tests {
         let arena = Memory::slabs(4 << 20);
         let ids: Vec<PageId> = (0..3_000).map(|_| table.allocate().expect("room")).collect();
         let counted = |oldest: &Oldest| {
-            let lists = oldest.instances.iter().map(|lists| lists.lock().iter().map(List::memory_bytes).sum::<u64>());
+            let lists = oldest
+                .instances
+                .iter()
+                .map(|lists| lists.lock().iter().map(|list| list.places.memory_bytes()).sum::<u64>());
             lists.sum::<u64>() + (3 * size_of::<Mutex<[List; RANKS]>>()) as u64
         };
         let empty = oldest.memory_bytes();
         assert_eq!(empty, counted(&oldest));
         ids.iter().for_each(|id| give(&table, &arena, &oldest, *id, 64));
-        assert!(oldest.memory_bytes() >= empty + 4 * 3_000, "{} bytes", oldest.memory_bytes());
+        assert!(oldest.memory_bytes() >= empty + 2 * 3_000, "{} bytes", oldest.memory_bytes());
         assert_eq!(oldest.memory_bytes(), counted(&oldest));
         // Most buffers go; the entries go as the lists are swept, and most of their memory with them.
         let full = oldest.memory_bytes();
