@@ -101,7 +101,12 @@ impl Tree {
             let Some(buffer) = leaf.location().buffer() else { return true };
             let owner = self.owner(id, buffer.slots().used_bytes());
             let copy = buffer.copied(self.pool.memory(), owner);
-            self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+            if copy.class() == buffer.class() {
+                // It keeps its age.
+                drop(leaf.replace(Location::Buffered(copy)));
+            } else {
+                self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+            }
             true
         };
         leaves.iter().filter(|id| moved(id)).count() == leaves.len()
@@ -373,5 +378,51 @@ impl Tree {
             (Ok(old), None) => self.values.release(key_bytes, &old),
             (Err(_), _) => {}
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::{collections::BTreeMap, sync::Arc};
+
+    use zonda_pages::PageStore;
+
+    use super::*;
+    use crate::{
+        BufferClasses, Durability, Eviction, TreeOptions, recover,
+        testing::{MemOptions, MemStore},
+    };
+
+    const KEYS: u64 = 20_000;
+    /// Instances of the pool where the oldest goes.
+    const INSTANCES: u32 = 32;
+
+    fn key(number: u64) -> [u8; 8] {
+        number.to_be_bytes()
+    }
+
+    /// ZKV 3.3: the oldest goes first. A buffer that was moved so that a slab comes free is as old as before.
+    #[test]
+    fn a_buffer_that_moves_keeps_its_age() {
+        let store = MemStore::new(MemOptions::default()) as Arc<dyn PageStore>;
+        let options =
+            TreeOptions { classes: BufferClasses::Paper, eviction: Eviction::Oldest, ..TreeOptions::default() };
+        let tree = recover::create(store, options).expect("an empty store");
+        for number in 0..KEYS {
+            tree.put(&key(number), &[1; 16], Durability::Buffered).expect("room");
+        }
+        tree.compact(&mut |_, _| {}).expect("room");
+        let keys: BTreeMap<u32, u64> = (0..KEYS).map(|number| (tree.leaf_of(&key(number)).0.0, number)).collect();
+        // Two leaves of one instance.
+        let pair = |id: &u32| keys.contains_key(&(id + INSTANCES)).then_some([*id, id + INSTANCES]);
+        let [older, younger] = keys.keys().find_map(pair).expect("there are many leaves");
+        for id in [older, younger] {
+            tree.put(&key(keys[&id]), &[2; 16], Durability::Buffered).expect("room");
+        }
+        for _ in 0..200 {
+            assert!(tree.gather(&[PageId(older)]));
+        }
+        assert_eq!(tree.pool.victim(&tree.table), Some(PageId(older)));
+        assert_eq!(tree.pool.victim(&tree.table), Some(PageId(younger)));
     }
 }

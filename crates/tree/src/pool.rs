@@ -187,9 +187,9 @@ impl Pool {
     }
 
     /// Leaves of buffers that would take less memory elsewhere, when what lies idle between buffers is a good part of it; see
-    /// [`Arena::sparse`]. Not where age decides: a buffer that is made anew counts as young.
+    /// [`Arena::sparse`].
     pub(crate) fn sparse(&self) -> Option<Vec<PageId>> {
-        let (None, Memory::Slabs(arena)) = (&self.oldest, &self.memory) else { return None };
+        let Memory::Slabs(arena) = &self.memory else { return None };
         let idle = arena.held_bytes().saturating_sub(arena.taken_bytes());
         if idle > self.limit_bytes() / IDLE_SHARE { arena.sparse() } else { None }
     }

@@ -3,7 +3,7 @@
 use super::{Buffer, Marks, Place};
 use crate::{
     leaf_page::LeafPage,
-    pool::{arena::Owner, memory::Memory},
+    pool::{arena::Owner, class::Sizing, memory::Memory},
     record::Record,
     slots::Slots,
 };
@@ -63,10 +63,16 @@ impl Buffer {
         Some(copy)
     }
 
-    /// A copy of all of it in other memory.
+    /// A copy of all of it in other memory; as large as it is in the paper's classes, else as large as it needs to be.
     pub(crate) fn copied(&self, memory: &Memory, owner: Owner) -> Self {
         let place = Place { memory, owner, spare: false };
-        let mut copy = Self::of_records(place, self.page(), self.prefix(), self.slots().iter()).expect(super::MUST);
+        let mut copy = if memory.sizing() == Sizing::Paper {
+            let mut copy = Self::of_class(place, self.page(), self.prefix(), self.class()).expect(super::MUST);
+            assert!(copy.fill_from(self, &[]), "a copy of its class holds as much");
+            copy
+        } else {
+            Self::of_records(place, self.page(), self.prefix(), self.slots().iter()).expect(super::MUST)
+        };
         copy.inherit(self);
         copy.copy_marks(self);
         copy
