@@ -75,7 +75,7 @@ pub(crate) struct Core {
     pub(crate) allocations: Mutex<BTreeMap<(Rule, Option<u8>), u64>>,
 }
 
-/// Bytes since the mount.
+/// Bytes since the mount, and what else is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Appended by users and written.
@@ -86,11 +86,13 @@ pub(crate) struct Counters {
     pub(crate) spilled: AtomicU64,
     /// Zones reset with nothing to copy.
     pub(crate) resets_without_copy: AtomicU64,
+    /// Nanoseconds that writers of files waited for another's write to the same zone.
+    pub(crate) zone_wait: AtomicU64,
 }
 
 impl Counters {
-    pub(crate) fn add(counter: &AtomicU64, bytes: u64) {
-        counter.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Ordering::Relaxed);
     }
 }
 

@@ -36,6 +36,8 @@ pub struct FileUsage {
     pub finished_unwritten_bytes: u64,
     /// Time that finishing zones took, since the mount.
     pub finishing_time: Duration,
+    /// Time that writers of files waited for another's write to the same zone, all of them together, since the mount.
+    pub zone_wait: Duration,
     /// Bytes of tables that wait in memory for their keys to be known.
     pub held_bytes: u64,
     /// The blocks behind the zones, on a conventional drive.
@@ -98,6 +100,7 @@ impl FileUsage {
             resets_without_copy: count(&core.counters.resets_without_copy),
             finished_unwritten_bytes: core.lanes.finished_unwritten_bytes(),
             finishing_time: core.lanes.finishing_time(),
+            zone_wait: Duration::from_nanos(core.counters.zone_wait.load(Ordering::Relaxed)),
             held_bytes: core.held_bytes.load(Ordering::Relaxed),
             space,
         }

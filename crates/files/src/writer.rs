@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use zonda_device::cut_label;
 use zonda_rt::atomic::Ordering;
+use zonda_rt::now;
 use zonda_space::SpaceError;
 
 use crate::blocks::Run;
@@ -411,7 +412,10 @@ impl FileWriter {
 
     /// Writes to a zone; returns whether it may have room for more.
     fn write_to(&self, zone: &OpenZone) -> Result<bool> {
+        let asked = now();
         let mut guard = zone.writer();
+        let waited = u64::try_from(now().since(asked).as_nanos()).unwrap_or(u64::MAX);
+        Counters::add(&self.core.counters.zone_wait, waited);
         let Some(writer) = guard.as_mut() else { return Ok(false) };
         let remaining = writer.remaining_blocks();
         if remaining == 0 {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_flash::core::DieStats;
 use zonda_flash::drive::{FlashBlock, FlashZoned, Spec};
+use zonda_flash::histogram::Histogram;
 use zonda_flash::model::FlashWrites;
-use zonda_flash::zns::{SplitCounts, SplitMemory};
+use zonda_flash::zns::{SplitCounts, SplitMemory, TimedWork};
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
@@ -105,6 +107,29 @@ impl Modelled {
         }
     }
 
+    /// What its dies did, all together.
+    pub(crate) fn dies(&self) -> Dies {
+        let report = match self {
+            Self::Zoned(drive) => drive.flash_report(),
+            Self::Block(drive) => drive.flash_report(),
+        };
+        let sum = |of: fn(&DieStats) -> u64| report.core.dies.iter().map(of).sum();
+        Dies {
+            read_ns: sum(|die| die.read_ns),
+            program_ns: sum(|die| die.program_ns),
+            erase_ns: sum(|die| die.erase_ns),
+        }
+    }
+
+    /// How long commands took, if it can split zones.
+    pub(crate) fn times(&self) -> Vec<(TimedWork, Histogram)> {
+        let Self::Zoned(drive) = self else { return Vec::new() };
+        if drive.split_counts().is_none() {
+            return Vec::new();
+        }
+        TimedWork::ALL.into_iter().map(|work| (work, drive.times_of(work))).collect()
+    }
+
     /// What it did for split zones, if it can split zones.
     pub(crate) fn parts(&self) -> SplitParts {
         let Self::Zoned(drive) = self else { return SplitParts::default() };
@@ -120,6 +145,14 @@ pub(crate) struct SplitParts {
     pub(crate) memory: SplitMemory,
     /// Times that the block that was erased most often was erased.
     pub(crate) wear_max: u64,
+}
+
+/// What all dies of a drive together did, in the drive's time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dies {
+    pub(crate) read_ns: u64,
+    pub(crate) program_ns: u64,
+    pub(crate) erase_ns: u64,
 }
 
 /// A device and what is known of it.

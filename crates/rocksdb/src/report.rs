@@ -36,6 +36,7 @@ impl Mounted {
             ("resets_without_copy", usage.resets_without_copy),
             ("finished_unwritten_bytes", usage.finished_unwritten_bytes),
             ("finishing_microseconds", u64::try_from(usage.finishing_time.as_micros()).unwrap_or(u64::MAX)),
+            ("zone_wait_microseconds", u64::try_from(usage.zone_wait.as_micros()).unwrap_or(u64::MAX)),
             ("spoiled_zones", usage.spoiled_zones),
             ("zones_reset", usage.space.zones_reset),
             ("zones_freed_in_background", cleaner.zones_freed),
@@ -69,16 +70,26 @@ impl Mounted {
             let comma = if json.len() > 1 { ", " } else { "" };
             write!(json, "{comma}\"{name}\": {number}").expect("a String takes everything");
         }
+        for (work, times) in self.drive.iter().flat_map(Modelled::times) {
+            let (name, count, mean) = (work.name(), times.count(), times.mean_ns().round());
+            let of = |share: f64| times.quantile_ns(share);
+            write!(json, ", \"{name}_count\": {count}, \"{name}_mean_ns\": {mean}").expect("a String takes everything");
+            write!(json, ", \"{name}_p50_ns\": {}, \"{name}_p99_ns\": {}", of(0.5), of(0.99)).expect("as before");
+        }
         json.push('}');
         json
     }
 
     /// What a modelled drive's flash, ring, prefetcher and scheduler did; zeroes for any other.
-    fn of_drive(&self) -> [(&'static str, u64); 16] {
+    fn of_drive(&self) -> [(&'static str, u64); 19] {
         let flash = self.drive.as_ref().map(Modelled::writes).unwrap_or_default();
         let parts = self.drive.as_ref().map(Modelled::parts).unwrap_or_default();
         let (SplitCounts { reads, .. }, memory) = (parts.counts, parts.memory);
+        let dies = self.drive.as_ref().map(Modelled::dies).unwrap_or_default();
         [
+            ("dies_reading_ns", dies.read_ns),
+            ("dies_programming_ns", dies.program_ns),
+            ("dies_erasing_ns", dies.erase_ns),
             ("flash_erases", flash.erases),
             ("flash_wear_max", parts.wear_max),
             ("ring_steps", parts.counts.ring_steps),

@@ -73,6 +73,24 @@ fn the_database_is_the_one_that_rocksdb_makes() {
 }
 
 #[test]
+fn the_report_says_how_long_commands_of_a_modelled_drive_took() {
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report");
+    let uri = "zonda://flash:splitzns?scale=1/64&zones=40&time=untimed&split=all&create=on&policy=splitzns,from=1";
+    let mut command = Command::new(PROGRAM);
+    command.args([format!("--fs_uri={uri}"), "--db=/db".to_owned(), format!("--options={OPTIONS}")]);
+    command.args(["--benchmarks=fillrandom,waitforcompaction,readrandom", "--num=6000", "--operations=2000"]);
+    run(command.args(["--threads=3", "--value_size=100", "--seed=5"]).env("ZONDA_REPORT", &report));
+    let of = |name: &str| reported(&report, name);
+    for work in ["wide_write", "subzone_write", "subzone_query", "subzone_compaction_read"] {
+        assert!(of(&format!("{work}_count")) > 0, "{work}");
+        assert!(of(&format!("{work}_p50_ns")) <= of(&format!("{work}_p99_ns")), "{work}");
+    }
+    assert!(of("wide_write_p50_ns") >= 960_000, "a write waits for a program at least");
+    assert!(of("dies_programming_ns") > of("dies_erasing_ns"));
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     for words in [vec!["--db=/db"], vec!["--db=/db", "--benchmarks=fly"], vec!["--policy=best"]] {
         let output = Command::new(PROGRAM).args(&words).output().unwrap();

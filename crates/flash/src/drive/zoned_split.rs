@@ -3,8 +3,9 @@ use zonda_device::{Geometry, Lba, Result, SplitZones, SubzoneId, SubzoneReport, 
 use zonda_rt::modelled;
 
 use super::{FlashZoned, SplitData};
+use crate::histogram::Histogram;
 use crate::model::Command;
-use crate::zns::{SplitCounts, SplitMemory, ZonedModel};
+use crate::zns::{SplitCounts, SplitMemory, TimedWork, ZonedModel};
 
 /// Says what is in the subzones of a zone that was split before.
 pub(super) fn preset(model: &mut ZonedModel, subzones: &[SubzoneReport], block_bytes: u64, geometry: &Geometry) {
@@ -27,6 +28,12 @@ impl FlashZoned {
     #[must_use]
     pub fn split_memory(&self) -> Option<SplitMemory> {
         self.timing.with(ZonedModel::split_memory)
+    }
+
+    /// How long commands for such a work took so far, in the drive's time.
+    #[must_use]
+    pub fn times_of(&self, work: TimedWork) -> Histogram {
+        self.timing.with(|model| model.times_of(work).clone())
     }
 
     /// Times that the block of a zone on one of its chips was erased.

@@ -6,6 +6,7 @@
 //! has the one zone state machine, and a command comes here after it was allowed.
 mod shape;
 mod split;
+mod times;
 mod zone;
 
 use std::collections::HashMap;
@@ -13,6 +14,8 @@ use std::collections::HashMap;
 pub use shape::ZonedShape;
 use split::Splits;
 pub use split::{ReadCounts, ReadOrigin, SplitCounts, SplitMemory, SplitShape};
+pub use times::TimedWork;
+use times::Times;
 use zone::ZoneTiming;
 
 use crate::core::{Class, Core, CoreShape, Done, Erase, HostWrite, Nanos, Program, ReadPart, RequestId};
@@ -63,6 +66,7 @@ pub struct ZonedModel {
     flushes: Vec<(u64, u64)>,
     writes: FlashWrites,
     parts: Vec<ReadPart>,
+    times: Times,
 }
 
 impl ZonedModel {
@@ -88,6 +92,7 @@ impl ZonedModel {
             flushes: Vec::new(),
             writes: FlashWrites::default(),
             parts: Vec::new(),
+            times: Times::default(),
         }
     }
 
@@ -379,6 +384,7 @@ fn share_of(ns: Nanos, part: u64, whole: u64) -> Nanos {
 impl Model for ZonedModel {
     fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
         assert!(token < TOKEN_MAX, "token {token}");
+        self.note_submitted(now, token, command);
         let request = match command {
             Command::Read { at, bytes } => return self.read_any(now, token, (at, bytes), None),
             Command::ReadTold { at, bytes, origin } => return self.read_any(now, token, (at, bytes), Some(origin)),
@@ -418,9 +424,11 @@ impl Model for ZonedModel {
     }
 
     fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
+        let before = out.len();
         while let Some(done) = self.core.step(to) {
             self.handle(done, out);
         }
+        self.times.answered(&out[before..]);
     }
 
     fn core(&self) -> &Core {

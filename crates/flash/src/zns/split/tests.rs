@@ -325,3 +325,25 @@ fn memory_is_what_the_paper_counts() {
     // 512 KiB for each of 128 inputs: the paper's 64 MiB.
     assert_eq!(memory.preread_bytes, 64 << 20);
 }
+
+#[test]
+fn times_are_told_by_what_was_done() {
+    use crate::zns::TimedWork as Work;
+    let mut model = drive(NATIVE);
+    let unit = 64 << 10;
+    takes(&mut model, Command::Split { zone: 0 });
+    let alone = takes(&mut model, Command::AppendSubzone { zone: 0, index: 0, bytes: 2 * unit });
+    let wide = takes(&mut model, Command::Append { zone: 1, bytes: 2 * unit });
+    let of_subzone = Command::ReadTold { at: 0, bytes: unit, origin: ReadOrigin::Query };
+    let at = model.shape().zone_size_bytes;
+    let of_wide = Command::ReadTold { at, bytes: 2 * unit, origin: ReadOrigin::Compaction };
+    let read = takes(&mut model, of_subzone);
+    takes(&mut model, of_wide);
+    let reset = takes(&mut model, Command::ResetSubzone { zone: 0, index: 0 });
+    assert!(alone == 2 * wide, "two units of one chip: {alone}, of two chips: {wide}");
+    let of = |work| (model.times_of(work).count(), model.times_of(work).max_ns());
+    assert_eq!((of(Work::SubzoneWrite), of(Work::WideWrite)), ((1, alone), (1, wide)));
+    assert_eq!((of(Work::SubzoneQuery), of(Work::WideQuery).0), ((1, read), 0));
+    assert_eq!((of(Work::WideCompaction).0, of(Work::SubzoneCompaction).0), (1, 0));
+    assert_eq!((of(Work::Reset), of(Work::OtherRead).0), ((1, reset), 0), "splitting a zone takes no time that counts");
+}
