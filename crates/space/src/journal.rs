@@ -9,6 +9,9 @@ use crate::{BLOCK_BYTES, Result, Space, SpaceError, StreamId, Urgency, ZoneWrite
 /// The longest chunk, in blocks.
 pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
 
+/// A zone with so many bytes of journal in it gets no further snapshot: a mount reads all of it.
+const ZONE_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes of an item's length before it.
 const ITEM_LENGTH_BYTES: usize = 4;
 
@@ -18,8 +21,8 @@ const ITEM_LENGTH_BYTES: usize = 4;
 /// [`Urgency::Reserve`]; they count as fully live while the journal needs them, so they are never victims.
 ///
 /// Life cycle: 1 [`read`](crate::read_journal) what an earlier life left -> 2 [`start`](Self::start) with a snapshot in a
-/// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), and 3
-/// again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not reset (I3).
+/// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), in the same zone
+/// as long as it has room, and 3 again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not reset (I3).
 /// After a device error it is failed and takes nothing more.
 ///
 /// Cost: a sync writes the records since the last one, padded to blocks, and flushes; a snapshot writes itself and two
@@ -100,17 +103,23 @@ impl Journal {
         self.flush()
     }
 
-    /// Writes a snapshot in a fresh zone, makes it durable, and resets the zones before it. Records so far are covered
-    /// by it: whatever `fill` writes must include their effect.
+    /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins. Records so far are covered
+    /// by it: whatever `fill` writes must include their effect. It begins in the open zone, if that seems to have room: to finish
+    /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile.
     ///
     /// # Errors
     /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
     pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
         self.write_pending(ChunkKind::Records)?;
-        if let Some(writer) = self.writer.take() {
-            self.space.seal(writer)?;
+        match self.writer.take() {
+            Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
+            Some(writer) => self.space.seal(writer)?,
+            None => {}
         }
-        let (old_zones, before) = (self.zones.len(), self.bytes_since_snapshot);
+        let before = self.bytes_since_snapshot;
+        self.write_chunk(ChunkKind::SnapshotBegin)?;
+        // It stands in the last of them.
+        let old_zones = self.zones.len() - 1;
         let filled = self.write_snapshot(fill);
         // Items of an incomplete snapshot must not be written later as records.
         self.pending.clear();
@@ -118,6 +127,14 @@ impl Journal {
         self.flush()?;
         (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
         self.release(old_zones)
+    }
+
+    /// Whether the next snapshot may begin in a zone: if it is not twice as long as the last, it fits.
+    fn has_room_in(&self, writer: &ZoneWriter) -> bool {
+        let block = BLOCK_BYTES as u64;
+        let remaining = writer.remaining_blocks();
+        let written_bytes = (self.space.zone_blocks() - remaining) * block;
+        remaining >= 2 * self.snapshot_bytes.div_ceil(block) && remaining > 0 && written_bytes < ZONE_BYTES_MAX
     }
 
     /// Bytes written since the last snapshot. A usual rule is to take the next when they exceed a few times
@@ -144,8 +161,8 @@ impl Journal {
         usize::try_from(blocks).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
     }
 
+    /// Writes the items of a snapshot that is begun, and its end.
     fn write_snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
-        self.write_chunk(ChunkKind::SnapshotBegin)?;
         fill(&mut SnapshotWriter { journal: self })?;
         self.write_pending(ChunkKind::SnapshotItems)?;
         self.write_chunk(ChunkKind::SnapshotEnd)

@@ -122,7 +122,7 @@ fn a_journal_goes_on_when_its_old_zone_is_worn() {
         Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
     let old = space.view().iter().find(|view| view.stream == Some(LOG)).unwrap().zone;
     device.retire(old, ZoneState::Offline).unwrap();
-    // Its zone cannot be sealed; then it cannot be reset.
+    // Its zone cannot be written; then it cannot be reset.
     journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
     journal.append(b"three").unwrap();
     journal.sync().unwrap();
@@ -140,6 +140,10 @@ fn a_journal_goes_on_when_its_old_zone_wears_out_at_the_reset() {
     let old = space.view().iter().find(|view| view.stream == Some(LOG)).unwrap().zone;
     let effect = FaultEffect::Retire(ZoneState::ReadOnly);
     faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(old), when: FaultWhen::Nth(1), effect });
+    while space.view().iter().filter(|view| view.stream == Some(LOG)).count() < 2 {
+        journal.append(&[0; 4000]).unwrap();
+        journal.sync().unwrap();
+    }
     journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
     journal.append(b"three").unwrap();
     journal.sync().unwrap();

@@ -89,6 +89,28 @@ fn a_new_snapshot_replaces_everything_and_frees_the_old_zones() {
 }
 
 #[test]
+fn a_snapshot_goes_on_in_the_open_zone_while_it_has_room() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"old"]);
+    let journal_zones = |space: &Space| space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count();
+    journal.append(b"before").unwrap();
+    let before = (space.usage().free_zones, space.usage().zones_reset);
+    journal.snapshot(&mut |snapshot| snapshot.put(b"new")).unwrap();
+    assert_eq!((space.usage().free_zones, space.usage().zones_reset), before, "no zone was finished or reset for it");
+    journal.append(b"after").unwrap();
+    journal.sync().unwrap();
+    assert_eq!(read(&device).2, said(&[b"new"], &[b"after"]));
+    // However often, it is two zones at most, and what counts is the last.
+    for round in 0..50_u8 {
+        journal.snapshot(&mut |snapshot| snapshot.put(&[round])).unwrap();
+        assert!(journal_zones(&space) <= 2);
+    }
+    assert!(space.usage().zones_reset > before.1);
+    assert_eq!(read(&device).2, said(&[&[49]], &[]));
+}
+
+#[test]
 fn starting_over_keeps_the_old_journal_until_the_new_snapshot_is_there() {
     let device = device(14);
     let mut journal = start(&format(&device), &[b"first"]);
