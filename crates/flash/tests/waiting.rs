@@ -77,6 +77,7 @@ fn a_queue_keeps_dies_busy() {
 fn many_threads(seed: u64) -> (u64, u64) {
     let ends_at = sim::run(seed, || {
         let drive = drive("test", TimeMode::Timed { k: 1 });
+        let began = now();
         let work = |zone: u32| {
             let drive = drive.clone();
             move || {
@@ -93,6 +94,14 @@ fn many_threads(seed: u64) -> (u64, u64) {
         let report = drive.flash_report();
         assert_eq!(report.writes.host_bytes, 8 * 40 * (16 << 10), "flushed bytes are on flash");
         assert!(report.core.answered >= 8 * 80, "{}", report.core.answered);
+        let waits = report.waits;
+        assert_eq!((waits.reads.commands, waits.writes.commands, waits.flushes.commands), (8 * 40, 8 * 40, 8));
+        assert!(waits.reads.total_ns > 0 && waits.writes.total_ns > 0, "{waits:?}");
+        let of_all = u128::from(waits.reads.total_ns + waits.writes.total_ns + waits.flushes.total_ns);
+        assert!(
+            of_all <= 8 * now().since(began).as_nanos(),
+            "eight threads waited longer than there was time: {waits:?}"
+        );
         report.core.answers_hash
     });
     (ends_at, sim::trace_hash())

@@ -46,8 +46,8 @@ impl FlashBlock {
     /// What the flash did so far.
     #[must_use]
     pub fn flash_report(&self) -> FlashReport {
-        let (core, writes) = self.timing.stats();
-        FlashReport { core, writes, dilation: self.timing.clock().dilation() }
+        let (core, writes, waits) = self.timing.stats();
+        FlashReport { core, writes, waits, dilation: self.timing.clock().dilation() }
     }
 
     /// Bytes of the mapping table that such a drive keeps in DRAM.

@@ -8,6 +8,7 @@ mod open;
 mod queue;
 mod split_data;
 mod timing;
+mod waits;
 mod window;
 mod zoned;
 mod zoned_split;
@@ -22,6 +23,7 @@ pub use null::NullZones;
 pub use null_block::NullBlocks;
 pub use open::{Spec, open_block, open_zoned};
 pub use split_data::{SplitData, geometry_below};
+pub use waits::{Wait, Waits};
 pub use window::WindowData;
 pub use zoned::FlashZoned;
 
@@ -36,6 +38,8 @@ pub struct FlashReport {
     pub core: CoreStats,
     /// Bytes programmed, by cause.
     pub writes: FlashWrites,
+    /// What callers waited for.
+    pub waits: Waits,
     /// Real time for each unit of simulated time; 1 in a simulation.
     pub dilation: u64,
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use zonda_rt::{Condvar, Mutex, MutexGuard, sleep, thread_ordinal};
 
 use super::clock::{Clock, TimeMode};
+use super::waits::Waits;
 use crate::core::{CoreStats, Nanos};
 use crate::model::{Answer, Command, FlashWrites, Model, Ticket};
 use crate::timeline::Timeline;
@@ -48,6 +49,7 @@ struct State<M> {
     scratch: Vec<Answer>,
     /// Every command, if they are taken down.
     trace: Option<Vec<TraceEntry>>,
+    waits: Waits,
 }
 
 /// A command that is not answered.
@@ -72,6 +74,9 @@ struct Between {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
     token: u64,
+    command: Command,
+    /// When it counts as submitted.
+    at: Nanos,
 }
 
 impl<M: Model> Timing<M> {
@@ -86,6 +91,7 @@ impl<M: Model> Timing<M> {
             sleepers: HashMap::new(),
             scratch: Vec::new(),
             trace: None,
+            waits: Waits::default(),
         };
         Self { state: Mutex::new(state), clock: Clock::new(mode) }
     }
@@ -114,7 +120,7 @@ impl<M: Model> Timing<M> {
             state.advance(at);
             state.give(at, token, command);
         }
-        Pending { token }
+        Pending { token, command, at }
     }
 
     /// This thread computes for so long before its next command, in the drive's time. In real time it is counted, not
@@ -152,6 +158,7 @@ impl<M: Model> Timing<M> {
             TimeMode::Timed { .. } => state.advance(self.clock.now()),
         }
         let Some(answer) = state.answers.remove(&pending.token) else { return Err(state.not_before(pending)) };
+        state.waits.note(&pending.command, answer.at.saturating_sub(pending.at));
         if self.clock.is_real() {
             let heard = self.clock.now();
             let late = heard.saturating_sub(answer.at);
@@ -189,9 +196,9 @@ impl<M: Model> Timing<M> {
         self.wait(pending)
     }
 
-    pub(super) fn stats(&self) -> (CoreStats, FlashWrites) {
+    pub(super) fn stats(&self) -> (CoreStats, FlashWrites, Waits) {
         let state = self.state.lock();
-        (state.model.core().stats().clone(), state.model.flash_writes())
+        (state.model.core().stats().clone(), state.model.flash_writes(), state.waits)
     }
 
     /// Takes down every command from now on, and what dies do in `window`, counted from now.

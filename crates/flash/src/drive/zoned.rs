@@ -93,8 +93,8 @@ impl FlashZoned {
     /// What the flash did so far.
     #[must_use]
     pub fn flash_report(&self) -> FlashReport {
-        let (core, writes) = self.timing.stats();
-        FlashReport { core, writes, dilation: self.timing.clock().dilation() }
+        let (core, writes, waits) = self.timing.stats();
+        FlashReport { core, writes, waits, dilation: self.timing.clock().dilation() }
     }
 
     /// Times that a zone was erased: its wear.
