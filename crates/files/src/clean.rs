@@ -7,21 +7,37 @@
 use std::collections::{BTreeMap, HashMap};
 
 use zonda_device::cut_label;
-use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId, ZoneUse, ZoneView};
+use zonda_rt::{MutexGuard, now, try_spawn};
+use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
-use crate::blocks::Blocks;
 use crate::change::{Change, EXTENTS_MAX};
-use crate::ground::GENERATION_OF_BLOCKS;
-use crate::lanes::{Lease, Request};
-use crate::options::{JOURNAL, RELOCATED};
-use crate::policy::{Candidate, VictimView};
+use crate::copy::Copying;
+use crate::options::JOURNAL;
+use crate::pace::NAP;
+use crate::policy::VictimView;
 use crate::store::{Core, Counters};
 use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
 
-/// Blocks that one read or write of a copy moves at most.
-const COPY_BLOCKS_MAX: u64 = 256;
 /// A zone with more than this share of its bytes live is not worth moving, in percent.
 const LIVE_PERCENT_MAX: u64 = 97;
+
+/// How cleaning goes about it.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// Copies no faster than the rate says.
+    is_paced: bool,
+    /// Zones that are emptied before they are reset together.
+    victims_max: usize,
+    /// Resets in flight together. A drive takes milliseconds for one, in which it could do others.
+    resets_max: usize,
+}
+
+/// For a writer that waits: one zone.
+const FOR_A_WRITER: Way = Way { is_paced: false, victims_max: 1, resets_max: 1 };
+/// One step of whoever calls them: in one thread, so that a test with a seed finds the same every time.
+const STEP: Way = Way { is_paced: true, ..FOR_A_WRITER };
+/// Beside writers.
+const BACKGROUND: Way = Way { is_paced: true, victims_max: 4, resets_max: 8 };
 
 /// What a step of cleaning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,17 +48,27 @@ pub struct Cleaned {
     pub bytes_copied: u64,
 }
 
+/// What a round of cleaning did so far.
+#[derive(Debug, Default)]
+struct Round {
+    all: Cleaned,
+    /// Victims that were tried.
+    passed_over: Vec<ZoneId>,
+    /// Why a victim was not emptied or reset.
+    failed: Option<SpaceError>,
+}
+
 /// A live extent of a victim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveExtent {
-    file: FileId,
-    tags: FileTags,
-    extent: Extent,
+    pub(crate) file: FileId,
+    pub(crate) tags: FileTags,
+    pub(crate) extent: Extent,
 }
 
 impl FileStore {
-    /// One step of cleaning, if less of the device is free than the options want: frees what is dead, or empties one zone, no
-    /// faster than [`set_clean_rate`](Self::set_clean_rate) says. What [`Cleaner`](crate::Cleaner) calls; writers that need space
+    /// One step of cleaning, if less of the device is free than the options want, or than a compaction needs to find a zone: frees
+    /// what is dead, or empties one zone, no faster than [`set_clean_rate`](Self::set_clean_rate) says. Writers that need space
     /// clean by themselves. `None`: nothing to do.
     ///
     /// A victim that cannot be read, or has not its checksums, is left as it is and passed over from then on
@@ -55,16 +81,30 @@ impl FileStore {
             return self.core.clean_blocks_step();
         }
         self.core.merge_dead()?;
-        let usage = self.core.space().usage();
-        let wanted = u64::from(usage.zones) * u64::from(self.core.options.clean_below_free_percent) / 100;
-        if u64::from(usage.free_zones) + self.core.empty_subzones_as_zones()
-            >= wanted.max(u64::from(usage.reserve_zones) + 1)
-        {
-            return Ok(None);
+        self.core.clean_if_short(STEP)
+    }
+
+    /// What [`Cleaner`](crate::Cleaner) does at a time: resets what is dead, however much is free, so that no writer has to wait for
+    /// that; then as [`clean_step`](Self::clean_step), but a few zones at once.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn clean_in_background(&self) -> Result<Option<Cleaned>> {
+        if self.core.ground.blocks().is_some() {
+            return self.core.clean_blocks_step();
         }
-        let _cleaning = self.core.cleaning.lock();
-        let cleaned = self.core.clean(true)?;
-        Ok((cleaned.zones_freed > 0).then_some(cleaned))
+        self.core.merge_dead()?;
+        if !self.core.dead_zones().is_empty() {
+            let _cleaning = self.core.cleaning.lock();
+            let (zones_freed, failed) = self.core.reset_dead(&[], BACKGROUND)?;
+            if zones_freed > 0 {
+                return Ok(Some(Cleaned { zones_freed, bytes_copied: 0 }));
+            }
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+        self.core.clean_if_short(BACKGROUND)
     }
 }
 
@@ -82,12 +122,48 @@ impl Core {
     /// # Errors
     /// `Stopped`, `Space`.
     pub(crate) fn clean_for_a_writer(&self, free_zones_kept: u32) -> Result<bool> {
+        let has_zone = || self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept;
+        self.waited(|| match self.cleaning_unless(&has_zone) {
+            None => Ok(true),
+            Some(_cleaning) => Ok(self.clean(FOR_A_WRITER)?.zones_freed > 0),
+        })
+    }
+
+    /// The right to clean, once nobody else has it; `None` if `is_done` before that.
+    fn cleaning_unless(&self, is_done: &dyn Fn() -> bool) -> Option<MutexGuard<'_, ()>> {
         let _hurry = self.pace.hurry();
-        let _cleaning = self.cleaning.lock();
-        if self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept {
-            return Ok(true);
+        while !is_done() {
+            if let Some(cleaning) = self.cleaning.try_lock() {
+                return Some(cleaning);
+            }
+            self.space().wait_for_change(NAP);
         }
-        Ok(self.clean(false)?.zones_freed > 0)
+        None
+    }
+
+    /// Does what a writer waits for, and counts the time.
+    fn waited<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let began = now();
+        let done = wait();
+        Counters::add_since(&self.counters.waiting_nanos, began);
+        done
+    }
+
+    /// Whether less would be free with so many zones more than the options want, or than a compaction needs to find one.
+    pub(crate) fn is_short_of_zones(&self, more: usize) -> bool {
+        let zones = u64::from(self.space().device().geometry().zone_count);
+        let share = zones * u64::from(self.options.clean_below_free_percent) / 100;
+        let wanted = share.max(u64::from(self.options.reserve_zones + self.options.flush_reserve_zones) + 1);
+        u64::from(self.lanes.free_now()) + self.empty_subzones_as_zones() + (more as u64) < wanted
+    }
+
+    fn clean_if_short(&self, way: Way) -> Result<Option<Cleaned>> {
+        if !self.is_short_of_zones(0) {
+            return Ok(None);
+        }
+        let _cleaning = self.cleaning.lock();
+        let cleaned = self.clean(way)?;
+        Ok((cleaned.zones_freed > 0).then_some(cleaned))
     }
 
     /// Resets zones in which nothing is live, if no zone is free for a writer that leaves so many: before a policy is asked,
@@ -103,9 +179,10 @@ impl Core {
         if !is_short() || self.dead_zones().is_empty() {
             return Ok(());
         }
-        let _hurry = self.pace.hurry();
-        let _cleaning = self.cleaning.lock();
-        self.reset_dead().map(|_| ())
+        self.waited(|| match self.cleaning_unless(&|| !is_short()) {
+            None => Ok(()),
+            Some(_cleaning) => self.reset_dead(&[], FOR_A_WRITER).map(|_| ()),
+        })
     }
 
     /// Zones that were found damaged and still are what they were.
@@ -131,60 +208,98 @@ impl Core {
         self.space().view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
     }
 
-    /// Frees what is dead, else empties the best victim. A zone that cannot be reset is passed over; its error is returned only if
+    /// Frees what is dead, else empties the best victims. A zone that cannot be reset is passed over; its error is returned only if
     /// no zone became free.
-    fn clean(&self, is_paced: bool) -> Result<Cleaned> {
+    fn clean(&self, way: Way) -> Result<Cleaned> {
         self.stop.check()?;
         while self.lanes.finish_dead()? {}
         let merged = self.merge_dead()?;
-        let (reset, mut failed) = self.reset_dead()?;
-        let zones_freed = merged + reset;
-        if zones_freed > 0 {
-            return Ok(Cleaned { zones_freed, bytes_copied: 0 });
+        let (reset, failed) = self.reset_dead(&[], way)?;
+        let mut round = Round { failed, ..Round::default() };
+        round.all.zones_freed = merged + reset;
+        while round.all.zones_freed == 0 {
+            let emptied = self.empty_some(way, &mut round)?;
+            if emptied.is_empty() {
+                break;
+            }
+            let (reset, failed) = self.reset_dead(&emptied, way)?;
+            round.all.zones_freed += reset;
+            round.failed = failed.or(round.failed);
         }
-        let (mut passed_over, mut all) = (Vec::new(), Cleaned::default());
-        while let Some(victim) = self.victim(&passed_over) {
-            passed_over.push(victim.zone);
+        match round.failed {
+            Some(error) if round.all.zones_freed == 0 => Err(error.into()),
+            _ => Ok(round.all),
+        }
+    }
+
+    /// Empties the best victims, as many as it may and as are wanted; one at least, if there is one that can be emptied. Who is in a
+    /// hurry does not wait for the rest.
+    fn empty_some(&self, way: Way, round: &mut Round) -> Result<Vec<ZoneId>> {
+        let mut emptied = Vec::new();
+        let is_enough = |emptied: &[ZoneId]| {
+            let count = emptied.len();
+            count >= way.victims_max || count > 0 && (self.pace.is_hurried() || !self.is_short_of_zones(count))
+        };
+        while !is_enough(&emptied)
+            && let Some(victim) = self.victim(&round.passed_over)
+        {
+            round.passed_over.push(victim.zone);
             let Some(live) = self.live_extents(victim.zone) else { continue };
-            match self.empty(victim.zone, &live, is_paced) {
-                Ok(cleaned) => {
-                    all.zones_freed += cleaned.zones_freed;
-                    all.bytes_copied += cleaned.bytes_copied;
-                    if all.zones_freed > 0 {
-                        break;
-                    }
+            match self.empty(victim.zone, &live, way.is_paced) {
+                Ok((bytes_copied, is_empty)) => {
+                    round.all.bytes_copied += bytes_copied;
+                    emptied.extend(is_empty.then_some(victim.zone));
                 }
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
                 Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => break,
-                Err(FileError::Space(error @ SpaceError::Device(_))) => failed = Some(error),
+                Err(FileError::Space(error @ SpaceError::Device(_))) => round.failed = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        match failed {
-            Some(error) if all.zones_freed == 0 => Err(error.into()),
-            _ => Ok(all),
-        }
+        Ok(emptied)
     }
 
-    /// Resets every written zone in which nothing is live, all removals being durable; returns how many are free now, and why
-    /// one is not: it keeps nobody from the others, and is tried again next time.
-    fn reset_dead(&self) -> Result<(u32, Option<SpaceError>)> {
-        let dead = self.dead_zones();
+    /// Resets every written zone in which nothing is live, `emptied` ones among them, all removals and moves being durable;
+    /// returns how many were, and why one was not: it keeps nobody from the others, and is tried again next time.
+    fn reset_dead(&self, emptied: &[ZoneId], way: Way) -> Result<(u32, Option<SpaceError>)> {
+        let mut dead = self.dead_zones();
+        dead.retain(|zone| !emptied.contains(zone));
+        let without_copy = dead.len();
+        dead.extend(emptied);
         if dead.is_empty() {
             return Ok((0, None));
         }
         self.commit_to(self.names.last())?;
         let (mut zones_freed, mut failed) = (0, None);
-        for zone in dead {
-            match self.space().reset(zone) {
-                Ok(now) => zones_freed += u32::from(now == ZoneUse::Free),
+        for (at, outcome) in dead.chunks(way.resets_max).flat_map(|zones| self.reset_at_once(zones)).enumerate() {
+            match outcome {
+                Ok(ZoneUse::ReadOnly | ZoneUse::Offline) => {}
+                Ok(_) => {
+                    zones_freed += 1;
+                    Counters::add(&self.counters.resets_without_copy, u64::from(at < without_copy));
+                }
                 Err(error) => failed = Some(error),
             }
         }
-        Counters::add(&self.counters.resets_without_copy, u64::from(zones_freed));
         Ok((zones_freed, failed))
+    }
+
+    /// Resets zones, each in a thread of its own but for the first.
+    fn reset_at_once(&self, zones: &[ZoneId]) -> Vec<std::result::Result<ZoneUse, SpaceError>> {
+        let in_thread = |zone: ZoneId| {
+            let space = self.space().clone();
+            try_spawn("zonda-reset", move || space.reset(zone)).map_err(|_| zone)
+        };
+        let threads: Vec<_> = zones.iter().skip(1).map(|&zone| in_thread(zone)).collect();
+        let first = zones.first().map(|&zone| self.space().reset(zone));
+        let others = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panicked| panic!("{panicked}")),
+            // No thread is to be had.
+            Err(zone) => self.space().reset(zone),
+        });
+        first.into_iter().chain(others).collect()
     }
 
     /// The zone to be emptied, as the options choose it, of those with enough dead bytes.
@@ -261,38 +376,35 @@ impl Core {
         (known == self.live_bytes(zone)).then_some(live)
     }
 
-    /// Moves everything out of a zone and resets it; no zone is freed if it turns out to be worn, or is wanted again.
-    fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<Cleaned> {
+    /// Moves everything out of a zone, which stays claimed if nothing in it is live then, until it is reset. Returns how many bytes
+    /// were moved, and whether nothing is live.
+    fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<(u64, bool)> {
         assert!(!self.space().is_subzone(zone), "nothing is moved out of subzones: {zone}");
         if !self.space().begin_relocation(zone) {
-            return Ok(Cleaned::default());
+            return Ok((0, false));
         }
         let _label = cut_label("relocation");
-        let copied = self.move_all(live, is_paced).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
-        let bytes_copied = match copied {
-            Ok(bytes) if self.space().live_bytes(zone) == 0 => bytes,
-            outcome => {
-                self.space().end_relocation(zone);
-                return outcome.map(|bytes_copied| Cleaned { zones_freed: 0, bytes_copied });
-            }
-        };
-        let is_lost = matches!(self.space().reset(zone)?, ZoneUse::ReadOnly | ZoneUse::Offline);
-        Ok(Cleaned { zones_freed: u32::from(!is_lost), bytes_copied })
+        let moved = self.move_all(live, is_paced);
+        let is_empty = moved.is_ok() && self.space().live_bytes(zone) == 0;
+        if !is_empty {
+            self.space().end_relocation(zone);
+        }
+        moved.map(|bytes| (bytes, is_empty))
     }
 
     /// Moves everything that can be moved; a bad extent stays, and is told of at the end.
     pub(crate) fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
         let (mut lease, mut bytes, mut bad) = (None, 0, None);
         for one in live {
-            let mut copy = Copy { core: self, live: one, is_paced, at_block: 0, crc: 0, copies: Vec::new() };
+            let mut copy = Copying::new(self, one, is_paced);
             match copy.run(&mut lease) {
                 Ok(true) => {
                     bytes += one.extent.device_bytes();
-                    self.publish(one, &copy.copies)?;
+                    self.publish(one, copy.copies())?;
                 }
-                Ok(false) => self.bury(&copy.copies),
+                Ok(false) => self.bury(copy.copies()),
                 Err(error) => {
-                    self.bury(&copy.copies);
+                    self.bury(copy.copies());
                     if !is_of_the_victim(&error) {
                         return Err(error);
                     }
@@ -340,140 +452,6 @@ impl Core {
             self.bury(&[live.extent]);
             return Ok(());
         }
-    }
-}
-
-/// A copy in progress.
-struct Copy<'a> {
-    core: &'a Core,
-    live: &'a LiveExtent,
-    is_paced: bool,
-    at_block: u64,
-    crc: u32,
-    copies: Vec<Extent>,
-}
-
-impl Copy<'_> {
-    /// Copies to zones of relocated bytes, checking the checksum; returns whether somebody still wants the copy.
-    fn run(&mut self, lease: &mut Option<Lease>) -> Result<bool> {
-        let blocks = self.live.extent.blocks();
-        while self.at_block < blocks {
-            if self.core.names.lock().catalogue.inode(self.live.file).is_none() {
-                return Ok(false);
-            }
-            let count = (blocks - self.at_block).min(COPY_BLOCKS_MAX);
-            let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
-            let read = self.core.ground.read(self.live.extent.block + self.at_block, &mut buffer);
-            read.map_err(|_| self.damaged())?;
-            self.write(&buffer, lease)?;
-            if self.is_paced {
-                self.core.pace.after(buffer.len() as u64);
-            }
-        }
-        match self.live.extent.crc {
-            Some(crc) if crc != self.crc => Err(self.damaged()),
-            _ => Ok(true),
-        }
-    }
-
-    fn damaged(&self) -> FileError {
-        let extent = &self.live.extent;
-        FileError::Damaged { file: self.live.file.0, zone: extent.zone.0, block: extent.block }
-    }
-
-    /// Writes one buffer, in pieces where a zone ends.
-    fn write(&mut self, mut buffer: &[u8], lease: &mut Option<Lease>) -> Result<()> {
-        if let Some((blocks, _)) = self.core.ground.group(self.live.extent.zone) {
-            return self.write_to_blocks(blocks, buffer);
-        }
-        while !buffer.is_empty() {
-            let open = match lease.take() {
-                Some(open) => open,
-                None => self.place()?,
-            };
-            let written = self.write_to(&open, buffer)?;
-            buffer = &buffer[written..];
-            if written > 0 {
-                *lease = Some(open);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes one buffer, in pieces where a run of free blocks ends.
-    fn write_to_blocks(&mut self, blocks: &Blocks, mut buffer: &[u8]) -> Result<()> {
-        while !buffer.is_empty() {
-            let run = self.core.allocate_for_copy((buffer.len() / BLOCK_BYTES) as u64, self.live.tags.lifetime)?;
-            let (now, later) = buffer.split_at(usize::try_from(run.blocks).expect("within the buffer") * BLOCK_BYTES);
-            if let Err(error) = blocks.write(run.first, now, self.live.tags.lifetime) {
-                blocks.give_back(run);
-                return Err(self.core.write_failed(error));
-            }
-            let (zone, block) = self.core.ground.place_of(blocks, run);
-            self.note(zone, GENERATION_OF_BLOCKS, block, now);
-            buffer = later;
-        }
-        Ok(())
-    }
-
-    fn place(&self) -> Result<Lease> {
-        let LiveExtent { file, tags, extent } = self.live;
-        let request = Request {
-            stream: RELOCATED,
-            file: *file,
-            tags,
-            urgency: Urgency::Reserve,
-            free_zones_kept: self.core.lanes.reserve_now() - 1,
-            finish_below_bytes: self.core.finish_below_bytes(),
-        };
-        let table = self.core.keys_of(*file);
-        let candidate = Candidate { file: *file, tags, bytes: extent.bytes, table: table.as_ref() };
-        let lease = self.core.place_by_policy(&request, &candidate)?;
-        lease.ok_or_else(|| self.core.space().usage().no_space().into())
-    }
-
-    /// Writes what the zone holds of `buffer`; returns how many bytes.
-    fn write_to(&mut self, lease: &Lease, buffer: &[u8]) -> Result<usize> {
-        let zone = lease.zone();
-        let mut guard = zone.writer();
-        let Some(writer) = guard.as_mut() else { return Ok(0) };
-        let blocks = writer.remaining_blocks().min((buffer.len() / BLOCK_BYTES) as u64);
-        if blocks == 0 {
-            return Ok(0);
-        }
-        let bytes = usize::try_from(blocks).expect("within the buffer") * BLOCK_BYTES;
-        self.core.space().add_live(zone.zone(), bytes as u64);
-        let written = writer.write(&buffer[..bytes]);
-        zone.note_remaining(writer.remaining_blocks());
-        match written {
-            Ok(block) => {
-                self.note(zone.zone(), zone.generation(), block, &buffer[..bytes]);
-                Ok(bytes)
-            }
-            Err(error) => {
-                self.core.space().sub_live(zone.zone(), bytes as u64);
-                match error {
-                    SpaceError::ZoneFailed { .. } => Ok(0),
-                    error => Err(self.core.write_failed(error)),
-                }
-            }
-        }
-    }
-
-    /// Adds what was written to the copies.
-    fn note(&mut self, zone: ZoneId, generation: u64, block: u64, buffer: &[u8]) {
-        let extent = &self.live.extent;
-        let skip = if self.at_block == 0 { extent.skip } else { 0 };
-        let data_at = (self.at_block * BLOCK_BYTES as u64).saturating_sub(u64::from(extent.skip));
-        let bytes = (extent.bytes - data_at).min(buffer.len() as u64 - u64::from(skip));
-        let data = &buffer[skip as usize..][..usize::try_from(bytes).expect("within the buffer")];
-        let crc = crc32c::crc32c(data);
-        self.crc = crc32c::crc32c_combine(self.crc, crc, data.len());
-        let mut all = crate::extent::Extents::default();
-        let next = Extent { zone, generation, block, skip, bytes, crc: Some(crc) };
-        self.copies.drain(..).chain([next]).for_each(|extent| all.push(extent));
-        self.copies = all.iter().copied().collect();
-        self.at_block += (buffer.len() / BLOCK_BYTES) as u64;
     }
 }
 

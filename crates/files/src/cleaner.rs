@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_rt::{Condvar, JoinHandle, Mutex, spawn};
+use zonda_rt::{JoinHandle, Mutex, now, spawn};
 
 use crate::{FileError, FileStore, Result};
 
-/// Between looks when there is nothing to clean.
+/// Between looks when there is nothing to clean and no writer calls.
 const IDLE: Duration = Duration::from_millis(200);
 /// After an error.
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 
-/// Cleans a store step by step ([`FileStore::clean_step`]) as long as it lives. Writers that find no zone clean by themselves all
-/// the same, and are never held up by its rate.
+/// Cleans a store as long as it lives, so that writers find free zones. Writers that find none clean by themselves all the same,
+/// and are never held up by its rate.
 ///
-/// Life cycle: 1 it looks every 200 ms -> 2 less is free than the options want: it empties zones, at the rate of
-/// [`FileStore::set_clean_rate`] -> 1. After an error of the device it waits two seconds; when the store has stopped it ends.
-/// Dropping it waits for the step in progress.
+/// Life cycle: 1 it looks every 200 ms, and when a writer has left less free than the options want -> 2 it resets zones in which
+/// nothing is live, however much is free -> 3 less is free than the options want: it empties zones, a few before they are reset
+/// together, at the rate of [`FileStore::set_clean_rate`] -> 1. After an error of the device it waits two seconds; when the store
+/// has stopped it ends. Dropping it waits for the step in progress.
 #[derive(Debug)]
 pub struct Cleaner {
     store: FileStore,
@@ -28,7 +29,6 @@ pub struct Cleaner {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    wake: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -71,8 +71,8 @@ impl Cleaner {
 impl Drop for Cleaner {
     fn drop(&mut self) {
         self.shared.state.lock().is_ending = true;
-        self.shared.wake.notify_all();
         let _no_more_naps = self.store.core.pace.hurry();
+        self.store.core.call.call();
         if let Some(thread) = self.thread.take() {
             // A panic there has been printed; there is nobody here who could do more.
             let _panicked = thread.join();
@@ -82,22 +82,32 @@ impl Drop for Cleaner {
 
 impl Shared {
     fn run(&self, store: &FileStore) {
-        loop {
-            let pause = match self.step(store) {
-                Ok(true) => Duration::ZERO,
-                Ok(false) => IDLE,
+        let mut heard = 0;
+        while !self.state.lock().is_ending {
+            match self.step(store) {
+                Ok(true) => {}
+                Ok(false) => heard = store.core.call.wait(heard, IDLE),
                 Err(FileError::Stopped { .. } | FileError::ReadOnly) => return,
-                Err(_) => AFTER_ERROR,
-            };
-            if self.is_to_end(pause) {
-                return;
+                Err(_) => heard = self.wait_out(store, heard),
             }
+        }
+    }
+
+    /// Waits after an error; only the end cuts it short.
+    fn wait_out(&self, store: &FileStore, mut heard: u64) -> u64 {
+        let began = now();
+        loop {
+            let left = AFTER_ERROR.saturating_sub(now().since(began));
+            if left.is_zero() || self.state.lock().is_ending {
+                return heard;
+            }
+            heard = store.core.call.wait(heard, left);
         }
     }
 
     /// Returns whether there may be more to do.
     fn step(&self, store: &FileStore) -> Result<bool> {
-        let cleaned = store.clean_step();
+        let cleaned = store.clean_in_background();
         let mut state = self.state.lock();
         match &cleaned {
             Ok(Some(cleaned)) => state.zones_freed += u64::from(cleaned.zones_freed),
@@ -108,14 +118,5 @@ impl Shared {
             }
         }
         cleaned.map(|cleaned| cleaned.is_some())
-    }
-
-    /// Waits, but not past the end.
-    fn is_to_end(&self, pause: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !pause.is_zero() && !state.is_ending {
-            (state, _) = self.wake.wait_timeout(state, pause);
-        }
-        state.is_ending
     }
 }

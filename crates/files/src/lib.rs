@@ -34,6 +34,7 @@
 
 mod blocks;
 mod bytes;
+mod call;
 mod catalogue;
 mod change;
 mod check;
@@ -41,6 +42,7 @@ mod chunk;
 mod clean;
 mod cleaner;
 mod commit;
+mod copy;
 mod error;
 mod extent;
 mod file;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::sleep;
 
-/// The longest that a writer waits for a cleaner that sleeps.
-const NAP: Duration = Duration::from_millis(10);
+/// The longest that a writer waits for a cleaner that sleeps, or before it looks again.
+pub(crate) const NAP: Duration = Duration::from_millis(10);
 
 /// A rate that can be changed at any time, and who is in a hurry.
 #[derive(Debug, Default)]
@@ -34,10 +34,15 @@ impl Pace {
         Hurry { pace: self }
     }
 
+    /// Whether somebody is in a hurry.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.hurried.load(Ordering::Acquire) > 0
+    }
+
     /// Sleeps as long as `bytes` take at the rate, which may change meanwhile.
     pub(crate) fn after(&self, bytes: u64) {
         let mut slept = Duration::ZERO;
-        while self.hurried.load(Ordering::Acquire) == 0 {
+        while !self.is_hurried() {
             let due = time_for(bytes, self.bytes_per_second.load(Ordering::Acquire));
             if slept >= due {
                 return;

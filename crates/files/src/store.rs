@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use zonda_device::cut_label;
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{Mutex, Time, now};
 use zonda_space::{Space, Urgency};
 
+use crate::call::Call;
 use crate::catalogue::Entry;
 use crate::change::Change;
 use crate::commit::Committer;
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) cleaning: Mutex<()>,
     /// Of cleaning in the background.
     pub(crate) pace: Pace,
+    /// Calls a cleaner in the background.
+    pub(crate) call: Call,
     /// Zones, by generation, that cleaning found damaged.
     pub(crate) spoiled: Mutex<HashSet<(ZoneId, u64)>>,
     pub(crate) counters: Counters,
@@ -88,11 +91,20 @@ pub(crate) struct Counters {
     pub(crate) resets_without_copy: AtomicU64,
     /// Nanoseconds that writers of files waited for another's write to the same zone.
     pub(crate) zone_wait: AtomicU64,
+    /// Nanoseconds that writers waited for zones.
+    pub(crate) waiting_nanos: AtomicU64,
+    /// Nanoseconds that callers waited for the journal.
+    pub(crate) committing_nanos: AtomicU64,
 }
 
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Adds the time since `began`, in nanoseconds.
+    pub(crate) fn add_since(counter: &AtomicU64, began: Time) {
+        Self::add(counter, u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX));
     }
 }
 
@@ -349,6 +361,7 @@ impl Core {
             stop,
             cleaning: Mutex::new(()),
             pace: Pace::default(),
+            call: Call::default(),
             spoiled: Mutex::new(HashSet::new()),
             counters: Counters::default(),
             merging: Mutex::new(()),
@@ -382,7 +395,10 @@ impl Core {
         // What is dead was queued to be removed before.
         let has_dead = !dead.is_nothing() || dead_blocks.is_some();
         let number = if has_dead { number.max(self.names.last()) } else { number };
-        self.committer.commit_to(number, &self.names, self.space(), &self.stop)?;
+        let began = now();
+        let committed = self.committer.commit_to(number, &self.names, self.space(), &self.stop);
+        Counters::add_since(&self.counters.committing_nanos, began);
+        committed?;
         if let Some((blocks, last)) = dead_blocks {
             blocks.free_dead(last)?;
         }
@@ -406,6 +422,9 @@ impl Core {
             self.stop.check()?;
             self.reset_dead_if_short(free_zones_kept)?;
             if let Some(lease) = self.place_by_policy(&request, candidate)? {
+                if self.is_short_of_zones(0) {
+                    self.call.call();
+                }
                 return Ok(lease);
             }
             if !self.clean_for_a_writer(free_zones_kept)? {

@@ -38,6 +38,10 @@ pub struct FileUsage {
     pub finishing_time: Duration,
     /// Time that writers of files waited for another's write to the same zone, all of them together, since the mount.
     pub zone_wait: Duration,
+    /// Time that writers waited until zones were cleaned for them, all together, since the mount.
+    pub waiting_time: Duration,
+    /// Time that callers waited for the journal, all together, since the mount.
+    pub committing_time: Duration,
     /// Bytes of tables that wait in memory for their keys to be known.
     pub held_bytes: u64,
     /// The blocks behind the zones, on a conventional drive.
@@ -101,6 +105,8 @@ impl FileUsage {
             finished_unwritten_bytes: core.lanes.finished_unwritten_bytes(),
             finishing_time: core.lanes.finishing_time(),
             zone_wait: Duration::from_nanos(core.counters.zone_wait.load(Ordering::Relaxed)),
+            waiting_time: Duration::from_nanos(count(&core.counters.waiting_nanos)),
+            committing_time: Duration::from_nanos(count(&core.counters.committing_nanos)),
             held_bytes: core.held_bytes.load(Ordering::Relaxed),
             space,
         }

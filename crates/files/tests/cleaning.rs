@@ -59,6 +59,70 @@ fn a_thread_cleans_and_ends_with_its_handle() {
     assert_eq!(store.check().unwrap().findings, []);
 }
 
+/// As long as a test waits for another thread.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Ten files, all of them gone.
+fn all_dead(store: &FileStore) {
+    (0..10).for_each(|file| put(store, FileKind::Data, &format!("/{file}"), 60_000).unwrap());
+    (0..10).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+}
+
+#[test]
+fn a_thread_resets_what_is_dead_before_anybody_needs_it() {
+    let options = FileStoreOptions { clean_below_free_percent: 0, ..options(2) };
+    let store = FileStore::format(memory(), StoreId(1), false, options).unwrap();
+    all_dead(&store);
+    assert!(store.usage().space.free_zones > 10, "so much is free that nothing need be cleaned");
+    let _cleaner = Cleaner::start(store.clone());
+    let began = now();
+    while store.usage().resets_without_copy < 8 {
+        assert!(now().since(began) < LONG, "{:?}", store.usage());
+        sleep(Duration::from_millis(1));
+    }
+    assert_eq!(store.usage().copied_bytes, 0);
+}
+
+#[test]
+fn resets_of_a_thread_are_in_flight_together() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let store = store(Arc::new(faulty.clone()), 2);
+    all_dead(&store);
+    let each = Duration::from_millis(400);
+    let effect = FaultEffect::Delay(each);
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: None, when: FaultWhen::From(1), effect });
+    let began = now();
+    let cleaner = Cleaner::start(store.clone());
+    while store.usage().resets_without_copy < 8 {
+        assert!(now().since(began) < LONG, "{:?}", store.usage());
+        sleep(Duration::from_millis(1));
+    }
+    assert!(now().since(began) < 4 * each, "eight resets took {:?}", now().since(began));
+    drop(cleaner);
+}
+
+#[test]
+fn a_thread_keeps_a_zone_free_for_the_next_compaction() {
+    let options = FileStoreOptions { clean_below_free_percent: 0, ..options(2) };
+    let kept = options.reserve_zones + options.flush_reserve_zones;
+    let store = FileStore::format(memory(), StoreId(1), false, options).unwrap();
+    let _cleaner = Cleaner::start(store.clone());
+    let mut file = 0;
+    // Every second file goes at once, so that no zone dies by itself.
+    while store.usage().copied_bytes == 0 && file < 200 {
+        put(&store, FileKind::Data, &format!("/{file}"), 30_000).unwrap();
+        if file % 2 == 1 || file > 20 {
+            store.remove(&path(&format!("/{file}"))).unwrap();
+        }
+        file += 1;
+    }
+    let began = now();
+    while store.usage().space.free_zones <= kept {
+        assert!(now().since(began) < LONG, "{:?}", store.usage());
+        sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_slow_cleaner_holds_up_neither_writers_nor_its_end() {
     let store = store(memory(), 2);

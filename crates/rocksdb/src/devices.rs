@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_flash::core::DieStats;
-use zonda_flash::drive::{FlashBlock, FlashZoned, Spec};
+use zonda_flash::drive::{FlashBlock, FlashReport, FlashZoned, Spec};
 use zonda_flash::histogram::Histogram;
-use zonda_flash::model::FlashWrites;
 use zonda_flash::zns::{SplitCounts, SplitMemory, TimedWork};
 use zonda_rt::Mutex;
 
@@ -99,11 +98,11 @@ pub(crate) enum Modelled {
 }
 
 impl Modelled {
-    /// Bytes programmed so far, by cause.
-    pub(crate) fn writes(&self) -> FlashWrites {
+    /// What its flash did so far, and what callers waited for.
+    pub(crate) fn flash(&self) -> FlashReport {
         match self {
-            Self::Zoned(drive) => drive.flash_report().writes,
-            Self::Block(drive) => drive.flash_report().writes,
+            Self::Zoned(drive) => drive.flash_report(),
+            Self::Block(drive) => drive.flash_report(),
         }
     }
 

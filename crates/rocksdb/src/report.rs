@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use zonda_rt::atomic::Ordering;
 
@@ -23,7 +24,7 @@ impl Mounted {
         let allocations = self.store.allocations();
         let placed_by = |rule: Rule| allocations.iter().filter(|one| one.0 == rule).map(|one| one.2).sum::<u64>();
         let split = self.store.split_usage().unwrap_or_default();
-        let flash = self.drive.as_ref().map(Modelled::writes).unwrap_or_default();
+        let flash = self.drive.as_ref().map(|drive| drive.flash().writes).unwrap_or_default();
         let numbers = [
             ("capacity_bytes", usage.capacity_bytes),
             ("usable_bytes", usage.usable_bytes),
@@ -35,8 +36,10 @@ impl Mounted {
             ("copied_bytes", usage.copied_bytes),
             ("resets_without_copy", usage.resets_without_copy),
             ("finished_unwritten_bytes", usage.finished_unwritten_bytes),
-            ("finishing_microseconds", u64::try_from(usage.finishing_time.as_micros()).unwrap_or(u64::MAX)),
-            ("zone_wait_microseconds", u64::try_from(usage.zone_wait.as_micros()).unwrap_or(u64::MAX)),
+            ("finishing_microseconds", microseconds(usage.finishing_time)),
+            ("zone_wait_microseconds", microseconds(usage.zone_wait)),
+            ("waiting_for_zones_microseconds", microseconds(usage.waiting_time)),
+            ("committing_microseconds", microseconds(usage.committing_time)),
             ("spoiled_zones", usage.spoiled_zones),
             ("zones_reset", usage.space.zones_reset),
             ("zones_freed_in_background", cleaner.zones_freed),
@@ -66,7 +69,7 @@ impl Mounted {
             ("subzones_merged", split.merges),
         ];
         let mut json = String::from("{");
-        for (name, number) in numbers.into_iter().chain(self.of_drive()) {
+        for (name, number) in numbers.into_iter().chain(self.of_drive()).chain(self.of_flash()) {
             let comma = if json.len() > 1 { ", " } else { "" };
             write!(json, "{comma}\"{name}\": {number}").expect("a String takes everything");
         }
@@ -82,7 +85,7 @@ impl Mounted {
 
     /// What a modelled drive's flash, ring, prefetcher and scheduler did; zeroes for any other.
     fn of_drive(&self) -> [(&'static str, u64); 19] {
-        let flash = self.drive.as_ref().map(Modelled::writes).unwrap_or_default();
+        let flash = self.drive.as_ref().map(|drive| drive.flash().writes).unwrap_or_default();
         let parts = self.drive.as_ref().map(Modelled::parts).unwrap_or_default();
         let (SplitCounts { reads, .. }, memory) = (parts.counts, parts.memory);
         let dies = self.drive.as_ref().map(Modelled::dies).unwrap_or_default();
@@ -108,6 +111,29 @@ impl Mounted {
             ("split_table_memory_bytes", memory.table_bytes),
         ]
     }
+}
+
+impl Mounted {
+    /// What callers waited for of a modelled drive, in its time; zeroes for any other.
+    fn of_flash(&self) -> [(&'static str, u64); 10] {
+        let waits = self.drive.as_ref().map(|drive| drive.flash().waits).unwrap_or_default();
+        [
+            ("drive_reads", waits.reads.commands),
+            ("drive_reads_waited_microseconds", waits.reads.total_ns / 1000),
+            ("drive_writes", waits.writes.commands),
+            ("drive_writes_waited_microseconds", waits.writes.total_ns / 1000),
+            ("drive_flushes", waits.flushes.commands),
+            ("drive_flushes_waited_microseconds", waits.flushes.total_ns / 1000),
+            ("drive_resets", waits.resets.commands),
+            ("drive_resets_waited_microseconds", waits.resets.total_ns / 1000),
+            ("drive_finishes", waits.finishes.commands),
+            ("drive_finishes_waited_microseconds", waits.finishes.total_ns / 1000),
+        ]
+    }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Drop for Mounted {

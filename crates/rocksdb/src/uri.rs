@@ -11,6 +11,10 @@ use crate::options;
 const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
                     finish_percent, write_buffer, log_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
 
+/// The share of zones below which a thread cleans where the name does not say, in percent: so much that writers seldom have to wait, and
+/// little enough that zones have time to die by themselves.
+const CLEAN_BELOW_FREE_PERCENT: u8 = 5;
+
 /// A file system by name, taken apart.
 ///
 /// `DEVICE` is any zoned device: `file:PATH`, `mem:`, `zbd:PATH`, `flash:PROFILE`, or `process:NAME` for one that this program
@@ -23,7 +27,7 @@ const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_
 /// | `policy=NAME` | placement policy |
 /// | `wal_flush=on` | a log's bytes reach the device at each flush of RocksDB, not only when synced: a killed process loses nothing |
 /// | `active_zones=N` | use fewer active zones than the device allows |
-/// | `clean_threshold=PERCENT` | a thread cleans while less than this share of the device is free |
+/// | `clean_threshold=PERCENT` | a thread cleans while less than this share of the device is free, and resets zones in which nothing is live; on zones 5 where nothing is said, 0 for no such thread |
 /// | `clean_rate=SIZE` | it copies at most so many bytes per second; writers that wait for space are not held up by it |
 /// | `victims=greedy`, `cost-benefit` | which zone is cleaned: the one with the fewest live bytes, or the best benefit |
 /// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`) |
@@ -79,19 +83,30 @@ impl Uri {
                 device_keys.push(pair);
             }
         }
-        if parsed.clean_rate.is_some() && !has_threshold {
-            return Err(Failure::invalid("clean_rate: nothing cleans in the background without clean_threshold"));
-        }
         if modelled.is_some() {
             parsed.placement.get_or_insert(Placement::XfsLike);
         }
         parsed.check_placement()?;
-        parsed.clean_rate = has_threshold.then(|| parsed.clean_rate.unwrap_or(0));
+        parsed.settle_cleaning(has_threshold)?;
         parsed.device = match device_keys.as_slice() {
             [] => place.to_owned(),
             keys => format!("{place}?{}", keys.join("&")),
         };
         Ok(parsed)
+    }
+
+    /// Zones are cleaned in the background unless that is forbidden, a conventional drive if it is asked for.
+    fn settle_cleaning(&mut self, has_threshold: bool) -> Result<(), Failure> {
+        let threshold = &mut self.options.clean_below_free_percent;
+        if !has_threshold {
+            *threshold = if self.placement.is_some() { 0 } else { CLEAN_BELOW_FREE_PERCENT };
+        }
+        let is_on = *threshold > 0;
+        if self.clean_rate.is_some() && !is_on {
+            return Err(Failure::invalid("clean_rate: nothing cleans in the background without clean_threshold"));
+        }
+        self.clean_rate = is_on.then(|| self.clean_rate.unwrap_or(0));
+        Ok(())
     }
 
     /// What means nothing on a conventional drive, or on zones, is refused rather than passed over.
@@ -186,15 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn cleaning_in_the_background_is_asked_for_by_its_threshold() {
+    fn zones_are_cleaned_in_the_background_unless_that_is_forbidden() {
         let uri = |keys: &str| Uri::parse(&format!("zonda://mem:?{keys}"));
-        assert_eq!(uri("policy=caza").unwrap().clean_rate, None);
+        let plain = uri("policy=caza").unwrap();
+        assert_eq!((plain.clean_rate, plain.options.clean_below_free_percent), (Some(0), 5));
+        assert_eq!(uri("clean_threshold=0").unwrap().clean_rate, None);
+        assert_eq!(uri("fs=xfs-like").unwrap().clean_rate, None);
+        assert_eq!(uri("fs=f2fs-like&clean_threshold=9").unwrap().clean_rate, Some(0));
+        assert_eq!(uri("clean_rate=8MiB").unwrap().clean_rate, Some(8 << 20));
         let uri_with_rate = uri("clean_rate=8MiB&clean_threshold=15&victims=cost-benefit").unwrap();
         assert_eq!(uri_with_rate.clean_rate, Some(8 << 20));
         let options = uri_with_rate.options;
         assert_eq!((options.clean_below_free_percent, options.victims), (15, VictimPolicy::CostBenefit));
         assert_eq!(uri("clean_threshold=5").unwrap().clean_rate, Some(0));
-        assert!(uri("clean_rate=8MiB").unwrap_err().message.contains("clean_threshold"));
+        assert!(uri("clean_rate=8MiB&clean_threshold=0").unwrap_err().message.contains("clean_threshold"));
+        assert!(uri("clean_rate=8MiB&fs=f2fs-like").unwrap_err().message.contains("clean_threshold"));
         assert!(uri("read_only=on").unwrap().is_read_only);
     }
 

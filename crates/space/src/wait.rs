@@ -28,6 +28,13 @@ impl Space {
         }
     }
 
+    /// Waits until space may have come back, `patience` at most.
+    pub fn wait_for_change(&self, patience: Duration) {
+        let table = self.core.table.lock();
+        let wakes = table.wakes;
+        let _woken = self.core.wakeup.wait_timeout_while(table, patience, |table| table.wakes == wakes);
+    }
+
     /// Wakes waiting writers, so that they ask again: after deletes, or when cleaning stops for good.
     pub fn notify(&self) {
         self.core.table.lock().wakes += 1;

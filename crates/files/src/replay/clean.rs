@@ -55,7 +55,7 @@ impl Run<'_> {
             FreeSpace::EmptyZones => {
                 empty + of_subzones < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
             }
-            FreeSpace::AsStore => empty + of_subzones < share.max(reserve + 1),
+            FreeSpace::AsStore => empty + of_subzones < share.max(reserve + u64::from(LOG_ZONES) + 1),
             FreeSpace::Room => {
                 let of_subzones = of_subzones * self.model.capacity;
                 self.model.free_bytes() + of_subzones < (reserve + share) * self.model.capacity

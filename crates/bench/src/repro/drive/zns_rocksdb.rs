@@ -20,7 +20,7 @@ use crate::{BenchError, Result};
 
 /// Thousands of operations a second.
 pub(super) const RATE: &str = "k per s";
-/// Written to flash for each byte that the drive was given, from the first on.
+/// Written to flash for each byte that the drive was given, from the first on: collection, and what fills up finished zones.
 pub(super) const AMPLIFICATION: &str = "flash over drive bytes";
 /// Moved by cleaning of the file store, for each byte that it was given.
 pub(super) const CLEANED: &str = "cleaned over file bytes";
@@ -254,9 +254,11 @@ fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
     let latency = |of: Option<Latency>, pick: fn(Latency) -> f64| of.map(|latency| pick(latency) / k);
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let cpu = 100.0 * ran.cpu_seconds / ran.seconds.max(f64::MIN_POSITIVE) / cores;
-    let collected = over("flash_collection_bytes", "flash_host_bytes");
+    let beside_host = over("flash_collection_bytes", "flash_host_bytes")
+        .zip(over("flash_padding_bytes", "flash_host_bytes"))
+        .map(|(moved, padding)| moved + padding);
     row.number(RATE, step.per_second * k / 1e3)
-        .number(AMPLIFICATION, collected.map(|moved| 1.0 + moved))
+        .number(AMPLIFICATION, beside_host.map(|more| 1.0 + more))
         .number(CLEANED, over("copied_bytes", "written_bytes"))
         .number(READ_P50, latency(step.reads, |it| it.p50))
         .number(READ_P99, latency(step.reads, |it| it.p99))
