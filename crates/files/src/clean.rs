@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use zonda_device::cut_label;
-use zonda_rt::{MutexGuard, now, try_spawn};
+use zonda_rt::{MutexGuard, now};
 use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
 use crate::change::{Change, EXTENTS_MAX};
@@ -20,24 +20,6 @@ use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
 
 /// A zone with more than this share of its bytes live is not worth moving, in percent.
 const LIVE_PERCENT_MAX: u64 = 97;
-
-/// How cleaning goes about it.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    /// Copies no faster than the rate says.
-    is_paced: bool,
-    /// Zones that are emptied before they are reset together.
-    victims_max: usize,
-    /// Resets in flight together. A drive takes milliseconds for one, in which it could do others.
-    resets_max: usize,
-}
-
-/// For a writer that waits: one zone.
-const FOR_A_WRITER: Way = Way { is_paced: false, victims_max: 1, resets_max: 1 };
-/// One step of whoever calls them: in one thread, so that a test with a seed finds the same every time.
-const STEP: Way = Way { is_paced: true, ..FOR_A_WRITER };
-/// Beside writers.
-const BACKGROUND: Way = Way { is_paced: true, victims_max: 4, resets_max: 8 };
 
 /// What a step of cleaning did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,30 +63,40 @@ impl FileStore {
             return self.core.clean_blocks_step();
         }
         self.core.merge_dead()?;
-        self.core.clean_if_short(STEP)
+        let core = &self.core;
+        if !core.is_short_of_zones(0) {
+            return Ok(None);
+        }
+        let _cleaning = core.cleaning.lock();
+        let cleaned = core.clean(true)?;
+        Ok((cleaned.zones_freed > 0).then_some(cleaned))
     }
 
-    /// What [`Cleaner`](crate::Cleaner) does at a time: resets what is dead, however much is free, so that no writer has to wait for
-    /// that; then as [`clean_step`](Self::clean_step), but a few zones at once.
+    /// What a thread of [`Cleaner`](crate::Cleaner) does at a time: empties one zone, if less is free than the options want with what
+    /// is dead. To reset that is left to [`reset_in_background`](Self::reset_in_background), which takes as long as to copy. Returns
+    /// how many zones, or segments of a conventional drive, are free for it already; `None`: there was nothing to do.
     ///
     /// # Errors
-    /// As there.
-    pub(crate) fn clean_in_background(&self) -> Result<Option<Cleaned>> {
-        if self.core.ground.blocks().is_some() {
-            return self.core.clean_blocks_step();
+    /// As [`clean_step`](Self::clean_step).
+    pub(crate) fn clean_in_background(&self) -> Result<Option<u32>> {
+        let core = &self.core;
+        if core.ground.blocks().is_some() {
+            return Ok(core.clean_blocks_step()?.map(|cleaned| cleaned.zones_freed));
         }
-        self.core.merge_dead()?;
-        if !self.core.dead_zones().is_empty() {
-            let _cleaning = self.core.cleaning.lock();
-            let (zones_freed, failed) = self.core.reset_dead(&[], BACKGROUND)?;
-            if zones_freed > 0 {
-                return Ok(Some(Cleaned { zones_freed, bytes_copied: 0 }));
-            }
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
+        core.merge_dead()?;
+        if !core.is_short_of_zones(core.dying_zones()) {
+            return Ok(None);
         }
-        self.core.clean_if_short(BACKGROUND)
+        let _cleaning = core.cleaning.lock();
+        core.stop.check()?;
+        let mut round = Round::default();
+        let has_dead = core.finish_all_dead()? || core.empty_one(true, &mut round)?.is_some();
+        match round.failed {
+            Some(error) if !has_dead => return Err(error.into()),
+            _ if has_dead => core.call.call(),
+            _ => {}
+        }
+        Ok(has_dead.then_some(0))
     }
 }
 
@@ -125,7 +117,7 @@ impl Core {
         let has_zone = || self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept;
         self.waited(|| match self.cleaning_unless(&has_zone) {
             None => Ok(true),
-            Some(_cleaning) => Ok(self.clean(FOR_A_WRITER)?.zones_freed > 0),
+            Some(_cleaning) => Ok(self.clean(false)?.zones_freed > 0),
         })
     }
 
@@ -142,7 +134,7 @@ impl Core {
     }
 
     /// Does what a writer waits for, and counts the time.
-    fn waited<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub(crate) fn waited<T>(&self, wait: impl FnOnce() -> T) -> T {
         let began = now();
         let done = wait();
         Counters::add_since(&self.counters.waiting_nanos, began);
@@ -155,34 +147,6 @@ impl Core {
         let share = zones * u64::from(self.options.clean_below_free_percent) / 100;
         let wanted = share.max(u64::from(self.options.reserve_zones + self.options.flush_reserve_zones) + 1);
         u64::from(self.lanes.free_now()) + self.empty_subzones_as_zones() + (more as u64) < wanted
-    }
-
-    fn clean_if_short(&self, way: Way) -> Result<Option<Cleaned>> {
-        if !self.is_short_of_zones(0) {
-            return Ok(None);
-        }
-        let _cleaning = self.cleaning.lock();
-        let cleaned = self.clean(way)?;
-        Ok((cleaned.zones_freed > 0).then_some(cleaned))
-    }
-
-    /// Resets zones in which nothing is live, if no zone is free for a writer that leaves so many: before a policy is asked,
-    /// which may have to make do with less without an empty zone.
-    ///
-    /// # Errors
-    /// `Stopped`, `Space`.
-    pub(crate) fn reset_dead_if_short(&self, free_zones_kept: u32) -> Result<()> {
-        let is_short = || self.lanes.free_now() <= self.lanes.reserve_now() + free_zones_kept;
-        if is_short() {
-            self.merge_dead()?;
-        }
-        if !is_short() || self.dead_zones().is_empty() {
-            return Ok(());
-        }
-        self.waited(|| match self.cleaning_unless(&|| !is_short()) {
-            None => Ok(()),
-            Some(_cleaning) => self.reset_dead(&[], FOR_A_WRITER).map(|_| ()),
-        })
     }
 
     /// Zones that were found damaged and still are what they were.
@@ -199,31 +163,22 @@ impl Core {
         empty / u64::from(subzones)
     }
 
-    /// Written zones in which nothing is live. Subzones are merged by commits.
-    fn dead_zones(&self) -> Vec<ZoneId> {
-        let is_dead = |view: &ZoneView| {
-            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
-            is_ours && view.live_bytes == 0 && matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial)
-        };
-        self.space().view().iter().filter(|view| is_dead(view)).map(|view| view.zone).collect()
-    }
-
-    /// Frees what is dead, else empties the best victims. A zone that cannot be reset is passed over; its error is returned only if
+    /// Frees what is dead, else empties the best victim. A zone that cannot be reset is passed over; its error is returned only if
     /// no zone became free.
-    fn clean(&self, way: Way) -> Result<Cleaned> {
+    fn clean(&self, is_paced: bool) -> Result<Cleaned> {
         self.stop.check()?;
-        while self.lanes.finish_dead()? {}
+        self.finish_all_dead()?;
         let merged = self.merge_dead()?;
-        let (reset, failed) = self.reset_dead(&[], way)?;
+        let (reset, failed) = self.reset_dead(self.resets())?;
         let mut round = Round { failed, ..Round::default() };
         round.all.zones_freed = merged + reset;
-        while round.all.zones_freed == 0 {
-            let emptied = self.empty_some(way, &mut round)?;
-            if emptied.is_empty() {
-                break;
-            }
-            let (reset, failed) = self.reset_dead(&emptied, way)?;
-            round.all.zones_freed += reset;
+        while round.all.zones_freed == 0
+            && let Some(emptied) = self.empty_one(is_paced, &mut round)?
+        {
+            let (reset, failed) = self.reset_dead(self.resets())?;
+            // A thread that resets may have had it.
+            let is_free = !self.dead_zones().contains(&emptied);
+            round.all.zones_freed += reset.max(u32::from(is_free));
             round.failed = failed.or(round.failed);
         }
         match round.failed {
@@ -232,74 +187,42 @@ impl Core {
         }
     }
 
-    /// Empties the best victims, as many as it may and as are wanted; one at least, if there is one that can be emptied. Who is in a
-    /// hurry does not wait for the rest.
-    fn empty_some(&self, way: Way, round: &mut Round) -> Result<Vec<ZoneId>> {
-        let mut emptied = Vec::new();
-        let is_enough = |emptied: &[ZoneId]| {
-            let count = emptied.len();
-            count >= way.victims_max || count > 0 && (self.pace.is_hurried() || !self.is_short_of_zones(count))
-        };
-        while !is_enough(&emptied)
-            && let Some(victim) = self.victim(&round.passed_over)
-        {
+    /// Finishes open zones in which nothing is live and that nobody writes; returns whether there was one.
+    fn finish_all_dead(&self) -> Result<bool> {
+        let mut has_finished = false;
+        while self.lanes.finish_dead()? {
+            has_finished = true;
+        }
+        Ok(has_finished)
+    }
+
+    /// Empties the best victim that can be emptied; it is dead then. `None`: there is none.
+    fn empty_one(&self, is_paced: bool, round: &mut Round) -> Result<Option<ZoneId>> {
+        while let Some(victim) = self.claim_victim(&round.passed_over) {
             round.passed_over.push(victim.zone);
-            let Some(live) = self.live_extents(victim.zone) else { continue };
-            match self.empty(victim.zone, &live, way.is_paced) {
+            match self.empty(victim.zone, is_paced) {
                 Ok((bytes_copied, is_empty)) => {
                     round.all.bytes_copied += bytes_copied;
-                    emptied.extend(is_empty.then_some(victim.zone));
+                    if is_empty {
+                        return Ok(Some(victim.zone));
+                    }
                 }
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
-                Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => break,
+                Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => return Ok(None),
                 Err(FileError::Space(error @ SpaceError::Device(_))) => round.failed = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(emptied)
+        Ok(None)
     }
 
-    /// Resets every written zone in which nothing is live, `emptied` ones among them, all removals and moves being durable;
-    /// returns how many were, and why one was not: it keeps nobody from the others, and is tried again next time.
-    fn reset_dead(&self, emptied: &[ZoneId], way: Way) -> Result<(u32, Option<SpaceError>)> {
-        let mut dead = self.dead_zones();
-        dead.retain(|zone| !emptied.contains(zone));
-        let without_copy = dead.len();
-        dead.extend(emptied);
-        if dead.is_empty() {
-            return Ok((0, None));
-        }
-        self.commit_to(self.names.last())?;
-        let (mut zones_freed, mut failed) = (0, None);
-        for (at, outcome) in dead.chunks(way.resets_max).flat_map(|zones| self.reset_at_once(zones)).enumerate() {
-            match outcome {
-                Ok(ZoneUse::ReadOnly | ZoneUse::Offline) => {}
-                Ok(_) => {
-                    zones_freed += 1;
-                    Counters::add(&self.counters.resets_without_copy, u64::from(at < without_copy));
-                }
-                Err(error) => failed = Some(error),
-            }
-        }
-        Ok((zones_freed, failed))
-    }
-
-    /// Resets zones, each in a thread of its own but for the first.
-    fn reset_at_once(&self, zones: &[ZoneId]) -> Vec<std::result::Result<ZoneUse, SpaceError>> {
-        let in_thread = |zone: ZoneId| {
-            let space = self.space().clone();
-            try_spawn("zonda-reset", move || space.reset(zone)).map_err(|_| zone)
-        };
-        let threads: Vec<_> = zones.iter().skip(1).map(|&zone| in_thread(zone)).collect();
-        let first = zones.first().map(|&zone| self.space().reset(zone));
-        let others = threads.into_iter().map(|thread| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panicked| panic!("{panicked}")),
-            // No thread is to be had.
-            Err(zone) => self.space().reset(zone),
-        });
-        first.into_iter().chain(others).collect()
+    /// Claims the zone to be emptied: nobody else resets it when it dies.
+    fn claim_victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
+        let _claiming = self.claiming.lock();
+        let victim = self.victim(passed_over)?;
+        self.space().begin_relocation(victim.zone).then_some(victim)
     }
 
     /// The zone to be emptied, as the options choose it, of those with enough dead bytes.
@@ -376,19 +299,19 @@ impl Core {
         (known == self.live_bytes(zone)).then_some(live)
     }
 
-    /// Moves everything out of a zone, which stays claimed if nothing in it is live then, until it is reset. Returns how many bytes
-    /// were moved, and whether nothing is live.
-    fn empty(&self, zone: ZoneId, live: &[LiveExtent], is_paced: bool) -> Result<(u64, bool)> {
+    /// Moves everything out of a claimed zone, and gives up the claim. Returns how many bytes were moved, and whether nothing in the
+    /// zone is live.
+    fn empty(&self, zone: ZoneId, is_paced: bool) -> Result<(u64, bool)> {
         assert!(!self.space().is_subzone(zone), "nothing is moved out of subzones: {zone}");
-        if !self.space().begin_relocation(zone) {
-            return Ok((0, false));
-        }
         let _label = cut_label("relocation");
-        let moved = self.move_all(live, is_paced);
+        let began = now();
+        let moved = self.live_extents(zone).map_or(Ok(0), |live| self.move_all(&live, is_paced));
+        Counters::add_since(&self.counters.copying_nanos, began);
         let is_empty = moved.is_ok() && self.space().live_bytes(zone) == 0;
-        if !is_empty {
-            self.space().end_relocation(zone);
+        if is_empty {
+            self.emptied.lock().insert(zone);
         }
+        self.space().end_relocation(zone);
         moved.map(|bytes| (bytes, is_empty))
     }
 

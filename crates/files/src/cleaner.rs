@@ -1,8 +1,9 @@
-//! A thread that cleans in the background.
+//! Threads that clean in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use zonda_rt::atomic::Ordering;
 use zonda_rt::{JoinHandle, Mutex, now, spawn};
 
 use crate::{FileError, FileStore, Result};
@@ -13,17 +14,22 @@ const IDLE: Duration = Duration::from_millis(200);
 const AFTER_ERROR: Duration = Duration::from_secs(2);
 
 /// Cleans a store as long as it lives, so that writers find free zones. Writers that find none clean by themselves all the same,
-/// and are never held up by its rate.
+/// and are never held up by its rate. Three threads, so that what dies while one copies is free at once, and
+/// nobody who closes a file waits:
 ///
-/// Life cycle: 1 it looks every 200 ms, and when a writer has left less free than the options want -> 2 it resets zones in which
-/// nothing is live, however much is free -> 3 less is free than the options want: it empties zones, a few before they are reset
-/// together, at the rate of [`FileStore::set_clean_rate`] -> 1. After an error of the device it waits two seconds; when the store
-/// has stopped it ends. Dropping it waits for the step in progress.
+/// - one empties zones while less is free than the options want, with what the other is about to reset, at the rate of
+///   [`FileStore::set_clean_rate`];
+/// - one resets zones in which nothing is live, however much is free, up to eight at once;
+/// - one finishes zones that are nearly full when their file is closed.
+///
+/// Life cycle of each: 1 it looks every 200 ms, and when a writer has left less free than the options want -> 2 it does what there is
+/// to do -> 1. After an error of the device it waits two seconds; when the store has stopped it ends. Dropping it waits for the
+/// steps in progress.
 #[derive(Debug)]
 pub struct Cleaner {
     store: FileStore,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +45,21 @@ struct State {
     last_error: Option<String>,
 }
 
+/// One step of a thread: how many zones are free for it, or `None` if there was nothing to do.
+type Step = fn(&FileStore) -> Result<Option<u32>>;
+
+fn empty_one(store: &FileStore) -> Result<Option<u32>> {
+    store.clean_in_background()
+}
+
+fn reset_some(store: &FileStore) -> Result<Option<u32>> {
+    store.reset_in_background()
+}
+
+fn finish_one(store: &FileStore) -> Result<Option<u32>> {
+    Ok(store.core.lanes.finish_one()?.then_some(0))
+}
+
 /// What a cleaner did so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanerReport {
@@ -51,13 +72,21 @@ pub struct CleanerReport {
 }
 
 impl Cleaner {
-    /// Starts one for a store.
+    /// Starts them for a store.
     #[must_use]
     pub fn start(store: FileStore) -> Self {
         let shared = Arc::new(Shared::default());
-        let (of_thread, in_thread) = (Arc::clone(&shared), store.clone());
-        let thread = spawn("zonda-cleaner", move || of_thread.run(&in_thread));
-        Self { store, shared, thread: Some(thread) }
+        store.core.cleaners.fetch_add(1, Ordering::AcqRel);
+        let thread = |name, step: Step| {
+            let (of_thread, in_thread) = (Arc::clone(&shared), store.clone());
+            spawn(name, move || of_thread.run(&in_thread, step))
+        };
+        let threads = vec![
+            thread("zonda-cleaner", empty_one),
+            thread("zonda-resetter", reset_some),
+            thread("zonda-finisher", finish_one),
+        ];
+        Self { store, shared, threads }
     }
 
     /// What it did so far.
@@ -73,18 +102,21 @@ impl Drop for Cleaner {
         self.shared.state.lock().is_ending = true;
         let _no_more_naps = self.store.core.pace.hurry();
         self.store.core.call.call();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // A panic there has been printed; there is nobody here who could do more.
             let _panicked = thread.join();
         }
+        self.store.core.cleaners.fetch_sub(1, Ordering::AcqRel);
+        // What fails stays for the next mount.
+        while self.store.core.lanes.finish_one().unwrap_or(false) {}
     }
 }
 
 impl Shared {
-    fn run(&self, store: &FileStore) {
+    fn run(&self, store: &FileStore, step: Step) {
         let mut heard = 0;
         while !self.state.lock().is_ending {
-            match self.step(store) {
+            match self.take(store, step) {
                 Ok(true) => {}
                 Ok(false) => heard = store.core.call.wait(heard, IDLE),
                 Err(FileError::Stopped { .. } | FileError::ReadOnly) => return,
@@ -106,17 +138,17 @@ impl Shared {
     }
 
     /// Returns whether there may be more to do.
-    fn step(&self, store: &FileStore) -> Result<bool> {
-        let cleaned = store.clean_in_background();
+    fn take(&self, store: &FileStore, step: Step) -> Result<bool> {
+        let freed = step(store);
         let mut state = self.state.lock();
-        match &cleaned {
-            Ok(Some(cleaned)) => state.zones_freed += u64::from(cleaned.zones_freed),
+        match &freed {
+            Ok(Some(zones)) => state.zones_freed += u64::from(*zones),
             Ok(None) => {}
             Err(error) => {
                 state.errors += 1;
                 state.last_error = Some(error.to_string());
             }
         }
-        cleaned.map(|cleaned| cleaned.is_some())
+        freed.map(|zones| zones.is_some())
     }
 }

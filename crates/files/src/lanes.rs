@@ -91,8 +91,10 @@ struct Lane {
     streams: StreamSet,
     zones_max: u32,
     open: Vec<Arc<OpenZone>>,
-    /// Zones that are being finished: each still holds a token.
+    /// Zones that are being finished, or wait for that: each still holds a token.
     sealing: usize,
+    /// Those of them that wait.
+    waiting: Vec<Arc<OpenZone>>,
 }
 
 impl Lane {
@@ -171,6 +173,7 @@ impl Lanes {
             zones_max: share.zones,
             open: Vec::new(),
             sealing: 0,
+            waiting: Vec::new(),
         };
         let lanes: Vec<Lane> = space.shares().into_iter().map(lane).collect();
         let has_tokens = lanes.iter().any(|lane| lane.streams.contains(DATA) && lane.zones_max > 1);
@@ -215,7 +218,14 @@ impl Lanes {
                 if lane.sealing == 0 {
                     return Ok(None);
                 }
-                lanes = self.sealed.wait(lanes);
+                match lane.waiting.pop() {
+                    Some(zone) => {
+                        let sealed;
+                        (lanes, sealed) = self.seal(lanes, request.stream, &zone);
+                        sealed?;
+                    }
+                    None => lanes = self.sealed.wait(lanes),
+                }
                 continue;
             }
             let Decision { choice, rule } = choose(&views, may_open);
@@ -289,6 +299,16 @@ impl Lanes {
         let lane = lane_of(&mut lanes, stream);
         let Some(open) = lane.take(zone) else { return (lanes, Ok(())) };
         lane.sealing += 1;
+        self.seal(lanes, stream, &open)
+    }
+
+    /// Finishes a zone that is out of its lane and counts there as being finished.
+    fn seal<'a>(
+        &'a self,
+        lanes: MutexGuard<'a, Vec<Lane>>,
+        stream: StreamId,
+        open: &OpenZone,
+    ) -> (MutexGuard<'a, Vec<Lane>>, Result<()>) {
         drop(lanes);
         let writer = open.writer().take();
         self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
@@ -304,13 +324,18 @@ impl Lanes {
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
-    /// token back.
+    /// token back. With `leaves`, it is left to [`finish_one`](Self::finish_one); returns whether it was.
     ///
     /// # Errors
     /// `Space`.
-    pub(crate) fn release(&self, lease: Lease, stream: StreamId, finish_below_bytes: u64) -> Result<()> {
+    pub(crate) fn release(
+        &self,
+        lease: Lease,
+        stream: StreamId,
+        (finish_below_bytes, leaves): (u64, bool),
+    ) -> Result<bool> {
         if self.is_subzone(lease.zone.zone) {
-            return self.release_subzone(lease);
+            return self.release_subzone(lease).map(|()| false);
         }
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, stream);
@@ -319,10 +344,27 @@ impl Lanes {
         drop(lease);
         lane.drop_full();
         let is_idle = |open: &Arc<OpenZone>| open.zone == zone && open.writers.load(Ordering::Acquire) == 0;
-        if is_nearly_full && lane.open.iter().any(is_idle) {
-            return self.finish(lanes, stream, zone).1;
+        if !is_nearly_full || !lane.open.iter().any(is_idle) {
+            return Ok(false);
         }
-        Ok(())
+        if !leaves {
+            return self.finish(lanes, stream, zone).1.map(|()| false);
+        }
+        let left = lane.take(zone);
+        lane.sealing += left.iter().len();
+        lane.waiting.extend(left);
+        Ok(true)
+    }
+
+    /// Finishes a zone that was left when its file was closed; returns whether there was one.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub(crate) fn finish_one(&self) -> Result<bool> {
+        let mut lanes = self.lanes.lock();
+        let left = lanes.iter_mut().find_map(|lane| Some((lane.stream, lane.waiting.pop()?)));
+        let Some((stream, zone)) = left else { return Ok(false) };
+        self.seal(lanes, stream, &zone).1.map(|()| true)
     }
 
     /// Finishes an idle zone for cleaning: one in which nothing is live, so that it can be reset. Returns whether there

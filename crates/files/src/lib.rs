@@ -58,6 +58,7 @@ mod path;
 pub mod policy;
 mod reader;
 pub mod replay;
+mod reset;
 mod room;
 mod stop;
 mod store;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use zonda_device::cut_label;
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, Time, now};
-use zonda_space::{Space, Urgency};
+use zonda_space::{Space, StreamId, Urgency};
 
 use crate::call::Call;
 use crate::catalogue::Entry;
@@ -42,7 +42,8 @@ const ROUNDS_MAX: u32 = 1000;
 /// cleans, rather than fail with space that could be freed.
 /// **After an error** of the device that leaves durability unknown every change is `Stopped`; reads go on.
 ///
-/// Lock order: one file's content, the journal, names, lanes, then those of the zone manager. `cleaning` comes before all.
+/// Lock order: one file's content, the journal, names, lanes, then those of the zone manager. `cleaning` comes before all, then
+/// `claiming`; `emptied` comes before the zone manager's.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     pub(crate) core: Arc<Core>,
@@ -61,6 +62,12 @@ pub(crate) struct Core {
     pub(crate) stop: Stop,
     /// One cleaner at a time.
     pub(crate) cleaning: Mutex<()>,
+    /// Held while zones are claimed, to be emptied or reset.
+    pub(crate) claiming: Mutex<()>,
+    /// Zones that cleaning emptied and that were not reset since.
+    pub(crate) emptied: Mutex<HashSet<ZoneId>>,
+    /// [`Cleaner`](crate::Cleaner)s of it.
+    pub(crate) cleaners: AtomicU32,
     /// Of cleaning in the background.
     pub(crate) pace: Pace,
     /// Calls a cleaner in the background.
@@ -93,6 +100,8 @@ pub(crate) struct Counters {
     pub(crate) zone_wait: AtomicU64,
     /// Nanoseconds that writers waited for zones.
     pub(crate) waiting_nanos: AtomicU64,
+    /// Nanoseconds that emptying zones took, resets not counted.
+    pub(crate) copying_nanos: AtomicU64,
     /// Nanoseconds that callers waited for the journal.
     pub(crate) committing_nanos: AtomicU64,
 }
@@ -360,6 +369,9 @@ impl Core {
             lanes,
             stop,
             cleaning: Mutex::new(()),
+            claiming: Mutex::new(()),
+            emptied: Mutex::default(),
+            cleaners: AtomicU32::new(0),
             pace: Pace::default(),
             call: Call::default(),
             spoiled: Mutex::new(HashSet::new()),
@@ -370,6 +382,11 @@ impl Core {
             held_bytes: AtomicU64::new(0),
             allocations: Mutex::new(BTreeMap::new()),
         }
+    }
+
+    /// Whether threads clean and reset beside writers.
+    pub(crate) fn has_cleaner(&self) -> bool {
+        self.cleaners.load(Ordering::Acquire) > 0
     }
 
     /// The zone manager.
@@ -433,6 +450,18 @@ impl Core {
         }
         let pressed = self.press_into_subzone(&request)?;
         pressed.ok_or_else(|| self.no_space(free_zones_kept, kept_for))
+    }
+
+    /// Gives back the zone of a file that is closed. If it is to be finished, a thread does it where there is one: on a drive that
+    /// takes milliseconds.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub(crate) fn release(&self, lease: Lease, stream: StreamId) -> Result<()> {
+        if self.lanes.release(lease, stream, (self.finish_below_bytes(), self.has_cleaner()))? {
+            self.call.call();
+        }
+        Ok(())
     }
 
     /// What a writer asks the lanes for.

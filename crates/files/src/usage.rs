@@ -40,6 +40,8 @@ pub struct FileUsage {
     pub zone_wait: Duration,
     /// Time that writers waited until zones were cleaned for them, all together, since the mount.
     pub waiting_time: Duration,
+    /// Time that copying out of victims took, all cleaners together, since the mount.
+    pub copying_time: Duration,
     /// Time that callers waited for the journal, all together, since the mount.
     pub committing_time: Duration,
     /// Bytes of tables that wait in memory for their keys to be known.
@@ -106,6 +108,7 @@ impl FileUsage {
             finishing_time: core.lanes.finishing_time(),
             zone_wait: Duration::from_nanos(core.counters.zone_wait.load(Ordering::Relaxed)),
             waiting_time: Duration::from_nanos(count(&core.counters.waiting_nanos)),
+            copying_time: Duration::from_nanos(count(&core.counters.copying_nanos)),
             committing_time: Duration::from_nanos(count(&core.counters.committing_nanos)),
             held_bytes: core.held_bytes.load(Ordering::Relaxed),
             space,

@@ -303,9 +303,7 @@ impl FileWriter {
         self.file.end_writing();
         self.trace(|file| TraceEvent::Close { file });
         let lease = self.lease.take();
-        let released = lease.map_or(Ok(()), |lease| {
-            self.core.lanes.release(lease, stream_of(self.file.tags().kind), self.core.finish_below_bytes())
-        });
+        let released = lease.map_or(Ok(()), |lease| self.core.release(lease, stream_of(self.file.tags().kind)));
         done.and(released)
     }
 

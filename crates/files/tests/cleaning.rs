@@ -101,6 +101,57 @@ fn resets_of_a_thread_are_in_flight_together() {
     drop(cleaner);
 }
 
+/// Nobody is short, so that the first thing a thread would do is to reset; then everybody is.
+#[test]
+fn what_dies_while_a_thread_copies_is_free_at_once() {
+    zonda_rt::sim::run(1, || {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let store = store(Arc::new(faulty.clone()), 2);
+        let whole_zones = ["/a", "/b", "/c"];
+        whole_zones.iter().for_each(|name| put(&store, FileKind::Data, name, 61_440).unwrap());
+        half_dead(&store);
+        let slow = Duration::from_secs(10);
+        let (call, when) = (Some(DeviceCall::Read), FaultWhen::From(1));
+        faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(slow) });
+        let cleaner = Cleaner::start(store.clone());
+        while faulty.injected() == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        let (began, before) = (now(), store.usage().resets_without_copy);
+        whole_zones.iter().for_each(|name| store.remove(&path(name)).unwrap());
+        while store.usage().resets_without_copy < before + 3 {
+            assert!(now().since(began) < slow / 2, "{:?}", store.usage());
+            sleep(Duration::from_millis(10));
+        }
+        assert_eq!(store.usage().copied_bytes, 0, "the first victim is still being read");
+        faulty.heal();
+        drop(cleaner);
+        assert!((1..20).step_by(2).all(|file| whole(&store, &format!("/{file}"), 30_000)));
+        assert_eq!(store.check().unwrap().findings, []);
+    });
+}
+
+/// What dies while it is copied, while others are reset, and whatever else can meet: nothing is lost and nothing is reset twice.
+#[test]
+fn threads_that_copy_and_reset_do_not_meet() {
+    for seed in 1..=20 {
+        zonda_rt::sim::run(seed, || {
+            let store = store(memory(), seed);
+            let cleaner = Cleaner::start(store.clone());
+            for round in 0..40_u32 {
+                let name = |file: u32| format!("/{file}");
+                let _gone_already = store.remove(&path(&name(round * 7 % 12)));
+                put(&store, FileKind::Data, &name(round % 12), 20_000 + 3_000 * (round as usize % 9)).unwrap();
+                sleep(Duration::from_micros(u64::from(round % 5) * 100));
+            }
+            assert_eq!((cleaner.report().errors, cleaner.report().last_error), (0, None), "seed {seed}");
+            drop(cleaner);
+            assert_eq!(store.check().unwrap().findings, [], "seed {seed}");
+            assert!(store.usage().space.zones_reset > 5, "seed {seed}");
+        });
+    }
+}
+
 #[test]
 fn a_thread_keeps_a_zone_free_for_the_next_compaction() {
     let options = FileStoreOptions { clean_below_free_percent: 0, ..options(2) };
@@ -221,6 +272,31 @@ fn dead_bytes_that_cleaning_leaves_are_not_said_to_be_free() {
     assert!(written + 2 * zone >= promised, "{written} of {promised} written");
     let dead = usage.usable_bytes - usage.live_bytes;
     assert!(dead > 6 * zone, "{dead} dead bytes");
+}
+
+/// A FINISH may take long: with a thread that cleans, who closes a file does not wait for it.
+#[test]
+fn a_thread_finishes_zones_of_files_that_are_closed() {
+    zonda_rt::sim::run(1, || {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let options = FileStoreOptions { finish_percent: 50, ..options_with("liza-caza") };
+        let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+        let slow = Duration::from_secs(1);
+        let (call, when) = (Some(DeviceCall::Finish), FaultWhen::From(1));
+        faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(slow) });
+        let cleaner = Cleaner::start(store.clone());
+        let began = now();
+        put(&store, FileKind::Data, "/1", 45_000).unwrap();
+        assert!(now().since(began) < slow / 2, "it waited for its zone to be finished");
+        while store.usage().finishing_time < slow {
+            assert!(now().since(began) < 3 * slow, "nobody finishes it");
+            sleep(Duration::from_millis(10));
+        }
+        put(&store, FileKind::Data, "/2", 45_000).unwrap();
+        drop(cleaner);
+        assert!(store.usage().finishing_time >= 2 * slow, "what was left is finished by who ends the thread");
+        assert!(whole(&store, "/1", 45_000) && whole(&store, "/2", 45_000));
+    });
 }
 
 /// A FINISH may take long: who closes a file waits for it, and nobody else.

@@ -39,6 +39,7 @@ impl Mounted {
             ("finishing_microseconds", microseconds(usage.finishing_time)),
             ("zone_wait_microseconds", microseconds(usage.zone_wait)),
             ("waiting_for_zones_microseconds", microseconds(usage.waiting_time)),
+            ("copying_microseconds", microseconds(usage.copying_time)),
             ("committing_microseconds", microseconds(usage.committing_time)),
             ("spoiled_zones", usage.spoiled_zones),
             ("zones_reset", usage.space.zones_reset),

@@ -1,0 +1,166 @@
+//! Resets zones in which nothing is live: what removals left, and what cleaning emptied.
+//!
+//! Order (I3): 1 a zone is found dead -> 2 all removals and moves so far are durable -> 3 the zone is reset. Who has a file open
+//! keeps its bytes live, so that nobody reads a dead zone.
+//!
+//! Whoever resets a zone or empties it has claimed it before, under `claiming`: so a thread may reset what is dead while others
+//! copy, or reset too. What is found dead or alive under that lock, and claimed, is nobody else's.
+
+use zonda_rt::try_spawn;
+use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
+
+use crate::options::JOURNAL;
+use crate::pace::NAP;
+use crate::store::{Core, Counters};
+use crate::{FileStore, Result};
+
+/// How many zones are reset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resets {
+    /// In all, one step.
+    pub(crate) zones_max: usize,
+    /// In flight together. A drive takes milliseconds for one, in which it could do others.
+    pub(crate) at_once: usize,
+}
+
+/// In one thread, so that a test with a seed finds the same every time.
+const ONE_AFTER_THE_OTHER: Resets = Resets { zones_max: usize::MAX, at_once: 1 };
+/// Beside others.
+const TOGETHER: Resets = Resets { zones_max: 8, at_once: 8 };
+
+/// How many zones were reset, and why one was not: it keeps nobody from the others, and is tried again next time.
+pub(crate) type Done = (u32, Option<SpaceError>);
+
+impl FileStore {
+    /// Resets what is dead, however much is free, so that no writer has to wait for that; beside whoever empties zones. Returns how many zones are free for it, a few at most; `None`: there was none.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`.
+    pub(crate) fn reset_in_background(&self) -> Result<Option<u32>> {
+        let core = &self.core;
+        if core.ground.blocks().is_some() {
+            return Ok(None);
+        }
+        core.merge_dead()?;
+        if core.dead_zones().is_empty() {
+            return Ok(None);
+        }
+        match core.reset_dead(TOGETHER)? {
+            (0, Some(error)) => Err(error.into()),
+            (0, None) => Ok(None),
+            (zones_freed, _) => Ok(Some(zones_freed)),
+        }
+    }
+}
+
+impl Core {
+    /// Resets zones in which nothing is live, if no zone is free for a writer that leaves so many: before a policy is asked,
+    /// which may have to make do with less without an empty zone.
+    ///
+    /// # Errors
+    /// `Stopped`, `Space`.
+    pub(crate) fn reset_dead_if_short(&self, free_zones_kept: u32) -> Result<()> {
+        let is_short = || self.lanes.free_now() <= self.lanes.reserve_now() + free_zones_kept;
+        if is_short() {
+            self.merge_dead()?;
+        }
+        if !is_short() || self.dying_zones() == 0 {
+            return Ok(());
+        }
+        self.waited(|| {
+            while is_short() && self.dying_zones() > 0 {
+                if !self.dead_zones().is_empty() {
+                    return self.reset_dead(self.resets()).map(|_| ());
+                }
+                self.space().wait_for_change(NAP);
+            }
+            Ok(())
+        })
+    }
+
+    /// How who needs zones resets: beside threads that do so anyway as they do.
+    pub(crate) fn resets(&self) -> Resets {
+        if self.has_cleaner() { TOGETHER } else { ONE_AFTER_THE_OTHER }
+    }
+
+    /// Written zones in which nothing is live, and that nobody claimed; one that can be written no more if it was emptied.
+    /// Subzones are merged by commits.
+    pub(crate) fn dead_zones(&self) -> Vec<ZoneId> {
+        let emptied = self.emptied.lock();
+        let is_written = |view: &ZoneView| match view.state {
+            ZoneUse::Sealed | ZoneUse::Partial => true,
+            ZoneUse::ReadOnly => emptied.contains(&view.zone),
+            _ => false,
+        };
+        let is_dead = |view: &&ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            is_ours && view.live_bytes == 0 && !view.relocating && is_written(view)
+        };
+        self.space().view().iter().filter(is_dead).map(|view| view.zone).collect()
+    }
+
+    /// Zones in which nothing is live and that will be free when they were reset, by whomever.
+    pub(crate) fn dying_zones(&self) -> usize {
+        let is_dying = |view: &&ZoneView| {
+            let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
+            let is_written = matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial | ZoneUse::Changing);
+            is_ours && view.live_bytes == 0 && is_written
+        };
+        self.space().view().iter().filter(is_dying).count()
+    }
+
+    /// Resets dead zones, all removals and moves being durable.
+    pub(crate) fn reset_dead(&self, resets: Resets) -> Result<Done> {
+        let dead = self.claim_dead(resets.zones_max);
+        if dead.is_empty() {
+            return Ok((0, None));
+        }
+        let committed = self.commit_to(self.names.last());
+        if committed.is_err() {
+            dead.iter().for_each(|&zone| self.space().end_relocation(zone));
+        }
+        committed?;
+        let (mut zones_freed, mut failed) = (0, None);
+        for zones in dead.chunks(resets.at_once) {
+            for (zone, outcome) in zones.iter().zip(self.reset_at_once(zones)) {
+                let is_free = outcome.as_ref().is_ok_and(|now| !matches!(now, ZoneUse::ReadOnly | ZoneUse::Offline));
+                zones_freed += u32::from(is_free);
+                match outcome {
+                    Ok(_) => {
+                        let was_copied = self.emptied.lock().remove(zone);
+                        Counters::add(&self.counters.resets_without_copy, u64::from(is_free && !was_copied));
+                    }
+                    Err(error) => {
+                        self.space().end_relocation(*zone);
+                        failed = Some(error);
+                    }
+                }
+            }
+        }
+        Ok((zones_freed, failed))
+    }
+
+    fn claim_dead(&self, zones_max: usize) -> Vec<ZoneId> {
+        let _claiming = self.claiming.lock();
+        let mut dead = self.dead_zones();
+        dead.truncate(zones_max);
+        dead.retain(|&zone| self.space().begin_relocation(zone));
+        dead
+    }
+
+    /// Resets zones, each in a thread of its own but for the first.
+    fn reset_at_once(&self, zones: &[ZoneId]) -> Vec<std::result::Result<ZoneUse, SpaceError>> {
+        let in_thread = |zone: ZoneId| {
+            let space = self.space().clone();
+            try_spawn("zonda-reset", move || space.reset(zone)).map_err(|_| zone)
+        };
+        let threads: Vec<_> = zones.iter().skip(1).map(|&zone| in_thread(zone)).collect();
+        let first = zones.first().map(|&zone| self.space().reset(zone));
+        let others = threads.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panicked| panic!("{panicked}")),
+            // No thread is to be had.
+            Err(zone) => self.space().reset(zone),
+        });
+        first.into_iter().chain(others).collect()
+    }
+}
