@@ -35,12 +35,14 @@ struct State {
     durable: u64,
     /// Number of the last change taken off the queue.
     taken: u64,
+    /// Commits since the mount.
+    commits: u64,
 }
 
 impl Committer {
     /// Over a journal that is started; without one nothing can be committed.
     pub(crate) fn new(journal: Option<Journal>) -> Self {
-        Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0 }) }
+        Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0, commits: 0 }) }
     }
 
     /// Returns when change `number` is durable.
@@ -59,6 +61,11 @@ impl Committer {
             Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
             outcome => outcome,
         }
+    }
+
+    /// Commits since the mount.
+    pub(crate) fn commits(&self) -> u64 {
+        self.state.lock().commits
     }
 
     /// Bytes of the journal that recovery would read.
@@ -81,6 +88,7 @@ impl State {
             self.backlog.pop_front();
         }
         journal.sync()?;
+        self.commits += 1;
         self.durable = self.taken;
         self.snapshot_if_due(names, space)
     }

@@ -90,6 +90,8 @@ pub(crate) struct Core {
 pub(crate) struct Counters {
     /// Appended by users and written.
     pub(crate) written: AtomicU64,
+    /// Device writes of files to zones, by [`FileKind`].
+    pub(crate) writes: [AtomicU64; 4],
     /// Copied by cleaning.
     pub(crate) copied: AtomicU64,
     /// Of write-ahead logs, written to blocks because no zone in front was left for them.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zonda_rt::atomic::Ordering;
 use zonda_space::SpaceUsage;
 
+use crate::FileKind;
 use crate::store::Core;
 
 /// Space and work of a store. Bytes.
@@ -26,6 +27,8 @@ pub struct FileUsage {
     pub journal_bytes: u64,
     /// Written for users since the mount, with padding and chunk headers.
     pub written_bytes: u64,
+    /// Device writes since the mount, by what they were for.
+    pub writes: WriteCounts,
     /// Copied by cleaning since the mount.
     pub copied_bytes: u64,
     /// Zones that cleaning passes over, because it found them damaged; their files stay as they are.
@@ -50,6 +53,35 @@ pub struct FileUsage {
     pub blocks: Option<BlocksUsage>,
     /// Zones and tokens.
     pub space: SpaceUsage,
+}
+
+/// Device writes of a store by what they were for. Without copies of cleaning and headers of zones, and for a conventional drive only
+/// those to the zones in front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteCounts {
+    /// Of write-ahead logs.
+    pub logs: u64,
+    /// Of small files that are read when a database is opened, and what people read.
+    pub meta_files: u64,
+    /// Of tables that were flushed from memory.
+    pub flushed_tables: u64,
+    /// Of other tables.
+    pub tables: u64,
+    /// Commits of the journal: one write each, or some more if there is much to record, and a flush of the device.
+    pub commits: u64,
+}
+
+impl WriteCounts {
+    fn of(core: &Core) -> Self {
+        let of_kind = |kind: FileKind| core.counters.writes[kind as usize].load(Ordering::Relaxed);
+        Self {
+            logs: of_kind(FileKind::Log),
+            meta_files: of_kind(FileKind::Meta),
+            flushed_tables: of_kind(FileKind::Flushed),
+            tables: of_kind(FileKind::Data),
+            commits: core.committer.commits(),
+        }
+    }
 }
 
 /// Blocks of a conventional drive behind its zones, which hold all files but write-ahead logs. Bytes.
@@ -101,6 +133,7 @@ impl FileUsage {
             files: core.names.lock().catalogue.files().count() as u64,
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),
+            writes: WriteCounts::of(core),
             copied_bytes: count(&core.counters.copied),
             spoiled_zones: core.spoiled_zones(),
             resets_without_copy: count(&core.counters.resets_without_copy),

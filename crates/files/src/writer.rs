@@ -446,7 +446,9 @@ impl FileWriter {
         let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
         content.wrote(extent);
         Counters::add(&self.core.counters.written, device_bytes);
-        if matches!(self.file.tags().kind, FileKind::Flushed | FileKind::Data) {
+        let kind = self.file.tags().kind;
+        Counters::add(&self.core.counters.writes[kind as usize], 1);
+        if matches!(kind, FileKind::Flushed | FileKind::Data) {
             self.core.follow.lock().shape.wrote(bytes as u64);
         }
         if !is_chunked {

@@ -92,7 +92,7 @@ zonda_outcome zonda_bridge_remove(const zonda_system*, zonda_text path);
 zonda_outcome zonda_bridge_rename(const zonda_system*, zonda_text from, zonda_text to);
 zonda_outcome zonda_bridge_link(const zonda_system*, zonda_text from, zonda_text to);
 zonda_outcome zonda_bridge_truncate(const zonda_system*, zonda_text path, uint64_t size);
-zonda_outcome zonda_bridge_sync_directory(const zonda_system*);
+zonda_outcome zonda_bridge_sync_directory(const zonda_system*, bool names_a_synced_file);
 zonda_outcome zonda_bridge_lock(const zonda_system*, zonda_text path);
 zonda_outcome zonda_bridge_unlock(const zonda_system*, zonda_text path);
 uint64_t zonda_bridge_free_bytes(const zonda_system*);

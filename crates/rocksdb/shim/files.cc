@@ -146,6 +146,12 @@ IOStatus SequentialFile::PositionedRead(uint64_t offset, size_t n, const IOOptio
   return ReadAt(file_, offset, n, IsCompactionRead(options), result, scratch);
 }
 
-IOStatus Directory::Fsync(const IOOptions&, IODebugContext*) { return ToStatus(zonda_bridge_sync_directory(system_)); }
+IOStatus Directory::Fsync(const IOOptions&, IODebugContext*) {
+  return ToStatus(zonda_bridge_sync_directory(system_, false));
+}
+
+IOStatus Directory::FsyncWithDirOptions(const IOOptions&, IODebugContext*, const DirFsyncOptions& why) {
+  return ToStatus(zonda_bridge_sync_directory(system_, why.reason == DirFsyncOptions::kNewFileSynced));
+}
 
 }  // namespace zonda

@@ -8,6 +8,7 @@
 
 namespace zonda {
 
+using rocksdb::DirFsyncOptions;
 using rocksdb::FileOptions;
 using rocksdb::FSDirectory;
 using rocksdb::FSRandomAccessFile;
@@ -99,6 +100,7 @@ class Directory final : public FSDirectory {
   explicit Directory(const zonda_system* system) : system_(system) {}
 
   IOStatus Fsync(const IOOptions&, IODebugContext*) override;
+  IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*, const DirFsyncOptions& why) override;
   IOStatus Close(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
 
  private:

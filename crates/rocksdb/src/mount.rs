@@ -40,7 +40,21 @@ pub struct Mounted {
     /// As it was named when it was mounted.
     text: String,
     pub(crate) reads: [AtomicU64; 2],
+    pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
+}
+
+/// What `RocksDB` asked for beside reads and writes of data, and what was done of it.
+#[derive(Debug, Default)]
+pub(crate) struct SmallWork {
+    /// Syncs of directories that were done.
+    pub(crate) directory_syncs: AtomicU64,
+    /// Those for a new file whose own sync had made its name durable.
+    pub(crate) directory_syncs_spared: AtomicU64,
+    /// Flushes of info logs that were done.
+    pub(crate) info_log_flushes: AtomicU64,
+    /// Those that were put off, because the last one was done shortly before.
+    pub(crate) info_log_flushes_put_off: AtomicU64,
 }
 
 /// Mounts the file system of this name, or shares it if it is mounted; makes it if the name says so.
@@ -87,6 +101,7 @@ impl Mounted {
             places_by_keys: uri.options.policy.needs_keys(),
             text: uri.text.clone(),
             reads: Default::default(),
+            small_work: SmallWork::default(),
         })
     }
 

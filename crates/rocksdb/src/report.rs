@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use zonda_rt::atomic::Ordering;
+use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::devices::Modelled;
 use crate::mount::Mounted;
@@ -70,7 +70,9 @@ impl Mounted {
             ("subzones_merged", split.merges),
         ];
         let mut json = String::from("{");
-        for (name, number) in numbers.into_iter().chain(self.of_drive()).chain(self.of_flash()) {
+        for (name, number) in
+            numbers.into_iter().chain(self.of_small_work()).chain(self.of_drive()).chain(self.of_flash())
+        {
             let comma = if json.len() > 1 { ", " } else { "" };
             write!(json, "{comma}\"{name}\": {number}").expect("a String takes everything");
         }
@@ -82,6 +84,23 @@ impl Mounted {
         }
         json.push('}');
         json
+    }
+
+    /// Device writes by what they were for, and what was asked for and cost none.
+    fn of_small_work(&self) -> [(&'static str, u64); 9] {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (work, writes) = (&self.small_work, self.store.usage().writes);
+        [
+            ("writes_of_logs", writes.logs),
+            ("writes_of_meta_files", writes.meta_files),
+            ("writes_of_flushed_tables", writes.flushed_tables),
+            ("writes_of_tables", writes.tables),
+            ("commits", writes.commits),
+            ("directory_syncs", count(&work.directory_syncs)),
+            ("directory_syncs_spared", count(&work.directory_syncs_spared)),
+            ("info_log_flushes", count(&work.info_log_flushes)),
+            ("info_log_flushes_put_off", count(&work.info_log_flushes_put_off)),
+        ]
     }
 
     /// What a modelled drive's flash, ring, prefetcher and scheduler did; zeroes for any other.

@@ -1,15 +1,20 @@
 //! A file that RocksDB writes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zonda_files::lsm::{KeyRange, TableHint};
 use zonda_files::{FilePath, FileWriter, Lifetime};
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{Mutex, Time, now};
 
 use crate::failure::{Failure, Kind};
 use crate::mount::Mounted;
 use crate::name::Role;
+
+/// Between two flushes of an info log. `RocksDB` asks for several in each flush of a memtable and each compaction, which would
+/// wait for a write of the drive each time.
+const INFO_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A file that RocksDB writes. Its calls may come from any thread, two at a time: a log is synced while it is appended to.
 ///
@@ -24,6 +29,8 @@ pub struct Writable {
     has_settled: AtomicBool,
     /// What is known of a table that waits for its keys, and in which order they are.
     waiting: Mutex<Option<(TableHint, Order)>>,
+    /// Of an info log: when it was flushed last.
+    flushed: Mutex<Option<Time>>,
 }
 
 /// Its writer, which the order of logs knows too.
@@ -83,7 +90,15 @@ impl Writable {
             mount.logs.begin(directory, &writer);
         }
         let has_settled = AtomicBool::new(!is_log);
-        Self { mount: Arc::clone(mount), path, role, writer, has_settled, waiting: Mutex::default() }
+        Self {
+            mount: Arc::clone(mount),
+            path,
+            role,
+            writer,
+            has_settled,
+            waiting: Mutex::default(),
+            flushed: Mutex::default(),
+        }
     }
 
     /// The same for a table of which a job said this.
@@ -165,16 +180,30 @@ impl Writable {
     }
 
     /// What RocksDB would have out of its own buffers. Bytes go on being collected in memory until a sync, so that the end of
-    /// a log does not cost a block per write; but what people read goes to the device, and logs too, if the mount says so.
+    /// a log does not cost a block per write; but what people read goes to the device, once a second at most, and logs do, at once,
+    /// if the mount says so.
     ///
     /// # Errors
     /// As [`append`](Self::append).
     pub fn flush(&self) -> Result<(), Failure> {
         match self.role {
-            Role::InfoLog => self.with(FileWriter::flush),
+            Role::InfoLog if self.is_info_log_due() => self.with(FileWriter::flush),
             Role::Wal if self.mount.wal_flush => self.with(FileWriter::flush),
             _ => Ok(()),
         }
+    }
+
+    /// Whether an info log goes to the device now. Otherwise its bytes wait for a later flush, or until it is closed.
+    fn is_info_log_due(&self) -> bool {
+        let mut flushed = self.flushed.lock();
+        let is_due = flushed.is_none_or(|at| now().since(at) >= INFO_LOG_INTERVAL);
+        let work = &self.mount.small_work;
+        let counter = if is_due { &work.info_log_flushes } else { &work.info_log_flushes_put_off };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if is_due {
+            *flushed = Some(now());
+        }
+        is_due
     }
 
     /// Makes it durable, name and bytes.

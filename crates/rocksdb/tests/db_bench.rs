@@ -88,6 +88,12 @@ fn the_report_says_how_long_commands_of_a_modelled_drive_took() {
     }
     assert!(of("wide_write_p50_ns") >= 960_000, "a write waits for a program at least");
     assert!(of("dies_programming_ns") > of("dies_erasing_ns"));
+    assert!(of("preread_hits") <= of("subzone_compaction_read_count"), "what hits is a compaction's read of a subzone");
+    // Each flush and compaction asks for its new files' names, and every commit is of one of the files.
+    let tables = of("writes_of_flushed_tables");
+    assert!(tables > 0 && of("directory_syncs_spared") >= tables, "{tables} writes of flushed tables");
+    assert!(of("writes_of_logs") > 0 && of("writes_of_tables") > 0 && of("commits") > 0);
+    assert!(of("info_log_flushes_put_off") > of("info_log_flushes"));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn write_before(device: &PowerCut, batch: u64) {
     let system = System::open(&uri).unwrap();
     device.arm(CutAt::Change(1));
     // Or a flush in the background is the change at which the power goes.
-    let _refused = system.make_directory("/other").and_then(|()| system.sync_directory());
+    let _refused = system.make_directory("/other").and_then(|()| system.sync_directory(false));
     assert!(device.cut_report().is_some(), "the power is off");
     assert!(database.write(batch, false).is_err(), "batch {batch} without power");
 }

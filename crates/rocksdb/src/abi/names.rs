@@ -137,8 +137,8 @@ unsafe extern "C" fn zonda_bridge_truncate(system: &System, path: Text, size: u6
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn zonda_bridge_sync_directory(system: &System) -> Outcome {
-    guarded(|| system.sync_directory())
+extern "C" fn zonda_bridge_sync_directory(system: &System, names_a_synced_file: bool) -> Outcome {
+    guarded(|| system.sync_directory(names_a_synced_file))
 }
 
 /// # Safety

@@ -54,7 +54,8 @@ pub(super) const REFUSED: &str = "refused %";
 pub(super) const OVERFLOW: &str = "overflow MiB";
 /// Reads of subzones of which the drive guessed right whether they were of a compaction (section 4.5.3).
 pub(super) const TOLD_RIGHT: &str = "told right %";
-/// Reads of compactions, as the drive takes them, that were answered from what was read ahead.
+/// Reads of subzones by compactions that were answered from what was read ahead. Not of all reads in order: those of a mount, of
+/// headers, are among them.
 pub(super) const PREREAD_HITS: &str = "preread hits %";
 /// Writes that waited for room in the ring.
 pub(super) const RING_WAITS: &str = "ring waits";
@@ -323,7 +324,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(REFUSED, share("subzone_tables_refused", report("subzone_tables_refused") + report("subzone_tables")))
         .number(OVERFLOW, mib("subzone_overflow_bytes"))
         .number(TOLD_RIGHT, share("reads_told_right", report("reads_told_right") + report("reads_told_wrong")))
-        .number(PREREAD_HITS, share("preread_hits", report("reads_in_order")))
+        .number(PREREAD_HITS, share("preread_hits", report("subzone_compaction_read_count")))
         .number(RING_WAITS, report("ring_waits"))
         .number(WEAR, report("flash_wear_max"))
         .number(MEMORY, mib("ring_memory_bytes") + mib("preread_memory_bytes") + mib("split_table_memory_bytes"));
