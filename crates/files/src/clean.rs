@@ -90,7 +90,8 @@ impl FileStore {
         let _cleaning = core.cleaning.lock();
         core.stop.check()?;
         let mut round = Round::default();
-        let has_dead = core.finish_all_dead()? || core.empty_one(true, &mut round)?.is_some();
+        // Finishing fills up what could still be written.
+        let has_dead = core.empty_one(true, &mut round)?.is_some() || core.finish_all_dead()?;
         match round.failed {
             Some(error) if !has_dead => return Err(error.into()),
             _ if has_dead => core.call.call(),

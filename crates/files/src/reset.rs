@@ -25,7 +25,9 @@ pub(crate) struct Resets {
 
 /// In one thread, so that a test with a seed finds the same every time.
 const ONE_AFTER_THE_OTHER: Resets = Resets { zones_max: usize::MAX, at_once: 1 };
-/// Beside others.
+/// For a writer, beside a thread that resets the others.
+const ONE: Resets = Resets { zones_max: 1, at_once: 1 };
+/// Beside writers.
 const TOGETHER: Resets = Resets { zones_max: 8, at_once: 8 };
 
 /// How many zones were reset, and why one was not: it keeps nobody from the others, and is tried again next time.
@@ -78,9 +80,9 @@ impl Core {
         })
     }
 
-    /// How who needs zones resets: beside threads that do so anyway as they do.
+    /// How who needs a zone resets. With eight at once each takes longer: a thread may, a writer waits for one.
     pub(crate) fn resets(&self) -> Resets {
-        if self.has_cleaner() { TOGETHER } else { ONE_AFTER_THE_OTHER }
+        if self.has_cleaner() { ONE } else { ONE_AFTER_THE_OTHER }
     }
 
     /// Written zones in which nothing is live, and that nobody claimed; one that can be written no more if it was emptied.
