@@ -74,7 +74,7 @@ impl Flusher {
         self.counters.page_read(bytes.len());
         let place = Place { generation, block: at.block() };
         let page = self.press.framing.page(bytes, id, place).map_err(|fault| fault.at("page", at.block()))?;
-        self.cache.insert(at, generation, bytes);
+        self.cache.offer(at, generation, bytes);
         Ok(page.body)
     }
 }

@@ -28,6 +28,15 @@ impl PageCache {
         }
     }
 
+    /// Caches a page that was read, if the policy thinks that it will be wanted again.
+    pub(crate) fn offer(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
+        match self {
+            Self::Sieve(cache) => cache.offer(at, generation, blocks),
+            Self::Lru(pool) => pool.insert(at, generation, blocks),
+        }
+    }
+
+    /// Caches a page.
     pub(crate) fn insert(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
         match self {
             Self::Sieve(cache) => cache.insert(at, generation, blocks),
