@@ -156,6 +156,7 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         estimated_zones: AtomicU32::new(0),
         hopeless: AtomicBool::new(false),
         must_look: AtomicBool::new(false),
+        pressed_zones: AtomicU32::new(0),
         last_resort: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,

@@ -118,6 +118,20 @@ impl Flusher {
         self.spare_zones() <= FOREGROUND_FLOOR
     }
 
+    /// Whether so many spare zones are few enough for reclaim to go on.
+    pub(crate) fn is_low(&self, spare_zones: u32) -> bool {
+        let pressed = FOREGROUND_FLOOR + self.pressed_zones.load(Ordering::Relaxed);
+        spare_zones <= self.reserve.low_water.max(pressed)
+    }
+
+    /// A writer needs room for so many pages at once; 0: no more. Whether there are zones for them.
+    pub(crate) fn press_for(&self, pages: u32) -> bool {
+        let zones = u64::from(pages).div_ceil(self.space.zone_blocks().max(2) - 1);
+        let zones = u32::try_from(zones).unwrap_or(u32::MAX / 2);
+        self.pressed_zones.store(zones, Ordering::Relaxed);
+        self.spare_zones() > FOREGROUND_FLOOR + zones
+    }
+
     /// Whether live bytes exceed the usable space, for all that is known.
     pub(crate) fn is_full(&self) -> bool {
         self.would_be_full(0) && !self.has_estimates()

@@ -19,7 +19,7 @@ use zonda_space::{VictimPolicy, ZoneView};
 
 use crate::flusher::Flusher;
 use crate::frame::Frame;
-use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
+use crate::reserve::RELOCATION_FLOOR;
 use crate::walk::Walk;
 use crate::zone_table::{Holds, Zone};
 use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Reclaimed, Relocate, Relocated, Stamp};
@@ -109,7 +109,7 @@ impl Scene<'_> {
             return Ok(Reclaimed::Progress);
         }
         // Zones are scarce: get those back that need no more room before moving anything.
-        if self.flusher.spare_zones() <= FOREGROUND_FLOOR && self.commit(work)? {
+        if self.flusher.is_short() && self.commit(work)? {
             return Ok(Reclaimed::Progress);
         }
         if work.victim.is_none() {
@@ -186,7 +186,7 @@ impl Scene<'_> {
         let flusher = self.flusher;
         let spare = flusher.spare_zones();
         let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
-        let short = spare.saturating_add(coming) <= flusher.reserve.low_water;
+        let short = flusher.is_low(spare.saturating_add(coming));
         let asked = flusher.must_look.swap(false, Ordering::Relaxed);
         let must_know = (asked || flusher.is_over_full()) && flusher.has_estimates();
         // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
@@ -199,6 +199,10 @@ impl Scene<'_> {
         let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
         let estimated = || self.estimated_zone(&eligible);
         let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
+        // For a writer that needs many zones only what gives some back: else the same few would be moved for ever.
+        let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
+        let chosen =
+            chosen.filter(|view| urgent || gains_an_eighth(view) || flusher.zones.of(view.zone).is_estimated());
         let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
         if hopeless {
             flusher.give_up_hope()
@@ -373,7 +377,7 @@ impl Scene<'_> {
     /// Commits the moves of all condemned zones, once it is worth it.
     fn commit(&self, work: &mut Work) -> Result<bool, PageError> {
         let waiting = work.condemned.iter().filter(|zone| !zone.committed).count();
-        let short = self.flusher.spare_zones() <= self.flusher.reserve.low_water;
+        let short = self.flusher.is_low(self.flusher.spare_zones());
         if waiting == 0 || (waiting < BATCH && !short) {
             return Ok(false);
         }
@@ -392,6 +396,11 @@ fn is_sealed(zone: &Zone) -> bool {
 /// estimate is the better choice: moving the same few zones for ever would gain nothing.
 fn is_worth_it(view: &ZoneView) -> bool {
     2 * view.live_bytes <= view.capacity_bytes
+}
+
+/// Whether a victim gives at least an eighth of a zone back.
+fn gains_an_eighth(view: &ZoneView) -> bool {
+    8 * view.live_bytes <= 7 * view.capacity_bytes
 }
 
 /// Whether a zone may be a victim.

@@ -149,6 +149,12 @@ pub trait PageStore: Send + Sync {
         false
     }
 
+    /// Says that a writer needs zones for `pages` pages at once, or 0 when it does no more: until then reclaim goes on while there are fewer. Returns
+    /// whether there are as many. For values longer than the zones that reclaim keeps free anyway; of several writers the last one counts.
+    fn press_for(&self, _pages: u32) -> bool {
+        true
+    }
+
     /// Waits a moment (some 20 ms) until a foreground writer may place `pages` pages: below the reserve it waits for reclaim. Call with no
     /// latch held. A full store still admits 0 pages while there are zones: for merges of deletes, which give space back.
     ///

@@ -157,6 +157,10 @@ impl PageStore for ZonedStore {
         self.flusher.is_short()
     }
 
+    fn press_for(&self, pages: u32) -> bool {
+        self.flusher.press_for(pages)
+    }
+
     fn admit(&self, pages: u32) -> Result<(), PageError> {
         if pages > 0 && self.flusher.would_be_full(u64::from(pages) * BLOCK_BYTES as u64) {
             return Err(self.flusher.refuse_for_now());

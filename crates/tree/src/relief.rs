@@ -64,6 +64,16 @@ impl Tree {
         }
     }
 
+    /// The same for a write that found too few zones for all its pages although it was admitted: reclaims first until there are as many, or nothing is
+    /// left to be gained.
+    ///
+    /// # Errors
+    /// As `admit`.
+    pub(crate) fn admit_at_once(&self, pages: u32) -> Result<()> {
+        self.reclaim_for(pages)?;
+        self.admit_pressing(pages)
+    }
+
     fn admit_buffered(&self, pages: u32) -> Result<()> {
         let buffered = (self.pool.used_bytes() + self.filter_bytes()) / BLOCK_BYTES as u64;
         self.admit(pages.saturating_add(u32::try_from(buffered).unwrap_or(u32::MAX / 2)))

@@ -20,6 +20,10 @@ const ROOM_TRIES: usize = 128;
 const PAUSE: Duration = Duration::from_millis(2);
 /// Pauses before a writer gives up snapshots that keep zones from being reset.
 const SNAPSHOT_PATIENCE: u32 = 50;
+/// Pauses in which nobody reclaimed anything after which a writer that needs many zones at once does with what there are.
+const PRESSED_PAUSES_MAX: u32 = 10;
+/// Steps of reclaim for each page that it needs at the most, should they gain nothing.
+const PRESSED_STEPS_PER_PAGE: u32 = 8;
 /// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s.
 const IDLE_PAUSES_MAX: u32 = 5_000;
 /// Pauses after which it is refused although others make progress: a minute.
@@ -99,6 +103,28 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Reclaims until there are zones for `pages` pages at once, or nothing is left to be gained.
+    ///
+    /// # Errors
+    /// Those of reclaim.
+    pub(crate) fn reclaim_for(&self, pages: u32) -> Result<()> {
+        let reclaimed = self.waits.during(Cause::Reclaim, || {
+            let steps = || self.counters.reclaim_steps.load(Ordering::Relaxed);
+            let (mut idle_pauses, mut left) = (0, pages.saturating_mul(PRESSED_STEPS_PER_PAGE));
+            while !self.store.press_for(pages) && self.may_reclaim() && idle_pauses < PRESSED_PAUSES_MAX && left > 0 {
+                left -= 1;
+                let before = steps();
+                if self.reclaim_step()? == Step::Idle && !self.checkpoint_for_zones()? {
+                    zonda_rt::sleep(PAUSE);
+                    idle_pauses = if steps() == before { idle_pauses + 1 } else { 0 };
+                }
+            }
+            Ok(())
+        });
+        self.store.press_for(0);
+        reclaimed
     }
 
     /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back, and

@@ -63,7 +63,7 @@ impl Tree {
                 }
                 Err(error) if is_no_space(&error) && tries < VALUE_TRIES => {
                     tries += 1;
-                    self.admit_pressing(admitted)?;
+                    self.admit_at_once(admitted)?;
                 }
                 Err(error) => return Err(error),
             }

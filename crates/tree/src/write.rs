@@ -27,6 +27,8 @@ use crate::{
 
 /// Pages that a merge may need at most before more room is asked for.
 pub(crate) const PAGES_ASKED: u32 = 2;
+/// Pages for which the zones that reclaim always keeps free do.
+const PAGES_AT_ONCE: u32 = 16;
 /// Times that a write waits for zones for its large values.
 pub(crate) const VALUE_TRIES: u32 = 4;
 
@@ -152,7 +154,7 @@ impl Tree {
     fn with_stripes_free<T>(&self, pages: u32, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..VALUE_TRIES {
             match attempt() {
-                Err(error) if is_no_space(&error) => self.admit_pressing(pages)?,
+                Err(error) if is_no_space(&error) => self.admit_at_once(pages)?,
                 outcome => return outcome,
             }
         }
@@ -446,7 +448,11 @@ impl Tree {
             Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
             outcome => outcome?,
         }
-        if deletes { Ok(()) } else { self.admit_pressing(pages) }
+        if deletes {
+            return Ok(());
+        }
+        self.admit_pressing(pages)?;
+        if pages > PAGES_AT_ONCE { self.reclaim_for(pages) } else { Ok(()) }
     }
 }
 

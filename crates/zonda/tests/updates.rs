@@ -11,9 +11,14 @@ const LARGE: usize = 60_000;
 
 /// A store without threads that takes no more large values; returns how many it has.
 fn full_of_large_values(device: &str) -> (Db, u64) {
+    full_of_values(device, LARGE)
+}
+
+/// The same with values of `bytes` bytes.
+fn full_of_values(device: &str, bytes: usize) -> (Db, u64) {
     let db = Options::new().memory(2 << 20).seed(3).background(false).open(device).unwrap();
     for number in 0_u64.. {
-        match db.put(number.to_be_bytes(), vec![1; LARGE]) {
+        match db.put(number.to_be_bytes(), vec![1; bytes]) {
             Ok(()) => {}
             Err(Error::NoSpace { .. }) => return (db, number),
             Err(error) => panic!("{device}: {error}"),
@@ -64,6 +69,23 @@ fn a_full_store_refuses_what_needs_room_and_takes_deletes() {
         }
         assert_eq!(db.iter().unwrap().count(), 0);
         db.fetch_update(0_u64.to_be_bytes(), |_| Update::Put(vec![2; LARGE])).unwrap();
+    }
+}
+
+/// A value of half a MiB lies in four zones of these devices.
+#[test]
+fn an_emptied_store_takes_values_of_many_zones() {
+    const LONG: usize = 500_000;
+    for device in ["mem:?zones=192&zone_size=128KiB", "mem:?layout=blocks&zones=192&zone_size=128KiB"] {
+        let (db, keys) = full_of_values(device, LONG);
+        for number in 0..keys {
+            let swap = db.compare_and_swap(number.to_be_bytes(), Some(&[1; LONG]), None).unwrap();
+            assert_eq!(swap, Swap::Done, "{device}: delete {number}");
+        }
+        for number in 0..keys / 2 {
+            let updated = db.fetch_update(number.to_be_bytes(), |_| Update::Put(vec![2; LONG]));
+            updated.unwrap_or_else(|error| panic!("{device}: update {number} of {keys}: {error}"));
+        }
     }
 }
 

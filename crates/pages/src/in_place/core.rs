@@ -77,6 +77,8 @@ pub(crate) struct Core {
     pub(crate) hopeless: AtomicBool,
     pub(crate) must_look: AtomicBool,
     pub(crate) starved: AtomicBool,
+    /// Segments that a writer needs at once, beyond the floor of foreground writers.
+    pressed_segments: AtomicU32,
     reclaimer: AtomicU64,
 }
 
@@ -128,6 +130,7 @@ impl Core {
             estimated: AtomicU32::new(0),
             hopeless: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
+            pressed_segments: AtomicU32::new(0),
             starved: AtomicBool::new(false),
             reclaimer: AtomicU64::new(0),
         };
@@ -263,6 +266,20 @@ impl Core {
     /// Whether foreground writers must wait for reclaim. One load.
     pub(crate) fn is_short(&self) -> bool {
         self.spare_segments() <= FOREGROUND_FLOOR
+    }
+
+    /// Whether so many spare segments are few enough for reclaim to go on.
+    pub(crate) fn is_low(&self, spare_segments: u32) -> bool {
+        let pressed = FOREGROUND_FLOOR + self.pressed_segments.load(Ordering::Relaxed);
+        spare_segments <= self.reserve.low_water.max(pressed)
+    }
+
+    /// A writer needs room for so many pages at once; 0: no more. Whether there are segments for them.
+    pub(crate) fn press_for(&self, pages: u32) -> bool {
+        let segments = u64::from(pages).div_ceil(self.layout.data_blocks_min().max(1));
+        let segments = u32::try_from(segments).unwrap_or(u32::MAX / 2);
+        self.pressed_segments.store(segments, Ordering::Relaxed);
+        self.spare_segments() > FOREGROUND_FLOOR + segments
     }
 
     /// Whether this thread reclaims at the moment.

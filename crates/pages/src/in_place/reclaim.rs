@@ -20,7 +20,7 @@ use super::layout::SegmentIndex;
 use super::limbo::Batch;
 use super::table::{Content, Table};
 use super::victim::{Look, Victim};
-use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR};
+use crate::reserve::RELOCATION_FLOOR;
 use crate::{PageAddress, PageError, Reclaimed, Relocate};
 
 /// Blocks in limbo that are worth a flush while there is room: 16 MiB.
@@ -183,7 +183,7 @@ impl Scene<'_> {
     fn choose(&self, work: &Work) -> Option<Victim> {
         let core = self.core;
         let (spare, coming) = (core.spare_segments(), core.limbo.lock().coming_segments());
-        let short = spare.saturating_add(coming) <= core.reserve.low_water;
+        let short = core.is_low(spare.saturating_add(coming));
         let asked = core.must_look.swap(false, Ordering::Relaxed);
         let must_know = (asked || core.would_be_full(0)) && core.has_estimates();
         if !short && !must_know {
@@ -191,7 +191,10 @@ impl Scene<'_> {
         }
         let victim = core.with_table(|table| {
             let candidate = |segment: &SegmentIndex| work.stuck.get(segment) != Some(&Left::of(table, *segment));
-            let chosen = if short { self.emptiest(table, spare, &candidate) } else { None };
+            // For a writer that needs many segments only what gives an eighth of one back: else the same few would be moved for ever.
+            let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
+            let live_max = if urgent { 1_000 } else { 875 };
+            let chosen = if short { self.emptiest(table, (spare, live_max), &candidate) } else { None };
             let victim = Victim::new(table, core.layout, chosen.or_else(|| self.estimated(table, &candidate))?);
             table.close(victim.segment());
             Some(victim)
@@ -204,9 +207,14 @@ impl Scene<'_> {
         victim
     }
 
-    /// The segment with the smallest live share of which something can be gained. One of pages needs holes elsewhere or a segment
+    /// The segment with the smallest live share, in thousandths below `live_max`, of which something can be gained. One of pages needs holes elsewhere or a segment
     /// that relocation may take; one of values such a segment.
-    fn emptiest(&self, table: &Table, spare: u32, candidate: &dyn Fn(&SegmentIndex) -> bool) -> Option<SegmentIndex> {
+    fn emptiest(
+        &self,
+        table: &Table,
+        (spare, live_max): (u32, u64),
+        candidate: &dyn Fn(&SegmentIndex) -> bool,
+    ) -> Option<SegmentIndex> {
         let may_open = spare > RELOCATION_FLOOR;
         let room = table.hole_blocks();
         let share = |segment: SegmentIndex| {
@@ -225,7 +233,8 @@ impl Scene<'_> {
                 _ => return None,
             };
             // In thousandths.
-            (possible && live >= least && live < data).then(|| (live * 1000 / data, segment))
+            (possible && live >= least && live < data && live * 1_000 < data * live_max)
+                .then(|| (live * 1_000 / data, segment))
         };
         self.core.layout.all().filter(candidate).filter_map(share).min().map(|(_, segment)| segment)
     }
@@ -317,12 +326,12 @@ impl Scene<'_> {
         if released == 0 && condemned == 0 {
             return false;
         }
-        let short = core.spare_segments() <= core.reserve.low_water;
+        let short = core.is_low(core.spare_segments());
         let room = core.room_blocks();
         let many = released >= COMMIT_BLOCKS_MAX.min(room / COMMIT_SHARE_OF_ROOM);
         many || condemned >= CONDEMNED_BATCH
             || (short && (condemned > 0 || released >= room / COMMIT_SHARE_OF_ROOM))
-            || (core.spare_segments() <= FOREGROUND_FLOOR)
+            || core.is_short()
     }
 }
 

@@ -115,6 +115,10 @@ impl PageStore for InPlaceStore {
         self.core.is_short()
     }
 
+    fn press_for(&self, pages: u32) -> bool {
+        self.core.press_for(pages)
+    }
+
     fn admit(&self, pages: u32) -> Result<(), PageError> {
         self.core.admit(pages)
     }
