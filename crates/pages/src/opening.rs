@@ -159,13 +159,13 @@ impl Flusher {
         }
     }
 
-    /// One wait for spare zones; `Busy` if they are still short.
+    /// One wait for spare zones; `Busy` if they are still short. In a full store too: zones of what is dead may be on their way back.
     pub(crate) fn wait_a_moment_for_zones(&self) -> Result<(), PageError> {
         let now = self.gate.now();
         if !self.is_short() {
             return Ok(());
         }
-        if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+        if self.hopeless.load(Ordering::Relaxed) {
             return Err(self.no_space());
         }
         self.gate.wait(now, GATE_PATIENCE);

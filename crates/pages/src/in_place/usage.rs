@@ -60,26 +60,27 @@ impl Core {
             self.must_look.store(true, Ordering::Relaxed);
             return Err(PageError::Busy);
         }
-        if self.wait_once()? || !self.is_short() { Ok(()) } else { Err(PageError::Busy) }
+        // In a full store too: segments of what is dead may be on their way back.
+        if self.wait_once(false)? || !self.is_short() { Ok(()) } else { Err(PageError::Busy) }
     }
 
     /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense, and at most `waits_max` times.
     pub(crate) fn wait_for_spare_segments(&self, waits_max: u32) -> Result<(), PageError> {
         for _ in 0..waits_max {
-            if self.wait_once()? {
+            if self.wait_once(self.is_full())? {
                 return Ok(());
             }
         }
         Err(self.no_space())
     }
 
-    /// Waits once if segments are short; whether they were not.
-    fn wait_once(&self) -> Result<bool, PageError> {
+    /// Waits once if segments are short, unless the writer is `refused` then; whether they were not.
+    fn wait_once(&self, refused: bool) -> Result<bool, PageError> {
         let now = self.gate.now();
         if !self.is_short() {
             return Ok(true);
         }
-        if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+        if refused || self.hopeless.load(Ordering::Relaxed) {
             return Err(self.no_space());
         }
         self.gate.wait(now, GATE_PATIENCE);
