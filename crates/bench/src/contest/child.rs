@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Contest, ContestPlan, Engines, LocalContest, MemoryGroup, Step, pause};
 use crate::experiment::ChildProgram;
 use crate::measured::Measured;
+use crate::process;
 use crate::{BenchError, Result};
 
 #[derive(Serialize, Deserialize)]
@@ -46,7 +47,9 @@ impl ChildContest {
     pub(crate) fn start(plan: &ContestPlan, program: &ChildProgram, memory: Option<MemoryGroup>) -> Result<Self> {
         let mut command = program.command(&encode(plan)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|source| BenchError::io("start a child process", source))?;
+        // One that is stopped would not notice that it is alone.
+        let child = process::tied_to_this_thread(&mut command).spawn();
+        let mut child = child.map_err(|source| BenchError::io("start a child process", source))?;
         let (requests, replies) = (child.stdin.take(), child.stdout.take());
         let replies = BufReader::new(replies.expect("standard output is a pipe")).lines();
         let mut contest = Self { child, requests, replies, memory };
@@ -121,7 +124,6 @@ fn encode(value: &impl Serialize) -> Result<String> {
 /// # Errors
 /// A closed pipe, or text that is no request. What the store answers goes to the parent.
 pub fn serve(encoded: &str, engines: Engines) -> Result<()> {
-    pause::die_with_parent();
     let plan: ContestPlan = serde_json::from_str(encoded).map_err(|error| BenchError::Child(error.to_string()))?;
     let mut contest = match LocalContest::new(&plan, engines) {
         Ok(contest) => contest,

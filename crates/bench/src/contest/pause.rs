@@ -30,12 +30,3 @@ fn signal(process: u32, signal: libc::c_int) -> Result<()> {
         _ => Err(BenchError::io("signal a child process", std::io::Error::last_os_error())),
     }
 }
-
-/// Makes the system kill this process when its parent is gone: a stopped child would not notice.
-pub(super) fn die_with_parent() {
-    // SAFETY: prctl with PR_SET_PDEATHSIG takes a signal number and touches no memory of ours. A failure leaves the child
-    // to the end of its input, as on a system without it.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
-}

@@ -14,6 +14,7 @@ use zonda_rt::{Rng, Seed, sleep, spawn};
 
 use crate::keys::Order;
 use crate::phase::DataSet;
+use crate::process;
 use crate::subject::{Durability, StorePlan, Subject};
 use crate::{BenchError, Result};
 
@@ -118,8 +119,8 @@ impl ChildTask {
         let encoded = serde_json::to_string(self).map_err(|error| BenchError::Child(error.to_string()))?;
         let mut command = program.command(&encoded);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let child =
-            command.spawn().map_err(|source| BenchError::io(format!("start {}", program.path.display()), source))?;
+        let child = process::tied_to_this_thread(&mut command).spawn();
+        let child = child.map_err(|source| BenchError::io(format!("start {}", program.path.display()), source))?;
         Ok(RunningChild(child))
     }
 }

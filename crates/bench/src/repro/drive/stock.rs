@@ -85,7 +85,7 @@ impl Stock {
                 .env("ZONDA_REPORT", &report),
         };
         let start = now();
-        let child = command.spawn().map_err(|source| io("start", source))?;
+        let child = process::tied_to_this_thread(&mut command).spawn().map_err(|source| io("start", source))?;
         let ended = process::wait_with_cpu(&child, meanwhile).map_err(|source| io("wait for", source))?;
         let text = fs::read(&out).map_err(|source| io("read what was said by", source))?;
         let text = String::from_utf8_lossy(&text).replace('\r', "\n");

@@ -9,7 +9,7 @@ use zonda_files::{FileKind, FilePath, FileStore, FileStoreOptions, FileTags, Sto
 use zonda_rt::now;
 
 use super::{Live, System, THREADS};
-use crate::process::{children_cpu_time, machine_ticks_not_nice};
+use crate::process::{children_cpu_time, machine_ticks_not_nice, tied_to_this_thread};
 use crate::repro::drive::printed::{self, Step};
 use crate::{BenchError, Result};
 
@@ -169,7 +169,8 @@ pub(in super::super) fn clone(from: &Path, to: &Path) -> Result<()> {
 /// Runs a program; what it printed, if all went well.
 pub(in super::super) fn output_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|source| BenchError::io(format!("run {name}"), source))?;
+    let output =
+        tied_to_this_thread(command).output().map_err(|source| BenchError::io(format!("run {name}"), source))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() && !said.contains("error") {
