@@ -6,6 +6,8 @@
 //! Whoever resets a zone or empties it has claimed it before, under `claiming`: so a thread may reset what is dead while others
 //! copy, or reset too. What is found dead or alive under that lock, and claimed, is nobody else's.
 
+use std::collections::BTreeSet;
+
 use zonda_rt::try_spawn;
 use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
@@ -70,7 +72,10 @@ impl Core {
             return Ok(());
         }
         self.waited(|| {
+            // Who copies may have claimed what died meanwhile.
+            let _no_naps = self.pace.hurry();
             while is_short() && self.dying_zones() > 0 {
+                self.stop.check()?;
                 if !self.dead_zones().is_empty() {
                     return self.reset_dead(self.resets()).map(|_| ());
                 }
@@ -111,19 +116,31 @@ impl Core {
         self.space().view().iter().filter(is_dying).count()
     }
 
-    /// Resets dead zones, all removals and moves being durable.
+    /// Resets dead zones, all removals and moves being durable. Goes on past zones that fail until one is free.
     pub(crate) fn reset_dead(&self, resets: Resets) -> Result<Done> {
-        let dead = self.claim_dead(resets.zones_max);
-        if dead.is_empty() {
-            return Ok((0, None));
+        let (mut tried, mut failed) = (BTreeSet::new(), None);
+        loop {
+            let dead = self.claim_dead(resets.zones_max, &tried);
+            if dead.is_empty() {
+                return Ok((0, failed));
+            }
+            let committed = self.commit_to(self.names.last());
+            if committed.is_err() {
+                dead.iter().for_each(|&zone| self.space().end_relocation(zone));
+            }
+            committed?;
+            tried.extend(dead.iter().copied());
+            let (zones_freed, error) = self.reset_claimed(&dead, resets.at_once);
+            failed = error.or(failed);
+            if zones_freed > 0 {
+                return Ok((zones_freed, failed));
+            }
         }
-        let committed = self.commit_to(self.names.last());
-        if committed.is_err() {
-            dead.iter().for_each(|&zone| self.space().end_relocation(zone));
-        }
-        committed?;
+    }
+
+    fn reset_claimed(&self, dead: &[ZoneId], at_once: usize) -> Done {
         let (mut zones_freed, mut failed) = (0, None);
-        for zones in dead.chunks(resets.at_once) {
+        for zones in dead.chunks(at_once) {
             for (zone, outcome) in zones.iter().zip(self.reset_at_once(zones)) {
                 let is_free = outcome.as_ref().is_ok_and(|now| !matches!(now, ZoneUse::ReadOnly | ZoneUse::Offline));
                 zones_freed += u32::from(is_free);
@@ -139,12 +156,13 @@ impl Core {
                 }
             }
         }
-        Ok((zones_freed, failed))
+        (zones_freed, failed)
     }
 
-    fn claim_dead(&self, zones_max: usize) -> Vec<ZoneId> {
+    fn claim_dead(&self, zones_max: usize, tried: &BTreeSet<ZoneId>) -> Vec<ZoneId> {
         let _claiming = self.claiming.lock();
         let mut dead = self.dead_zones();
+        dead.retain(|zone| !tried.contains(zone));
         dead.truncate(zones_max);
         dead.retain(|&zone| self.space().begin_relocation(zone));
         dead

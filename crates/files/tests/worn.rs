@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
-use zonda_files::{FileKind, FileStore, FileTags, StoreId};
+use zonda_files::{Cleaner, FileKind, FileStore, FileTags, StoreId};
 use zonda_rt::DeviceCall;
 use zonda_space::{StreamId, ZoneId};
 
@@ -96,15 +96,22 @@ fn the_journal_goes_on_when_its_old_zone_wears_out() {
 /// A reset that fails though the zone lives on is tried again later; who writes uses other zones meanwhile.
 #[test]
 fn a_zone_whose_reset_fails_for_a_while_holds_nobody_up() {
-    let (faulty, store) = store();
-    rewrite(&store, 10);
+    for has_cleaner in [false, true] {
+        let (faulty, store) = store();
+        let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()));
+        reset_fails_for_a_while(&faulty, &store);
+    }
+}
+
+fn reset_fails_for_a_while(faulty: &Faulty<MemDevice>, store: &FileStore) {
+    rewrite(store, 10);
     let of_tables = store.space().view().into_iter().filter(|view| view.stream.is_some_and(|it| it != JOURNAL));
     let zone = of_tables.map(|view| view.zone).next().unwrap();
-    fails_at_reset(&faulty, Some(zone), FaultWhen::From(1), FaultEffect::Error(ErrorKind::Media));
-    rewrite(&store, 300);
+    fails_at_reset(faulty, Some(zone), FaultWhen::From(1), FaultEffect::Error(ErrorKind::Media));
+    rewrite(store, 300);
     assert!(faulty.injected() > 1, "it is tried again");
-    is_whole(&store, 0);
+    is_whole(store, 0);
     faulty.heal();
-    rewrite(&store, 100);
-    is_whole(&store, 0);
+    rewrite(store, 100);
+    is_whole(store, 0);
 }
