@@ -97,18 +97,22 @@ struct Shard {
     marks: Marks,
 }
 
-/// Which pages were turned away lately: prints of 32 bits, four in the slot that the key says, the latest first. To take one page for another, once in a
-/// billion, costs a copy.
+/// Which pages were turned away lately: prints of 32 bits, four in the slot that the key says, the latest first. To take one page for another, once in
+/// tens of millions, costs a copy.
 #[derive(Default)]
 struct Marks(Box<[[u32; MARKS_PER_SLOT]]>);
 
 impl Marks {
-    /// Room for at most `count` marks, a power of two of slots; all are forgotten if that is another number than before.
+    /// Room for `count` marks, rounded down to a power of two of slots; twice as much stays, so that a capacity that trembles costs nothing. Marks are
+    /// kept: slots of a larger table begin as those that they were part of.
     fn resize(&mut self, count: u64) {
         let slots = (count / MARKS_PER_SLOT as u64).checked_ilog2().map_or(0, |log| 1 << log);
-        if self.0.len() != slots {
-            self.0 = vec![[0; MARKS_PER_SLOT]; slots].into_boxed_slice();
+        let before = self.0.len();
+        if slots <= before && before <= 2 * slots {
+            return;
         }
+        let slot_before = |slot| self.0.get(slot & before.wrapping_sub(1)).copied().unwrap_or_default();
+        self.0 = (0..slots).map(slot_before).collect();
     }
 
     /// Whether the page was turned away lately; if not, it is now.
@@ -128,7 +132,7 @@ impl Marks {
     }
 }
 
-/// The read cache. Always: all shards together take at most the capacity, counted with their tables.
+/// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2 thousandths of it.
 ///
 /// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none. A page that
 /// comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked at a time.
@@ -456,6 +460,20 @@ mod tests {
             assert!(cache.get(at(once), 0).is_none());
         }
         assert!((5_000..5_000 + often).all(|block| cache.get(at(block), 0).is_some()));
+    }
+
+    #[test]
+    fn marks_outlive_a_capacity_that_trembles_or_grows() {
+        let mut marks = Marks::default();
+        let key = |address| Key { address, generation: 1 };
+        marks.resize(64);
+        assert!((1..=16).all(|address| !marks.takes_back(&key(address))), "none was turned away before");
+        for count in [63, 64, 40, 64, 128, 127, 512] {
+            marks.resize(count);
+        }
+        assert_eq!(marks.0.len(), 128);
+        let kept = (1..=16).filter(|&address| marks.takes_back(&key(address))).count();
+        assert!(kept >= 14, "{kept} of 16; slots hold four");
     }
 
     #[test]
