@@ -140,7 +140,9 @@ impl Flusher {
             stream.close_one_shorter_than(blocks);
             stream.want(claim);
         }
-        if starved && blocks > 0 && self.is_full() { self.no_space() } else { PageError::Busy }
+        // A zone that nobody opened yet, or that waits for another to be finished, is no sign of want.
+        let has_none = starved && blocks > 0 && self.is_short();
+        if has_none && self.is_full() { self.no_space() } else { PageError::Busy }
     }
 
     fn claim(&self, heat: Heat) -> Claim {

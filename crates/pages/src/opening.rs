@@ -128,8 +128,12 @@ impl Flusher {
     pub(crate) fn press_for(&self, pages: u32) -> bool {
         let zones = u64::from(pages).div_ceil(self.space.zone_blocks().max(2) - 1);
         let zones = u32::try_from(zones).unwrap_or(u32::MAX / 2);
-        self.pressed_zones.store(zones, Ordering::Relaxed);
-        self.spare_zones() > FOREGROUND_FLOOR + zones
+        if zones == 1 {
+            return true;
+        }
+        let are_there = self.spare_zones() > FOREGROUND_FLOOR + zones;
+        self.pressed_zones.store(if are_there { 0 } else { zones }, Ordering::Relaxed);
+        are_there
     }
 
     /// Whether live bytes exceed the usable space, for all that is known.

@@ -191,6 +191,9 @@ impl Scene<'_> {
         let must_know = (asked || flusher.is_over_full()) && flusher.has_estimates();
         // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
         let has_room = spare > RELOCATION_FLOOR || coming == 0;
+        if !short {
+            flusher.hopeless.store(false, Ordering::Relaxed);
+        }
         if !has_room || (!short && !must_know) {
             return None;
         }
@@ -203,7 +206,7 @@ impl Scene<'_> {
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let chosen =
             chosen.filter(|view| urgent || gains_an_eighth(view) || flusher.zones.of(view.zone).is_estimated());
-        let hopeless = chosen.is_none() && coming == 0 && self.is_packed();
+        let hopeless = urgent && chosen.is_none() && coming == 0 && self.is_packed();
         if hopeless {
             flusher.give_up_hope()
         } else {

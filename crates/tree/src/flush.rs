@@ -17,7 +17,7 @@ use crate::{
     mini_page::Hot,
     snapshot::Level,
     stats::count,
-    tree::{Placed, Result, Tree, kept_state},
+    tree::{Placed, Result, Tree, is_no_space, kept_state},
     values::ValuePointer,
 };
 
@@ -150,6 +150,8 @@ impl Tree {
                 Ok(Flushed::Raced)
             }
             Ok(Flushed::Done) => self.pump().map(|()| Flushed::Done),
+            // Whoever comes next is to find the zone that was missing, if there is one by then.
+            Err(error) if is_no_space(&error) => self.pump().and(Err(error)),
             outcome => outcome,
         }
     }

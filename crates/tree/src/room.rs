@@ -24,6 +24,8 @@ const SNAPSHOT_PATIENCE: u32 = 50;
 const PRESSED_PAUSES_MAX: u32 = 10;
 /// Steps of reclaim for each page that it needs at the most, should they gain nothing.
 const PRESSED_STEPS_PER_PAGE: u32 = 8;
+/// Pauses in which nobody reclaimed anything after which a merge in a full store is refused: what it would free is not lost, and who deletes is not to wait.
+const FULL_PAUSES_MAX: u32 = 10;
 /// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s.
 const IDLE_PAUSES_MAX: u32 = 5_000;
 /// Pauses after which it is refused although others make progress: a minute.
@@ -87,7 +89,7 @@ impl Tree {
             match self.store.admit(pages) {
                 Err(PageError::Busy) => {
                     busy_since.get_or_insert_with(zonda_rt::now);
-                    self.wait_for_room(&mut patience)?;
+                    self.wait_for_room(&mut patience, pages)?;
                 }
                 outcome => break outcome,
             }
@@ -110,6 +112,9 @@ impl Tree {
     /// # Errors
     /// Those of reclaim.
     pub(crate) fn reclaim_for(&self, pages: u32) -> Result<()> {
+        if pages == 0 || self.store.press_for(pages) {
+            return Ok(());
+        }
         let reclaimed = self.waits.during(Cause::Reclaim, || {
             let steps = || self.counters.reclaim_steps.load(Ordering::Relaxed);
             let (mut idle_pauses, mut left) = (0, pages.saturating_mul(PRESSED_STEPS_PER_PAGE));
@@ -133,25 +138,29 @@ impl Tree {
         !self.recovering.load(Ordering::Acquire) || !self.meta.has_outgrown_a_segment()
     }
 
-    /// What a writer does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
-    /// after a long one.
-    fn wait_for_room(&self, patience: &mut Patience) -> Result<()> {
+    /// What a writer of so many pages does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
+    /// after a long one. A merge in a full store, which may have nothing to gain, waits for who reclaims at the moment only.
+    fn wait_for_room(&self, patience: &mut Patience, pages: u32) -> Result<()> {
         // Others may have failed meanwhile; then nobody makes room any more.
         self.check_writable()?;
         if self.reclaim_step()? == Step::Progress {
             return Ok(());
         }
-        if patience.pauses >= SNAPSHOT_PATIENCE {
+        let usage = self.store.usage();
+        let live_bytes = usage.live_page_bytes + usage.live_value_bytes;
+        let may_be_vain = pages == 0 && live_bytes > usage.usable_bytes;
+        if patience.pauses >= SNAPSHOT_PATIENCE && !may_be_vain {
             self.press_snapshots();
         }
         // Another thread reclaims, or finds out how much is live; the store itself does not always wait.
         zonda_rt::sleep(PAUSE);
-        if !patience.is_over_after(self.counters.reclaim_steps.load(Ordering::Relaxed)) {
+        let is_over = patience.is_over_after(self.counters.reclaim_steps.load(Ordering::Relaxed));
+        let is_vain = may_be_vain && patience.idle_pauses >= FULL_PAUSES_MAX;
+        if !(is_over || is_vain) {
             return Ok(());
         }
-        let usage = self.store.usage();
         Err(TreeError::from(PageError::NoSpace {
-            live_bytes: usage.live_page_bytes + usage.live_value_bytes,
+            live_bytes,
             usable_bytes: usage.usable_bytes,
             free_zones: usage.free_zones,
             reserve_bytes: usage.reserve_bytes,

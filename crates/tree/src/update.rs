@@ -59,6 +59,7 @@ impl Tree {
                 Ok(Attempt::Done(committed)) => break committed,
                 Ok(Attempt::Needs(pages)) => {
                     self.make_room(false, pages)?;
+                    self.reclaim_for(pages)?;
                     admitted = pages;
                 }
                 Err(error) if is_no_space(&error) && tries < VALUE_TRIES => {

@@ -27,8 +27,6 @@ use crate::{
 
 /// Pages that a merge may need at most before more room is asked for.
 pub(crate) const PAGES_ASKED: u32 = 2;
-/// Pages for which the zones that reclaim always keeps free do.
-const PAGES_AT_ONCE: u32 = 16;
 /// Times that a write waits for zones for its large values.
 pub(crate) const VALUE_TRIES: u32 = 4;
 
@@ -91,8 +89,10 @@ impl Tree {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        let pages = PAGES_ASKED + pages_of(value.len());
+        let large = pages_of(value.len());
+        let pages = PAGES_ASKED + large;
         self.make_room(false, pages)?;
+        self.reclaim_for(large)?;
         self.bring_in_unfiltered(key)?;
         let committed = self.with_stripes_free(pages, || {
             let _stripe = self.stripes.lock(hash(key));
@@ -135,6 +135,7 @@ impl Tree {
         let large = batch.iter().map(|op| pages_of(op.value_bytes())).sum::<u32>();
         let pages = PAGES_ASKED + pages_of(bytes) + large;
         self.make_room(deletes, pages)?;
+        self.reclaim_for(large)?;
         batch.iter().try_for_each(|op| self.bring_in_unfiltered(op.key()))?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
@@ -206,8 +207,10 @@ impl Tree {
         let (_in_flight, numbers) = self.poison.watch(logged)?;
         let mut overfull = Vec::new();
         for prepared in records {
+            let applied = self.deliver(&prepared.record(), &numbers);
+            // Then, not before: who searches for space takes what is counted for looked at.
             count(&self.counters.puts);
-            if let Applied::Overfull(id, bytes) = self.deliver(&prepared.record(), &numbers) {
+            if let Applied::Overfull(id, bytes) = applied {
                 overfull.push(id);
                 if bytes > BUFFER_BYTES_LONG {
                     self.relieve_now(id)?;
@@ -448,11 +451,7 @@ impl Tree {
             Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
             outcome => outcome?,
         }
-        if deletes {
-            return Ok(());
-        }
-        self.admit_pressing(pages)?;
-        if pages > PAGES_AT_ONCE { self.reclaim_for(pages) } else { Ok(()) }
+        if deletes { Ok(()) } else { self.admit_pressing(pages) }
     }
 }
 

@@ -55,6 +55,27 @@ fn full_then_emptied_then_filled_again() {
     }
 }
 
+/// Merges of these deletes need a page each: they free one only together with their neighbours'.
+#[test]
+fn full_then_thinned_out_then_filled_again() {
+    for device in [ON_ZONES, IN_PLACE] {
+        for (value_bytes, scattered) in [(8, true), (200, true), (200, false)] {
+            let what = format!("{device}, values of {value_bytes} bytes, scattered {scattered}");
+            let db = open(device);
+            let value = vec![7; value_bytes];
+            let keys = fill(&db, &value, scattered);
+            for number in (0..keys).step_by(2) {
+                db.delete(key(number, scattered)).unwrap();
+            }
+            for number in (0..keys).step_by(8) {
+                let put = db.put(key(number, scattered), &value);
+                put.unwrap_or_else(|error| panic!("{what}: put {number} of {keys}: {error}"));
+            }
+            assert_eq!(db.iter().unwrap().count() as u64, keys / 2 + keys.div_ceil(8), "{what}");
+        }
+    }
+}
+
 #[test]
 fn a_range_is_deleted_in_a_full_store() {
     let db = open(ON_ZONES);

@@ -207,7 +207,8 @@ impl Core {
 
     /// What a writer hears whose pages found no blocks.
     fn refuse(&self) -> PageError {
-        if self.starved.swap(true, Ordering::Relaxed) && self.is_full() { self.no_space() } else { PageError::Busy }
+        let has_none = self.starved.swap(true, Ordering::Relaxed) && self.is_short();
+        if has_none && self.is_full() { self.no_space() } else { PageError::Busy }
     }
 
     pub(crate) fn claim(&self, heat: Heat) -> Claim {
@@ -278,8 +279,12 @@ impl Core {
     pub(crate) fn press_for(&self, pages: u32) -> bool {
         let segments = u64::from(pages).div_ceil(self.layout.data_blocks_min().max(1));
         let segments = u32::try_from(segments).unwrap_or(u32::MAX / 2);
-        self.pressed_segments.store(segments, Ordering::Relaxed);
-        self.spare_segments() > FOREGROUND_FLOOR + segments
+        if segments == 1 {
+            return true;
+        }
+        let are_there = self.spare_segments() > FOREGROUND_FLOOR + segments;
+        self.pressed_segments.store(if are_there { 0 } else { segments }, Ordering::Relaxed);
+        are_there
     }
 
     /// Whether this thread reclaims at the moment.

@@ -186,20 +186,23 @@ impl Scene<'_> {
         let short = core.is_low(spare.saturating_add(coming));
         let asked = core.must_look.swap(false, Ordering::Relaxed);
         let must_know = (asked || core.would_be_full(0)) && core.has_estimates();
+        if !short {
+            core.hopeless.store(false, Ordering::Relaxed);
+        }
         if !short && !must_know {
             return None;
         }
+        let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
         let victim = core.with_table(|table| {
             let candidate = |segment: &SegmentIndex| work.stuck.get(segment) != Some(&Left::of(table, *segment));
             // For a writer that needs many segments only what gives an eighth of one back: else the same few would be moved for ever.
-            let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
             let live_max = if urgent { 1_000 } else { 875 };
             let chosen = if short { self.emptiest(table, (spare, live_max), &candidate) } else { None };
             let victim = Victim::new(table, core.layout, chosen.or_else(|| self.estimated(table, &candidate))?);
             table.close(victim.segment());
             Some(victim)
         });
-        if victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && self.is_packed() {
+        if urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && self.is_packed() {
             core.give_up_hope();
         } else {
             core.hopeless.store(false, Ordering::Relaxed);
