@@ -123,6 +123,8 @@ impl FileUsage {
         let blocks = BlocksUsage::of(core);
         let wasted_bytes = core.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
         let stuck_bytes = core.stuck_bytes();
+        // A statement of its own: within the last expression the names would stay locked to its end, and a commit locks them last.
+        let files = core.names.lock().catalogue.files().count() as u64;
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Self {
             capacity_bytes: space.capacity_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
@@ -130,7 +132,7 @@ impl FileUsage {
             live_bytes: space.live_bytes + blocks.map_or(0, |blocks| blocks.live_bytes),
             free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes + stuck_bytes), |blocks| blocks.free_bytes),
             blocks,
-            files: core.names.lock().catalogue.files().count() as u64,
+            files,
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),
             writes: WriteCounts::of(core),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use common::{geometry, options, path};
 use zonda_device::{BlockDevice, MemBlockDevice, MemDevice};
 use zonda_files::{FileKind, FileStore, FileTags, Placement, StoreId};
+use zonda_rt::atomic::{AtomicBool, Ordering};
 
 const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
 
@@ -46,4 +47,29 @@ fn copy_of(device: &dyn BlockDevice) -> Arc<MemBlockDevice> {
         copy.write(zonda_device::Lba(at), &blocks).unwrap();
     }
     Arc::new(copy)
+}
+
+/// Whoever takes numbers waits for no commit that waits for him.
+#[test]
+fn numbers_are_taken_beside_commits() {
+    let store =
+        FileStore::format(Arc::new(MemDevice::new(geometry(14)).unwrap()), StoreId(1), false, options(0)).unwrap();
+    let of_reader = store.clone();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let reader_ends = Arc::clone(&is_over);
+    let reader = zonda_rt::spawn("numbers", move || {
+        let mut files_max = 0;
+        while !reader_ends.load(Ordering::Relaxed) {
+            files_max = files_max.max(of_reader.usage().files);
+        }
+        files_max
+    });
+    for round in 0..2_000 {
+        let mut writer = store.create(&path(&format!("/{}", round % 3)), FileTags::of(FileKind::Meta)).unwrap();
+        writer.append(b"a line").unwrap();
+        writer.sync().unwrap();
+    }
+    is_over.store(true, Ordering::Relaxed);
+    assert_eq!(reader.join(), Ok(3));
+    assert!(store.usage().writes.commits >= 2_000);
 }
