@@ -106,9 +106,10 @@ impl Drop for Cleaner {
             // A panic there has been printed; there is nobody here who could do more.
             let _panicked = thread.join();
         }
+        // From here on nobody leaves a zone to be finished; what was left is finished now.
         self.store.core.cleaners.fetch_sub(1, Ordering::AcqRel);
-        // What fails stays for the next mount.
-        while self.store.core.lanes.finish_one().unwrap_or(false) {}
+        // What fails stays for the next mount; every call takes one.
+        while self.store.core.lanes.finish_one().unwrap_or(true) {}
     }
 }
 

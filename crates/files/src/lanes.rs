@@ -324,7 +324,8 @@ impl Lanes {
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
-    /// token back. With `leaves`, it is left to [`finish_one`](Self::finish_one); returns whether it was.
+    /// token back. If somebody else `finishes`, it is left to [`finish_one`](Self::finish_one); returns whether it was. That is asked with the lanes
+    /// locked: who says no more that it finishes, and looks then, finds whatever was left to it.
     ///
     /// # Errors
     /// `Space`.
@@ -332,7 +333,7 @@ impl Lanes {
         &self,
         lease: Lease,
         stream: StreamId,
-        (finish_below_bytes, leaves): (u64, bool),
+        (finish_below_bytes, finishes): (u64, &dyn Fn() -> bool),
     ) -> Result<bool> {
         if self.is_subzone(lease.zone.zone) {
             return self.release_subzone(lease).map(|()| false);
@@ -347,7 +348,7 @@ impl Lanes {
         if !is_nearly_full || !lane.open.iter().any(is_idle) {
             return Ok(false);
         }
-        if !leaves {
+        if !finishes() {
             return self.finish(lanes, stream, zone).1.map(|()| false);
         }
         let left = lane.take(zone);

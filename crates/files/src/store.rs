@@ -460,7 +460,7 @@ impl Core {
     /// # Errors
     /// `Space`.
     pub(crate) fn release(&self, lease: Lease, stream: StreamId) -> Result<()> {
-        if self.lanes.release(lease, stream, (self.finish_below_bytes(), self.has_cleaner()))? {
+        if self.lanes.release(lease, stream, (self.finish_below_bytes(), &|| self.has_cleaner()))? {
             self.call.call();
         }
         Ok(())

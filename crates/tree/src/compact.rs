@@ -3,6 +3,8 @@
 //! Unlike everything else this reads pages while leaves are latched: a few neighbours under one parent at a time. Readers of those
 //! leaves wait for those reads.
 
+use std::cmp::Reverse;
+
 use zonda_pages::{Heat, PageError, PageId};
 use zonda_rt::atomic::Ordering;
 
@@ -13,7 +15,7 @@ use crate::{
     index::{LeafEntry, Path},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
-    merge::{DeadPointer, FullKeys, Plan, check_records, live, overlay, plan_records},
+    merge::{DeadPointer, Frame, FullKeys, Plan, check_records, live, overlay, plan_records},
     metalog::Upsert,
     record::Record,
     tree::{Placed, Result, Tree},
@@ -23,6 +25,32 @@ use crate::{
 const NEIGHBOURS_MAX: usize = 8;
 /// Tries of one group before it is left as it is.
 const TRIES: usize = 64;
+
+/// How far the pages of joined leaves are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// But for a twentieth, for stores that are read from then on.
+    Close,
+    /// To three quarters, about as far as splits leave them: a leaf that is written to again does not split at once.
+    Loose,
+}
+
+impl Fill {
+    fn of(self, body_bytes: usize) -> usize {
+        match self {
+            Self::Close => body_bytes * 19 / 20,
+            Self::Loose => body_bytes * 3 / 4,
+        }
+    }
+}
+
+/// What a joined group of leaves is followed by.
+enum Last {
+    /// The next one that was not looked at.
+    Stays,
+    /// Its own last leaf, which begins there and may have room.
+    Begins(Vec<u8>),
+}
 
 /// A group of latched neighbours.
 struct Group<'t> {
@@ -48,7 +76,7 @@ impl Tree {
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let leaves;
-            (leaves, next) = self.compact_group(&key)?;
+            (leaves, next) = self.compact_group(&key, Fill::Close)?;
             report(leaves);
         }
         self.flush_meta()
@@ -72,11 +100,11 @@ impl Tree {
     }
 
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
-    pub(crate) fn compact_group(&self, key: &[u8]) -> Result<(u64, Option<Vec<u8>>)> {
+    pub(crate) fn compact_group(&self, key: &[u8], fill: Fill) -> Result<(u64, Option<Vec<u8>>)> {
         let mut spin = zonda_rt::Spin::new();
         for _ in 0..TRIES {
             self.admit(FOR_A_MERGE)?;
-            match self.try_group(key) {
+            match self.try_group(key, fill) {
                 Ok(Some(done)) => return self.pump().map(|()| done),
                 Ok(None) => zonda_rt::spin_wait(&mut spin),
                 Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => self.pump()?,
@@ -87,16 +115,16 @@ impl Tree {
         Ok((1, self.index.find(key, &guard).high()))
     }
 
-    fn try_group(&self, key: &[u8]) -> Result<Option<(u64, Option<Vec<u8>>)>> {
+    fn try_group(&self, key: &[u8], fill: Fill) -> Result<Option<(u64, Option<Vec<u8>>)>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
         let Some(mut group) = self.latch_group(&path) else { return Ok(None) };
         let bodies = self.read_group(&group)?;
-        let count = self.group_that_joins(&mut group, &path, &bodies)?;
-        // A joined leaf may have room for its next neighbours too: it is looked at again.
-        let Some(left) = self.join(&mut group, &bodies[..count])? else { return Ok(None) };
-        let joined = left < count;
-        let next = if joined { group.low.clone().into() } else { group.high.clone() };
+        let room = fill.of(self.body_bytes());
+        let count = self.group_that_joins(&mut group, (&path, &bodies), room);
+        let Some(last) = self.join(&mut group, &bodies[..count], room)? else { return Ok(None) };
+        // The last of the leaves that are left may have room for its next neighbours too: it is looked at again.
+        let next = if let Last::Begins(low) = last { Some(low) } else { group.high.clone() };
         Ok(Some((count as u64, next)))
     }
 
@@ -117,48 +145,53 @@ impl Tree {
         group.leaves.iter().map(read).collect()
     }
 
-    /// Cuts the group to the leading leaves that together fit the fewest pages: all whose joint size is at most one page,
-    /// at least the first.
-    fn group_that_joins(&self, group: &mut Group<'_>, path: &Path<'_>, bodies: &[Option<Vec<u8>>]) -> Result<usize> {
+    /// Cuts the group to the leading leaves that are worth joining; to the first if none are.
+    fn group_that_joins(
+        &self,
+        group: &mut Group<'_>,
+        (path, bodies): (&Path<'_>, &[Option<Vec<u8>>]),
+        room: usize,
+    ) -> usize {
         let (_, first) = path.parent();
-        let mut bytes = 0;
-        let mut count = 0;
-        for (leaf, body) in group.leaves.iter().zip(bodies) {
-            bytes += body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, pending_bytes);
-            if count > 0 && bytes > self.body_bytes() * 19 / 20 {
-                break;
-            }
-            count += 1;
-        }
+        let bytes =
+            group.leaves.iter().zip(bodies).map(|(leaf, body)| {
+                body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, pending_bytes)
+            });
+        let count = best_group(bytes, room);
         group.leaves.truncate(count);
         group.high = path.at_child(first + count - 1).high();
         for (at, leaf) in group.leaves.iter().enumerate().filter(|_| count > 1) {
             self.keep_before_merge(leaf, &path.at_child(first + at));
         }
-        Ok(count)
+        count
     }
 
-    /// Makes the group's leaves as few pages as they fit; returns how many leaves are left. `None`, and nothing was done: a split
+    /// Makes the group's leaves fewer, if they fit fewer pages, and merges what waits for one. `None`, and nothing was done: a split
     /// beside them gave them two parents meanwhile.
-    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Option<usize>> {
+    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>], room: usize) -> Result<Option<Last>> {
+        let count = group.leaves.len();
         let clean = group.leaves.iter().all(|leaf| leaf.location().buffer().is_none_or(|buffer| !buffer.is_dirty()));
-        if clean && group.leaves.len() == 1 {
-            return Ok(Some(1));
+        if clean && count == 1 {
+            return Ok(Some(Last::Stays));
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
-        let plan = self.plan_group(group, bodies)?;
+        let plan = self.plan_group(group, bodies, room)?;
+        let gains = plan.pages.len() < count;
+        if clean && !gains {
+            return Ok(Some(Last::Stays));
+        }
         let merged = self.merged_now(sequence.unwrap_or(0), (&group.low, group.high.as_deref()));
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
-        let left = placed.len().max(1);
         group.leaves.iter().for_each(|leaf| self.note_merged(leaf));
         if !self.link_group(group, &plan, placed, merged) {
             return Ok(None);
         }
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
-        Ok(Some(left))
+        let low = plan.pages.last().map_or_else(|| group.low.clone(), |page| page.low.clone());
+        Ok(Some(if gains { Last::Begins(low) } else { Last::Stays }))
     }
 
-    fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>]) -> Result<Plan> {
+    fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>], room: usize) -> Result<Plan> {
         let mut sources = Vec::new();
         for (leaf, body) in group.leaves.iter().zip(bodies) {
             let page = body.as_deref().map(LeafPage::decode).transpose()?;
@@ -176,7 +209,11 @@ impl Tree {
         let frame = self.frame(&group.low, group.high.as_deref());
         check_records(frame, &records)?;
         let records = live(records);
-        let mut plan = plan_records(frame, &records, records.len());
+        let count = group.leaves.len();
+        // What one leaf holds may fill its page.
+        let joined = Frame { body_bytes: if count > 1 { room } else { frame.body_bytes }, ..frame };
+        let even = plan_records(joined, &records, 0);
+        let mut plan = if even.pages.len() < count { even } else { plan_records(joined, &records, records.len()) };
         plan.dead_pointers = dead_pointers;
         Ok(plan)
     }
@@ -230,7 +267,44 @@ impl Tree {
     }
 }
 
+/// How many of the leading leaves with so many `bytes` are to be joined, into pages with so much `room`: those that give the most pages back, and one
+/// for four at least, as every other one is written anew for it; of equals the fewest. 1 if none do.
+fn best_group(bytes: impl Iterator<Item = usize>, room: usize) -> usize {
+    let sums = bytes.scan(0, |sum, bytes| {
+        *sum += bytes;
+        Some(*sum)
+    });
+    let gains =
+        (1..=NEIGHBOURS_MAX).zip(sums).map(|(count, sum)| (count, count.saturating_sub(sum.div_ceil(room).max(1))));
+    let worth_it = gains.filter(|&(count, gain)| gain * 4 >= count);
+    // Of equals the first.
+    worth_it.min_by_key(|&(_, gain)| Reverse(gain)).map_or(1, |(count, _)| count)
+}
+
+/// Whether leaves with so many `bytes` seem to fit fewer pages, the first of them and some that follow it.
+pub(crate) fn seem_to_join(bytes: impl Iterator<Item = usize>, fill: Fill, body_bytes: usize) -> bool {
+    best_group(bytes, fill.of(body_bytes)) > 1
+}
+
 /// About what a buffer adds to the page of its leaf.
 fn pending_bytes(buffer: &Buffer) -> usize {
     if buffer.is_dirty() || buffer.is_complete() { buffer.slots().used_bytes() } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_group;
+
+    #[test]
+    fn the_group_that_gives_most_pages_back_is_joined() {
+        let best = |bytes: &[usize]| best_group(bytes.iter().copied(), 3_800);
+        assert_eq!(best(&[3_000, 3_000, 3_000]), 1, "a leaf too many would have to be full");
+        assert_eq!(best(&[1_000, 2_000]), 2);
+        assert_eq!(best(&[2_000, 2_000, 2_000]), 3, "three halves are two pages, two of them one that has no room");
+        assert_eq!(best(&[2_000; 8]), 7, "four pages of eight: two of seven halves more than three");
+        assert_eq!(best(&[0, 0, 0, 3_000]), 4);
+        assert_eq!(best(&[1_000, 1_000, 3_900, 3_900]), 2, "of equals the fewest");
+        assert_eq!(best(&[3_100; 8]), 1, "a page for eight is not worth seven written");
+        assert_eq!(best(&[]), 1);
+    }
 }

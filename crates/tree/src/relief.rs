@@ -1,5 +1,5 @@
 //! Space that a full store still owes (I9): before a write is refused, what deletes and overwrites in filter and buffers is merged,
-//! and neighbours that together fit one page are joined.
+//! and neighbours that together fit fewer pages are joined.
 //!
 //! A search is worth its reads only if something was written since one found nothing: a full store that is asked again and again
 //! refuses at once. Joining looks at every leaf, if only at what the leaf table knows of it, hence waits for as many writes as it
@@ -11,6 +11,7 @@ use zonda_pages::{BLOCK_BYTES, PageId};
 use zonda_rt::{Mutex, atomic::Ordering};
 
 use crate::{
+    compact::{Fill, seem_to_join},
     log::can_go_on,
     tree::{Result, Tree, is_no_space},
 };
@@ -95,8 +96,11 @@ impl Tree {
             return Ok(false);
         }
         self.empty_filter()?;
-        if self.merge_dirty(pages)? {
-            return Ok(true);
+        match self.merge_dirty(pages) {
+            Ok(true) => return Ok(true),
+            // Splits may have taken what there was: leaves that are joined give it back.
+            Err(error) if !is_no_space(&error) => return Err(error),
+            Ok(false) | Err(_) => {}
         }
         let leaves = u64::from(self.leaves.load(Ordering::Relaxed));
         if state.joined_at.is_none_or(|at| written - at > leaves / JOIN_SHARE) {
@@ -141,7 +145,7 @@ impl Tree {
                 ControlFlow::Break(None) => None,
                 ControlFlow::Break(Some(low)) => {
                     joined += 1;
-                    let (_, after) = self.compact_group(&low)?;
+                    let (_, after) = self.compact_group(&low, Fill::Loose)?;
                     if joined % STRIDE == 0 && self.has_room(pages)? {
                         return Ok(true);
                     }
@@ -153,7 +157,7 @@ impl Tree {
         self.has_room(pages)
     }
 
-    /// The low fence of the first leaf under the parent of `key`, from there on, that seems to fit a page with its right neighbour;
+    /// The low fence of the first leaf under the parent of `key`, from there on, that seems to fit fewer pages with those to its right;
     /// else where the next parent begins. From what the leaf table knows: no page is read.
     fn next_joinable(&self, key: &[u8]) -> ControlFlow<Option<Vec<u8>>, Vec<u8>> {
         let guard = self.epoch.pin();
@@ -164,8 +168,8 @@ impl Tree {
             0 => self.body_bytes(),
             bytes => bytes,
         };
-        for child in first..parent.len().saturating_sub(1) {
-            if bytes(child) + bytes(child + 1) < self.body_bytes() * 9 / 10 {
+        for child in first..parent.len() {
+            if seem_to_join((child..parent.len()).map(bytes), Fill::Loose, self.body_bytes()) {
                 return ControlFlow::Break(Some(path.at_child(child).low()));
             }
         }

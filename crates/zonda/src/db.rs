@@ -358,7 +358,8 @@ impl Db {
         backup::copy(&self.snapshot()?, uri, options, progress)
     }
 
-    /// Merges all buffers and underfull leaves, so that the store takes the least space. `progress(done, total)` counts leaves. Others go on meanwhile.
+    /// Merges all buffers and joins leaves that fit fewer pages together, so that the store takes the least space: joined leaves are full but for a
+    /// twentieth, and split when they grow. `progress(done, total)` counts leaves. Others go on meanwhile.
     ///
     /// # Errors
     /// Those of every write.

@@ -67,11 +67,11 @@ fn full_then_thinned_out_then_filled_again() {
             for number in (0..keys).step_by(2) {
                 db.delete(key(number, scattered)).unwrap();
             }
-            for number in (0..keys).step_by(8) {
+            for number in (0..keys).step_by(4) {
                 let put = db.put(key(number, scattered), &value);
                 put.unwrap_or_else(|error| panic!("{what}: put {number} of {keys}: {error}"));
             }
-            assert_eq!(db.iter().unwrap().count() as u64, keys / 2 + keys.div_ceil(8), "{what}");
+            assert_eq!(db.iter().unwrap().count() as u64, keys / 2 + keys.div_ceil(4), "{what}");
         }
     }
 }

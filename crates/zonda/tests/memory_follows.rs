@@ -15,7 +15,9 @@ fn key(number: u64) -> [u8; 8] {
 
 /// A compacted store: buffers hold nothing.
 fn loaded() -> Db {
-    loaded_with(4096)
+    let db = loaded_with(4096);
+    db.compact(&mut |_, _| {}).unwrap();
+    db
 }
 
 fn loaded_with(leaf_bytes: u32) -> Db {
@@ -28,7 +30,6 @@ fn loaded_with(leaf_bytes: u32) -> Db {
             db.step().unwrap();
         }
     }
-    db.compact(&mut |_, _| {}).unwrap();
     db
 }
 
