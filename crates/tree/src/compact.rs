@@ -102,12 +102,17 @@ impl Tree {
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
     pub(crate) fn compact_group(&self, key: &[u8], fill: Fill) -> Result<(u64, Option<Vec<u8>>)> {
         let mut spin = zonda_rt::Spin::new();
+        let mut leaves_max = NEIGHBOURS_MAX;
         for _ in 0..TRIES {
             self.admit(FOR_A_MERGE)?;
-            match self.try_group(key, fill) {
+            match self.try_group(key, fill, leaves_max) {
                 Ok(Some(done)) => return self.pump().map(|()| done),
                 Ok(None) => zonda_rt::spin_wait(&mut spin),
                 Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => self.pump()?,
+                // Long leaves in small zones.
+                Err(TreeError::Store(error)) if leaves_max > 1 && matches!(*error, PageError::PlanTooLong { .. }) => {
+                    leaves_max /= 2;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -115,10 +120,10 @@ impl Tree {
         Ok((1, self.index.find(key, &guard).high()))
     }
 
-    fn try_group(&self, key: &[u8], fill: Fill) -> Result<Option<(u64, Option<Vec<u8>>)>> {
+    fn try_group(&self, key: &[u8], fill: Fill, leaves_max: usize) -> Result<Option<(u64, Option<Vec<u8>>)>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
-        let Some(mut group) = self.latch_group(&path) else { return Ok(None) };
+        let Some(mut group) = self.latch_group(&path, leaves_max) else { return Ok(None) };
         let bodies = self.read_group(&group)?;
         let room = fill.of(self.body_bytes());
         let count = self.group_that_joins(&mut group, (&path, &bodies), room);
@@ -129,9 +134,9 @@ impl Tree {
     }
 
     /// Latches the leaf of `path` and those to its right under the same parent.
-    fn latch_group<'t>(&'t self, path: &Path<'_>) -> Option<Group<'t>> {
+    fn latch_group<'t>(&'t self, path: &Path<'_>, leaves_max: usize) -> Option<Group<'t>> {
         let (parent, first) = path.parent();
-        let last = (first + NEIGHBOURS_MAX).min(parent.len());
+        let last = (first + leaves_max).min(parent.len());
         let leaves: Option<Vec<_>> = (first..last).map(|child| self.table.try_lock(parent.leaf(child))).collect();
         let group = Group { leaves: leaves?, low: path.low(), high: path.at_child(last - 1).high() };
         path.is_current().then_some(group)
