@@ -176,7 +176,8 @@ impl<M: Model> Timing<M> {
         thread_local! {
             static WAKE: Arc<Condvar> = Arc::new(Condvar::new());
         }
-        let wake = WAKE.with(Arc::clone);
+        // What a program closes when it exits may come after the thread's own.
+        let wake = WAKE.try_with(Arc::clone).unwrap_or_default();
         let mut state = self.state.lock();
         if pending.iter().any(|pending| state.answers.contains_key(&pending.token)) {
             return;
