@@ -7,51 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, Completion, Io, IoQueue, Lba};
+use zonda_device::{AlignedBuf, Completion, Io, IoQueue};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
-use crate::pool::BufferPool;
+use crate::source::{Source, Version};
 use crate::store::ReadAhead;
-use crate::{PageAddress, PageError, PageId};
-
-/// What a place of a device holds: the same version, the same bytes.
-///
-/// On zones the generation alone tells: within one a block is written once (I1). In place slots are reused within a generation, so the
-/// completed page writes of the segment count too. They are counted before the page leaves memory, so whoever asked for the place while a
-/// newer page was on its way there, and got what lay there before, has an older version than who finds the newer one on the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    pub(crate) generation: u64,
-    pub(crate) writes: u64,
-}
-
-/// A store as readers ahead see it.
-pub(crate) trait AheadSource: Send + Sync {
-    /// Where a page is on the device, and which version; `None` if it is in memory or nowhere.
-    fn on_device(&self, at: PageAddress) -> Option<(PageAddress, Version)>;
-
-    /// A queue with nothing in flight, if there is one.
-    fn take_queue(&self) -> Option<Box<dyn IoQueue>>;
-
-    /// Takes it back.
-    fn put_queue(&self, queue: Box<dyn IoQueue>);
-
-    /// What all readers may hold.
-    fn budget(&self) -> &AheadBudget;
-
-    /// Where buffers come from.
-    fn buffers(&self) -> &Arc<BufferPool>;
-
-    /// Where a block begins on the device.
-    fn lba(&self, block: u64) -> Lba;
-
-    /// Verifies a page that came from the device and returns its body. The caller keeps the address alive.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    fn verify<'a>(&self, buffer: &'a [u8], page: (PageId, PageAddress), generation: u64)
-    -> Result<&'a [u8], PageError>;
-}
+use crate::{PageAddress, PageId};
 
 /// Bytes that all readers of a store hold ahead. Always: at most `bytes_max`.
 pub(crate) struct AheadBudget {
@@ -108,7 +69,7 @@ enum State {
 ///
 /// Life cycle of a page: 1 wanted (its read waits or is in flight) -> 2 here, or failed -> 3 taken, or forgotten because
 /// a later one is taken. Its bytes count against the store's budget until then; a buffer in flight until it is back.
-pub(crate) struct PagesAhead<S: AheadSource> {
+pub(crate) struct PagesAhead<S: Source> {
     source: Arc<S>,
     /// `None` before the first read, and after the device refused: nothing more is read ahead then.
     queue: Option<Box<dyn IoQueue>>,
@@ -119,9 +80,9 @@ pub(crate) struct PagesAhead<S: AheadSource> {
     held_bytes: u64,
 }
 
-impl<S: AheadSource> PagesAhead<S> {
+impl<S: Source> PagesAhead<S> {
     pub(crate) fn new(source: Arc<S>) -> Self {
-        let queue = source.take_queue();
+        let queue = source.take_queue().ok();
         Self { source, queue, wanted: VecDeque::new(), done: Vec::new(), next_token: 0, held_bytes: 0 }
     }
 
@@ -205,7 +166,7 @@ impl<S: AheadSource> PagesAhead<S> {
     }
 }
 
-impl<S: AheadSource> ReadAhead for PagesAhead<S> {
+impl<S: Source> ReadAhead for PagesAhead<S> {
     fn want(&mut self, pages: &[(PageId, PageAddress)]) {
         for &(id, at) in pages {
             if !self.want_page(id, at) {
@@ -231,7 +192,7 @@ impl<S: AheadSource> ReadAhead for PagesAhead<S> {
     }
 }
 
-impl<S: AheadSource> Drop for PagesAhead<S> {
+impl<S: Source> Drop for PagesAhead<S> {
     fn drop(&mut self) {
         while let Some(in_flight) = self.queue.as_ref().map(|queue| queue.in_flight()).filter(|&count| count > 0) {
             self.take_completions(in_flight);

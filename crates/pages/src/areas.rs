@@ -204,9 +204,7 @@ impl Area for ZonedArea {
             .map(|&(at, bytes)| Ok(self.whereabouts(at, bytes)?.0))
             .collect::<Result<Vec<_>, PageError>>()?;
         let mut again = Vec::new();
-        let mut queue = self.flusher.queues.take(self.flusher.space.device().as_ref())?;
-        // After an error the queue is dropped, which waits for what is in flight.
-        read_chunks(self.flusher.as_ref(), queue.as_mut(), &reads, &mut |index, bytes| {
+        read_chunks(self.flusher.as_ref(), &reads, &mut |index, bytes| {
             self.flusher.counters.read(bytes.len());
             let place = reads[index].place;
             match self.flusher.press.framing.chunk(bytes, self.kind, place) {
@@ -219,7 +217,6 @@ impl Area for ZonedArea {
             }
             Ok(())
         })?;
-        self.flusher.queues.put(queue);
         for (index, payload_bytes) in again {
             visit(index, &self.read_chunk(chunks[index].0, payload_bytes)?);
         }

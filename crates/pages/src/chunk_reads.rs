@@ -2,8 +2,8 @@
 
 use zonda_device::{Completion, Io, IoQueue};
 
-use crate::ahead::AheadSource;
 use crate::frame::Place;
+use crate::source::Source;
 use crate::{PageError, number};
 
 /// Most bytes in flight of one caller, but always one chunk: a few of the longest chunks of values.
@@ -31,7 +31,19 @@ pub(crate) type Accept<'a> = dyn FnMut(usize, &[u8]) -> Result<(), PageError> + 
 ///
 /// # Errors
 /// Those of the device and of `accept`, after which no more is read.
-pub(crate) fn read_chunks<S: AheadSource>(
+pub(crate) fn read_chunks<S: Source>(
+    source: &S,
+    reads: &[ChunkRead],
+    accept: &mut Accept<'_>,
+) -> Result<(), PageError> {
+    let mut queue = source.take_queue()?;
+    // After an error the queue is dropped, which waits for what is in flight.
+    read_queued(source, queue.as_mut(), reads, accept)?;
+    source.put_queue(queue);
+    Ok(())
+}
+
+fn read_queued<S: Source>(
     source: &S,
     queue: &mut dyn IoQueue,
     reads: &[ChunkRead],

@@ -1,130 +1,125 @@
-//! Device reads in flight together: many pages at once from one thread, and the queues that this takes.
+//! Many pages from one thread: their device reads are in flight together, and begin while the caller still looks for the next.
 
-use zonda_device::{Completion, Io, IoQueue, ZonedDevice};
-use zonda_rt::Mutex;
+use zonda_device::{Completion, Io, IoQueue};
 
-use crate::flusher::Flusher;
-use crate::reader::{Found, body_in_memory};
-use crate::{PageAddress, PageError, PageId, number};
+use crate::source::{OnDevice, Source};
+use crate::store::PagesWanted;
+use crate::{PageError, PageId, number};
 
-/// Most reads in flight of one queue.
-const DEPTH: u32 = 64;
-/// Most bytes in flight of one [`read_many`](Flusher::read_many), but always one page.
-const IN_FLIGHT_BYTES_MAX: u64 = 256 << 10;
+/// Most bytes in flight of one caller, but always one page.
+const BYTES_MAX: u64 = 256 << 10;
 /// Of the reads in flight one in so many is waited for at a time: few calls of the system, and nobody waits for many.
 const WAIT_SHARE: usize = 8;
-/// Reads that are handed to the device together: it begins while the next are prepared.
+/// Reads that are handed to the device together: it begins while the next are looked for.
 const START_READS: usize = 8;
-/// Queues kept for the next who needs one.
-const QUEUES_KEPT_MAX: usize = 16;
 
-/// Device queues that are not in use; nothing is in flight in them.
-#[derive(Default)]
-pub(crate) struct Queues(Mutex<Vec<Box<dyn IoQueue>>>);
-
-impl Queues {
-    /// A queue of some `DEPTH`.
-    pub(crate) fn take(&self, device: &dyn ZonedDevice) -> Result<Box<dyn IoQueue>, PageError> {
-        let kept = self.0.lock().pop();
-        Ok(kept.map_or_else(|| device.queue(DEPTH), Ok)?)
+/// Reads all pages that `wanted` names. What is in memory is taken at once.
+///
+/// # Errors
+/// Those of [`PageStore::read_many`](crate::PageStore::read_many).
+pub(crate) fn read_many<S: Source>(source: &S, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
+    let mut reads = Reads { source, wanted, pages: 0, held: None, begun: Vec::new(), in_flight_bytes: 0 };
+    // No queue for pages that are all in memory.
+    reads.held = reads.next_on_device()?;
+    if reads.held.is_none() {
+        return Ok(());
     }
-
-    /// Takes back a queue with nothing in flight.
-    pub(crate) fn put(&self, queue: Box<dyn IoQueue>) {
-        assert!(queue.in_flight() == 0, "a queue is kept with {} requests in flight", queue.in_flight());
-        let mut kept = self.0.lock();
-        if kept.len() < QUEUES_KEPT_MAX {
-            kept.push(queue);
-        }
-    }
+    let mut queue = source.take_queue()?;
+    // After an error the queue is dropped, which waits for what is in flight.
+    reads.run(queue.as_mut())?;
+    source.put_queue(queue);
+    Ok(())
 }
 
-/// A page that must be read from the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
-    pub(crate) id: PageId,
-    pub(crate) at: PageAddress,
-    pub(crate) generation: u64,
+/// A page that must be read from the device: the `nth` that the caller named.
+#[derive(Clone, Copy)]
+struct Missing {
+    nth: usize,
+    id: PageId,
+    place: OnDevice,
 }
 
-/// The pages that [`read_many`](Flusher::read_many) reads from the device, and how far it is.
-struct Batch<'a> {
-    /// With the index into the caller's pages.
-    missing: Vec<(usize, Missing)>,
-    begun: usize,
+/// The reads of one caller, and how far they are.
+struct Reads<'a, S> {
+    source: &'a S,
+    wanted: &'a mut dyn PagesWanted,
+    /// Pages that the caller has named.
+    pages: usize,
+    /// The next page to read, found while there was no room for it.
+    held: Option<Missing>,
+    /// By token.
+    begun: Vec<Missing>,
     in_flight_bytes: u64,
-    visit: &'a mut dyn FnMut(usize, &[u8]),
 }
 
-impl Flusher {
-    /// Reads several pages, those on the device in flight together. What is in memory is visited first.
-    pub(crate) fn read_many(
-        &self,
-        pages: &[(PageId, PageAddress)],
-        visit: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), PageError> {
-        let mut batch = Batch { missing: Vec::new(), begun: 0, in_flight_bytes: 0, visit };
-        for (index, &(id, at)) in pages.iter().enumerate() {
-            match self.locate(at)? {
-                Found::InMemory(page) => (batch.visit)(index, body_in_memory(&page, id, at)?),
-                Found::OnDevice(at, generation) => batch.missing.push((index, Missing { id, at, generation })),
+impl<S: Source> Reads<'_, S> {
+    fn run(&mut self, queue: &mut dyn IoQueue) -> Result<(), PageError> {
+        let mut done = Vec::with_capacity(queue.depth());
+        loop {
+            self.begin(queue)?;
+            if queue.in_flight() == 0 {
+                return Ok(());
             }
-        }
-        if batch.missing.is_empty() {
-            return Ok(());
-        }
-        let mut queue = self.queues.take(self.space.device().as_ref())?;
-        // After an error the queue is dropped, which waits for what is in flight.
-        self.read_batch(queue.as_mut(), &mut batch)?;
-        self.queues.put(queue);
-        Ok(())
-    }
-
-    fn read_batch(&self, queue: &mut dyn IoQueue, batch: &mut Batch<'_>) -> Result<(), PageError> {
-        let mut done = Vec::with_capacity(batch.missing.len().min(queue.depth()));
-        while batch.begun < batch.missing.len() || queue.in_flight() > 0 {
-            self.begin(queue, batch)?;
             queue.complete(queue.in_flight().div_ceil(WAIT_SHARE), &mut done)?;
             // What has become free is asked for before anything is decoded.
-            batch.in_flight_bytes -= done.iter().filter_map(|done| done.buffer.as_deref()).map(bytes_of).sum::<u64>();
-            self.begin(queue, batch)?;
-            queue.start();
-            done.drain(..).try_for_each(|completion| self.completed(batch, completion))?;
+            self.in_flight_bytes -= done.iter().filter_map(|done| done.buffer.as_deref()).map(bytes_of).sum::<u64>();
+            self.begin(queue)?;
+            done.drain(..).try_for_each(|completion| self.completed(completion))?;
         }
-        Ok(())
     }
 
     /// Fills the queue.
-    fn begin(&self, queue: &mut dyn IoQueue, batch: &mut Batch<'_>) -> Result<(), PageError> {
-        while let Some((_, page)) = batch.missing.get(batch.begun) {
-            let bytes = page.at.len_bytes();
-            let is_full = batch.in_flight_bytes > 0 && batch.in_flight_bytes + bytes > IN_FLIGHT_BYTES_MAX;
-            if is_full || queue.in_flight() == queue.depth() {
+    fn begin(&mut self, queue: &mut dyn IoQueue) -> Result<(), PageError> {
+        let mut waiting = 0;
+        while queue.in_flight() < queue.depth() {
+            let next = self.held.take().map_or_else(|| self.next_on_device(), |held| Ok(Some(held)))?;
+            let Some(page) = next else { break };
+            let bytes = page.place.at.len_bytes();
+            if self.in_flight_bytes > 0 && self.in_flight_bytes + bytes > BYTES_MAX {
+                self.held = Some(page);
                 break;
             }
-            self.submit_read(queue, batch.begun as u64, page.at)?;
-            batch.in_flight_bytes += bytes;
-            batch.begun += 1;
-            if batch.begun.is_multiple_of(START_READS) {
+            self.submit(queue, page)?;
+            self.in_flight_bytes += bytes;
+            waiting += 1;
+            if waiting == START_READS {
                 queue.start();
+                waiting = 0;
             }
+        }
+        if waiting > 0 {
+            queue.start();
         }
         Ok(())
     }
 
-    /// Submits the read of a page into a buffer of the pool.
-    pub(crate) fn submit_read(&self, queue: &mut dyn IoQueue, token: u64, at: PageAddress) -> Result<(), PageError> {
-        let into = self.press.pool.take_exact(at.blocks());
-        let io = Io::Read { at: self.space.lba_of(at.block()), into };
-        Ok(queue.submit(token, io).map_err(|rejected| rejected.error)?)
+    /// The next page that is not in memory; the caller takes those before it now.
+    fn next_on_device(&mut self) -> Result<Option<Missing>, PageError> {
+        while let Some((id, at)) = self.wanted.next_page() {
+            let nth = self.pages;
+            self.pages += 1;
+            let elsewhere = self.source.visit_in_memory(id, at, &mut |body| self.wanted.take(nth, body))?;
+            if let Some(place) = elsewhere {
+                return Ok(Some(Missing { nth, id, place }));
+            }
+        }
+        Ok(None)
     }
 
-    fn completed(&self, batch: &mut Batch<'_>, completion: Completion) -> Result<(), PageError> {
+    fn submit(&mut self, queue: &mut dyn IoQueue, page: Missing) -> Result<(), PageError> {
+        let into = self.source.buffers().take_exact(page.place.at.blocks());
+        let io = Io::Read { at: self.source.lba(page.place.at.block()), into };
+        queue.submit(self.begun.len() as u64, io).map_err(|rejected| rejected.error)?;
+        self.begun.push(page);
+        Ok(())
+    }
+
+    fn completed(&mut self, completion: Completion) -> Result<(), PageError> {
         completion.result?;
-        let (index, page) = batch.missing[number::index(completion.token)];
+        let Missing { nth, id, place } = self.begun[number::index(completion.token)];
         let buffer = completion.buffer.expect("a read brings its buffer back");
-        (batch.visit)(index, self.accept(&buffer, page.id, page.at, page.generation)?);
-        self.press.pool.put(buffer);
+        self.wanted.take(nth, self.source.verify(&buffer, (id, place.at), place.generation)?);
+        self.source.buffers().put(buffer);
         Ok(())
     }
 }

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use zonda_device::{IoQueue, Lba};
 
-use crate::ahead::{AheadBudget, AheadSource, Version};
+use crate::ahead::AheadBudget;
 use crate::cache::CachedPage;
 use crate::flusher::Flusher;
 use crate::frame::{Fault, Place, trusted_page};
 use crate::pool::{BufferPool, PooledBuf};
 use crate::sequencer::Pending;
+use crate::source::{OnDevice, Source, Version};
 use crate::{PageAddress, PageError, PageId, number};
+
+/// Most reads in flight of one queue.
+const QUEUE_DEPTH: u32 = 64;
 
 /// A page that is in memory.
 pub(crate) enum InMemory {
@@ -22,20 +26,16 @@ pub(crate) enum InMemory {
 /// A page in one of the places where it can be: at this address, which differs from the one asked for after a failed zone.
 pub(crate) enum Found {
     InMemory(InMemory),
-    OnDevice(PageAddress, u64),
+    OnDevice(OnDevice),
 }
 
 impl Flusher {
     /// Calls `visit` with the body of page `id` at `at`.
     pub(crate) fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError> {
-        match self.locate(at)? {
-            Found::InMemory(page) => visit(body_in_memory(&page, id, at)?),
-            Found::OnDevice(at, generation) => {
-                let mut buffer = self.press.pool.take(at.blocks());
-                self.space.read(at.block(), &mut buffer[..number::bytes(at.blocks())])?;
-                visit(self.accept(&buffer, id, at, generation)?);
-            }
-        }
+        let Some(OnDevice { at, generation }) = self.visit_in_memory(id, at, visit)? else { return Ok(()) };
+        let mut buffer = self.press.pool.take(at.blocks());
+        self.space.read(at.block(), &mut buffer[..number::bytes(at.blocks())])?;
+        visit(self.accept(&buffer, id, at, generation)?);
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Flusher {
             let generation = zone.generation();
             return Ok(match self.cache.get(at, generation) {
                 Some(page) => Found::InMemory(InMemory::Cached(page)),
-                None => Found::OnDevice(at, generation),
+                None => Found::OnDevice(OnDevice { at, generation }),
             });
         }
     }
@@ -79,14 +79,27 @@ impl Flusher {
     }
 }
 
-impl AheadSource for Flusher {
+impl Source for Flusher {
     fn on_device(&self, at: PageAddress) -> Option<(PageAddress, Version)> {
-        let Ok(Found::OnDevice(at, generation)) = self.locate(at) else { return None };
+        let Ok(Found::OnDevice(OnDevice { at, generation })) = self.locate(at) else { return None };
         Some((at, Version { generation, writes: 0 }))
     }
 
-    fn take_queue(&self) -> Option<Box<dyn IoQueue>> {
-        self.queues.take(self.space.device().as_ref()).ok()
+    fn visit_in_memory(
+        &self,
+        id: PageId,
+        at: PageAddress,
+        visit: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<OnDevice>, PageError> {
+        match self.locate(at)? {
+            Found::InMemory(page) => visit(body_in_memory(&page, id, at)?),
+            Found::OnDevice(place) => return Ok(Some(place)),
+        }
+        Ok(None)
+    }
+
+    fn take_queue(&self) -> Result<Box<dyn IoQueue>, PageError> {
+        Ok(self.queues.take(|| self.space.device().queue(QUEUE_DEPTH))?)
     }
 
     fn put_queue(&self, queue: Box<dyn IoQueue>) {

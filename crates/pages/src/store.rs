@@ -104,6 +104,17 @@ pub trait ReadAhead: Send {
     fn take(&mut self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> bool;
 }
 
+/// Several pages that a caller of [`PageStore::read_many`] wants, and what it does with them.
+///
+/// The store asks for the next page while those before are on their way, so that to find out which it is costs the device no wait.
+pub trait PagesWanted {
+    /// The next page and its address, which the caller keeps alive by an epoch guard until the read has ended; `None`: these were all.
+    fn next_page(&mut self) -> Option<(PageId, PageAddress)>;
+
+    /// Takes the body of the `nth` page that [`next_page`](Self::next_page) gave, counted from 0. Each comes once, in any order.
+    fn take(&mut self, nth: usize, body: &[u8]);
+}
+
 /// Where the leaves of a tree live.
 ///
 /// Contract.
@@ -125,11 +136,18 @@ pub trait PageStore: Send + Sync {
     /// `Damaged` when what is there is not that page; `Device`.
     fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError>;
 
-    /// Reads several pages, with the device reads in flight together. `visit` gets the index into `pages`.
+    /// Reads all pages that `wanted` names, with the device reads in flight together.
     ///
     /// # Errors
-    /// As [`read`](PageStore::read); pages before the failing one may have been visited.
-    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError>;
+    /// As [`read`](PageStore::read); nothing more is asked for after one, and other pages may have been taken before.
+    fn read_many(&self, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
+        let mut nth = 0;
+        while let Some((id, at)) = wanted.next_page() {
+            self.read(id, at, &mut |body| wanted.take(nth, body))?;
+            nth += 1;
+        }
+        Ok(())
+    }
 
     /// A place for the pages that one reader will want next; `None` if this store does not read ahead.
     fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {

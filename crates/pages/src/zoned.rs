@@ -11,7 +11,8 @@ use crate::open::LogPlace;
 use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
-    ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy, number, open,
+    PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy,
+    in_flight, number, open,
 };
 use zonda_device::ZonedDevice;
 use zonda_space::Space;
@@ -140,8 +141,8 @@ impl PageStore for ZonedStore {
         self.flusher.read(id, at, visit)
     }
 
-    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
-        self.flusher.read_many(pages, visit)
+    fn read_many(&self, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
+        in_flight::read_many(self.flusher.as_ref(), wanted)
     }
 
     fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Toy, block_device, create, create_in_place, device, id};
+use common::{Toy, block_device, create, create_in_place, device, id, read_listed};
 use zonda_pages::{AreaKind, Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::Rng;
 
@@ -58,12 +58,12 @@ fn many_pages_are_read_from_wherever_they_are() {
         Rng::seeded(5).shuffle(&mut order);
         let pages: Vec<_> = order.iter().map(|&n| (id(n), toy.leaves.lock()[&id(n)].at)).collect();
         let mut seen = 0;
-        let visit = &mut |index: usize, body: &[u8]| {
+        let visit = |index: usize, body: &[u8]| {
             let leaf = toy.leaves.lock()[&pages[index].0];
             assert_eq!(body, toy.body(pages[index].0, leaf.version, leaf.blocks));
             seen += 1;
         };
-        toy.store.read_many(&pages, visit).unwrap();
+        read_listed(toy.store.as_ref(), &pages, visit).unwrap();
         assert_eq!(seen, 104);
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Leaf, Toy, create, device, device_of, id, options};
+use common::{Leaf, Toy, create, device, device_of, id, options, read_listed};
 use zonda_device::ZonedDevice;
 use zonda_pages::{Heat, PageAddress, PageError, PageId, PageStore, StoreOptions, ZonedStore};
 use zonda_rt::Rng;
@@ -132,13 +132,12 @@ fn many_pages_are_read_from_wherever_they_are() {
     Rng::seeded(5).shuffle(&mut order);
     let pages: Vec<_> = order.iter().map(|&n| (id(n), toy.leaves.lock()[&id(n)].at)).collect();
     let mut seen = 0;
-    toy.store
-        .read_many(&pages, &mut |index, body| {
-            let leaf = toy.leaves.lock()[&pages[index].0];
-            assert_eq!(body, toy.body(pages[index].0, leaf.version, leaf.blocks));
-            seen += 1;
-        })
-        .unwrap();
+    read_listed(toy.store.as_ref(), &pages, |index, body| {
+        let leaf = toy.leaves.lock()[&pages[index].0];
+        assert_eq!(body, toy.body(pages[index].0, leaf.version, leaf.blocks));
+        seen += 1;
+    })
+    .unwrap();
     assert_eq!(seen, 110);
 }
 

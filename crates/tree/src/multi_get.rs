@@ -1,8 +1,10 @@
-//! Many point reads at once: one pass through index and buffers, then the pages that are missing, in flight together, then the large values
-//! that they point to, likewise. Keys of one leaf share its read (I8: at most one leaf read per key).
+//! Many point reads at once: one pass through index and buffers in the order of the keys, the pages that are missing in flight together meanwhile, then the
+//! large values that they point to, likewise. Keys of one leaf share its read (I8: at most one leaf read per key).
 
-use zonda_pages::{PageAddress, PageId};
-use zonda_rt::atomic::Ordering;
+use std::ops::Range;
+
+use zonda_pages::{PageAddress, PageId, PagesWanted};
+use zonda_rt::epoch::Guard;
 
 use crate::{
     read::{Found, Seen},
@@ -18,10 +20,70 @@ struct Answers<'k> {
     found: Vec<Option<Found>>,
 }
 
-/// A key that its leaf's page must answer.
-struct Asked {
-    page: (PageId, PageAddress),
-    key: usize,
+/// The pages that must answer what memory does not, found while those before are read: keys are looked up in their order, so that those of one leaf
+/// follow each other.
+struct Asking<'a, 'k> {
+    tree: &'a Tree,
+    guard: &'a Guard<'a>,
+    snapshot: Option<u64>,
+    answers: Answers<'k>,
+    /// Keys that are not looked up yet, the greatest first.
+    left: Vec<usize>,
+    /// Keys that ask a page, in the order of the pages.
+    asking: Vec<usize>,
+    /// The page that the last of them asks, if it is not in `asked`.
+    next: Option<(PageId, PageAddress)>,
+    /// Pages that were asked for, with their keys in `asking`.
+    asked: Vec<((PageId, PageAddress), Range<usize>)>,
+    outcome: Result<()>,
+}
+
+impl Asking<'_, '_> {
+    /// Looks up keys until one asks a page.
+    fn look_on(&mut self) -> Option<(PageId, PageAddress)> {
+        while let Some(key) = self.left.pop() {
+            count(&self.tree.counters.gets);
+            let (keys, value) = (self.answers.keys, &mut self.answers.values[key]);
+            match self.tree.look_as_of(self.snapshot, keys[key], value, self.guard) {
+                Ok(Seen::Known(known)) => self.answers.found[key] = known,
+                Ok(Seen::AskPage(id, page)) => {
+                    self.asking.push(key);
+                    return Some((id, page));
+                }
+                Err(error) => {
+                    self.outcome = Err(error);
+                    self.left.clear();
+                }
+            }
+        }
+        None
+    }
+}
+
+impl PagesWanted for Asking<'_, '_> {
+    fn next_page(&mut self) -> Option<(PageId, PageAddress)> {
+        let page = self.next.take().or_else(|| self.look_on())?;
+        let first = self.asking.len() - 1;
+        self.next = self.look_on();
+        while self.next == Some(page) {
+            self.next = self.look_on();
+        }
+        let end = self.asking.len() - usize::from(self.next.is_some());
+        self.asked.push((page, first..end));
+        count(&self.tree.counters.leaf_reads);
+        Some(page)
+    }
+
+    fn take(&mut self, nth: usize, body: &[u8]) {
+        let (page, asking) = self.asked[nth].clone();
+        for &key in &self.asking[asking] {
+            let value = &mut self.answers.values[key];
+            match self.tree.answer_of(page, body, self.answers.keys[key], value) {
+                Ok(known) => self.answers.found[key] = known,
+                Err(error) => self.outcome = Err(error),
+            }
+        }
+    }
 }
 
 impl Tree {
@@ -44,40 +106,24 @@ impl Tree {
     }
 
     fn find_all<'k>(&self, snapshot: Option<u64>, keys: &'k [&'k [u8]]) -> Result<Answers<'k>> {
-        let found = Vec::with_capacity(keys.len());
-        let mut answers = Answers { keys, values: vec![Vec::new(); keys.len()], found };
+        let values = vec![Vec::new(); keys.len()];
+        let found = keys.iter().map(|_| None).collect();
+        let mut left: Vec<usize> = (0..keys.len()).collect();
+        left.sort_unstable_by(|&a, &b| keys[b].cmp(keys[a]));
         let guard = self.epoch.pin();
-        let mut asked = Vec::new();
-        for (key, value) in answers.values.iter_mut().enumerate() {
-            count(&self.counters.gets);
-            answers.found.push(match self.look_as_of(snapshot, keys[key], value, &guard)? {
-                Seen::Known(known) => known,
-                Seen::AskPage(id, page) => {
-                    asked.push(Asked { page: (id, page), key });
-                    None
-                }
-            });
-        }
-        self.ask_pages(asked, &mut answers)?;
-        Ok(answers)
-    }
-
-    /// Reads each page once, for all keys that ask it.
-    fn ask_pages(&self, mut asked: Vec<Asked>, answers: &mut Answers<'_>) -> Result<()> {
-        asked.sort_unstable_by_key(|asked| (asked.page.1.raw(), asked.page.0.0));
-        let groups: Vec<&[Asked]> = asked.chunk_by(|a, b| a.page == b.page).collect();
-        let pages: Vec<_> = groups.iter().map(|group| group[0].page).collect();
-        self.counters.leaf_reads.fetch_add(pages.len() as u64, Ordering::Relaxed);
-        let mut outcome = Ok(());
-        self.store.read_many(&pages, &mut |nth, body| {
-            for asked in groups[nth] {
-                match self.answer_of(pages[nth], body, answers.keys[asked.key], &mut answers.values[asked.key]) {
-                    Ok(known) => answers.found[asked.key] = known,
-                    Err(error) => outcome = Err(error),
-                }
-            }
-        })?;
-        outcome
+        let mut asking = Asking {
+            tree: self,
+            guard: &guard,
+            snapshot,
+            answers: Answers { keys, values, found },
+            asking: Vec::with_capacity(left.len()),
+            asked: Vec::with_capacity(left.len()),
+            left,
+            next: None,
+            outcome: Ok(()),
+        };
+        self.store.read_many(&mut asking)?;
+        asking.outcome.map(|()| asking.answers)
     }
 
     /// Puts large values in the place of their pointers.

@@ -524,10 +524,6 @@ impl PageStore for MemStore {
         Ok(())
     }
 
-    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        pages.iter().enumerate().try_for_each(|(i, &(id, at))| self.read(id, at, &mut |body| visit(i, body)))
-    }
-
     fn place(&self, _heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
         self.wire.room()?;
         let mut state = self.pages.lock();

@@ -292,9 +292,7 @@ impl Area for InPlaceArea {
             .map(|&(at, bytes)| Ok(self.whereabouts(at, bytes)?.0))
             .collect::<Result<Vec<_>, PageError>>()?;
         let mut again = Vec::new();
-        let mut queue = self.core.read_queue()?;
-        // After an error the queue is dropped, which waits for what is in flight.
-        read_chunks(self.core.as_ref(), queue.as_mut(), &reads, &mut |index, bytes| {
+        read_chunks(self.core.as_ref(), &reads, &mut |index, bytes| {
             self.core.counters.read(bytes.len());
             let place = reads[index].place;
             match self.core.framing.chunk(bytes, self.kind, place) {
@@ -307,7 +305,6 @@ impl Area for InPlaceArea {
             }
             Ok(())
         })?;
-        self.core.queues.lock().push(queue);
         for (index, payload_bytes) in again {
             visit(index, &self.read_chunk(chunks[index].0, payload_bytes)?);
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{DeviceError, IoQueue};
+use zonda_device::DeviceError;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::StoreId;
@@ -24,6 +24,7 @@ use crate::counters::Counters;
 use crate::frame::{Framing, Place, page_blocks};
 use crate::gate::Gate;
 use crate::pool::BufferPool;
+use crate::queues::Queues;
 use crate::records::Records;
 use crate::reserve::{FOREGROUND_FLOOR, Reserve};
 use crate::stream::Claim;
@@ -63,8 +64,7 @@ pub(crate) struct Core {
     /// Blocks cannot be written somewhere: saves everybody else a look.
     pub(crate) any_failed: AtomicBool,
     pub(crate) counters: Counters,
-    /// Device queues for reading that are not in use.
-    pub(crate) queues: Mutex<Vec<Box<dyn IoQueue>>>,
+    pub(crate) queues: Queues,
     pub(crate) gate: Gate,
     /// [`Table::spare_segments`], when it last changed.
     spare_segments: AtomicU32,
@@ -121,7 +121,7 @@ impl Core {
             limbo: Mutex::default(),
             any_failed: AtomicBool::new(false),
             counters: Counters::default(),
-            queues: Mutex::default(),
+            queues: Queues::default(),
             gate: Gate::default(),
             spare_segments: AtomicU32::new(0),
             lost_bytes: AtomicU64::new(0),

@@ -12,8 +12,8 @@ use super::{InPlaceOptions, open};
 use crate::ahead::PagesAhead;
 use crate::map::ZoneMapEntry;
 use crate::{
-    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, ReadAhead,
-    Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, PagesWanted,
+    ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, in_flight,
 };
 
 /// A page store on a block device.
@@ -98,8 +98,8 @@ impl PageStore for InPlaceStore {
         self.core.read(id, at, visit)
     }
 
-    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<(), PageError> {
-        self.core.read_many(pages, visit)
+    fn read_many(&self, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
+        in_flight::read_many(self.core.as_ref(), wanted)
     }
 
     fn read_ahead(&self) -> Option<Box<dyn ReadAhead>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zonda_device::{BlockDevice, Geometry, MemBlockDevice, MemDevice, ZonedDevice};
 use zonda_pages::{
     AreaKind, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, NewPage, PageAddress, PageError, PageId, PageStore,
-    Reclaimed, Relocate, Relocated, SegmentId, Stamp, StoreId, StoreOptions, ZonedStore,
+    PagesWanted, Reclaimed, Relocate, Relocated, SegmentId, Stamp, StoreId, StoreOptions, ZonedStore,
 };
 use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::epoch::Ticket;
@@ -47,6 +47,31 @@ pub fn in_place_options() -> InPlaceOptions {
 
 pub fn create_in_place<D: BlockDevice + 'static>(device: &Arc<D>) -> Arc<InPlaceStore> {
     InPlaceStore::create(Arc::clone(device) as Arc<dyn BlockDevice>, &in_place_options()).unwrap()
+}
+
+/// Wants listed pages and hands each to a function, with its index.
+pub struct Listed<'a, F> {
+    pages: std::slice::Iter<'a, (PageId, PageAddress)>,
+    visit: F,
+}
+
+impl<F: FnMut(usize, &[u8])> PagesWanted for Listed<'_, F> {
+    fn next_page(&mut self) -> Option<(PageId, PageAddress)> {
+        self.pages.next().copied()
+    }
+
+    fn take(&mut self, nth: usize, body: &[u8]) {
+        (self.visit)(nth, body);
+    }
+}
+
+/// Reads all of `pages` together.
+pub fn read_listed<S: PageStore + ?Sized>(
+    store: &S,
+    pages: &[(PageId, PageAddress)],
+    visit: impl FnMut(usize, &[u8]),
+) -> Result<(), PageError> {
+    store.read_many(&mut Listed { pages: pages.iter(), visit })
 }
 
 /// Where a page of the toy tree is and what it holds.

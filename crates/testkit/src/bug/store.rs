@@ -41,11 +41,6 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
         self.fault.read(&*self.store, id, at, visit)
     }
 
-    fn read_many(&self, pages: &[(PageId, PageAddress)], visit: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        let mut numbered = pages.iter().enumerate();
-        numbered.try_for_each(|(nth, &(id, at))| self.read(id, at, &mut |body| visit(nth, body)))
-    }
-
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
         self.fault.place(&*self.store, heat, pages)
     }
