@@ -27,8 +27,10 @@ pub(crate) struct MemoryPlan {
     pub(crate) record_cache_bytes_max: u64,
     /// Leaf buffers until the index is there.
     pub(crate) buffer_bytes: u64,
-    /// Leaf buffers at the most; the log holds five times as much.
+    /// Leaf buffers at the most.
     pub(crate) buffer_bytes_max: u64,
+    /// Log on the device at the most.
+    pub(crate) log_limit_bytes: u64,
     /// Left free, for what comes between two looks of the governor.
     pub(crate) margin_bytes: u64,
 }
@@ -54,9 +56,14 @@ pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 /// What the cache of pages needs for one beside its bytes, at most.
 const CACHED_PAGE_BYTES: u64 = 512;
 
-/// Leaf buffers take at most this part of the capacity, so that the log, five times as long, takes at most a fifth. On a device that is full
-/// of leaves, bytes written for an operation go as leaves over buffers: less here would cost more in them than it gives in space.
-const CAPACITY_SHARE: u64 = 25;
+/// Leaf buffers take at most this part of the capacity. On a device that is full of leaves, bytes written for an operation go as leaves over buffers:
+/// less here would cost more in them than it gives in space. More would not fit the log: see [`LOG_OVER_BUFFERS`].
+const CAPACITY_SHARE: u64 = 22;
+
+/// The log is so many times as long as what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the log. On small
+/// devices it ends at a fifth of the capacity, 4.4 times the buffers; what a checkpoint writes must stay below a quarter of it (the page store's reserve).
+const LOG_OVER_BUFFERS: u64 = 5;
+const LOG_CAPACITY_SHARE: u64 = 5;
 
 /// Memory of one log instance with the largest ring: the ring, and its copy on the way to the device.
 const LOG_INSTANCE_BYTES: u64 = log_instance_bytes(limits::LOG_RING_BYTES_MAX);
@@ -96,6 +103,7 @@ impl MemoryPlan {
             record_cache_bytes_max: if keeps_records { budget_bytes } else { 0 },
             buffer_bytes: 0,
             buffer_bytes_max: (capacity_bytes / CAPACITY_SHARE).max(BUFFER_BYTES_MIN),
+            log_limit_bytes: (capacity_bytes / LOG_CAPACITY_SHARE).max(LOG_OVER_BUFFERS * BUFFER_BYTES_MIN),
             margin_bytes,
         };
         let plan = match (shares, design) {
@@ -110,7 +118,9 @@ impl MemoryPlan {
         let taken = plan.filter_bytes + others;
         let buffer_bytes_max = left.saturating_sub(taken).min(plan.buffer_bytes_max);
         let at_first = left.saturating_sub(taken + plan.read_cache_bytes + budget_bytes / 8).max(BUFFER_BYTES_MIN);
-        Self { buffer_bytes: at_first.min(buffer_bytes_max), buffer_bytes_max, ..plan }
+        let of_buffers = (LOG_OVER_BUFFERS * buffer_bytes_max).min(plan.log_limit_bytes);
+        let log_limit_bytes = of_buffers + LOG_OVER_BUFFERS * plan.filter_bytes;
+        Self { buffer_bytes: at_first.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..plan }
     }
 
     /// Divides `left` as the shares say; the flusher has the sequencers and the read cache.
@@ -207,6 +217,7 @@ mod tests {
             let caches_bytes = cache_bytes + plan.record_cache_bytes_min;
             let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + caches_bytes + plan.margin_bytes;
             prop_assert!(others + plan.buffer_bytes_max <= bytes + BUFFER_BYTES_MIN, "{:?}", plan);
+            prop_assert!(plan.log_limit_bytes >= 4 * (plan.buffer_bytes_max + plan.filter_bytes), "a checkpoint fits its reserve: {:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
         }
     }

@@ -222,10 +222,9 @@ impl Opening<'_> {
         wanted.min(self.plan.log_instances_max(self.options.log_ring_bytes.max(1)))
     }
 
-    /// Five times what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the log.
     fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
-            0 => 5 * (self.plan.buffer_bytes_max + self.plan.filter_bytes),
+            0 => self.plan.log_limit_bytes,
             bytes => bytes,
         }
     }
