@@ -36,18 +36,25 @@ pub(crate) fn read_chunks<S: Source>(
     reads: &[ChunkRead],
     accept: &mut Accept<'_>,
 ) -> Result<(), PageError> {
-    let mut queue = source.take_queue()?;
-    // After an error the queue is dropped, which waits for what is in flight.
-    read_queued(source, queue.as_mut(), reads, accept)?;
-    source.put_queue(queue);
-    Ok(())
+    let (mut queue, mut lent_bytes) = (source.take_queue()?, 0);
+    let outcome = read_queued(source, queue.as_mut(), reads, (&mut lent_bytes, accept));
+    match outcome {
+        Ok(()) => source.put_queue(queue),
+        Err(_) => {
+            // Waits for what is in flight and frees its buffers.
+            drop(queue);
+            source.buffers().forget(lent_bytes);
+        }
+    }
+    outcome
 }
 
+/// Reads all; keeps count of the bytes of buffers that are not back in the pool.
 fn read_queued<S: Source>(
     source: &S,
     queue: &mut dyn IoQueue,
     reads: &[ChunkRead],
-    accept: &mut Accept<'_>,
+    (lent_bytes, accept): (&mut u64, &mut Accept<'_>),
 ) -> Result<(), PageError> {
     let (mut begun, mut in_flight_bytes) = (0, 0);
     let mut done: Vec<Completion> = Vec::with_capacity(reads.len().min(queue.depth()));
@@ -58,6 +65,7 @@ fn read_queued<S: Source>(
                 break;
             }
             let into = source.buffers().take_exact(read.blocks);
+            *lent_bytes += into.len() as u64;
             let io = Io::Read { at: source.lba(read.place.block), into };
             queue.submit(begun as u64, io).map_err(|rejected| rejected.error)?;
             in_flight_bytes += read.bytes();
@@ -70,6 +78,7 @@ fn read_queued<S: Source>(
             in_flight_bytes -= reads[index].bytes();
             let buffer = completion.buffer.expect("a read brings its buffer back");
             accept(index, &buffer)?;
+            *lent_bytes -= buffer.len() as u64;
             source.buffers().put(buffer);
         }
     }

@@ -18,17 +18,24 @@ const START_READS: usize = 8;
 /// # Errors
 /// Those of [`PageStore::read_many`](crate::PageStore::read_many).
 pub(crate) fn read_many<S: Source>(source: &S, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
-    let mut reads = Reads { source, wanted, pages: 0, held: None, begun: Vec::new(), in_flight_bytes: 0 };
+    let mut reads =
+        Reads { source, wanted, pages: 0, held: None, begun: Vec::new(), in_flight_bytes: 0, lent_bytes: 0 };
     // No queue for pages that are all in memory.
     reads.held = reads.next_on_device()?;
     if reads.held.is_none() {
         return Ok(());
     }
     let mut queue = source.take_queue()?;
-    // After an error the queue is dropped, which waits for what is in flight.
-    reads.run(queue.as_mut())?;
-    source.put_queue(queue);
-    Ok(())
+    let outcome = reads.run(queue.as_mut());
+    match outcome {
+        Ok(()) => source.put_queue(queue),
+        Err(_) => {
+            // Waits for what is in flight and frees its buffers.
+            drop(queue);
+            source.buffers().forget(reads.lent_bytes);
+        }
+    }
+    outcome
 }
 
 /// A page that must be read from the device: the `nth` that the caller named.
@@ -50,6 +57,8 @@ struct Reads<'a, S> {
     /// By token.
     begun: Vec<Missing>,
     in_flight_bytes: u64,
+    /// Buffers that are not back in the pool: those in flight, and those whose pages are not taken yet.
+    lent_bytes: u64,
 }
 
 impl<S: Source> Reads<'_, S> {
@@ -108,6 +117,7 @@ impl<S: Source> Reads<'_, S> {
 
     fn submit(&mut self, queue: &mut dyn IoQueue, page: Missing) -> Result<(), PageError> {
         let into = self.source.buffers().take_exact(page.place.at.blocks());
+        self.lent_bytes += bytes_of(&into);
         let io = Io::Read { at: self.source.lba(page.place.at.block()), into };
         queue.submit(self.begun.len() as u64, io).map_err(|rejected| rejected.error)?;
         self.begun.push(page);
@@ -119,6 +129,7 @@ impl<S: Source> Reads<'_, S> {
         let Missing { nth, id, place } = self.begun[number::index(completion.token)];
         let buffer = completion.buffer.expect("a read brings its buffer back");
         self.wanted.take(nth, self.source.verify(&buffer, (id, place.at), place.generation)?);
+        self.lent_bytes -= bytes_of(&buffer);
         self.source.buffers().put(buffer);
         Ok(())
     }

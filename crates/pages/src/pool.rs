@@ -50,6 +50,11 @@ impl BufferPool {
         self.bytes.fetch_sub(buffer.len() as u64, Ordering::Relaxed);
     }
 
+    /// Says that buffers of so many bytes that [`take_exact`](Self::take_exact) gave were freed: they went with a queue that failed.
+    pub(crate) fn forget(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Bytes of all buffers, lent and free.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

@@ -69,6 +69,24 @@ fn many_pages_are_read_from_wherever_they_are() {
 }
 
 #[test]
+fn reads_that_fail_together_leave_no_memory_behind() {
+    for (name, store) in stores() {
+        let toy = Toy::new(store);
+        (0..40).for_each(|n| toy.put(id(n), n, 1 + n % 3).unwrap());
+        toy.settle().unwrap();
+        let mut pages: Vec<_> = (0..40).map(|n| (id(n), toy.leaves.lock()[&id(n)].at)).collect();
+        read_listed(toy.store.as_ref(), &pages, |_, _| ()).unwrap();
+        let before = toy.store.memory_bytes();
+        for wrong in [3, 20, 39] {
+            pages[wrong].0 = id(1_000);
+            let failed = read_listed(toy.store.as_ref(), &pages, |_, _| ());
+            assert!(matches!(failed, Err(PageError::Damaged { .. })), "{name}: {failed:?}");
+        }
+        assert!(toy.store.memory_bytes() <= before, "{name}: {} and before {before}", toy.store.memory_bytes());
+    }
+}
+
+#[test]
 fn another_page_or_no_page_is_damage_not_data() {
     for (name, store) in stores() {
         let toy = Toy::new(store);

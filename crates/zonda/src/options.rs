@@ -319,7 +319,8 @@ impl Options {
         self
     }
 
-    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Default 0: four times the leaf buffers.
+    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Default 0: five times the leaf buffers, at most a fifth of the
+    /// device.
     #[must_use]
     pub fn log_limit(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = bytes;
