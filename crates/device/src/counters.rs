@@ -1,5 +1,8 @@
 //! What a device did since it was opened.
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{
+    PerThread,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// Operations and bytes that a device completed since it was opened. Failed operations are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +45,7 @@ impl DeviceCounters {
 /// The counters of one device, updated by many threads. Relaxed: they order nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
-    reads: AtomicU64,
-    read_bytes: AtomicU64,
+    reads: PerThread<Reads>,
     writes: AtomicU64,
     written_bytes: AtomicU64,
     flushes: AtomicU64,
@@ -52,10 +54,18 @@ pub(crate) struct Counting {
     trims: AtomicU64,
 }
 
+/// What one thread read: reads are many and short, so that threads would wait for each other's counts.
+#[derive(Debug, Default)]
+struct Reads {
+    reads: AtomicU64,
+    bytes: AtomicU64,
+}
+
 impl Counting {
     pub(crate) fn read(&self, bytes: usize) {
-        add(&self.reads, 1);
-        add(&self.read_bytes, bytes as u64);
+        let mine = self.reads.mine();
+        add(&mine.reads, 1);
+        add(&mine.bytes, bytes as u64);
     }
 
     pub(crate) fn written(&self, bytes: usize) {
@@ -87,8 +97,8 @@ impl Counting {
     pub(crate) fn now(&self) -> DeviceCounters {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DeviceCounters {
-            reads: load(&self.reads),
-            read_bytes: load(&self.read_bytes),
+            reads: self.reads.sum(|mine| load(&mine.reads)),
+            read_bytes: self.reads.sum(|mine| load(&mine.bytes)),
             writes: load(&self.writes),
             written_bytes: load(&self.written_bytes),
             flushes: load(&self.flushes),

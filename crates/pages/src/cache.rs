@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{Mutex, PerThread};
 
 use crate::PageAddress;
 use crate::format::PAGE_HEADER_BYTES;
@@ -138,7 +138,7 @@ impl Marks {
 /// comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked at a time.
 pub(crate) struct ReadCache {
     shards: Box<[Mutex<Shard>]>,
-    hits: AtomicU64,
+    hits: PerThread<AtomicU64>,
     /// What all pages and tables take, or are about to.
     bytes: AtomicU64,
     bytes_max: AtomicU64,
@@ -149,7 +149,7 @@ impl ReadCache {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
         let shards = (0..shards).map(|_| Mutex::new(Shard::new())).collect();
-        let (hits, bytes, bytes_max) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        let (hits, bytes, bytes_max) = (PerThread::default(), AtomicU64::new(0), AtomicU64::new(0));
         let cache = Self { shards, hits, bytes, bytes_max };
         cache.resize(capacity_bytes as u64);
         cache
@@ -178,14 +178,16 @@ impl ReadCache {
 
     /// Pages found so far.
     pub(crate) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+        self.hits.sum(|mine| mine.load(Ordering::Relaxed))
     }
 
     /// The page at `at`, if it is cached.
     pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
         let key = Key { address: at.raw(), generation };
         let found = self.home(&key).lock().get(&key);
-        self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        if found.is_some() {
+            self.hits.mine().fetch_add(1, Ordering::Relaxed);
+        }
         found
     }
 

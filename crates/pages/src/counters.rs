@@ -1,5 +1,6 @@
 //! What a store counts: bytes written by cause, reads, live bytes.
 
+use zonda_rt::PerThread;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::group::{Content, Group};
@@ -13,10 +14,16 @@ pub(crate) struct Counters {
     log: AtomicU64,
     meta: AtomicU64,
     values: AtomicU64,
-    page_reads: AtomicU64,
-    read_bytes: AtomicU64,
+    reads: PerThread<Reads>,
     live_page_bytes: AtomicU64,
     live_value_bytes: AtomicU64,
+}
+
+/// What one thread read from the device.
+#[derive(Debug, Default)]
+struct Reads {
+    pages: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Counters {
@@ -48,13 +55,13 @@ impl Counters {
 
     /// Counts a page read from the device.
     pub(crate) fn page_read(&self, bytes: usize) {
-        add(&self.page_reads, 1);
+        add(&self.reads.mine().pages, 1);
         self.read(bytes);
     }
 
     /// Counts another read from the device.
     pub(crate) fn read(&self, bytes: usize) {
-        add(&self.read_bytes, bytes as u64);
+        add(&self.reads.mine().bytes, bytes as u64);
     }
 
     pub(crate) fn add_live_pages(&self, bytes: u64) {
@@ -80,7 +87,7 @@ impl Counters {
 
     /// (Page reads, bytes of all reads).
     pub(crate) fn reads(&self) -> (u64, u64) {
-        (load(&self.page_reads), load(&self.read_bytes))
+        (self.reads.sum(|mine| load(&mine.pages)), self.reads.sum(|mine| load(&mine.bytes)))
     }
 
     /// Bytes written by cause; `headers` is counted by the zone manager.

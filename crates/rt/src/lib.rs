@@ -37,6 +37,7 @@ mod huge_pages;
 mod mapped;
 mod mapped_cells;
 mod mutex;
+mod per_thread;
 pub mod rng;
 mod rwlock;
 #[cfg(not(feature = "shuttle"))]
@@ -57,6 +58,7 @@ pub use huge_pages::prefer_huge_pages;
 pub use mapped::{MappedBytes, discard_memory, map_memory, unmap_memory};
 pub use mapped_cells::{MappedCell, MappedCells};
 pub use mutex::{Mutex, MutexGuard};
+pub use per_thread::PerThread;
 pub use rng::{Rng, Seed};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use spin::{Spin, spin_wait};

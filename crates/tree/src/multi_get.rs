@@ -42,7 +42,7 @@ impl Asking<'_, '_> {
     /// Looks up keys until one asks a page.
     fn look_on(&mut self) -> Option<(PageId, PageAddress)> {
         while let Some(key) = self.left.pop() {
-            count(&self.tree.counters.gets);
+            count(&self.tree.counters.mine().gets);
             let (keys, value) = (self.answers.keys, &mut self.answers.values[key]);
             match self.tree.look_as_of(self.snapshot, keys[key], value, self.guard) {
                 Ok(Seen::Known(known)) => self.answers.found[key] = known,
@@ -70,7 +70,7 @@ impl PagesWanted for Asking<'_, '_> {
         }
         let end = self.asking.len() - usize::from(self.next.is_some());
         self.asked.push((page, first..end));
-        count(&self.tree.counters.leaf_reads);
+        count(&self.tree.counters.mine().leaf_reads);
         Some(page)
     }
 

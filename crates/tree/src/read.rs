@@ -39,7 +39,7 @@ impl Tree {
     /// # Errors
     /// `Damaged`, those of the store.
     pub(crate) fn get_into(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
-        count(&self.counters.gets);
+        count(&self.counters.mine().gets);
         into.clear();
         let guard = self.epoch.pin();
         let found = match self.look(key, into, &guard) {
@@ -82,7 +82,7 @@ impl Tree {
     /// What memory knows of `key`: filter, batch array, buffer, in this order.
     pub(crate) fn look(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Seen {
         if let Some(known) = self.look_above(key, into, guard) {
-            count(&self.counters.filter_hits);
+            count(&self.counters.mine().filter_hits);
             return Seen::Known(known);
         }
         loop {
@@ -127,7 +127,7 @@ impl Tree {
     /// # Errors
     /// As `get_into`; `SnapshotTooOld`.
     pub(crate) fn get_as_of(&self, number: u64, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
-        count(&self.counters.gets);
+        count(&self.counters.mine().gets);
         into.clear();
         let guard = self.epoch.pin();
         let found = match self.look_as_of(Some(number), key, into, &guard)? {
@@ -193,7 +193,7 @@ impl Tree {
 
     /// What the leaf's page knows of `key`.
     fn ask_page(&self, key: &[u8], id: PageId, page: PageAddress, into: &mut Vec<u8>) -> Result<Option<Found>> {
-        count(&self.counters.leaf_reads);
+        count(&self.counters.mine().leaf_reads);
         let mut found = Ok(None);
         self.store.read(id, page, &mut |body| found = self.answer_of((id, page), body, key, into))?;
         found

@@ -15,7 +15,7 @@
 mod bucket;
 
 use zonda_rt::{
-    MappedBytes, Mutex,
+    MappedBytes, Mutex, PerThread,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
@@ -36,11 +36,17 @@ pub(crate) struct RecordCache {
     segment_bytes: usize,
     /// How many are in use. Changes only while the locks of the segments are held whose keys change place.
     len: AtomicUsize,
+    counts: PerThread<Counts>,
+    /// One change of size at a time.
+    resizing: Mutex<()>,
+}
+
+/// What one thread found and kept.
+#[derive(Default)]
+struct Counts {
     hits: AtomicU64,
     kept: AtomicU64,
     displaced: AtomicU64,
-    /// One change of size at a time.
-    resizing: Mutex<()>,
 }
 
 /// Where a key belongs and how it is recognised.
@@ -88,9 +94,7 @@ impl RecordCache {
             segments,
             segment_bytes,
             len: AtomicUsize::new(0),
-            hits: AtomicU64::new(0),
-            kept: AtomicU64::new(0),
-            displaced: AtomicU64::new(0),
+            counts: PerThread::default(),
             resizing: Mutex::new(()),
         }
     }
@@ -112,12 +116,15 @@ impl RecordCache {
 
     /// Records kept so far, and how many of others had to go for them: none while there is room.
     pub(crate) fn kept_and_displaced(&self) -> (u64, u64) {
-        (self.kept.load(Ordering::Relaxed), self.displaced.load(Ordering::Relaxed))
+        (
+            self.counts.sum(|mine| mine.kept.load(Ordering::Relaxed)),
+            self.counts.sum(|mine| mine.displaced.load(Ordering::Relaxed)),
+        )
     }
 
     /// Records found so far.
     pub(crate) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+        self.counts.sum(|mine| mine.hits.load(Ordering::Relaxed))
     }
 
     /// Calls `found` with the record of `key`, if it is here. Under the latch of the key's leaf.
@@ -127,7 +134,7 @@ impl RecordCache {
             bucket.note_use(at);
             Some(found(&bucket.record(at)))
         })??;
-        self.hits.fetch_add(1, Ordering::Relaxed);
+        self.counts.mine().hits.fetch_add(1, Ordering::Relaxed);
         Some(found)
     }
 
@@ -138,8 +145,9 @@ impl RecordCache {
             bucket.search(tag, record.key).is_none().then(|| bucket.insert(tag, record))
         });
         if let Some((true, displaced)) = inserted.flatten() {
-            self.kept.fetch_add(1, Ordering::Relaxed);
-            self.displaced.fetch_add(displaced, Ordering::Relaxed);
+            let mine = self.counts.mine();
+            mine.kept.fetch_add(1, Ordering::Relaxed);
+            mine.displaced.fetch_add(displaced, Ordering::Relaxed);
         }
     }
 

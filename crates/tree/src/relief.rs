@@ -91,7 +91,7 @@ impl Tree {
 
     /// Merges and joins until `pages` are admitted, or there is nothing left to try. `false`: too little was found.
     fn search(&self, state: &mut State, pages: u32) -> Result<bool> {
-        let written = self.counters.puts.load(Ordering::Relaxed);
+        let written = self.counters.all(|mine| &mine.puts);
         if state.searched_at == Some(written) {
             return Ok(false);
         }

@@ -299,7 +299,7 @@ impl Scan {
     fn begin_leaf(&mut self, tree: &Tree, range: &Range, end: End) -> Result<Option<Range>> {
         let (snapshot, keys_only) = (self.snapshot, self.keys_only);
         let _guard = tree.epoch.pin();
-        count(&tree.counters.leaves_scanned);
+        count(&tree.counters.mine().leaves_scanned);
         let mut view = match end {
             End::Front => tree.view_at(snapshot, range, LeafView::of)?,
             End::Back => tree.view_before(snapshot, range, LeafView::of)?,

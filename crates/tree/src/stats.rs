@@ -1,6 +1,9 @@
 //! Counts and memory of an engine.
 
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{
+    PerThread,
+    atomic::{AtomicU64, Ordering},
+};
 
 use crate::WaitStats;
 
@@ -76,10 +79,8 @@ pub struct EngineStats {
 /// Counters that grow.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) gets: AtomicU64,
-    pub(crate) leaf_reads: AtomicU64,
-    pub(crate) leaves_scanned: AtomicU64,
-    pub(crate) puts: AtomicU64,
+    /// Of operations.
+    pub(crate) of_threads: PerThread<Operations>,
     pub(crate) merges: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) leaf_merges: AtomicU64,
@@ -92,7 +93,28 @@ pub(crate) struct Counters {
     pub(crate) leaf_records_x16: AtomicU64,
     pub(crate) filter_pairs: AtomicU64,
     pub(crate) filter_runs: AtomicU64,
+}
+
+/// What each operation of one thread counts.
+#[derive(Default)]
+pub(crate) struct Operations {
+    pub(crate) gets: AtomicU64,
+    pub(crate) leaf_reads: AtomicU64,
+    pub(crate) leaves_scanned: AtomicU64,
+    pub(crate) puts: AtomicU64,
     pub(crate) filter_hits: AtomicU64,
+}
+
+impl Counters {
+    /// What the current thread counts.
+    pub(crate) fn mine(&self) -> &Operations {
+        self.of_threads.mine()
+    }
+
+    /// What all threads counted.
+    pub(crate) fn all(&self, counter: impl Fn(&Operations) -> &AtomicU64) -> u64 {
+        self.of_threads.sum(|mine| counter(mine).load(Ordering::Relaxed))
+    }
 }
 
 /// One more.

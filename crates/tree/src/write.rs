@@ -209,7 +209,7 @@ impl Tree {
         for prepared in records {
             let applied = self.deliver(&prepared.record(), &numbers);
             // Then, not before: who searches for space takes what is counted for looked at.
-            count(&self.counters.puts);
+            count(&self.counters.mine().puts);
             if let Applied::Overfull(id, bytes) = applied {
                 overfull.push(id);
                 if bytes > BUFFER_BYTES_LONG {

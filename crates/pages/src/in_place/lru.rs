@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{Mutex, PerThread};
 
 use crate::PageAddress;
 use crate::cache::CachedPage;
@@ -38,7 +38,7 @@ struct Shard {
 /// The pool. Always: all shards together take at most the capacity.
 pub(crate) struct LruPool {
     shards: Box<[Mutex<Shard>]>,
-    hits: AtomicU64,
+    hits: PerThread<AtomicU64>,
     bytes_max: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ impl LruPool {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
         let shard = |_| Mutex::new(Shard::new(capacity_bytes / shards));
         let bytes_max = AtomicU64::new(capacity_bytes as u64);
-        Self { shards: (0..shards).map(shard).collect(), hits: AtomicU64::new(0), bytes_max }
+        Self { shards: (0..shards).map(shard).collect(), hits: PerThread::default(), bytes_max }
     }
 
     /// Gives the pool another capacity; what no longer fits goes at once.
@@ -67,13 +67,15 @@ impl LruPool {
 
     /// Pages found so far.
     pub(crate) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+        self.hits.sum(|mine| mine.load(Ordering::Relaxed))
     }
 
     /// The page at `at`, which is the newest now.
     pub(crate) fn get(&self, at: PageAddress, generation: u64) -> Option<CachedPage> {
         let found = self.shard(at).lock().get((at, generation));
-        self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        if found.is_some() {
+            self.hits.mine().fetch_add(1, Ordering::Relaxed);
+        }
         found
     }
 
