@@ -12,11 +12,12 @@ use super::{
     open,
     options::{FileOptions, QueueKind},
     queue::{Started, Target, Transfer, open_queue},
+    readable::Readable,
     zones::{FileZones, Layout, erase_on},
 };
 use crate::{
-    DeviceCounters, DeviceError, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneReport, ZonedDevice,
-    counters::Counting, format, queue::Zoned,
+    DeviceCounters, DeviceError, Geometry, Io, IoQueue, Lba, Result, WriteGrant, ZoneId, ZoneMachine, ZoneReport,
+    ZonedDevice, counters::Counting, format, queue::Zoned,
 };
 
 /// A zoned device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device.
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) file: HostFile,
     pub(crate) zones: RwLock<FileZones>,
+    /// Follows `zones`, under their lock.
+    pub(crate) readable: Readable,
     pub(crate) queue_kind: QueueKind,
     pub(crate) counting: Counting,
     pub(crate) closed: AtomicBool,
@@ -114,7 +117,7 @@ impl Shared {
 
     fn start_read(&self, at: Lba, buffer: &[u8]) -> Result<Started> {
         let blocks = self.geometry.check_buffer(buffer)?;
-        let readable = self.zones.read().machine.readable_blocks(at, blocks)?;
+        let readable = self.readable.blocks(&self.geometry, at, blocks)?;
         let bytes = readable * u64::from(self.geometry.block_bytes);
         let bytes = usize::try_from(bytes).expect("at most the buffer's length");
         Ok(Started { at, transfer: Transfer::Read { offset: self.byte_of(at), bytes }, grant: None })
@@ -123,16 +126,30 @@ impl Shared {
     fn start_write(&self, at: Lba, from: &[u8]) -> Result<Started> {
         self.check_writable()?;
         let blocks = self.geometry.check_buffer(from)?;
-        let grant = self.zones.write().begin(&self.file, |m| m.begin_write(at, blocks))?;
+        let grant = self.grant(|machine| machine.begin_write(at, blocks))?;
         Ok(Started { at, transfer: Transfer::Write { offset: self.byte_of(at) }, grant: Some(grant) })
     }
 
     fn start_append(&self, zone: ZoneId, from: &[u8]) -> Result<Started> {
         self.check_writable()?;
         let blocks = self.geometry.check_buffer(from)?;
-        let grant = self.zones.write().begin(&self.file, |m| m.begin_append(zone, blocks))?;
+        let grant = self.grant(|machine| machine.begin_append(zone, blocks))?;
         let at = self.geometry.zone_start(zone).plus(grant.offset());
         Ok(Started { at, transfer: Transfer::Write { offset: self.byte_of(at) }, grant: Some(grant) })
+    }
+
+    fn grant(&self, begin: impl FnOnce(&mut ZoneMachine) -> Result<WriteGrant>) -> Result<WriteGrant> {
+        let mut zones = self.zones.write();
+        let grant = zones.begin(&self.file, begin)?;
+        self.readable.follow(&zones.machine, grant.zone());
+        Ok(grant)
+    }
+
+    fn end_write(&self, grant: WriteGrant, outcome: Result<()>) -> Result<()> {
+        let (mut zones, zone) = (self.zones.write(), grant.zone());
+        let ended = zones.end(grant, outcome);
+        self.readable.follow(&zones.machine, zone);
+        ended
     }
 
     fn start_flush(&self) -> Result<Started> {
@@ -164,7 +181,7 @@ impl Shared {
 
     fn end(&self, started: Started, bytes: usize, outcome: Result<()>) -> Result<Lba> {
         match started.grant {
-            Some(grant) => self.zones.write().end(grant, outcome)?,
+            Some(grant) => self.end_write(grant, outcome)?,
             None => outcome?,
         }
         match started.transfer {
@@ -175,9 +192,16 @@ impl Shared {
         Ok(started.at)
     }
 
+    fn begin_reset(&self, zone: ZoneId) -> Result<bool> {
+        let mut zones = self.zones.write();
+        let begun = zones.begin_reset(zone)?;
+        self.readable.follow(&zones.machine, zone);
+        Ok(begun)
+    }
+
     fn reset(&self, zone: ZoneId) -> Result<()> {
         self.check_writable()?;
-        if self.zones.write().begin_reset(zone)? {
+        if self.begin_reset(zone)? {
             let erased = erase_on(&self.file, &self.layout, zone);
             self.zones.write().end_reset(zone, erased.is_ok());
             erased?;

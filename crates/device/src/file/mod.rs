@@ -8,6 +8,7 @@ mod open;
 mod options;
 mod probe;
 mod queue;
+mod readable;
 mod sys;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -9,6 +9,7 @@ use super::{
     host_file::{Access, HostFile},
     options::FileOptions,
     probe::holes_are_exact,
+    readable::Readable,
     zones::{FileZones, Layout, OnFile},
 };
 use crate::{
@@ -70,6 +71,7 @@ fn share(file: HostFile, zones: FileZones, geometry: Geometry, options: &FileOpt
         layout: zones.layout.clone(),
         geometry,
         file,
+        readable: Readable::of(&zones.machine),
         zones: RwLock::new(zones),
         queue_kind: options.queue,
         counting: Counting::default(),
