@@ -10,6 +10,7 @@
 
 use std::cmp::Ordering as Order;
 
+use smallvec::SmallVec;
 use zonda_pages::PageId;
 use zonda_rt::{
     Spin,
@@ -20,6 +21,12 @@ use zonda_rt::{
 /// Bytes of a suffix in a narrow and in a wide head.
 const NARROW_BYTES: usize = 3;
 const WIDE_BYTES: usize = 7;
+
+/// Heads that a search skips at once: a cache line of narrow ones.
+const STRIDE: usize = 16;
+
+/// Bytes of a prefix that stand in the node itself, for which a search goes to no other cache line. Longer ones are allocated.
+const PREFIX_BYTES_INLINE: usize = 16;
 
 /// Most children of a node.
 pub(crate) const CHILDREN_MAX: usize = 256;
@@ -105,9 +112,14 @@ impl Heads {
     }
 }
 
+/// Looks at the last of each stride, then goes through one: all that it reads of a node it can ask of memory at once, where each step of a binary search
+/// would wait for the one before.
 fn equal_range<T: Ord + Copy>(heads: &[T], head: T) -> (usize, usize) {
-    let begin = heads.partition_point(|&separator| separator < head);
-    (begin, begin + heads[begin..].partition_point(|&separator| separator == head))
+    let strides = heads.chunks_exact(STRIDE).filter(|stride| stride[STRIDE - 1] < head).count();
+    let rest = &heads[strides * STRIDE..];
+    let begin = strides * STRIDE + rest.iter().take(STRIDE).filter(|&&separator| separator < head).count();
+    let equal = heads[begin..].iter().take_while(|&&separator| separator == head).count();
+    (begin, begin + equal)
 }
 
 fn narrow_head(suffix: &[u8]) -> u32 {
@@ -143,7 +155,7 @@ impl Tails {
 
 /// One inner node. Separator `i` divides child `i` (below it) from child `i + 1` (at or above it).
 pub(crate) struct Inner {
-    prefix: Box<[u8]>,
+    prefix: SmallVec<[u8; PREFIX_BYTES_INLINE]>,
     heads: Heads,
     tails: Option<Tails>,
     children: Children,
@@ -262,7 +274,8 @@ impl Inner {
             Children::Inners(cells) => size_of_val(&**cells),
         };
         let tails = self.tails.as_ref().map_or(0, |tails| size_of_val(&*tails.ends) + tails.bytes.len());
-        (size_of::<Self>() + self.prefix.len() + self.heads.memory_bytes() + tails + children) as u64
+        let prefix = if self.prefix.spilled() { self.prefix.capacity() } else { 0 };
+        (size_of::<Self>() + prefix + self.heads.memory_bytes() + tails + children) as u64
     }
 }
 

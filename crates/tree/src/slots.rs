@@ -22,6 +22,9 @@ pub(crate) const SLOT_BYTES: usize = 8;
 /// The longest slice.
 pub(crate) const SLICE_BYTES_MAX: usize = 1 << 18;
 
+/// Keys that are no longer are compared as integers.
+const WORD_BYTES: usize = 8;
+
 const FORM_SLOTTED: u8 = 0;
 /// 1 was dense behind a header of 16 bytes, before 0.1.0.
 const FORM_DENSE: u8 = 2;
@@ -239,11 +242,36 @@ impl<'a> Slots<'a> {
 
     /// Where `suffix` is (`Ok`) or belongs (`Err`).
     pub(crate) fn search(&self, suffix: &[u8]) -> Result<usize, usize> {
-        if self.is_dense() {
-            self.search_by(|slots, index| slots.key(index).cmp(suffix))
-        } else {
-            self.search_slotted(suffix)
+        if !self.is_dense() {
+            return self.search_slotted(suffix);
         }
+        let (key_bytes, value_bytes) = self.stride_parts();
+        if key_bytes == suffix.len() && (1..=WORD_BYTES).contains(&key_bytes) && key_bytes + value_bytes >= WORD_BYTES {
+            return self.search_words(suffix, key_bytes + value_bytes);
+        }
+        self.search_by(|slots, index| slots.key(index).cmp(suffix))
+    }
+
+    /// As [`search`](Self::search), where keys are as long as `suffix` and fit a word, and records of `stride` bytes are not shorter than one: keys are compared
+    /// as integers, and no step hangs on a branch.
+    fn search_words(&self, suffix: &[u8], stride: usize) -> Result<usize, usize> {
+        let unused_bits = 8 * (WORD_BYTES - suffix.len());
+        let mut wanted = [0; WORD_BYTES];
+        wanted[..suffix.len()].copy_from_slice(suffix);
+        let wanted = u64::from_be_bytes(wanted) >> unused_bits;
+        let records = &self.bytes[DENSE_HEADER_BYTES..][..self.len() * stride];
+        let key = |index: usize| {
+            let word = records[index * stride..].first_chunk().expect("a record is no shorter than a word");
+            u64::from_be_bytes(*word) >> unused_bits
+        };
+        let (mut low, mut left) = (0, self.len());
+        while left > 0 {
+            let half = left / 2;
+            let is_below = key(low + half) < wanted;
+            low = if is_below { low + half + 1 } else { low };
+            left = if is_below { left - half - 1 } else { half };
+        }
+        if low < self.len() && key(low) == wanted { Ok(low) } else { Err(low) }
     }
 
     fn search_slotted(&self, suffix: &[u8]) -> Result<usize, usize> {
@@ -607,6 +635,24 @@ mod tests {
                 let want: Vec<_> = model.clone().into_iter().collect();
                 prop_assert_eq!(got, want);
                 prop_assert!(Slots::verify(slots.bytes).is_ok());
+            }
+        }
+
+        #[test]
+        fn dense_keys_of_any_length_are_searched_like_a_sorted_list(
+            (keys, probes) in (1_usize..=WORD_BYTES + 1).prop_flat_map(|length| {
+                let keys = || prop::collection::btree_set(prop::collection::vec(prop_oneof![0_u8..3, 254..=255_u8], length), 0..40);
+                (keys(), keys())
+            }),
+            value in prop::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let mut bytes = vec![0; 2_048];
+            let mut slots = SlotsMut::init(&mut bytes);
+            prop_assert!(slots.fill(keys.iter().map(|key| inline(key, &value))));
+            prop_assert!(keys.is_empty() || slots.view().dense_shape().is_some());
+            let sorted: Vec<_> = keys.iter().collect();
+            for probe in keys.iter().chain(&probes) {
+                prop_assert_eq!(slots.view().search(probe), sorted.binary_search(&probe));
             }
         }
 
