@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::atomic::{AtomicU8, Ordering};
 use zonda_rt::{Condvar, JoinHandle, Mutex};
 use zonda_tree::{Engine, Step};
 
@@ -12,10 +12,16 @@ use crate::{Error, Result};
 
 /// The log worker sleeps at most this long when nothing is written: a write that it was not told of waits no longer.
 const LOG_IDLE: Duration = Duration::from_millis(100);
-/// Idle rounds after which the log worker sleeps until it is woken.
+/// Idle rounds after which a worker sleeps for long, until a write wakes it.
 const IDLE_ROUNDS: u32 = 16;
 /// How often the maintenance worker looks whether there is something to do.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(5);
+/// How often when nothing is written: memory still follows the reads.
+const MAINTENANCE_IDLE: Duration = Duration::from_millis(50);
+
+/// Bits of [`Shared::asleep`].
+const LOG: u8 = 1;
+const MAINTENANCE: u8 = 2;
 
 /// Two threads: one writes log buffers in time, the other takes checkpoints and reclaims zones. They are two so that a
 /// buffered write never waits for a checkpoint.
@@ -27,8 +33,8 @@ pub(crate) struct Workers {
 struct Shared {
     stop: Mutex<bool>,
     changed: Condvar,
-    /// The log worker sleeps for long: whoever writes wakes it.
-    asleep: AtomicBool,
+    /// Which workers sleep for long: whoever writes wakes them.
+    asleep: AtomicU8,
 }
 
 impl Workers {
@@ -37,8 +43,7 @@ impl Workers {
     /// # Errors
     /// `Io` if the system refuses a thread.
     pub(crate) fn start(engine: &Engine, governor: Governor, log_interval: Duration) -> Result<Self> {
-        let shared =
-            Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicBool::new(false) });
+        let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
         let workers = Self { shared, handles: Mutex::new(Vec::new()) };
         let (engine_log, engine_maintenance) = (engine.clone(), engine.clone());
         workers.spawn("zonda-log", move |shared| shared.log_loop(&engine_log, log_interval))?;
@@ -56,10 +61,10 @@ impl Workers {
         Ok(())
     }
 
-    /// Something was written. Costs one relaxed load unless the log worker sleeps.
+    /// Something was written. Costs one relaxed load unless a worker sleeps for long.
     pub(crate) fn wake(&self) {
-        if self.shared.asleep.load(Ordering::Relaxed) {
-            self.shared.asleep.store(false, Ordering::Relaxed);
+        if self.shared.asleep.load(Ordering::Relaxed) != 0 {
+            self.shared.asleep.store(0, Ordering::Relaxed);
             self.shared.changed.notify_all();
         }
     }
@@ -92,21 +97,40 @@ impl Shared {
     /// that round, what is written later wakes.
     fn log_pause(&self, idle_rounds: u32, interval: Duration) -> Duration {
         if idle_rounds <= IDLE_ROUNDS {
-            self.asleep.store(idle_rounds == IDLE_ROUNDS, Ordering::Relaxed);
+            self.note_sleep(LOG, idle_rounds == IDLE_ROUNDS);
             return interval;
         }
         LOG_IDLE.max(interval)
     }
 
+    fn note_sleep(&self, worker: u8, sleeps: bool) {
+        if sleeps {
+            self.asleep.fetch_or(worker, Ordering::Relaxed);
+        } else {
+            self.asleep.fetch_and(!worker, Ordering::Relaxed);
+        }
+    }
+
     fn maintenance_loop(&self, engine: &Engine, governor: &Governor) {
+        let mut idle_rounds = 0;
         loop {
             governor.adjust();
             let checkpointed = works(engine.checkpoint_step());
             let reclaimed = works(engine.reclaim_step());
             let merged = works(engine.buffer_step());
-            let pause = if checkpointed || reclaimed || merged { Duration::ZERO } else { MAINTENANCE_INTERVAL };
+            idle_rounds = if checkpointed || reclaimed || merged { 0 } else { idle_rounds + 1 };
+            let rests = idle_rounds > IDLE_ROUNDS;
+            self.note_sleep(MAINTENANCE, rests);
+            let pause = match idle_rounds {
+                0 => Duration::ZERO,
+                1..=IDLE_ROUNDS => MAINTENANCE_INTERVAL,
+                _ => MAINTENANCE_IDLE,
+            };
             if self.stopped_within(pause) {
                 return;
+            }
+            if rests && self.asleep.load(Ordering::Relaxed) & MAINTENANCE == 0 {
+                idle_rounds = 0;
             }
         }
     }
