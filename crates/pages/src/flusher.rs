@@ -27,6 +27,7 @@ use crate::records::Records;
 use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};
 use crate::stream::{self, Claim, Stream};
+use crate::wanted::Wanted;
 use crate::zone_table::ZoneTable;
 use crate::{Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError, PageId};
 
@@ -70,8 +71,8 @@ pub(crate) struct Flusher {
     pub(crate) hopeless: AtomicBool,
     /// A writer waits until reclaim has looked at values of an earlier life: only then anybody knows whether there is room.
     pub(crate) must_look: AtomicBool,
-    /// Zones that a writer needs at once, beyond the floor of foreground writers.
-    pub(crate) pressed_zones: AtomicU32,
+    /// Zones that writers need at once.
+    pub(crate) wanted: Wanted,
     /// Relocation is stuck half way and nothing is on its way back: it may take a zone that log and MetaLog do not need yet.
     pub(crate) last_resort: AtomicBool,
     /// Thread that reclaims now ([`zonda_rt::thread_ordinal`] + 1), 0 = none: it may take zones of the reserve.

@@ -44,6 +44,7 @@ mod source;
 mod store;
 mod stream;
 mod walk;
+mod wanted;
 mod zone_table;
 mod zoned;
 

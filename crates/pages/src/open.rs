@@ -21,6 +21,7 @@ use crate::records::Records;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Stream};
+use crate::wanted::Wanted;
 use crate::zone_table::{Holds, ZoneTable};
 use crate::{AreaKind, BLOCK_BYTES, FLUSHERS_ANY, PAGE_BLOCKS_MAX, PageError, StoreOptions};
 
@@ -156,7 +157,7 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         estimated_zones: AtomicU32::new(0),
         hopeless: AtomicBool::new(false),
         must_look: AtomicBool::new(false),
-        pressed_zones: AtomicU32::new(0),
+        wanted: Wanted::default(),
         last_resort: AtomicBool::new(false),
         reclaimer: AtomicU64::new(0),
         press,

@@ -120,20 +120,12 @@ impl Flusher {
 
     /// Whether so many spare zones are few enough for reclaim to go on.
     pub(crate) fn is_low(&self, spare_zones: u32) -> bool {
-        let pressed = FOREGROUND_FLOOR + self.pressed_zones.load(Ordering::Relaxed);
-        spare_zones <= self.reserve.low_water.max(pressed)
+        spare_zones <= self.reserve.low_water.max(self.wanted.low_water())
     }
 
     /// A writer needs room for so many pages at once; 0: no more. Whether there are zones for them.
     pub(crate) fn press_for(&self, pages: u32) -> bool {
-        let zones = u64::from(pages).div_ceil(self.space.zone_blocks().max(2) - 1);
-        let zones = u32::try_from(zones).unwrap_or(u32::MAX / 2);
-        if zones == 1 {
-            return true;
-        }
-        let are_there = self.spare_zones() > FOREGROUND_FLOOR + zones;
-        self.pressed_zones.store(if are_there { 0 } else { zones }, Ordering::Relaxed);
-        are_there
+        self.wanted.press(pages, self.space.zone_blocks().saturating_sub(1), self.spare_zones())
     }
 
     /// Whether live bytes exceed the usable space, for all that is known.

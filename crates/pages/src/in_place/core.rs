@@ -29,6 +29,7 @@ use crate::records::Records;
 use crate::reserve::{FOREGROUND_FLOOR, Reserve};
 use crate::stream::Claim;
 use crate::walk::Eyes;
+use crate::wanted::Wanted;
 use crate::{BLOCK_BYTES, Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError};
 
 /// Times that something is tried elsewhere because the device cannot write where it was to go.
@@ -77,8 +78,8 @@ pub(crate) struct Core {
     pub(crate) hopeless: AtomicBool,
     pub(crate) must_look: AtomicBool,
     pub(crate) starved: AtomicBool,
-    /// Segments that a writer needs at once, beyond the floor of foreground writers.
-    pressed_segments: AtomicU32,
+    /// Segments that writers need at once.
+    wanted: Wanted,
     reclaimer: AtomicU64,
 }
 
@@ -130,7 +131,7 @@ impl Core {
             estimated: AtomicU32::new(0),
             hopeless: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
-            pressed_segments: AtomicU32::new(0),
+            wanted: Wanted::default(),
             starved: AtomicBool::new(false),
             reclaimer: AtomicU64::new(0),
         };
@@ -271,20 +272,12 @@ impl Core {
 
     /// Whether so many spare segments are few enough for reclaim to go on.
     pub(crate) fn is_low(&self, spare_segments: u32) -> bool {
-        let pressed = FOREGROUND_FLOOR + self.pressed_segments.load(Ordering::Relaxed);
-        spare_segments <= self.reserve.low_water.max(pressed)
+        spare_segments <= self.reserve.low_water.max(self.wanted.low_water())
     }
 
     /// A writer needs room for so many pages at once; 0: no more. Whether there are segments for them.
     pub(crate) fn press_for(&self, pages: u32) -> bool {
-        let segments = u64::from(pages).div_ceil(self.layout.data_blocks_min().max(1));
-        let segments = u32::try_from(segments).unwrap_or(u32::MAX / 2);
-        if segments == 1 {
-            return true;
-        }
-        let are_there = self.spare_segments() > FOREGROUND_FLOOR + segments;
-        self.pressed_segments.store(if are_there { 0 } else { segments }, Ordering::Relaxed);
-        are_there
+        self.wanted.press(pages, self.layout.data_blocks_min(), self.spare_segments())
     }
 
     /// Whether this thread reclaims at the moment.
