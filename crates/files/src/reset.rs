@@ -106,12 +106,13 @@ impl Core {
         self.space().view().iter().filter(is_dead).map(|view| view.zone).collect()
     }
 
-    /// Zones in which nothing is live and that will be free when they were reset, by whomever.
+    /// Zones in which nothing is live and that will be free when they were reset, by whomever; not those whose last reset failed.
     pub(crate) fn dying_zones(&self) -> usize {
+        let unresettable = self.unresettable.lock();
         let is_dying = |view: &&ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
             let is_written = matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial | ZoneUse::Changing);
-            is_ours && view.live_bytes == 0 && is_written
+            is_ours && view.live_bytes == 0 && is_written && !unresettable.contains(&view.zone)
         };
         self.space().view().iter().filter(is_dying).count()
     }
@@ -146,11 +147,13 @@ impl Core {
                 zones_freed += u32::from(is_free);
                 match outcome {
                     Ok(_) => {
+                        self.unresettable.lock().remove(zone);
                         let was_copied = self.emptied.lock().remove(zone);
                         Counters::add(&self.counters.resets_without_copy, u64::from(is_free && !was_copied));
                     }
                     Err(error) => {
                         self.space().end_relocation(*zone);
+                        self.unresettable.lock().insert(*zone);
                         failed = Some(error);
                     }
                 }
@@ -182,5 +185,56 @@ impl Core {
             Err(zone) => self.space().reset(zone),
         });
         first.into_iter().chain(others).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice};
+    use zonda_rt::DeviceCall;
+
+    use super::*;
+    use crate::{FileKind, FilePath, FileStoreOptions, FileTags, StoreId};
+
+    fn path(number: u32) -> FilePath {
+        FilePath::parse(&format!("/{number}")).unwrap()
+    }
+
+    fn put(store: &FileStore, number: u32) {
+        let mut writer = store.create(&path(number), FileTags::of(FileKind::Flushed)).unwrap();
+        writer.append(&[7; 30_000]).unwrap();
+        writer.close().unwrap();
+        store.sync_names().unwrap();
+    }
+
+    /// Cleaning goes on although there would be zones enough if those that are dead were reset.
+    #[test]
+    fn zones_whose_reset_fails_are_not_counted_on() {
+        let faulty = Faulty::new(MemDevice::new(Geometry::new(64 << 10, 24).with_limits(6, 6)).unwrap(), 1);
+        let options = FileStoreOptions { write_buffer_bytes: 16 << 10, ..FileStoreOptions::default() };
+        let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+        (0..10).for_each(|number| put(&store, number));
+        // They die in the order in which they came: zone after zone, the last of them in part.
+        let mut numbers = (0..10).cycle();
+        while !store.core.is_short_of_zones(0) {
+            put(&store, numbers.next().unwrap());
+        }
+        assert_eq!(store.clean_in_background().unwrap(), None, "what is dead will soon be free");
+        for zone in store.core.dead_zones() {
+            let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+            faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::From(1), effect });
+        }
+        assert!(store.reset_in_background().is_err());
+        assert_eq!(store.clean_in_background().unwrap(), Some(0), "it was not freed");
+        faulty.heal();
+        while store.reset_in_background().unwrap().is_some() {}
+        assert!(store.core.unresettable.lock().is_empty());
+        let mut read = vec![0; 30_000];
+        for number in 0..10 {
+            assert_eq!(store.open(&path(number)).unwrap().read_at(0, &mut read).unwrap(), 30_000);
+        }
+        assert_eq!(store.check().unwrap().findings, []);
     }
 }

@@ -43,7 +43,7 @@ const ROUNDS_MAX: u32 = 1000;
 /// **After an error** of the device that leaves durability unknown every change is `Stopped`; reads go on.
 ///
 /// Lock order: one file's content, the journal, names, lanes, then those of the zone manager. `cleaning` comes before all, then
-/// `claiming`; `emptied` comes before the zone manager's.
+/// `claiming`; `emptied` and `unresettable` come before the zone manager's.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     pub(crate) core: Arc<Core>,
@@ -66,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) claiming: Mutex<()>,
     /// Zones that cleaning emptied and that were not reset since.
     pub(crate) emptied: Mutex<HashSet<ZoneId>>,
+    /// Zones whose last reset failed. It is tried again, but nobody counts on them.
+    pub(crate) unresettable: Mutex<HashSet<ZoneId>>,
     /// [`Cleaner`](crate::Cleaner)s of it.
     pub(crate) cleaners: AtomicU32,
     /// Of cleaning in the background.
@@ -373,6 +375,7 @@ impl Core {
             cleaning: Mutex::new(()),
             claiming: Mutex::new(()),
             emptied: Mutex::default(),
+            unresettable: Mutex::default(),
             cleaners: AtomicU32::new(0),
             pace: Pace::default(),
             call: Call::default(),
