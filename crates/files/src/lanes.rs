@@ -219,11 +219,7 @@ impl Lanes {
                     return Ok(None);
                 }
                 match lane.waiting.pop() {
-                    Some(zone) => {
-                        let sealed;
-                        (lanes, sealed) = self.seal(lanes, request.stream, &zone);
-                        sealed?;
-                    }
+                    Some(zone) => lanes = self.seal(lanes, request.stream, &zone),
                     None => lanes = self.sealed.wait(lanes),
                 }
                 continue;
@@ -233,17 +229,20 @@ impl Lanes {
                 Choice::Open(zone) => (Some(zone), rule),
                 Choice::New if may_open => (None, rule),
                 Choice::FinishThenNew(zone) if self.is_to_be_finished(request, &views, zone) => {
-                    let sealed;
-                    (lanes, sealed) = self.finish(lanes, request.stream, zone);
-                    sealed?;
+                    lanes = self.finish(lanes, request.stream, zone);
                     // Somebody else may have had the token meanwhile.
                     continue;
                 }
                 Choice::New | Choice::FinishThenNew(_) => (least_bad(request.tags, &views), Rule::Lifetime),
             };
-            return match zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
-                Some(open) => Ok(Some((Lease::of(Arc::clone(open)), rule))),
-                None => Ok(Some((self.open_new(lane, request)?, rule))),
+            if let Some(open) = zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
+                return Ok(Some((Lease::of(Arc::clone(open)), rule)));
+            }
+            return match self.open_new(lane, request) {
+                Ok(opened) => Ok(Some((opened, rule))),
+                // A worse match is better than none that can be opened.
+                Err(_) if let Some(lease) = least_bad_of(lane, request, &views) => Ok(Some((lease, Rule::Lifetime))),
+                Err(error) => Err(error),
             };
         }
     }
@@ -295,9 +294,9 @@ impl Lanes {
         mut lanes: MutexGuard<'a, Vec<Lane>>,
         stream: StreamId,
         zone: ZoneId,
-    ) -> (MutexGuard<'a, Vec<Lane>>, Result<()>) {
+    ) -> MutexGuard<'a, Vec<Lane>> {
         let lane = lane_of(&mut lanes, stream);
-        let Some(open) = lane.take(zone) else { return (lanes, Ok(())) };
+        let Some(open) = lane.take(zone) else { return lanes };
         lane.sealing += 1;
         self.seal(lanes, stream, &open)
     }
@@ -308,35 +307,35 @@ impl Lanes {
         lanes: MutexGuard<'a, Vec<Lane>>,
         stream: StreamId,
         open: &OpenZone,
-    ) -> (MutexGuard<'a, Vec<Lane>>, Result<()>) {
+    ) -> MutexGuard<'a, Vec<Lane>> {
         drop(lanes);
         let writer = open.writer().take();
         self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
         open.note_remaining(0);
         let began = now();
-        let sealed = writer.map_or(Ok(()), |writer| self.space.seal(writer));
+        if let Some(writer) = writer {
+            self.space.seal(writer);
+        }
         let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
         self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
         let mut lanes = self.lanes.lock();
         lane_of(&mut lanes, stream).sealing -= 1;
         self.sealed.notify_all();
-        (lanes, sealed.map_err(Into::into))
+        lanes
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
     /// token back. If somebody else `finishes`, it is left to [`finish_one`](Self::finish_one); returns whether it was. That is asked with the lanes
     /// locked: who says no more that it finishes, and looks then, finds whatever was left to it.
-    ///
-    /// # Errors
-    /// `Space`.
     pub(crate) fn release(
         &self,
         lease: Lease,
         stream: StreamId,
         (finish_below_bytes, finishes): (u64, &dyn Fn() -> bool),
-    ) -> Result<bool> {
+    ) -> bool {
         if self.is_subzone(lease.zone.zone) {
-            return self.release_subzone(lease).map(|()| false);
+            self.release_subzone(lease);
+            return false;
         }
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, stream);
@@ -346,42 +345,39 @@ impl Lanes {
         lane.drop_full();
         let is_idle = |open: &Arc<OpenZone>| open.zone == zone && open.writers.load(Ordering::Acquire) == 0;
         if !is_nearly_full || !lane.open.iter().any(is_idle) {
-            return Ok(false);
+            return false;
         }
         if !finishes() {
-            return self.finish(lanes, stream, zone).1.map(|()| false);
+            drop(self.finish(lanes, stream, zone));
+            return false;
         }
         let left = lane.take(zone);
         lane.sealing += left.iter().len();
         lane.waiting.extend(left);
-        Ok(true)
+        true
     }
 
     /// Finishes a zone that was left when its file was closed; returns whether there was one.
-    ///
-    /// # Errors
-    /// `Space`.
-    pub(crate) fn finish_one(&self) -> Result<bool> {
+    pub(crate) fn finish_one(&self) -> bool {
         let mut lanes = self.lanes.lock();
         let left = lanes.iter_mut().find_map(|lane| Some((lane.stream, lane.waiting.pop()?)));
-        let Some((stream, zone)) = left else { return Ok(false) };
-        self.seal(lanes, stream, &zone).1.map(|()| true)
+        let Some((stream, zone)) = left else { return false };
+        drop(self.seal(lanes, stream, &zone));
+        true
     }
 
     /// Finishes an idle zone for cleaning: one in which nothing is live, so that it can be reset. Returns whether there
     /// was one.
-    ///
-    /// # Errors
-    /// `Space`.
-    pub(crate) fn finish_dead(&self) -> Result<bool> {
+    pub(crate) fn finish_dead(&self) -> bool {
         let lanes = self.lanes.lock();
         let is_dead = |open: &Arc<OpenZone>| {
             let idle = open.writers.load(Ordering::Acquire) == 0;
             idle && self.space.live_bytes(open.zone) == 0
         };
         let dead_of = |lane: &Lane| Some((lane.stream, lane.open.iter().find(|open| is_dead(open))?.zone));
-        let Some((stream, zone)) = lanes.iter().find_map(dead_of) else { return Ok(false) };
-        self.finish(lanes, stream, zone).1.map(|()| true)
+        let Some((stream, zone)) = lanes.iter().find_map(dead_of) else { return false };
+        drop(self.finish(lanes, stream, zone));
+        true
     }
 
     /// All open zones.
@@ -398,6 +394,11 @@ impl Lanes {
     pub(crate) fn finishing_time(&self) -> Duration {
         Duration::from_nanos(self.finishing_nanos.load(Ordering::Relaxed))
     }
+}
+
+fn least_bad_of(lane: &Lane, request: &Request<'_>, views: &[OpenZoneView]) -> Option<Lease> {
+    let zone = least_bad(request.tags, views)?;
+    lane.open.iter().find(|open| open.zone == zone).map(|open| Lease::of(Arc::clone(open)))
 }
 
 fn lane_of(lanes: &mut [Lane], stream: StreamId) -> &mut Lane {

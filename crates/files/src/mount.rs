@@ -312,7 +312,7 @@ fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[
         }
         let first = first_in(catalogue, zone);
         if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, (first.0, &first.1)) {
-            space.seal(refused)?;
+            space.seal(refused);
         }
     }
     Ok(())

@@ -459,14 +459,10 @@ impl Core {
 
     /// Gives back the zone of a file that is closed. If it is to be finished, a thread does it where there is one: on a drive that
     /// takes milliseconds.
-    ///
-    /// # Errors
-    /// `Space`.
-    pub(crate) fn release(&self, lease: Lease, stream: StreamId) -> Result<()> {
-        if self.lanes.release(lease, stream, (self.finish_below_bytes(), &|| self.has_cleaner()))? {
+    pub(crate) fn release(&self, lease: Lease, stream: StreamId) {
+        if self.lanes.release(lease, stream, (self.finish_below_bytes(), &|| self.has_cleaner())) {
             self.call.call();
         }
-        Ok(())
     }
 
     /// What a writer asks the lanes for.

@@ -302,9 +302,10 @@ impl FileWriter {
         let done = flushed.and(self.record_written(true));
         self.file.end_writing();
         self.trace(|file| TraceEvent::Close { file });
-        let lease = self.lease.take();
-        let released = lease.map_or(Ok(()), |lease| self.core.release(lease, stream_of(self.file.tags().kind)));
-        done.and(released)
+        if let Some(lease) = self.lease.take() {
+            self.core.release(lease, stream_of(self.file.tags().kind));
+        }
+        done
     }
 
     fn trace(&self, event: impl FnOnce(FileId) -> TraceEvent) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
-use zonda_files::{Cleaner, FileKind, FileStore, FileTags, StoreId};
+use zonda_files::{Cleaner, FileKind, FileStore, FileStoreOptions, FileTags, StoreId};
 use zonda_rt::DeviceCall;
 use zonda_space::{StreamId, ZoneId};
 
@@ -114,4 +114,55 @@ fn reset_fails_for_a_while(faulty: &Faulty<MemDevice>, store: &FileStore) {
     faulty.heal();
     rewrite(store, 100);
     is_whole(store, 0);
+}
+
+/// A finish that fails is nobody's error while there are other zones, and is tried again by who needs the token.
+#[test]
+fn a_zone_whose_finish_fails_for_a_while_holds_nobody_up() {
+    for has_cleaner in [false, true] {
+        let faulty = Faulty::new(MemDevice::new(geometry(5)).unwrap(), 1);
+        // Whoever is through with a zone that is half full finishes it.
+        let options = FileStoreOptions { finish_percent: 60, ..options_with("liza-caza") };
+        let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+        let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()));
+        rewrite(&store, 10);
+        let mut struck = 0;
+        for round in 0..300 {
+            if round == 0 || faulty.injected() > struck {
+                struck = faulty.injected();
+                // Every second one: who tries again is luckier.
+                let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Error(ErrorKind::Media));
+                faulty.inject(Fault { call, zone: None, when: FaultWhen::Nth(2), effect });
+            }
+            rewrite(&store, 1);
+        }
+        assert!(struck > 10, "it failed {struck} times");
+        faulty.heal();
+        rewrite(&store, 100);
+        is_whole(&store, 0);
+        assert!(store.usage().space.active <= 5);
+    }
+}
+
+/// The journal's old zone waits for its reset, and the store goes on.
+#[test]
+fn the_journal_goes_on_while_the_reset_of_its_old_zone_fails() {
+    let (faulty, store) = store();
+    rewrite(&store, 10);
+    let of_journal = |store: &FileStore| -> Vec<ZoneId> {
+        let views = store.space().view().into_iter();
+        views.filter(|view| view.stream == Some(JOURNAL)).map(|view| view.zone).collect()
+    };
+    let old = of_journal(&store)[0];
+    fails_at_reset(&faulty, Some(old), FaultWhen::From(1), FaultEffect::Error(ErrorKind::Media));
+    while faulty.injected() < 2 {
+        rewrite(&store, 10);
+    }
+    assert!(of_journal(&store).contains(&old));
+    is_whole(&store, 0);
+    faulty.heal();
+    while of_journal(&store).contains(&old) {
+        rewrite(&store, 10);
+    }
+    is_whole(&store, 0);
 }

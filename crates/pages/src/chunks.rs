@@ -61,7 +61,7 @@ impl Flusher {
         let outcome = group.outcome();
         assert!(outcome != Outcome::Pending, "a group stays in its queue until it is written or its zone fails");
         if sequencer.is_drained() {
-            self.seal(stream, sequencer, &mut writer)?;
+            self.seal(stream, sequencer, &mut writer);
         }
         Ok(outcome)
     }

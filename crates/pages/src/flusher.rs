@@ -219,7 +219,7 @@ impl Flusher {
             }
         }
         if sequencer.is_drained() {
-            self.seal(stream, sequencer, &mut writer)?;
+            self.seal(stream, sequencer, &mut writer);
         }
         Ok(())
     }
@@ -260,20 +260,12 @@ impl Flusher {
     }
 
     /// Finishes a zone whose sequencer is drained. Called with its writer held.
-    pub(crate) fn seal(
-        &self,
-        stream: &Stream,
-        sequencer: &Arc<Sequencer>,
-        writer: &mut Option<ZoneWriter>,
-    ) -> Result<(), PageError> {
-        let Some(open) = writer.take() else {
-            return Ok(());
-        };
+    pub(crate) fn seal(&self, stream: &Stream, sequencer: &Arc<Sequencer>, writer: &mut Option<ZoneWriter>) {
+        let Some(open) = writer.take() else { return };
         stream.remove(sequencer);
         let _label = zonda_device::cut_label("finish");
-        let sealed = self.space.seal(open);
+        self.space.seal(open);
         self.zones.of(sequencer.zone()).detach();
-        Ok(sealed?)
     }
 }
 

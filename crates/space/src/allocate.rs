@@ -9,7 +9,7 @@ use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 impl Space {
     /// Opens a free zone for a stream: takes an active token, opens the zone explicitly and writes its header. The
     /// lowest free zone is taken. Never waits for a token: each share of the budget has its own. Cost: one block
-    /// written; rarely a flush and resets of what earlier openings left behind.
+    /// written; rarely a flush and resets of what earlier openings left behind, or another try to finish zones that the device did not.
     ///
     /// # Errors
     /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
@@ -18,6 +18,7 @@ impl Space {
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         self.tidy()?;
+        self.finish_again(stream)?;
         let pick = self.pick_and_prepare(stream, urgency)?;
         // Made first: dropped after an error, it leaves its zone where it can be adopted or sealed.
         let writer = ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1);

@@ -103,7 +103,8 @@ impl Journal {
         self.flush()
     }
 
-    /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins. Records so far are covered
+    /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins; those whose reset fails are tried again behind the
+    /// next. Records so far are covered
     /// by it: whatever `fill` writes must include their effect. It begins in the open zone, if that seems to have room: to finish
     /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile.
     ///
@@ -113,7 +114,7 @@ impl Journal {
         self.write_pending(ChunkKind::Records)?;
         match self.writer.take() {
             Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
-            Some(writer) => self.space.seal(writer)?,
+            Some(writer) => self.space.seal(writer),
             None => {}
         }
         let before = self.bytes_since_snapshot;
@@ -126,7 +127,8 @@ impl Journal {
         filled?;
         self.flush()?;
         (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
-        self.release(old_zones)
+        self.release(old_zones);
+        Ok(())
     }
 
     /// Whether the next snapshot may begin in a zone: if it is not twice as long as the last, it fits.
@@ -225,7 +227,7 @@ impl Journal {
             if writer.remaining_blocks() >= blocks {
                 return Ok(self.writer.insert(writer).generation());
             }
-            self.space.seal(writer)?;
+            self.space.seal(writer);
         }
         let writer = self.space.open_zone(self.stream, Urgency::Reserve)?;
         self.zones.push(writer.zone());
@@ -240,21 +242,26 @@ impl Journal {
         self.space.flush().inspect_err(|_| self.failed = true)
     }
 
-    /// Resets the first `count` zones: a durable snapshot replaces them. After an error the rest waits for the next one.
-    fn release(&mut self, count: usize) -> Result<()> {
-        for _ in 0..count {
-            let zone = self.zones[0];
-            self.space.sub_live(zone, u64::MAX);
-            match self.space.reset(zone) {
-                Ok(_) => self.zones.remove(0),
-                Err(error) => return Err(error),
-            };
-        }
-        Ok(())
+    /// Resets the first `count` zones: a durable snapshot replaces them. Those whose reset fails wait for the next one.
+    fn release(&mut self, count: usize) {
+        let newer = self.zones.split_off(count);
+        self.zones.retain(|&zone| !give_back(&self.space, zone));
+        self.zones.extend(newer);
     }
 }
 
 /// Counts a zone as fully live, so that it is no victim and cannot be reset by mistake.
 pub(crate) fn hold(space: &Space, zone: ZoneId) {
     space.add_live(zone, (space.zone_blocks() - 1) * BLOCK_BYTES as u64);
+}
+
+/// Resets a zone of which recovery reads nothing any more. `false`: the device did not; the zone is held as before. That costs room and time at the next
+/// mount, and keeps nobody from the journal.
+pub(crate) fn give_back(space: &Space, zone: ZoneId) -> bool {
+    space.sub_live(zone, u64::MAX);
+    let is_reset = space.reset(zone).is_ok();
+    if !is_reset {
+        hold(space, zone);
+    }
+    is_reset
 }

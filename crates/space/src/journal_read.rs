@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use zonda_device::{AlignedBuf, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
-use crate::journal::{CHUNK_BLOCKS_MAX, hold};
+use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
 use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, StreamId, ZoneUse};
 
 /// One thing that a journal says.
@@ -64,7 +64,8 @@ pub fn read_journal(
     }
     let (mut found, delivered) = deliver_newest(space, stream, recovered, apply)?;
     if let Some(delivered) = delivered {
-        release_others(space, &mut found, &delivered)?;
+        // What openings that were cut short left behind would else fill the device.
+        found.zones.retain(|zone| delivered.contains(zone) || !give_back(space, *zone));
     }
     Ok(found)
 }
@@ -111,17 +112,6 @@ fn deliver_newest(
     let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
     let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
     Ok((found, Some(delivered.collect())))
-}
-
-/// Resets the zones in which nothing counts: what openings that were cut short left behind would else fill the device.
-fn release_others(space: &Space, found: &mut JournalFound, delivered: &BTreeSet<ZoneId>) -> Result<()> {
-    let (kept, others): (Vec<_>, Vec<_>) = found.zones.iter().partition(|zone| delivered.contains(zone));
-    found.zones = kept;
-    for zone in others {
-        space.sub_live(zone, u64::MAX);
-        space.reset(zone)?;
-    }
-    Ok(())
 }
 
 /// Sorts the chunks by sequence and returns the next one. A chunk whose zone failed was written again, with the same

@@ -3,7 +3,7 @@
 use zonda_device::ZoneId;
 
 use crate::table::Slot;
-use crate::{Result, Space, SpaceError, ZoneUse, ZoneWriter};
+use crate::{Result, Space, SpaceError, StreamId, ZoneUse, ZoneWriter};
 
 /// What a reset has to do.
 enum Reset {
@@ -18,18 +18,50 @@ enum Reset {
 impl Space {
     /// Finishes a writer's zone and gives its token back. Costs one device command, none if the zone is full.
     ///
-    /// # Errors
-    /// `Device`; the zone is then partly written and may be sealed again.
-    pub fn seal(&self, writer: ZoneWriter) -> Result<()> {
+    /// Nothing is lost where the device fails: the zone stays partly written and keeps its token until it is reset, or until
+    /// [`open_zone`](Self::open_zone) lacks one and finishes it after all.
+    pub fn seal(&self, writer: ZoneWriter) {
         if writer.is_closed() {
-            return Ok(());
+            return;
         }
         // From open to changing in one step: a zone that is partly written for a moment would be reset by who finds it dead.
         let zone = writer.keep_open();
-        match self.change(zone, &[ZoneUse::Open], "open") {
-            Ok(_) => self.finish_changing(zone).map(|_| ()),
-            // Lost meanwhile: there is no token to give back.
-            Err(_) => Ok(()),
+        // One that was lost meanwhile has no token to give back.
+        if self.change(zone, &[ZoneUse::Open], "open").is_ok() {
+            self.finish_or_leave(zone);
+        }
+    }
+
+    /// Finishes a zone that nobody else touches, whose writer is gone; if the device does not, it is left for
+    /// [`finish_again`](Self::finish_again).
+    pub(crate) fn finish_or_leave(&self, zone: ZoneId) {
+        if self.finish_changing(zone).is_err() {
+            self.core.table.lock().set_unfinished(zone);
+        }
+    }
+
+    /// If a stream has no token: finishes the zones that could not be finished before.
+    ///
+    /// # Errors
+    /// `Device`, if it has none then either.
+    pub(crate) fn finish_again(&self, stream: StreamId) -> Result<()> {
+        let unfinished = {
+            let table = self.core.table.lock();
+            if table.has_token(stream) { Vec::new() } else { table.unfinished() }
+        };
+        let mut failed = None;
+        for zone in unfinished {
+            // Who resets it meanwhile gives its token back as well.
+            if self.change(zone, &[ZoneUse::Partial], "partly written").is_ok()
+                && let Err(error) = self.finish_changing(zone)
+            {
+                self.core.table.lock().set_unfinished(zone);
+                failed = Some(error);
+            }
+        }
+        match failed {
+            Some(error) if !self.core.table.lock().has_token(stream) => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Slot {
     pub(crate) relocating: bool,
     /// Free as far as we are concerned, but the device holds the rest of an interrupted allocation.
     pub(crate) torn: bool,
+    /// Partly written, and nobody goes on: the device did not finish it. It is tried again when its token is needed.
+    pub(crate) unfinished: bool,
 }
 
 impl Slot {
@@ -33,6 +35,7 @@ impl Slot {
         generation: 0,
         relocating: false,
         torn: false,
+        unfinished: false,
     };
 }
 
@@ -147,6 +150,12 @@ impl Table {
         self.tokens.iter().map(|&zone| ZoneId(zone)).filter(|&zone| self.slot(zone).state == state).collect()
     }
 
+    /// Zones and subzones that keep a token because the device did not finish them. Cost: one pass.
+    pub(crate) fn unfinished(&self) -> Vec<ZoneId> {
+        let all = self.slots().chain(self.subzones());
+        all.filter(|(_, slot)| slot.unfinished).map(|(zone, _)| zone).collect()
+    }
+
     /// Puts a zone into a state; `active` says whether the device counts it as active.
     pub(crate) fn set(&mut self, zone: ZoneId, slot: Slot, active: bool) {
         if zone.0 >= self.units.zone_count {
@@ -175,8 +184,14 @@ impl Table {
 
     /// Changes a zone's state and keeps what it holds.
     pub(crate) fn set_state(&mut self, zone: ZoneId, state: ZoneUse, active: bool) {
-        let slot = Slot { state, ..self.slot(zone).clone() };
+        let slot = Slot { state, unfinished: false, ..self.slot(zone).clone() };
         self.set(zone, slot, active);
+    }
+
+    /// A zone's writer is gone, and it is partly written: it could not be finished.
+    pub(crate) fn set_unfinished(&mut self, zone: ZoneId) {
+        let slot = &mut self.slots[zone.0 as usize];
+        slot.unfinished = slot.state == ZoneUse::Partial;
     }
 
     /// Marks whether a zone's live data is being moved; returns whether that changed anything.

@@ -108,7 +108,8 @@ impl ZoneWriter {
         let core = &self.space.core;
         if core.ask(self.zone)?.active {
             core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
-            return self.space.finish_changing(self.zone).map(|_| ());
+            self.space.finish_or_leave(self.zone);
+            return Ok(());
         }
         core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
         Ok(())
@@ -148,7 +149,7 @@ impl ZoneWriter {
             return;
         }
         core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
-        let _partial_if_it_fails = self.space.finish_changing(self.zone);
+        self.space.finish_or_leave(self.zone);
     }
 }
 

@@ -45,7 +45,7 @@ fn a_stream_gets_no_more_zones_than_its_share() {
     let error = space.open_zone(HOT, Urgency::Foreground).unwrap_err();
     assert!(matches!(error, SpaceError::StreamFull { stream: HOT, held: 2, held_max: 2 }), "{error}");
     for writer in held {
-        space.seal(writer).unwrap();
+        space.seal(writer);
     }
     assert!(space.open_zone(HOT, Urgency::Foreground).is_ok());
     assert!(matches!(space.open_zone(StreamId(9), Urgency::Foreground), Err(SpaceError::NoSuchStream(StreamId(9)))));
@@ -64,7 +64,7 @@ fn with_four_active_zones_the_data_streams_share_one_zone_and_nothing_gets_stuck
         assert!(!writer.holds().contains(LOG));
         assert!(matches!(space.open_zone(COLD, Urgency::Reserve), Err(SpaceError::StreamFull { .. })));
         assert_eq!(space.usage().active, 4);
-        space.seal(writer).unwrap();
+        space.seal(writer);
     }
     drop((log, meta));
     assert_eq!(space.usage().active, 3, "zones of dropped writers keep their tokens");

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use common::{COLD, HOT, LOG, blocks, byte_at, device, format, geometry, new_store, options};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
 use zonda_rt::DeviceCall;
-use zonda_space::{Journal, JournalFound, Space, SpaceError, Urgency, VictimPolicy, ZoneUse};
+use zonda_space::{
+    Journal, JournalEntry, JournalFound, Space, SpaceError, Urgency, VictimPolicy, ZoneUse, read_journal,
+};
 
 #[test]
 fn a_writer_whose_zone_turns_read_only_says_what_is_written() {
@@ -76,7 +78,7 @@ fn marking_asks_the_device() {
     let space = format(&device);
     let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
     let zone = writer.zone();
-    space.seal(writer).unwrap();
+    space.seal(writer);
     assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Sealed);
     device.retire(zone, ZoneState::Offline).unwrap();
     assert_eq!(space.mark_bad(zone).unwrap(), ZoneUse::Offline);
@@ -89,7 +91,7 @@ fn a_reset_that_fails_on_a_worn_zone_strikes_it_off() {
     let space = format(&device);
     let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
     let zone = writer.zone();
-    space.seal(writer).unwrap();
+    space.seal(writer);
     let _newer = space.open_zone(HOT, Urgency::Foreground).unwrap();
     device.retire(zone, ZoneState::ReadOnly).unwrap();
     assert_eq!(space.reset(zone).unwrap(), ZoneUse::ReadOnly);
@@ -104,7 +106,7 @@ fn a_reset_that_fails_for_another_reason_can_be_tried_again() {
     let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
     let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
     let zone = writer.zone();
-    space.seal(writer).unwrap();
+    space.seal(writer);
     let _newer = space.open_zone(HOT, Urgency::Foreground).unwrap();
     let effect = FaultEffect::Error(ErrorKind::Media);
     faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(zone), when: FaultWhen::From(1), effect });
@@ -157,4 +159,61 @@ fn a_retired_zone_that_is_lost_stops_nobody() {
     device.retire(zonda_device::ZoneId(0), ZoneState::ReadOnly).unwrap();
     let writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
     assert_eq!((writer.zone().0, space.usage().lost_zones), (1, 1), "the anchor's zone is struck off");
+}
+
+/// A zone for a while, and time at the next opening, is all that it costs.
+#[test]
+fn a_journal_goes_on_while_the_reset_of_its_old_zone_fails() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal =
+        Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+    let zones = |space: &Space| -> Vec<_> {
+        space.view().iter().filter(|view| view.stream == Some(LOG)).map(|view| view.zone).collect()
+    };
+    let old = zones(&space)[0];
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: Some(old), when: FaultWhen::From(1), effect });
+    while zones(&space).len() < 2 {
+        journal.append(&[0; 4000]).unwrap();
+        journal.sync().unwrap();
+    }
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    journal.append(b"three").unwrap();
+    journal.sync().unwrap();
+    assert!(zones(&space).contains(&old) && space.live_bytes(old) > 0, "nobody else takes it for dead");
+    drop((journal, space));
+
+    let (space, recovered) = Space::open(Arc::new(faulty.clone()), &options()).unwrap();
+    let mut said = Vec::new();
+    let found = read_journal(&space, LOG, &recovered.zones, &mut |entry| {
+        let (JournalEntry::Item(bytes) | JournalEntry::Record(bytes)) = entry;
+        said.push(bytes.to_vec());
+        Ok(())
+    });
+    assert_eq!(said, [b"two".to_vec(), b"three".to_vec()]);
+    faulty.heal();
+    let journal = Journal::start(&space, LOG, found.unwrap(), &mut |snapshot| snapshot.put(b"four")).unwrap();
+    assert!(zones(&space).len() == 1 && !zones(&space).contains(&old));
+    drop(journal);
+}
+
+#[test]
+fn a_zone_that_was_not_finished_is_finished_when_its_token_is_needed() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let writer = space.open_zone(LOG, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    let state = |space: &Space| space.view()[zone.0 as usize].state;
+    let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::From(1), effect });
+    space.seal(writer);
+    assert_eq!((state(&space), space.usage().active), (ZoneUse::Partial, 1));
+    // The stream of one zone hears why it gets none; others do not.
+    assert!(matches!(space.open_zone(LOG, Urgency::Foreground), Err(SpaceError::Device(_))));
+    let _other = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_eq!(faulty.injected(), 2);
+    faulty.heal();
+    let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
+    assert_eq!((state(&space), space.usage().active), (ZoneUse::Sealed, 2));
 }

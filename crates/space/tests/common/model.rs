@@ -99,7 +99,12 @@ impl Model {
     fn give_back(&mut self, rng: &mut Rng) -> Result<(), SpaceError> {
         let Some(at) = pick(rng, self.writers.len()) else { return Ok(()) };
         let writer = self.writers.remove(at);
-        if rng.chance(0.5) { self.space.seal(writer) } else { Ok(()) }
+        if rng.chance(0.5) {
+            self.space.seal(writer);
+        }
+        // Sealing tells nobody that the power is gone.
+        self.space.device().report(ZoneId(0), 1)?;
+        Ok(())
     }
 
     fn adopt(&mut self, rng: &mut Rng) -> Result<(), SpaceError> {
