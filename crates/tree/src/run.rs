@@ -1,9 +1,9 @@
 //! The pairs of one leaf range that a scan has not handed out yet.
 //!
-//! Page and records of the buffer are merged a few pairs at a time, or as many as were announced, from either end: a short scan pays for what it takes,
-//! not for the leaf. Merged pairs lie in one buffer, so that a pair costs no allocation. Nothing is held; large values are read when the turn of the
-//! first comes, under the protection of the snapshot: that one alone at first, then two, four and more in flight together, so that what is read in vain
-//! is less than what was used. Whoever said how many pairs he will take gets that many at once.
+//! Page and records of the buffer are merged pair by pair, from either end: a scan pays for what it takes, not for the leaf, and a pair is copied as far
+//! as its key lies in two places. Nothing is held. Large values are read when the turn of the first comes, under the protection of the snapshot: that one
+//! alone at first, then two, four and more in flight together, so that what is read in vain is less than what was used. Whoever said how many pairs he will
+//! take gets that many at once.
 
 use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
 
@@ -12,18 +12,20 @@ use crate::{
     record::{Kind, Record},
     record_list::RecordList,
     scan::Range,
+    slots::Slots,
     tree::{Result, Tree},
     values::ValuePointer,
 };
 
-/// Pairs that are merged at once at first; twice as many each time.
-const CHUNK_PAIRS_MIN: usize = 16;
-/// Pairs that are merged at once at the most.
-const CHUNK_PAIRS_MAX: usize = 256;
+/// Pairs that are read ahead with large values at the most.
+const READ_PAIRS_MAX: usize = 256;
 /// Large values that are read at once at the most.
 const LARGE_VALUES_MAX: usize = 32;
 /// Their bytes at the most, but always one value.
 const LARGE_BYTES_MAX: usize = 1 << 20;
+
+/// Room for a key at first.
+const KEY_BYTES_USUAL: usize = 64;
 
 /// An end of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,42 +47,66 @@ impl End {
 
 /// What is left of a leaf range.
 pub(crate) struct Run {
-    /// The page's body; `None` if there is no page, or the records are all there is.
-    body: Option<Vec<u8>>,
-    /// Slots of the page that are not merged yet.
+    /// `None` if there is no page, or the records are all there is.
+    page: Option<Page>,
+    /// Slots of the page that were not handed out yet.
     slots: Indexes<usize>,
     /// The buffer's records, sorted; they win over the page's.
     records: RecordList,
-    /// Records that are not merged yet.
+    /// Records that were not handed out yet.
     fresh: Indexes<usize>,
-    /// Merged from the front, in order.
-    front: Merged,
-    /// Merged from the back, in order.
-    back: Merged,
-    chunk_pairs: usize,
+    /// The key of the page's record that was taken last: the page's prefix, which stays, and its own part.
+    key: Vec<u8>,
+    /// Read from the front, in order.
+    front: Fetched,
+    /// Read from the back, in order.
+    back: Fetched,
     /// Large values that are read together when the next one comes.
     large_values: usize,
-    page_records: usize,
     /// Pairs are handed out without their values.
     keys_only: bool,
 }
 
-/// Pairs in order, their bytes one behind the other in the order in which they came.
+/// A page's body, verified.
+struct Page {
+    body: Vec<u8>,
+    /// Where the slots begin; the prefix ends there.
+    slots_at: usize,
+    prefix_bytes: usize,
+}
+
+impl Page {
+    fn of(body: Vec<u8>) -> Result<Self> {
+        let page = LeafPage::decode(&body)?;
+        let (slots_at, prefix_bytes) = (body.len() - page.slots().bytes().len(), page.prefix().len());
+        Ok(Self { body, slots_at, prefix_bytes })
+    }
+
+    fn prefix(&self) -> &[u8] {
+        &self.body[self.slots_at - self.prefix_bytes..self.slots_at]
+    }
+
+    fn slots(&self) -> Slots<'_> {
+        Slots::new(&self.body[self.slots_at..])
+    }
+}
+
+/// Pairs in order with large values among them, their bytes one behind the other in the order in which they came.
 #[derive(Default)]
-struct Merged {
+struct Fetched {
     bytes: Vec<u8>,
     pairs: VecDeque<Place>,
 }
 
 /// Where a pair lies in the bytes: its key up to `value`, its value up to `end`.
 #[derive(Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     start: usize,
     value: usize,
     end: usize,
 }
 
-impl Merged {
+impl Fetched {
     /// Adds a pair, whose key is `prefix` and `suffix` joined, behind or before the others.
     fn push(&mut self, end: End, (prefix, suffix): (&[u8], &[u8]), value: &[u8]) {
         let start = self.bytes.len();
@@ -93,12 +119,6 @@ impl Merged {
             End::Front => self.pairs.push_back(place),
             End::Back => self.pairs.push_front(place),
         }
-    }
-
-    /// Makes room for `pairs` more of about `pair_bytes` each.
-    fn reserve(&mut self, pairs: usize, pair_bytes: usize) {
-        self.pairs.reserve(pairs);
-        self.bytes.reserve(pairs * pair_bytes);
     }
 
     fn pop(&mut self, end: End) -> Option<Place> {
@@ -115,49 +135,42 @@ impl Merged {
 
 /// A pair that was taken; it can be looked at until the next one is.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken {
-    /// From which end it had been merged.
-    merged: End,
-    place: Place,
+pub(crate) enum Taken {
+    /// A record of the page; its key was put together.
+    Slot(usize),
+    /// A record of the buffer.
+    Fresh(usize),
+    /// One that had been read from an end.
+    Fetched(End, Place),
 }
 
-/// Where a record to be handed out next comes from.
+/// What comes next.
 struct Step<'a> {
-    /// Whether the page's slot is used up.
-    slot: bool,
-    /// Whether the buffer's record is used up.
-    record: bool,
+    /// The number of the page's slot that is used up.
+    slot: Option<usize>,
+    /// The number of the buffer's record that is used up. It wins.
+    fresh: Option<usize>,
     /// The record's key, in two parts.
     key: (&'a [u8], &'a [u8]),
     found: Record<'a>,
 }
 
 impl Run {
-    /// The pairs of `body` and `records` that `range` holds.
+    /// The pairs of a page's `body` and `records` that `range` holds.
     ///
     /// # Errors
     /// `Damaged`.
     pub(crate) fn new(body: Option<Vec<u8>>, records: RecordList, range: &Range) -> Result<Self> {
-        let page = body.as_deref().map(LeafPage::decode).transpose()?;
-        let slots = page.map_or(0..0, |page| {
-            let slots = page.slots();
-            range.indexes(slots.len(), |index, key| compare(page.prefix(), slots.key(index), key))
+        let page = body.map(Page::of).transpose()?;
+        let slots = page.as_ref().map_or(0..0, |page| {
+            let (prefix, slots) = (page.prefix(), page.slots());
+            range.indexes(slots.len(), |index, key| compare(prefix, slots.key(index), key))
         });
         let fresh = range.indexes(records.len(), |index, key| records.get(index).key.cmp(key));
-        let page_records = page.map_or(0, |page| page.slots().len());
-        let (front, back) = (Merged::default(), Merged::default());
-        Ok(Self {
-            body,
-            slots,
-            records,
-            fresh,
-            front,
-            back,
-            chunk_pairs: CHUNK_PAIRS_MIN,
-            large_values: 1,
-            page_records,
-            keys_only: false,
-        })
+        let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
+        key.extend_from_slice(page.as_ref().map_or(&[], Page::prefix));
+        let (front, back) = (Fetched::default(), Fetched::default());
+        Ok(Self { page, slots, records, fresh, key, front, back, large_values: 1, keys_only: false })
     }
 
     /// The same, without values if `keys_only`.
@@ -170,12 +183,6 @@ impl Run {
         Self { large_values: large_values.clamp(1, LARGE_VALUES_MAX), ..self }
     }
 
-    /// The same, merging `pairs` at once at first, if they are known (not 0): what is taken, and no more.
-    pub(crate) fn expecting(self, pairs: usize) -> Self {
-        let chunk_pairs = if pairs > 0 { pairs.min(CHUNK_PAIRS_MAX) } else { self.chunk_pairs };
-        Self { chunk_pairs, ..self }
-    }
-
     /// How many large values it would read at once now.
     pub(crate) fn large_values(&self) -> usize {
         self.large_values
@@ -183,7 +190,7 @@ impl Run {
 
     /// How many records the page holds.
     pub(crate) fn page_records(&self) -> usize {
-        self.page_records
+        self.page.as_ref().map_or(0, |page| page.slots().len())
     }
 
     /// The next pair from one end.
@@ -191,80 +198,76 @@ impl Run {
     /// # Errors
     /// Those of reading large values; the same call may be tried again.
     pub(crate) fn take(&mut self, tree: &Tree, end: End) -> Result<Option<Taken>> {
-        if self.merged(end).pairs.is_empty() {
-            self.merged(end).bytes.clear();
-            self.merge_some(tree, end)?;
+        loop {
+            if let Some(place) = self.fetched(end).pop(end) {
+                return Ok(Some(Taken::Fetched(end, place)));
+            }
+            let Some(Step { slot, fresh, found, .. }) = self.sources().step(&self.slots, &self.fresh, end) else {
+                let other = end.other();
+                return Ok(self.fetched(other).pop(end).map(|place| Taken::Fetched(other, place)));
+            };
+            let kind = found.kind;
+            if kind == Kind::Pointer && !self.keys_only {
+                self.fetch(tree, end)?;
+                continue;
+            }
+            drop_one(&mut self.slots, slot, end);
+            drop_one(&mut self.fresh, fresh, end);
+            match (fresh, slot) {
+                _ if kind == Kind::Tombstone => {}
+                (Some(index), _) => return Ok(Some(Taken::Fresh(index))),
+                (None, Some(index)) => {
+                    self.put_key_together(index);
+                    return Ok(Some(Taken::Slot(index)));
+                }
+                (None, None) => unreachable!("a step uses something up"),
+            }
         }
-        let mut taken = |merged| self.merged(merged).pop(end).map(|place| Taken { merged, place });
-        Ok(taken(end).or_else(|| taken(end.other())))
+    }
+
+    fn put_key_together(&mut self, slot: usize) {
+        if let Some(page) = &self.page {
+            self.key.truncate(page.prefix_bytes);
+            self.key.extend_from_slice(page.slots().key(slot));
+        }
     }
 
     /// The pair that was taken last.
     pub(crate) fn pair(&self, taken: Taken) -> (&[u8], &[u8]) {
-        match taken.merged {
-            End::Front => self.front.pair(taken.place),
-            End::Back => self.back.pair(taken.place),
-        }
+        let (key, value) = match taken {
+            Taken::Slot(index) => {
+                let value = self.page.as_ref().map_or(&[][..], |page| page.slots().record(index).value);
+                (self.key.as_slice(), value)
+            }
+            Taken::Fresh(index) => {
+                let record = self.records.get(index);
+                (record.key, record.value)
+            }
+            Taken::Fetched(End::Front, place) => self.front.pair(place),
+            Taken::Fetched(End::Back, place) => self.back.pair(place),
+        };
+        (key, if self.keys_only { &[] } else { value })
     }
 
-    fn merged(&mut self, end: End) -> &mut Merged {
+    fn fetched(&mut self, end: End) -> &mut Fetched {
         match end {
             End::Front => &mut self.front,
             End::Back => &mut self.back,
         }
     }
 
-    /// Merges some pairs at an end; none if all are merged. Stops behind large values.
-    fn merge_some(&mut self, tree: &Tree, end: End) -> Result<()> {
-        let (body, records) = (self.body.take(), std::mem::take(&mut self.records));
-        let merged = self.merge_with(tree, body.as_deref(), &records, end);
-        (self.body, self.records) = (body, records);
-        merged
+    fn sources(&self) -> Sources<'_> {
+        Sources { page: self.page.as_ref().map(|page| (page.prefix(), page.slots())), records: &self.records }
     }
 
-    fn merge_with(&mut self, tree: &Tree, body: Option<&[u8]>, records: &RecordList, end: End) -> Result<()> {
-        let sources = Sources { page: body.map(LeafPage::decode).transpose()?, records };
-        let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
-        let (keys_only, chunk_pairs) = (self.keys_only, self.chunk_pairs);
-        let merged = self.merged(end);
-        let mut is_large = false;
-        while merged.pairs.len() < chunk_pairs
-            && let Some(Step { slot, record, key, found }) = sources.step(&slots, &fresh, end)
-        {
-            match found.kind {
-                Kind::Tombstone => {}
-                Kind::Pointer if !keys_only => {
-                    is_large = true;
-                    break;
-                }
-                _ => {
-                    let value = if keys_only { &[] } else { found.value };
-                    if merged.pairs.is_empty() {
-                        let left = slots.len() + fresh.len();
-                        merged.reserve(left.min(chunk_pairs), key.0.len() + key.1.len() + value.len());
-                    }
-                    merged.push(end, key, value);
-                }
-            }
-            drop_one(&mut slots, slot, end);
-            drop_one(&mut fresh, record, end);
-        }
-        (self.slots, self.fresh) = (slots, fresh);
-        if is_large {
-            return self.merge_large(tree, sources, end);
-        }
-        self.chunk_pairs = (2 * self.chunk_pairs).min(CHUNK_PAIRS_MAX);
-        Ok(())
-    }
-
-    /// Merges what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told when its
-    /// turn comes.
-    fn merge_large(&mut self, tree: &Tree, sources: Sources<'_>, end: End) -> Result<()> {
+    /// Reads what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told when its turn
+    /// comes.
+    fn fetch(&mut self, tree: &Tree, end: End) -> Result<()> {
         let count = self.large_values;
-        match self.merge_values(tree, sources, (end, count)) {
+        match self.fetch_up_to(tree, (end, count)) {
             Err(_) if count > 1 => {
                 self.large_values = 1;
-                self.merge_values(tree, sources, (end, 1))
+                self.fetch_up_to(tree, (end, 1))
             }
             Ok(()) => {
                 self.large_values = (2 * count).min(LARGE_VALUES_MAX);
@@ -274,15 +277,17 @@ impl Run {
         }
     }
 
-    /// Merges pairs to the `count`-th large value and what stands between them; nothing, if one cannot be read.
-    fn merge_values(&mut self, tree: &Tree, sources: Sources<'_>, (end, count): (End, usize)) -> Result<()> {
+    /// Reads the pairs up to the `count`-th large value; nothing, if one cannot be read.
+    fn fetch_up_to(&mut self, tree: &Tree, (end, count): (End, usize)) -> Result<()> {
         let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
         let (mut pairs, mut large) = (Vec::new(), Vec::<(Vec<u8>, ValuePointer)>::new());
-        let mut bytes = 0;
+        let (mut fetched, mut bytes) = (Fetched::default(), 0);
+        let sources = self.sources();
         while large.len() < count
-            && pairs.len() < CHUNK_PAIRS_MAX
-            && let Some(Step { slot, record, key, found }) = sources.step(&slots, &fresh, end)
+            && pairs.len() < READ_PAIRS_MAX
+            && let Some(step) = sources.step(&slots, &fresh, end)
         {
+            let Step { key, found, .. } = step;
             if found.kind == Kind::Pointer {
                 let pointer = ValuePointer::decode(found.value)?;
                 bytes += pointer.total_bytes();
@@ -294,42 +299,46 @@ impl Run {
             if found.kind != Kind::Tombstone {
                 pairs.push((key, found));
             }
-            drop_one(&mut slots, slot, end);
-            drop_one(&mut fresh, record, end);
+            drop_one(&mut slots, step.slot, end);
+            drop_one(&mut fresh, step.fresh, end);
         }
         let mut values = tree.values_of(&large)?.into_iter();
         for (key, found) in pairs {
             let read = if found.kind == Kind::Pointer { values.next() } else { None };
-            self.merged(end).push(end, key, read.as_deref().unwrap_or(found.value));
+            fetched.push(end, key, read.as_deref().unwrap_or(found.value));
         }
+        *self.fetched(end) = fetched;
         (self.slots, self.fresh) = (slots, fresh);
         Ok(())
     }
 }
 
-/// What a leaf's pairs come from: its page, and the buffer's records, which win.
+/// What a leaf's pairs come from: its page with the prefix of its keys, and the buffer's records, which win.
 #[derive(Clone, Copy)]
 struct Sources<'a> {
-    page: Option<LeafPage<'a>>,
+    page: Option<(&'a [u8], Slots<'a>)>,
     records: &'a RecordList,
 }
 
 impl<'a> Sources<'a> {
     /// Looks at what is next at an end; `None` if all sources are used up.
     fn step(&self, slots: &Indexes<usize>, fresh: &Indexes<usize>, end: End) -> Option<Step<'a>> {
-        let old = self.page.zip(next_of(slots, end)).map(|(page, index)| (page.prefix(), page.slots().record(index)));
-        let new = next_of(fresh, end).map(|index| self.records.get(index));
+        let (slot, fresh) = (next_of(slots, end), next_of(fresh, end));
+        let old = self.page.zip(slot).map(|((prefix, slots), index)| (prefix, slots.record(index)));
+        let new = fresh.map(|index| self.records.get(index));
         Some(match (old, new) {
             (None, None) => return None,
-            (Some((prefix, old)), None) => Step { slot: true, record: false, key: (prefix, old.key), found: old },
-            (None, Some(new)) => Step { slot: false, record: true, key: (new.key, &[]), found: new },
+            (Some((prefix, old)), None) => Step { slot, fresh, key: (prefix, old.key), found: old },
+            (None, Some(new)) => Step { slot, fresh, key: (new.key, &[]), found: new },
             (Some((prefix, old)), Some(new)) => {
                 let order = compare(prefix, old.key, new.key);
                 // Of the back the greater one comes first.
                 let order = if end == End::Back { order.reverse() } else { order };
-                let (key, found): ((&[u8], &[u8]), _) =
-                    if order.is_lt() { ((prefix, old.key), old) } else { ((new.key, &[]), new) };
-                Step { slot: order.is_le(), record: order.is_ge(), key, found }
+                match order {
+                    Ordering::Less => Step { slot, fresh: None, key: (prefix, old.key), found: old },
+                    Ordering::Equal => Step { slot, fresh, key: (new.key, &[]), found: new },
+                    Ordering::Greater => Step { slot: None, fresh, key: (new.key, &[]), found: new },
+                }
             }
         })
     }
@@ -362,10 +371,12 @@ fn next_of(left: &Indexes<usize>, end: End) -> Option<usize> {
     }
 }
 
-fn drop_one(left: &mut Indexes<usize>, used: bool, end: End) {
-    match end {
-        End::Front => left.start += usize::from(used),
-        End::Back => left.end -= usize::from(used),
+/// Drops what is next at an end, if it was `used` up.
+fn drop_one(left: &mut Indexes<usize>, used: Option<usize>, end: End) {
+    match (used, end) {
+        (None, _) => {}
+        (Some(_), End::Front) => left.start += 1,
+        (Some(_), End::Back) => left.end -= 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Range scans: leaf range by leaf range, over a snapshot, from both ends; nothing is held between items.
 
-use std::{cmp::Ordering, ops::Bound};
+use std::{borrow::Cow, cmp::Ordering, ops::Bound};
 
 use zonda_pages::{PageAddress, PageId};
 
@@ -131,21 +131,21 @@ impl Range {
     }
 
     /// The keys of `[low, high)` that may lie in the range, likewise.
-    fn keys_within(&self, low: &[u8], high: Option<&[u8]>) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn keys_within<'k>(&'k self, low: &'k [u8], high: Option<&'k [u8]>) -> (&'k [u8], Option<Cow<'k, [u8]>>) {
         let begin = match &self.low {
             Bound::Included(key) | Bound::Excluded(key) => key.as_slice().max(low),
             Bound::Unbounded => low,
         };
-        let end = match &self.high {
-            Bound::Included(key) => Some([key.as_slice(), &[0]].concat()),
-            Bound::Excluded(key) => Some(key.clone()),
+        let end: Option<Cow<'_, [u8]>> = match &self.high {
+            Bound::Included(key) => Some([key.as_slice(), &[0]].concat().into()),
+            Bound::Excluded(key) => Some(key.into()),
             Bound::Unbounded => None,
         };
-        let end = match (end, high) {
-            (Some(end), Some(high)) => Some(end.min(high.to_vec())),
-            (end, high) => end.or_else(|| high.map(<[u8]>::to_vec)),
+        let end = match (end, high.map(Cow::Borrowed)) {
+            (Some(end), Some(high)) => Some(end.min(high)),
+            (end, high) => end.or(high),
         };
-        (begin.to_vec(), end)
+        (begin, end)
     }
 
     /// About which share of a leaf of `[low, high)` it holds, if it begins or, from the back, ends there.
@@ -313,14 +313,17 @@ impl Scan {
         side.ahead.begin_leaf(tree, (snapshot, end), (share, rest.as_ref()));
         let run = tree.run_of(view, &part, &mut side.ahead);
         let run = in_snapshot(tree, snapshot, run)?.keys_only(keys_only);
-        side.run = Some(run.with_large_values(large_values).expecting(expected));
+        side.run = Some(run.with_large_values(large_values));
         Ok(rest)
     }
 }
 
 /// What was read for a snapshot. One that was given up meanwhile holds no zone back: what was read in vain is no damage.
 fn in_snapshot<T>(tree: &Tree, snapshot: u64, read: Result<T>) -> Result<T> {
-    read.or_else(|error| tree.snapshots.verify(snapshot).and(Err(error)))
+    match read {
+        Ok(read) => Ok(read),
+        Err(error) => Err(tree.snapshots.verify(snapshot).err().unwrap_or(error)),
+    }
 }
 
 impl Tree {
@@ -382,24 +385,29 @@ impl Tree {
 
     /// Puts what filter and array hold above a leaf's buffer into the view, and returns `range`; if they hold much, that of a part only, from the end
     /// that is wanted, and cuts the view and the range down to it: a scan pays for what it takes.
-    fn narrow(&self, view: &mut LeafView, snapshot: u64, range: &Range, end: End) -> Result<Range> {
-        let mut part = range.clone();
-        let Some(filter) = &self.filter else { return Ok(part) };
+    fn narrow<'r>(
+        &self,
+        view: &mut LeafView,
+        snapshot: u64,
+        range: &'r Range,
+        end: End,
+    ) -> Result<Cow<'r, Range>> {
+        let Some(filter) = &self.filter else { return Ok(Cow::Borrowed(range)) };
         let (low, high) = range.keys_within(&view.low, view.high.as_deref());
-        let window = Window { low: &low, high: high.as_deref(), end, records: UPPER_RECORDS };
+        let window = Window { low, high: high.as_deref(), end, records: UPPER_RECORDS };
         let as_of = AsOf::Snapshot(&self.snapshots, snapshot);
         let (upper, cut) = filter.window(window, as_of, &self.epoch.pin())?;
-        match (end, cut) {
-            (_, None) => {}
+        let part = match (end, cut) {
+            (_, None) => Cow::Borrowed(range),
             (End::Front, Some(cut)) => {
-                part.high = Bound::Excluded(cut.clone());
-                view.high = Some(cut);
+                view.high = Some(cut.clone());
+                Cow::Owned(Range { low: range.low.clone(), high: Bound::Excluded(cut) })
             }
             (End::Back, Some(cut)) => {
-                part.low = Bound::Included(cut.clone());
-                view.low = cut;
+                view.low.clone_from(&cut);
+                Cow::Owned(Range { low: Bound::Included(cut), high: range.high.clone() })
             }
-        }
+        };
         if !upper.is_empty() {
             let merged = overlay(view.records.iter(), upper.iter().map(borrowed), |_, _| ());
             view.records = RecordList::of(b"", merged.iter().copied());
