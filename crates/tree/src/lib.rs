@@ -66,7 +66,7 @@ mod write;
 pub use check::CheckReport;
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;
-pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, RING_BYTES_MAX, VALUE_BYTES_MAX};
 pub use options::{
     BufferClasses, Design, Durability, Eviction, FilterEviction, LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages,
     TreeOptions,

@@ -9,6 +9,9 @@ pub const VALUE_BYTES_MAX: usize = 16 << 20;
 /// The most bytes of keys and inline values that one batch may hold: it must fit one log chunk.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
+/// The longest circular buffer of mini-pages in bytes.
+pub const RING_BYTES_MAX: u64 = 16 << 30;
+
 /// No sequence, checkpoint or chunk number of a sound store reaches this one: a hundred million a second take 1,400 years.
 /// A larger one is damage, and refused before anything is added to it.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;

@@ -30,5 +30,8 @@ pub const LEAF_BYTES_MAX: u32 = 32 << 10;
 /// The least memory budget in bytes; smaller ones cannot hold a page of everything that moves.
 pub const MEMORY_BYTES_MIN: u64 = 2 << 20;
 
+/// The largest memory budget of [`Design::BfTree`](crate::Design::BfTree) in bytes (16 GiB): its circular buffer is no longer.
+pub const BF_TREE_MEMORY_BYTES_MAX: u64 = zonda_tree::RING_BYTES_MAX;
+
 const _: () =
     assert!(KEY_BYTES_MAX + PREFIX_BYTES_MAX <= zonda_tree::KEY_BYTES_MAX, "a user's longest key must fit the tree");

@@ -95,7 +95,8 @@ impl Options {
     }
 
     /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots. At least
-    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN). Default 64 MiB. The code itself and what callers hold come on top.
+    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN); with [`Design::BfTree`] at most
+    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX). Default 64 MiB. The code itself and what callers hold come on top.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -407,7 +408,11 @@ impl Options {
     /// # Errors
     /// `BadOption` for the first number out of its range, before anything is touched.
     pub(crate) fn validate(&self) -> Result<()> {
-        within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, MEMORY_BYTES_MAX)?;
+        let memory_max = match self.design {
+            Design::BfTree => limits::BF_TREE_MEMORY_BYTES_MAX,
+            Design::Adb | Design::BTree | Design::BdTree => MEMORY_BYTES_MAX,
+        };
+        within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, memory_max)?;
         within("zone_bytes", self.zone_bytes, ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
         within("capacity", self.capacity_bytes, self.zone_bytes, CAPACITY_BYTES_MAX)?;
         within("log_instances", self.log_instances.into(), 0, LOG_INSTANCES_MAX)?;
@@ -466,6 +471,7 @@ mod tests {
             Options::new().memory(0),
             Options::new().memory(limits::MEMORY_BYTES_MIN - 1),
             Options::new().memory(u64::MAX),
+            Options::new().design(Design::BfTree).memory(limits::BF_TREE_MEMORY_BYTES_MAX + 1),
             Options::new().zone_bytes(0),
             Options::new().zone_bytes((64 << 10) + 1),
             Options::new().capacity(1),
@@ -494,6 +500,7 @@ mod tests {
         }
         Options::new().leaf_bytes(8192).value_inline(2048).validate().unwrap();
         Options::new().log_instances(64).log_ring(limits::LOG_RING_BYTES_MIN).validate().unwrap();
+        Options::new().design(Design::BfTree).memory(limits::BF_TREE_MEMORY_BYTES_MAX).validate().unwrap();
         Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).filter(0.5).validate().unwrap();
     }
 

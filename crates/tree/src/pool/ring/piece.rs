@@ -18,6 +18,7 @@ use zonda_pages::PageId;
 use super::Inner;
 use crate::{
     leaf_table::LEAVES_MAX,
+    limits::RING_BYTES_MAX,
     pool::class::{class_bytes, class_for},
 };
 
@@ -41,6 +42,7 @@ const _: () = assert!(LEAVES_MAX <= 1 << (ORDER_SHIFT - LEAF_SHIFT) && SEGMENT_B
 const NEAR_BITS: u32 = u64::BITS - ORDER_SHIFT + SEGMENT_BYTES.ilog2();
 /// Most segments of a ring, 16 GiB: half of what the heads of pieces can tell apart.
 pub(super) const SEGMENTS_MAX: u64 = 1 << (u64::BITS - ORDER_SHIFT - 2);
+const _: () = assert!(SEGMENTS_MAX * SEGMENT_BYTES as u64 == RING_BYTES_MAX);
 
 #[repr(C)]
 struct SegmentHead {
