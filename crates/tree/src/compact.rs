@@ -44,12 +44,12 @@ impl Fill {
     }
 }
 
-/// What a joined group of leaves is followed by.
-enum Last {
-    /// The next one that was not looked at.
-    Stays,
-    /// Its own last leaf, which begins there and may have room.
-    Begins(Vec<u8>),
+/// Where compaction goes on after a group of leaves.
+enum Next {
+    /// Behind it.
+    Behind,
+    /// At its own last leaf, which begins there and may have room.
+    At(Vec<u8>),
 }
 
 /// A group of latched neighbours.
@@ -127,10 +127,10 @@ impl Tree {
         let bodies = self.read_group(&group)?;
         let room = fill.of(self.body_bytes());
         let count = self.group_that_joins(&mut group, (&path, &bodies), room);
-        let Some(last) = self.join(&mut group, &bodies[..count], room)? else { return Ok(None) };
+        let Some(next) = self.join(&mut group, &bodies[..count], room)? else { return Ok(None) };
         // The last of the leaves that are left may have room for its next neighbours too: it is looked at again.
-        let next = if let Last::Begins(low) = last { Some(low) } else { group.high.clone() };
-        Ok(Some((count as u64, next)))
+        let low = if let Next::At(low) = next { Some(low) } else { group.high.clone() };
+        Ok(Some((count as u64, low)))
     }
 
     /// Latches the leaf of `path` and those to its right under the same parent.
@@ -173,17 +173,17 @@ impl Tree {
 
     /// Makes the group's leaves fewer, if they fit fewer pages, and merges what waits for one. `None`, and nothing was done: a split
     /// beside them gave them two parents meanwhile.
-    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>], room: usize) -> Result<Option<Last>> {
+    fn join(&self, group: &mut Group<'_>, bodies: &[Option<Vec<u8>>], room: usize) -> Result<Option<Next>> {
         let count = group.leaves.len();
         let clean = group.leaves.iter().all(|leaf| leaf.location().buffer().is_none_or(|buffer| !buffer.is_dirty()));
         if clean && count == 1 {
-            return Ok(Some(Last::Stays));
+            return Ok(Some(Next::Behind));
         }
         let sequence = group.leaves.iter().filter_map(|leaf| leaf.location().buffer()).map(Buffer::sequence).max();
         let plan = self.plan_group(group, bodies, room)?;
         let gains = plan.pages.len() < count;
         if clean && !gains {
-            return Ok(Some(Last::Stays));
+            return Ok(Some(Next::Behind));
         }
         let merged = self.merged_now(sequence.unwrap_or(0), (&group.low, group.high.as_deref()));
         let placed = self.place(Heat::Cold, group.leaves[0].id(), merged.sequence, &plan.pages)?;
@@ -193,7 +193,7 @@ impl Tree {
         }
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         let low = plan.pages.last().map_or_else(|| group.low.clone(), |page| page.low.clone());
-        Ok(Some(if gains { Last::Begins(low) } else { Last::Stays }))
+        Ok(Some(if gains { Next::At(low) } else { Next::Behind }))
     }
 
     fn plan_group(&self, group: &Group<'_>, bodies: &[Option<Vec<u8>>], room: usize) -> Result<Plan> {

@@ -72,11 +72,11 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
     // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
     let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
-    let merged = MergedLeaves::new(&structure);
+    let leaves = ReplayedLeaves::new(&structure);
     drop(structure.leaves);
-    apply_images(&tree, &start, &merged, progress)?;
+    apply_images(&tree, &start, &leaves, progress)?;
     let mut apply = |sequence: u64, record: &Record<'_>| {
-        if merged.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
+        if leaves.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
     };
     let mut replaying = Replaying { apply: &mut apply, progress };
     log::replay(&*store, from, &structure.sessions, durable, &mut replaying)?;
@@ -194,26 +194,26 @@ struct Leaf {
 
 /// What of a leaf is asked for while images and log are replayed.
 #[derive(Clone, Default)]
-struct Merged {
+struct ReplayedLeaf {
     page: Option<PageAddress>,
     merged_to: Cell<u64>,
     is_untouched: bool,
 }
 
-/// Leaves that were merged since the checkpoint came to them, so that most of the log need not be replayed onto them.
+/// All leaves; those that were merged since the checkpoint came to them need most of the log not to be replayed onto them.
 ///
 /// Ranges do not grow during replay (empty leaves stay). Only leaves that still have the page the MetaLog says are looked at: when replay itself merges a leaf, everything from there
 /// on is applied to it, which is right because it is applied in order to the end.
-struct MergedLeaves(Vec<Merged>);
+struct ReplayedLeaves(Vec<ReplayedLeaf>);
 
-impl MergedLeaves {
+impl ReplayedLeaves {
     fn new(structure: &Structure) -> Self {
         let len = structure.leaves.keys().max().map_or(0, |id| *id as usize + 1);
-        let mut merged = vec![Merged::default(); len];
+        let mut leaves = vec![ReplayedLeaf::default(); len];
         for (&id, &Leaf { page, merged_to, is_untouched, .. }) in &structure.leaves {
-            merged[id as usize] = Merged { page, merged_to: Cell::new(merged_to), is_untouched };
+            leaves[id as usize] = ReplayedLeaf { page, merged_to: Cell::new(merged_to), is_untouched };
         }
-        Self(merged)
+        Self(leaves)
     }
 
     /// Whether leaf `id` is as the checkpoint found it.
@@ -368,11 +368,11 @@ impl MetaVisitor for Building<'_> {
 fn apply_images(
     tree: &Tree,
     start: &CheckpointStart,
-    merged: &MergedLeaves,
+    leaves: &ReplayedLeaves,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut images =
-        Images { tree, merged, checkpoint: start.checkpoint, inside: false, level: None, seen: 0, progress };
+        Images { tree, leaves, checkpoint: start.checkpoint, inside: false, level: None, seen: 0, progress };
     metalog::replay_from(&*tree.store, start, &mut images)?;
     for level in AboveLevel::ALL.into_iter().filter(|level| images.seen & 1 << *level as u8 != 0).collect::<Vec<_>>() {
         images.level = Some(level);
@@ -383,7 +383,7 @@ fn apply_images(
 
 struct Images<'a> {
     tree: &'a Tree,
-    merged: &'a MergedLeaves,
+    leaves: &'a ReplayedLeaves,
     checkpoint: u64,
     /// Between the `Begin` and the `End` of the checkpoint.
     inside: bool,
@@ -398,7 +398,7 @@ impl Images<'_> {
     /// Applies the records of an image, none older than `oldest`, unless their pages hold them (0: if merged at all since the
     /// checkpoint came to them).
     fn apply(&self, image: &[u8], oldest: u64) -> Result<()> {
-        image::decode(image, &mut |record| match self.merged.holds(self.tree, record.key, oldest) {
+        image::decode(image, &mut |record| match self.leaves.holds(self.tree, record.key, oldest) {
             true => Ok(()),
             false => self.tree.apply_recovered(record, 0),
         })
@@ -413,7 +413,7 @@ impl Images<'_> {
         if image.is_empty() {
             return Ok(true);
         }
-        if !self.merged.is_untouched(id) || self.tree.pool.is_over() {
+        if !self.leaves.is_untouched(id) || self.tree.pool.is_over() {
             return Ok(false);
         }
         let mut leaf = self.tree.table.lock(id);
@@ -476,7 +476,7 @@ mod tests {
         PageAddress::new(block, 1)
     }
 
-    fn told(records: &[MetaRecord<'_>]) -> MergedLeaves {
+    fn told(records: &[MetaRecord<'_>]) -> ReplayedLeaves {
         let mut structure = Structure::empty();
         let session = Session { number: 1, first_sequence: FIRST_SEQUENCE };
         let begin = Begin { checkpoint: 1, replay_from: 7, session, next_page_id: 30, extra: &[] };
@@ -484,7 +484,7 @@ mod tests {
         structure.apply(&MetaRecord::Leaf { id: LEAF, low_key: b"a", address: Some(at(145)), image: b"records" });
         structure.apply(&MetaRecord::End { checkpoint: 1 });
         records.iter().for_each(|record| structure.apply(record));
-        MergedLeaves::new(&structure)
+        ReplayedLeaves::new(&structure)
     }
 
     #[test]

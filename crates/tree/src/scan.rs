@@ -385,13 +385,7 @@ impl Tree {
 
     /// Puts what filter and array hold above a leaf's buffer into the view, and returns `range`; if they hold much, that of a part only, from the end
     /// that is wanted, and cuts the view and the range down to it: a scan pays for what it takes.
-    fn narrow<'r>(
-        &self,
-        view: &mut LeafView,
-        snapshot: u64,
-        range: &'r Range,
-        end: End,
-    ) -> Result<Cow<'r, Range>> {
+    fn narrow<'r>(&self, view: &mut LeafView, snapshot: u64, range: &'r Range, end: End) -> Result<Cow<'r, Range>> {
         let Some(filter) = &self.filter else { return Ok(Cow::Borrowed(range)) };
         let (low, high) = range.keys_within(&view.low, view.high.as_deref());
         let window = Window { low, high: high.as_deref(), end, records: UPPER_RECORDS };
