@@ -8,13 +8,13 @@ use crate::{
     DeviceCounters, DeviceError, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice,
     counters::Counting,
     queue::{SyncQueue, Zoned},
-    zone_machine::ZoneMachine,
+    zone_machine::{WriteGrant, ZoneMachine},
 };
 
 /// A zoned device in memory. Clones are handles to the same device.
 ///
-/// A zone takes memory for what was written to it. Reads run side by side; writes exclude each other and the reads for
-/// one copy.
+/// A zone takes memory for the most that was ever written to it, and keeps it when it is reset. Calls run side by side, but for writes to one zone: they
+/// exclude each other and the zone's reads while they copy.
 #[derive(Clone)]
 pub struct MemDevice {
     shared: Arc<Shared>,
@@ -26,36 +26,78 @@ struct Shared {
     counting: Counting,
 }
 
-/// The zones of a memory device: states and bytes. `bytes[z].len()` is what is written in zone `z`.
-#[derive(Clone)]
+/// The zones of a memory device: states and bytes.
 pub(crate) struct MemZones {
     pub(crate) machine: ZoneMachine,
-    pub(crate) bytes: Vec<Vec<u8>>,
+    pub(crate) bytes: Vec<ZoneBytes>,
+}
+
+/// The content of a zone up to the last byte that was ever written; what counts of it the zone's state says. Clones are handles to the same content, so that
+/// nobody holds up other zones while he copies.
+#[derive(Clone, Default)]
+pub(crate) struct ZoneBytes(Arc<RwLock<Vec<u8>>>);
+
+impl ZoneBytes {
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(RwLock::new(bytes)))
+    }
+
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        self.0.read().clone()
+    }
+
+    /// Copies what stands from `at` on, zeros where nothing does.
+    fn read(&self, at: usize, into: &mut [u8]) {
+        let bytes = self.0.read();
+        let there = bytes.get(at..).unwrap_or_default();
+        let (data, beyond) = into.split_at_mut(there.len().min(into.len()));
+        data.copy_from_slice(&there[..data.len()]);
+        beyond.fill(0);
+    }
+
+    /// Puts `from` to `at`, in a zone of at most `capacity_bytes`. Writes that are in flight together may come in any order.
+    fn write(&self, at: usize, from: &[u8], capacity_bytes: usize) {
+        let mut bytes = self.0.write();
+        if bytes.capacity() == 0 {
+            // Nothing of it is held before it is written; growing would copy.
+            bytes.reserve_exact(capacity_bytes);
+        }
+        if bytes.len() < at {
+            bytes.resize(at, 0);
+        }
+        let (over, beyond) = from.split_at(from.len().min(bytes.len() - at));
+        bytes[at..][..over.len()].copy_from_slice(over);
+        bytes.extend_from_slice(beyond);
+    }
 }
 
 impl MemZones {
     pub(crate) fn new(geometry: Geometry) -> Self {
-        let bytes = vec![Vec::new(); geometry.zone_count as usize];
+        let bytes = (0..geometry.zone_count).map(|_| ZoneBytes::default()).collect();
         Self { machine: ZoneMachine::new(geometry), bytes }
     }
 
     pub(crate) fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
-        let geometry = self.machine.geometry();
-        let blocks = geometry.check_buffer(into)?;
-        let readable = self.machine.readable_blocks(at, blocks)? * u64::from(geometry.block_bytes);
-        let (data, beyond) = into.split_at_mut(index(readable));
-        let from = index(geometry.offset_in_zone(at) * u64::from(geometry.block_bytes));
-        if !data.is_empty() {
-            data.copy_from_slice(&self.bytes[geometry.zone_of(at).0 as usize][from..][..data.len()]);
-        }
+        let (bytes, from, readable) = self.begin_read(at, into)?;
+        let (data, beyond) = into.split_at_mut(readable);
+        bytes.read(from, data);
         beyond.fill(0);
         Ok(())
+    }
+
+    /// The zone's content, where in it reading begins, and how many bytes from there are written.
+    fn begin_read(&self, at: Lba, into: &[u8]) -> Result<(&ZoneBytes, usize, usize)> {
+        let geometry = self.machine.geometry();
+        let readable = self.machine.readable_blocks(at, geometry.check_buffer(into)?)?;
+        let bytes = |blocks: u64| index(blocks * u64::from(geometry.block_bytes));
+        let content = &self.bytes[geometry.zone_of(at).0 as usize];
+        Ok((content, bytes(geometry.offset_in_zone(at)), bytes(readable)))
     }
 
     pub(crate) fn write(&mut self, at: Lba, from: &[u8]) -> Result<()> {
         let blocks = self.machine.geometry().check_buffer(from)?;
         let grant = self.machine.begin_write(at, blocks)?;
-        self.bytes[grant.zone().0 as usize].extend_from_slice(from);
+        self.put(&grant, from);
         self.machine.end_write(grant, true)
     }
 
@@ -63,16 +105,29 @@ impl MemZones {
         let blocks = self.machine.geometry().check_buffer(from)?;
         let grant = self.machine.begin_append(zone, blocks)?;
         let at = self.machine.geometry().zone_start(zone).plus(grant.offset());
-        self.bytes[zone.0 as usize].extend_from_slice(from);
+        self.put(&grant, from);
         self.machine.end_write(grant, true)?;
         Ok(at)
     }
 
-    pub(crate) fn reset(&mut self, zone: ZoneId) -> Result<()> {
-        self.machine.reset(zone)?;
-        self.bytes[zone.0 as usize] = Vec::new();
-        Ok(())
+    fn put(&self, grant: &WriteGrant, from: &[u8]) {
+        let place = self.place_of(grant);
+        place.content.write(place.at, from, place.capacity_bytes);
     }
+
+    fn place_of(&self, grant: &WriteGrant) -> Place {
+        let geometry = self.machine.geometry();
+        let bytes = |blocks: u64| index(blocks * u64::from(geometry.block_bytes));
+        let content = self.bytes[grant.zone().0 as usize].clone();
+        Place { content, at: bytes(grant.offset()), capacity_bytes: bytes(geometry.zone_capacity_blocks) }
+    }
+}
+
+/// Where a write goes.
+struct Place {
+    content: ZoneBytes,
+    at: usize,
+    capacity_bytes: usize,
 }
 
 /// A byte count of something held in memory as an index.
@@ -126,6 +181,35 @@ impl MemDevice {
     }
 }
 
+impl Shared {
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+        let (content, from, readable) = {
+            let zones = self.zones.read();
+            let (content, from, readable) = zones.begin_read(at, into)?;
+            (content.clone(), from, readable)
+        };
+        let (data, beyond) = into.split_at_mut(readable);
+        content.read(from, data);
+        beyond.fill(0);
+        Ok(())
+    }
+
+    /// Writes where `begin` is granted it, and returns where that is. Other zones' users wait for the beginning and the end only.
+    fn write(&self, from: &[u8], begin: impl FnOnce(&mut ZoneMachine, u64) -> Result<WriteGrant>) -> Result<Lba> {
+        let blocks = self.geometry.check_buffer(from)?;
+        let (grant, place) = {
+            let mut zones = self.zones.write();
+            let grant = begin(&mut zones.machine, blocks)?;
+            let place = zones.place_of(&grant);
+            (grant, place)
+        };
+        let at = self.geometry.zone_start(grant.zone()).plus(grant.offset());
+        place.content.write(place.at, from, place.capacity_bytes);
+        self.zones.write().machine.end_write(grant, true)?;
+        Ok(at)
+    }
+}
+
 impl fmt::Debug for MemDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemDevice").field("geometry", &self.shared.geometry).finish_non_exhaustive()
@@ -142,19 +226,20 @@ impl ZonedDevice for MemDevice {
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
-        device_call(DeviceCall::Read, || self.shared.zones.read().read(at, into))?;
+        device_call(DeviceCall::Read, || self.shared.read(at, into))?;
         self.shared.counting.read(into.len());
         Ok(())
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
-        device_call(DeviceCall::Write, || self.shared.zones.write().write(at, from))?;
+        device_call(DeviceCall::Write, || self.shared.write(from, |machine, blocks| machine.begin_write(at, blocks)))?;
         self.shared.counting.written(from.len());
         Ok(())
     }
 
     fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
-        let at = device_call(DeviceCall::Append, || self.shared.zones.write().append(zone, from))?;
+        let begin = |machine: &mut ZoneMachine, blocks| machine.begin_append(zone, blocks);
+        let at = device_call(DeviceCall::Append, || self.shared.write(from, begin))?;
         self.shared.counting.written(from.len());
         Ok(at)
     }
@@ -180,7 +265,7 @@ impl ZonedDevice for MemDevice {
     }
 
     fn reset(&self, zone: ZoneId) -> Result<()> {
-        device_call(DeviceCall::Reset, || self.shared.zones.write().reset(zone))?;
+        device_call(DeviceCall::Reset, || self.shared.zones.write().machine.reset(zone))?;
         self.shared.counting.reset();
         Ok(())
     }

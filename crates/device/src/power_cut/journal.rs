@@ -6,7 +6,7 @@ use zonda_rt::Rng;
 use super::Survival;
 use crate::{
     Geometry, ZoneId, ZoneMachine, ZoneState,
-    mem::{MemZones, index},
+    mem::{MemZones, ZoneBytes, index},
 };
 
 /// What may be missing after a cut.
@@ -85,7 +85,7 @@ impl Journal {
 
     /// Takes note of a reset that is about to be done.
     pub(super) fn resetting(&mut self, zones: &MemZones, zone: ZoneId) {
-        let old = zones.bytes[zone.0 as usize].clone();
+        let old = zones.bytes[zone.0 as usize].to_vec();
         self.push(zone, fill(zones, zone), Change::Reset { old });
     }
 
@@ -100,8 +100,7 @@ impl Journal {
         let chosen = self.zones.iter().map(|(&zone, journal)| (zone, journal.choose_steps(survival, rng)));
         let mut steps: BTreeMap<ZoneId, u64> = chosen.collect();
         self.keep_within_limits(live, &mut steps, rng);
-        let mut after = live.clone();
-        after.machine = ZoneMachine::new(live.machine.geometry().clone());
+        let mut after = MemZones::new(live.machine.geometry().clone());
         for zone in (0..live.machine.geometry().zone_count).map(ZoneId) {
             self.restore(live, &mut after, zone, steps.get(&zone).copied());
         }
@@ -146,10 +145,11 @@ impl Journal {
             (Some(journal), Some(steps)) if !is_retired => journal.play(steps, geometry.zone_capacity_blocks),
             _ => (now, None),
         };
-        let source = old.unwrap_or(&live.bytes[at]);
+        let mut bytes = old.map_or_else(|| live.bytes[at].to_vec(), <[u8]>::to_vec);
         let restored = after.machine.restore(zone, fill.state, fill.written);
         restored.expect("I2 the zones that survive are within the limits");
-        after.bytes[at] = source[..bytes_of(geometry, after.machine.written_blocks(zone))].to_vec();
+        bytes.truncate(bytes_of(geometry, after.machine.written_blocks(zone)));
+        after.bytes[at] = ZoneBytes::of(bytes);
     }
 
     /// Zeros some blocks that were never flushed.
@@ -160,9 +160,10 @@ impl Journal {
         };
         for (zone, journal) in &self.zones {
             let flushed = journal.play(steps[zone], capacity).0.flushed * block as u64;
-            let bytes = &mut after.bytes[zone.0 as usize];
+            let mut bytes = after.bytes[zone.0 as usize].to_vec();
             let unflushed = bytes.get_mut(index(flushed)..).unwrap_or_default();
             unflushed.chunks_mut(block).filter(|_| rng.chance(0.25)).for_each(|b| b.fill(0));
+            after.bytes[zone.0 as usize] = ZoneBytes::of(bytes);
         }
     }
 }

@@ -212,7 +212,7 @@ impl ZonedDevice for PowerCut {
         self.run(DeviceCall::Reset, |zones, journal| {
             zones.machine.check_idle(zone, "reset")?;
             journal.resetting(zones, zone);
-            zones.reset(zone)
+            zones.machine.reset(zone)
         })?;
         self.shared.counting.reset();
         Ok(())

@@ -2,7 +2,7 @@
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
 //! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of six tenths of the
-//! 28 % drive's bytes, and `overwrite` as many again. For figures of reading one and a half times as many are drawn, and reads follow.
+//! 28 % drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many are drawn, and reads follow.
 //! All of it is one process, because a modelled drive forgets what its flash has been through when it is closed. Rates and latencies are
 //! in the drive's time. Figures share the points that they have in common.
 
@@ -90,6 +90,8 @@ pub(super) struct System {
     keys: String,
     /// Size of a table at the paper's scale.
     table_bytes: u64,
+    /// The drive after whose bytes pairs are counted.
+    data_of: u64,
 }
 
 impl System {
@@ -98,13 +100,14 @@ impl System {
         let percent = if drive.ends_with("28op") { "28 %" } else { "7 %" };
         let (also, key) = if streams { (", streams", "&streams=on") } else { ("", "") };
         let name = format!("{placement}, {percent}{also}");
-        Self { name, drive, keys: format!("fs={placement}{key}"), table_bytes: TABLE_BYTES }
+        Self { name, drive, keys: format!("fs={placement}{key}"), table_bytes: TABLE_BYTES, data_of: BYTES_28 }
     }
 
     /// A policy on zones.
     pub(super) fn zones(policy: &str, also: &str) -> Self {
         let keys = format!("policy={policy}{also}");
-        Self { name: format!("{policy}, zones"), drive: "flash:atc21-zns", keys, table_bytes: TABLE_BYTES }
+        let name = format!("{policy}, zones");
+        Self { name, drive: "flash:atc21-zns", keys, table_bytes: TABLE_BYTES, data_of: BYTES_28 }
     }
 
     /// Its drive with so many zones of so many times less, or as large a share of a conventional one.
@@ -120,6 +123,12 @@ impl System {
     /// The same under another name.
     pub(super) fn called(self, name: String) -> Self {
         Self { name, ..self }
+    }
+
+    /// The same, the 7 % drive holding as large a share of its bytes as the 28 % drive of its own: the paper's benchmarks are scaled to 80 % of
+    /// each.
+    pub(super) fn as_full(self) -> Self {
+        Self { name: format!("{}, as full", self.name), data_of: BYTES_7, ..self }
     }
 
     /// The same with tables of another size.
@@ -183,7 +192,7 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     let (size, share) = (system.size((divisor, zones)), |bytes: u64| bytes / divisor / ZONES * zones);
     let System { drive, keys, .. } = system;
     let uri = format!("zonda://{drive}?scale=1/{divisor}&{size}&{time}&seed={seed}&data={}&{keys}", data.display());
-    let pairs = share(BYTES_28) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
+    let pairs = share(system.data_of) / 100 * BYTES_PER_DRAW_PERCENT / (KEY_BYTES + VALUE_BYTES);
     let pairs = scale.pick(pairs / 32, pairs, pairs);
     let draws = if reads == Reads::None { pairs } else { pairs * 3 / 2 };
     let mut arguments = arguments(system, divisor, k, pairs);
