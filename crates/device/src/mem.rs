@@ -11,6 +11,9 @@ use crate::{
     zone_machine::{WriteGrant, ZoneMachine},
 };
 
+/// Address space that a zone takes with its first write; longer ones grow.
+const RESERVED_BYTES_MAX: usize = 64 << 20;
+
 /// A zoned device in memory. Clones are handles to the same device.
 ///
 /// A zone takes memory for the most that was ever written to it, and keeps it when it is reset. Calls run side by side, but for writes to one zone: they
@@ -60,7 +63,7 @@ impl ZoneBytes {
         let mut bytes = self.0.write();
         if bytes.capacity() == 0 {
             // Nothing of it is held before it is written; growing would copy.
-            bytes.reserve_exact(capacity_bytes);
+            bytes.reserve_exact(capacity_bytes.min(RESERVED_BYTES_MAX));
         }
         if bytes.len() < at {
             bytes.resize(at, 0);
@@ -280,5 +283,24 @@ impl ZonedDevice for MemDevice {
 
     fn describe(&self) -> String {
         "memory".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ZoneBytes;
+
+    #[test]
+    fn writes_of_a_zone_come_in_any_order_and_over_what_stood_there_before_a_reset() {
+        let bytes = ZoneBytes::default();
+        bytes.write(4, b"ef", 8);
+        bytes.write(0, b"abcd", 8);
+        assert_eq!(bytes.to_vec(), b"abcdef");
+        bytes.write(0, b"x", 8);
+        bytes.write(5, b"yz", 8);
+        assert_eq!(bytes.to_vec(), b"xbcdeyz");
+        let mut into = *b"????";
+        bytes.read(6, &mut into);
+        assert_eq!(&into, b"z\0\0\0");
     }
 }
