@@ -20,7 +20,7 @@ const PLACEMENTS: [&str; 2] = ["xfs-like", "f2fs-like"];
 
 fn drives() -> Vec<System> {
     let on = |drive| PLACEMENTS.map(|placement| System::conventional(drive, placement, false));
-    let less = on("conv:atc21-7op").map(System::as_full);
+    let less = on("conv:atc21-7op").map(System::equally_full);
     less.into_iter().chain(on("conv:atc21-28op")).collect()
 }
 

@@ -127,7 +127,7 @@ impl System {
 
     /// The same, the 7 % drive holding as large a share of its bytes as the 28 % drive of its own: the paper's benchmarks are scaled to 80 % of
     /// each.
-    pub(super) fn as_full(self) -> Self {
+    pub(super) fn equally_full(self) -> Self {
         Self { name: format!("{}, as full", self.name), data_of: BYTES_7, ..self }
     }
 
