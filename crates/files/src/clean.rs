@@ -281,19 +281,14 @@ impl Core {
         zones.iter().map(of_zone).collect()
     }
 
-    /// What is live in a zone or group; `None` if some of it cannot be moved now: it belongs to a file that is being written, or to
-    /// one that has readers but no name.
+    /// What is live in a zone or group; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
+    /// but no name.
     pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
         let mut live = Vec::new();
         for (file, inode) in names.catalogue.files() {
             let here = inode.extents.iter().filter(|extent| extent.zone == zone).copied();
-            let before = live.len();
             live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent }));
-            let is_written = live.len() > before && names.open_file(file).is_some_and(|file| file.has_writer());
-            if is_written {
-                return None;
-            }
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
         live.sort_by_key(|live| live.extent.block);
@@ -306,7 +301,8 @@ impl Core {
         assert!(!self.space().is_subzone(zone), "nothing is moved out of subzones: {zone}");
         let _label = cut_label("relocation");
         let began = now();
-        let moved = self.live_extents(zone).map_or(Ok(0), |live| self.move_all(&live, is_paced));
+        let live = self.record_what_is_in(zone).map(|()| self.live_extents(zone));
+        let moved = live.and_then(|live| live.map_or(Ok(0), |live| self.move_all(&live, is_paced)));
         Counters::add_since(&self.counters.copying_nanos, began);
         let is_empty = moved.is_ok() && self.space().live_bytes(zone) == 0;
         if is_empty {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::catalogue::Inode;
@@ -24,6 +24,8 @@ pub(crate) struct FileState {
     ground: Ground,
     tags: Mutex<FileTags>,
     content: RwLock<Content>,
+    /// The last change of it that was queued, its creation or a cut perhaps, until it is known to be durable; 0 then.
+    queued: AtomicU64,
     has_writer: AtomicBool,
     is_gone: AtomicBool,
 }
@@ -149,8 +151,9 @@ impl FileState {
     }
 
     fn new(id: FileId, tags: FileTags, content: Content, ground: Ground) -> Self {
-        let (has_writer, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { id, ground, tags: Mutex::new(tags), content: RwLock::new(content), has_writer, is_gone }
+        let (tags, content) = (Mutex::new(tags), RwLock::new(content));
+        let (queued, has_writer, is_gone) = Default::default();
+        Self { id, ground, tags, content, queued, has_writer, is_gone }
     }
 
     /// Its number.
@@ -176,6 +179,22 @@ impl FileState {
     /// For changing it.
     pub(crate) fn content_mut(&self) -> RwLockWriteGuard<'_, Content> {
         self.content.write()
+    }
+
+    /// A change of it was queued.
+    pub(crate) fn note_queued(&self, number: u64) {
+        self.queued.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Number of the last change of it that may not be durable.
+    pub(crate) fn queued(&self) -> Option<u64> {
+        Some(self.queued.load(Ordering::Acquire)).filter(|&number| number > 0)
+    }
+
+    /// All of its changes up to this one are durable.
+    pub(crate) fn note_durable(&self, number: u64) {
+        // If a later one was queued meanwhile, that one is still owed.
+        let _ = self.queued.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Becomes its only writer.

@@ -57,6 +57,7 @@ mod pace;
 mod path;
 pub mod policy;
 mod reader;
+mod record;
 pub mod replay;
 mod reset;
 mod room;

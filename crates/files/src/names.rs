@@ -116,6 +116,13 @@ impl NamesState {
         self.open.get(&file).and_then(Weak::upgrade)
     }
 
+    /// All files that somebody has open, in the order of their numbers.
+    pub(crate) fn open_files(&self) -> Vec<Arc<FileState>> {
+        let mut open: Vec<_> = self.open.values().filter_map(Weak::upgrade).collect();
+        open.sort_by_key(|file| file.id());
+        open
+    }
+
     /// The file, opened if nobody has it open; `None` if it does not exist.
     pub(crate) fn open(&mut self, file: FileId, ground: &Ground) -> Option<Arc<FileState>> {
         if let Some(open) = self.open_file(file) {

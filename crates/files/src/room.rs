@@ -3,7 +3,7 @@
 use zonda_device::cut_label;
 
 use crate::blocks::{Run, Want};
-use crate::clean::{Cleaned, is_of_the_victim};
+use crate::clean::{Cleaned, LiveExtent, is_of_the_victim};
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::Lease;
 use crate::policy::Candidate;
@@ -122,12 +122,18 @@ impl Core {
     /// Moves everything out of a group; `None` if some of it cannot be moved now.
     fn empty_group(&self, group: u64) -> Result<Option<Cleaned>> {
         let (Some(blocks), zone) = (self.ground.blocks(), self.ground.zone_of_group(group)) else { return Ok(None) };
-        let Some(live) = self.live_extents(zone) else { return Ok(None) };
+        let Some(live) = self.live_extents(zone).filter(|live| !self.is_any_written(live)) else { return Ok(None) };
         let _label = cut_label("relocation");
         blocks.set_emptied(Some(group));
         let moved = self.move_all(&live, true).and_then(|bytes| self.commit_to(self.names.last()).map(|()| bytes));
         blocks.set_emptied(None);
         let zones_freed = u32::from(blocks.live_in(group) == 0);
         moved.map(|bytes_copied| (zones_freed > 0).then_some(Cleaned { zones_freed, bytes_copied }))
+    }
+
+    /// Whether one of the files is being written: it may be given blocks of the same group, right behind those that would be moved.
+    fn is_any_written(&self, live: &[LiveExtent]) -> bool {
+        let names = self.names.lock();
+        live.iter().any(|live| names.open_file(live.file).is_some_and(|file| file.has_writer()))
     }
 }

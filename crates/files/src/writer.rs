@@ -10,7 +10,6 @@ use zonda_rt::now;
 use zonda_space::SpaceError;
 
 use crate::blocks::Run;
-use crate::catalogue::extensions;
 use crate::change::Change;
 use crate::file::FileState;
 use crate::lanes::{Lease, OpenZone};
@@ -38,8 +37,6 @@ pub struct FileWriter {
     lease: Option<Lease>,
     /// Blocks that it was given and has not written yet.
     run: Option<Run>,
-    /// The last change of it that was queued, its creation or a cut perhaps, until it is known to be durable.
-    queued: Option<u64>,
     /// What is known of the table.
     hint: Option<TableHint>,
     /// Bytes that count in the store's budget of tables that wait for their keys.
@@ -55,12 +52,12 @@ pub struct FileWriter {
 
 impl FileWriter {
     pub(crate) fn new(core: Arc<Core>, file: Arc<FileState>, made_by: u64) -> Self {
+        file.note_queued(made_by);
         Self {
             core,
             file,
             lease: None,
             run: None,
-            queued: Some(made_by),
             hint: None,
             held_bytes: 0,
             is_placed_early: false,
@@ -97,8 +94,7 @@ impl FileWriter {
         self.file.set_tags(tags);
         let file = self.file.id();
         self.core.trace(|| TraceEvent::Retag { file, lifetime, level });
-        self.queued = self.record(&Change::Retag { file, lifetime, level })?.max(self.queued);
-        Ok(())
+        self.core.record(&self.file, &Change::Retag { file, lifetime, level })
     }
 
     /// Says which table of which tree it is. To be called again when more is known; see [`crate::lsm`].
@@ -179,7 +175,7 @@ impl FileWriter {
         self.record_written(true)?;
         let mut content = self.file.content_mut();
         let change = Change::Truncate { file: self.file.id(), size };
-        self.queued = self.record(&change)?.max(self.queued);
+        self.core.record(&self.file, &change)?;
         let before: Vec<Extent> = content.extents.iter().copied().collect();
         content.extents.truncate(size);
         let kept = content.extents.iter().count();
@@ -268,9 +264,9 @@ impl FileWriter {
     }
 
     fn commit_queued(&mut self) -> Result<()> {
-        if let Some(number) = self.queued {
+        if let Some(number) = self.file.queued() {
             self.core.commit_to(number)?;
-            self.queued = None;
+            self.file.note_durable(number);
         }
         Ok(())
     }
@@ -320,27 +316,15 @@ impl FileWriter {
 
     /// Queues the record of what was written since the last one, if there was anything. With `seal`, no chunk behind it will
     /// count.
-    fn record_written(&mut self, seal: bool) -> Result<()> {
+    fn record_written(&self, seal: bool) -> Result<()> {
         let mut content = self.file.content_mut();
-        let (file, size_before) = (self.file.id(), content.recorded_bytes());
-        let modified = (self.core.options.clock_seconds)();
-        for change in extensions(file, size_before, modified, content.take_unrecorded()) {
-            self.queued = self.record(&change)?.max(self.queued);
-        }
+        self.core.record_written(&self.file, &mut content)?;
         if seal && content.is_chunked {
             content.end_chunks();
-            self.queued = self.record(&Change::Seal { file, size: content.extents.bytes() })?.max(self.queued);
+            let size = content.extents.bytes();
+            self.core.record(&self.file, &Change::Seal { file: self.file.id(), size })?;
         }
         Ok(())
-    }
-
-    /// Queues the record of a change; of a file without a name there is nothing to record.
-    fn record(&self, change: &Change) -> Result<Option<u64>> {
-        let mut names = self.core.names.lock();
-        if self.file.is_gone() {
-            return Ok(None);
-        }
-        names.change(change, &self.core.ground).map(Some)
     }
 
     /// Writes the tail, or as much of it as the zone or the run of blocks holds.

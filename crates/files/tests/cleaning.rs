@@ -215,6 +215,104 @@ fn a_damaged_victim_is_passed_over_and_others_are_cleaned() {
     assert_eq!(still, bad, "what cannot be read stays where it is");
 }
 
+/// A zone of logs with a piece of a MANIFEST in each, that is being written all the while, and zones of tables with a piece of a table
+/// that is.
+#[test]
+fn what_writers_have_left_behind_is_moved() {
+    for active in [2, 3, 4] {
+        let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
+        let options = FileStoreOptions { clean_below_free_percent: 90, ..options_with("liza-zns") };
+        let store = FileStore::format(device.clone(), StoreId(1), false, options.clone()).unwrap();
+        let mut manifest = store.create(&path("/MANIFEST"), FileTags::of(FileKind::Meta)).unwrap();
+        let mut table = store.create(&path("/table"), FileTags::of(FileKind::Data)).unwrap();
+        let pieces = 4_u8;
+        for piece in 0..pieces {
+            manifest.append(&[piece; 700]).unwrap();
+            manifest.sync().unwrap();
+            table.append(&[piece; 16 << 10]).unwrap();
+            put(&store, FileKind::Log, "/log", 50_000).unwrap();
+            put(&store, FileKind::Data, "/gone", 40_000).unwrap();
+        }
+        store.remove(&path("/log")).unwrap();
+        store.remove(&path("/gone")).unwrap();
+        let (before, of_table) = (store.usage().copied_bytes, table.size_bytes() - (16 << 10));
+        while store.clean_step().unwrap().is_some() {}
+        let copied = store.usage().copied_bytes - before;
+        assert!(copied >= of_table, "{active} active: {copied} of {of_table} moved, {:?}", store.usage());
+        manifest.append(&[9; 700]).unwrap();
+        manifest.sync().unwrap();
+        table.append(&[9; 5]).unwrap();
+        table.sync().unwrap();
+        // Nobody closes: the power goes.
+        std::mem::forget((manifest, table));
+        drop(store);
+        let (store, report) = FileStore::mount(device, options).unwrap();
+        assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "{active} active");
+        assert_eq!(store.check().unwrap().findings, [], "{active} active");
+        let is_whole = |name: &str, piece_bytes: usize, last: usize| {
+            let of_pieces = usize::from(pieces) * piece_bytes;
+            let mut read = vec![0; of_pieces + last + 1];
+            let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
+            let is_piece =
+                |(at, byte): (usize, &u8)| usize::from(*byte) == if at < of_pieces { at / piece_bytes } else { 9 };
+            count + 1 == read.len() && read[..count].iter().enumerate().all(is_piece)
+        };
+        assert!(is_whole("/MANIFEST", 700, 700) && is_whole("/table", 16 << 10, 5), "{active} active");
+    }
+}
+
+/// Tables replace each other, a MANIFEST and a log are written beside them: with few active zones all of these share zones, and what
+/// cleaning needs must not be used up.
+#[test]
+fn half_full_stores_take_overwrites_with_few_active_zones() {
+    for active in [2, 3, 4, 5] {
+        for seed in 1..=3_u64 {
+            zonda_rt::sim::run(seed, || overwrite_half_full(active, &format!("{active} active, seed {seed}")));
+        }
+    }
+}
+
+const WRITERS: u32 = 4;
+const FILES_EACH: u32 = 17;
+
+fn overwrite_half_full(active: u32, context: &str) {
+    let device = Arc::new(MemDevice::new(Geometry::new(256 << 10, 40).with_limits(active, active)).unwrap());
+    let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
+    let cleaner = Cleaner::start(store.clone());
+    let writers: Vec<_> = (0..WRITERS).map(|writer| overwriting(&store, writer, context)).collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!(cleaner.report().last_error, None, "{context}");
+    drop(cleaner);
+    let usage = store.usage();
+    assert!(usage.copied_bytes > 0 && usage.live_bytes * 10 > usage.usable_bytes * 5, "{context}: {usage:?}");
+    let mut files = (0..WRITERS).flat_map(|writer| (0..FILES_EACH).map(move |file| format!("/{writer}-{file}")));
+    assert!(files.all(|file| whole(&store, &file, 80_000)), "{context}");
+    assert_eq!(store.check().unwrap().findings, [], "{context}");
+}
+
+/// Replaces tables one after the other, beside what an LSM-tree has besides.
+fn overwriting(store: &FileStore, writer: u32, context: &str) -> zonda_rt::JoinHandle<()> {
+    let (store, context) = (store.clone(), context.to_string());
+    zonda_rt::spawn("overwriting", move || {
+        let manifest = path(&format!("/MANIFEST{writer}"));
+        let mut manifest = store.create(&manifest, FileTags::of(FileKind::Meta)).unwrap();
+        for round in 0..100_u32 {
+            let file = if round < FILES_EACH { round } else { round * round * 7 % FILES_EACH };
+            let kind = if round % 3 == 0 { FileKind::Flushed } else { FileKind::Data };
+            let put = |kind, name: &str, bytes| {
+                put(&store, kind, name, bytes).unwrap_or_else(|error| panic!("{context}, round {round}: {error}"));
+            };
+            put(kind, &format!("/{writer}-{file}"), 80_000);
+            put(FileKind::Log, &format!("/log{writer}-{}", round % 2), 9_000);
+            manifest.append(&[7; 100]).unwrap();
+            if round % 10 == 0 {
+                manifest.sync().unwrap();
+            }
+        }
+        manifest.close().unwrap();
+    })
+}
+
 /// What `free_bytes` says a compaction can write it can write, give or take what open zones and padding hold; flushes go on
 /// behind it; deletes bring everything back without a mount.
 #[test]

@@ -121,7 +121,8 @@ impl Run<'_> {
         zones.iter().map(of_zone).collect()
     }
 
-    /// Zones with a writer, or with bytes of a file that is being written.
+    /// Zones with a writer, or with bytes of a file that is being written: a file here is open for one flush or compaction. (The file store
+    /// moves those bytes, for files that stay open.)
     fn zones_being_written(&self) -> HashSet<usize> {
         let open = self.model.files.values().filter(|file| file.is_open);
         let of_files = open.flat_map(|file| file.pieces.iter().map(|(zone, _)| *zone));
