@@ -9,7 +9,7 @@ use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex, MutexGuard, now};
 use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
 
-use crate::options::{DATA, JOURNAL};
+use crate::options::{DATA, JOURNAL, RELOCATED};
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
 use crate::{FileId, FileTags, Lifetime, Result};
 
@@ -211,8 +211,9 @@ impl Lanes {
         loop {
             let lane = lane_of(&mut lanes, request.stream);
             lane.drop_full();
-            let views: Vec<OpenZoneView> = lane.open.iter().map(|zone| zone.view()).collect();
-            let has_token = views.len() + lane.sealing < self.wide_max(lane);
+            let usable = if self.is_left_to_cleaning(lane, request) { &[] } else { lane.open.as_slice() };
+            let views: Vec<OpenZoneView> = usable.iter().map(|zone| zone.view()).collect();
+            let has_token = lane.open.len() + lane.sealing < self.wide_max(lane);
             let may_open = has_token && self.may_open(request);
             if views.is_empty() && !may_open {
                 if lane.sealing == 0 {
@@ -251,6 +252,14 @@ impl Lanes {
     fn is_to_be_finished(&self, request: &Request<'_>, views: &[OpenZoneView], zone: ZoneId) -> bool {
         let has_little = |view: &&OpenZoneView| view.zone == zone && view.remaining_bytes < request.finish_below_bytes;
         views.iter().any(|view| has_little(&view)) && self.may_open(request)
+    }
+
+    /// Where cleaning has no token of its own, its zone is its alone until it could open another: with what new data leaves of it no
+    /// victim might be emptied, and nothing ever be freed.
+    fn is_left_to_cleaning(&self, lane: &Lane, request: &Request<'_>) -> bool {
+        request.urgency == Urgency::Foreground
+            && lane.streams.contains(RELOCATED)
+            && self.free_now() < self.reserve_now()
     }
 
     fn may_open(&self, request: &Request<'_>) -> bool {
