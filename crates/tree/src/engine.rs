@@ -364,6 +364,7 @@ impl Cursor {
     /// # Errors
     /// `SnapshotTooOld`; `Damaged`; those of the device.
     #[expect(clippy::should_implement_trait, reason = "fallible, and from both ends; facades make iterators of it")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<PairRef<'_>>> {
         let tree = &self.snapshot.open.tree;
         tree.check_open()?;
@@ -374,6 +375,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`next`](Self::next).
+    #[inline]
     pub fn prev(&mut self) -> Result<Option<PairRef<'_>>> {
         let tree = &self.snapshot.open.tree;
         tree.check_open()?;

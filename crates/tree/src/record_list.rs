@@ -56,6 +56,11 @@ impl RecordList {
         Record { key: bytes(key, value), kind, value: bytes(value, end) }
     }
 
+    /// Where the record of `key` is (`Ok`) or belongs (`Err`).
+    pub(crate) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.places.binary_search_by(|place| self.bytes[place.key as usize..place.value as usize].cmp(key))
+    }
+
     /// All of them in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Record<'_>> {
         (0..self.len()).map(|index| self.get(index))
@@ -80,5 +85,6 @@ mod tests {
             assert_eq!((found.key, found.kind, found.value), ([b"pre", key].concat().as_slice(), kind, value));
         }
         assert_eq!(list.iter().count(), 4);
+        assert_eq!((list.search(b"prea"), list.search(b"preb"), list.search(b"pre")), (Ok(1), Err(2), Ok(0)));
     }
 }

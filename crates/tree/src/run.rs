@@ -5,17 +5,20 @@
 //! alone at first, then two, four and more in flight together, so that what is read in vain is less than what was used. Whoever said how many pairs he will
 //! take gets that many at once.
 
-use std::{cmp::Ordering, collections::VecDeque, ops::Range as Indexes};
+mod fetched;
+mod left;
+mod page;
 
 use crate::{
-    leaf_page::LeafPage,
-    record::{Kind, Record},
+    record::Kind,
     record_list::RecordList,
     scan::Range,
-    slots::Slots,
     tree::{Result, Tree},
     values::ValuePointer,
 };
+use fetched::{Fetched, Place};
+use left::{Left, Next, Sources};
+use page::Page;
 
 /// Pairs that are read ahead with large values at the most.
 const READ_PAIRS_MAX: usize = 256;
@@ -49,12 +52,10 @@ impl End {
 pub(crate) struct Run {
     /// `None` if there is no page, or the records are all there is.
     page: Option<Page>,
-    /// Slots of the page that were not handed out yet.
-    slots: Indexes<usize>,
     /// The buffer's records, sorted; they win over the page's.
     records: RecordList,
-    /// Records that were not handed out yet.
-    fresh: Indexes<usize>,
+    /// Records of both that were not handed out yet.
+    left: Left,
     /// The key of the page's record that was taken last: the page's prefix, which stays, and its own part.
     key: Vec<u8>,
     /// Read from the front, in order.
@@ -67,92 +68,15 @@ pub(crate) struct Run {
     keys_only: bool,
 }
 
-/// A page's body, verified.
-struct Page {
-    body: Vec<u8>,
-    /// Where the slots begin; the prefix ends there.
-    slots_at: usize,
-    prefix_bytes: usize,
-}
-
-impl Page {
-    fn of(body: Vec<u8>) -> Result<Self> {
-        let page = LeafPage::decode(&body)?;
-        let (slots_at, prefix_bytes) = (body.len() - page.slots().bytes().len(), page.prefix().len());
-        Ok(Self { body, slots_at, prefix_bytes })
-    }
-
-    fn prefix(&self) -> &[u8] {
-        &self.body[self.slots_at - self.prefix_bytes..self.slots_at]
-    }
-
-    fn slots(&self) -> Slots<'_> {
-        Slots::new(&self.body[self.slots_at..])
-    }
-}
-
-/// Pairs in order with large values among them, their bytes one behind the other in the order in which they came.
-#[derive(Default)]
-struct Fetched {
-    bytes: Vec<u8>,
-    pairs: VecDeque<Place>,
-}
-
-/// Where a pair lies in the bytes: its key up to `value`, its value up to `end`.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    start: usize,
-    value: usize,
-    end: usize,
-}
-
-impl Fetched {
-    /// Adds a pair, whose key is `prefix` and `suffix` joined, behind or before the others.
-    fn push(&mut self, end: End, (prefix, suffix): (&[u8], &[u8]), value: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(prefix);
-        self.bytes.extend_from_slice(suffix);
-        let value_start = self.bytes.len();
-        self.bytes.extend_from_slice(value);
-        let place = Place { start, value: value_start, end: self.bytes.len() };
-        match end {
-            End::Front => self.pairs.push_back(place),
-            End::Back => self.pairs.push_front(place),
-        }
-    }
-
-    fn pop(&mut self, end: End) -> Option<Place> {
-        match end {
-            End::Front => self.pairs.pop_front(),
-            End::Back => self.pairs.pop_back(),
-        }
-    }
-
-    fn pair(&self, at: Place) -> (&[u8], &[u8]) {
-        (&self.bytes[at.start..at.value], &self.bytes[at.value..at.end])
-    }
-}
-
 /// A pair that was taken; it can be looked at until the next one is.
 #[derive(Clone, Copy)]
 pub(crate) enum Taken {
-    /// A record of the page; its key was put together.
-    Slot(usize),
+    /// A record of the page; its key was put together, its value is there in the page's body.
+    Slot(usize, usize),
     /// A record of the buffer.
     Fresh(usize),
     /// One that had been read from an end.
     Fetched(End, Place),
-}
-
-/// What comes next.
-struct Step<'a> {
-    /// The number of the page's slot that is used up.
-    slot: Option<usize>,
-    /// The number of the buffer's record that is used up. It wins.
-    fresh: Option<usize>,
-    /// The record's key, in two parts.
-    key: (&'a [u8], &'a [u8]),
-    found: Record<'a>,
 }
 
 impl Run {
@@ -162,15 +86,12 @@ impl Run {
     /// `Damaged`.
     pub(crate) fn new(body: Option<Vec<u8>>, records: RecordList, range: &Range) -> Result<Self> {
         let page = body.map(Page::of).transpose()?;
-        let slots = page.as_ref().map_or(0..0, |page| {
-            let (prefix, slots) = (page.prefix(), page.slots());
-            range.indexes(slots.len(), |index, key| compare(prefix, slots.key(index), key))
-        });
-        let fresh = range.indexes(records.len(), |index, key| records.get(index).key.cmp(key));
+        let slots = page.as_ref().map_or(0..0, |page| range.indexes(page.slots().len(), |key| page.search(key)));
+        let fresh = range.indexes(records.len(), |key| records.search(key));
         let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
         key.extend_from_slice(page.as_ref().map_or(&[], Page::prefix));
         let (front, back) = (Fetched::default(), Fetched::default());
-        Ok(Self { page, slots, records, fresh, key, front, back, large_values: 1, keys_only: false })
+        Ok(Self { page, records, left: Left::new(slots, fresh), key, front, back, large_values: 1, keys_only: false })
     }
 
     /// The same, without values if `keys_only`.
@@ -193,6 +114,34 @@ impl Run {
         self.page.as_ref().map_or(0, |page| page.slots().len())
     }
 
+    /// The next pair from one end, if it is one of page or buffer that takes no reading; `None` says nothing about what there is otherwise.
+    #[inline]
+    pub(crate) fn take_ready(&mut self, end: End) -> Option<Taken> {
+        if !self.fetched(end).is_empty() {
+            return None;
+        }
+        loop {
+            let sources = Sources { page: self.page.as_ref(), records: &self.records };
+            let next = self.left.next(sources, end)?;
+            let kind = sources.kind(next)?;
+            if kind == Kind::Pointer && !self.keys_only {
+                return None;
+            }
+            self.left.drop_next(next, end);
+            if kind == Kind::Tombstone {
+                continue;
+            }
+            return Some(match (next, &self.page) {
+                (Next::Slot(slot), Some(page)) => {
+                    let value = page.look(slot, &mut self.key);
+                    Taken::Slot(value.start, value.end)
+                }
+                (Next::Fresh { index, .. }, _) => Taken::Fresh(index),
+                (Next::Slot(_), None) => unreachable!("slots are a page's"),
+            });
+        }
+    }
+
     /// The next pair from one end.
     ///
     /// # Errors
@@ -202,42 +151,24 @@ impl Run {
             if let Some(place) = self.fetched(end).pop(end) {
                 return Ok(Some(Taken::Fetched(end, place)));
             }
-            let Some(Step { slot, fresh, found, .. }) = self.sources().step(&self.slots, &self.fresh, end) else {
+            if let Some(taken) = self.take_ready(end) {
+                return Ok(Some(taken));
+            }
+            let sources = Sources { page: self.page.as_ref(), records: &self.records };
+            if self.left.next(sources, end).is_none() {
                 let other = end.other();
                 return Ok(self.fetched(other).pop(end).map(|place| Taken::Fetched(other, place)));
-            };
-            let kind = found.kind;
-            if kind == Kind::Pointer && !self.keys_only {
-                self.fetch(tree, end)?;
-                continue;
             }
-            drop_one(&mut self.slots, slot, end);
-            drop_one(&mut self.fresh, fresh, end);
-            match (fresh, slot) {
-                _ if kind == Kind::Tombstone => {}
-                (Some(index), _) => return Ok(Some(Taken::Fresh(index))),
-                (None, Some(index)) => {
-                    self.put_key_together(index);
-                    return Ok(Some(Taken::Slot(index)));
-                }
-                (None, None) => unreachable!("a step uses something up"),
-            }
-        }
-    }
-
-    fn put_key_together(&mut self, slot: usize) {
-        if let Some(page) = &self.page {
-            self.key.truncate(page.prefix_bytes);
-            self.key.extend_from_slice(page.slots().key(slot));
+            self.fetch(tree, end)?;
         }
     }
 
     /// The pair that was taken last.
+    #[inline]
     pub(crate) fn pair(&self, taken: Taken) -> (&[u8], &[u8]) {
         let (key, value) = match taken {
-            Taken::Slot(index) => {
-                let value = self.page.as_ref().map_or(&[][..], |page| page.slots().record(index).value);
-                (self.key.as_slice(), value)
+            Taken::Slot(start, end) => {
+                (self.key.as_slice(), self.page.as_ref().map_or(&[][..], |page| page.bytes(start..end)))
             }
             Taken::Fresh(index) => {
                 let record = self.records.get(index);
@@ -254,10 +185,6 @@ impl Run {
             End::Front => &mut self.front,
             End::Back => &mut self.back,
         }
-    }
-
-    fn sources(&self) -> Sources<'_> {
-        Sources { page: self.page.as_ref().map(|page| (page.prefix(), page.slots())), records: &self.records }
     }
 
     /// Reads what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told when its turn
@@ -279,28 +206,27 @@ impl Run {
 
     /// Reads the pairs up to the `count`-th large value; nothing, if one cannot be read.
     fn fetch_up_to(&mut self, tree: &Tree, (end, count): (End, usize)) -> Result<()> {
-        let (mut slots, mut fresh) = (self.slots.clone(), self.fresh.clone());
+        let mut left = self.left.clone();
         let (mut pairs, mut large) = (Vec::new(), Vec::<(Vec<u8>, ValuePointer)>::new());
         let (mut fetched, mut bytes) = (Fetched::default(), 0);
-        let sources = self.sources();
+        let sources = Sources { page: self.page.as_ref(), records: &self.records };
         while large.len() < count
             && pairs.len() < READ_PAIRS_MAX
-            && let Some(step) = sources.step(&slots, &fresh, end)
+            && let Some(next) = left.next(sources, end)
+            && let Some((prefix, found)) = sources.record(next)
         {
-            let Step { key, found, .. } = step;
             if found.kind == Kind::Pointer {
                 let pointer = ValuePointer::decode(found.value)?;
                 bytes += pointer.total_bytes();
                 if bytes > LARGE_BYTES_MAX && !large.is_empty() {
                     break;
                 }
-                large.push(([key.0, key.1].concat(), pointer));
+                large.push(([prefix, found.key].concat(), pointer));
             }
             if found.kind != Kind::Tombstone {
-                pairs.push((key, found));
+                pairs.push(((prefix, found.key), found));
             }
-            drop_one(&mut slots, step.slot, end);
-            drop_one(&mut fresh, step.fresh, end);
+            left.drop_next(next, end);
         }
         let mut values = tree.values_of(&large)?.into_iter();
         for (key, found) in pairs {
@@ -308,39 +234,8 @@ impl Run {
             fetched.push(end, key, read.as_deref().unwrap_or(found.value));
         }
         *self.fetched(end) = fetched;
-        (self.slots, self.fresh) = (slots, fresh);
+        self.left = left;
         Ok(())
-    }
-}
-
-/// What a leaf's pairs come from: its page with the prefix of its keys, and the buffer's records, which win.
-#[derive(Clone, Copy)]
-struct Sources<'a> {
-    page: Option<(&'a [u8], Slots<'a>)>,
-    records: &'a RecordList,
-}
-
-impl<'a> Sources<'a> {
-    /// Looks at what is next at an end; `None` if all sources are used up.
-    fn step(&self, slots: &Indexes<usize>, fresh: &Indexes<usize>, end: End) -> Option<Step<'a>> {
-        let (slot, fresh) = (next_of(slots, end), next_of(fresh, end));
-        let old = self.page.zip(slot).map(|((prefix, slots), index)| (prefix, slots.record(index)));
-        let new = fresh.map(|index| self.records.get(index));
-        Some(match (old, new) {
-            (None, None) => return None,
-            (Some((prefix, old)), None) => Step { slot, fresh, key: (prefix, old.key), found: old },
-            (None, Some(new)) => Step { slot, fresh, key: (new.key, &[]), found: new },
-            (Some((prefix, old)), Some(new)) => {
-                let order = compare(prefix, old.key, new.key);
-                // Of the back the greater one comes first.
-                let order = if end == End::Back { order.reverse() } else { order };
-                match order {
-                    Ordering::Less => Step { slot, fresh: None, key: (prefix, old.key), found: old },
-                    Ordering::Equal => Step { slot, fresh, key: (new.key, &[]), found: new },
-                    Ordering::Greater => Step { slot: None, fresh, key: (new.key, &[]), found: new },
-                }
-            }
-        })
     }
 }
 
@@ -354,43 +249,23 @@ impl Tree {
     }
 }
 
-/// Compares `prefix` and `suffix`, joined, with `key`.
-pub(crate) fn compare(prefix: &[u8], suffix: &[u8], key: &[u8]) -> Ordering {
-    match key.split_at_checked(prefix.len()) {
-        Some((start, rest)) => prefix.cmp(start).then_with(|| suffix.cmp(rest)),
-        // A prefix that goes on behind the whole key is above it.
-        None => prefix[..key.len()].cmp(key).then(Ordering::Greater),
-    }
-}
-
-fn next_of(left: &Indexes<usize>, end: End) -> Option<usize> {
-    match end {
-        _ if left.is_empty() => None,
-        End::Front => Some(left.start),
-        End::Back => Some(left.end - 1),
-    }
-}
-
-/// Drops what is next at an end, if it was `used` up.
-fn drop_one(left: &mut Indexes<usize>, used: Option<usize>, end: End) {
-    match (used, end) {
-        (None, _) => {}
-        (Some(_), End::Front) => left.start += 1,
-        (Some(_), End::Back) => left.end -= 1,
-    }
-}
-
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
-    use std::{ops::Bound, sync::Arc};
+    use std::{
+        collections::{BTreeMap, VecDeque},
+        ops::Bound,
+        sync::Arc,
+    };
 
     use proptest::prelude::*;
     use zonda_pages::{AreaKind, PageStore};
 
-    use super::{LARGE_VALUES_MAX, compare};
+    use super::{End, LARGE_VALUES_MAX, Run};
     use crate::{
-        Cursor, Durability, Engine, TreeOptions,
-        scan::owned_pair,
+        Cursor, Durability, Engine, TreeOptions, leaf_page,
+        record::{Kind, Record},
+        record_list::RecordList,
+        scan::{Range, owned_pair},
         testing::{MemArea, MemOptions, MemStore},
     };
 
@@ -485,15 +360,43 @@ mod tests {
         assert_eq!(values_of(&store).most_together(), large);
     }
 
+    fn record<'a>((key, value): (&'a Vec<u8>, &'a Option<Vec<u8>>)) -> Record<'a> {
+        let kind = if value.is_some() { Kind::Inline } else { Kind::Tombstone };
+        Record { key, kind, value: value.as_deref().unwrap_or_default() }
+    }
+
     proptest! {
+        /// Values of all lengths make slotted pages, those of one dense ones; a record of the buffer without a value deletes.
         #[test]
-        fn joined_keys_compare_as_if_they_were_one(
-            prefix in prop::collection::vec(0_u8..3, 0..4),
-            suffix in prop::collection::vec(0_u8..3, 0..4),
-            key in prop::collection::vec(0_u8..3, 0..8),
+        fn page_and_buffer_come_merged_from_both_ends(
+            page in prop::collection::btree_map(prop::collection::vec(0_u8..4, 3), prop::collection::vec(any::<u8>(), 2), 0..30),
+            fresh in prop::collection::btree_map(prop::collection::vec(0_u8..4, 2..4), prop::option::of(prop::collection::vec(any::<u8>(), 0..4)), 0..30),
+            is_slotted in any::<bool>(),
+            bounds in prop::array::uniform2(prop::collection::vec(0_u8..4, 1..4)),
+            ends in prop::collection::vec(any::<bool>(), 70),
         ) {
-            let joined = [prefix.as_slice(), &suffix].concat();
-            prop_assert_eq!(compare(&prefix, &suffix, &key), joined.as_slice().cmp(&key));
+            let stored = |key: &[u8], value: &[u8]| if is_slotted { value[..usize::from(key[2] % 3)].to_vec() } else { value.to_vec() };
+            let page: BTreeMap<Vec<u8>, Option<Vec<u8>>> = page
+                .into_iter()
+                .map(|(key, value)| { let value = stored(&key, &value); (key, Some(value)) })
+                .collect();
+            let old: Vec<Record<'_>> = page.iter().map(record).collect();
+            let body = leaf_page::encode(b"", None, &old);
+            let [low, high] = if bounds[0] <= bounds[1] { bounds } else { let [a, b] = bounds; [b, a] };
+            let range = Range { low: Bound::Included(low.clone()), high: Bound::Excluded(high.clone()) };
+            let mut model = page.clone();
+            model.extend(fresh.clone());
+            let mut model: VecDeque<(Vec<u8>, Vec<u8>)> = model
+                .into_iter()
+                .filter(|(key, _)| *key >= low && *key < high)
+                .filter_map(|(key, value)| Some((key, value?)))
+                .collect();
+            let mut run = Run::new(Some(body), RecordList::of(b"", fresh.iter().map(record)), &range).expect("a whole page");
+            for is_front in ends {
+                let (end, expected) = if is_front { (End::Front, model.pop_front()) } else { (End::Back, model.pop_back()) };
+                let taken = run.take_ready(end).map(|taken| owned_pair(run.pair(taken)));
+                prop_assert_eq!(taken, expected);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Range scans: leaf range by leaf range, over a snapshot, from both ends; nothing is held between items.
 
-use std::{borrow::Cow, cmp::Ordering, ops::Bound};
+use std::{borrow::Cow, ops::Bound};
 
 use zonda_pages::{PageAddress, PageId};
 
@@ -14,7 +14,7 @@ use crate::{
     read_ahead::{Ahead, Glimpse, share_above},
     record::borrowed,
     record_list::RecordList,
-    run::{End, Run, Taken, compare},
+    run::{End, Run, Taken},
     snapshot::{Kept, Level},
     stats::count,
     tree::{Result, Tree},
@@ -97,7 +97,7 @@ impl LeafView {
 /// What a reader of `range` of the page needs of the leaf's buffer too.
 fn pending_within(buffer: &Buffer, range: &Range) -> RecordList {
     let (prefix, slots) = (buffer.prefix(), buffer.slots());
-    let within = range.indexes(slots.len(), |index, key| compare(prefix, slots.key(index), key));
+    let within = range.indexes(slots.len(), |key| slots.search_behind(prefix, key));
     RecordList::of(prefix, buffer.pending_among(within))
 }
 
@@ -115,16 +115,22 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The indexes of those of `len` sorted keys that the range holds; `compare` compares a key by its index.
-    pub(crate) fn indexes(&self, len: usize, compare: impl Fn(usize, &[u8]) -> Ordering) -> std::ops::Range<usize> {
+    /// The indexes of those of `len` sorted keys that the range holds; `search` says where a key is among them (`Ok`), or belongs (`Err`).
+    pub(crate) fn indexes(
+        &self,
+        len: usize,
+        search: impl Fn(&[u8]) -> std::result::Result<usize, usize>,
+    ) -> std::ops::Range<usize> {
+        let from = |key: &[u8]| search(key).unwrap_or_else(|index| index);
+        let behind = |key: &[u8]| search(key).map_or_else(|index| index, |index| index + 1);
         let start = match &self.low {
-            Bound::Included(low) => partition_point(len, |index| compare(index, low).is_lt()),
-            Bound::Excluded(low) => partition_point(len, |index| compare(index, low).is_le()),
+            Bound::Included(low) => from(low),
+            Bound::Excluded(low) => behind(low),
             Bound::Unbounded => 0,
         };
         let end = match &self.high {
-            Bound::Included(high) => partition_point(len, |index| compare(index, high).is_le()),
-            Bound::Excluded(high) => partition_point(len, |index| compare(index, high).is_lt()),
+            Bound::Included(high) => behind(high),
+            Bound::Excluded(high) => from(high),
             Bound::Unbounded => len,
         };
         start..end.max(start)
@@ -182,20 +188,6 @@ impl Range {
     }
 }
 
-/// The first of `len` indexes that does not lie `below`; those that do come first.
-fn partition_point(len: usize, below: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, len);
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        if below(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
-}
-
 /// The state of a scan; see [`Cursor`](crate::Cursor).
 pub(crate) struct Scan {
     snapshot: u64,
@@ -236,21 +228,33 @@ impl Scan {
     ///
     /// # Errors
     /// `SnapshotTooOld`, those of the store; the same call may be tried again.
+    #[inline]
     pub(crate) fn next(&mut self, tree: &Tree) -> Result<Option<PairRef<'_>>> {
-        let taken = self.take(tree, End::Front)?;
-        Ok(self.pair(taken))
+        self.step(tree, End::Front)
     }
 
     /// The next pair from the back.
     ///
     /// # Errors
     /// As [`next`](Self::next).
+    #[inline]
     pub(crate) fn prev(&mut self, tree: &Tree) -> Result<Option<PairRef<'_>>> {
-        let taken = self.take(tree, End::Back)?;
+        self.step(tree, End::Back)
+    }
+
+    /// Most pairs are at hand: they pass through no result that has room for an error.
+    #[inline]
+    fn step(&mut self, tree: &Tree, end: End) -> Result<Option<PairRef<'_>>> {
+        let at_hand = self.side(end).run.as_mut().and_then(|run| run.take_ready(end));
+        let taken = match at_hand {
+            Some(taken) => Some((end, taken)),
+            None => self.take(tree, end)?,
+        };
         Ok(self.pair(taken))
     }
 
     /// What [`take`](Self::take) took.
+    #[inline]
     fn pair(&self, taken: Option<(End, Taken)>) -> Option<PairRef<'_>> {
         let (side, taken) = taken?;
         let side = match side {
@@ -261,6 +265,7 @@ impl Scan {
     }
 
     /// Goes to the next pair from `end`; it is one of the leaf range at the returned end.
+    #[inline(never)]
     fn take(&mut self, tree: &Tree, end: End) -> Result<Option<(End, Taken)>> {
         loop {
             if let Some(taken) = self.take_from(tree, end, end)? {

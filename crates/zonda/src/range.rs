@@ -86,6 +86,7 @@ impl Range {
     /// assert_eq!(bytes, 3);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[inline]
     pub fn visit_next<R>(&mut self, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
         self.step(Cursor::next, visit)
     }
@@ -98,28 +99,34 @@ impl Range {
         self.step(Cursor::prev, visit)
     }
 
-    fn step<R>(&mut self, end: StepFn, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
-        let item = self.look(end, visit).transpose();
-        if !matches!(item, Some(Ok(_))) {
-            self.cursor = None;
-        }
-        item
+    #[inline]
+    fn step<R>(&mut self, step: impl StepFn, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
+        let cursor = self.cursor.as_mut()?;
+        let failure = match self.store.reader().map(|_| step(cursor)) {
+            Ok(Ok(Some((key, value)))) => match self.prefix.strip(key) {
+                Some(key) => return Some(Ok(visit(key, value))),
+                None => Some(self.of_another_tree()),
+            },
+            Ok(Ok(None)) => None,
+            Ok(Err(failure)) => Some(failure.into()),
+            Err(forked) => Some(forked),
+        };
+        self.cursor = None;
+        failure.map(Err)
     }
 
-    fn look<R>(&mut self, end: StepFn, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        let Some(cursor) = self.cursor.as_mut() else { return Ok(None) };
-        self.store.reader()?;
-        let Some((key, value)) = end(cursor)? else { return Ok(None) };
-        let key = self.prefix.strip(key).ok_or_else(|| Error::Damaged {
+    fn of_another_tree(&self) -> Error {
+        Error::Damaged {
             what: "key order".to_owned(),
             why: format!("a key of another tree among those of tree {}", self.prefix.number()),
-        })?;
-        Ok(Some(visit(key, value)))
+        }
     }
 }
 
 /// A step of a cursor, from either end.
-type StepFn = fn(&mut Cursor) -> std::result::Result<Option<PairRef<'_>>, zonda_tree::TreeError>;
+trait StepFn: FnOnce(&mut Cursor) -> std::result::Result<Option<PairRef<'_>>, zonda_tree::TreeError> {}
+
+impl<F: FnOnce(&mut Cursor) -> std::result::Result<Option<PairRef<'_>>, zonda_tree::TreeError>> StepFn for F {}
 
 fn owned(key: &[u8], value: &[u8]) -> Pair {
     (key.to_vec(), value.to_vec())
