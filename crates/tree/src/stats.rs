@@ -10,8 +10,10 @@ use crate::WaitStats;
 /// What an engine did since it was opened, and what it holds now. Counts are exact at rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
-    /// Memory of inner nodes in bytes.
+    /// Memory of inner nodes in bytes, with those that were removed and that readers may still see.
     pub inner_bytes: u64,
+    /// Of these, what was removed, and filter nodes that were.
+    pub garbage_bytes: u64,
     /// Memory of the leaf table in bytes.
     pub leaf_table_bytes: u64,
     /// Memory of leaf buffers in bytes.

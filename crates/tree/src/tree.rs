@@ -365,8 +365,10 @@ impl Tree {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
         let meta = self.meta.bytes();
+        let garbage_bytes = self.epoch.garbage_bytes() as u64;
         EngineStats {
-            inner_bytes: self.index.memory_bytes() + self.epoch.garbage_bytes() as u64,
+            inner_bytes: self.index.memory_bytes() + garbage_bytes,
+            garbage_bytes,
             leaf_table_bytes: self.table.memory_bytes() + self.pool.order_bytes(),
             buffer_bytes: self.pool.used_bytes(),
             record_cache_bytes: self.records.memory_bytes(),

@@ -124,14 +124,14 @@ impl From<BufferClasses> for zonda_tree::BufferClasses {
     }
 }
 
-/// Which delta buffer is merged first when memory is short.
+/// Which delta buffer or mini-page is merged first when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Eviction {
     /// The fullest: the most changes for each leaf written.
     #[default]
     Fullest,
-    /// The oldest of the largest size, as in the ZKV paper (section 3.3).
+    /// The oldest of the largest size, as in the ZKV paper (section 3.3); of mini-pages the oldest, as in the Bf-Tree paper (section 4.1).
     Oldest,
 }
 

@@ -64,7 +64,8 @@ impl Db {
     ///
     /// # Errors
     /// `BadUri`; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeatures` for what is there and
-    /// cannot be used, which is left alone; `UnsuitableDevice`; `Io` for a directory, a missing one, or no permission; `DiskFull`.
+    /// cannot be used, which is left alone; `UnsuitableDevice`; `Io` for a directory, a missing one, or no permission; `DiskFull`;
+    /// `TooLittleMemory` with a budget that suffices, if the index of the store leaves too little of this one.
     ///
     /// # Examples
     /// ```
@@ -406,11 +407,19 @@ impl Db {
         CheckReport::of(self.store(), progress, finding)
     }
 
-    /// Does one round of background work and says whether there may be more. For stores opened with `Options::background(false)`.
+    /// Does one round of background work and says whether there may be more. For stores opened with
+    /// [`Options::background(false)`](Options::background); threads of the store do the same.
     ///
     /// # Errors
     /// Those of every write.
-    #[doc(hidden)]
+    ///
+    /// # Examples
+    /// ```
+    /// let db = zonda::Options::new().background(false).open("mem:")?;
+    /// db.put("key", "value")?;
+    /// while db.step()? {}
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn step(&self) -> Result<bool> {
         self.store().step()
     }

@@ -11,11 +11,11 @@
 use std::sync::Arc;
 
 use zonda_rt::Mutex;
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_tree::{Engine, EngineStats};
 
 use crate::backing::Pages;
-use crate::memory::{BUFFER_BYTES_MIN, MemoryPlan};
+use crate::memory::{BUFFER_BYTES_MIN, BUFFER_BYTES_OUTGROWN, MemoryPlan};
 use crate::{Error, Result};
 
 /// Operations over which the two are compared.
@@ -53,6 +53,8 @@ struct Seen {
     page_bytes: AtomicU64,
     /// The most that tree and page store used together.
     peak_bytes: AtomicU64,
+    /// At the last look the index left less than leaf buffers need.
+    is_outgrown: AtomicBool,
     window: Mutex<Window>,
 }
 
@@ -225,21 +227,36 @@ impl Governor {
     /// Takes over from the plan, once the store is open.
     ///
     /// # Errors
-    /// `TooLittleMemory` when everything else leaves too little for leaf buffers.
+    /// `TooLittleMemory` when everything else leaves too little to open the store.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
         let window = Window { began: Work::default(), caches, pace: Pace::default() };
-        let seen = Seen { page_bytes: AtomicU64::new(0), peak_bytes: AtomicU64::new(0), window: Mutex::new(window) };
+        let seen = Seen {
+            page_bytes: AtomicU64::new(0),
+            peak_bytes: AtomicU64::new(0),
+            is_outgrown: AtomicBool::new(false),
+            window: Mutex::new(window),
+        };
         let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
-        governor.check()?;
+        governor.check(BUFFER_BYTES_OUTGROWN)?;
         governor.adjust();
         Ok(governor)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether pairs may be written. Costs one relaxed load while they may.
+    ///
+    /// # Errors
+    /// `TooLittleMemory` when the index has outgrown the budget.
+    pub(crate) fn admit_pairs(&self) -> Result<()> {
+        if self.seen.is_outgrown.load(Ordering::Relaxed) { self.check(BUFFER_BYTES_MIN) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// `TooLittleMemory` if less than `least_bytes` is left for leaf buffers.
+    fn check(&self, least_bytes: u64) -> Result<()> {
         let (bytes, stats) = (self.plan.budget_bytes, self.engine.stats());
-        let buffer_bytes = self.movable_bytes(&stats).saturating_sub(self.caches_min().bytes());
-        if buffer_bytes >= BUFFER_BYTES_MIN {
+        let buffer_bytes = self.left_by_index(&stats);
+        if buffer_bytes >= least_bytes {
             return Ok(());
         }
         let needed = self.plan.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
@@ -268,6 +285,9 @@ impl Governor {
         let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
         self.seen.peak_bytes.fetch_max(self.engine.take_memory_peak() + page_bytes_most, Ordering::Relaxed);
         let movable = self.movable_bytes(&stats);
+        let is_outgrown = self.left_by_index(&stats) < BUFFER_BYTES_MIN;
+        self.seen.is_outgrown.store(is_outgrown, Ordering::Relaxed);
+        let buffer_bytes_min = if is_outgrown { BUFFER_BYTES_OUTGROWN } else { BUFFER_BYTES_MIN };
         let caches = match self.plan.shares {
             Some(_) => {
                 let pages = self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
@@ -276,10 +296,10 @@ impl Governor {
             None => self.follow_work(&mut window, &stats, movable),
         };
         let buffer_bytes =
-            (movable - caches.bytes().min(movable)).min(self.plan.buffer_bytes_max).max(BUFFER_BYTES_MIN);
+            (movable - caches.bytes().min(movable)).min(self.plan.buffer_bytes_max).max(buffer_bytes_min);
         self.engine.set_buffer_bytes(buffer_bytes);
         // Buffers give memory up only as they are merged: until then the caches wait.
-        let free = movable.saturating_sub(stats.buffer_bytes.max(BUFFER_BYTES_MIN));
+        let free = movable.saturating_sub(stats.buffer_bytes.max(buffer_bytes_min));
         let caches = self.give(caches.within(self.caches_min(), free), &stats, movable);
         // Half the margin is for what the tree does before the next look, however late it comes; half for the page store.
         let page_bytes_promised = caches.pages + self.page_bytes_but_cache();
@@ -343,6 +363,14 @@ impl Governor {
         }
         window.caches = window.caches.within(least, most);
         window.caches
+    }
+
+    /// What leaf buffers can have at the most in the long run: what comes and goes, as snapshots, reads in flight and removed nodes do, does not count.
+    fn left_by_index(&self, stats: &EngineStats) -> u64 {
+        let plan = &self.plan;
+        let index_bytes = (stats.inner_bytes + stats.leaf_table_bytes).saturating_sub(stats.garbage_bytes);
+        let others = plan.sequencer_bytes + plan.filter_bytes + plan.margin_bytes + self.caches_min().bytes();
+        plan.budget_bytes.saturating_sub(index_bytes + stats.log_bytes + others)
     }
 
     fn caches_min(&self) -> Caches {

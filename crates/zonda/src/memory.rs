@@ -48,10 +48,16 @@ pub(crate) struct Wanted {
     pub(crate) shares: Option<MemoryShares>,
     /// Whether records that were read are kept.
     pub(crate) record_cache: bool,
+    /// Log on the device at the most; 0: what goes with the buffers.
+    pub(crate) log_limit_bytes: u64,
 }
 
 /// Leaf buffers of less would make every other write merge a leaf.
 pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
+
+/// A store whose index has outgrown the budget takes no more pairs, but what leaves this much is opened and takes deletes: what was written with a budget is
+/// read with it.
+pub(crate) const BUFFER_BYTES_OUTGROWN: u64 = BUFFER_BYTES_MIN / 2;
 
 /// What the cache of pages needs for one beside its bytes, at most.
 const CACHED_PAGE_BYTES: u64 = 512;
@@ -64,6 +70,8 @@ const CAPACITY_SHARE: u64 = 22;
 /// devices it ends at a fifth of the capacity, 4.4 times the buffers; what a checkpoint writes must stay below a quarter of it (the page store's reserve).
 const LOG_OVER_BUFFERS: u64 = 5;
 const LOG_CAPACITY_SHARE: u64 = 5;
+/// The least of that: a checkpoint's images are reserved a quarter of the log (DESIGN's rule).
+const LOG_OVER_BUFFERS_MIN: u64 = 4;
 
 /// Memory of one log instance with the largest ring: the ring, and its copy on the way to the device.
 const LOG_INSTANCE_BYTES: u64 = log_instance_bytes(limits::LOG_RING_BYTES_MAX);
@@ -82,7 +90,7 @@ impl MemoryPlan {
     /// Divides a budget for a store on a device of `capacity_bytes`. An eighth is kept for the index at first. The filter has its
     /// share, but leaves enough for leaf buffers.
     pub(crate) fn of(wanted: Wanted, capacity_bytes: u64) -> Self {
-        let Wanted { budget_bytes, design, filter_share, shares, record_cache } = wanted;
+        let Wanted { budget_bytes, design, filter_share, shares, record_cache, log_limit_bytes: _ } = wanted;
         let keeps_records = record_cache && design == Design::Adb && shares.is_none();
         let cache_bytes_min = budget_bytes / 128;
         // With two caches each keeps half as much always, but something.
@@ -121,6 +129,19 @@ impl MemoryPlan {
         let of_buffers = (LOG_OVER_BUFFERS * buffer_bytes_max).min(plan.log_limit_bytes);
         let log_limit_bytes = of_buffers + LOG_OVER_BUFFERS * plan.filter_bytes;
         Self { buffer_bytes: at_first.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..plan }
+            .with_log_limit(wanted.log_limit_bytes)
+    }
+
+    /// The same with a log of at most so many bytes, if that is not 0: buffers hold no more than a quarter of it less what the filter holds, and it is raised to
+    /// four times the least that both hold.
+    fn with_log_limit(self, bytes: u64) -> Self {
+        if bytes == 0 {
+            return self;
+        }
+        let fit = (bytes / LOG_OVER_BUFFERS_MIN).saturating_sub(self.filter_bytes);
+        let buffer_bytes_max = self.buffer_bytes_max.min(fit.max(BUFFER_BYTES_MIN));
+        let log_limit_bytes = bytes.max(LOG_OVER_BUFFERS_MIN * (buffer_bytes_max + self.filter_bytes));
+        Self { buffer_bytes: self.buffer_bytes.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..self }
     }
 
     /// Divides `left` as the shares say; the flusher has the sequencers and the read cache.
@@ -179,7 +200,14 @@ mod tests {
     #[test]
     fn half_of_a_usual_budget_goes_to_buffers() {
         let (design, shares) = (Design::Adb, None);
-        let wanted = Wanted { budget_bytes: 64 * MIB, design, filter_share: 0.0, shares, record_cache: true };
+        let wanted = Wanted {
+            budget_bytes: 64 * MIB,
+            design,
+            filter_share: 0.0,
+            shares,
+            record_cache: true,
+            log_limit_bytes: 0,
+        };
         let plan = MemoryPlan::of(wanted, u64::MAX);
         assert!(plan.buffer_bytes >= 32 * MIB, "{plan:?}");
     }
@@ -187,7 +215,14 @@ mod tests {
     #[test]
     fn two_leaves_of_any_size_fit_a_cache_that_memory_moves_to() {
         let plan = |design, shares, leaf_bytes| {
-            let wanted = Wanted { budget_bytes: 4 * MIB, design, filter_share: 0.0, shares, record_cache: true };
+            let wanted = Wanted {
+                budget_bytes: 4 * MIB,
+                design,
+                filter_share: 0.0,
+                shares,
+                record_cache: true,
+                log_limit_bytes: 0,
+            };
             let before = MemoryPlan::of(wanted, u64::MAX);
             (before, before.with_leaves_of(leaf_bytes))
         };
@@ -209,15 +244,17 @@ mod tests {
         #[test]
         fn parts_fit_and_buffers_have_enough(
             bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool, record_cache: bool,
+            log_limit_bytes in prop_oneof![Just(0), 1..1_u64 << 34],
         ) {
             let design = Design::ALL[design];
             let shares = fixed.then_some(MemoryShares::ZKV);
-            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares, record_cache }, capacity);
+            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares, record_cache, log_limit_bytes }, capacity);
             let cache_bytes = if fixed { plan.read_cache_bytes } else { plan.read_cache_bytes_min };
             let caches_bytes = cache_bytes + plan.record_cache_bytes_min;
             let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + caches_bytes + plan.margin_bytes;
             prop_assert!(others + plan.buffer_bytes_max <= bytes + BUFFER_BYTES_MIN, "{:?}", plan);
             prop_assert!(plan.log_limit_bytes >= 4 * (plan.buffer_bytes_max + plan.filter_bytes), "a checkpoint fits its reserve: {:?}", plan);
+            prop_assert!(plan.log_limit_bytes >= log_limit_bytes, "{:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
         }
     }

@@ -54,6 +54,7 @@ pub(crate) fn store(
         filter_share: options.filter_share,
         shares: options.memory_shares,
         record_cache: options.record_cache,
+        log_limit_bytes: options.log_limit_bytes,
     };
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
     let opening = Opening { plan, options, device, log };
@@ -176,7 +177,7 @@ impl Opening<'_> {
             read_cache_bytes: self.plan.read_cache_bytes,
             // Lives for as long as a scan does: what is left free is there for that.
             read_ahead_bytes: self.plan.margin_bytes.min(READ_AHEAD_BYTES_MAX),
-            log_limit_bytes: self.log_limit_bytes(),
+            log_limit_bytes: self.plan.log_limit_bytes,
             ..StoreOptions::default()
         };
         self.options.flusher.apply(self.plan.sequencer_bytes, &mut options);
@@ -204,7 +205,7 @@ impl Opening<'_> {
             log_instances: self.log_instances(),
             log_ring_bytes: self.options.log_ring_bytes,
             log_interval_ms: self.options.log_interval_ms,
-            log_limit_bytes: self.log_limit_bytes(),
+            log_limit_bytes: self.plan.log_limit_bytes,
             snapshot_bytes_max: self.plan.snapshot_bytes,
             seed: self.seed().derive("tree").0,
             log: self.options.log,
@@ -220,13 +221,6 @@ impl Opening<'_> {
             instances => instances,
         };
         wanted.min(self.plan.log_instances_max(self.options.log_ring_bytes.max(1)))
-    }
-
-    fn log_limit_bytes(&self) -> u64 {
-        match self.options.log_limit_bytes {
-            0 => self.plan.log_limit_bytes,
-            bytes => bytes,
-        }
     }
 
     fn seed(&self) -> Seed {

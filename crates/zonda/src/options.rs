@@ -118,7 +118,8 @@ impl Options {
         self
     }
 
-    /// Which delta buffer of [`Design::Adb`] is merged first. Default [`Eviction::Fullest`].
+    /// Which delta buffer of [`Design::Adb`], or which of the mini-pages at the head of the ring of [`Design::BfTree`], is merged first. Default
+    /// [`Eviction::Fullest`].
     #[must_use]
     pub fn eviction(mut self, eviction: Eviction) -> Self {
         self.eviction = eviction;
@@ -133,7 +134,7 @@ impl Options {
     }
 
     /// The share of [`Design::BfTree`]'s circular buffer, in percent to 100, in which a mini-page that is used moves to the tail, away
-    /// from eviction (Bf-Tree, section 4.1). 0 makes it a queue, 100 strict LRU. Default 10.
+    /// from eviction (Bf-Tree, section 4.1). With [`Eviction::Oldest`] 0 makes it a queue and 100 strict LRU. Default 10.
     #[must_use]
     pub fn copy_on_access(mut self, percent: u32) -> Self {
         self.mini_pages.copy_on_access_percent = percent;
@@ -320,22 +321,23 @@ impl Options {
         self
     }
 
-    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Default 0: five times the leaf buffers, at most a fifth of the
-    /// device.
+    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Leaf buffers and filter together hold at most a quarter of it; it is
+    /// raised to four times the least that they hold, 2 MiB without a filter. Default 0: five times the leaf buffers, at most a fifth of the device.
     #[must_use]
     pub fn log_limit(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = bytes;
         self
     }
 
-    /// Whether threads of the store do the work in the background. Without them a caller must call `step` often: for simulators. Default `true`.
+    /// Whether threads of the store do the work in the background. Without them a caller must call [`Db::step`] often. Default `true`.
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
         self
     }
 
-    /// Seed of everything random: the store id and choices of the tree. Default: from the operating system.
+    /// Seed of everything random, for runs that are to be repeated: the choices of the tree, and the id of a store that is made. Stores made with the same seed
+    /// have the same id, by which pages and logs of another store are told. Default: from the operating system.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -424,6 +426,7 @@ impl Options {
         within("promotion", mini.promotion_percent.into(), 0, 100)?;
         within("scan_promotion", mini.scan_promotion_percent.into(), 0, 100)?;
         within("mini_page_bytes", mini.bytes_max.into(), 64, 4096)?;
+        within("delta_records", self.delta_records.into(), 1, u32::MAX.into())?;
         if !(0.0..=FILTER_SHARE_MAX).contains(&self.filter_share) {
             return Err(bad("filter", format!("{} is not between 0 and {FILTER_SHARE_MAX}", self.filter_share)));
         }
@@ -489,6 +492,7 @@ mod tests {
             Options::new().scan_promotion(u32::MAX),
             Options::new().mini_page_bytes(63),
             Options::new().mini_page_bytes(4097),
+            Options::new().delta_records(0),
             Options::new().log_interval_ms(u64::MAX),
             Options::new().filter(-0.1),
             Options::new().filter(0.51),

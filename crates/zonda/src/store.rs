@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_rt::RwLockReadGuard;
-use zonda_tree::{Engine, TreeError};
+use zonda_tree::{BatchOp, Engine, TreeError};
 
 use crate::background::{self, Workers};
 use crate::backing::{Device, Pages};
@@ -74,6 +74,23 @@ impl Store {
     ) -> Result<(&Engine, Option<RwLockReadGuard<'_, Names>>)> {
         let engine = self.writer()?;
         Ok((engine, self.catalogue.admit(trees)?))
+    }
+
+    /// Whether pairs may be written: the index of a store may outgrow its memory budget. Deletes always may.
+    ///
+    /// # Errors
+    /// `TooLittleMemory`.
+    pub(crate) fn admit_pairs(&self) -> Result<()> {
+        self.parts().governor.admit_pairs()
+    }
+
+    /// The same for a batch, if it has pairs.
+    ///
+    /// # Errors
+    /// As [`admit_pairs`](Self::admit_pairs).
+    pub(crate) fn admit(&self, batch: &[BatchOp<'_>]) -> Result<()> {
+        let has_pairs = batch.iter().any(|op| matches!(op, BatchOp::Put { .. }));
+        if has_pairs { self.admit_pairs() } else { Ok(()) }
     }
 
     /// Tells the log worker, should it be asleep, that something was written.

@@ -52,7 +52,8 @@ impl Swap {
 /// Keys take 0 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) bytes, values 0 to [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX).
 ///
 /// Every call may fail with `Closed`, `Forked`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also with `ReadOnly`,
-/// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`. A write that fails with another error than a poisoned store's was not made.
+/// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory budget: deletes and
+/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a poisoned store's was not made.
 #[derive(Clone)]
 pub struct Tree {
     store: Arc<Store>,
@@ -108,6 +109,7 @@ impl Tree {
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         let value = value.as_ref();
         key::check_value(value)?;
+        self.store.admit_pairs()?;
         self.write_to(key.as_ref(), |engine, full| engine.put(full, value, durability.into()))
     }
 
@@ -268,7 +270,11 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>> {
         let durability = self.store.durability().into();
         let mut refused = None;
-        let mut decide = |current: Option<&[u8]>| match checked(decide(current)) {
+        let admitted = |update| match update {
+            Update::Put(_) => self.store.admit_pairs().and_then(|()| checked(update)),
+            Update::Keep | Update::Delete => checked(update),
+        };
+        let mut decide = |current: Option<&[u8]>| match admitted(decide(current)) {
             Ok(update) => update,
             Err(error) => {
                 refused = Some(error);
@@ -423,6 +429,7 @@ impl Tree {
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
     fn write_chunk(&self, batch: &[BatchOp<'_>]) -> Result<()> {
+        self.store.admit(batch)?;
         let (engine, _admitted) = self.store.writer_to([&self.named])?;
         engine.write(batch, self.store.durability().into())?;
         self.store.written();
@@ -491,6 +498,7 @@ pub(crate) fn write_batch(store: &Arc<Store>, batch: &crate::Batch, durability: 
     batch.check(store)?;
     let (engine, _admitted) = store.writer_to(batch.trees())?;
     let ops: Vec<BatchOp<'_>> = batch.ops();
+    store.admit(&ops)?;
     if !ops.is_empty() {
         engine.write(&ops, durability.into())?;
         store.written();
