@@ -43,6 +43,26 @@ fn a_random_life_is_that_of_a_map() {
     }
 }
 
+/// A split of long leaves beside a page that waits: neither fills the sequencer, both together would.
+#[test]
+fn a_plan_as_long_as_the_sequencer_is_placed_beside_a_page_that_waits() {
+    for (name, store) in stores() {
+        let toy = Toy::new(store);
+        for round in 0..5 {
+            toy.put(id(0), round, 1).unwrap();
+            let bodies: Vec<Vec<u8>> = (1..=4).map(|n| toy.body(id(n), round, 4)).collect();
+            let plan: Vec<_> =
+                (1..).zip(&bodies).map(|(n, body)| NewPage { id: id(n), sequence: round, body }).collect();
+            let is_placed = (0..200).any(|_| match toy.store.place(Heat::Hot, &plan) {
+                Ok(_) => true,
+                Err(PageError::Busy) => toy.store.pump(&mut |_, _, _| {}).map(|()| false).unwrap(),
+                Err(other) => panic!("{name}, round {round}: {other}"),
+            });
+            assert!(is_placed, "{name}, round {round}");
+        }
+    }
+}
+
 #[test]
 fn many_pages_are_read_from_wherever_they_are() {
     for (_, store) in stores() {

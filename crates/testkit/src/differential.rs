@@ -1,7 +1,8 @@
 //! A long life of one database beside a [`BTreeMap`]: every answer of millions of operations is compared.
 //!
 //! No power cuts; the simulator has those. Here the store lives on a device in memory and on the threads of the system, at full speed, with
-//! a budget of a small part of its data, so that buffers are evicted and merged all the time. It is closed and opened again now and then.
+//! a budget of a small part of its data, which is there from the beginning, so that buffers are evicted and merged all the time. It is closed and opened again
+//! now and then.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -16,6 +17,9 @@ type Step<T> = Result<T, String>;
 
 const ZONE_BYTES: u64 = 4 << 20;
 const BLOCK_BYTES: u32 = 4096;
+/// Operations in which what is rare, such as closing, comes about as often as its share of a million says; shorter runs have as much of it.
+const RARE_OPERATIONS: u64 = 2_000_000;
+const RARE_TIMES_MAX: u64 = 100;
 /// Pairs of a scan at the most.
 const SCAN_PAIRS_MAX: usize = 60;
 
@@ -49,6 +53,8 @@ struct Run {
     model: Model,
     rng: Rng,
     keys: u64,
+    /// What is rare comes so many times as often.
+    rare_times: u64,
     snapshot: Option<(zonda::Snapshot, Model)>,
 }
 
@@ -59,6 +65,7 @@ impl Differential {
     /// The first difference, or refusal of the store.
     pub fn run(&self, progress: &mut dyn FnMut(u64)) -> Result<(), Trouble> {
         let mut run = self.begin().map_err(|what| Trouble { step: 0, what })?;
+        (0..self.keys / 2).try_for_each(|_| run.put()).map_err(|what| Trouble { step: 0, what })?;
         for step in 0..self.operations {
             run.step().map_err(|what| Trouble { step, what })?;
             if step.is_multiple_of(1 << 16) {
@@ -89,7 +96,8 @@ impl Differential {
         let options = with_drawn(options, self.seed);
         let db = open(&device, &options)?;
         let (model, rng) = (Model::new(), Rng::seeded(self.seed));
-        Ok(Run { options, device, db, model, rng, keys: self.keys, snapshot: None })
+        let rare_times = (RARE_OPERATIONS / self.operations.max(1)).clamp(1, RARE_TIMES_MAX);
+        Ok(Run { options, device, db, model, rng, keys: self.keys, rare_times, snapshot: None })
     }
 }
 
@@ -108,6 +116,11 @@ fn with_drawn(options: Options, seed: u64) -> Options {
         .classes([BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper][pick(3)])
         .eviction([Eviction::Fullest, Eviction::Fullest, Eviction::Oldest][pick(3)])
         .record_cache(pick(4) > 0)
+        .leaf_bytes([4096, 4096, 8192, 32 << 10][pick(4)])
+        .mini_page_bytes([2048, 2048, 512, 4096][pick(4)])
+        .copy_on_access([10, 10, 0, 100][pick(4)])
+        .delta_records([32, 10, 1][pick(3)])
+        .log_ring([64 << 10, 64 << 10, 4 << 10][pick(3)])
         .flusher(FlusherOptions {
             group_pages: [1, 4, 4, 16][pick(4)],
             cache_threshold_reads: [0, 1, 1][pick(3)],
@@ -152,6 +165,13 @@ impl Run {
     }
 
     fn step(&mut self) -> Step<()> {
+        match self.rng.below(1_000_000) / self.rare_times {
+            0..80 => return self.compare_snapshot(),
+            80..97 => return self.db.checkpoint().map_err(text),
+            97..98 => return self.db.compact(&mut |_, _| {}).map_err(text),
+            98..100 => return self.reopen(),
+            _ => {}
+        }
         match self.rng.below(1_000_000) {
             0..350_000 => self.put(),
             350_000..430_000 => {
@@ -162,11 +182,7 @@ impl Run {
             430_000..880_000 => self.get(),
             880_000..900_000 => self.multi_get(),
             900_000..960_000 => self.scan(),
-            960_000..999_900 => self.batch(),
-            999_900..999_980 => self.compare_snapshot(),
-            999_980..999_997 => self.db.checkpoint().map_err(text),
-            999_997..999_998 => self.db.compact(&mut |_, _| {}).map_err(text),
-            _ => self.reopen(),
+            _ => self.batch(),
         }
     }
 

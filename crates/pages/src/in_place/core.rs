@@ -78,6 +78,8 @@ pub(crate) struct Core {
     pub(crate) hopeless: AtomicBool,
     pub(crate) must_look: AtomicBool,
     pub(crate) starved: AtomicBool,
+    /// A plan found no room beside the pages that wait: they are to be written, however few they are.
+    pub(crate) crowded: AtomicBool,
     /// Segments that writers need at once.
     wanted: Wanted,
     reclaimer: AtomicU64,
@@ -133,6 +135,7 @@ impl Core {
             must_look: AtomicBool::new(false),
             wanted: Wanted::default(),
             starved: AtomicBool::new(false),
+            crowded: AtomicBool::new(false),
             reclaimer: AtomicU64::new(0),
         };
         core.with_table(|_| ());
@@ -175,6 +178,7 @@ impl Core {
         let blocks: u64 = lengths.iter().sum();
         let waiting = self.with_pending(|pending| pending.waiting_blocks());
         if waiting > 0 && waiting + blocks > self.pending_blocks_max {
+            self.crowded.store(true, Ordering::Relaxed);
             return Err(PageError::Busy);
         }
         let claim = self.claim(heat);

@@ -39,11 +39,12 @@ impl Core {
             self.gate.wait(now, PUMP_PATIENCE);
         }
         let waiting = self.with_pending(|pending| pending.waiting_blocks());
-        if waiting < self.pump_blocks {
+        let is_crowded = waiting >= self.pending_blocks_max || self.crowded.swap(false, Ordering::Relaxed);
+        if waiting < self.pump_blocks && !is_crowded {
             return Ok(());
         }
         // Another thread may write already; wait for it only when no more pages can be placed.
-        let writer = if waiting >= self.pending_blocks_max { Some(self.writer.lock()) } else { self.writer.try_lock() };
+        let writer = if is_crowded { Some(self.writer.lock()) } else { self.writer.try_lock() };
         writer.map_or(Ok(()), |writer| self.write_waiting(writer))
     }
 
