@@ -32,6 +32,8 @@ mod metalog;
 mod mini_page;
 #[cfg(all(test, feature = "shuttle"))]
 mod mini_page_shuttle_tests;
+#[cfg(test)]
+mod mini_page_tests;
 mod multi_get;
 mod options;
 mod page_cache;

@@ -1,0 +1,256 @@
+//! What mini-pages keep, drop and become (Bf-Tree section 5), seen from the reads and writes that they spare. Answers alone would be right without any of it.
+#![cfg(not(feature = "shuttle"))]
+
+use std::{ops::Bound, sync::Arc};
+
+use zonda_pages::PageStore;
+
+use crate::{
+    Design, Durability, Eviction, MiniPages, TreeOptions, recover,
+    scan::{Range, Scan, owned_pair},
+    testing::{MemOptions, MemStore},
+    tree::Tree,
+};
+
+/// Pairs of 8 B + 60 B, of which some fifty fill a leaf.
+const VALUE_BYTES: usize = 60;
+const MINI_PAGE_BYTES_MAX: usize = 2048;
+
+/// Everything that is read is kept.
+fn options() -> TreeOptions {
+    let mini_pages = MiniPages { promotion_percent: 100, scan_promotion_percent: 100, ..MiniPages::default() };
+    TreeOptions { design: Design::BfTree, buffer_bytes: 64 << 10, mini_pages, ..TreeOptions::default() }
+}
+
+/// The same with a ring that a few dozen leaves fill.
+fn small() -> TreeOptions {
+    TreeOptions { buffer_bytes: 32 << 10, ..options() }
+}
+
+struct Life {
+    store: Arc<MemStore>,
+    tree: Tree,
+}
+
+/// What a leaf has in memory.
+#[derive(Debug, PartialEq, Eq)]
+struct MiniPage {
+    bytes: usize,
+    records: usize,
+    dirty: usize,
+    is_mirror: bool,
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn value(number: u64) -> [u8; VALUE_BYTES] {
+    [number.to_le_bytes()[0]; VALUE_BYTES]
+}
+
+impl Life {
+    /// A tree with every other of the keys below `keys`, all of them in pages.
+    fn with_pages(keys: u64, options: TreeOptions) -> Self {
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("an empty store");
+        let life = Self { store, tree };
+        (0..keys).step_by(2).for_each(|number| life.put(number));
+        life.tree.compact(&mut |_, _| {}).expect("room");
+        // What the merges kept.
+        while life.evict() {}
+        life
+    }
+
+    fn put(&self, number: u64) {
+        self.tree.put(&key(number), &value(number), Durability::Buffered).expect("room");
+    }
+
+    /// Gets a key; returns how many pages that read.
+    fn reads_of(&self, number: u64) -> u64 {
+        let before = self.tree.stats().leaf_reads;
+        let mut read = Vec::new();
+        let found = self.tree.get_into(&key(number), &mut read).expect("readable");
+        assert_eq!(found.then_some(read), number.is_multiple_of(2).then(|| value(number).to_vec()), "{number}");
+        self.tree.stats().leaf_reads - before
+    }
+
+    /// What the leaf of a key has in memory.
+    fn mini_page(&self, number: u64) -> Option<MiniPage> {
+        let guard = self.tree.epoch.pin();
+        let leaf = self.tree.table.lock_shared(self.tree.index.find(&key(number), &guard).leaf());
+        leaf.location().buffer().map(|buffer| MiniPage {
+            bytes: buffer.bytes(),
+            records: buffer.slots().len(),
+            dirty: buffer.dirty_records().count(),
+            is_mirror: buffer.is_complete(),
+        })
+    }
+
+    /// Evicts at the head of the ring; `false` if nothing is there.
+    fn evict(&self) -> bool {
+        self.tree.evict_mini_page(self.tree.pool.ring().expect("a tree of mini-pages")).expect("room")
+    }
+
+    /// Reads other leaves until the mini-page of a key's leaf is near the head.
+    fn age(&self, number: u64) {
+        let is_near_head = || {
+            let guard = self.tree.epoch.pin();
+            let leaf = self.tree.table.lock_shared(self.tree.index.find(&key(number), &guard).leaf());
+            self.tree.is_near_head(leaf.location())
+        };
+        let aged = (1_000..20_000).step_by(10).any(|other| is_near_head() || self.reads_of(other) > 1);
+        assert!(aged, "it never came near the head");
+    }
+
+    fn scan(&self, from: u64, pairs: usize) -> usize {
+        let snapshot = self.tree.open_snapshot();
+        let mut scan = Scan::new(snapshot, Range { low: Bound::Included(key(from).to_vec()), high: Bound::Unbounded });
+        let next = || scan.next(&self.tree).expect("readable").map(owned_pair);
+        let seen = std::iter::from_fn(next).take(pairs).count();
+        self.tree.snapshots.close(snapshot);
+        seen
+    }
+
+    fn writes(&self) -> u64 {
+        self.store.wire().writes()
+    }
+}
+
+#[test]
+fn what_was_read_is_kept_and_so_is_that_it_is_not_there() {
+    let life = Life::with_pages(400, options());
+    assert_eq!((life.reads_of(10), life.reads_of(10)), (1, 0));
+    assert_eq!((life.reads_of(11), life.reads_of(11)), (1, 0), "a phantom");
+    assert_eq!(life.mini_page(10).map(|mini| (mini.records, mini.dirty)), Some((2, 0)), "both are clean");
+    // A put over either is what counts.
+    life.tree.delete(&key(10), Durability::Buffered).expect("room");
+    life.tree.put(&key(11), b"new", Durability::Buffered).expect("room");
+    let mut read = Vec::new();
+    assert!(!life.tree.get_into(&key(10), &mut read).expect("readable"));
+    assert!(life.tree.get_into(&key(11), &mut read).expect("readable") && read == b"new");
+}
+
+#[test]
+fn nothing_is_kept_without_promotion() {
+    let never = MiniPages { promotion_percent: 0, scan_promotion_percent: 0, ..MiniPages::default() };
+    let life = Life::with_pages(400, TreeOptions { mini_pages: never, ..options() });
+    assert_eq!((life.reads_of(10), life.reads_of(10), life.scan(0, 100)), (1, 1, 100));
+    assert_eq!(life.mini_page(10), None);
+}
+
+#[test]
+fn mini_pages_double_to_their_limit_and_become_mirrors() {
+    let life = Life::with_pages(2_000, options());
+    let (mut sizes, mut reads) = (Vec::new(), 0);
+    for number in (0..100).step_by(2) {
+        reads += life.reads_of(number);
+        let mini = life.mini_page(number).expect("what was read is kept");
+        if sizes.last() != Some(&mini.bytes) {
+            sizes.push(mini.bytes);
+        }
+        if mini.is_mirror {
+            break;
+        }
+    }
+    let mirror = life.mini_page(0).expect("it grew");
+    assert!(mirror.is_mirror && mirror.dirty == 0, "{mirror:?}");
+    let doubling = sizes.iter().take(sizes.len() - 1).copied();
+    assert!(doubling.clone().is_sorted() && doubling.clone().all(usize::is_power_of_two), "{sizes:?}");
+    assert_eq!(doubling.last(), Some(MINI_PAGE_BYTES_MAX), "{sizes:?}");
+    assert!(reads < mirror.records as u64, "{reads} reads for a leaf of {}", mirror.records);
+    // All of the leaf is there, and all that is not.
+    let last = 2 * mirror.records as u64 - 2;
+    assert_eq!((0..last).map(|number| life.reads_of(number)).sum::<u64>(), 0);
+    assert_eq!((life.writes(), life.scan(0, mirror.records)), (life.writes(), mirror.records));
+}
+
+#[test]
+fn reads_and_scans_write_nothing_and_read_each_page_once_while_cold_mini_pages_make_room() {
+    let life = Life::with_pages(20_000, TreeOptions { buffer_bytes: 16 << 10, ..options() });
+    let writes = life.writes();
+    // Far more than the ring holds, each once: cold and clean ones go without a look at their pages.
+    let reads: u64 = (0..20_000).step_by(6).map(|number| life.reads_of(number)).sum();
+    assert_eq!(reads, 20_000_u64.div_ceil(6));
+    assert_eq!(life.scan(0, 10_000), 10_000);
+    assert_eq!(life.writes(), writes);
+}
+
+#[test]
+fn near_the_head_one_cold_dirty_record_has_all_merged_and_what_was_used_stays_clean() {
+    let life = Life::with_pages(20_000, TreeOptions { eviction: Eviction::Oldest, ..small() });
+    life.put(20);
+    assert_eq!([30, 30, 31, 31].map(|number| life.reads_of(number)), [1, 0, 1, 0]);
+    assert_eq!(life.mini_page(20).map(|mini| (mini.records, mini.dirty)), Some((3, 1)));
+    life.age(20);
+    let merges = life.tree.stats().merges;
+    life.put(40);
+    assert_eq!(life.tree.stats().merges, merges + 1, "dirty records went to the page");
+    assert_eq!(life.mini_page(20).map(|mini| (mini.records, mini.dirty)), Some((2, 0)), "30 and 31");
+    assert_eq!([30, 31, 20, 20].map(|number| life.reads_of(number)), [0, 0, 1, 0]);
+}
+
+#[test]
+fn at_the_head_what_is_clean_goes_unread_and_what_is_dirty_is_merged() {
+    let life = Life::with_pages(400, options());
+    life.reads_of(10);
+    let (merges, pages) = (life.tree.stats().merges, life.store.live_pages());
+    assert!(life.evict());
+    assert_eq!((life.mini_page(10), life.tree.stats().merges, life.store.live_pages()), (None, merges, pages));
+    life.put(10);
+    life.reads_of(12);
+    assert!(life.evict());
+    assert_eq!((life.mini_page(10), life.tree.stats().merges), (None, merges + 1));
+    assert_eq!(life.reads_of(10), 1);
+}
+
+#[test]
+fn what_is_used_gets_a_second_chance_and_what_is_not_goes() {
+    let life = Life::with_pages(40_000, small());
+    assert_eq!((life.reads_of(0), life.reads_of(20_000)), (1, 1));
+    // Several rounds of the ring; the one is used all the while, the other is not.
+    let (mut rounds, mut again) = (0, 0);
+    for number in (300..40_000).step_by(10) {
+        life.reads_of(number);
+        rounds += 1;
+        again += life.reads_of(0);
+    }
+    // Now and then there is no room to copy it to.
+    assert!(100 * again < rounds, "{again} reads again in {rounds} uses");
+    assert_eq!(life.reads_of(20_000), 1);
+}
+
+#[test]
+fn a_split_hands_what_was_used_to_both_halves() {
+    let life = Life::with_pages(100, options());
+    let leaves = life.tree.stats().leaves;
+    for number in [0, 98] {
+        life.reads_of(number);
+        life.reads_of(number);
+    }
+    // What is new makes the mini-page too long: it is merged, and the page then is too long.
+    let split = (1..100).step_by(2).find(|&number| {
+        life.tree.put(&key(number), &value(0), Durability::Buffered).expect("room");
+        life.tree.stats().leaves > leaves
+    });
+    assert!(split.is_some(), "it did not split");
+    assert_eq!([0, 98].map(|number| life.reads_of(number)), [0, 0]);
+    assert!(life.mini_page(0).is_some_and(|mini| mini.records < 50) && life.mini_page(98).is_some());
+}
+
+#[test]
+fn near_the_head_a_mirror_stays_for_scans_and_else_becomes_a_mini_page_of_what_was_used() {
+    for is_scanned in [true, false] {
+        let life = Life::with_pages(20_000, small());
+        life.scan(0, 20);
+        let mirror = life.mini_page(0).expect("a scanned page is kept whole");
+        assert!(mirror.is_mirror && mirror.records > 20, "{mirror:?}");
+        life.age(0);
+        if is_scanned {
+            life.scan(0, 20);
+        }
+        assert_eq!(life.reads_of(4), 0);
+        let left = if is_scanned { (true, mirror.records) } else { (false, 1) };
+        assert_eq!(life.mini_page(0).map(|mini| (mini.is_mirror, mini.records)), Some(left));
+    }
+}
