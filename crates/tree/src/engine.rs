@@ -275,13 +275,15 @@ impl Engine {
         tree.reclaim_step()
     }
 
-    /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves.
+    /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves. Takes out empty leaves that
+    /// waited for snapshots.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
     pub fn buffer_step(&self) -> Result<Step> {
         let tree = self.enter()?;
         tree.check_writable()?;
+        tree.remove_put_off();
         if !tree.pool.is_far_over() {
             return Ok(Step::Idle);
         }

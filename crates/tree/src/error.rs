@@ -42,7 +42,9 @@ pub enum TreeError {
         why: String,
     },
     /// The snapshot was given up because keeping it cost too much.
-    #[error("the snapshot is too old: {kept_bytes} bytes were kept for snapshots, the limit is {bytes_max}")]
+    #[error(
+        "the snapshot is too old: {kept_bytes} bytes were kept for snapshots, of {bytes_max} at most, or writers needed the space that it held"
+    )]
     SnapshotTooOld {
         /// Kept when it was given up.
         kept_bytes: u64,

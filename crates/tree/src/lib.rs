@@ -8,6 +8,7 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
+mod emptied;
 mod engine;
 #[cfg(test)]
 mod engine_tests;

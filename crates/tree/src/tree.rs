@@ -15,6 +15,7 @@ use zonda_rt::{
 
 use crate::{
     Design, EngineStats, TreeError, TreeOptions,
+    emptied::Emptied,
     filter::Filter,
     format::BEGIN_LOG_DURABLE,
     index::{Index, Path},
@@ -62,6 +63,8 @@ pub(crate) struct Tree {
     /// In front of the leaves, if the options give it memory.
     pub(crate) filter: Option<Filter>,
     pub(crate) snapshots: Snapshots,
+    /// Leaves without records that wait for them.
+    pub(crate) emptied: Emptied,
     pub(crate) log: Log,
     pub(crate) meta: MetaLog,
     pub(crate) values: ValueLog,
@@ -156,6 +159,7 @@ impl Tree {
             filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes, options.filter_eviction)),
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
+            emptied: Emptied::default(),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             relief: Relief::default(),

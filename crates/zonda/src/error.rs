@@ -208,9 +208,9 @@ pub enum Error {
         /// Why, with numbers.
         why: String,
     },
-    /// The snapshot was given up because keeping it cost too much.
+    /// The snapshot was given up because keeping it cost too much memory, or because writers needed the space that it held.
     #[error(
-        "the snapshot is too old: {kept_bytes} bytes were kept for snapshots, the limit is {bytes_max}; take a new one"
+        "the snapshot is too old: {kept_bytes} bytes were kept for snapshots, of {bytes_max} at most, or writers needed the space that it held; take a new one"
     )]
     SnapshotTooOld {
         /// Kept when it was given up.
