@@ -13,8 +13,7 @@ use crate::{
 };
 
 /// Keys that a name may carry, in the order in which messages list them.
-const KEYS: &str =
-    "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, layout, direct, queue, full_length";
+const KEYS: &str = "block, zone_size, zone_capacity, zones, max_open, max_active, append_max, layout, direct, queue, full_length, populate";
 
 /// More over-provisioning than this leaves no volume worth having.
 const PERCENT_MAX: u32 = 900;
@@ -123,6 +122,8 @@ pub struct DeviceUri {
     pub layout: Option<DeviceKind>,
     /// How its file does I/O.
     pub options: FileOptions,
+    /// All of its memory is there from the beginning ([`MemDevice::populated`]).
+    pub is_populated: bool,
 }
 
 /// What a name says about a device's shape; `None` is the default at creation, and anything when opening.
@@ -180,7 +181,8 @@ impl fmt::Display for DeviceUri {
 impl DeviceUri {
     /// A place about which nothing more was said.
     fn at(place: Place) -> Self {
-        Self { place, shape: ShapeOverrides::default(), layout: None, options: FileOptions::default() }
+        let (shape, options) = <(ShapeOverrides, FileOptions)>::default();
+        Self { place, shape, layout: None, options, is_populated: false }
     }
 
     /// Opens the zoned device of this name. Numbers in the name shape a new device and must agree with an existing one.
@@ -190,6 +192,7 @@ impl DeviceUri {
     /// all that [`FileDevice::create`] and [`FileDevice::open`] answer.
     pub fn open_zoned(&self, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
         match &self.place {
+            Place::Memory if self.is_populated => Ok(Arc::new(MemDevice::populated(self.shape.geometry()?)?)),
             Place::Memory => Ok(Arc::new(MemDevice::new(self.shape.geometry()?)?)),
             Place::File(path) => Ok(Arc::new(self.open_file(path, mode)?)),
             Place::Zbd(path) => self.open_zbd(path, mode),
@@ -249,6 +252,7 @@ impl DeviceUri {
         let geometry = self.shape.geometry()?;
         let (block, blocks) = (geometry.block_bytes, geometry.device_blocks());
         match &self.place {
+            Place::Memory if self.is_populated => Err(bad("`populate=on`: only zones of memory".to_owned())),
             Place::Memory => Ok(Arc::new(MemBlockDevice::new(block, blocks)?)),
             Place::File(path) if creates(mode, path) => {
                 Ok(Arc::new(FileBlockDevice::create(path, block, blocks, &self.options)?))
@@ -308,6 +312,9 @@ impl DeviceUri {
             ("queue", "auto") => self.options.queue = QueueKind::Auto,
             ("full_length", "on") => self.options.full_length = true,
             ("full_length", "off") => self.options.full_length = false,
+            ("populate", "on") if self.place == Place::Memory => self.is_populated = true,
+            ("populate", "off") => self.is_populated = false,
+            ("populate", _) => return Err(bad(format!("`populate={value}`: use on or off, and on with mem: only"))),
             ("direct", _) => return Err(bad(format!("`direct={value}`: use on, off or auto"))),
             ("queue", _) => return Err(bad(format!("`queue={value}`: use uring, sync or auto"))),
             ("full_length", _) => return Err(bad(format!("`full_length={value}`: use on or off"))),
@@ -507,6 +514,14 @@ mod tests {
     }
 
     #[test]
+    fn zones_in_memory_are_populated_if_asked_for() {
+        let uri = parse("mem:?zone_size=64KiB&zones=4&populate=on");
+        assert!(uri.is_populated && !parse("file:x?populate=off").is_populated);
+        assert_eq!(uri.open_zoned(OpenMode::Create).unwrap().describe(), "memory, populated");
+        assert!(uri.open_block(OpenMode::Create).unwrap_err().to_string().contains("only zones"));
+    }
+
+    #[test]
     fn a_host_ftl_makes_blocks_of_any_zones() {
         let device = parse("hftl:mem:?zones=9&zone_size=64KiB&op=25").open_block(OpenMode::Create).unwrap();
         assert_eq!(device.capacity_blocks(), 4 * 15 * 100 / 125);
@@ -535,6 +550,8 @@ mod tests {
         assert!(refusal("mem:?zones").contains("key=value"));
         assert!(refusal("mem:?direct=maybe").contains("on, off or auto"));
         assert!(refusal("mem:?layout=disk").contains("zones or blocks"));
+        assert!(refusal("mem:?populate=maybe").contains("on or off"));
+        assert!(refusal("file:x?populate=on").contains("mem: only"));
         assert!(refusal("ftp:x").contains("unknown scheme"));
         assert!(refusal("").contains("path") && refusal("file:").contains("path"));
         assert!(refusal("mem:x").contains("takes no path"));
