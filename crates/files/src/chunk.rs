@@ -29,6 +29,9 @@ struct RawFileChunk {
 
 const _: () = assert!(size_of::<RawFileChunk>() == CHUNK_HEADER_BYTES);
 
+/// From so many bytes on two checksums are combined sooner than the bytes are read again.
+const COMBINED_BYTES_MIN: usize = 32 << 10;
+
 /// Which bytes of which file a chunk holds, and where it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkHeader {
@@ -48,11 +51,16 @@ impl ChunkHeader {
         (CHUNK_HEADER_BYTES as u64 + u64::from(self.payload_bytes)).div_ceil(BLOCK_BYTES as u64)
     }
 
-    /// Writes the header in front of the payload, which stands in `chunk` already. `store` keeps the chunks of one store,
+    /// Writes the header in front of the payload, which stands in `chunk` already and has the CRC-32C `payload_crc`. `store` keeps the chunks of one store,
     /// stored as a file in another, from being taken for its own.
-    pub(crate) fn encode(&self, store: StoreId, chunk: &mut [u8]) {
+    pub(crate) fn encode(&self, store: StoreId, payload_crc: u32, chunk: &mut [u8]) {
         let end = CHUNK_HEADER_BYTES + self.payload_bytes as usize;
-        let crc = checksum(self, store, &chunk[CHUNK_HEADER_BYTES..end]);
+        let payload = &chunk[CHUNK_HEADER_BYTES..end];
+        let crc = if payload.len() < COMBINED_BYTES_MIN {
+            checksum(self, store, payload)
+        } else {
+            crate::crc::combine(checksum_of_fields(self, store), payload_crc, payload.len())
+        };
         let raw = RawFileChunk {
             magic: MAGIC,
             payload_bytes: self.payload_bytes.into(),
@@ -91,10 +99,13 @@ fn raw(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
 }
 
 fn checksum(header: &ChunkHeader, store: StoreId, payload: &[u8]) -> u32 {
+    crc32c::crc32c_append(checksum_of_fields(header, store), payload)
+}
+
+fn checksum_of_fields(header: &ChunkHeader, store: StoreId) -> u32 {
     let fields = [header.file.0, header.offset, header.payload_bytes.into(), header.generation];
     let crc = crc32c::crc32c(&store.0.to_le_bytes());
-    let crc = fields.iter().fold(crc, |crc, field| crc32c::crc32c_append(crc, &field.to_le_bytes()));
-    crc32c::crc32c_append(crc, payload)
+    fields.iter().fold(crc, |crc, field| crc32c::crc32c_append(crc, &field.to_le_bytes()))
 }
 
 #[cfg(test)]
@@ -109,7 +120,7 @@ mod tests {
         let payload_bytes = u32::try_from(payload.len()).expect("short");
         let header = ChunkHeader { file: FileId(5), offset: 1 << 40, payload_bytes, generation: 9 };
         let mut bytes = [&[0; CHUNK_HEADER_BYTES], payload].concat();
-        header.encode(STORE, &mut bytes);
+        header.encode(STORE, crc32c::crc32c(payload), &mut bytes);
         (header, bytes)
     }
 
@@ -119,6 +130,19 @@ mod tests {
         assert_eq!(ChunkHeader::peek(&bytes), Some(header));
         assert_eq!(ChunkHeader::decode(STORE, &bytes), Some((header, &b"log record"[..])));
         assert_eq!(ChunkHeader::decode(StoreId(78), &bytes), None);
+    }
+
+    #[test]
+    fn a_long_payload_is_not_read_again() {
+        for bytes in [COMBINED_BYTES_MIN - 1, COMBINED_BYTES_MIN, 100_000] {
+            let payload = vec![7; bytes];
+            let (header, chunk) = chunk(&payload);
+            assert_eq!(ChunkHeader::decode(STORE, &chunk), Some((header, &payload[..])));
+        }
+        let payload = vec![7; COMBINED_BYTES_MIN];
+        let (header, mut chunk) = chunk(&payload);
+        header.encode(STORE, 0, &mut chunk);
+        assert_eq!(ChunkHeader::decode(STORE, &chunk), None, "the checksum that was given counts");
     }
 
     proptest! {

@@ -149,7 +149,7 @@ impl<'a> Copying<'a> {
         let bytes = (extent.bytes - data_at).min(buffer.len() as u64 - u64::from(skip));
         let data = &buffer[skip as usize..][..usize::try_from(bytes).expect("within the buffer")];
         let crc = crc32c::crc32c(data);
-        self.crc = crc32c::crc32c_combine(self.crc, crc, data.len());
+        self.crc = crate::crc::combine(self.crc, crc, data.len());
         let mut all = crate::extent::Extents::default();
         let next = Extent { zone, generation, block, skip, bytes, crc: Some(crc) };
         self.copies.drain(..).chain([next]).for_each(|extent| all.push(extent));

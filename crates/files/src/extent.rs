@@ -175,7 +175,7 @@ impl FromIterator<Extent> for Extents {
 
 fn combine(crc: u32, more: u32, more_bytes: u64) -> u32 {
     let more_bytes = usize::try_from(more_bytes).expect("an extent is shorter than the address space");
-    crc32c::crc32c_combine(crc, more, more_bytes)
+    crate::crc::combine(crc, more, more_bytes)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ mod clean;
 mod cleaner;
 mod commit;
 mod copy;
+mod crc;
 mod error;
 mod extent;
 mod file;

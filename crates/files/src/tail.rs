@@ -13,6 +13,9 @@ pub(crate) struct Tail {
     /// Where the data begins: 0 or [`CHUNK_HEADER_BYTES`].
     start: usize,
     len: usize,
+    /// CRC-32C of the data, kept while it comes: one look at each byte, by the call that brings it, and none by the call that
+    /// writes all of them.
+    crc: u32,
 }
 
 /// What a chunk says of itself.
@@ -41,7 +44,7 @@ impl Tail {
     /// An empty tail of a file that is written in chunks, or not.
     pub(crate) fn new(is_chunked: bool) -> Self {
         let start = if is_chunked { CHUNK_HEADER_BYTES } else { 0 };
-        Self { buffer: AlignedBuf::default(), start, len: 0 }
+        Self { buffer: AlignedBuf::default(), start, len: 0, crc: 0 }
     }
 
     /// Bytes that wait.
@@ -60,6 +63,7 @@ impl Tail {
         let end = self.start + self.len;
         self.grow(end + taken, len_max);
         self.buffer[end..end + taken].copy_from_slice(&from[..taken]);
+        self.crc = crc32c::crc32c_append(self.crc, &from[..taken]);
         self.len += taken;
         taken
     }
@@ -77,7 +81,10 @@ impl Tail {
 
     /// Drops the last bytes, down to `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        if len < self.len {
+            self.len = len;
+            self.crc = crc32c::crc32c(self.bytes());
+        }
     }
 
     /// Drops the first `bytes`, which are written.
@@ -85,6 +92,7 @@ impl Tail {
         let end = self.start + self.len;
         self.buffer.copy_within(self.start + bytes..end, self.start);
         self.len -= bytes;
+        self.crc = crc32c::crc32c(self.bytes());
     }
 
     /// The first bytes as a chunk of at most `blocks_max` blocks, at least one.
@@ -92,19 +100,26 @@ impl Tail {
         let (bytes, padded) = self.pad(blocks_max);
         let payload_bytes = u32::try_from(bytes).expect("buffers are at most 64 MiB");
         let header = ChunkHeader { file: of.file, offset: of.offset, payload_bytes, generation: of.generation };
-        header.encode(of.store, &mut self.buffer[..padded]);
-        self.image(bytes, padded)
+        let crc = self.crc_of(bytes);
+        header.encode(of.store, crc, &mut self.buffer[..padded]);
+        self.image(bytes, padded, crc)
     }
 
     /// The first bytes as they are, in at most `blocks_max` blocks.
     pub(crate) fn as_data(&mut self, blocks_max: u64) -> Image<'_> {
         let (bytes, padded) = self.pad(blocks_max);
-        self.image(bytes, padded)
+        let crc = self.crc_of(bytes);
+        self.image(bytes, padded, crc)
     }
 
-    fn image(&self, bytes: usize, padded: usize) -> Image<'_> {
+    fn image(&self, bytes: usize, padded: usize, crc: u32) -> Image<'_> {
         let skip = u32::try_from(self.start).expect("a header is short");
-        Image { blocks: &self.buffer[..padded], skip, bytes, crc: crc32c::crc32c(&self.bytes()[..bytes]) }
+        Image { blocks: &self.buffer[..padded], skip, bytes, crc }
+    }
+
+    /// CRC-32C of the first `bytes` of the data.
+    fn crc_of(&self, bytes: usize) -> u32 {
+        if bytes == self.len { self.crc } else { crc32c::crc32c(&self.bytes()[..bytes]) }
     }
 
     /// How many bytes fit into the blocks, and the length of these blocks; pads the last one if everything fits.
@@ -119,6 +134,8 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -134,6 +151,22 @@ mod tests {
         let image = tail.as_data(9);
         assert_eq!((image.blocks.len(), image.bytes), (8192, 5904));
         assert!(image.blocks[5904..].iter().all(|&byte| byte == 0));
+    }
+
+    proptest! {
+        #[test]
+        fn the_checksum_is_that_of_what_waits(steps in prop::collection::vec((0_u8..3, 0_usize..9000), 1..20), blocks_max in 1_u64..6) {
+            let mut tail = Tail::new(false);
+            for (what, bytes) in steps {
+                match what {
+                    0 => tail.truncate(bytes),
+                    1 => tail.consume(bytes.min(tail.len())),
+                    _ => _ = tail.fill(&vec![bytes as u8; bytes], 20_480),
+                }
+                let image = tail.as_data(blocks_max);
+                prop_assert_eq!(image.crc, crc32c::crc32c(&image.blocks[..image.bytes]));
+            }
+        }
     }
 
     #[test]
