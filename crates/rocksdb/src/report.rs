@@ -86,8 +86,8 @@ impl Mounted {
         json
     }
 
-    /// Device writes by what they were for, and what was asked for and cost none.
-    fn of_small_work(&self) -> [(&'static str, u64); 9] {
+    /// Device writes by what they were for, what was asked for and cost none, and what came before all that.
+    fn of_small_work(&self) -> [(&'static str, u64); 10] {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (work, writes) = (&self.small_work, self.store.usage().writes);
         [
@@ -100,6 +100,7 @@ impl Mounted {
             ("directory_syncs_spared", count(&work.directory_syncs_spared)),
             ("info_log_flushes", count(&work.info_log_flushes)),
             ("info_log_flushes_put_off", count(&work.info_log_flushes_put_off)),
+            ("mounting_cpu_microseconds", microseconds(self.mounting_cpu_time)),
         ]
     }
 
