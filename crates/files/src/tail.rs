@@ -155,13 +155,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_checksum_is_that_of_what_waits(steps in prop::collection::vec((0_u8..3, 0_usize..9000), 1..20), blocks_max in 1_u64..6) {
+        fn the_checksum_is_that_of_what_waits(steps in prop::collection::vec((any::<u8>(), 0_usize..9000), 1..20), blocks_max in 1_u64..6) {
             let mut tail = Tail::new(false);
-            for (what, bytes) in steps {
-                match what {
+            for (byte, bytes) in steps {
+                match byte % 3 {
                     0 => tail.truncate(bytes),
                     1 => tail.consume(bytes.min(tail.len())),
-                    _ => _ = tail.fill(&vec![bytes as u8; bytes], 20_480),
+                    _ => _ = tail.fill(&vec![byte; bytes], 20_480),
                 }
                 let image = tail.as_data(blocks_max);
                 prop_assert_eq!(image.crc, crc32c::crc32c(&image.blocks[..image.bytes]));

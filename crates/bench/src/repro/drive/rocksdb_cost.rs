@@ -163,9 +163,8 @@ mod tests {
 
     #[test]
     fn the_device_is_populated_and_has_a_block_for_each_synced_write() {
-        assert!(
-            zones_for(100 << 20, 1 << 20, "synced")
-                .contains(&format!("populate=on&create={}", (4 << 30) + (256 << 20)))
-        );
+        let (blocks_bytes, more_bytes): (u64, u64) = (4 << 30, 256 << 20);
+        let uri = zones_for(100 << 20, 1 << 20, "synced");
+        assert!(uri.contains(&format!("populate=on&create={}", blocks_bytes + more_bytes)), "{uri}");
     }
 }
