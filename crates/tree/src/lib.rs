@@ -35,6 +35,8 @@ mod mini_page;
 mod mini_page_shuttle_tests;
 #[cfg(test)]
 mod mini_page_tests;
+#[cfg(test)]
+mod mirror_tests;
 mod multi_get;
 mod options;
 mod page_cache;

@@ -10,7 +10,7 @@ use crate::{
     Design, Durability, Engine, MiniPages, TreeOptions,
     pool::{
         class::class_for,
-        ring::{self, Ring},
+        ring::{self, Ring, SegmentSize},
     },
     recover,
     scan::{Range, Scan, owned_pair},
@@ -153,38 +153,44 @@ unsafe impl Send for Taken {}
 
 #[test]
 fn takers_and_evictors_share_a_ring() {
-    let scene = || {
-        let ring = Arc::new(Ring::new(32 << 10, 10));
-        let class = class_for(2048);
-        let taker = |name: u32| {
-            let ring = Arc::clone(&ring);
-            spawn(format!("taker {name}"), move || {
-                let mut taken = Vec::new();
-                for turn in 0..8 {
-                    let at = if turn % 3 == 0 {
-                        Some(ring.take(class, PageId(name)))
-                    } else {
-                        ring.try_take(class, PageId(name))
-                    };
-                    taken.extend(at.map(Taken));
-                    if turn % 2 == 1 && !taken.is_empty() {
-                        let Taken(at) = taken.remove(0);
-                        // SAFETY: taken from the ring, and used by nobody else.
-                        unsafe { ring::give(at) }
-                    }
+    explore(|| take_and_evict(&Arc::new(Ring::new(32 << 10, 10, 4 << 10)), class_for(2048)), RING_SCHEDULES);
+}
+
+/// Eight segments of 128 KiB, which what is taken fills.
+#[test]
+fn takers_and_evictors_share_a_ring_of_mirrors_of_32_kib() {
+    explore(|| take_and_evict(&Arc::new(Ring::new(1 << 20, 10, 32 << 10)), class_for(36 << 10)), RING_SCHEDULES);
+}
+
+fn take_and_evict(ring: &Arc<Ring>, class: usize) {
+    let segment: SegmentSize = ring.segment_size();
+    let taker = |name: u32| {
+        let ring = Arc::clone(ring);
+        spawn(format!("taker {name}"), move || {
+            let mut taken = Vec::new();
+            for turn in 0..8 {
+                let at = if turn % 3 == 0 {
+                    Some(ring.take(class, PageId(name)))
+                } else {
+                    ring.try_take(class, PageId(name))
+                };
+                taken.extend(at.map(Taken));
+                if turn % 2 == 1 && !taken.is_empty() {
+                    let Taken(at) = taken.remove(0);
+                    // SAFETY: taken from the ring, and used by nobody else.
+                    unsafe { ring::give(at, segment) }
                 }
-                // SAFETY: as above.
-                taken.into_iter().for_each(|Taken(at)| unsafe { ring::give(at) });
-            })
-        };
-        let evictor = |name: u32| {
-            let ring = Arc::clone(&ring);
-            // Gives up every time: what it claimed must not be lost.
-            spawn(format!("evictor {name}"), move || (0..6).for_each(|_| drop(ring.claim())))
-        };
-        join_all([taker(1), taker(2), evictor(1), evictor(2)]);
-        assert!(ring.claim().is_none(), "everything was given back");
-        assert!(!ring.is_over());
+            }
+            // SAFETY: as above.
+            taken.into_iter().for_each(|Taken(at)| unsafe { ring::give(at, segment) });
+        })
     };
-    explore(scene, RING_SCHEDULES);
+    let evictor = |name: u32| {
+        let ring = Arc::clone(ring);
+        // Gives up every time: what it claimed must not be lost.
+        spawn(format!("evictor {name}"), move || (0..6).for_each(|_| drop(ring.claim())))
+    };
+    join_all([taker(1), taker(2), evictor(1), evictor(2)]);
+    assert!(ring.claim().is_none(), "everything was given back");
+    assert!(!ring.is_over());
 }

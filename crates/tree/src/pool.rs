@@ -83,7 +83,8 @@ impl Pool {
     }
 
     fn of_mini_pages(options: &TreeOptions) -> Self {
-        let ring = Ring::new(ring_bytes(options.buffer_bytes), options.mini_pages.copy_on_access_percent);
+        let copy_on_access_percent = options.mini_pages.copy_on_access_percent;
+        let ring = Ring::new(ring_bytes(options.buffer_bytes), copy_on_access_percent, options.leaf_bytes);
         let bytes_max = options.mini_pages.bytes_max as usize;
         Self {
             design: options.design,

@@ -5,18 +5,22 @@ use std::ptr::NonNull;
 use super::{
     arena::{self, Arena, Owner, Size},
     class::Sizing,
-    ring::{self, Ring},
+    ring::{self, Ring, SegmentSize},
 };
 
-/// Which memory a buffer has, in two bits of its header.
+/// Which memory a buffer has, in three bits of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin(u8);
 
 impl Origin {
     /// Bits that [`raw`](Self::raw) takes.
-    pub(crate) const BITS: u32 = 2;
-    /// Sizes of slabs have the numbers below.
-    const RING: Self = Self(3);
+    pub(crate) const BITS: u32 = 3;
+    /// The ring of the smallest segments, and behind it the larger ones. Sizes of slabs have the numbers below.
+    const RING: u8 = 3;
+
+    fn of_ring(segment: SegmentSize) -> Self {
+        Self(Self::RING + segment.raw())
+    }
 
     /// A number of [`BITS`](Self::BITS) bits.
     pub(crate) fn raw(self) -> u8 {
@@ -30,7 +34,12 @@ impl Origin {
 
     /// Whether it is a ring: such a buffer is a mini-page and has marks.
     pub(crate) fn is_ring(self) -> bool {
-        self == Self::RING
+        self.0 >= Self::RING
+    }
+
+    /// The size of the ring's segments, if it is a ring: with it whoever has a mini-page finds its ring.
+    fn segment_size(self) -> Option<SegmentSize> {
+        self.0.checked_sub(Self::RING).map(SegmentSize::from_raw)
     }
 }
 
@@ -60,7 +69,7 @@ impl Memory {
     pub(crate) fn origin(&self) -> Origin {
         match self {
             Self::Slabs(arena) => Origin(arena.size().raw()),
-            Self::Ring(..) => Origin::RING,
+            Self::Ring(ring, _) => Origin::of_ring(ring.segment_size()),
         }
     }
 
@@ -94,11 +103,10 @@ impl Memory {
 /// # Safety
 /// `at` came with this class from a [`Memory`] of this origin, and nobody uses it any more.
 pub(crate) unsafe fn give(at: NonNull<u8>, class: usize, origin: Origin) {
-    if origin.is_ring() {
+    match origin.segment_size() {
         // SAFETY: passed on to the caller.
-        unsafe { ring::give(at) }
-    } else {
+        Some(segment) => unsafe { ring::give(at, segment) },
         // SAFETY: passed on to the caller.
-        unsafe { arena::give(at, class, Size::from_raw(origin.raw())) }
+        None => unsafe { arena::give(at, class, Size::from_raw(origin.raw())) },
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied: it
 //! goes outside of the ring, counted against the limit, and whoever makes room next evicts it first. So is what is too large for a segment.
-//! Writers make room before they log (I6), which keeps that rare.
+//! Writers make room before they log (I6), which keeps that rare. Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`).
 //!
 //! Cost: one lock and a few stores to take or give back; memory overhead 8 bytes a mini-page, one segment of the limit, and what lies
 //! free between mini-pages. The lock is a leaf in the lock order: taken under leaf latches, nothing is taken under it.
@@ -18,6 +18,7 @@
 mod chunks;
 mod free;
 mod piece;
+mod segment_size;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use zonda_rt::{
 };
 
 use piece::{Piece, Segment};
+pub(crate) use segment_size::SegmentSize;
 use state::State;
 
 /// Part of the ring that is kept free: for what writers take between making room and writing, and for what readers cache until the background,
@@ -48,6 +50,9 @@ pub(crate) struct Ring {
 
 struct Inner {
     state: Mutex<State>,
+    segment: SegmentSize,
+    /// Part of the ring that is kept free, at the least.
+    headroom_min: u64,
     copy_on_access_percent: u64,
     /// As of the last change, for those who do not take the lock.
     second_chance: AtomicU64,
@@ -99,6 +104,12 @@ impl Inner {
         self.span_max.load(Ordering::Relaxed)
     }
 
+    /// Part of the ring that is kept free; never more than half of it.
+    fn headroom(&self) -> u64 {
+        let span_max = self.span_max();
+        (span_max / HEADROOM_SHARE).min(HEADROOM_BYTES_MAX).max(self.headroom_min.min(span_max / 2))
+    }
+
     /// Lets those see who do not take the lock.
     fn publish(&self, state: &MutexGuard<'_, State>) {
         let in_place = self.span_max() / 100 * (100 - self.copy_on_access_percent);
@@ -114,10 +125,14 @@ impl Inner {
 }
 
 impl Ring {
-    /// An empty ring of up to `limit_bytes`, of which `copy_on_access_percent`, to 100, is the copy-on-access region when it is full.
-    pub(crate) fn new(limit_bytes: u64, copy_on_access_percent: u32) -> Self {
+    /// An empty ring of up to `limit_bytes`, of which `copy_on_access_percent`, to 100, is the copy-on-access region when it is full. Its segments are as
+    /// long as mirrors of leaves of `leaf_bytes` ask for, if so many bytes allow it ([`SegmentSize::of`]); the limit may change, they stay.
+    pub(crate) fn new(limit_bytes: u64, copy_on_access_percent: u32, leaf_bytes: u32) -> Self {
+        let segment = SegmentSize::of(leaf_bytes, limit_bytes);
         let inner = Inner {
-            state: Mutex::new(State::new(limit_bytes)),
+            state: Mutex::new(State::new(limit_bytes, segment)),
+            segment,
+            headroom_min: segment.headroom_for_mirror(leaf_bytes),
             copy_on_access_percent: u64::from(copy_on_access_percent.min(100)),
             second_chance: AtomicU64::new(0),
             span_bytes: AtomicU64::new(0),
@@ -129,6 +144,11 @@ impl Ring {
         let ring = Self { inner: Arc::new(inner) };
         ring.set_limit_bytes(limit_bytes);
         ring
+    }
+
+    /// How long its segments are.
+    pub(crate) fn segment_size(&self) -> SegmentSize {
+        self.inner.segment
     }
 
     /// Changes the limit. A ring that has more gives it back as mini-pages are evicted.
@@ -163,7 +183,7 @@ impl Ring {
     /// Whether the mini-page at `content`, whose leaf is latched, lies in the copy-on-access region.
     pub(crate) fn in_second_chance(&self, content: NonNull<u8>) -> bool {
         let before = self.inner.second_chance.load(Ordering::Relaxed);
-        Piece::of(content).is_before(before)
+        Piece::of(content).is_before(before, self.inner.segment)
     }
 
     /// Bytes of memory held.
@@ -173,9 +193,7 @@ impl Ring {
 
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
-        let span_max = self.inner.span_max();
-        let headroom = (span_max / HEADROOM_SHARE).min(HEADROOM_BYTES_MAX);
-        self.inner.span_bytes.load(Ordering::Relaxed) + headroom > span_max
+        self.inner.span_bytes.load(Ordering::Relaxed) + self.inner.headroom() > self.inner.span_max()
     }
 
     /// Whether there is more to be given up than writers do in passing.
@@ -221,13 +239,13 @@ impl Drop for Ring {
     }
 }
 
-/// Gives memory back to the ring that it came from.
+/// Gives memory back to the ring that it came from, whose segments are of this size.
 ///
 /// # Safety
-/// `content` came from [`Ring::take`] or [`Ring::try_take`], and nobody uses it any more.
-pub(crate) unsafe fn give(content: NonNull<u8>) {
+/// `content` came from [`Ring::take`] or [`Ring::try_take`] of such a ring, and nobody uses it any more.
+pub(crate) unsafe fn give(content: NonNull<u8>, segment: SegmentSize) {
     // SAFETY: a segment of which a piece is taken names its ring, which outlives its pieces.
-    let inner = unsafe { &*Segment::around(content).inner() };
+    let inner = unsafe { &*Segment::around(content, segment).inner() };
     let mut state = inner.state.lock();
     state.give(content, inner.second_chance.load(Ordering::Relaxed));
     inner.taken.fetch_sub(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use std::{
     ptr::NonNull,
 };
 
-use super::piece::{SEGMENT_BYTES, Segment};
+use super::{piece::Segment, segment_size::SegmentSize};
 
 /// A huge page of x86 and of most Arm systems.
 const CHUNK_BYTES: usize = 2 << 20;
@@ -19,6 +19,7 @@ const HUGE_BYTES_MIN: u64 = 48 << 20;
 
 /// All chunks and their free segments. Under the ring's lock.
 pub(super) struct Chunks {
+    segment_bytes: usize,
     layout: Layout,
     /// By address: each chunk, and how many of its segments are in use.
     chunks: BTreeMap<usize, (NonNull<u8>, usize)>,
@@ -26,17 +27,18 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// No chunks yet, for a ring of `bytes`.
-    pub(super) fn new(bytes: u64) -> Self {
-        let chunk_bytes = if bytes < HUGE_BYTES_MIN { SEGMENT_BYTES } else { CHUNK_BYTES };
+    /// No chunks yet, for a ring of `bytes` in such segments.
+    pub(super) fn new(bytes: u64, segment: SegmentSize) -> Self {
+        let segment_bytes = segment.bytes();
+        let chunk_bytes = if bytes < HUGE_BYTES_MIN { segment_bytes } else { CHUNK_BYTES };
         let layout = Layout::from_size_align(chunk_bytes, chunk_bytes).expect("a small power of two");
-        Self { layout, chunks: BTreeMap::new(), free: BTreeSet::new() }
+        Self { segment_bytes, layout, chunks: BTreeMap::new(), free: BTreeSet::new() }
     }
 
     /// How many segments whole chunks of `bytes` in all have.
     pub(super) fn segments_in(&self, bytes: u64) -> u64 {
         let chunk_bytes = self.layout.size() as u64;
-        bytes / chunk_bytes * (chunk_bytes / SEGMENT_BYTES as u64)
+        bytes / chunk_bytes * (chunk_bytes / self.segment_bytes as u64)
     }
 
     /// Bytes of all chunks.
@@ -84,23 +86,26 @@ impl Chunks {
             zonda_rt::prefer_huge_pages(base, CHUNK_BYTES);
         }
         self.chunks.insert(base.addr().get(), (base, 0));
-        self.free.extend(segments(base, self.layout.size()));
+        self.free.extend(self.segments_of(base));
     }
 
     fn release(&mut self, segment: Segment) {
         let (base, _) = *self.used_of(segment);
         self.chunks.remove(&base.addr().get());
-        for segment in segments(base, self.layout.size()) {
+        for segment in self.segments_of(base) {
             self.free.remove(&segment);
         }
         // SAFETY: mapped with this layout; none of its segments is in use.
         unsafe { zonda_rt::unmap_memory(base, self.layout) }
     }
-}
 
-fn segments(base: NonNull<u8>, bytes: usize) -> impl Iterator<Item = Segment> {
-    // SAFETY: within the chunk.
-    (0..bytes / SEGMENT_BYTES).map(move |index| Segment::at(unsafe { base.add(index * SEGMENT_BYTES) }))
+    /// The segments of the chunk at `base`.
+    fn segments_of(&self, base: NonNull<u8>) -> impl Iterator<Item = Segment> + use<> {
+        let segment_bytes = self.segment_bytes;
+        // SAFETY: within the chunk.
+        (0..self.layout.size() / segment_bytes)
+            .map(move |index| Segment::at(unsafe { base.add(index * segment_bytes) }))
+    }
 }
 
 impl Drop for Chunks {

@@ -1,6 +1,6 @@
 //! The raw memory of a ring: segments, and in them pieces back to back.
 //!
-//! A segment is [`SEGMENT_BYTES`], aligned to that, and begins with a head of 16 bytes, so that whoever has a piece finds its segment and the
+//! A segment is of the ring's [`SegmentSize`], aligned to that, and begins with a head of 16 bytes, so that whoever has a piece finds its segment and the
 //! ring. A piece is a head of 8 bytes and its content, which begins at any multiple of 8. A large piece is an allocation of its own
 //! that begins like a segment.
 //!
@@ -15,15 +15,13 @@ use std::{
 
 use zonda_pages::PageId;
 
-use super::Inner;
+use super::{Inner, segment_size::SegmentSize};
 use crate::{
     leaf_table::LEAVES_MAX,
     limits::RING_BYTES_MAX,
     pool::class::{class_bytes, class_for},
 };
 
-/// Bytes and alignment of a segment.
-pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 /// What a segment begins with.
 pub(super) const SEGMENT_HEAD_BYTES: usize = size_of::<SegmentHead>();
 /// What a piece begins with.
@@ -32,17 +30,15 @@ pub(super) const PIECE_HEAD_BYTES: usize = size_of::<u64>();
 const OUTSIDE: u64 = 1 << 63;
 
 const UNIT_BYTES: usize = 8;
-/// Head of a piece, from the low bits: state 3 | size in units 12 | leaf 27 | order of its segment 22.
-const BYTES_SHIFT: u32 = 3;
-const LEAF_SHIFT: u32 = BYTES_SHIFT + 12;
-const ORDER_SHIFT: u32 = LEAF_SHIFT + 27;
-const _: () = assert!(LEAVES_MAX <= 1 << (ORDER_SHIFT - LEAF_SHIFT) && SEGMENT_BYTES / UNIT_BYTES <= 1 << 12);
+/// Head of a piece, from the low bits: state 3 | leaf 27 | place 34. The place is the logical address of its segment and, below a segment's length, the
+/// piece's own: it is shorter than its segment. In units, so that the same 34 bits do for segments of any size.
+const LEAF_SHIFT: u32 = 3;
+const PLACE_SHIFT: u32 = LEAF_SHIFT + 27;
+const _: () = assert!(LEAVES_MAX <= 1 << (PLACE_SHIFT - LEAF_SHIFT));
 
 /// Bits of an address that a piece's own head tells: distances up to half of what they count are right.
-const NEAR_BITS: u32 = u64::BITS - ORDER_SHIFT + SEGMENT_BYTES.ilog2();
-/// Most segments of a ring, 16 GiB: half of what the heads of pieces can tell apart.
-pub(super) const SEGMENTS_MAX: u64 = 1 << (u64::BITS - ORDER_SHIFT - 2);
-const _: () = assert!(SEGMENTS_MAX * SEGMENT_BYTES as u64 == RING_BYTES_MAX);
+const NEAR_BITS: u32 = u64::BITS - PLACE_SHIFT + UNIT_BYTES.ilog2();
+const _: () = assert!(RING_BYTES_MAX <= 1 << (NEAR_BITS - 2));
 
 #[repr(C)]
 struct SegmentHead {
@@ -59,7 +55,7 @@ pub(super) struct Segment(NonNull<u8>);
 impl Segment {
     /// The segment at `base`, which is aligned, initialised and nobody else's.
     pub(super) fn at(base: NonNull<u8>) -> Self {
-        debug_assert!(base.addr().get().is_multiple_of(SEGMENT_BYTES));
+        debug_assert!(base.addr().get().is_multiple_of(SegmentSize::SMALLEST.bytes()));
         Self(base)
     }
 
@@ -79,9 +75,9 @@ impl Segment {
         self.begin(inner, OUTSIDE | number);
     }
 
-    /// The segment that the content at `content` lies in.
-    pub(super) fn around(content: NonNull<u8>) -> Self {
-        let base = content.as_ptr().map_addr(|address| address & !(SEGMENT_BYTES - 1));
+    /// The segment of this size that the content at `content` lies in.
+    pub(super) fn around(content: NonNull<u8>, size: SegmentSize) -> Self {
+        let base = content.as_ptr().map_addr(|address| address & !(size.bytes() - 1));
         Self(NonNull::new(base).expect("segments are not at zero"))
     }
 
@@ -103,7 +99,7 @@ impl Segment {
 
     /// The piece at `offset`, if one begins there.
     pub(super) fn piece(self, offset: usize) -> Piece {
-        debug_assert!((SEGMENT_HEAD_BYTES..SEGMENT_BYTES).contains(&offset) && offset.is_multiple_of(UNIT_BYTES));
+        debug_assert!(offset >= SEGMENT_HEAD_BYTES && offset.is_multiple_of(UNIT_BYTES));
         // SAFETY: within the segment.
         Piece(unsafe { self.0.add(offset) }.cast())
     }
@@ -138,24 +134,42 @@ const STATES: [PieceState; 6] = [
 /// What the head of a piece says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceHead {
-    /// Head and content; 0 outside of the ring.
-    pub(super) bytes: usize,
     pub(super) state: PieceState,
     /// Whose it is, if it is taken.
     pub(super) leaf: PageId,
-    /// The number of its segment, modulo 2^22.
-    order: u64,
+    /// In units: the address of its segment, modulo 2^34, and its bytes.
+    place: u64,
 }
 
 impl PieceHead {
-    /// The head of a piece in the `order`-th segment.
-    pub(super) fn new(bytes: usize, state: PieceState, leaf: PageId, order: u64) -> Self {
-        Self { bytes, state, leaf, order: order & (u64::MAX >> ORDER_SHIFT) }
+    /// The head of a piece of `bytes` in the segment at the logical address `segment_address`.
+    pub(super) fn new(bytes: usize, state: PieceState, leaf: PageId, segment_address: u64) -> Self {
+        let place = (segment_address + bytes as u64) / UNIT_BYTES as u64;
+        Self { state, leaf, place: place & (u64::MAX >> PLACE_SHIFT) }
+    }
+
+    /// The head of a piece outside of the ring.
+    pub(super) fn outside(leaf: PageId) -> Self {
+        Self::new(0, PieceState::Outside, leaf, 0)
+    }
+
+    /// Bytes of head and content; 0 outside of the ring.
+    pub(super) fn bytes(&self, segment: SegmentSize) -> usize {
+        small(self.place_bytes() & (segment.bytes() as u64 - 1))
+    }
+
+    /// The logical address of its segment, modulo 2^37.
+    fn segment_address(&self, segment: SegmentSize) -> u64 {
+        self.place_bytes() & !(segment.bytes() as u64 - 1)
+    }
+
+    fn place_bytes(&self) -> u64 {
+        self.place * UNIT_BYTES as u64
     }
 
     /// The class whose piece this is; it is one of a class.
-    pub(super) fn class(&self) -> usize {
-        class_for(self.bytes - PIECE_HEAD_BYTES)
+    pub(super) fn class(&self, segment: SegmentSize) -> usize {
+        class_for(self.bytes(segment) - PIECE_HEAD_BYTES)
     }
 }
 
@@ -191,28 +205,23 @@ impl Piece {
         let raw = self.word().load(Ordering::Relaxed);
         let field = |from: u32, to: u32| raw >> from & ((1 << (to - from)) - 1);
         PieceHead {
-            state: STATES[small(field(0, BYTES_SHIFT))],
-            bytes: small(field(BYTES_SHIFT, LEAF_SHIFT)) * UNIT_BYTES,
-            leaf: PageId(u32::try_from(field(LEAF_SHIFT, ORDER_SHIFT)).expect("27 bits")),
-            order: raw >> ORDER_SHIFT,
+            state: STATES[small(field(0, LEAF_SHIFT))],
+            leaf: PageId(u32::try_from(field(LEAF_SHIFT, PLACE_SHIFT)).expect("27 bits")),
+            place: raw >> PLACE_SHIFT,
         }
     }
 
     /// Writes the head.
     pub(super) fn set_head(self, head: PieceHead) {
-        debug_assert!(head.bytes <= SEGMENT_BYTES && head.bytes.is_multiple_of(UNIT_BYTES));
-        let raw = head.state as u64
-            | ((head.bytes / UNIT_BYTES) as u64) << BYTES_SHIFT
-            | u64::from(head.leaf.0) << LEAF_SHIFT
-            | head.order << ORDER_SHIFT;
+        let raw = head.state as u64 | u64::from(head.leaf.0) << LEAF_SHIFT | head.place << PLACE_SHIFT;
         self.word().store(raw, Ordering::Relaxed);
     }
 
     /// Whether a taken piece lies before the address `bound`, which is no further away than a ring is long. For its owner, without the lock.
-    pub(super) fn is_before(self, bound: u64) -> bool {
+    pub(super) fn is_before(self, bound: u64, segment: SegmentSize) -> bool {
         let head = self.head();
-        let offset = self.0.addr().get() & (SEGMENT_BYTES - 1);
-        let address = head.order * SEGMENT_BYTES as u64 + offset as u64;
+        let offset = self.0.addr().get() & (segment.bytes() - 1);
+        let address = head.segment_address(segment) + offset as u64;
         let distance = bound.wrapping_sub(address) << (u64::BITS - NEAR_BITS);
         head.state != PieceState::Outside && distance.cast_signed() > 0
     }
@@ -241,5 +250,5 @@ impl Piece {
 }
 
 fn small(number: u64) -> usize {
-    usize::try_from(number).expect("16 bits at the most")
+    usize::try_from(number).expect("17 bits at the most")
 }

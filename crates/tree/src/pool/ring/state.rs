@@ -1,6 +1,6 @@
 //! What a ring's lock guards: the segments from head to tail, free lists, pieces outside.
 //!
-//! Logical addresses: a piece's address is (order of its segment) x [`SEGMENT_BYTES`] + offset; it only ever grows. An address at the beginning
+//! Logical addresses: a piece's address is (order of its segment) x (length of a segment) + offset; it only ever grows. An address at the beginning
 //! of a segment stands for the end of the one before.
 
 use std::{
@@ -15,11 +15,14 @@ use super::{
     Inner,
     chunks::Chunks,
     free::FreeLists,
-    piece::{PIECE_HEAD_BYTES, Piece, PieceHead, PieceState, SEGMENT_BYTES, SEGMENT_HEAD_BYTES, SEGMENTS_MAX, Segment},
+    piece::{PIECE_HEAD_BYTES, Piece, PieceHead, PieceState, SEGMENT_HEAD_BYTES, Segment},
+    segment_size::SegmentSize,
 };
-use crate::pool::class::{class_bytes, class_for};
+use crate::{
+    limits::RING_BYTES_MAX,
+    pool::class::{class_bytes, class_for},
+};
 
-const SEGMENT: u64 = SEGMENT_BYTES as u64;
 /// The smallest piece that is worth a place in a free list.
 const LISTED_BYTES_MIN: usize = 64;
 
@@ -34,6 +37,7 @@ pub(super) struct Outside {
 
 /// See the head of the file.
 pub(super) struct State {
+    size: SegmentSize,
     segments: VecDeque<Segment>,
     chunks: Chunks,
     free: FreeLists,
@@ -54,12 +58,13 @@ pub(super) struct State {
 }
 
 impl State {
-    /// An empty ring of about `bytes`.
-    pub(super) fn new(bytes: u64) -> Self {
+    /// An empty ring of about `bytes` in segments of `size`.
+    pub(super) fn new(bytes: u64, size: SegmentSize) -> Self {
         Self {
+            size,
             segments: VecDeque::new(),
-            chunks: Chunks::new(bytes),
-            free: FreeLists::new(),
+            chunks: Chunks::new(bytes, size),
+            free: FreeLists::new(size),
             head: 0,
             tail: 0,
             cursor: 0,
@@ -73,14 +78,23 @@ impl State {
 
     /// Changes how much memory there may be; returns the most that head and tail may be apart.
     pub(super) fn set_limit_bytes(&mut self, bytes: u64) -> u64 {
-        self.segments_max = self.chunks.segments_in(bytes).clamp(2, SEGMENTS_MAX);
+        self.segments_max = self.chunks.segments_in(bytes).clamp(2, RING_BYTES_MAX / self.segment_bytes());
         self.chunks.trim(self.bytes_max());
         // Head and tail may both stand within a segment.
-        (self.segments_max - 1) * SEGMENT
+        (self.segments_max - 1) * self.segment_bytes()
     }
 
     fn bytes_max(&self) -> u64 {
-        self.segments_max * SEGMENT
+        self.segments_max * self.segment_bytes()
+    }
+
+    fn segment_bytes(&self) -> u64 {
+        self.size.bytes() as u64
+    }
+
+    /// Whether a logical address is the end of a segment.
+    fn is_end(&self, address: u64) -> bool {
+        address.is_multiple_of(self.segment_bytes())
     }
 
     /// Memory held.
@@ -94,19 +108,19 @@ impl State {
     }
 
     fn segment_of(&self, address: u64) -> Segment {
-        self.segments[index(address / SEGMENT - self.head / SEGMENT)]
+        self.segments[index(address / self.segment_bytes() - self.head / self.segment_bytes())]
     }
 
     /// The piece at `address`, which is not the end of a segment.
     fn piece_at(&self, address: u64) -> Piece {
-        self.segment_of(address).piece(index(address % SEGMENT))
+        self.segment_of(address).piece(index(address % self.segment_bytes()))
     }
 
     /// The address of a piece of the ring, or, as an error, its number outside.
-    fn address_of(content: NonNull<u8>) -> Result<u64, u64> {
-        let segment = Segment::around(content);
+    fn address_of(&self, content: NonNull<u8>) -> Result<u64, u64> {
+        let segment = Segment::around(content, self.size);
         let offset = content.addr().get() - segment.base().addr().get() - PIECE_HEAD_BYTES;
-        segment.order().map(|order| order * SEGMENT + offset as u64)
+        segment.order().map(|order| order * self.segment_bytes() + offset as u64)
     }
 
     /// A free piece of `class` at `oldest` or behind it.
@@ -114,7 +128,7 @@ impl State {
         loop {
             // One that will soon be passed is left alone.
             let piece = self.free.pop(class)?;
-            if Self::address_of(piece.content()).is_ok_and(|address| address >= oldest) {
+            if self.address_of(piece.content()).is_ok_and(|address| address >= oldest) {
                 piece.take(leaf);
                 return Some(piece.content());
             }
@@ -131,7 +145,7 @@ impl State {
         let bytes = Piece::bytes_of(class);
         let left = self.left_in_segment();
         let skipped = if left >= bytes { 0 } else { left + SEGMENT_HEAD_BYTES };
-        let fits = bytes + SEGMENT_HEAD_BYTES <= SEGMENT_BYTES;
+        let fits = bytes + SEGMENT_HEAD_BYTES <= self.size.bytes();
         if !fits || self.span_bytes() + (skipped + bytes) as u64 > span_max {
             return None;
         }
@@ -143,12 +157,13 @@ impl State {
     }
 
     fn left_in_segment(&self) -> usize {
-        index(self.tail.next_multiple_of(SEGMENT) - self.tail)
+        index(self.tail.next_multiple_of(self.segment_bytes()) - self.tail)
     }
 
     fn append(&mut self, bytes: usize, state: PieceState, leaf: PageId) -> Piece {
         let piece = self.piece_at(self.tail);
-        piece.set_head(PieceHead::new(bytes, state, leaf, self.tail / SEGMENT));
+        let segment_address = self.tail - self.tail % self.segment_bytes();
+        piece.set_head(PieceHead::new(bytes, state, leaf, segment_address));
         self.tail += bytes as u64;
         piece
     }
@@ -170,9 +185,9 @@ impl State {
 
     /// Opens the next segment; the last one is full.
     fn begin_segment(&mut self, inner: *const Inner) {
-        debug_assert!(self.tail.is_multiple_of(SEGMENT));
+        debug_assert!(self.is_end(self.tail));
         let segment = self.chunks.take();
-        segment.begin(inner, self.tail / SEGMENT);
+        segment.begin(inner, self.tail / self.segment_bytes());
         self.segments.push_back(segment);
         let was_empty = self.head == self.tail;
         self.tail += SEGMENT_HEAD_BYTES as u64;
@@ -183,7 +198,7 @@ impl State {
 
     /// A piece of `class` outside of the ring.
     pub(super) fn take_outside(&mut self, inner: *const Inner, class: usize, leaf: PageId) -> NonNull<u8> {
-        let layout = outside_layout(class);
+        let layout = self.outside_layout(class);
         // SAFETY: the layout is not empty.
         let raw = unsafe { alloc_zeroed(layout) };
         let Some(base) = NonNull::new(raw) else { handle_alloc_error(layout) };
@@ -192,7 +207,7 @@ impl State {
         self.outside_next += 1;
         segment.begin_outside(inner, number);
         let piece = segment.piece(SEGMENT_HEAD_BYTES);
-        piece.set_head(PieceHead::new(0, PieceState::Outside, leaf, 0));
+        piece.set_head(PieceHead::outside(leaf));
         let content = piece.content();
         self.outside.insert(number, Outside { leaf, class, content });
         self.outside_bytes += layout.size() as u64;
@@ -201,7 +216,7 @@ impl State {
 
     /// Takes back a piece that nobody uses any more. `keep_from`: pieces before it are not worth listing.
     pub(super) fn give(&mut self, content: NonNull<u8>, keep_from: u64) {
-        let address = match Self::address_of(content) {
+        let address = match self.address_of(content) {
             Ok(address) => address,
             Err(number) => return self.give_outside(number),
         };
@@ -219,22 +234,22 @@ impl State {
 
     fn give_outside(&mut self, number: u64) {
         let piece = self.outside.remove(&number).expect("it was entered when it was taken");
-        let layout = outside_layout(piece.class);
+        let layout = self.outside_layout(piece.class);
         self.outside_bytes -= layout.size() as u64;
         // SAFETY: allocated by `take_outside` with this layout; nobody uses it any more.
-        unsafe { dealloc(Segment::around(piece.content).base().as_ptr(), layout) }
+        unsafe { dealloc(Segment::around(piece.content, self.size).base().as_ptr(), layout) }
     }
 
     /// Moves the head over all that nobody uses; segments behind it go back.
     fn advance_head(&mut self) {
-        while self.head < self.tail || self.head.is_multiple_of(SEGMENT) && !self.segments.is_empty() {
-            if self.head.is_multiple_of(SEGMENT) {
+        while self.head < self.tail || self.is_end(self.head) && !self.segments.is_empty() {
+            if self.is_end(self.head) {
                 self.leave_segment();
                 continue;
             }
             let piece = self.piece_at(self.head);
-            let PieceHead { bytes, state, .. } = piece.head();
-            match state {
+            let head = piece.head();
+            match head.state {
                 PieceState::Listed => self.free.unlink(piece),
                 PieceState::Gone => {}
                 PieceState::Taken => {
@@ -243,7 +258,7 @@ impl State {
                 }
                 PieceState::Claimed | PieceState::Drained | PieceState::Outside => return,
             }
-            self.head += bytes as u64;
+            self.head += head.bytes(self.size) as u64;
             self.cursor = self.cursor.max(self.head);
         }
     }
@@ -262,13 +277,13 @@ impl State {
     /// The next taken piece of the ring that nobody evicts yet, from the head on: it is claimed.
     pub(super) fn claim(&mut self) -> Option<(NonNull<u8>, PageId)> {
         while self.cursor < self.tail {
-            if self.cursor.is_multiple_of(SEGMENT) {
+            if self.is_end(self.cursor) {
                 self.cursor += SEGMENT_HEAD_BYTES as u64;
                 continue;
             }
             let piece = self.piece_at(self.cursor);
             let head = piece.head();
-            self.cursor += head.bytes as u64;
+            self.cursor += head.bytes(self.size) as u64;
             if head.state == PieceState::Taken {
                 piece.set_state(PieceState::Claimed);
                 return Some((piece.content(), head.leaf));
@@ -285,7 +300,7 @@ impl State {
         match piece.head().state {
             PieceState::Claimed => {
                 piece.set_state(PieceState::Taken);
-                let address = Self::address_of(content).expect("only pieces of the ring are claimed");
+                let address = self.address_of(content).expect("only pieces of the ring are claimed");
                 self.cursor = self.cursor.min(address);
             }
             PieceState::Drained => piece.set_state(PieceState::Gone),
@@ -301,11 +316,11 @@ impl State {
         self.outside_hand = number;
         Some((content, leaf))
     }
-}
 
-fn outside_layout(class: usize) -> Layout {
-    let bytes = SEGMENT_HEAD_BYTES + PIECE_HEAD_BYTES + class_bytes(class);
-    Layout::from_size_align(bytes, SEGMENT_BYTES).expect("class sizes are small")
+    fn outside_layout(&self, class: usize) -> Layout {
+        let bytes = SEGMENT_HEAD_BYTES + PIECE_HEAD_BYTES + class_bytes(class);
+        Layout::from_size_align(bytes, self.size.bytes()).expect("class sizes are small")
+    }
 }
 
 fn index(number: u64) -> usize {

@@ -6,9 +6,15 @@ use zonda_rt::{Rng, spawn};
 use super::*;
 use crate::pool::class::{class_bytes, class_for};
 
+/// Leaves whose mirrors fit the smallest segments.
+const LEAF_BYTES: u32 = 4 << 10;
+/// Leaves whose mirrors need the largest.
+const LEAF_BYTES_MAX: u32 = 32 << 10;
+
 /// A mini-page: its bytes say whose they are.
 struct Taken {
     at: NonNull<u8>,
+    segment: SegmentSize,
     class: usize,
     mark: u8,
 }
@@ -17,11 +23,11 @@ struct Taken {
 unsafe impl Send for Taken {}
 
 impl Taken {
-    fn new(at: NonNull<u8>, class: usize, mark: u8) -> Self {
+    fn new(ring: &Ring, at: NonNull<u8>, class: usize, mark: u8) -> Self {
         assert!(at.addr().get().is_multiple_of(8));
         // SAFETY: the memory has the class's bytes and is ours.
         unsafe { at.write_bytes(mark, class_bytes(class)) };
-        Self { at, class, mark }
+        Self { at, segment: ring.segment_size(), class, mark }
     }
 
     fn check(&self) {
@@ -33,14 +39,16 @@ impl Taken {
     fn give(self) {
         self.check();
         // SAFETY: taken from a ring, and used by nobody else.
-        unsafe { give(self.at) }
+        unsafe { give(self.at, self.segment) }
     }
 }
 
-fn random_class(rng: &mut Rng) -> usize {
+/// Now and then one that is too large for a segment, or a mirror.
+fn random_class(segment: SegmentSize, rng: &mut Rng) -> usize {
+    let leaf_bytes = segment.bytes() / 4;
     match rng.below(40) {
-        0 => class_for(20_000),
-        1..4 => class_for(2_500 + rng.index(2_000)),
+        0 => class_for(segment.bytes() / 4 * 5),
+        1..4 => class_for(leaf_bytes * 5 / 8 + rng.index(leaf_bytes / 2)),
         _ => class_for(64 << rng.below(6)),
     }
 }
@@ -51,11 +59,11 @@ fn at_claim(taken: &[Taken], claim: &Claim<'_>) -> usize {
 
 /// One random operation; `taken` is what is out.
 fn churn(ring: &Ring, taken: &mut Vec<Taken>, rng: &mut Rng) {
-    let (class, mark) = (random_class(rng), rng.index(256).to_le_bytes()[0]);
+    let (class, mark) = (random_class(ring.segment_size(), rng), rng.index(256).to_le_bytes()[0]);
     match rng.below(20) {
         0..9 => {
             let at = if rng.chance(0.9) { ring.try_take(class, PageId(7)) } else { Some(ring.take(class, PageId(7))) };
-            taken.extend(at.map(|at| Taken::new(at, class, mark)));
+            taken.extend(at.map(|at| Taken::new(ring, at, class, mark)));
         }
         9..13 if !taken.is_empty() => taken.swap_remove(rng.index(taken.len())).give(),
         13..19 => {
@@ -69,15 +77,16 @@ fn churn(ring: &Ring, taken: &mut Vec<Taken>, rng: &mut Rng) {
                 }
             }
         }
-        _ => ring.set_limit_bytes((64 << 10) + rng.below(400 << 10)),
+        _ => ring.set_limit_bytes(ring.segment_size().bytes() as u64 * (4 + rng.below(25))),
     }
 }
 
 #[test]
 fn nobody_shares_memory_and_all_of_it_comes_back() {
-    for seed in 0..6 {
+    let leaves = [LEAF_BYTES, 16 << 10, LEAF_BYTES_MAX].into_iter().cycle().take(6);
+    for (seed, leaf_bytes) in (0..).zip(leaves) {
         let mut rng = Rng::seeded(seed);
-        let ring = Ring::new(256 << 10, 10);
+        let ring = Ring::new(64 * u64::from(leaf_bytes), 10, leaf_bytes);
         let mut taken = Vec::new();
         for _ in 0..20_000 {
             churn(&ring, &mut taken, &mut rng);
@@ -89,17 +98,18 @@ fn nobody_shares_memory_and_all_of_it_comes_back() {
         taken.drain(..).for_each(Taken::give);
         ring.set_limit_bytes(0);
         assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0, "seed {seed}: the head passed all");
-        assert!(ring.held_bytes() <= 64 << 10, "seed {seed}: {} bytes are held", ring.held_bytes());
+        let least = 2 * ring.segment_size().bytes() as u64;
+        assert!(ring.held_bytes() <= least, "seed {seed}: {} bytes are held", ring.held_bytes());
     }
 }
 
 #[test]
 fn a_full_ring_refuses_and_evictions_make_room_in_order() {
-    let ring = Ring::new(64 << 10, 10);
+    let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
     let class = class_for(512);
     let mut taken: Vec<Taken> = Vec::new();
     while let Some(at) = ring.try_take(class, PageId(1)) {
-        taken.push(Taken::new(at, class, 1));
+        taken.push(Taken::new(&ring, at, class, 1));
     }
     assert!(ring.is_over() && taken.len() > 80);
     let (first, second) = (ring.claim().expect("full"), ring.claim().expect("full"));
@@ -114,7 +124,7 @@ fn a_full_ring_refuses_and_evictions_make_room_in_order() {
     taken.remove(0).give();
     drop(first);
     for _ in 0..2 {
-        taken.push(Taken::new(ring.try_take(class, PageId(1)).expect("room for two"), class, 2));
+        taken.push(Taken::new(&ring, ring.try_take(class, PageId(1)).expect("room for two"), class, 2));
     }
     assert!(ring.try_take(class, PageId(1)).is_none());
     taken.drain(..).for_each(Taken::give);
@@ -122,9 +132,9 @@ fn a_full_ring_refuses_and_evictions_make_room_in_order() {
 
 #[test]
 fn whoever_gives_up_does_not_lose_the_mini_page() {
-    let ring = Ring::new(64 << 10, 10);
+    let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
     let class = class_for(64);
-    let piece = Taken::new(ring.take(class, PageId(3)), class, 3);
+    let piece = Taken::new(&ring, ring.take(class, PageId(3)), class, 3);
     for _ in 0..3 {
         let claim = ring.claim().expect("there is one");
         assert_eq!((claim.leaf(), claim.address()), (PageId(3), piece.at.addr().get()));
@@ -135,11 +145,11 @@ fn whoever_gives_up_does_not_lose_the_mini_page() {
 
 #[test]
 fn only_what_lies_far_enough_from_the_head_is_taken_again() {
-    let ring = Ring::new(256 << 10, 10);
+    let ring = Ring::new(256 << 10, 10, LEAF_BYTES);
     let class = class_for(1024);
     let mut taken = Vec::new();
     while let Some(at) = ring.try_take(class, PageId(1)) {
-        taken.push(Taken::new(at, class, 1));
+        taken.push(Taken::new(&ring, at, class, 1));
     }
     let near = taken.iter().filter(|piece| ring.in_second_chance(piece.at)).count();
     assert!((15..35).contains(&near), "{near} of {} lie near the head", taken.len());
@@ -150,20 +160,20 @@ fn only_what_lies_far_enough_from_the_head_is_taken_again() {
     let at = far.at;
     far.give();
     assert_eq!(ring.try_take(class, PageId(1)), Some(at));
-    taken.push(Taken::new(at, class, 2));
+    taken.push(Taken::new(&ring, at, class, 2));
     taken.drain(..).for_each(Taken::give);
 }
 
 #[test]
 fn what_must_have_memory_gets_it_outside_and_goes_first() {
-    let ring = Ring::new(64 << 10, 10);
+    let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
     let class = class_for(2048);
     let mut taken = Vec::new();
     while let Some(at) = ring.try_take(class, PageId(1)) {
-        taken.push(Taken::new(at, class, 1));
+        taken.push(Taken::new(&ring, at, class, 1));
     }
-    let outside = Taken::new(ring.take(class, PageId(2)), class, 2);
-    let large = Taken::new(ring.take(class_for(100 << 10), PageId(3)), class_for(100 << 10), 3);
+    let outside = Taken::new(&ring, ring.take(class, PageId(2)), class, 2);
+    let large = Taken::new(&ring, ring.take(class_for(100 << 10), PageId(3)), class_for(100 << 10), 3);
     assert!(!ring.in_second_chance(outside.at));
     let mut leaves = [ring.claim(), ring.claim()].map(|claim| claim.expect("two outside").leaf().0);
     leaves.sort_unstable();
@@ -174,12 +184,86 @@ fn what_must_have_memory_gets_it_outside_and_goes_first() {
     assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
 }
 
+/// A mirror of a full leaf, its marks and what its class is larger.
+fn mirror_class(leaf_bytes: u32) -> usize {
+    class_for(leaf_bytes as usize / 8 * 9)
+}
+
+#[test]
+fn mirrors_of_full_leaves_of_any_size_lie_in_the_ring() {
+    for leaf_bytes in (1..=8).map(|blocks| blocks * 4096) {
+        let ring = Ring::new(1 << 20, 10, leaf_bytes);
+        let class = mirror_class(leaf_bytes);
+        let mut taken = Vec::new();
+        while let Some(at) = ring.try_take(class, PageId(1)) {
+            taken.push(Taken::new(&ring, at, class, 1));
+        }
+        let bytes = taken.len() * class_bytes(class);
+        assert!(bytes > 600 << 10, "leaves of {leaf_bytes}: {bytes} bytes of mirrors in a MiB");
+        let (near, far) = (&taken[0], &taken[taken.len() - 1]);
+        assert!(ring.in_second_chance(near.at) && !ring.in_second_chance(far.at), "leaves of {leaf_bytes}");
+        taken.drain(..).for_each(Taken::give);
+        assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[test]
+fn who_evicts_until_the_ring_is_not_over_finds_room_for_a_mirror() {
+    let rings = [(LEAF_BYTES, 512), (8 << 10, 512), (16 << 10, 512), (LEAF_BYTES_MAX, 512), (LEAF_BYTES_MAX, 1024)];
+    for (leaf_bytes, ring_kib) in rings {
+        let ring = Ring::new(ring_kib << 10, 10, leaf_bytes);
+        let (mut rng, mut taken) = (Rng::seeded(1), Vec::new());
+        for nth in 0..1_000 {
+            while ring.is_over() {
+                let claim = ring.claim().expect("something is there");
+                taken.remove(at_claim(&taken, &claim)).give();
+            }
+            // Those that are not full, and small ones, let head and tail stand anywhere.
+            let leaf_bytes_used = leaf_bytes as usize / 2 + rng.index(leaf_bytes as usize / 8 * 5);
+            let class = if rng.chance(0.5) { class_for(leaf_bytes_used) } else { class_for(512) };
+            let at = ring.try_take(class, PageId(1));
+            let at =
+                at.unwrap_or_else(|| panic!("no room for the {nth}th with leaves of {leaf_bytes} in {ring_kib} KiB"));
+            taken.push(Taken::new(&ring, at, class, 1));
+        }
+        taken.drain(..).for_each(Taken::give);
+    }
+}
+
+/// 34 bits of a piece's head tell where it is: the address is right on both sides of each wrap.
+#[test]
+fn a_piece_knows_its_address_wherever_the_ring_has_got_to() {
+    for leaf_bytes in [LEAF_BYTES, LEAF_BYTES_MAX] {
+        let size = SegmentSize::of(leaf_bytes, 1 << 30);
+        let segment_bytes = size.bytes() as u64;
+        let layout = std::alloc::Layout::from_size_align(size.bytes(), size.bytes()).expect("a power of two");
+        // SAFETY: the layout is not empty.
+        let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).expect("memory");
+        let piece = Segment::at(base).piece(4096);
+        for address in [0, segment_bytes, (1 << 37) - segment_bytes, 1 << 37, 1 << 52] {
+            let bytes = size.bytes() - piece::SEGMENT_HEAD_BYTES;
+            piece.set_head(piece::PieceHead::new(bytes, piece::PieceState::Taken, PageId(7), address));
+            assert_eq!((piece.head().bytes(size), piece.head().leaf), (bytes, PageId(7)));
+            let here = address + 4096;
+            assert!(piece.is_before(here + 1, size) && piece.is_before(here + (16 << 30), size), "{address}");
+            assert!(!piece.is_before(here, size) && !piece.is_before(here.saturating_sub(16 << 30), size), "{address}");
+        }
+        // SAFETY: allocated above with this layout.
+        unsafe { std::alloc::dealloc(base.as_ptr(), layout) };
+    }
+}
+
 #[test]
 fn threads_share_a_ring() {
-    let ring = Arc::new(Ring::new(256 << 10, 10));
+    for leaf_bytes in [LEAF_BYTES, LEAF_BYTES_MAX] {
+        share(&Arc::new(Ring::new(64 * u64::from(leaf_bytes), 10, leaf_bytes)));
+    }
+}
+
+fn share(ring: &Arc<Ring>) {
     let threads: Vec<_> = (0..3)
         .map(|thread| {
-            let ring = Arc::clone(&ring);
+            let ring = Arc::clone(ring);
             spawn(format!("churn {thread}"), move || {
                 let mut rng = Rng::seeded(thread);
                 let mut taken = Vec::new();
