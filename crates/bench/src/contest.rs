@@ -34,12 +34,18 @@ pub struct Engines {
     /// Whether such a store reads or writes through the system's page cache, so that its budget bounds only a part of what it
     /// holds.
     pub page_cached: fn(&StorePlan) -> bool,
+    /// What the memory group of such a store may hold beyond what its budget allows, because it does not run in less; the report says so.
+    pub held_more_bytes: fn(&StorePlan) -> u64,
 }
 
 impl Engines {
     /// This project's stores only.
-    pub const OWN: Self =
-        Self { create: StorePlan::create, unavailable: StorePlan::unavailable, page_cached: |_| false };
+    pub const OWN: Self = Self {
+        create: StorePlan::create,
+        unavailable: StorePlan::unavailable,
+        page_cached: |_| false,
+        held_more_bytes: |_| 0,
+    };
 }
 
 /// The records of a contest.

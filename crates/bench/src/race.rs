@@ -144,6 +144,9 @@ pub struct Outcome {
     /// Whose share of the page cache could not be bounded, and why.
     #[serde(default)]
     pub unbounded: Vec<(String, String)>,
+    /// Whose memory group may hold more than its budget allows, and how much.
+    #[serde(default)]
+    pub wider: Vec<(String, String)>,
 }
 
 /// Where and how races are run.
@@ -163,6 +166,14 @@ pub struct Track {
 /// included: about what those hold that keep the budget themselves.
 const fn held_bytes_max(memory_bytes: u64) -> u64 {
     memory_bytes + memory_bytes / 4 + (4 << 20)
+}
+
+/// Says that a group may hold so many bytes more than others of its budget.
+fn wider(memory_bytes: u64, more_bytes: u64) -> String {
+    let usual = held_bytes_max(memory_bytes);
+    let (allowed, usual, budget) =
+        (crate::show_bytes(usual + more_bytes), crate::show_bytes(usual), crate::show_bytes(memory_bytes));
+    format!("{allowed} in all, where a budget of {budget} gives others {usual}")
 }
 
 /// A contender at work.
@@ -216,6 +227,10 @@ impl Track {
             outcome.unbounded.push((name.clone(), error.to_string()));
             None
         });
+        let more = if memory.is_some() { (self.engines.held_more_bytes)(&plan.store) } else { 0 };
+        if more > 0 {
+            outcome.wider.push((name.clone(), wider(plan.store.memory_bytes, more)));
+        }
         match self.contest(&plan, memory) {
             Ok(contest) => {
                 let sums = vec![None; race.steps.len()];
@@ -229,7 +244,8 @@ impl Track {
     /// What bounds a child that goes through the page cache; `None` for everybody else.
     fn memory_group(&self, plan: &ContestPlan) -> Result<Option<MemoryGroup>> {
         let wanted = self.program.is_some() && (self.engines.page_cached)(&plan.store);
-        wanted.then(|| MemoryGroup::new(held_bytes_max(plan.store.memory_bytes))).transpose()
+        let bytes = held_bytes_max(plan.store.memory_bytes) + (self.engines.held_more_bytes)(&plan.store);
+        wanted.then(|| MemoryGroup::new(bytes)).transpose()
     }
 
     fn contest(&self, plan: &ContestPlan, memory: Option<MemoryGroup>) -> Result<Box<dyn Contest>> {
@@ -319,8 +335,13 @@ mod tests {
     }
 
     fn track(directory: &std::path::Path) -> Track {
-        let engines = Engines { create, unavailable, page_cached: |_| false };
+        let engines = Engines { create, unavailable, page_cached: |_| false, held_more_bytes: |_| 0 };
         Track { engines, program: None, directory: directory.to_owned(), seed: 1 }
+    }
+
+    #[test]
+    fn a_wider_group_is_told_with_what_others_have() {
+        assert_eq!(wider(8 << 20, 16 << 20), "30.0 MiB in all, where a budget of 8.0 MiB gives others 14.0 MiB");
     }
 
     fn contender(design: &str) -> Contender {

@@ -21,6 +21,8 @@ struct Peer {
     unfit: fn(&StorePlan) -> Option<String>,
     /// Whether it goes through the system's page cache.
     page_cached: bool,
+    /// What its memory group may hold beyond what its budget allows.
+    held_more_bytes: u64,
 }
 
 /// In no particular order.
@@ -32,6 +34,7 @@ const PEERS: [Peer; 6] = [
         missing: rocksdb::missing,
         unfit: |_| None,
         page_cached: false,
+        held_more_bytes: 0,
     },
     Peer {
         design: "wiredtiger",
@@ -40,6 +43,7 @@ const PEERS: [Peer; 6] = [
         missing: wiredtiger::missing,
         unfit: |_| None,
         page_cached: false,
+        held_more_bytes: 0,
     },
     Peer {
         design: "lmdb",
@@ -48,6 +52,7 @@ const PEERS: [Peer; 6] = [
         missing: || None,
         unfit: |plan| plan.log.then(|| "it has no log; run it with the log off".to_owned()),
         page_cached: true,
+        held_more_bytes: 0,
     },
     Peer {
         design: "redb",
@@ -56,6 +61,7 @@ const PEERS: [Peer; 6] = [
         missing: || None,
         unfit: |plan| plan.log.then(|| "it has no log; run it with the log off".to_owned()),
         page_cached: true,
+        held_more_bytes: redb::HELD_MORE_BYTES,
     },
     Peer {
         design: "fjall",
@@ -64,6 +70,7 @@ const PEERS: [Peer; 6] = [
         missing: || None,
         unfit: |_| None,
         page_cached: true,
+        held_more_bytes: 0,
     },
     Peer {
         design: "bf-tree",
@@ -72,11 +79,12 @@ const PEERS: [Peer; 6] = [
         missing: || None,
         unfit: bftree::unfit,
         page_cached: false,
+        held_more_bytes: 0,
     },
 ];
 
 /// This project's stores and all peers.
-pub const ALL: Engines = Engines { create, unavailable, page_cached };
+pub const ALL: Engines = Engines { create, unavailable, page_cached, held_more_bytes };
 
 fn peer(design: &str) -> Option<&'static Peer> {
     PEERS.iter().find(|peer| peer.design == design)
@@ -98,6 +106,10 @@ fn unavailable(plan: &StorePlan) -> Option<String> {
 
 fn page_cached(plan: &StorePlan) -> bool {
     peer(&plan.design).is_some_and(|peer| peer.page_cached)
+}
+
+fn held_more_bytes(plan: &StorePlan) -> u64 {
+    peer(&plan.design).map_or(0, |peer| peer.held_more_bytes)
 }
 
 /// Names of all peers.
@@ -140,5 +152,7 @@ mod tests {
         let cached: Vec<_> = names().into_iter().filter(|name| (ALL.page_cached)(&plan(name, false))).collect();
         assert_eq!(cached, ["lmdb", "redb", "fjall"]);
         assert!(!(ALL.page_cached)(&plan("zonda", false)));
+        let wider: Vec<_> = names().into_iter().filter(|name| (ALL.held_more_bytes)(&plan(name, false)) > 0).collect();
+        assert_eq!(wider, ["redb"]);
     }
 }

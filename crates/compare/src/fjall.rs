@@ -60,7 +60,7 @@ impl Fjall {
             return Ok(());
         }
         while self.pairs.tree.sealed_memtable_count() > 0 {
-            std::thread::sleep(FLUSH_POLL);
+            zonda_rt::sleep(FLUSH_POLL);
         }
         self.pairs.rotate_memtable().map(drop).map_err(failed(NAME, "seal its memtable"))
     }

@@ -105,7 +105,8 @@ impl Results {
             let unavailable = outcome.unavailable.iter().map(|(who, why)| format!("not run here: {who}: {why}"));
             let failed = outcome.failed.iter().map(|(who, why)| format!("FAILED: {who}: {why}"));
             let unbounded = outcome.unbounded.iter().map(|(who, why)| format!("page cache not bounded: {who}: {why}"));
-            lines.extend(unavailable.chain(failed).chain(unbounded));
+            let wider = outcome.wider.iter().map(|(who, what)| format!("wider memory group: {who}: {what}"));
+            lines.extend(unavailable.chain(failed).chain(unbounded).chain(wider));
         }
         lines.sort();
         lines.dedup();
