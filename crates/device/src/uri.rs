@@ -75,7 +75,7 @@ impl OverZones {
     pub fn over(&self, zones: Arc<dyn ZonedDevice>, mode: OpenMode) -> Result<HostFtl> {
         let default = HostFtlOptions::default();
         let over_provisioning_percent = self.over_provisioning_percent.unwrap_or(default.over_provisioning_percent);
-        let read_only = mode == OpenMode::ReadOnly;
+        let read_only = mode.is_read_only();
         HostFtl::open(zones, &HostFtlOptions { over_provisioning_percent, read_only, ..default })
     }
 }
@@ -99,8 +99,30 @@ pub enum OpenMode {
     Open,
     /// An existing one, or a new one.
     OpenOrCreate,
-    /// An existing one, for reading.
+    /// An existing one, for reading, while nobody writes it: `Locked` beside a writer, who is kept out in turn.
     ReadOnly,
+    /// An existing zoned one, for reading, whoever writes it: nothing is claimed, nobody is kept out, nothing is written.
+    ///
+    /// For readers that check all they read, and for no others. What the contract of [`ZonedDevice`] says of its zones holds for
+    /// a moment only:
+    ///
+    /// - Zones are written, finished, reset and written again at any time. A report is of the moment, zone by zone: it need not
+    ///   show any two zones as they were at once. It is made anew by each call, and so is the limit of what a read gets.
+    /// - A read may give blocks above the write pointer, torn ones, or zeros where a zone was just reset. Who knows a block that
+    ///   each life of a zone begins with, and that no two lives share, reads it *after* other blocks of the zone: if it is as it
+    ///   was before, they are all of that life. That they are whole only their checksums tell.
+    /// - What was flushed before the writer said so elsewhere (in a journal, for instance) is there to be read.
+    ///
+    /// A block device has no lives of zones to tell by, and cannot be opened so.
+    ReadBeside,
+}
+
+impl OpenMode {
+    /// Whether nothing may be written.
+    #[must_use]
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::ReadBeside)
+    }
 }
 
 /// A device's name, taken apart. Sizes may end in `KiB`, `MiB`, `GiB` or `TiB`.
@@ -202,7 +224,7 @@ impl DeviceUri {
 
     #[cfg(target_os = "linux")]
     fn open_zbd(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
-        let device = self.zbd(path, mode == OpenMode::ReadOnly)?;
+        let device = self.zbd(path, mode)?;
         let zones = device.geometry().zone_count;
         match crate::zbd::written_zones(&device)? {
             written_zones @ 1.. if mode == OpenMode::Create => {
@@ -217,11 +239,12 @@ impl DeviceUri {
     /// # Errors
     /// As [`open_zoned`](Self::open_zoned).
     #[cfg(target_os = "linux")]
-    pub fn zbd(&self, path: &Path, read_only: bool) -> Result<crate::ZbdDevice> {
+    pub fn zbd(&self, path: &Path, mode: OpenMode) -> Result<crate::ZbdDevice> {
         if self.options.direct == Direct::Off {
             return Err(bad("`direct=off`: a zoned block device is written past the page cache only".to_owned()));
         }
-        let options = crate::ZbdOptions { read_only, queue: self.options.queue, ..Default::default() };
+        let (read_only, beside) = (mode.is_read_only(), mode == OpenMode::ReadBeside);
+        let options = crate::ZbdOptions { read_only, beside, queue: self.options.queue, ..Default::default() };
         let device = crate::ZbdDevice::open(path, &options)?;
         self.shape.check_against(device.geometry())?;
         Ok(device)
@@ -238,6 +261,7 @@ impl DeviceUri {
         }
         let device = match mode {
             OpenMode::ReadOnly => FileDevice::open_read_only(path, &self.options)?,
+            OpenMode::ReadBeside => FileDevice::open_beside(path, &self.options)?,
             _ => FileDevice::open(path, &self.options)?,
         };
         self.shape.check_against(device.geometry())?;
@@ -247,8 +271,11 @@ impl DeviceUri {
     /// Opens the block device of this name; its capacity is `zones` times `zone_size`.
     ///
     /// # Errors
-    /// As [`open_zoned`](Self::open_zoned).
+    /// As [`open_zoned`](Self::open_zoned); `NotSupported` for [`ReadBeside`](OpenMode::ReadBeside).
     pub fn open_block(&self, mode: OpenMode) -> Result<Arc<dyn BlockDevice>> {
+        if mode == OpenMode::ReadBeside {
+            return Err(DeviceError::NotSupported { what: "reading a block device beside its writer" });
+        }
         let geometry = self.shape.geometry()?;
         let (block, blocks) = (geometry.block_bytes, geometry.device_blocks());
         match &self.place {

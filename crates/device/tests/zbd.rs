@@ -123,6 +123,7 @@ fn a_device_in_use_is_refused_and_readers_share() {
     assert_eq!(refused.kind(), ErrorKind::Locked);
     assert!(refused.to_string().contains("another process has it open"), "{refused}");
     assert_eq!(open(&read_only).unwrap_err().kind(), ErrorKind::Locked);
+    sees_what_the_writer_does(&open(&ZbdOptions { beside: true, ..options }).unwrap(), &writer);
     drop(writer);
     let (one, other) = (open(&read_only).unwrap(), open(&read_only).unwrap());
     assert_eq!(one.write(Lba(0), &AlignedBuf::with_len(4096)).unwrap_err().kind(), ErrorKind::WriteProtected);
@@ -130,6 +131,19 @@ fn a_device_in_use_is_refused_and_readers_share() {
     drop((one, other));
     open(&options).unwrap();
     null_blk::remove("busy");
+}
+
+/// A reader beside a writer is told how zones are now, and reads what was written since it opened the device.
+fn sees_what_the_writer_does(beside: &zonda_device::ZbdDevice, writer: &zonda_device::ZbdDevice) {
+    let (block, mut read) = (AlignedBuf::from_slice(&[5; 4096]), AlignedBuf::with_len(4096));
+    assert_eq!(beside.write(Lba(0), &block).unwrap_err().kind(), ErrorKind::WriteProtected);
+    writer.write(Lba(0), &block).unwrap();
+    beside.read(Lba(0), &mut read).unwrap();
+    assert_eq!((read[0], beside.report(ZoneId(0), 1).unwrap()[0].written_blocks()), (5, 1));
+    writer.reset(ZoneId(0)).unwrap();
+    assert_eq!(beside.report(ZoneId(0), 1).unwrap()[0].state, ZoneState::Empty);
+    beside.read(Lba(0), &mut read).unwrap();
+    assert_eq!(read[0], 0, "what is known is what was reported last");
 }
 
 #[test]

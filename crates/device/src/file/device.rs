@@ -8,6 +8,7 @@ use zonda_rt::{
 };
 
 use super::{
+    beside::Beside,
     host_file::HostFile,
     open,
     options::{FileOptions, QueueKind},
@@ -20,7 +21,8 @@ use crate::{
     ZonedDevice, counters::Counting, format, queue::Zoned,
 };
 
-/// A zoned device in one sparse file, alone owned by one opener at a time. Clones are handles to the same device.
+/// A zoned device in one sparse file, alone owned by one opener at a time; readers that ask for it stand beside. Clones are
+/// handles to the same device.
 ///
 /// Life cycle: 1 created or opened (the file says "in use") -> 2 closed by [`close`](Self::close), or by dropping the
 /// last handle or queue (the file says "clean"). After anything else the next opening looks for the write pointers (see
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) queue_kind: QueueKind,
     pub(crate) counting: Counting,
     pub(crate) closed: AtomicBool,
+    /// Somebody else may be writing the file: nothing in `zones` and `readable` is to be believed.
+    pub(crate) beside: Option<Beside>,
 }
 
 impl FileDevice {
@@ -73,6 +77,16 @@ impl FileDevice {
     /// As [`open`](Self::open). Every writing call answers `WriteProtected`.
     pub fn open_read_only(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
         Ok(Self { shared: Arc::new(open::open(path.as_ref(), true, options)?) })
+    }
+
+    /// Opens an existing device file for reading, with no claim to it: beside readers, and beside a writer, who may come and go.
+    /// Every report and every read looks at the file anew; what a reader may rely on says
+    /// [`OpenMode::ReadBeside`](crate::OpenMode::ReadBeside). A writer that opens the file waits while a report is made.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but never `Locked`. Every writing call answers `WriteProtected`.
+    pub fn open_beside(path: impl AsRef<Path>, options: &FileOptions) -> Result<Self> {
+        Ok(Self { shared: Arc::new(open::open_beside(path.as_ref(), options)?) })
     }
 
     /// Makes everything durable, records all write pointers and marks the file clean. Every later call that writes
@@ -117,10 +131,20 @@ impl Shared {
 
     fn start_read(&self, at: Lba, buffer: &[u8]) -> Result<Started> {
         let blocks = self.geometry.check_buffer(buffer)?;
-        let readable = self.readable.blocks(&self.geometry, at, blocks)?;
+        let readable = match &self.beside {
+            None => self.readable.blocks(&self.geometry, at, blocks)?,
+            Some(beside) => beside.readable_blocks(&self.file, at, blocks)?,
+        };
         let bytes = readable * u64::from(self.geometry.block_bytes);
         let bytes = usize::try_from(bytes).expect("at most the buffer's length");
         Ok(Started { at, transfer: Transfer::Read { offset: self.byte_of(at), bytes }, grant: None })
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>> {
+        match &self.beside {
+            None => self.zones.read().machine.report(first, count),
+            Some(beside) => beside.look(&self.file)?.machine.report(first, count),
+        }
     }
 
     fn start_write(&self, at: Lba, from: &[u8]) -> Result<Started> {
@@ -250,7 +274,7 @@ impl ZonedDevice for FileDevice {
     }
 
     fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>> {
-        device_call(DeviceCall::Report, || self.shared.zones.read().machine.report(first, count))
+        device_call(DeviceCall::Report, || self.shared.report(first, count))
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {

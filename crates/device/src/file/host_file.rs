@@ -1,7 +1,7 @@
 //! One file of the host's file system, locked, with typed errors: what both file backends are made of.
 //!
-//! Always: the lock is held from opening to dropping; after a failed sync every later sync fails, because the system
-//! may have dropped the data and would call the next one a success.
+//! Always: the lock is held from opening to dropping, but by readers beside a writer, who have none; after a failed sync
+//! every later sync fails, because the system may have dropped the data and would call the next one a success.
 use std::{
     fmt,
     fs::{File, OpenOptions, TryLockError},
@@ -31,8 +31,16 @@ pub(crate) enum Access {
     Create,
     /// Read and write an existing file.
     ReadWrite,
-    /// Read an existing file.
+    /// Read an existing file that nobody writes.
     ReadOnly,
+    /// Read an existing file, whoever writes it.
+    ReadBeside,
+}
+
+impl Access {
+    fn writes(self) -> bool {
+        matches!(self, Self::Create | Self::ReadWrite)
+    }
 }
 
 /// A locked file. `cached` goes through the page cache and carries the tables; `direct`, if there is one, carries the
@@ -54,18 +62,20 @@ impl fmt::Debug for HostFile {
 }
 
 impl HostFile {
-    /// Opens and locks a file: alone for writing, shared for reading.
+    /// Opens and locks a file: alone for writing, shared for reading, not at all for reading beside a writer.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self> {
         check_kind(path)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(access != Access::ReadOnly).create_new(access == Access::Create);
+        options.read(true).write(access.writes()).create_new(access == Access::Create);
         let cached = options.open(path).map_err(|e| io_error(path, "open", e))?;
-        lock(path, &cached, access)?;
+        if access != Access::ReadBeside {
+            lock(path, &cached, access)?;
+        }
         Ok(Self {
             path: path.to_owned(),
             cached,
             direct: None,
-            read_only: access == Access::ReadOnly,
+            read_only: !access.writes(),
             sync_failed: AtomicBool::new(false),
             process: std::process::id(),
         })
@@ -96,6 +106,16 @@ impl HostFile {
 
     pub(crate) fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Keeps writers from opening a file that was opened without a lock, for as long as the answer lives: they wait so long. `None`
+    /// if there is one.
+    pub(crate) fn keep_still(&self) -> Result<Option<Still<'_>>> {
+        match self.cached.try_lock_shared() {
+            Ok(()) => Ok(Some(Still(&self.cached))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(self.error("lock", e)),
+        }
     }
 
     /// The file that carries the lock, to be kept open for as long as requests are in flight.
@@ -230,6 +250,16 @@ impl Drop for HostFile {
             // would keep it. If this fails, closing must do.
             let _unlocked = self.cached.unlock();
         }
+    }
+}
+
+/// See [`HostFile::keep_still`].
+pub(crate) struct Still<'a>(&'a File);
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        // If this fails, closing the file must do.
+        let _unlocked = self.0.unlock();
     }
 }
 

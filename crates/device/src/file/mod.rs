@@ -1,5 +1,6 @@
 //! The file backends: a zoned and a block device in one sparse file each, which survive `kill -9` at any moment and
 //! power cuts after a flush.
+mod beside;
 mod blanks;
 mod block_device;
 mod device;

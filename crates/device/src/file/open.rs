@@ -4,6 +4,7 @@ use std::path::Path;
 use zonda_rt::{RwLock, atomic::AtomicBool};
 
 use super::{
+    beside::Beside,
     blanks::{BlankId, Blanks},
     device::Shared,
     host_file::{Access, HostFile},
@@ -76,6 +77,7 @@ fn share(file: HostFile, zones: FileZones, geometry: Geometry, options: &FileOpt
         queue_kind: options.queue,
         counting: Counting::default(),
         closed: AtomicBool::new(false),
+        beside: None,
     }
 }
 
@@ -84,29 +86,53 @@ pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Resul
     let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
     let mut file = HostFile::open(path, access)?;
     let header = read_header(&file, DeviceKind::Zoned)?;
-    let geometry = header.geometry;
-    let layout = Layout::new(&geometry);
-    let entries = read_entries(&file, &geometry)?;
-    check_length(&file, &layout, &entries)?;
-    file.choose_direct(options.direct, layout.data_offset(), geometry.block_bytes)?;
-    let clean = is_clean(&file)?;
-    let zone_count = geometry.zone_count;
-    let mut zones = FileZones {
-        on_file: Vec::with_capacity(entries.len()),
-        machine: ZoneMachine::new(geometry.clone()),
-        layout,
-        exact_holes: header.features & feature::EXACT_HOLES != 0,
-        blanks: (header.features & feature::BLANKS != 0).then(|| Blanks::new(BlankId(header.blank), zone_count)),
-        file_bytes: file.len_bytes()?,
-        dirty: Default::default(),
-    };
-    let leftovers = restore(&file, &mut zones, &entries, clean)?;
+    let (zones, leftovers) = look(&file, &header, true)?;
+    choose_direct(&mut file, &header, options)?;
     if !read_only {
         file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
         file.sync()?;
         erase_leftovers(&file, &zones, &leftovers)?;
     }
-    Ok(share(file, zones, geometry, options))
+    Ok(share(file, zones, header.geometry, options))
+}
+
+/// Opens a device file that somebody else may be writing. Writes nothing.
+pub(crate) fn open_beside(path: &Path, options: &FileOptions) -> Result<Shared> {
+    let mut file = HostFile::open(path, Access::ReadBeside)?;
+    let header = read_header(&file, DeviceKind::Zoned)?;
+    choose_direct(&mut file, &header, options)?;
+    let (geometry, beside) = (header.geometry.clone(), Beside::new(header));
+    let zones = beside.look(&file)?;
+    let mut shared = share(file, zones, geometry, options);
+    shared.beside = Some(beside);
+    Ok(shared)
+}
+
+fn choose_direct(file: &mut HostFile, header: &Header, options: &FileOptions) -> Result<()> {
+    let first = format::data_offset(header.geometry.zone_count);
+    file.choose_direct(options.direct, first, header.geometry.block_bytes)
+}
+
+/// The zones as the file has them, and those of them that are empty but may hold data. The mark of a clean end counts only if the
+/// file `is_still`: that of a writer who ends meanwhile would speak of another table than the one that was read.
+pub(super) fn look(file: &HostFile, header: &Header, is_still: bool) -> Result<(FileZones, Vec<ZoneId>)> {
+    let geometry = &header.geometry;
+    let layout = Layout::new(geometry);
+    let entries = read_entries(file, geometry)?;
+    check_length(file, &layout, &entries)?;
+    let clean = is_still && is_clean(file)?;
+    let blank = BlankId(header.blank);
+    let mut zones = FileZones {
+        on_file: Vec::with_capacity(entries.len()),
+        machine: ZoneMachine::new(geometry.clone()),
+        layout,
+        exact_holes: header.features & feature::EXACT_HOLES != 0,
+        blanks: (header.features & feature::BLANKS != 0).then(|| Blanks::new(blank, geometry.zone_count)),
+        file_bytes: file.len_bytes()?,
+        dirty: Default::default(),
+    };
+    let leftovers = restore(file, &mut zones, &entries, clean)?;
+    Ok((zones, leftovers))
 }
 
 /// Which kind of device a file holds.

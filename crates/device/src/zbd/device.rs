@@ -6,7 +6,7 @@ use zonda_rt::{DeviceCall, device_call};
 use super::{
     descriptor::Descriptor,
     failure::{Attempt, Failure},
-    node::Node,
+    node::{Claim, Node},
     passthrough::Command,
     queue::UringQueue,
     sys::{self, Manage},
@@ -22,12 +22,24 @@ use crate::{
 /// How a zoned block device is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZbdOptions {
-    /// For reading only: beside other users, and without changing anything.
+    /// For reading only: beside other readers, and without changing anything.
     pub read_only: bool,
+    /// For reading only, as above, and beside a writer too: see [`OpenMode::ReadBeside`](crate::OpenMode::ReadBeside).
+    pub beside: bool,
     /// Kind of queue.
     pub queue: QueueKind,
     /// Write appends through the block layer even if the drive takes them as commands.
     pub no_commands: bool,
+}
+
+impl ZbdOptions {
+    fn claim(&self) -> Claim {
+        match (self.beside, self.read_only) {
+            (true, _) => Claim::Nothing,
+            (false, true) => Claim::Shared,
+            (false, false) => Claim::Alone,
+        }
+    }
 }
 
 /// A zoned block device: an NVMe ZNS namespace, an SMR disk, null_blk. Clones are handles to the same device.
@@ -59,14 +71,18 @@ impl ZbdDevice {
     /// `NotZoned`; `InUse` if it is mounted or somebody else has it; `WriteProtected`; `Geometry` for a shape that
     /// cannot be used; `Io`. What cannot be written again was not touched.
     pub fn open(path: impl AsRef<Path>, options: &ZbdOptions) -> Result<Self> {
-        let mut node = Node::open(path.as_ref(), options.read_only)?;
+        let claim = options.claim();
+        let mut node = Node::open(path.as_ref(), claim)?;
         if options.no_commands {
             node.passthrough = None;
         }
         let all = sys::report(node.block(), 0, u32::MAX).map_err(|e| node.error("report the zones of", e))?;
         let geometry = geometry(&node, &all)?;
-        let all = if options.read_only { all } else { settle(&node, &geometry, all)? };
-        let zones = Zones::new(&geometry, &all, node.passthrough.is_some())?;
+        let all = if claim == Claim::Alone { settle(&node, &geometry, all)? } else { all };
+        let zones = match claim {
+            Claim::Nothing => Zones::of_another(&geometry, &all)?,
+            Claim::Alone | Claim::Shared => Zones::new(&geometry, &all, node.passthrough.is_some())?,
+        };
         let (queue_kind, counting) = (options.queue, Counting::default());
         Ok(Self { shared: Arc::new(Shared { geometry, node, zones, queue_kind, counting }) })
     }
@@ -294,10 +310,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Bytes of a read that the device is asked for; the rest is zeros.
+    /// Bytes of a read that the device is asked for; the rest is zeros. Beside a writer the device is asked how far the zone is
+    /// written once a read goes further than was known.
     pub(super) fn readable_bytes(&self, at: Lba, buffer: &[u8]) -> Result<usize> {
         let blocks = self.geometry.check_buffer(buffer)?;
-        let readable = self.zones.readable_blocks(at, blocks)?;
+        let mut readable = self.zones.readable_blocks(at, blocks)?;
+        if readable < blocks && self.zones.are_anothers() {
+            let zone = self.geometry.zone_of(at);
+            self.zones.believe(zone, &self.node.report(&self.geometry, zone, 1)?)?;
+            readable = self.zones.readable_blocks(at, blocks)?;
+        }
         Ok(usize::try_from(readable * u64::from(self.geometry.block_bytes)).expect("at most the buffer's length"))
     }
 }
@@ -318,6 +340,9 @@ impl ZonedDevice for ZbdDevice {
         geometry.check_zone(first)?;
         let changes = zones.changes();
         let described = device_call(DeviceCall::Report, || node.report(geometry, first, count))?;
+        if zones.are_anothers() {
+            zones.believe(first, &described)?;
+        }
         let ids = (first.0..).map(ZoneId);
         Ok(ids.zip(&described).map(|(zone, described)| zones.tell(zone, described, changes)).collect())
     }

@@ -1,7 +1,8 @@
 //! A block device's nodes: opened, claimed, examined; and the plain I/O on them.
 //!
 //! Always: a device that is open for writing is open exclusively, which the kernel refuses for one that is mounted or
-//! part of something; after a failed flush every later flush fails, because the system may have dropped the data.
+//! part of something; readers beside a writer claim nothing; after a failed flush every later flush fails, because the
+//! system may have dropped the data.
 use std::{
     fmt,
     fs::{File, OpenOptions},
@@ -30,6 +31,17 @@ use crate::{DeviceError, Geometry, Lba, Result, ZoneId};
 const CLAIM_ATTEMPTS_MAX: u32 = 50;
 const CLAIM_PAUSE: Duration = Duration::from_millis(5);
 
+/// How an opener claims a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// For writing, alone.
+    Alone,
+    /// For reading, beside other readers.
+    Shared,
+    /// For reading, whoever writes it.
+    Nothing,
+}
+
 /// The device as the system gives it to us.
 pub(crate) struct Node {
     path: PathBuf,
@@ -49,15 +61,16 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// Opens and claims a device. For reading, others may use it at the same time.
-    pub(crate) fn open(path: &Path, read_only: bool) -> Result<Self> {
+    /// Opens and claims a device.
+    pub(crate) fn open(path: &Path, how: Claim) -> Result<Self> {
+        let read_only = how != Claim::Alone;
         let number = device_number(path)?;
         let attributes = Attributes::read(Path::new("/sys"), number).map_err(|e| io_error(path, "examine", e))?;
         check_kind(path, &attributes)?;
         if attributes.is_read_only && !read_only {
             return Err(DeviceError::WriteProtected { path: path.to_owned() });
         }
-        let block = claim(path, number, &attributes, read_only)?;
+        let block = claim(path, number, &attributes, how)?;
         let passthrough = if read_only { None } else { Passthrough::open(&attributes) };
         let (flush_failed, process) = (AtomicBool::new(false), std::process::id());
         Ok(Self { path: path.to_owned(), block, attributes, passthrough, read_only, flush_failed, process })
@@ -172,12 +185,12 @@ fn check_kind(path: &Path, attributes: &Attributes) -> Result<()> {
 }
 
 /// Opens the device; for writing alone, as far as the system knows.
-fn claim(path: &Path, number: (u32, u32), attributes: &Attributes, read_only: bool) -> Result<File> {
-    let exclusive = if read_only { 0 } else { libc::O_EXCL };
+fn claim(path: &Path, number: (u32, u32), attributes: &Attributes, how: Claim) -> Result<File> {
+    let exclusive = if how == Claim::Alone { libc::O_EXCL } else { 0 };
     let mut options = OpenOptions::new();
-    options.read(true).write(!read_only).custom_flags(libc::O_DIRECT | exclusive);
+    options.read(true).write(how == Claim::Alone).custom_flags(libc::O_DIRECT | exclusive);
     for attempt in 1.. {
-        let opened = options.open(path).and_then(|file| Ok(sys::try_lock(&file, read_only)?.then_some(file)));
+        let opened = options.open(path).and_then(|file| Ok(lock(&file, how)?.then_some(file)));
         match opened {
             Ok(Some(file)) => return Ok(file),
             Ok(None) if attempt < CLAIM_ATTEMPTS_MAX => sleep(CLAIM_PAUSE),
@@ -188,6 +201,15 @@ fn claim(path: &Path, number: (u32, u32), attributes: &Attributes, read_only: bo
         }
     }
     Err(DeviceError::InUse { path: path.to_owned(), by: user(number, attributes) })
+}
+
+/// False if somebody else has the lock that the claim needs.
+fn lock(file: &File, how: Claim) -> io::Result<bool> {
+    match how {
+        Claim::Alone => sys::try_lock(file, false),
+        Claim::Shared => sys::try_lock(file, true),
+        Claim::Nothing => Ok(true),
+    }
 }
 
 /// Who has the device, as far as can be known.
@@ -217,7 +239,7 @@ mod tests {
     use super::*;
 
     fn refusal(path: &str) -> String {
-        Node::open(Path::new(path), true).unwrap_err().to_string()
+        Node::open(Path::new(path), Claim::Shared).unwrap_err().to_string()
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(crate) struct Zones {
     /// Something that writers wait for has changed.
     changed: Condvar,
     can_command: bool,
+    are_anothers: bool,
 }
 
 #[derive(Debug)]
@@ -70,7 +71,25 @@ impl Zones {
         }
         let ways = vec![None; geometry.zone_count as usize];
         let belief = Belief { machine, ways, held: Vec::new(), suspect: Vec::new(), changes: 0 };
-        Ok(Self { belief: Mutex::new(belief), changed: Condvar::new(), can_command })
+        Ok(Self { belief: Mutex::new(belief), changed: Condvar::new(), can_command, are_anothers: false })
+    }
+
+    /// Zones that somebody else may be writing. No limit of open and active zones holds for what is believed of them: a report
+    /// looks at one zone after the other.
+    pub(crate) fn of_another(geometry: &Geometry, zones: &[Descriptor]) -> Result<Self> {
+        let limitless = Geometry { max_open: None, max_active: None, ..geometry.clone() };
+        Ok(Self { are_anothers: true, ..Self::new(&limitless, zones, false)? })
+    }
+
+    /// Whether somebody else may be writing.
+    pub(crate) fn are_anothers(&self) -> bool {
+        self.are_anothers
+    }
+
+    /// Takes over what the device says of zones from `first` on, which nobody writes here.
+    pub(crate) fn believe(&self, first: ZoneId, now: &[Descriptor]) -> Result<()> {
+        let mut belief = self.belief.lock();
+        (first.0..).map(ZoneId).zip(now).try_for_each(|(zone, now)| belief.adopt(zone, now))
     }
 
     /// How many of the blocks can be asked of the device; the rest reads as zeros.
@@ -405,5 +424,18 @@ mod tests {
         assert_eq!(zones.begin_write(Lba(0), 1).unwrap_err().kind(), ErrorKind::Full);
         assert_eq!(zones.readable_blocks(Lba(16), 12).unwrap(), 5);
         assert_eq!(zones.begin_append(Z1, 1).unwrap().unwrap().way, Way::Block);
+    }
+
+    #[test]
+    fn zones_of_another_are_as_they_were_described_last() {
+        let geometry = Geometry::new(64 << 10, 4).with_capacity_blocks(12).with_limits(1, 1);
+        let more_than_can_be_at_once = vec![described(ZoneState::ImplicitOpen, 2); 4];
+        let zones = Zones::of_another(&geometry, &more_than_can_be_at_once).unwrap();
+        let readable = |zones: &Zones| [16, 32].map(|at| zones.readable_blocks(Lba(at), 12).unwrap());
+        assert_eq!((zones.are_anothers(), readable(&zones)), (true, [2, 2]));
+        zones.believe(Z1, &[described(ZoneState::Closed, 7), described(ZoneState::Full, 0)]).unwrap();
+        assert_eq!(readable(&zones), [7, 12]);
+        zones.believe(Z1, &[described(ZoneState::Empty, 0), described(ZoneState::Closed, 1)]).unwrap();
+        assert_eq!(readable(&zones), [0, 1]);
     }
 }

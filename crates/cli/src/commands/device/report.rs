@@ -44,7 +44,7 @@ impl Report {
         let context = || format!("cannot open {}", self.uri);
         #[cfg(target_os = "linux")]
         if let Place::Zbd(path) = &uri.place {
-            return self.block_device(&uri.zbd(path, true).with_context(context)?);
+            return self.block_device(&uri.zbd(path, OpenMode::ReadOnly).with_context(context)?);
         }
         let device = uri.open_zoned(OpenMode::ReadOnly).with_context(context)?;
         let mut out = Output::new();
