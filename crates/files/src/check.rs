@@ -5,8 +5,9 @@ use std::fmt;
 
 use zonda_space::{AlignedBuf, BLOCK_BYTES};
 
+use crate::reader::check_on_device;
 use crate::store::Core;
-use crate::{Extent, FileId, FilePath, FileStore, Result, ZoneId};
+use crate::{Extent, FileError, FileId, FilePath, FileStore, Result, ZoneId};
 
 /// Blocks that one read brings.
 const READ_BLOCKS: u64 = 256;
@@ -91,16 +92,21 @@ pub struct CheckReport {
     pub bytes_read: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
+    /// Of a store that is mounted for reading: extents whose zone holds something else by now. Either the live store has deleted or
+    /// moved them since the mount, or they are damaged: [`settle_stale`](FileStore::settle_stale) tells.
+    pub stale: Vec<(FileId, Extent)>,
 }
 
 impl FileStore {
-    /// Checks everything that is recorded, while nobody writes: live bytes of files in use would be taken for wrong.
+    /// Checks everything that is recorded, while nobody writes: live bytes of files in use would be taken for wrong. A store that is
+    /// mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
     ///
     /// # Errors
     /// `Space` if something cannot be read.
     pub fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let mut extents = self.core.recorded_extents(&mut report);
+        self.core.set_aside_stale(&mut extents, &mut report)?;
         extents.sort_by_key(|(_, extent)| extent.block);
         self.core.check_places(&extents, &mut report);
         self.core.check_live(&extents, &mut report);
@@ -120,14 +126,32 @@ impl FileStore {
         let file = self.info(path)?.file;
         let extents = self.extents(path)?;
         let mut report = CheckReport { files: 1, extents: extents.len() as u64, ..CheckReport::default() };
-        for extent in extents {
+        let mut extents: Vec<(FileId, Extent)> = extents.into_iter().map(|extent| (file, extent)).collect();
+        self.core.set_aside_stale(&mut extents, &mut report)?;
+        for (file, extent) in &extents {
             let found = self.core.ground.generation_of(extent.zone);
             if found != Some(extent.generation) {
-                report.findings.push(Finding::WrongGeneration { file, extent, found });
+                report.findings.push(Finding::WrongGeneration { file: *file, extent: *extent, found });
             }
-            self.core.check_bytes(file, &extent, &mut report)?;
+            self.core.check_bytes(*file, extent, &mut report)?;
         }
         Ok(report)
+    }
+
+    /// Tells damage from what a live store did, in the report of a check of an earlier mount; this one must have begun after that
+    /// check. Bytes are recorded as moved or deleted before their zone is reset: what this mount still names was lost, and becomes a
+    /// finding. The rest stays in `stale`.
+    pub fn settle_stale(&self, report: &mut CheckReport) {
+        let names = self.core.names.lock();
+        for (file, extent) in std::mem::take(&mut report.stale) {
+            let inode = names.catalogue.inode(file);
+            if inode.is_some_and(|inode| inode.extents.iter().any(|named| named.is_at(extent.place()))) {
+                let found = self.core.ground.generation_of(extent.zone);
+                report.findings.push(Finding::WrongGeneration { file, extent, found });
+            } else {
+                report.stale.push((file, extent));
+            }
+        }
     }
 }
 
@@ -141,6 +165,36 @@ impl Core {
         let extents: Vec<(FileId, Extent)> = names.catalogue.files().flat_map(of).collect();
         report.extents = extents.len() as u64;
         extents
+    }
+
+    /// In a store that is mounted for reading, takes out the extents that are not there any more, and those of zones that the live
+    /// store opened while they were looked at: of these only the bytes can be checked.
+    fn set_aside_stale(&self, extents: &mut Vec<(FileId, Extent)>, report: &mut CheckReport) -> Result<()> {
+        if !self.stop.is_read_only() {
+            return Ok(());
+        }
+        let is_known =
+            |(_, extent): &(FileId, Extent)| self.ground.generation_of(extent.zone) == Some(extent.generation);
+        let (known, others): (Vec<_>, Vec<_>) = std::mem::take(extents).into_iter().partition(is_known);
+        *extents = known;
+        for (file, extent) in others {
+            match self.is_stale(&extent)? {
+                true => report.stale.push((file, extent)),
+                false => self.check_bytes(file, &extent, report)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the store is mounted for reading and the zone holds something else by now.
+    fn is_stale(&self, extent: &Extent) -> Result<bool> {
+        if !self.stop.is_read_only() {
+            return Ok(false);
+        }
+        match check_on_device(self.space(), extent.zone, extent.generation) {
+            Err(FileError::Stale { .. }) => Ok(true),
+            checked => checked.map(|()| false),
+        }
     }
 
     fn check_places(&self, extents: &[(FileId, Extent)], report: &mut CheckReport) {
@@ -199,11 +253,23 @@ impl Core {
         }
     }
 
+    /// Compares an extent with its checksum, or finds it stale.
     fn check_bytes(&self, file: FileId, extent: &Extent, report: &mut CheckReport) -> Result<()> {
-        let Some(crc) = extent.crc else { return Ok(()) };
-        if self.ground.generation_of(extent.zone) != Some(extent.generation) {
+        if !self.stop.is_read_only() && self.ground.generation_of(extent.zone) != Some(extent.generation) {
             return Ok(());
         }
+        let Some(crc) = extent.crc else { return Ok(()) };
+        let found = self.checksum_of(extent, report);
+        // First, as drives may fail reads of a zone that was reset.
+        if self.is_stale(extent)? {
+            report.stale.push((file, *extent));
+        } else if found? != crc {
+            report.findings.push(Finding::Damaged { file, extent: *extent });
+        }
+        Ok(())
+    }
+
+    fn checksum_of(&self, extent: &Extent, report: &mut CheckReport) -> Result<u32> {
         let (mut seen, mut skip, mut left) = (0, extent.skip as usize, extent.bytes);
         for first in (0..extent.blocks()).step_by(usize::try_from(READ_BLOCKS).expect("256")) {
             let blocks = (extent.blocks() - first).min(READ_BLOCKS);
@@ -215,9 +281,6 @@ impl Core {
             left -= data.len() as u64;
             report.bytes_read += data.len() as u64;
         }
-        if seen != crc {
-            report.findings.push(Finding::Damaged { file, extent: *extent });
-        }
-        Ok(())
+        Ok(seen)
     }
 }

@@ -104,6 +104,12 @@ pub enum FileError {
         /// The generation that the extent names.
         expected: u64,
     },
+    /// A live store opens and resets zones of names and logs faster than they can be read beside it. Try again.
+    #[error("the live store does not hold still: {looks} looks at its zones showed none of its moments whole")]
+    Unsettled {
+        /// How often the zones were looked at.
+        looks: u32,
+    },
     /// Bytes that do not have the checksum they were written with. They stay where they are.
     #[error("damaged: file {file} does not have its checksum in zone {zone}, block {block}")]
     Damaged {

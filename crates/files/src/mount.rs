@@ -6,6 +6,7 @@
 //! are its old zones reset.
 
 mod blocks;
+mod read_only;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use zonda_device::cut_label;
 use zonda_space::{
     Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneUse,
-    ZonedDevice, look_at_journal, read_journal,
+    ZonedDevice, read_journal,
 };
 
 use crate::catalogue::{Catalogue, extensions};
@@ -25,14 +26,10 @@ use crate::lanes::Lanes;
 use crate::names::Names;
 use crate::options::{FEATURE_BLOCKS, FEATURE_SUBZONES, JOURNAL, LOG, META};
 use crate::policy::LizaZns;
-use crate::reader::check_on_device;
 use crate::stop::Stop;
 use crate::store::Core;
 use crate::walk::chunks_in;
 use crate::{Extent, FileError, FileId, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, Result};
-
-/// How often a read-only mount tries to read a journal that is renewed meanwhile.
-const READ_ONLY_MOUNTS_MAX: u32 = 5;
 
 /// What a mount found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +42,8 @@ pub struct MountReport {
     pub records_ignored: u64,
     /// Chunks of the journal behind a gap: the torn tail of a crash, or damage.
     pub chunks_ignored: u64,
-    /// Extents whose zone holds something else now: damage. Their files cannot be opened.
+    /// Extents whose zone holds something else now: damage, or beside a live store what it has cleaned while it was mounted for
+    /// reading. Their files cannot be opened.
     pub extents_lost: u64,
 }
 
@@ -90,42 +88,6 @@ impl FileStore {
         let partial = zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
         let store = Self::start(ground, options, catalogue, found, partial)?;
         Ok((store, report))
-    }
-
-    /// Mounts the store for reading, beside whoever has it mounted for writing: what is durable at this moment, and nothing
-    /// later. Nothing is written. Every read asks the device whether the zone still holds what it held; where the live store has
-    /// cleaned it meanwhile, the read is `Stale` and the store must be mounted again.
-    ///
-    /// # Errors
-    /// As [`mount`](Self::mount); `Stale` if the live store renews its journal faster than it can be read.
-    pub fn mount_read_only(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
-        options.check()?;
-        let mut outcome = Self::try_mount_read_only(&device, &options);
-        for _ in 1..READ_ONLY_MOUNTS_MAX {
-            if !matches!(outcome, Err(FileError::Stale { .. })) {
-                break;
-            }
-            outcome = Self::try_mount_read_only(&device, &options);
-        }
-        outcome
-    }
-
-    fn try_mount_read_only(device: &Arc<dyn ZonedDevice>, options: &FileStoreOptions) -> Result<(Self, MountReport)> {
-        let (space, recovered) = Space::open(Arc::clone(device), &options.space())?;
-        check_features(&space, false)?;
-        let ground = Ground::of_zones(space);
-        let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        mount.read_journal(&recovered.zones, look_at_journal)?;
-        mount.collect_chunks(&recovered.zones)?;
-        for zone in recovered.zones.iter().filter(|zone| zone.stream == JOURNAL) {
-            check_on_device(ground.space(), zone.zone, zone.generation)?;
-        }
-        mount.count_live();
-        let (catalogue, report) = (mount.catalogue, mount.report);
-        let lanes = Lanes::new(ground.space().clone(), false);
-        let options = (options.clone(), None);
-        let core = Core::new(ground, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
-        Ok((Self { core: Arc::new(core) }, report))
     }
 
     fn start(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options, path};
 use zonda_device::{MemDevice, ZonedDevice};
-use zonda_files::{FileError, FileKind, FileStore, FileTags, StoreId, ZoneId};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, Finding, StoreId, ZoneId};
 use zonda_rt::Rng;
 
 fn put(store: &FileStore, name: &str, byte: u8, bytes: usize) {
@@ -71,4 +71,36 @@ fn what_was_cleaned_meanwhile_is_stale_and_never_other_bytes() {
         }
     }
     assert!(stale > 0 && whole > 0, "{stale} stale, {whole} whole");
+}
+
+#[test]
+fn a_check_tells_what_the_live_store_did_from_damage() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options(0)).unwrap();
+    let mounted = || FileStore::mount_read_only(Arc::clone(&device), options(0)).unwrap().0;
+    for file in 0..6 {
+        put(&live, &format!("/{file}"), file, 60_000);
+    }
+    let early = mounted();
+    for round in 0..60 {
+        put(&live, &format!("/{}", round % 5), 100 + round, 60_000);
+    }
+    let mut report = early.check().unwrap();
+    assert!(!report.stale.is_empty() && report.findings.is_empty(), "{report:?}");
+    let stale = report.stale.clone();
+    mounted().settle_stale(&mut report);
+    assert_eq!((report.stale, report.findings), (stale, vec![]), "deleted or moved");
+    let lost = live.extents(&path("/5")).unwrap()[0];
+    drop(live);
+    device.reset(lost.zone).unwrap();
+    let mut report = mounted().check().unwrap();
+    assert!(
+        report.stale.iter().any(|(_, extent)| extent.zone == lost.zone) && report.findings.is_empty(),
+        "{report:?}"
+    );
+    mounted().settle_stale(&mut report);
+    let is_lost =
+        |finding: &Finding| matches!(finding, Finding::WrongGeneration { extent, .. } if extent.zone == lost.zone);
+    assert!(!report.findings.is_empty() && report.findings.iter().all(is_lost), "{report:?}");
+    assert_eq!(report.stale, [], "nobody has moved it");
 }

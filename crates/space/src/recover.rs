@@ -51,6 +51,9 @@ pub struct Recovered {
     pub zones: Vec<RecoveredZone>,
     /// Zones whose header is damaged.
     pub damaged: Vec<DamagedZone>,
+    /// Zones that hold no more than a torn header: an interrupted allocation, or, beside a live store, one of which it was seen
+    /// how it is opened or reset.
+    pub torn: Vec<ZoneId>,
 }
 
 impl Space {
@@ -69,7 +72,8 @@ impl Space {
         let table = table_for(device.geometry(), &units, options)?;
         let space = Self::build(device, units, identity.clone(), table);
         let damaged = space.adopt_scanned(&zones);
-        Ok((space.clone(), Recovered { identity, zones: space.recovered_zones(), damaged }))
+        let (zones, torn) = (space.recovered_zones(), space.torn_zones());
+        Ok((space, Recovered { identity, zones, damaged, torn }))
     }
 
     /// What a device's zone headers say, without opening the store: for clients that keep the options of
@@ -100,6 +104,11 @@ impl Space {
         // A damaged header hides a generation that may be the highest.
         table.issued += damaged.len() as u64;
         damaged
+    }
+
+    fn torn_zones(&self) -> Vec<ZoneId> {
+        let table = self.core.table.lock();
+        table.slots().filter(|(_, slot)| slot.torn).map(|(zone, _)| zone).collect()
     }
 
     fn recovered_zones(&self) -> Vec<RecoveredZone> {
