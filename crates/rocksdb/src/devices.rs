@@ -39,7 +39,7 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
     }
     let mut uri: DeviceUri = name.parse()?;
     if is_read_only {
-        return Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::ReadOnly)?, is_new: false });
+        return Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::ReadBeside)?, is_new: false });
     }
     match uri.place.clone() {
         Place::Flash(drive) => {

@@ -68,7 +68,7 @@ impl From<FileError> for Failure {
             error if error.is_no_space() => (Kind::NoSpace, Scope::FileSystem),
             FileError::Busy { .. } => (Kind::Busy, Scope::File),
             FileError::Damaged { .. } => (Kind::Corruption, Scope::File),
-            FileError::Stale { .. } => (Kind::Stale, Scope::File),
+            FileError::Stale { .. } | FileError::Unsettled { .. } => (Kind::Stale, Scope::File),
             FileError::BadPath { .. } | FileError::BadOption { .. } | FileError::UnknownPolicy { .. } => {
                 (Kind::InvalidArgument, Scope::File)
             }

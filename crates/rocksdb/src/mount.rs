@@ -234,6 +234,24 @@ mod tests {
     }
 
     #[test]
+    fn a_read_only_mount_of_a_file_stands_beside_a_live_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("zonda://file:{}/zones?", directory.path().display());
+        let live = mounted(&format!("{uri}create=64MiB")).unwrap();
+        let path = zonda_files::FilePath::parse("/one").unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        let mut file = live.store.create(&path, tags).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        let beside = mounted(&format!("{uri}read_only=on")).unwrap();
+        let mut read = [0; 16];
+        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
+        assert!(beside.store.remove(&path).is_err());
+        drop((file, live));
+        mounted(&uri).unwrap().store.remove(&path).unwrap();
+    }
+
+    #[test]
     fn a_modelled_drive_whose_data_is_in_a_file_is_mounted_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("drive");

@@ -69,12 +69,12 @@ pub(crate) struct StoreArg {
 }
 
 impl StoreArg {
-    /// Mounts the store for reading; nothing is written.
+    /// Mounts the store for reading, beside whoever has it mounted for writing; nothing is written.
     ///
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
-        let device = self.device()?.open_zoned(OpenMode::ReadOnly).with_context(|| self.cannot("open"))?;
+        let device = self.device()?.open_zoned(OpenMode::ReadBeside).with_context(|| self.cannot("open"))?;
         let mounted = FileStore::mount_read_only(device, options());
         Ok(mounted.with_context(|| self.cannot("mount"))?.0)
     }
@@ -138,8 +138,12 @@ fn name(path: &FilePath) -> &str {
 /// # Errors
 /// What was found, or why it could not be read.
 fn verify(store: &FileStore, path: &FilePath) -> anyhow::Result<()> {
-    match store.check_file(path)?.findings.first() {
-        Some(finding) => bail!("{path} is damaged: {finding}"),
-        None => Ok(()),
+    let report = store.check_file(path)?;
+    if let Some(finding) = report.findings.first() {
+        bail!("{path} is damaged: {finding}");
     }
+    if !report.stale.is_empty() {
+        bail!("{path} was deleted or moved while it was read: try again; `zonda fs check` tells if it is damaged");
+    }
+    Ok(())
 }

@@ -15,7 +15,8 @@ Examples:
   zonda fs check disk.zoned --json
 
 Reads every extent and compares its checksum; every extent must be in its zone, of its generation, and share no block with another.
-Nothing is written.";
+Nothing is written. Beside a program that has the store mounted, files are checked as they were at the start; what is deleted or moved
+meanwhile is counted, and is no damage.";
 
 /// Verifies every file
 #[derive(Args, Debug)]
@@ -32,11 +33,14 @@ impl Check {
     /// # Errors
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let CheckReport { files, extents, bytes_read, findings, .. } = self.store.mount_read_only()?.check()?;
+        let CheckReport { files, extents, bytes_read, findings, stale, .. } = self.look()?;
         let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let stale = stale.len();
         let mut out = Output::new();
         if self.json {
-            out.json(&json!({ "files": files, "extents": extents, "bytes": bytes_read, "findings": findings }))?;
+            out.json(&json!({
+                "files": files, "extents": extents, "bytes": bytes_read, "findings": findings, "stale_extents": stale,
+            }))?;
         } else {
             findings.iter().try_for_each(|finding| out.line(finding))?;
             let said = match findings.len() {
@@ -45,8 +49,22 @@ impl Check {
                 many => format!("{many} findings"),
             };
             out.line(format!("{files} files, {extents} extents, {} read: {said}", HumanBytes(bytes_read)))?;
+            if stale > 0 {
+                out.line(format!(
+                    "{stale} extents were deleted or moved meanwhile and not checked: the store is in use"
+                ))?;
+            }
         }
         out.finish()?;
         Ok(if findings.is_empty() { Exit::Done } else { Exit::Damaged })
+    }
+
+    /// Checks the store; what was not there any more is told from damage by a second look at the names.
+    fn look(&self) -> anyhow::Result<CheckReport> {
+        let mut report = self.store.mount_read_only()?.check()?;
+        if !report.stale.is_empty() {
+            self.store.mount_read_only()?.settle_stale(&mut report);
+        }
+        Ok(report)
     }
 }
