@@ -97,6 +97,7 @@ zonda_outcome zonda_bridge_lock(const zonda_system*, zonda_text path);
 zonda_outcome zonda_bridge_unlock(const zonda_system*, zonda_text path);
 uint64_t zonda_bridge_free_bytes(const zonda_system*);
 
+// Of a blob file too.
 void zonda_bridge_table_begun(const zonda_system*, zonda_text database, zonda_text family, zonda_text path, int job,
                               uint8_t reason);
 // A compaction, or with no inputs a flush.

@@ -22,9 +22,26 @@ uint8_t ReasonOf(rocksdb::TableFileCreationReason reason) {
   }
 }
 
+uint8_t ReasonOf(rocksdb::BlobFileCreationReason reason) {
+  switch (reason) {
+    case rocksdb::BlobFileCreationReason::kFlush:
+      return ZONDA_FLUSH;
+    case rocksdb::BlobFileCreationReason::kCompaction:
+      return ZONDA_COMPACTION;
+    case rocksdb::BlobFileCreationReason::kRecovery:
+      return ZONDA_RECOVERY;
+  }
+  return ZONDA_OTHER;
+}
+
 }  // namespace
 
 void JobListener::OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) {
+  zonda_bridge_table_begun(system_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
+                           ReasonOf(info.reason));
+}
+
+void JobListener::OnBlobFileCreationStarted(const rocksdb::BlobFileCreationBriefInfo& info) {
   zonda_bridge_table_begun(system_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
                            ReasonOf(info.reason));
 }

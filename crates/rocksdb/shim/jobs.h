@@ -1,4 +1,4 @@
-// Tells the library which jobs run and which tables they begin.
+// Tells the library which jobs run and which tables and blob files they begin.
 #pragma once
 
 #include "bridge.h"
@@ -13,6 +13,7 @@ class JobListener final : public rocksdb::EventListener {
   explicit JobListener(const zonda_system* system) : system_(system) {}
 
   void OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) override;
+  void OnBlobFileCreationStarted(const rocksdb::BlobFileCreationBriefInfo& info) override;
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;

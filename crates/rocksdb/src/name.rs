@@ -56,7 +56,7 @@ fn is_number(text: &str) -> bool {
 }
 
 impl Role {
-    /// How the store keeps it. Which tables are flushed ones only the listener knows.
+    /// How the store keeps it. Which tables and blob files are flushed ones only the listener knows.
     pub(crate) fn kind(self) -> FileKind {
         match self {
             Self::Wal => FileKind::Log,

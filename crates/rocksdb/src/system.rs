@@ -93,7 +93,8 @@ impl System {
         &self.mount
     }
 
-    /// A new file; one that has the name loses it. What kind of file it is says its name, and of a table the job that began it.
+    /// A new file; one that has the name loses it. What kind of file it is says its name, and of a table or blob file the job that
+    /// began it.
     /// A log that a store that stopped cannot have is made all the same, and refuses what is written to it.
     ///
     /// # Errors
@@ -111,7 +112,10 @@ impl System {
     }
 
     fn create_as(&self, path: FilePath, role: Role) -> Result<Writable, Failure> {
-        let begun = table_number(&path).and_then(|number| self.mount.lsm.take_begun(&path, number));
+        let begun = match role {
+            Role::Blob => self.mount.lsm.take_begun_blob(&path),
+            _ => table_number(&path).and_then(|number| self.mount.lsm.take_begun(&path, number)),
+        };
         let mut writer = self.mount.store.create(&path, tags(role, begun.as_ref()))?;
         let hint = begun.and_then(|begun| self.mount.lsm.hint(&begun));
         if let Some((hint, _)) = &hint {

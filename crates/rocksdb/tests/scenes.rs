@@ -5,8 +5,18 @@ mod common;
 
 use common::{build, is_here, run, with_library};
 
-const SCENES: [&str; 9] =
-    ["names", "families", "ingest", "checkpoints", "backups", "followers", "two-phases", "two-phases-again", "limits"];
+const SCENES: [&str; 10] = [
+    "names",
+    "families",
+    "ingest",
+    "checkpoints",
+    "backups",
+    "followers",
+    "two-phases",
+    "two-phases-again",
+    "limits",
+    "blobs",
+];
 
 #[test]
 fn every_scene_ends_well() {
@@ -18,21 +28,6 @@ fn every_scene_ends_well() {
     let program = build("scenes", here);
     let uri = format!("zonda://file:{}/zones?create=256MiB&zone_size=1MiB", here.display());
     for scene in SCENES {
-        run(with_library(&program).args([scene, &uri]).arg(here));
-    }
-}
-
-/// Who is refused for want of space goes on when there is some, by Resume() or by RocksDB itself, with nothing opened again.
-#[test]
-fn a_full_device_is_no_end() {
-    if !is_here(&["c++"]) {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let here = directory.path();
-    let program = build("scenes", here);
-    for scene in ["full", "full-managed"] {
-        let uri = format!("zonda://file:{}/{scene}?create=16MiB&zone_size=256KiB&write_buffer=64KiB", here.display());
         run(with_library(&program).args([scene, &uri]).arg(here));
     }
 }

@@ -21,14 +21,14 @@ pub enum Reason {
     Other = 3,
 }
 
-/// A table that is about to be written.
+/// A table or blob file that is about to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Directory of the database.
     pub database: FilePath,
     /// Name of the column family.
     pub family: String,
-    /// Whether it comes from memory: such a table may draw on the reserve.
+    /// Whether it comes from memory: such a file may draw on the reserve.
     pub is_flush: bool,
     /// The level that it is for, if the job is known.
     pub level: Option<u8>,
@@ -127,7 +127,7 @@ impl Jobs {
     }
 }
 
-/// A table that is about to be created.
+/// A table or blob file that is about to be created.
 #[derive(Clone, Debug)]
 pub struct NewTable<'a> {
     /// Directory of the database.

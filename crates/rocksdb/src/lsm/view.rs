@@ -120,7 +120,7 @@ impl View {
         Jobs::subcompaction_ended();
     }
 
-    /// A table will be created next, on this thread.
+    /// A table, or a blob file, will be created next, on this thread.
     pub fn table_begun(&self, table: NewTable<'_>) {
         self.jobs.table_begun(table);
     }
@@ -130,6 +130,11 @@ impl View {
         let begun = self.jobs.take_begun(path)?;
         self.state.lock().unnamed.insert((begun.database.clone(), number), begun.level);
         Some(begun)
+    }
+
+    /// The same of a blob file. It has no level: its values stay where they are while the tables that name them move down.
+    pub(crate) fn take_begun_blob(&self, path: &FilePath) -> Option<Begun> {
+        Some(Begun { level: None, ..self.jobs.take_begun(path)? })
     }
 
     /// What the store is told of a table that a job begins, and the order of its keys if it is one of the usual ones.

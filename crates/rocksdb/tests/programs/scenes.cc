@@ -1,91 +1,17 @@
-// What databases do, on a file system by name: one scene a command. Prints nothing but the first thing that is wrong.
-//
-//   scenes SCENE URI HOST_DIRECTORY
-//
-// The file system comes from libzonda_rocksdb.so, by LD_PRELOAD.
+// What databases do, one scene a command: see scene.h.
 
-#include <cstdio>
-#include <cstdlib>
+#include <atomic>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "rocksdb/convenience.h"
-#include "rocksdb/db.h"
-#include "rocksdb/env.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/rate_limiter.h"
 #include "rocksdb/slice_transform.h"
-#include "rocksdb/sst_file_manager.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/backup_engine.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/transaction_db.h"
-
-using namespace rocksdb;
-
-static Env* env;
-static std::string host;
-
-[[noreturn]] static void Fail(int line, const std::string& what) {
-  std::printf("line %d: %s\n", line, what.c_str());
-  std::exit(1);
-}
-
-#define OK(expression)                                       \
-  do {                                                       \
-    const Status status_ = (expression);                     \
-    if (!status_.ok()) Fail(__LINE__, status_.ToString());   \
-  } while (0)
-#define CHECK(condition)                        \
-  do {                                          \
-    if (!(condition)) Fail(__LINE__, #condition); \
-  } while (0)
-
-static Options Small() {
-  Options options;
-  options.env = env;
-  options.create_if_missing = true;
-  options.create_missing_column_families = true;
-  options.compression = kNoCompression;
-  options.write_buffer_size = 64 << 10;
-  options.target_file_size_base = 32 << 10;
-  options.max_bytes_for_level_base = 128 << 10;
-  options.max_bytes_for_level_multiplier = 4;
-  return options;
-}
-
-static std::string Key(int i) {
-  char key[20];
-  std::snprintf(key, sizeof key, "key%08d", i);
-  return key;
-}
-
-static std::string Value(int i, int round) { return std::to_string(i) + "/" + std::to_string(round) + std::string(90, 'v'); }
-
-static DB* Open(const Options& options, const std::string& path) {
-  DB* db = nullptr;
-  OK(DB::Open(options, path, &db));
-  return db;
-}
-
-static void Fill(DB* db, ColumnFamilyHandle* family, int from, int to, int round) {
-  for (int i = from; i < to; i++) {
-    // Not in the order of the keys, so that tables overlap.
-    const int at = from + static_cast<int>((static_cast<int64_t>(i - from) * 7919) % (to - from));
-    OK(db->Put(WriteOptions(), family, Key(at), Value(at, round)));
-  }
-}
-
-static void Expect(DB* db, ColumnFamilyHandle* family, int from, int to, int round) {
-  for (int i = from; i < to; i++) {
-    std::string value;
-    OK(db->Get(ReadOptions(), family, Key(i), &value));
-    if (value != Value(i, round)) Fail(__LINE__, Key(i) + " is " + value.substr(0, 20));
-  }
-}
+#include "scene.h"
 
 static void Families() {
   std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, Small()}, {"a", Small()}, {"b", Small()}};
@@ -336,99 +262,48 @@ static void Names() {
   CHECK(fs->DeleteFile("/n/none", io, nullptr).IsPathNotFound());
 }
 
-static Options Tight() {
-  Options options = Small();
-  options.write_buffer_size = 256 << 10;
-  options.target_file_size_base = 256 << 10;
-  options.max_bytes_for_level_base = 1 << 20;
-  return options;
-}
-
-// Writes keys in order until one is refused, and returns how many were not: the one that was may or may not be there.
-static int FillUp(DB* db, int round) {
-  Status status;
-  int written = 0;
-  for (; written < 1000000 && status.ok(); written++) {
-    status = db->Put(WriteOptions(), Key(written), Value(written, round));
+// Counts blob files that compactions made, and those that were deleted.
+class BlobFiles : public EventListener {
+ public:
+  void OnBlobFileCreated(const BlobFileCreationInfo& info) override {
+    if (info.reason == BlobFileCreationReason::kCompaction) moved++;
   }
-  if (!status.IsNoSpace() && !status.IsIOError()) Fail(__LINE__, std::to_string(written) + " written: " + status.ToString());
-  return written - 1;
-}
+  void OnBlobFileDeleted(const BlobFileDeletionInfo&) override { deleted++; }
 
-// Makes room; then writes are taken again, with nothing opened anew. `resumes`: by Resume(), else by RocksDB itself.
-static void MakeRoom(DB* db, int key, const std::function<void()>& make_room, bool resumes) {
-  uint64_t free_before = 0, free_after = 0;
-  OK(env->GetFreeSpace("/", &free_before));
-  make_room();
-  Status status;
-  bool has_room = false;
-  for (int attempt = 0; attempt < 600; attempt++) {
-    // RocksDB may delete files a little later.
-    OK(env->GetFreeSpace("/", &free_after));
-    has_room = has_room || free_after > free_before;
-    if (resumes) db->Resume().PermitUncheckedError();
-    status = db->Put(WriteOptions(), Key(key), Value(key, 2));
-    if (status.ok()) break;
-    env->SleepForMicroseconds(100000);
-  }
-  OK(status);
-  CHECK(has_room);
-}
+  std::atomic<int> moved{0}, deleted{0};
+};
 
-static void Ends(std::unique_ptr<DB> db, const Options& options, int to) {
+static void Blobs() {
+  const auto seen = std::make_shared<BlobFiles>();
+  Options options = WithBlobs(Small());
+  options.listeners.push_back(seen);
+  std::unique_ptr<DB> db(Open(options, "/blobs"));
+  Fill(db.get(), db->DefaultColumnFamily(), 0, 4000, 0);
+  Fill(db.get(), db->DefaultColumnFamily(), 0, 2000, 1);
+  OK(db->Flush(FlushOptions()));
+  OK(db->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+  CHECK(seen->moved > 0 && seen->deleted > 0);
   for (int reopened = 0; reopened < 2; reopened++) {
-    Expect(db.get(), db->DefaultColumnFamily(), 0, to, 1);
-    Expect(db.get(), db->DefaultColumnFamily(), to, to + 1, 2);
-    if (reopened == 0) OK(db->CompactRange(CompactRangeOptions(), nullptr, nullptr));
+    Expect(db.get(), db->DefaultColumnFamily(), 0, 2000, 1);
+    Expect(db.get(), db->DefaultColumnFamily(), 2000, 4000, 0);
     OK(db->Close());
     db.reset();
-    if (reopened == 0) db.reset(Open(options, "/full"));
+    if (reopened == 0) db.reset(Open(options, "/blobs"));
   }
-}
-
-static void FillOther(const Options& options) {
-  std::unique_ptr<DB> other(Open(options, "/other"));
-  Fill(other.get(), other->DefaultColumnFamily(), 0, 40000, 0);
-  OK(other->Close());
-}
-
-// A device that holds one database and not two. What is refused is refused without harm; once the other database is gone,
-// work goes on without opening anything again.
-static void Full() {
-  const Options options = Tight();
-  FillOther(options);
-  std::unique_ptr<DB> db(Open(options, "/full"));
-  const int kept = FillUp(db.get(), 1);
-  MakeRoom(db.get(), kept, [&] { OK(DestroyDB("/other", options)); }, true);
-  Ends(std::move(db), options, kept);
-}
-
-// The same, and RocksDB finds out by itself: its SstFileManager asks for the free space.
-static void FullManaged() {
-  Options options = Tight();
-  options.sst_file_manager.reset(NewSstFileManager(env, nullptr, "", 0, true, nullptr, 1.0));
-  FillOther(Tight());
-  std::unique_ptr<DB> db(Open(options, "/full"));
-  const int kept = FillUp(db.get(), 1);
-  MakeRoom(db.get(), kept, [&] { OK(DestroyDB("/other", Tight())); }, false);
-  Ends(std::move(db), options, kept);
 }
 
 int main(int count, char** arguments) {
-  const std::map<std::string, std::function<void()>> scenes = {
-      {"families", Families},     {"ingest", Ingest},
-      {"checkpoints", Checkpoints}, {"backups", Backups},
-      {"followers", Followers},   {"two-phases", TwoPhases},
-      {"two-phases-again", TwoPhasesAgain}, {"limits", Limits},
-      {"names", Names},           {"full", Full},
-      {"full-managed", FullManaged},
-  };
-  CHECK(count == 4);
-  host = arguments[3];
-  std::shared_ptr<Env> guard;
-  OK(Env::CreateFromUri(ConfigOptions(), "", arguments[2], &env, &guard));
-  scenes.at(arguments[1])();
-  // What two-phases leaves open is not closed by anybody.
-  std::fflush(stdout);
-  std::_Exit(0);
+  return Run(count, arguments,
+             {
+                 {"families", Families},
+                 {"ingest", Ingest},
+                 {"checkpoints", Checkpoints},
+                 {"backups", Backups},
+                 {"followers", Followers},
+                 {"two-phases", TwoPhases},
+                 {"two-phases-again", TwoPhasesAgain},
+                 {"limits", Limits},
+                 {"names", Names},
+                 {"blobs", Blobs},
+             });
 }

@@ -1,0 +1,31 @@
+//! Full devices: who is refused for want of space goes on when there is some, with nothing opened again.
+#![cfg(with_rocksdb)]
+
+mod common;
+
+use common::{build, is_here, run, with_library};
+
+/// Runs scenes of `programs/full.cc`, each on a device of its own that holds some 14 MiB.
+fn on_small_devices(scenes: &[&str]) {
+    if !is_here(&["c++"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let program = build("full", here);
+    for &scene in scenes {
+        let uri = format!("zonda://file:{}/{scene}?create=16MiB&zone_size=256KiB&write_buffer=64KiB", here.display());
+        run(with_library(&program).args([scene, uri.as_str()]).arg(here));
+    }
+}
+
+#[test]
+fn rocksdb_goes_on_when_another_database_is_gone() {
+    on_small_devices(&["other", "other-managed"]);
+}
+
+/// Flushes draw on their reserve for blob files as they do for tables.
+#[test]
+fn blob_files_do_not_change_what_is_refused() {
+    on_small_devices(&["compactions-first-blobs", "other-blobs"]);
+}
