@@ -107,6 +107,12 @@ impl FileStore {
     pub fn set_clean_rate(&self, bytes_per_second: u64) {
         self.core.pace.set(bytes_per_second);
     }
+
+    /// That limit; 0 for none.
+    #[must_use]
+    pub fn clean_rate(&self) -> u64 {
+        self.core.pace.get()
+    }
 }
 
 impl Core {

@@ -28,6 +28,11 @@ impl Pace {
         self.bytes_per_second.store(bytes_per_second, Ordering::Release);
     }
 
+    /// The rate; 0 for none.
+    pub(crate) fn get(&self) -> u64 {
+        self.bytes_per_second.load(Ordering::Acquire)
+    }
+
     /// Nobody sleeps until this is dropped.
     pub(crate) fn hurry(&self) -> Hurry<'_> {
         self.hurried.fetch_add(1, Ordering::AcqRel);
@@ -43,7 +48,7 @@ impl Pace {
     pub(crate) fn after(&self, bytes: u64) {
         let mut slept = Duration::ZERO;
         while !self.is_hurried() {
-            let due = time_for(bytes, self.bytes_per_second.load(Ordering::Acquire));
+            let due = time_for(bytes, self.get());
             if slept >= due {
                 return;
             }

@@ -41,6 +41,10 @@ int main(int count, char** arguments) {
   printf("key = %.*s\n", (int)length, value);
   rocksdb_free(value);
 
+  /* While the database is quiet, say. */
+  zonda_rocksdb_set_clean_rate(uri, 32 << 20, &error);
+  must(error);
+
   char* report = zonda_rocksdb_report(uri, &error);
   must(error);
   printf("%s\n", report);

@@ -8,6 +8,8 @@
 #ifndef ZONDA_ROCKSDB_H
 #define ZONDA_ROCKSDB_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,6 +24,11 @@ struct rocksdb_env_t* zonda_rocksdb_env_from_uri(const char* uri, char** error);
 /* What is on the file system called `uri` and what was done to it since it was mounted, as one JSON object; it must be
  * mounted in this process, or is mounted for the call. Null on failure, as above. Freed with zonda_rocksdb_free. */
 char* zonda_rocksdb_report(const char* uri, char** error);
+
+/* Limits how much cleaning in the background copies on the file system called `uri`, in bytes per second, from now on; 0 for no
+ * limit. It holds until the file system is unmounted, and does not slow down writers that wait for space. Returns 1; or 0 and an
+ * error as above, if it is not mounted in this process or nothing cleans it in the background (clean_threshold=0, read_only=on). */
+int zonda_rocksdb_set_clean_rate(const char* uri, uint64_t bytes_per_second, char** error);
 
 /* Frees what the calls above returned. */
 void zonda_rocksdb_free(char* text);

@@ -30,7 +30,7 @@ mod writable;
 
 pub use devices::offer_device;
 pub use failure::{Failure, Kind, Scope};
-pub use mount::{Mounted, mounted};
+pub use mount::{Mounted, mounted, mounted_before};
 pub use name::{Role, role_of};
 pub use system::{Info, Readable, Reader, System};
 pub use uri::Uri;

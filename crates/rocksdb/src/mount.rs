@@ -69,14 +69,29 @@ pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
     // Held while mounting: two who name one device at once share it.
     let mut mounts = MOUNTS.lock();
     mounts.retain(|_, mount| mount.strong_count() > 0);
-    // Beside the one that writes there may be one that only reads.
-    let key = if uri.is_read_only { format!("{} read-only", uri.device) } else { uri.device.clone() };
+    let key = key_of(&uri);
     if let Some(mount) = mounts.get(&key).and_then(Weak::upgrade) {
         return mount.shared_with(&uri).map(|()| mount);
     }
     let mount = Arc::new(Mounted::new(&uri)?);
     mounts.insert(key, Arc::downgrade(&mount));
     Ok(mount)
+}
+
+/// The file system of this name, if it is mounted in this process.
+///
+/// # Errors
+/// `NotFound` if it is not; otherwise as [`mounted`].
+pub fn mounted_before(uri: &str) -> Result<Arc<Mounted>, Failure> {
+    let uri = Uri::parse(uri)?;
+    let mount = MOUNTS.lock().get(&key_of(&uri)).and_then(Weak::upgrade);
+    let mount = mount.ok_or_else(|| Failure::new(Kind::NotFound, format!("{uri}: is not mounted in this process")))?;
+    mount.shared_with(&uri).map(|()| mount)
+}
+
+/// Beside the mount that writes a device there may be one that only reads.
+fn key_of(uri: &Uri) -> String {
+    if uri.is_read_only { format!("{} read-only", uri.device) } else { uri.device.clone() }
 }
 
 impl Mounted {
@@ -117,6 +132,19 @@ impl Mounted {
         }
         let message = format!("{uri}: its device is mounted in this process as zonda://{}", self.text);
         Err(Failure::new(Kind::InvalidArgument, message))
+    }
+
+    /// Limits what its thread that cleans copies, in bytes per second, from now on; 0 for no limit.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has no such thread.
+    pub fn set_clean_rate(&self, bytes_per_second: u64) -> Result<(), Failure> {
+        if self.cleaner.is_none() {
+            let message = format!("zonda://{}: nothing cleans it in the background", self.text);
+            return Err(Failure::invalid(message));
+        }
+        self.store.set_clean_rate(bytes_per_second);
+        Ok(())
     }
 
     pub(crate) fn count_read(&self, is_compaction: bool, bytes: usize) {
@@ -200,6 +228,8 @@ fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -212,6 +242,37 @@ mod tests {
         assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
         drop(first);
         mounted(&other).unwrap();
+    }
+
+    #[test]
+    fn the_rate_of_cleaning_changes_while_it_is_mounted() {
+        let directory = tempfile::tempdir().unwrap();
+        let zones = format!("zonda://file:{}/zones", directory.path().display());
+        let uri = format!("{zones}?create=32MiB&zone_size=1MiB&clean_threshold=90&clean_rate=1");
+        assert_eq!(mounted_before(&uri).unwrap_err().kind, Kind::NotFound);
+        let mount = mounted(&uri).unwrap();
+        let path = |number: u32| zonda_files::FilePath::parse(&format!("/{number}")).unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        for number in 0..60 {
+            let mut file = mount.store.create(&path(number), tags).unwrap();
+            file.append(&[7; 300 << 10]).unwrap();
+            file.sync().unwrap();
+        }
+        // In every zone something is dead.
+        (0..60).step_by(3).for_each(|number| mount.store.remove(&path(number)).unwrap());
+        mount.store.sync_names().unwrap();
+        let copied = || mount.store.usage().copied_bytes;
+        zonda_rt::sleep(Duration::from_millis(500));
+        assert_eq!(copied(), 0, "the first zone takes days");
+        mounted_before(&uri).unwrap().set_clean_rate(0).unwrap();
+        let has_copied = (0..1000).any(|_| {
+            zonda_rt::sleep(Duration::from_millis(10));
+            copied() > 0
+        });
+        assert!(has_copied);
+        drop(mount);
+        let without = mounted(&format!("{zones}?clean_threshold=0")).unwrap();
+        assert_eq!(without.set_clean_rate(1).unwrap_err().kind, Kind::InvalidArgument);
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Mounted {
             ("zones_reset", usage.space.zones_reset),
             ("zones_freed_in_background", cleaner.zones_freed),
             ("cleaning_errors", cleaner.errors),
+            ("clean_rate", self.store.clean_rate()),
             ("placed_by_lifetime", placed_by(Rule::Lifetime)),
             ("placed_by_overlap", placed_by(Rule::Overlap)),
             ("placed_for_new_keys", placed_by(Rule::NewKeys)),

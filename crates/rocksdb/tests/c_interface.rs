@@ -31,7 +31,11 @@ fn the_example_stores_and_reports() {
     for _ in 0..2 {
         let text = run(&mut start(&uri));
         assert!(text.contains("key = value") && text.contains("\"written_bytes\""), "{text}");
+        assert!(text.contains("\"clean_rate\": 33554432"), "{text}");
     }
+    let without = format!("{uri}&clean_threshold=0");
+    let refused = common::text_of(&start(&without).output().unwrap());
+    assert!(refused.contains("nothing cleans it in the background"), "{refused}");
     let refused = start("zonda://file:/nowhere/at/all").output().unwrap();
     let text = common::text_of(&refused);
     assert!(!refused.status.success() && text.lines().count() == 1 && text.contains("/nowhere/at/all"), "{text}");

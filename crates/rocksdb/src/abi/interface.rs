@@ -1,10 +1,10 @@
 //! The C interface, `include/zonda_rocksdb.h`: here and not in C++, because a Rust library exports only what is Rust.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use super::{Text, c_text, catch, zonda_bridge_free_message};
 use crate::failure::Failure;
-use crate::mount::mounted;
+use crate::mount::{mounted, mounted_before};
 
 unsafe extern "C" {
     fn zonda_shim_new_env(uri: Text, error: *mut *mut c_char) -> *mut c_void;
@@ -52,7 +52,27 @@ unsafe extern "C" fn zonda_rocksdb_report(uri: *const c_char, error: *mut *mut c
     }
 }
 
-/// Frees what the two above returned.
+/// Limits what cleaning in the background copies; whether it was done.
+///
+/// # Safety
+/// As of the first.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn zonda_rocksdb_set_clean_rate(
+    uri: *const c_char,
+    bytes_per_second: u64,
+    error: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: as this function's.
+    let uri = unsafe { CStr::from_ptr(uri) }.to_string_lossy();
+    let done = catch(|| mounted_before(&uri)?.set_clean_rate(bytes_per_second)).unwrap_or_else(Err);
+    if let Err(failure) = &done {
+        // SAFETY: as this function's.
+        unsafe { error.write(c_text(&failure.message)) };
+    }
+    c_int::from(done.is_ok())
+}
+
+/// Frees what those above returned.
 ///
 /// # Safety
 /// `text` comes from there, or is null, and is not used again.
