@@ -1,5 +1,6 @@
 //! Full devices: who is refused for want of space goes on when there is some, with nothing opened again.
 #![cfg(with_rocksdb)]
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod common;
 
@@ -28,4 +29,20 @@ fn rocksdb_goes_on_when_another_database_is_gone() {
 #[test]
 fn blob_files_do_not_change_what_is_refused() {
     on_small_devices(&["compactions-first-blobs", "other-blobs"]);
+}
+
+#[test]
+fn rocksdb_goes_on_when_a_checkpoint_is_dropped() {
+    on_small_devices(&["checkpoint", "checkpoint-managed"]);
+}
+
+#[test]
+fn rocksdb_goes_on_when_the_files_of_a_range_are_deleted() {
+    on_small_devices(&["range", "range-managed"]);
+}
+
+/// And softly: flushes and synced writes pass meanwhile.
+#[test]
+fn compactions_are_refused_first() {
+    on_small_devices(&["compactions-first"]);
 }

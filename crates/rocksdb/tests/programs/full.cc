@@ -18,14 +18,23 @@ static Options Tight() {
 }
 
 // Writes keys in order until one is refused, and returns how many were not: the one that was may or may not be there.
-static int FillUp(DB* db, int round) {
+static int FillUp(DB* db, int round, const WriteOptions& write = WriteOptions()) {
   Status status;
   int written = 0;
   for (; written < 1000000 && status.ok(); written++) {
-    status = db->Put(WriteOptions(), Key(written), Value(written, round));
+    status = db->Put(write, Key(written), Value(written, round));
   }
   if (!status.IsNoSpace() && !status.IsIOError()) Fail(__LINE__, std::to_string(written) + " written: " + status.ToString());
   return written - 1;
+}
+
+// Half of what the device holds, so that what is given back is enough for a compaction of all the rest: RocksDB may need one before it
+// takes writes again.
+static constexpr int kHalf = 50000;
+
+// In the order of the keys: nothing is merged.
+static void FillHalf(DB* db) {
+  for (int i = 0; i < kHalf; i++) OK(db->Put(WriteOptions(), Key(i), Value(i, 0)));
 }
 
 // Makes room; then writes are taken again, with nothing opened anew. `resumes`: by Resume(), else by RocksDB itself.
@@ -73,39 +82,45 @@ static Options Going(By by, const Options& options) { return by == By::kManager 
 // A device that holds one database and not two; the other one goes.
 static void OtherGoes(By by, const Options& base) {
   std::unique_ptr<DB> other(Open(base, "/other"));
-  Fill(other.get(), other->DefaultColumnFamily(), 0, 40000, 0);
+  FillHalf(other.get());
   OK(other->Close());
   const Options options = Going(by, base);
   std::unique_ptr<DB> db(Open(options, "/full"));
-  const int kept = FillUp(db.get(), 1);
+  // It is flushes that are refused where there are blob files, not logs.
+  WriteOptions write;
+  write.disableWAL = base.enable_blob_files;
+  const int kept = FillUp(db.get(), 1, write);
   MakeRoom(db.get(), kept, [&] { OK(DestroyDB("/other", base)); }, by == By::kResume);
   Ends(std::move(db), options, 0, kept);
 }
 
-// A checkpoint holds what the database has written anew since, and is dropped.
+// A checkpoint holds what the database has let go since, and is dropped.
 static void CheckpointGoes(By by) {
   const Options options = Going(by, Tight());
   std::unique_ptr<DB> db(Open(options, "/full"));
-  Fill(db.get(), db->DefaultColumnFamily(), 0, 40000, 0);
+  FillHalf(db.get());
   Checkpoint* made = nullptr;
   OK(Checkpoint::Create(db.get(), &made));
   const std::unique_ptr<Checkpoint> checkpoint(made);
+  // Tables of level 0 are not deleted by their range.
+  OK(db->CompactRange(CompactRangeOptions(), nullptr, nullptr));
   OK(checkpoint->CreateCheckpoint("/checkpoint"));
+  OK(DeleteFilesInRange(db.get(), db->DefaultColumnFamily(), nullptr, nullptr));
   const int kept = FillUp(db.get(), 1);
   MakeRoom(db.get(), kept, [&] { OK(DestroyDB("/checkpoint", Tight())); }, by == By::kResume);
   Ends(std::move(db), options, 0, kept);
 }
 
-// The tables of half of the keys are deleted whole.
+// The tables of most keys are deleted whole.
 static void RangeGoes(By by) {
   const Options options = Going(by, Tight());
   std::unique_ptr<DB> db(Open(options, "/full"));
   const int kept = FillUp(db.get(), 1);
-  const std::string first = Key(0), last = Key(kept / 2);
+  const std::string first = Key(0), last = Key(kept / 4 * 3);
   const Slice begin = first, end = last;
   MakeRoom(db.get(), kept, [&] { OK(DeleteFilesInRange(db.get(), db->DefaultColumnFamily(), &begin, &end)); },
            by == By::kResume);
-  Ends(std::move(db), options, kept / 2 + 1, kept);
+  Ends(std::move(db), options, kept / 4 * 3 + 1, kept);
 }
 
 // The errors that a database had in the background.
