@@ -1,7 +1,8 @@
 // Writes until it is killed, and checks what is left.
 //
-//   writer write URI SEED     prints the number of every synced batch
-//   writer verify URI SEED    prints the number of the last batch that is there
+//   writer write URI SEED           syncs some batches, and prints the number of each that it synced
+//   writer write-unsynced URI SEED  syncs none, and prints the number of each that was acknowledged
+//   writer verify URI SEED          prints the number of the last batch that is there
 //
 // Batch n puts one key and its number into two column families, at once. What survives is a prefix in the order of the batches.
 
@@ -91,6 +92,7 @@ int main(int count, char** arguments) {
     delete db;
     return 0;
   }
+  const bool syncs = std::string(arguments[1]) == "write";
   uint64_t random = std::stoull(arguments[3]) * 2 + 1;
   for (uint64_t n = last + 1;; n++) {
     WriteBatch batch;
@@ -100,9 +102,9 @@ int main(int count, char** arguments) {
     }
     random = random * 6364136223846793005u + 1442695040888963407u;
     WriteOptions write;
-    write.sync = (random >> 33) % 16 == 0;
+    write.sync = syncs && (random >> 33) % 16 == 0;
     Must(db->Write(write, &batch));
-    if (write.sync) {
+    if (write.sync || !syncs) {
       std::printf("%llu\n", static_cast<unsigned long long>(n));
       std::fflush(stdout);
     }
