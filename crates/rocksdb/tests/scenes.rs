@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, is_here, run, with_library};
+use common::{build, is_here, reported, run, with_library};
 
 const SCENES: [&str; 10] = [
     "names",
@@ -28,6 +28,14 @@ fn every_scene_ends_well() {
     let program = build("scenes", here);
     let uri = format!("zonda://file:{}/zones?create=256MiB&zone_size=1MiB", here.display());
     for scene in SCENES {
-        run(with_library(&program).args([scene, &uri]).arg(here));
+        let report = here.join(format!("{scene}.report"));
+        run(with_library(&program).env("ZONDA_REPORT", &report).args([scene, &uri]).arg(here));
+        // What ends as if it crashed unmounts nothing.
+        assert_eq!(report.exists(), scene != "two-phases", "{scene}");
+        if report.exists() {
+            let levels = ["right", "wrong", "unknown"].map(|how| reported(&report, &format!("levels_{how}")));
+            assert!(levels[0] > 0 || scene == "names", "{scene}: no table");
+            assert_eq!(levels[1..], [0, 0], "{scene}: every level is known before its table is written");
+        }
     }
 }

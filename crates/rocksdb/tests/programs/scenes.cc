@@ -152,8 +152,9 @@ static void TwoPhases() {
   }
   Fill(db.get(), db->DefaultColumnFamily(), 0, 3000, 0);
   OK(db->FlushWAL(true));
-  // As after a crash: nothing of the transactions was undone.
+  // Nothing of the transactions was undone.
   db.release();
+  Leave();
 }
 
 static void TwoPhasesAgain() {

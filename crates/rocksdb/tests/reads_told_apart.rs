@@ -1,0 +1,52 @@
+//! The report tells what users read from what compactions read.
+#![cfg(with_rocksdb)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{is_here, reported, run, with_library};
+
+/// Runs `db_bench` with nothing that compacts by itself; what users read and what compactions read, by the report.
+fn read_by(directory: &Path, benchmarks: &str, more: &[&str]) -> (u64, u64) {
+    let report = directory.join("report");
+    let mut command = with_library("db_bench");
+    command.env("ZONDA_REPORT", &report);
+    command.arg(format!("--fs_uri=zonda://file:{}/zones?create=256MiB&zone_size=1MiB", directory.display()));
+    command.args([
+        "--db=/db",
+        "--num=30000",
+        "--key_size=16",
+        "--value_size=400",
+        "--compression_type=none",
+        "--seed=11",
+    ]);
+    command.args(["--write_buffer_size=8388608", "--disable_auto_compactions=true"]);
+    run(command.arg(format!("--benchmarks={benchmarks}")).args(more));
+    (reported(&report, "user_read_bytes"), reported(&report, "compaction_read_bytes"))
+}
+
+#[test]
+fn reads_of_users_and_of_compactions_are_told_apart() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    for direct in ["false", "true"] {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |benchmarks, more: &[&str]| {
+            let direct = format!("--use_direct_reads={direct}");
+            read_by(directory.path(), benchmarks, &[&[direct.as_str()], more].concat())
+        };
+        // Twice the keys, in few tables that overlap.
+        read("fillrandom,overwrite", &[]);
+        let written = 2 * 30_000 * 416;
+        let there = ["--use_existing_db=true"];
+        let (user, compaction) = read("readseq", &[&there[..], &["--readonly=true"]].concat());
+        assert!(user > written * 3 / 4, "direct {direct}: {user} of some {written}");
+        assert_eq!(compaction, 0, "direct {direct}");
+        let (user, compaction) = read("compact", &there);
+        assert!(compaction > written * 3 / 4, "direct {direct}: {compaction} of some {written}");
+        // Tables are opened for users: half a MiB at their ends is read.
+        assert!(user < compaction / 4, "direct {direct}: {user} beside {compaction}");
+    }
+}
