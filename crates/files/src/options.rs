@@ -51,7 +51,7 @@ pub struct FileStoreOptions {
     /// The same for logs and meta files, which are mostly written by their syncs.
     pub log_buffer_bytes: u32,
     /// Bytes of tables that may wait in memory until their keys are known, for policies that place by keys. Tables past it are
-    /// placed as they are written, by the keys of their jobs' inputs.
+    /// placed as they are written, by their first key and those of their jobs' inputs.
     pub held_bytes_max: u64,
     /// On a conventional drive: whether lifetimes become streams of the drive.
     pub streams: bool,

@@ -13,7 +13,7 @@ use crate::blocks::Run;
 use crate::change::Change;
 use crate::file::FileState;
 use crate::lanes::{Lease, OpenZone};
-use crate::lsm::{Table, TableHint};
+use crate::lsm::{JobId, KeyRange, Table, TableHint, TreeId};
 use crate::options::stream_of;
 use crate::policy::{Candidate, SubzoneWish, TableKeys};
 use crate::store::{Core, Counters};
@@ -39,6 +39,8 @@ pub struct FileWriter {
     run: Option<Run>,
     /// What is known of the table.
     hint: Option<TableHint>,
+    /// The first key of the table, where only that is known.
+    first_key: Option<Vec<u8>>,
     /// Bytes that count in the store's budget of tables that wait for their keys.
     held_bytes: u64,
     /// Its bytes are written as they come, because the budget was full once.
@@ -59,6 +61,7 @@ impl FileWriter {
             lease: None,
             run: None,
             hint: None,
+            first_key: None,
             held_bytes: 0,
             is_placed_early: false,
             in_subzone: false,
@@ -110,6 +113,12 @@ impl FileWriter {
         self.core.trace(|| TraceEvent::Describe { file, tree, job, level, range });
         self.hint = Some(hint);
         Ok(())
+    }
+
+    /// Says which key the table begins with. It counts while the range of keys is not [described](Self::describe): for a table that is
+    /// placed before it is complete.
+    pub fn begins_with(&mut self, key: &[u8]) {
+        self.first_key = Some(key.to_owned());
     }
 
     /// Adds bytes at the end.
@@ -375,9 +384,23 @@ impl FileWriter {
     /// The keys that it has, or may have.
     fn keys(&self) -> Option<TableKeys> {
         let TableHint { tree, job, level, range } = self.hint.as_ref()?;
-        let of_inputs = || self.core.follow.lock().shape.input_range(*tree, (*job)?);
-        let range = range.clone().or_else(of_inputs)?;
+        let range = range.clone().or_else(|| self.range_expected(*tree, *job))?;
         Some(TableKeys { tree: *tree, level: *level, range })
+    }
+
+    /// The keys of a table that is not complete: from its first key to the last one of its job's inputs. A flush has no inputs: its
+    /// first key stands for all.
+    fn range_expected(&self, tree: TreeId, job: Option<JobId>) -> Option<KeyRange> {
+        let following = self.core.follow.lock();
+        let inputs = job.and_then(|job| following.shape.input_range(tree, job));
+        match (self.first_key.as_ref(), inputs) {
+            (Some(first), None) => Some(KeyRange::new(first.clone(), first.clone())),
+            (Some(first), Some(inputs)) => {
+                let is_among = following.shape.order(tree)?.compare(first, &inputs.largest).is_le();
+                Some(if is_among { KeyRange::new(first.clone(), inputs.largest) } else { inputs })
+            }
+            (None, inputs) => inputs,
+        }
     }
 
     /// Counts as a table of its tree from its first byte in a zone on, not only when the MANIFEST has it.

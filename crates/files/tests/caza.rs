@@ -91,6 +91,31 @@ fn past_the_budget_tables_are_placed_by_the_keys_of_their_job() {
 }
 
 #[test]
+fn past_the_budget_the_first_key_counts_too() {
+    let (store, tree) = store(16 << 10);
+    finish(begin(&store, "/in", 5_000), tree, 1, Some(("30", "39")));
+    for (name, keys) in [("/low", ("30", "33")), ("/high", ("36", "38"))] {
+        finish(begin(&store, name, 5_000), tree, 3, Some(keys));
+        finish(begin(&store, &format!("{name}1"), 5_000), tree, 1, Some(keys));
+    }
+    let inputs = vec![path("/in")];
+    let compaction = store.begin_job(&Job { tree, kind: JobKind::Compaction, output_level: Some(2), inputs });
+    let flush = store.begin_job(&Job { tree, kind: JobKind::Flush, output_level: Some(0), inputs: Vec::new() });
+    for (name, job, level, first_key, beside) in [
+        ("/first", compaction, 2, "30", "/low"),
+        ("/second", compaction, 2, "35", "/high"),
+        ("/flushed", flush, 0, "37", "/high1"),
+    ] {
+        let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
+        writer.describe(TableHint { tree, job: Some(job), level, range: None }).unwrap();
+        writer.begins_with(first_key.as_bytes());
+        writer.append(&[5; 30_000]).unwrap();
+        assert_eq!(zones(&store, tree, name), zones(&store, tree, beside), "{name}");
+        writer.close().unwrap();
+    }
+}
+
+#[test]
 fn a_writer_that_is_dropped_gives_its_memory_back() {
     let (store, _) = store(1 << 20);
     drop(begin(&store, "/a", 50_000));

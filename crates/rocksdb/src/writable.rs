@@ -9,6 +9,7 @@ use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, Time, now};
 
 use crate::failure::{Failure, Kind};
+use crate::lsm::first_key;
 use crate::mount::Mounted;
 use crate::name::Role;
 
@@ -143,11 +144,24 @@ impl Writable {
     /// `NoSpace`, `Io`.
     pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.settle_older_logs()?;
+        self.note_first_key(bytes);
         self.with(|writer| writer.append(bytes))?;
         if self.role == Role::Manifest {
             self.mount.lsm.manifest_appended(&self.path, bytes);
         }
         Ok(())
+    }
+
+    /// Of a table that waits for its keys, before its first byte.
+    fn note_first_key(&self, bytes: &[u8]) {
+        let is_waiting = self.role == Role::Table && self.waiting.lock().is_some();
+        if let State::Open(writer) = &mut *self.writer.state.lock()
+            && is_waiting
+            && writer.size_bytes() == 0
+            && let Some(key) = first_key(bytes)
+        {
+            writer.begins_with(key);
+        }
     }
 
     /// Before the first byte of a log: those before it are durable ([`crate::log_order`]).

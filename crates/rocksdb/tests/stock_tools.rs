@@ -138,6 +138,21 @@ fn caza_places_by_keys_and_cleans_in_the_background() {
 }
 
 #[test]
+fn caza_places_flushed_tables_by_their_first_keys_where_none_can_wait() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let uri = format!("{}?create=64MiB&write_buffer=64KiB&policy=caza&held_bytes=1", device(directory.path()));
+    let mut command = with_library("db_bench");
+    command.args([&uri, "--db=/db"]);
+    bench(directory.path(), &mut command, "fillrandom", &["--threads=1", "--disable_auto_compactions=true"]);
+    // There is nothing below: the first has keys of its own, the others lie near it.
+    let placed = |rule: &str| reported(&directory.path().join("report"), &format!("placed_{rule}"));
+    assert!(placed("for_new_keys") > 0, "{} by lifetime", placed("by_lifetime"));
+}
+
+#[test]
 fn a_read_only_mount_is_read_and_not_written() {
     if !is_here(&["db_bench", "ldb"]) {
         return;

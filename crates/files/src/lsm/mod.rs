@@ -14,8 +14,9 @@
 //!    [`FileWriter::describe`](crate::FileWriter::describe) with tree, job and level as soon as they are known. Policies of levels
 //!    place its first bytes at the first full buffer.
 //! 4. Its key range is known, before its first sync: `describe` again, with the range. Under CAZA its bytes are still in memory
-//!    and can be read through a [`FileReader`](crate::FileReader). The sync places it. Without a range it is placed by the range of
-//!    its job's inputs.
+//!    and can be read through a [`FileReader`](crate::FileReader). The sync places it. Without a range, because too
+//!    many wait, it is placed by the range of its job's inputs, behind the key that
+//!    [`FileWriter::begins_with`](crate::FileWriter::begins_with) gave.
 //! 5. A version edit is written to the MANIFEST: `apply_edit`, with what it adds and removes. A trivial move is one edit that
 //!    removes and adds the same file. Until then a placed table counts at the level it was described with.
 //!

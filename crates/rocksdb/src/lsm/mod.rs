@@ -2,6 +2,7 @@
 //! from the MANIFEST.
 
 mod edit;
+mod first_key;
 mod jobs;
 mod record;
 mod relay;
@@ -9,6 +10,7 @@ mod shape;
 mod view;
 
 pub use edit::{Damaged, TableFile, VersionEdit};
+pub(crate) use first_key::first_key;
 pub use jobs::{Begun, NewTable, Reason, Running};
 pub use record::RecordReader;
 pub use shape::{Applied, ColumnFamily, Shape};
