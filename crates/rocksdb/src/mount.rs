@@ -104,6 +104,10 @@ impl Mounted {
             None => store_on_zones(uri, options)?,
         };
         let mounting_cpu_time = thread_cpu_time().saturating_sub(before);
+        if let (placement, Some(reason)) = store.placement() {
+            let asked = uri.options.policy.name();
+            eprintln!("zonda: {uri}: policy={asked} does not work as asked, {placement} is in use: {reason}");
+        }
         let cleaner = uri.clean_rate.filter(|_| !uri.is_read_only).map(|rate| {
             store.set_clean_rate(rate);
             Cleaner::start(store.clone())

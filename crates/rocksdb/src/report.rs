@@ -14,7 +14,8 @@ use zonda_files::policy::Rule;
 use zonda_flash::zns::SplitCounts;
 
 impl Mounted {
-    /// Space, work, and what is known of the databases, as one JSON object of numbers.
+    /// Space, work, and what is known of the databases, as one JSON object: the policy that places files and why it is not the one
+    /// that was asked for (null if it is), then numbers.
     #[must_use]
     pub fn report(&self) -> String {
         let usage = self.store.usage();
@@ -70,12 +71,11 @@ impl Mounted {
             ("subzone_overflow_bytes", split.overflow_bytes),
             ("subzones_merged", split.merges),
         ];
-        let mut json = String::from("{");
+        let mut json = self.placement_json();
         for (name, number) in
             numbers.into_iter().chain(self.of_small_work()).chain(self.of_drive()).chain(self.of_flash())
         {
-            let comma = if json.len() > 1 { ", " } else { "" };
-            write!(json, "{comma}\"{name}\": {number}").expect("a String takes everything");
+            write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
         for (work, times) in self.drive.iter().flat_map(Modelled::times) {
             let (name, count, mean) = (work.name(), times.count(), times.mean_ns().round());
@@ -85,6 +85,13 @@ impl Mounted {
         }
         json.push('}');
         json
+    }
+
+    /// The beginning of the report. Neither text has a character that JSON would have escaped.
+    fn placement_json(&self) -> String {
+        let (placement, reason) = self.store.placement();
+        let reason = reason.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
+        format!("{{\"placement\": \"{placement}\", \"placement_reason\": {reason}")
     }
 
     /// Device writes by what they were for, what was asked for and cost none, and what came before all that.

@@ -170,6 +170,28 @@ fn a_read_only_mount_is_read_and_not_written() {
 }
 
 #[test]
+fn another_policy_than_the_one_that_was_asked_for_is_told() {
+    if !is_here(&["ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report");
+    for (policy, said, placed) in [
+        ("splitzns", 1, "\"placement\": \"liza-zns\", \"placement_reason\": \"the device does not split zones\""),
+        ("ldp", 0, "\"placement\": \"ldp\", \"placement_reason\": null"),
+    ] {
+        let uri = format!("{}?create=64MiB&policy={policy}", device(directory.path()));
+        let mut command = with_library("ldb");
+        command.env("ZONDA_REPORT", &report).args([&uri, "--db=/db", "--create_if_missing", "put", "key", "value"]);
+        let text = run(&mut command);
+        let lines = text.lines().filter(|line| line.contains("the device does not split zones"));
+        assert_eq!(lines.count(), said, "{policy}: {text}");
+        let report = std::fs::read_to_string(&report).unwrap();
+        assert!(report.lines().last().unwrap().contains(placed), "{policy}: {report}");
+    }
+}
+
+#[test]
 fn a_name_that_cannot_be_opened_is_refused_in_one_line() {
     if !is_here(&["db_bench"]) {
         return;

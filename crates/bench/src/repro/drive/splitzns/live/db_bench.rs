@@ -129,8 +129,9 @@ pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result
     let (busy_now, ticks_now) = machine_ticks_not_nice();
     outcome.machine_percent = 100.0 * busy_now.saturating_sub(busy) as f64 / (ticks_now - ticks).max(1) as f64;
     let line = fs::read_to_string(report).map_err(|source| BenchError::io("read the report", source))?;
-    outcome.report = serde_json::from_str(line.lines().last().unwrap_or_default())
+    let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(line.lines().last().unwrap_or_default())
         .map_err(|error| BenchError::io("read the report", error.into()))?;
+    outcome.report = fields.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect();
     fs::remove_file(report).map_err(|source| BenchError::io(format!("remove {}", report.display()), source))?;
     Ok(outcome)
 }
