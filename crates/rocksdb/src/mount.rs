@@ -38,8 +38,8 @@ pub struct Mounted {
     pub(crate) places_by_keys: bool,
     /// The drive below, if it is a modelled one.
     pub(crate) drive: Option<Modelled>,
-    /// As it was named when it was mounted.
-    text: String,
+    /// Its name when it was mounted.
+    uri: Uri,
     /// What mounting took, above all making a device in memory that is there as a whole from the beginning.
     pub(crate) mounting_cpu_time: Duration,
     pub(crate) reads: [AtomicU64; 2],
@@ -91,7 +91,8 @@ pub fn mounted_before(uri: &str) -> Result<Arc<Mounted>, Failure> {
 
 /// Beside the mount that writes a device there may be one that only reads.
 fn key_of(uri: &Uri) -> String {
-    if uri.is_read_only { format!("{} read-only", uri.device) } else { uri.device.clone() }
+    let device = uri.device_in_order();
+    if uri.is_read_only { format!("{device} read-only") } else { device }
 }
 
 impl Mounted {
@@ -122,7 +123,7 @@ impl Mounted {
             logs: LogOrder::default(),
             wal_flush: uri.wal_flush,
             places_by_keys: uri.options.policy.needs_keys(),
-            text: uri.text.clone(),
+            uri: uri.clone(),
             mounting_cpu_time,
             reads: Default::default(),
             small_work: SmallWork::default(),
@@ -131,10 +132,10 @@ impl Mounted {
 
     /// Refuses to be another mount than it is.
     fn shared_with(&self, uri: &Uri) -> Result<(), Failure> {
-        if self.text == uri.text {
+        if self.uri.is_same_mount(uri) {
             return Ok(());
         }
-        let message = format!("{uri}: its device is mounted in this process as zonda://{}", self.text);
+        let message = format!("{uri}: its device is mounted in this process as {}", self.uri);
         Err(Failure::new(Kind::InvalidArgument, message))
     }
 
@@ -144,8 +145,7 @@ impl Mounted {
     /// `InvalidArgument` if it has no such thread.
     pub fn set_clean_rate(&self, bytes_per_second: u64) -> Result<(), Failure> {
         if self.cleaner.is_none() {
-            let message = format!("zonda://{}: nothing cleans it in the background", self.text);
-            return Err(Failure::invalid(message));
+            return Err(Failure::invalid(format!("{}: nothing cleans it in the background", self.uri)));
         }
         self.store.set_clean_rate(bytes_per_second);
         Ok(())
@@ -242,6 +242,8 @@ mod tests {
         let uri = format!("zonda://file:{}/zones?create=64MiB", directory.path().display());
         let first = mounted(&uri).unwrap();
         assert!(Arc::ptr_eq(&first, &mounted(&uri).unwrap()));
+        let again = format!("zonda://file:{}/zones", directory.path().display());
+        assert!(Arc::ptr_eq(&first, &mounted(&again).unwrap()), "`create` says nothing of what is there");
         let other = format!("zonda://file:{}/zones?policy=ldp", directory.path().display());
         assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
         drop(first);

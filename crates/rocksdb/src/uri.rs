@@ -95,6 +95,26 @@ impl Uri {
         Ok(parsed)
     }
 
+    /// Whether both mean one mount of a device: what their keys say is the same, but for `create`, which says nothing of what exists.
+    pub(crate) fn is_same_mount(&self, other: &Self) -> bool {
+        let said = |uri: &Self| {
+            let Self { device: _, create: _, is_read_only, wal_flush, placement, clean_rate, text: _, options } =
+                uri.clone();
+            // Policies have options of their own: what they print tells them apart.
+            (uri.device_in_order(), is_read_only, wal_flush, placement, clean_rate, format!("{options:?}"))
+        };
+        said(self) == said(other)
+    }
+
+    /// The device with its keys in the order of their names, which tells one device from another; to open it they stand as they were
+    /// given, because of some the last one counts.
+    pub(crate) fn device_in_order(&self) -> String {
+        let Some((place, query)) = self.device.split_once('?') else { return self.device.clone() };
+        let mut pairs: Vec<&str> = query.split('&').collect();
+        pairs.sort_by_key(|pair| pair.split_once('=').map(|(key, _)| key));
+        format!("{place}?{}", pairs.join("&"))
+    }
+
     /// Zones are cleaned in the background unless that is forbidden, a conventional drive if it is asked for.
     fn settle_cleaning(&mut self, has_threshold: bool) -> Result<(), Failure> {
         let threshold = &mut self.options.clean_below_free_percent;
@@ -190,6 +210,23 @@ fn parse_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_mount_has_many_names() {
+        let parsed = |keys: &str| Uri::parse(&format!("zonda://file:/x?{keys}")).unwrap();
+        let first = parsed("zone_size=1MiB&policy=splitzns,from=3&zones=40&wal_flush=on&create=1GiB");
+        let is_same = |keys: &str| first.is_same_mount(&parsed(keys));
+        assert!(is_same("wal_flush=on&zones=40&zone_size=1MiB&policy=splitzns,from=3"));
+        assert!(is_same("create=on&streams=off&policy=splitzns,from=3&wal_flush=on&zones=40&zone_size=1MiB"));
+        for other in [
+            "policy=splitzns,from=2&wal_flush=on",
+            "policy=splitzns,from=3",
+            "policy=splitzns,from=3&wal_flush=on&clean_rate=1MiB",
+        ] {
+            assert!(!is_same(&format!("zone_size=1MiB&zones=40&{other}")), "{other}");
+        }
+        assert!(!parsed("zones=1&zones=2").is_same_mount(&parsed("zones=2&zones=1")), "the last one counts");
+    }
 
     #[test]
     fn our_keys_are_taken_and_the_others_are_the_devices() {

@@ -33,7 +33,7 @@ pub(super) struct Tools {
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Outcome {
     pub(in super::super) steps: Vec<Step>,
-    /// The report of the file system.
+    /// The numbers of the file system's report.
     pub(in super::super) report: BTreeMap<String, f64>,
     /// CPU time of the process over the processors' time.
     pub(in super::super) cpu_percent: f64,
