@@ -107,7 +107,7 @@ impl FileStoreOptions {
         Ok(())
     }
 
-    /// Streams and reserve for the zone manager. At 14 active zones: journal 1, log 1, meta 1, relocated 1, data 10; at 4
+    /// Streams and reserve for the zone manager. At 14 active zones: journal 1, log 1, meta 1, relocated 2, data 9; at 4
     /// relocated shares zones with data; at 3 also meta with log; at 2 all but the journal share.
     pub(crate) fn space(&self) -> SpaceOptions {
         SpaceOptions {
