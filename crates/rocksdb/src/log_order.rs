@@ -4,6 +4,8 @@
 //! between two of them. A log's last bytes wait in memory, and two zones become durable in any order. So without this order a
 //! power cut, or a killed process, could leave a newer log and not the end of the older one: a hole, and no prefix of the writes.
 //!
+//! Where the end of the older log finds no room, the newer one's first record waits in memory, and what would bring it to the device is refused.
+//!
 //! Cost: a flush of the device for each log, which is one for each memtable.
 
 use std::sync::{Arc, Weak};
@@ -59,5 +61,38 @@ impl LogOrder {
         let before = logs.len();
         logs.retain(|log| log.writer.strong_count() > 0 && !std::ptr::eq(log.writer.as_ptr(), Arc::as_ptr(writer)));
         logs.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::System;
+    use crate::failure::Kind;
+
+    #[test]
+    fn on_a_full_device_the_first_record_of_a_log_waits_for_the_older_ones() {
+        let system = System::open("zonda://mem:?create=12MiB&zone_size=1MiB").unwrap();
+        for directory in ["/db", "/other"] {
+            system.make_directory(directory).unwrap();
+        }
+        let older = system.create("/db/000001.log").unwrap();
+        older.append(&[1; 10_000]).unwrap();
+        let other = system.create("/other/000001.log").unwrap();
+        while other.append(&[2; 60_000]).is_ok() {}
+        assert_eq!(other.sync().unwrap_err().kind, Kind::NoSpace);
+
+        let newer = system.create("/db/000002.log").unwrap();
+        newer.append(&[3; 100]).unwrap();
+        for refused in [newer.append(&[4; 100]), newer.sync()] {
+            assert_eq!(refused.unwrap_err().kind, Kind::NoSpace);
+        }
+        let large = system.create("/db/000003.log").unwrap();
+        assert_eq!(large.append(&vec![5; 1 << 20]).unwrap_err().kind, Kind::NoSpace);
+
+        drop(other);
+        system.remove("/other/000001.log").unwrap();
+        newer.append(&[4; 100]).unwrap();
+        newer.sync().unwrap();
+        assert_eq!(system.info("/db/000002.log").unwrap().size_bytes, 200);
     }
 }

@@ -151,6 +151,11 @@ impl Mounted {
         Ok(())
     }
 
+    /// Bytes of a log that may wait in memory.
+    pub(crate) fn log_buffer_bytes(&self) -> u32 {
+        self.uri.options.log_buffer_bytes
+    }
+
     pub(crate) fn count_read(&self, is_compaction: bool, bytes: usize) {
         self.reads[usize::from(is_compaction)].fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -143,7 +143,7 @@ impl Writable {
     /// # Errors
     /// `NoSpace`, `Io`.
     pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
-        self.settle_older_logs()?;
+        self.settle_before_append(bytes)?;
         self.note_first_key(bytes);
         self.with(|writer| writer.append(bytes))?;
         if self.role == Role::Manifest {
@@ -162,6 +162,22 @@ impl Writable {
         {
             writer.begins_with(key);
         }
+    }
+
+    /// As [`settle_older_logs`](Self::settle_older_logs); but where there is no room for the end of an older log, the first record of
+    /// this one is taken and waits in memory, and the next call of its file is refused instead. `RocksDB` goes on by itself only from
+    /// a log that has records in memtables (7.8.3: `DBImpl::ResumeImpl` keeps any other, and its writes fail for good).
+    fn settle_before_append(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.settle_older_logs().or_else(|failure| {
+            let fits = bytes.len() as u64 <= u64::from(self.mount.log_buffer_bytes());
+            let may_wait = failure.kind == Kind::NoSpace && fits && self.size_bytes() == 0;
+            if may_wait { Ok(()) } else { Err(failure) }
+        })
+    }
+
+    /// Before a first record that waits reaches the device.
+    fn settle_what_waits(&self) -> Result<(), Failure> {
+        if self.size_bytes() == 0 { Ok(()) } else { self.settle_older_logs() }
     }
 
     /// Before the first byte of a log: those before it are durable ([`crate::log_order`]).
@@ -202,7 +218,10 @@ impl Writable {
     pub fn flush(&self) -> Result<(), Failure> {
         match self.role {
             Role::InfoLog if self.is_info_log_due() => self.with(FileWriter::flush),
-            Role::Wal if self.mount.wal_flush => self.with(FileWriter::flush),
+            Role::Wal if self.mount.wal_flush => {
+                self.settle_what_waits()?;
+                self.with(FileWriter::flush)
+            }
             _ => Ok(()),
         }
     }
@@ -225,6 +244,7 @@ impl Writable {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn sync(&self) -> Result<(), Failure> {
+        self.settle_what_waits()?;
         self.with(FileWriter::sync)
     }
 
@@ -233,6 +253,13 @@ impl Writable {
     /// # Errors
     /// As [`append`](Self::append).
     pub fn close(&self) -> Result<(), Failure> {
+        if let Err(failure) = self.settle_what_waits() {
+            // What waits in it must not become durable before the end of an older log.
+            let dropped = self.with(|writer| writer.truncate(0));
+            self.mount.logs.end(&self.writer);
+            *self.writer.state.lock() = State::Closed;
+            return dropped.and(Err(failure));
+        }
         let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open() } else { Ok(()) };
         let closed = match std::mem::replace(&mut *self.writer.state.lock(), State::Closed) {
             State::Open(writer) => synced.and(writer.close().map_err(Failure::from)),
