@@ -154,9 +154,10 @@ impl Writable {
 
     /// Of a table that waits for its keys, before its first byte.
     fn note_first_key(&self, bytes: &[u8]) {
-        let is_waiting = self.role == Role::Table && self.waiting.lock().is_some();
+        if self.role != Role::Table || self.waiting.lock().is_none() {
+            return;
+        }
         if let State::Open(writer) = &mut *self.writer.state.lock()
-            && is_waiting
             && writer.size_bytes() == 0
             && let Some(key) = first_key(bytes)
         {
