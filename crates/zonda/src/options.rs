@@ -183,7 +183,7 @@ impl Options {
             "zkv" => {
                 let filtered = Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true);
                 let sized = filtered.classes(BufferClasses::Paper).eviction(Eviction::Oldest);
-                Ok(sized.memory_shares(Some(MemoryShares::ZKV)))
+                Ok(sized.memory_shares(Some(MemoryShares::ZKV)).log_ring(limits::LOG_RING_BYTES_MIN))
             }
             "zkv-block" => Ok(Self::preset("zkv")?.store(StoreKind::InPlace).flusher(FlusherOptions::base())),
             _ => Ok(Self::new().design(name.parse()?)),
@@ -517,5 +517,6 @@ mod tests {
         let zkv = Options::preset("zkv").unwrap();
         assert_eq!((zkv.classes, zkv.eviction), (BufferClasses::Paper, Eviction::Oldest));
         assert_eq!((zkv.memory_shares, zkv.filter_by_node), (Some(MemoryShares::ZKV), true));
+        assert_eq!(zkv.log_ring_bytes, 4 << 10, "ZKV 3.5");
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn zkv_block(memory_bytes: u64) -> Contender {
 /// The preset has all of this; it stands in the reports too.
 fn as_in_the_paper(store: StorePlan) -> Contender {
     let sizes = Contender::new(ZKV, store).with("classes", "paper").with("eviction", "oldest");
-    sizes.with("memory-shares", SHARES)
+    sizes.with("memory-shares", SHARES).with("log-ring", "4KiB")
 }
 
 /// The paper's shares of memory for merged filter, buffers and flusher: 50, 150 and 200 MB.
