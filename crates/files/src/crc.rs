@@ -1,8 +1,8 @@
 //! CRC-32C of bytes whose pieces have theirs already.
 //!
 //! The checksum of a piece with zeros behind it is a product of polynomials, with a power of x that depends on the number of zeros.
-//! That takes 50 ns for each bit that is set in the number; the function of the crate `crc32c` squares a matrix for each bit, which
-//! takes 6 to 12 us: as long as reading 64 KiB again three times.
+//! That takes 25 ns for each bit that is set in the number, 0.3 us for a full buffer of a log; the function of the crate `crc32c`
+//! squares a matrix for each bit, which takes 5 to 8 us: as long as reading 64 KiB again two or three times.
 
 /// The polynomial of CRC-32C without x^32; like all here with the coefficient of x^0 in the highest bit.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
