@@ -50,8 +50,11 @@ impl fmt::Display for Verdict {
         let sign = if self.goal == Goal::AtMost { "<=" } else { ">=" };
         let outcome = if self.reached { "reached" } else { "missed" };
         let space = if self.unit.is_empty() { "" } else { " " };
-        let (bound, measured) = (short(self.bound), short(self.measured));
-        write!(f, "target {}: {sign} {bound}{space}{}: measured {measured}: {outcome}", self.target, self.unit)
+        write!(f, "target {}: {sign} {}{space}{}: ", self.target, short(self.bound), self.unit)?;
+        if self.measured.is_nan() {
+            return f.write_str("not measured");
+        }
+        write!(f, "measured {}: {outcome}", short(self.measured))
     }
 }
 
@@ -71,6 +74,8 @@ mod tests {
         assert_eq!(reached.to_string(), "target space after random load: <= 1.7 x: measured 1.52: reached");
         let missed = Verdict::at_least("synced puts", 0.5, 0.9, "");
         assert_eq!(missed.to_string(), "target synced puts: >= 0.9: measured 0.5: missed");
-        assert!(!Verdict::at_most("nothing", f64::NAN, 1.0, "").reached);
+        let nothing = Verdict::at_most("nothing", f64::NAN, 1.0, "");
+        assert!(!nothing.reached);
+        assert_eq!(nothing.to_string(), "target nothing: <= 1: not measured");
     }
 }
