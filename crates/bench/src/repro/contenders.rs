@@ -38,8 +38,11 @@ pub(super) fn zkv_block(memory_bytes: u64) -> Contender {
 /// The preset has all of this; it stands in the reports too.
 fn as_in_the_paper(store: StorePlan) -> Contender {
     let sizes = Contender::new(ZKV, store).with("classes", "paper").with("eviction", "oldest");
-    sizes.with("memory-shares", SHARES).with("log-ring", "4KiB")
+    sizes.with("memory-shares", SHARES).with("log-ring", LOG_RING)
 }
+
+/// The paper's rings of the log (section 3.5).
+pub(super) const LOG_RING: &str = "4KiB";
 
 /// The paper's shares of memory for merged filter, buffers and flusher: 50, 150 and 200 MB.
 pub(super) const SHARES: &str = "1:3:4";

@@ -4,7 +4,7 @@
 //! delta buffers for its pages; with cooperative batch insertion. Memory is in the paper's shares from the filter on; without one, what is the filter's is
 //! the buffers'.
 
-use super::contenders::{SHARES, btree, zkv};
+use super::contenders::{LOG_RING, SHARES, btree, zkv};
 use super::fact::cell;
 use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Results, Said, Scale};
 use crate::contest::Step;
@@ -50,7 +50,9 @@ const fn kops(series: &'static str, phase: &'static str) -> Cell {
 }
 
 fn ladder(memory_bytes: u64) -> Vec<Contender> {
-    let paged = || btree(memory_bytes).with("memory-shares", SHARES_UNFILTERED);
+    // All with the log of the last steps.
+    let whole_pages = || btree(memory_bytes).with("log-ring", LOG_RING);
+    let paged = || whole_pages().with("memory-shares", SHARES_UNFILTERED);
     let filtered = |contender: Contender| {
         let by_node = contender.with("memory-shares", SHARES).with("filter-by-node", "on");
         by_node.with("batch-insertion", "off")
@@ -58,7 +60,7 @@ fn ladder(memory_bytes: u64) -> Vec<Contender> {
     vec![
         paged().called(BASE).with("store", "in-place").with("zflusher", "off"),
         paged().called(FLUSHER),
-        filtered(btree(memory_bytes)).called(FILTER),
+        filtered(whole_pages()).called(FILTER),
         filtered(zkv(memory_bytes)).called(ADB),
         filtered(zkv(memory_bytes)).called(BATCH).with("batch-insertion", "on"),
     ]
