@@ -39,10 +39,14 @@ const FLUSHERS: u32 = 16;
 const GROUP_PAGES_MAX: u32 = 16;
 /// Groups of one flusher that wait, where there is memory for them.
 const GROUPS: u64 = 4;
+/// Groups of one flusher beside those that wait: one that is being filled, and one that the pages of a split complete
+/// when no more may wait.
+const GROUPS_BESIDE: u64 = 2;
 /// Data streams beside that of foreground pages: cold and relocated ones may each have a full flusher.
 const OTHER_FLUSHERS: u64 = 2;
-/// With less memory there are still two flushers, with two groups each.
+/// With less memory there are still two flushers, with two groups each that wait.
 const FLUSHERS_MIN: u64 = 2;
+const GROUPS_MIN: u64 = 2;
 
 impl FlusherOptions {
     /// The base that ZFlusher is measured against: page by page, one zone at a time, through a buffer pool (Exp#4 of the paper; Exp#11
@@ -72,9 +76,9 @@ impl FlusherOptions {
     /// Tells the page store, which may use `sequencer_bytes` for pages on their way.
     pub(crate) fn apply(&self, sequencer_bytes: u64, options: &mut StoreOptions) {
         let groups_in_all = sequencer_bytes / (u64::from(self.group_pages) * zonda_pages::BLOCK_BYTES as u64);
-        let flushers = (groups_in_all / GROUPS).saturating_sub(OTHER_FLUSHERS).max(FLUSHERS_MIN);
+        let flushers = (groups_in_all / (GROUPS + GROUPS_BESIDE)).saturating_sub(OTHER_FLUSHERS).max(FLUSHERS_MIN);
         let flushers = flushers.min(self.flushers_max.into());
-        let groups = (groups_in_all / (flushers + OTHER_FLUSHERS)).max(2);
+        let groups = (groups_in_all / (flushers + OTHER_FLUSHERS)).saturating_sub(GROUPS_BESIDE).max(GROUPS_MIN);
         options.group_pages = self.group_pages;
         options.cache_threshold_reads = self.cache_threshold_reads;
         options.hot_writers_max = u32::try_from(flushers).unwrap_or(FLUSHERS_ANY);
@@ -97,10 +101,11 @@ mod tests {
     fn flushers_and_groups_fit_their_memory() {
         for kib in [256_u64, 512, 1024, 4096] {
             let (flushers, groups) = applied(FlusherOptions::default(), kib << 10);
-            assert!(u64::from(groups) * (u64::from(flushers) + OTHER_FLUSHERS) * 16 <= kib, "{flushers} x {groups}");
+            let all = (u64::from(flushers) + OTHER_FLUSHERS) * (u64::from(groups) + GROUPS_BESIDE);
+            assert!(all * 16 <= kib, "{kib} KiB: {flushers} x {groups}");
             assert!(flushers >= 2 && groups >= 2);
         }
-        assert_eq!(applied(FlusherOptions::default(), 4 << 20), (16, 14));
+        assert_eq!(applied(FlusherOptions::default(), 4 << 20), (16, 12));
         assert_eq!(applied(FlusherOptions::base(), 512 << 10).0, 1);
     }
 
