@@ -1,8 +1,9 @@
 //! Chunks read by address, in flight together: what many large values, or one of many segments, cost is the device's bandwidth, not a wait for each.
 
-use zonda_device::{Completion, Io, IoQueue};
+use zonda_device::Completion;
 
 use crate::frame::Place;
+use crate::read_queue::ReadQueue;
 use crate::source::Source;
 use crate::{PageError, number};
 
@@ -36,26 +37,7 @@ pub(crate) fn read_chunks<S: Source>(
     reads: &[ChunkRead],
     accept: &mut Accept<'_>,
 ) -> Result<(), PageError> {
-    let (mut queue, mut lent_bytes) = (source.take_queue()?, 0);
-    let outcome = read_queued(source, queue.as_mut(), reads, (&mut lent_bytes, accept));
-    match outcome {
-        Ok(()) => source.put_queue(queue),
-        Err(_) => {
-            // Waits for what is in flight and frees its buffers.
-            drop(queue);
-            source.buffers().forget(lent_bytes);
-        }
-    }
-    outcome
-}
-
-/// Reads all; keeps count of the bytes of buffers that are not back in the pool.
-fn read_queued<S: Source>(
-    source: &S,
-    queue: &mut dyn IoQueue,
-    reads: &[ChunkRead],
-    (lent_bytes, accept): (&mut u64, &mut Accept<'_>),
-) -> Result<(), PageError> {
+    let mut queue = ReadQueue::take(source)?;
     let (mut begun, mut in_flight_bytes) = (0, 0);
     let mut done: Vec<Completion> = Vec::with_capacity(reads.len().min(queue.depth()));
     while begun < reads.len() || queue.in_flight() > 0 {
@@ -64,22 +46,18 @@ fn read_queued<S: Source>(
             if is_full || queue.in_flight() == queue.depth() {
                 break;
             }
-            let into = source.buffers().take_exact(read.blocks);
-            *lent_bytes += into.len() as u64;
-            let io = Io::Read { at: source.lba(read.place.block), into };
-            queue.submit(begun as u64, io).map_err(|rejected| rejected.error)?;
+            queue.read(begun, read.place.block, read.blocks)?;
             in_flight_bytes += read.bytes();
             begun += 1;
         }
-        queue.complete(queue.in_flight().div_ceil(WAIT_SHARE), &mut done)?;
+        queue.complete(WAIT_SHARE, &mut done)?;
         for completion in done.drain(..) {
             completion.result?;
             let index = number::index(completion.token);
             in_flight_bytes -= reads[index].bytes();
             let buffer = completion.buffer.expect("a read brings its buffer back");
             accept(index, &buffer)?;
-            *lent_bytes -= buffer.len() as u64;
-            source.buffers().put(buffer);
+            queue.give_back(buffer);
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Many pages from one thread: their device reads are in flight together, and begin while the caller still looks for the next.
 
-use zonda_device::{Completion, Io, IoQueue};
+use zonda_device::Completion;
 
+use crate::read_queue::ReadQueue;
 use crate::source::{OnDevice, Source};
 use crate::store::PagesWanted;
 use crate::{PageError, PageId, number};
@@ -18,24 +19,13 @@ const START_READS: usize = 8;
 /// # Errors
 /// Those of [`PageStore::read_many`](crate::PageStore::read_many).
 pub(crate) fn read_many<S: Source>(source: &S, wanted: &mut dyn PagesWanted) -> Result<(), PageError> {
-    let mut reads =
-        Reads { source, wanted, pages: 0, held: None, begun: Vec::new(), in_flight_bytes: 0, lent_bytes: 0 };
+    let mut reads = Reads { source, wanted, pages: 0, held: None, begun: Vec::new(), in_flight_bytes: 0 };
     // No queue for pages that are all in memory.
     reads.held = reads.next_on_device()?;
     if reads.held.is_none() {
         return Ok(());
     }
-    let mut queue = source.take_queue()?;
-    let outcome = reads.run(queue.as_mut());
-    match outcome {
-        Ok(()) => source.put_queue(queue),
-        Err(_) => {
-            // Waits for what is in flight and frees its buffers.
-            drop(queue);
-            source.buffers().forget(reads.lent_bytes);
-        }
-    }
-    outcome
+    reads.run(&mut ReadQueue::take(source)?)
 }
 
 /// A page that must be read from the device: the `nth` that the caller named.
@@ -57,28 +47,26 @@ struct Reads<'a, S> {
     /// By token.
     begun: Vec<Missing>,
     in_flight_bytes: u64,
-    /// Buffers that are not back in the pool: those in flight, and those whose pages are not taken yet.
-    lent_bytes: u64,
 }
 
 impl<S: Source> Reads<'_, S> {
-    fn run(&mut self, queue: &mut dyn IoQueue) -> Result<(), PageError> {
+    fn run(&mut self, queue: &mut ReadQueue<'_, S>) -> Result<(), PageError> {
         let mut done = Vec::with_capacity(queue.depth());
         loop {
             self.begin(queue)?;
             if queue.in_flight() == 0 {
                 return Ok(());
             }
-            queue.complete(queue.in_flight().div_ceil(WAIT_SHARE), &mut done)?;
+            queue.complete(WAIT_SHARE, &mut done)?;
             // What has become free is asked for before anything is decoded.
             self.in_flight_bytes -= done.iter().filter_map(|done| done.buffer.as_deref()).map(bytes_of).sum::<u64>();
             self.begin(queue)?;
-            done.drain(..).try_for_each(|completion| self.completed(completion))?;
+            done.drain(..).try_for_each(|completion| self.completed(queue, completion))?;
         }
     }
 
     /// Fills the queue.
-    fn begin(&mut self, queue: &mut dyn IoQueue) -> Result<(), PageError> {
+    fn begin(&mut self, queue: &mut ReadQueue<'_, S>) -> Result<(), PageError> {
         let mut waiting = 0;
         while queue.in_flight() < queue.depth() {
             let next = self.held.take().map_or_else(|| self.next_on_device(), |held| Ok(Some(held)))?;
@@ -115,22 +103,18 @@ impl<S: Source> Reads<'_, S> {
         Ok(None)
     }
 
-    fn submit(&mut self, queue: &mut dyn IoQueue, page: Missing) -> Result<(), PageError> {
-        let into = self.source.buffers().take_exact(page.place.at.blocks());
-        self.lent_bytes += bytes_of(&into);
-        let io = Io::Read { at: self.source.lba(page.place.at.block()), into };
-        queue.submit(self.begun.len() as u64, io).map_err(|rejected| rejected.error)?;
+    fn submit(&mut self, queue: &mut ReadQueue<'_, S>, page: Missing) -> Result<(), PageError> {
+        queue.read(self.begun.len(), page.place.at.block(), page.place.at.blocks())?;
         self.begun.push(page);
         Ok(())
     }
 
-    fn completed(&mut self, completion: Completion) -> Result<(), PageError> {
+    fn completed(&mut self, queue: &mut ReadQueue<'_, S>, completion: Completion) -> Result<(), PageError> {
         completion.result?;
         let Missing { nth, id, place } = self.begun[number::index(completion.token)];
         let buffer = completion.buffer.expect("a read brings its buffer back");
         self.wanted.take(nth, self.source.verify(&buffer, (id, place.at), place.generation)?);
-        self.lent_bytes -= bytes_of(&buffer);
-        self.source.buffers().put(buffer);
+        queue.give_back(buffer);
         Ok(())
     }
 }

@@ -34,6 +34,7 @@ mod opening;
 mod options;
 mod pool;
 mod queues;
+mod read_queue;
 mod reader;
 mod reclaim;
 mod records;
