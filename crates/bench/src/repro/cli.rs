@@ -61,7 +61,7 @@ pub struct RunArgs {
     /// Where stores are made; decides which file system is measured
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
-    /// Only these designs, by the names of the table
+    /// Only these designs, by the names of the table; on modelled drives and with stock `db_bench`, points whose names begin so
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
     /// Only this point of the x axis, by its name in the table; may be given again. The others are kept as they are in the results
@@ -112,7 +112,8 @@ impl RunArgs {
     /// Runs experiments on modelled drives, in virtual time.
     fn run_drives(&self, experiments: &[&DriveExperiment]) -> Result<()> {
         let (scale, out, json) = (self.scale, self.out.clone(), self.json.clone());
-        let runner = DriveRunner { scale, out, json, resume: self.resume, only: self.only.clone(), seed: self.seed };
+        let (only, points) = (self.only.clone(), self.points.clone());
+        let runner = DriveRunner { scale, out, json, resume: self.resume, only, points, seed: self.seed };
         let mut output = Output::new(None)?;
         experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
     }

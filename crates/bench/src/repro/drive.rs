@@ -153,8 +153,10 @@ pub struct DriveRunner {
     pub json: Option<PathBuf>,
     /// Whether points that the file has already are taken from it.
     pub resume: bool,
-    /// Only rows of these series; empty for all.
+    /// Only points whose names begin with one of these; empty for all.
     pub only: Vec<String>,
+    /// Only points of these names; empty for all. The others are taken from the file, if it has them.
+    pub points: Vec<String>,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -188,15 +190,16 @@ impl DriveRunner {
 
     fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
         // Rows of points that are not run now stay; those of points that are run are taken only if a run is to go on.
-        let keeps = self.resume || !self.only.is_empty();
+        let keeps = self.resume || !self.only.is_empty() || !self.points.is_empty();
         let kept = if keeps { DriveResults::load(json, experiment.name, self.scale, self.seed)? } else { None };
         let points = (experiment.points)(self.scale)?;
+        self.check_names(&points)?;
         let count = points.len();
         let order: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
         let mut results = kept.clone().unwrap_or_else(|| DriveResults::new(experiment.name, self.scale, self.seed));
         results.rows.retain(|row| order.contains(&row.point));
         for (number, point) in points.into_iter().enumerate() {
-            if !self.only.is_empty() && !self.only.iter().any(|only| point.id.starts_with(only.as_str())) {
+            if !self.is_wanted(&point) {
                 continue;
             }
             let found = kept
@@ -216,6 +219,27 @@ impl DriveRunner {
             results.save(json)?;
         }
         Ok(results)
+    }
+
+    fn is_wanted(&self, point: &Point) -> bool {
+        let is_among =
+            |names: &[String], is: &dyn Fn(&str) -> bool| names.is_empty() || names.iter().any(|name| is(name));
+        is_among(&self.only, &|beginning| point.id.starts_with(beginning))
+            && is_among(&self.points, &|name| point.id == name)
+    }
+
+    /// Refuses names for which nothing would be run.
+    fn check_names(&self, points: &[Point]) -> Result<()> {
+        let none_of = |is: &dyn Fn(&Point) -> bool| !points.iter().any(is);
+        let unknown = self.points.iter().find(|name| none_of(&|point| point.id == **name));
+        let beginning = self.only.iter().find(|name| none_of(&|point| point.id.starts_with(name.as_str())));
+        let Some((option, given)) = unknown.map(|name| ("--point", name)).or(beginning.map(|name| ("--only", name)))
+        else {
+            return Ok(());
+        };
+        let names: Vec<&str> = points.iter().map(|point| point.id.as_str()).collect();
+        let expected = format!("one of \"{}\"", names.join("\", \""));
+        Err(BenchError::Usage { option, given: given.clone(), expected })
     }
 
     /// Rows that another figure has kept of a point that is its too, if they may be taken.
@@ -341,11 +365,14 @@ mod tests {
             judge: |_| Vec::new(),
         };
         let directory = tempfile::tempdir().unwrap();
-        let run = |resume: bool, only: &[&str]| {
-            let only = only.iter().map(|only| (*only).to_owned()).collect();
+        let runner = |resume: bool, only: &[&str], points: &[&str]| {
+            let [only, points] = [only, points].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
             let out = directory.path().to_owned();
-            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, seed: 1 };
-            let results = runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None)).unwrap();
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seed: 1 };
+            runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
+        };
+        let run = |resume: bool, only: &[&str]| {
+            let results = runner(resume, only, &[]).unwrap();
             results.rows.iter().map(|row| format!("{} {}", row.series, row.numbers["runs"])).collect::<Vec<_>>()
         };
         let rows = |numbers: [u64; 3]| {
@@ -357,6 +384,11 @@ mod tests {
         assert_eq!(run(true, &[]), rows([0, 2, 1]));
         assert_eq!(run(false, &["three"]), rows([0, 2, 3]), "that one is run again");
         assert_eq!(run(false, &[]), rows([4, 5, 6]), "nothing is kept");
+        let again = runner(false, &[], &["two"]).unwrap();
+        assert_eq!(again.rows.iter().map(|row| row.numbers["runs"]).collect::<Vec<_>>(), [4.0, 7.0, 6.0]);
+        let refused = |only: &[&str], points: &[&str]| runner(false, only, points).unwrap_err().to_string();
+        assert!(refused(&[], &["tw"]).contains("--point"), "{}", refused(&[], &["tw"]));
+        assert!(refused(&["four"], &[]).contains("\"one\", \"two\""), "{}", refused(&["four"], &[]));
     }
 
     /// Every experiment, tiny, twice: the second time from what the first one kept.
@@ -365,7 +397,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for experiment in DRIVE_EXPERIMENTS {
             let out = directory.path().to_owned();
-            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume: true, only: Vec::new(), seed: 1 };
+            let runner = DriveRunner {
+                scale: Scale::Tiny,
+                out,
+                json: None,
+                resume: true,
+                only: Vec::new(),
+                points: Vec::new(),
+                seed: 1,
+            };
             let mut output = Output::to(Box::new(std::io::sink()), None);
             let first = runner.run(experiment, &mut output).unwrap();
             assert_eq!(runner.run(experiment, &mut output).unwrap(), first, "{}", experiment.name);
