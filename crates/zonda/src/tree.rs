@@ -109,8 +109,10 @@ impl Tree {
     pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         let value = value.as_ref();
         key::check_value(value)?;
-        self.store.admit_pairs()?;
-        self.write_to(key.as_ref(), |engine, full| engine.put(full, value, durability.into()))
+        self.write_to(key.as_ref(), |engine, full| {
+            self.store.admit_pairs()?;
+            Ok(engine.put(full, value, durability.into())?)
+        })
     }
 
     /// The value of `key`. Costs at most one read of the device, plus one for a long value.
@@ -214,7 +216,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
-        self.write_to(key.as_ref(), |engine, full| engine.delete(full, durability.into()))
+        self.write_to(key.as_ref(), |engine, full| Ok(engine.delete(full, durability.into())?))
     }
 
     /// Replaces the value of `key` by `new` if it is `expected` (`None`: the key does not exist), in one step that no other write
@@ -281,7 +283,7 @@ impl Tree {
                 zonda_tree::Update::Keep
             }
         };
-        let before = self.write_to(key.as_ref(), |engine, full| engine.update(full, durability, &mut decide))?;
+        let before = self.write_to(key.as_ref(), |engine, full| Ok(engine.update(full, durability, &mut decide)?))?;
         refused.map_or(Ok(before), Err)
     }
 
@@ -429,21 +431,17 @@ impl Tree {
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
     fn write_chunk(&self, batch: &[BatchOp<'_>]) -> Result<()> {
-        self.store.admit(batch)?;
         let (engine, _admitted) = self.store.writer_to([&self.named])?;
+        self.store.admit(batch)?;
         engine.write(batch, self.store.durability().into())?;
         self.store.written();
         Ok(())
     }
 
     /// Runs one write of one key, and wakes the log worker.
-    fn write_to<T>(
-        &self,
-        key: &[u8],
-        write: impl FnOnce(&zonda_tree::Engine, &[u8]) -> std::result::Result<T, zonda_tree::TreeError>,
-    ) -> Result<T> {
+    fn write_to<T>(&self, key: &[u8], write: impl FnOnce(&zonda_tree::Engine, &[u8]) -> Result<T>) -> Result<T> {
         let (engine, _admitted) = self.store.writer_to([&self.named])?;
-        let result = key::with(self.named.prefix, key, |full| Ok(write(engine, full)?));
+        let result = key::with(self.named.prefix, key, |full| write(engine, full));
         self.store.written();
         result
     }

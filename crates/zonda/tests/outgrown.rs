@@ -55,6 +55,13 @@ fn an_outgrown_store_is_read_emptied_and_reopened_with_its_budget() {
     assert_eq!(db.compare_and_swap(key(3), Some(&VALUE), None).unwrap(), Swap::Done);
     db.close().unwrap();
 
+    let db = small_budget().open_read_only(path).unwrap();
+    let mut batch = Batch::new();
+    batch.put("a", "b");
+    let read_only = [db.put("a", "b"), db.delete("a"), db.write(batch), db.ingest([("a", "b")]).map(drop)];
+    assert!(read_only.iter().all(|outcome| matches!(outcome, Err(Error::ReadOnly))), "{read_only:?}");
+    drop(db);
+
     let db = small_budget().open(path).unwrap();
     assert!(is_refused(&db.put("a", "b")));
     assert_eq!(db.iter().unwrap().count() as u64, pairs - 1);
