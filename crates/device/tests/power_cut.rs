@@ -84,6 +84,32 @@ fn devices_on_one_supply_go_together_and_keep_what_each_flushed() {
 }
 
 #[test]
+fn zones_beside_blocks_lose_the_power_at_the_same_operation_and_their_own_share_of_work() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..200 {
+        let pages = PowerCutBlock::over(MemBlockDevice::new(4096, 8).unwrap());
+        let log = pages.beside(MemDevice::new(Geometry::new(64 << 10, 2)).unwrap());
+        pages.write(Lba(0), &blocks(1, 1)).unwrap();
+        log.append(ZoneId(1), &blocks(1, 2)).unwrap();
+        log.flush().unwrap();
+        pages.arm(CutAt::Change(2));
+        log.append(ZoneId(1), &blocks(1, 3)).unwrap();
+        let cut = if seed % 2 == 0 { pages.flush() } else { log.append(ZoneId(1), &blocks(1, 4)).map(drop) };
+        assert!(matches!(cut, Err(DeviceError::PowerLost)), "{cut:?}");
+        let late = (pages.write(Lba(1), &blocks(1, 5)), log.append(ZoneId(0), &blocks(1, 5)));
+        assert!(matches!(late, (Err(DeviceError::PowerLost), Err(DeviceError::PowerLost))), "{late:?}");
+        assert_eq!((pages.cut_report(), pages.operations()), (log.cut_report(), log.operations()));
+        let mut rng = Rng::seeded(seed);
+        let (pages, log) = (pages.reopen(&mut rng), log.reopen(&mut rng));
+        let mut block = blocks(1, 9);
+        pages.read(Lba(0), &mut block).unwrap();
+        seen.insert((block[0], written(&log, 1)));
+    }
+    let legal = [0, 1].into_iter().flat_map(|first| (1..=3).map(move |second| (first, second)));
+    assert_eq!(seen, legal.collect());
+}
+
+#[test]
 fn an_unflushed_reset_and_rewrite_is_old_or_empty_or_new_never_mixed() {
     let mut seen = BTreeSet::new();
     for seed in 0..200 {

@@ -6,7 +6,7 @@ use zonda_rt::atomic::Ordering;
 use crate::flusher::Flusher;
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, chunk_blocks};
 use crate::zone_table::Zone;
-use crate::{BLOCK_BYTES, PageAddress, PageError, StoreUsage};
+use crate::{BLOCK_BYTES, PageAddress, PageError, StoreUsage, WrittenBy};
 
 impl Flusher {
     /// The page at `at` is superseded.
@@ -98,6 +98,11 @@ impl Flusher {
             memory_bytes: self.memory_bytes(),
             memory_bytes_max: self.memory_bytes_max(),
         }
+    }
+
+    /// Bytes written by cause.
+    pub(crate) fn written_by(&self) -> WrittenBy {
+        self.counters.written_by(self.space.written_by_stream().headers)
     }
 
     /// Memory that it holds. A few loads.

@@ -1,7 +1,7 @@
-//! The write-ahead log on a device of its own (ZKV 3.5).
+//! The write-ahead log on a device of its own (ZKV 3.5), of a store on zones or in place.
 //!
 //! The log device holds nothing but the log's segments, in zones with headers of its own kind of client and the id of the store
-//! that it belongs to; the store's own headers carry a feature bit that says that the log is elsewhere. So neither is ever opened
+//! that it belongs to; the store's own headers (in place, its superblock) carry a feature bit that says that the log is elsewhere. So neither is ever opened
 //! without the other, and never with a stranger. MetaLog and values stay with the pages: the order in which their records become durable
 //! (write-ahead rule) crosses the two devices in one place only, where the MetaLog waits for the log.
 //!
@@ -17,13 +17,44 @@ use zonda_space::{NewStore, Recovered, Space, SpaceOptions, StoreId, StreamSpec}
 use crate::flusher::Flusher;
 use crate::reserve::Reserve;
 use crate::zone_table::Zone;
-use crate::{PageError, StoreOptions, open, stream};
+use crate::{PageError, RecordPressure, StoreOptions, StoreUsage, WrittenBy, open, stream};
 
 /// The client name in zone headers of a log device.
 const CLIENT: [u8; 8] = *b"treelog\0";
 
 /// The feature bit of a store whose log is on a device of its own: on disk, never renumber.
 pub(crate) const FEATURE_LOG_ELSEWHERE: u64 = 1 << 63;
+
+/// Where a store's log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogPlace {
+    /// Beside its pages.
+    Here,
+    /// On a device of its own.
+    Elsewhere,
+}
+
+impl LogPlace {
+    /// What the features of a store say of it.
+    pub(crate) fn features(self) -> u64 {
+        match self {
+            Self::Here => 0,
+            Self::Elsewhere => FEATURE_LOG_ELSEWHERE,
+        }
+    }
+
+    /// Whether this is where a store with these features has its log.
+    ///
+    /// # Errors
+    /// `LogElsewhere`, `LogIsHere`.
+    pub(crate) fn check(self, features: u64) -> Result<(), PageError> {
+        match (features & FEATURE_LOG_ELSEWHERE, self) {
+            (FEATURE_LOG_ELSEWHERE, Self::Here) => Err(PageError::LogElsewhere),
+            (0, Self::Elsewhere) => Err(PageError::LogIsHere),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The log's own device, below the log area of a store.
 pub(crate) struct LogDevice {
@@ -94,6 +125,30 @@ impl LogDevice {
     }
 }
 
+/// Its part of what its store says of itself.
+impl LogDevice {
+    pub(crate) fn device(&self) -> &Arc<dyn ZonedDevice> {
+        self.flusher.space.device()
+    }
+
+    pub(crate) fn pressure(&self) -> RecordPressure {
+        self.flusher.records.pressure()
+    }
+
+    pub(crate) fn add_usage(&self, usage: &mut StoreUsage) {
+        let own = self.flusher.usage();
+        usage.zones_reset += own.zones_reset;
+        usage.memory_bytes += own.memory_bytes;
+        usage.memory_bytes_max += own.memory_bytes_max;
+    }
+
+    pub(crate) fn add_written(&self, written: &mut WrittenBy) {
+        let own = self.flusher.written_by();
+        written.log += own.log;
+        written.headers += own.headers;
+    }
+}
+
 /// Everything is checked before anything is written.
 fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
     let geometry = device.geometry();
@@ -107,16 +162,4 @@ fn plan(device: &dyn ZonedDevice, options: &StoreOptions) -> Result<(SpaceOption
 /// What a device without pages needs of the options.
 fn without_pages(options: &StoreOptions) -> StoreOptions {
     StoreOptions { read_cache_bytes: 0, read_ahead_bytes: 0, ..options.clone() }
-}
-
-/// Whether a store with these features and a log device, given or not, belong together.
-///
-/// # Errors
-/// `LogElsewhere`, `LogIsHere`.
-pub(crate) fn check(features: u64, given: bool) -> Result<(), PageError> {
-    match (features & FEATURE_LOG_ELSEWHERE != 0, given) {
-        (true, false) => Err(PageError::LogElsewhere),
-        (false, true) => Err(PageError::LogIsHere),
-        _ => Ok(()),
-    }
 }

@@ -14,7 +14,7 @@ use crate::flusher::Flusher;
 use crate::frame::Framing;
 use crate::gate::Gate;
 use crate::in_place::cache::PageCache;
-use crate::log_device::{self, FEATURE_LOG_ELSEWHERE};
+use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::queues::Queues;
 use crate::records::Records;
@@ -32,15 +32,6 @@ const ACTIVE_ZONES_MIN: u32 = 4;
 /// Zones of a device per hot writer: a small device does not spend its zones on writers.
 const ZONES_PER_HOT_WRITER: u32 = 16;
 
-/// Where a store's log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogPlace {
-    /// Beside its pages.
-    Here,
-    /// On a device of its own.
-    Elsewhere,
-}
-
 /// Makes a store on an empty device.
 pub(crate) fn create(
     device: Arc<dyn ZonedDevice>,
@@ -50,7 +41,7 @@ pub(crate) fn create(
     let (space_options, reserve) = plan(device.as_ref(), log, options)?;
     let new = NewStore {
         id: options.store_id,
-        features: options.features | if log == LogPlace::Elsewhere { FEATURE_LOG_ELSEWHERE } else { 0 },
+        features: options.features | log.features(),
         superblock: options.superblock.clone(),
         overwrite: options.overwrite,
     };
@@ -66,7 +57,7 @@ pub(crate) fn open(
 ) -> Result<(Flusher, Vec<u8>), PageError> {
     let (space_options, reserve) = plan(device.as_ref(), log, options)?;
     let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
-    log_device::check(identity.features, log == LogPlace::Elsewhere)?;
+    log.check(identity.features)?;
     let flusher = build(space, reserve, options);
     for zone in &zones {
         flusher.recover(zone)?;

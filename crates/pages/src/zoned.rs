@@ -6,8 +6,7 @@ use crate::ahead::PagesAhead;
 use crate::areas::ZonedArea;
 use crate::flusher::Flusher;
 use crate::format::PAGE_HEADER_BYTES;
-use crate::log_device::{self, LogDevice};
-use crate::open::LogPlace;
+use crate::log_device::{LogDevice, LogPlace};
 use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
@@ -101,7 +100,7 @@ impl ZonedStore {
     ) -> Result<(Arc<Self>, Vec<u8>), PageError> {
         let identity = Space::identify(device.as_ref())?;
         open::check_client(&identity)?;
-        log_device::check(identity.features, true)?;
+        LogPlace::Elsewhere.check(identity.features)?;
         let log = LogDevice::open(log, identity.store, options)?;
         let (flusher, superblock) = open::open(device, LogPlace::Elsewhere, options)?;
         Ok((Self::new(flusher, Some(log), options), superblock))
@@ -128,7 +127,7 @@ impl ZonedStore {
     /// The device below the log, if that is another one.
     #[must_use]
     pub fn log_device(&self) -> Option<&Arc<dyn ZonedDevice>> {
-        Some(self.log.as_ref()?.flusher.space.device())
+        Some(self.log.as_ref()?.device())
     }
 
     pub(crate) fn flusher(&self) -> &Flusher {
@@ -204,7 +203,7 @@ impl PageStore for ZonedStore {
     }
 
     fn record_pressure(&self) -> RecordPressure {
-        let of_log = self.log.as_ref().map_or(RecordPressure::None, |log| log.flusher.records.pressure());
+        let of_log = self.log.as_ref().map_or(RecordPressure::None, |log| log.pressure());
         self.flusher.records.pressure().max(of_log)
     }
 
@@ -214,11 +213,7 @@ impl PageStore for ZonedStore {
 
     fn usage(&self) -> StoreUsage {
         let mut usage = self.flusher.usage();
-        if let Some(log) = self.log.as_ref().map(|log| log.flusher.usage()) {
-            usage.zones_reset += log.zones_reset;
-            usage.memory_bytes += log.memory_bytes;
-            usage.memory_bytes_max += log.memory_bytes_max;
-        }
+        self.log.iter().for_each(|log| log.add_usage(&mut usage));
         usage
     }
 
@@ -227,13 +222,9 @@ impl PageStore for ZonedStore {
     }
 
     fn written_by(&self) -> WrittenBy {
-        let written = |flusher: &Flusher| flusher.counters.written_by(flusher.space.written_by_stream().headers);
-        let mut all = written(&self.flusher);
-        if let Some(log) = self.log.as_ref().map(|log| written(&log.flusher)) {
-            all.log += log.log;
-            all.headers += log.headers;
-        }
-        all
+        let mut written = self.flusher.written_by();
+        self.log.iter().for_each(|log| log.add_written(&mut written));
+        written
     }
 
     fn reads(&self) -> (u64, u64) {

@@ -22,6 +22,8 @@ pub enum GroundKind {
     Split,
     /// In place, on blocks.
     Blocks,
+    /// In place, and the log on a device of its own.
+    SplitBlocks,
 }
 
 /// What a run is told; with the seed it says everything that happens.
@@ -65,7 +67,7 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
 
 /// The share of runs in place.
 const BLOCKS: f64 = 0.35;
-/// Of the runs on zones, the share with their log on a device of its own.
+/// Of the runs on either, the share with their log on a device of its own.
 const SPLIT: f64 = 0.2;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
@@ -94,7 +96,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut profile = draw_profile(&mut rng, &geometry, fills);
     let log = world::log_geometry(&mut Seed(seed).derive("log device").rng(), maker.store.log_limit_bytes);
     let (ground, block_bytes) = draw_ground(seed, settings);
-    if ground == GroundKind::Split {
+    if matches!(ground, GroundKind::Split | GroundKind::SplitBlocks) {
         // A batch is one chunk of the log, hence of one of its zones.
         profile.batch_bytes_max = profile.batch_bytes_max.min(log.zone_capacity_bytes());
     }
@@ -106,6 +108,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         GroundKind::Zones => Power::over_zones(geometry),
         GroundKind::Split => Power::over_split(geometry, log),
         GroundKind::Blocks => Power::over_blocks(block_bytes, &geometry),
+        GroundKind::SplitBlocks => Power::over_split_blocks(block_bytes, &geometry, log),
     };
     let power = power.map_err(|error: DeviceError| Trouble { step: 0, what: error.to_string() })?;
     let mut world = World::on(power, Box::new(maker), settings.bug);
@@ -125,8 +128,12 @@ fn draw_ground(seed: u64, settings: &Settings) -> (GroundKind, u32) {
     let mut rng = Seed(seed).derive("ground").rng();
     let zones_only = settings.bug.is_some() || settings.flash.is_some();
     let drawn = if zones_only || !rng.chance(BLOCKS) { GroundKind::Zones } else { GroundKind::Blocks };
-    let splits = drawn == GroundKind::Zones && !zones_only && Seed(seed).derive("log elsewhere").rng().chance(SPLIT);
-    let drawn = if splits { GroundKind::Split } else { drawn };
+    let splits = !zones_only && Seed(seed).derive("log elsewhere").rng().chance(SPLIT);
+    let drawn = match drawn {
+        GroundKind::Zones if splits => GroundKind::Split,
+        GroundKind::Blocks if splits => GroundKind::SplitBlocks,
+        drawn => drawn,
+    };
     (settings.ground.unwrap_or(drawn), *pick(&mut rng, &[512, 4096, 4096]))
 }
 

@@ -61,6 +61,8 @@ enum StoreName {
     Split,
     /// In place, on blocks that are overwritten.
     InPlace,
+    /// In place, and the log on a device of its own; the power of both goes at once.
+    InPlaceSplit,
 }
 
 #[derive(Args, Debug)]
@@ -166,6 +168,7 @@ impl Sim {
             StoreName::Zoned => GroundKind::Zones,
             StoreName::Split => GroundKind::Split,
             StoreName::InPlace => GroundKind::Blocks,
+            StoreName::InPlaceSplit => GroundKind::SplitBlocks,
         });
         Settings {
             steps: self.steps,

@@ -132,7 +132,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
 fn open(device: &Device, options: &Options) -> Step<Db> {
     let db = match device {
         Device::Zones(device) => Db::open_device(Arc::clone(device) as _, options),
-        Device::Blocks(device) => Db::open_block_device(Arc::clone(device) as _, options),
+        Device::Blocks(device) => Db::open_block_devices(Arc::clone(device) as _, None, options),
     };
     db.map_err(text)
 }

@@ -145,6 +145,7 @@ impl Maker for EngineMaker {
             Ground::Zones(device) => ZonedStore::create(device, &self.store)?,
             Ground::Split { pages, log } => ZonedStore::create_with_log(pages, log, &self.store)?,
             Ground::Blocks(device) => InPlaceStore::create(device, &self.in_place())?,
+            Ground::SplitBlocks { pages, log } => InPlaceStore::create_with_log(pages, log, &self.in_place())?,
         };
         let engine = Engine::create(self.faulty(Arc::clone(&store)), self.tree.clone())?;
         Ok(self.subject(engine, store))
@@ -155,6 +156,7 @@ impl Maker for EngineMaker {
             Ground::Zones(device) => ZonedStore::open(device, &self.store)?.0,
             Ground::Split { pages, log } => ZonedStore::open_with_log(pages, log, &self.store)?.0,
             Ground::Blocks(device) => InPlaceStore::open(device, &self.in_place())?.0,
+            Ground::SplitBlocks { pages, log } => InPlaceStore::open_with_log(pages, log, &self.in_place())?.0,
         };
         let engine = Engine::open(self.faulty(Arc::clone(&store)), self.tree.clone(), &mut |_| {})?;
         Ok(self.subject(engine, store))

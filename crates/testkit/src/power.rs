@@ -22,6 +22,13 @@ pub enum Power {
     },
     /// Of blocks that can be overwritten.
     Blocks(PowerCutBlock),
+    /// Of blocks that can be overwritten for pages, and of zones for the log, on one power supply.
+    SplitBlocks {
+        /// Everything but the log.
+        pages: PowerCutBlock,
+        /// The log.
+        log: PowerCut,
+    },
 }
 
 /// What subjects are made on.
@@ -38,6 +45,13 @@ pub enum Ground {
     },
     /// Blocks that can be overwritten.
     Blocks(Arc<dyn BlockDevice>),
+    /// Blocks that can be overwritten, and zones for the log.
+    SplitBlocks {
+        /// Everything but the log.
+        pages: Arc<dyn BlockDevice>,
+        /// The log.
+        log: Arc<dyn ZonedDevice>,
+    },
 }
 
 impl Power {
@@ -64,9 +78,17 @@ impl Power {
     /// # Errors
     /// `Geometry`.
     pub fn over_blocks(block_bytes: u32, geometry: &Geometry) -> Result<Self, DeviceError> {
-        let bytes = geometry.device_blocks() * u64::from(geometry.block_bytes);
-        let device = MemBlockDevice::new(block_bytes, bytes / u64::from(block_bytes))?;
-        Ok(Self::Blocks(PowerCutBlock::over(device)))
+        Ok(Self::Blocks(blocks(block_bytes, geometry)?))
+    }
+
+    /// As [`over_blocks`](Self::over_blocks), and beside it an empty zoned device for the log.
+    ///
+    /// # Errors
+    /// `Geometry`.
+    pub fn over_split_blocks(block_bytes: u32, geometry: &Geometry, log: Geometry) -> Result<Self, DeviceError> {
+        let pages = blocks(block_bytes, geometry)?;
+        let log = pages.beside(MemDevice::new(log)?);
+        Ok(Self::SplitBlocks { pages, log })
     }
 
     /// What the power cut hit; `None` while the power is on.
@@ -74,7 +96,7 @@ impl Power {
     pub fn cut_report(&self) -> Option<CutReport> {
         match self {
             Self::Zones(power) | Self::Split { pages: power, .. } => power.cut_report(),
-            Self::Blocks(power) => power.cut_report(),
+            Self::Blocks(power) | Self::SplitBlocks { pages: power, .. } => power.cut_report(),
         }
     }
 
@@ -83,7 +105,7 @@ impl Power {
     pub fn operations(&self) -> u64 {
         match self {
             Self::Zones(power) | Self::Split { pages: power, .. } => power.operations(),
-            Self::Blocks(power) => power.operations(),
+            Self::Blocks(power) | Self::SplitBlocks { pages: power, .. } => power.operations(),
         }
     }
 
@@ -92,7 +114,7 @@ impl Power {
     pub fn operations_by_label(&self) -> BTreeMap<&'static str, u64> {
         match self {
             Self::Zones(power) | Self::Split { pages: power, .. } => power.operations_by_label(),
-            Self::Blocks(power) => power.operations_by_label(),
+            Self::Blocks(power) | Self::SplitBlocks { pages: power, .. } => power.operations_by_label(),
         }
     }
 
@@ -100,7 +122,7 @@ impl Power {
     pub fn arm(&self, at: impl Into<Option<CutAt>>) {
         match self {
             Self::Zones(power) | Self::Split { pages: power, .. } => power.arm(at),
-            Self::Blocks(power) => power.arm(at),
+            Self::Blocks(power) | Self::SplitBlocks { pages: power, .. } => power.arm(at),
         }
     }
 
@@ -115,6 +137,11 @@ impl Power {
                 Self::Split { pages: survivor, log }
             }
             Self::Blocks(power) => Self::Blocks(PowerCutBlock::over(power.reopen(rng))),
+            Self::SplitBlocks { pages, log } => {
+                let survivor = PowerCutBlock::over(pages.reopen(rng));
+                let log = survivor.beside(log.reopen(rng));
+                Self::SplitBlocks { pages: survivor, log }
+            }
         }
     }
 
@@ -125,8 +152,17 @@ impl Power {
             Self::Zones(power) => Ground::Zones(Arc::new(power.clone())),
             Self::Split { pages, log } => Ground::Split { pages: Arc::new(pages.clone()), log: Arc::new(log.clone()) },
             Self::Blocks(power) => Ground::Blocks(Arc::new(power.clone())),
+            Self::SplitBlocks { pages, log } => {
+                Ground::SplitBlocks { pages: Arc::new(pages.clone()), log: Arc::new(log.clone()) }
+            }
         }
     }
+}
+
+/// An empty block device with the capacity of all zones of `geometry`.
+fn blocks(block_bytes: u32, geometry: &Geometry) -> Result<PowerCutBlock, DeviceError> {
+    let bytes = geometry.device_blocks() * u64::from(geometry.block_bytes);
+    Ok(PowerCutBlock::over(MemBlockDevice::new(block_bytes, bytes / u64::from(block_bytes))?))
 }
 
 impl Ground {
@@ -137,7 +173,7 @@ impl Ground {
     pub fn zones(self) -> crate::Answer<Arc<dyn ZonedDevice>> {
         match self {
             Self::Zones(device) => Ok(device),
-            Self::Split { .. } | Self::Blocks(_) => {
+            Self::Split { .. } | Self::Blocks(_) | Self::SplitBlocks { .. } => {
                 Err(crate::Refusal::Failed("this subject is made on one device of zones".to_owned()))
             }
         }

@@ -124,7 +124,7 @@ impl World {
         Ok(match ground {
             Ground::Zones(device) => Ground::Zones(Arc::new(modelled(device)?)),
             Ground::Split { pages, log } => Ground::Split { pages: Arc::new(modelled(pages)?), log },
-            blocks @ Ground::Blocks(_) => blocks,
+            blocks @ (Ground::Blocks(_) | Ground::SplitBlocks { .. }) => blocks,
         })
     }
 }

@@ -55,11 +55,21 @@ fn a_store_in_place_survives_cuts_of_a_block_device() {
 
 #[test]
 fn a_store_with_its_log_elsewhere_survives_cuts_of_both_devices() {
-    let ground = Some(GroundKind::Split);
+    both_devices_are_cut(GroundKind::Split, "split");
+}
+
+#[test]
+fn a_store_in_place_with_its_log_elsewhere_survives_cuts_of_both_devices() {
+    both_devices_are_cut(GroundKind::SplitBlocks, "in-place-split");
+}
+
+fn both_devices_are_cut(ground: GroundKind, store: &str) {
+    let ground = Some(ground);
     let settings = Settings { steps: 400, design: None, ground, clients: None, bug: None, flash: None, verbose: false };
     let mut all = Outcome::default();
     for seed in 300..314 {
-        let replay = || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --store split --verbose");
+        let replay =
+            || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 400 --store {store} --verbose");
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));
         all.add(&outcome);
     }

@@ -8,9 +8,9 @@ use zonda_pages::{
     BLOCK_BYTES, CachePolicy, InPlaceOptions, InPlaceStore, PageStore, StoreOptions, ZoneMapEntry, ZonedStore,
 };
 
+use crate::Result;
 use crate::block_overlay::BlockOverlay;
 use crate::overlay::Overlay;
-use crate::{Error, Result};
 
 /// Zones reported with one call.
 const REPORT_ZONES: u32 = 4096;
@@ -115,12 +115,6 @@ fn segment_state(entry: &ZoneMapEntry) -> &'static str {
 /// The log's own device.
 pub(crate) type Log = Arc<dyn ZonedDevice>;
 
-fn log_in_place() -> Error {
-    Error::LogDevice {
-        why: "a store in place has its log beside its pages: only one on zones takes a log device".to_owned(),
-    }
-}
-
 /// The page store of either kind.
 #[derive(Clone)]
 pub(crate) enum Pages {
@@ -139,9 +133,12 @@ impl Pages {
             (Device::Zoned(device), Some(log)) => {
                 Self::Zoned(ZonedStore::create_with_log(Arc::clone(device), Arc::clone(log), &options)?)
             }
-            (Device::Block { .. }, Some(_)) => return Err(log_in_place()),
             (Device::Block { device, segment_bytes }, None) => {
                 Self::InPlace(InPlaceStore::create(Arc::clone(device), &in_place(options, *segment_bytes))?)
+            }
+            (Device::Block { device, segment_bytes }, Some(log)) => {
+                let options = in_place(options, *segment_bytes);
+                Self::InPlace(InPlaceStore::create_with_log(Arc::clone(device), Arc::clone(log), &options)?)
             }
         })
     }
@@ -152,17 +149,21 @@ impl Pages {
     /// Those of the page store.
     pub(crate) fn open(device: &Device, log: Option<&Log>, options: StoreOptions) -> Result<(Self, Vec<u8>)> {
         Ok(match (device, log) {
-            (Device::Zoned(device), Some(log)) => {
-                let (store, superblock) = ZonedStore::open_with_log(Arc::clone(device), Arc::clone(log), &options)?;
-                (Self::Zoned(store), superblock)
-            }
-            (Device::Block { .. }, Some(_)) => return Err(log_in_place()),
             (Device::Zoned(device), None) => {
                 let (store, superblock) = ZonedStore::open(Arc::clone(device), &options)?;
                 (Self::Zoned(store), superblock)
             }
+            (Device::Zoned(device), Some(log)) => {
+                let (store, superblock) = ZonedStore::open_with_log(Arc::clone(device), Arc::clone(log), &options)?;
+                (Self::Zoned(store), superblock)
+            }
             (Device::Block { device, segment_bytes }, None) => {
                 let (store, superblock) = InPlaceStore::open(Arc::clone(device), &in_place(options, *segment_bytes))?;
+                (Self::InPlace(store), superblock)
+            }
+            (Device::Block { device, segment_bytes }, Some(log)) => {
+                let options = in_place(options, *segment_bytes);
+                let (store, superblock) = InPlaceStore::open_with_log(Arc::clone(device), Arc::clone(log), &options)?;
                 (Self::InPlace(store), superblock)
             }
         })
@@ -180,7 +181,7 @@ impl Pages {
     pub(crate) fn log_device(&self) -> Option<&Log> {
         match self {
             Self::Zoned(store) => store.log_device(),
-            Self::InPlace(_) => None,
+            Self::InPlace(store) => store.log_device(),
         }
     }
 

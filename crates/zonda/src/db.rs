@@ -141,15 +141,18 @@ impl Db {
         Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
-    /// Opens or makes the store in place on a block device of the caller's, for harnesses that wrap one.
+    /// As [`open_devices`](Self::open_devices), for a store in place.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     #[doc(hidden)]
-    pub fn open_block_device(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Self> {
+    pub fn open_block_devices(
+        pages: Arc<dyn BlockDevice>,
+        log: Option<Arc<dyn ZonedDevice>>,
+        options: &Options,
+    ) -> Result<Self> {
         options.validate()?;
-        let pages = Device::Block { device, segment_bytes: options.zone_bytes };
-        let devices = Devices { pages, log: None };
+        let devices = Devices { pages: Device::Block { device: pages, segment_bytes: options.zone_bytes }, log };
         Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 

@@ -8,131 +8,174 @@ use std::sync::Arc;
 
 use common::{Place, fill, options};
 use zonda::{Db, Durability, Error, Options, StoreKind};
-use zonda_device::{CutAt, Geometry, MemDevice, PowerCut, ZonedDevice};
+use zonda_device::{CutAt, Geometry, MemBlockDevice, MemDevice, PowerCut, PowerCutBlock, ZonedDevice};
 use zonda_rt::{Rng, sim};
 
-fn with_log(place: &Place) -> Options {
-    options().log_device(place.named("test.log"))
+fn with_log(place: &Place, kind: StoreKind) -> Options {
+    options().store(kind).log_device(place.named("test.log"))
 }
 
 #[test]
 fn the_log_goes_to_its_device_and_is_replayed_from_there() {
-    let place = Place::new();
-    let db = with_log(&place).open(&place.uri()).unwrap();
-    fill(&db, 1_000);
-    db.sync().unwrap();
-    let stats = db.stats().unwrap();
-    let log = stats.log_device.as_ref().unwrap();
-    assert!(log.written_bytes >= stats.written.log_bytes && stats.written.log_bytes > 0, "{stats:?}");
-    let here = stats.written.total_bytes() - stats.written.log_bytes;
-    assert!(stats.device.written_bytes <= here, "no log beside the pages: {stats:?}");
-    let copies = [place.named("copy.zonda"), place.named("copy.log")];
-    std::fs::copy(place.uri(), &copies[0]).unwrap();
-    std::fs::copy(place.named("test.log"), &copies[1]).unwrap();
-    drop(db);
-    // As a crash left them: nothing but the log has the pairs.
-    let db = options().log_device(&copies[1]).open(&copies[0]).unwrap();
-    assert_eq!(db.iter().unwrap().count(), 1_000);
-    db.close().unwrap();
-    let db = with_log(&place).open(&place.uri()).unwrap();
-    assert_eq!(db.iter().unwrap().count(), 1_000);
-    assert!(options().open(&place.uri()).is_err(), "locked");
-    db.close().unwrap();
-    let db = with_log(&place).open_read_only(&place.uri()).unwrap();
-    assert_eq!(db.iter().unwrap().count(), 1_000);
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        let db = with_log(&place, kind).open(&place.uri()).unwrap();
+        fill(&db, 1_000);
+        db.sync().unwrap();
+        let stats = db.stats().unwrap();
+        let log = stats.log_device.as_ref().unwrap();
+        assert!(log.written_bytes >= stats.written.log_bytes && stats.written.log_bytes > 0, "{stats:?}");
+        // In place, the superblock is written twice beside what is counted.
+        let here = stats.written.total_bytes() - stats.written.log_bytes + 2 * 4096;
+        assert!(stats.device.written_bytes <= here, "no log beside the pages: {stats:?}");
+        let copies = [place.named("copy.zonda"), place.named("copy.log")];
+        std::fs::copy(place.uri(), &copies[0]).unwrap();
+        std::fs::copy(place.named("test.log"), &copies[1]).unwrap();
+        drop(db);
+        // As a crash left them: nothing but the log has the pairs.
+        let db = options().log_device(&copies[1]).open(&copies[0]).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 1_000);
+        db.close().unwrap();
+        let db = with_log(&place, kind).open(&place.uri()).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 1_000);
+        assert!(options().open(&place.uri()).is_err(), "locked");
+        db.close().unwrap();
+        let db = with_log(&place, kind).open_read_only(&place.uri()).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 1_000);
+    }
 }
 
 #[test]
 fn a_missing_or_foreign_log_is_told_and_nothing_is_written() {
-    let (place, other) = (Place::new(), Place::new());
-    with_log(&place).open(&place.uri()).unwrap().close().unwrap();
-    // Store ids come from the seed.
-    with_log(&other).seed(8).open(&other.uri()).unwrap().close().unwrap();
-    let plain = place.named("plain.zonda");
-    options().open(&plain).unwrap().close().unwrap();
-    let before = std::fs::read(place.uri()).unwrap();
-    let refused = |options: Options, uri: &str| options.open(uri).unwrap_err();
-    let missing = refused(options(), &place.uri());
-    assert!(
-        matches!(missing, Error::LogDevice { .. }) && missing.to_string().contains("device of its own"),
-        "{missing}"
-    );
-    let gone = refused(options().log_device(place.named("no.log")), &place.uri());
-    assert!(matches!(&gone, Error::NotFound { uri } if uri.contains("no.log")), "{gone}");
-    assert!(!std::path::Path::new(&place.named("no.log")).exists(), "a lost log is not replaced by an empty one");
-    let foreign = refused(options().log_device(other.named("test.log")), &place.uri());
-    assert!(
-        matches!(foreign, Error::LogDevice { .. }) && foreign.to_string().contains("belongs to store"),
-        "{foreign}"
-    );
-    let store = refused(options().log_device(&plain), &place.uri());
-    assert!(matches!(store, Error::NotAStore { .. }) && store.to_string().contains("treelog"), "{store}");
-    let swapped = refused(options().log_device(place.uri()), &place.named("test.log"));
-    assert!(matches!(swapped, Error::NotAStore { .. }) && swapped.to_string().contains("treelog"), "{swapped}");
-    let in_place = refused(options().store(StoreKind::InPlace).log_device("mem:"), "mem:");
-    assert!(matches!(in_place, Error::LogDevice { .. }), "{in_place}");
-    let unasked = refused(options().log_device(place.named("test.log")), &plain);
-    assert!(
-        matches!(unasked, Error::LogDevice { .. }) && unasked.to_string().contains("beside its pages"),
-        "{unasked}"
-    );
-    let twice = refused(options().log_device(place.uri()), &place.uri());
-    assert!(matches!(twice, Error::Locked { .. }), "{twice}");
-    assert_eq!(std::fs::read(place.uri()).unwrap(), before);
-    assert_eq!(with_log(&place).open(&place.uri()).unwrap().iter().unwrap().count(), 0);
+    for kind in StoreKind::ALL {
+        let (place, other) = (Place::new(), Place::new());
+        with_log(&place, kind).open(&place.uri()).unwrap().close().unwrap();
+        // Store ids come from the seed.
+        with_log(&other, kind).seed(8).open(&other.uri()).unwrap().close().unwrap();
+        let plain = place.named("plain.zonda");
+        options().store(kind).open(&plain).unwrap().close().unwrap();
+        let zoned = place.named("zoned.zonda");
+        options().open(&zoned).unwrap().close().unwrap();
+        let before = std::fs::read(place.uri()).unwrap();
+        let refused = |options: Options, uri: &str| options.open(uri).unwrap_err();
+        let missing = refused(options(), &place.uri());
+        let said = missing.to_string();
+        assert!(matches!(missing, Error::LogDevice { .. }) && said.contains("device of its own"), "{said}");
+        let gone = refused(options().log_device(place.named("no.log")), &place.uri());
+        assert!(matches!(&gone, Error::NotFound { uri } if uri.contains("no.log")), "{gone}");
+        assert!(!std::path::Path::new(&place.named("no.log")).exists(), "a lost log is not replaced by an empty one");
+        let foreign = refused(options().log_device(other.named("test.log")), &place.uri());
+        let said = foreign.to_string();
+        assert!(matches!(foreign, Error::LogDevice { .. }) && said.contains("belongs to store"), "{said}");
+        let store = refused(options().log_device(&zoned), &place.uri());
+        assert!(matches!(store, Error::NotAStore { .. }) && store.to_string().contains("treelog"), "{store}");
+        let unasked = refused(options().log_device(place.named("test.log")), &plain);
+        let said = unasked.to_string();
+        assert!(matches!(unasked, Error::LogDevice { .. }) && said.contains("beside its pages"), "{said}");
+        assert_eq!(std::fs::read(place.uri()).unwrap(), before);
+        assert_eq!(with_log(&place, kind).open(&place.uri()).unwrap().iter().unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn store_and_log_are_not_taken_for_each_other() {
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        with_log(&place, kind).open(&place.uri()).unwrap().close().unwrap();
+        let swapped = options().log_device(place.uri()).open(&place.named("test.log")).unwrap_err();
+        let twice = options().log_device(place.uri()).open(&place.uri()).unwrap_err();
+        let said = swapped.to_string();
+        match kind {
+            StoreKind::Zoned => {
+                assert!(matches!(swapped, Error::NotAStore { .. }) && said.contains("treelog"), "{said}")
+            }
+            // A log is on zones: the file says that it is not.
+            _ => assert!(matches!(swapped, Error::BadOption { name: "store", .. }), "{said}"),
+        }
+        assert!(matches!(twice, Error::Locked { .. }), "{twice}");
+    }
 }
 
 #[test]
 fn a_log_device_that_holds_something_or_is_too_small_is_refused() {
-    let place = Place::new();
-    with_log(&place).open(&place.uri()).unwrap().close().unwrap();
-    let taken = with_log(&place).open(&place.named("another.zonda")).unwrap_err();
-    assert!(matches!(taken, Error::AlreadyExists { .. }), "{taken}");
-    let (pages, log) = (memory(80), memory(3));
-    let small = Db::open_devices(pages, Some(log), &options()).unwrap_err();
-    assert!(matches!(small, Error::UnsuitableDevice { .. }) && small.to_string().contains('3'), "{small}");
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        with_log(&place, kind).open(&place.uri()).unwrap().close().unwrap();
+        let taken = with_log(&place, kind).open(&place.named("another.zonda")).unwrap_err();
+        assert!(matches!(taken, Error::AlreadyExists { .. }), "{taken}");
+        let small = options().store(kind).log_device("mem:?zones=3").open("mem:").unwrap_err();
+        assert!(matches!(small, Error::UnsuitableDevice { .. }) && small.to_string().contains('3'), "{small}");
+    }
 }
 
 #[test]
 fn a_backup_has_its_log_beside_its_pages_or_where_it_is_told() {
-    let place = Place::new();
-    let db = with_log(&place).open(&place.uri()).unwrap();
-    fill(&db, 200);
-    assert_eq!(db.backup_with(&place.named("plain.zonda"), &options(), &mut |_| {}).unwrap(), 200);
-    let split = options().log_device(place.named("split.log"));
-    assert_eq!(db.backup_with(&place.named("split.zonda"), &split, &mut |_| {}).unwrap(), 200);
-    db.close().unwrap();
-    assert_eq!(options().open(&place.named("plain.zonda")).unwrap().iter().unwrap().count(), 200);
-    assert_eq!(split.open(&place.named("split.zonda")).unwrap().iter().unwrap().count(), 200);
-}
-
-fn memory(zones: u32) -> Arc<dyn ZonedDevice> {
-    Arc::new(MemDevice::new(Geometry::new(1 << 20, zones)).unwrap())
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        let db = with_log(&place, kind).open(&place.uri()).unwrap();
+        fill(&db, 200);
+        let beside = options().store(kind);
+        assert_eq!(db.backup_with(&place.named("plain.zonda"), &beside, &mut |_| {}).unwrap(), 200);
+        let split = beside.log_device(place.named("split.log"));
+        assert_eq!(db.backup_with(&place.named("split.zonda"), &split, &mut |_| {}).unwrap(), 200);
+        db.close().unwrap();
+        assert_eq!(options().open(&place.named("plain.zonda")).unwrap().iter().unwrap().count(), 200);
+        assert_eq!(split.open(&place.named("split.zonda")).unwrap().iter().unwrap().count(), 200);
+    }
 }
 
 /// A device behind a switch, and what is behind the switch.
-struct Switched {
-    power: PowerCut,
-    live: MemDevice,
+enum Switched {
+    Zones(PowerCut, MemDevice),
+    Blocks(PowerCutBlock, MemBlockDevice),
 }
 
 impl Switched {
-    fn new(geometry: Geometry) -> Self {
-        Self::over(MemDevice::new(geometry).unwrap())
+    fn zones(live: MemDevice) -> Self {
+        Self::Zones(PowerCut::over(live.clone()), live)
     }
 
-    fn over(live: MemDevice) -> Self {
-        Self { power: PowerCut::over(live.clone()), live }
+    fn blocks(live: MemBlockDevice) -> Self {
+        Self::Blocks(PowerCutBlock::over(live.clone()), live)
     }
 
-    fn device(&self) -> Arc<dyn ZonedDevice> {
-        Arc::new(self.power.clone())
+    fn arm(&self, at: CutAt) {
+        match self {
+            Self::Zones(power, _) => power.arm(at),
+            Self::Blocks(power, _) => power.arm(at),
+        }
+    }
+
+    fn cut(&self) {
+        match self {
+            Self::Zones(power, _) => power.cut(),
+            Self::Blocks(power, _) => power.cut(),
+        }
+    }
+
+    fn lost_power(&self) -> bool {
+        match self {
+            Self::Zones(power, _) => power.cut_report().is_some(),
+            Self::Blocks(power, _) => power.cut_report().is_some(),
+        }
     }
 
     /// After a cut a legal part of what was not flushed is gone; a device that kept its power has lost nothing.
     fn restart(&mut self, rng: &mut Rng) {
-        let lost_power = self.power.cut_report().is_some();
-        *self = Self::over(if lost_power { self.power.reopen(rng) } else { self.live.clone() });
+        let lost_power = self.lost_power();
+        *self = match self {
+            Self::Zones(power, live) => Self::zones(if lost_power { power.reopen(rng) } else { live.clone() }),
+            Self::Blocks(power, live) => Self::blocks(if lost_power { power.reopen(rng) } else { live.clone() }),
+        };
+    }
+}
+
+fn open(pages: &Switched, log: &Switched, options: &Options) -> zonda::Result<Db> {
+    let Switched::Zones(log, _) = log else { panic!("a log is on zones") };
+    let log: Arc<dyn ZonedDevice> = Arc::new(log.clone());
+    match pages {
+        Switched::Zones(power, _) => Db::open_devices(Arc::new(power.clone()), Some(log), options),
+        Switched::Blocks(power, _) => Db::open_block_devices(Arc::new(power.clone()), Some(log), options),
     }
 }
 
@@ -186,20 +229,23 @@ impl History {
 }
 
 /// Lives of a store whose power fails on the pages, on the log, or on both; returns (cuts, zones reset).
-fn lives(seed: u64) -> (u64, u64) {
+fn lives(seed: u64, kind: StoreKind) -> (u64, u64) {
     let mut rng = Rng::seeded(seed);
-    let mut pages = Switched::new(Geometry::new(64 << 10, 150).with_limits(14, 14));
-    let mut log = Switched::new(Geometry::new(64 << 10, 120).with_limits(4, 4));
-    let options = Options::new().memory(2 << 20).log_limit(1 << 20).seed(seed);
+    let mut pages = match kind {
+        StoreKind::InPlace => Switched::blocks(MemBlockDevice::new(4096, 150 * 16).unwrap()),
+        _ => Switched::zones(MemDevice::new(Geometry::new(64 << 10, 150).with_limits(14, 14)).unwrap()),
+    };
+    let mut log = Switched::zones(MemDevice::new(Geometry::new(64 << 10, 120).with_limits(4, 4)).unwrap());
+    let options = Options::new().memory(2 << 20).log_limit(1 << 20).zone_bytes(64 << 10).seed(seed);
     let (mut history, mut cuts, mut resets) = (History::default(), 0, 0);
-    drop(Db::open_devices(pages.device(), Some(log.device()), &options).unwrap());
+    drop(open(&pages, &log, &options).unwrap());
     for _ in 0..6 {
         let cut_after = CutAt::Operation(1 + rng.below(3_000));
         let who = rng.below(3);
         let armed = if who == 0 { &pages } else { &log };
-        armed.power.arm(cut_after);
+        armed.arm(cut_after);
         // The power may go while the store opens, too.
-        if let Ok(db) = Db::open_devices(pages.device(), Some(log.device()), &options) {
+        if let Ok(db) = open(&pages, &log, &options) {
             for _ in 0..4_000 {
                 if !history.step(&db, &mut rng) {
                     break;
@@ -207,14 +253,14 @@ fn lives(seed: u64) -> (u64, u64) {
             }
             resets += db.stats().unwrap().space.zones_reset;
             if who == 2 {
-                pages.power.cut();
-                log.power.cut();
+                pages.cut();
+                log.cut();
             }
         }
-        cuts += u64::from(pages.power.cut_report().is_some()) + u64::from(log.power.cut_report().is_some());
+        cuts += u64::from(pages.lost_power()) + u64::from(log.lost_power());
         pages.restart(&mut rng);
         log.restart(&mut rng);
-        let db = Db::open_devices(pages.device(), Some(log.device()), &options).unwrap();
+        let db = open(&pages, &log, &options).unwrap();
         history.check(&db, seed);
         let mut findings = Vec::new();
         db.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).unwrap();
@@ -225,11 +271,13 @@ fn lives(seed: u64) -> (u64, u64) {
 
 #[test]
 fn the_power_fails_on_either_device_or_both() {
-    let (mut cuts, mut resets) = (0, 0);
-    for seed in 0..8 {
-        let (cut, reset) = sim::run(seed, move || lives(seed));
-        cuts += cut;
-        resets += reset;
+    for kind in StoreKind::ALL {
+        let (mut cuts, mut resets) = (0, 0);
+        for seed in 0..8 {
+            let (cut, reset) = sim::run(seed, move || lives(seed, kind));
+            cuts += cut;
+            resets += reset;
+        }
+        assert!(cuts > 20 && resets > 6, "{}: {cuts} cuts, {resets} zones reset", kind.name());
     }
-    assert!(cuts > 20 && resets > 6, "{cuts} cuts, {resets} zones reset");
 }

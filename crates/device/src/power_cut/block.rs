@@ -8,11 +8,12 @@ use std::{
 use zonda_rt::{DeviceCall, Mutex, Rng, device_call};
 
 use super::{
-    Survival,
-    plan::{CutAt, CutPlan, CutReport},
+    PowerCut, Survival,
+    plan::{CutAt, CutReport},
+    supply::{OlderVersions, Supply},
 };
 use crate::{
-    BlockDevice, DeviceCounters, DeviceError, IoQueue, Lba, MemBlockDevice, Result,
+    BlockDevice, DeviceCounters, DeviceError, IoQueue, Lba, MemBlockDevice, MemDevice, Result,
     counters::Counting,
     mem::index,
     queue::{Block, SyncQueue},
@@ -27,16 +28,9 @@ pub struct PowerCutBlock {
 
 struct Shared {
     live: MemBlockDevice,
-    state: Mutex<State>,
+    /// No other block device is on it.
+    supply: Arc<Mutex<Supply>>,
     counting: Counting,
-}
-
-#[derive(Default)]
-struct State {
-    plan: CutPlan,
-    /// For each block changed since the last flush: its flushed content and all later ones but the newest, oldest
-    /// first.
-    older: BTreeMap<u64, Vec<Vec<u8>>>,
 }
 
 impl PowerCutBlock {
@@ -44,47 +38,52 @@ impl PowerCutBlock {
     /// switch.
     #[must_use]
     pub fn over(live: MemBlockDevice) -> Self {
-        let state = Mutex::new(State::default());
-        Self { shared: Arc::new(Shared { live, state, counting: Counting::default() }) }
+        Self { shared: Arc::new(Shared { live, supply: Arc::default(), counting: Counting::default() }) }
+    }
+
+    /// Puts a zoned memory device on the power supply of this one: as [`PowerCut::beside`].
+    #[must_use]
+    pub fn beside(&self, live: MemDevice) -> PowerCut {
+        PowerCut::plug_in(live, Arc::clone(&self.shared.supply))
     }
 
     /// Says when the power goes; replaces what was said before.
     pub fn arm(&self, at: impl Into<Option<CutAt>>) {
-        self.shared.state.lock().plan.arm(at.into());
+        self.shared.supply.lock().plan.arm(at.into());
     }
 
     /// Cuts the power now, between operations.
     pub fn cut(&self) {
-        self.shared.state.lock().plan.cut(None);
+        self.shared.supply.lock().plan.cut(None);
     }
 
     /// What the cut hit; `None` while the power is on.
     #[must_use]
     pub fn cut_report(&self) -> Option<CutReport> {
-        self.shared.state.lock().plan.report()
+        self.shared.supply.lock().plan.report()
     }
 
     /// Operations so far, reads included.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.shared.state.lock().plan.operations()
+        self.shared.supply.lock().plan.operations()
     }
 
     /// Operations so far by label; those outside all labels are under `other`.
     #[must_use]
     pub fn operations_by_label(&self) -> BTreeMap<&'static str, u64> {
-        self.shared.state.lock().plan.by_label()
+        self.shared.supply.lock().plan.by_label()
     }
 
     /// Cuts the power unless it is cut, and returns a device that holds one legal outcome, drawn from `rng`.
     #[must_use]
     pub fn reopen(&self, rng: &mut Rng) -> MemBlockDevice {
-        let mut state = self.shared.state.lock();
-        state.plan.cut(None);
+        let mut supply = self.shared.supply.lock();
+        supply.plan.cut(None);
         let mut bytes = self.shared.live.copy_bytes();
         let block_bytes = self.shared.live.block_bytes() as usize;
         let survival = Survival::draw(rng);
-        for (&block, older) in &state.older {
+        for (&block, older) in &supply.older {
             if let Some(version) = choose(older, survival, rng) {
                 bytes[index(block) * block_bytes..][..block_bytes].copy_from_slice(version);
             }
@@ -95,17 +94,17 @@ impl PowerCutBlock {
     /// Does a change of blocks after keeping their content, and loses the power during it if that is the plan.
     fn change(&self, call: DeviceCall, at: Lba, blocks: u64, work: impl FnOnce() -> Result<()>) -> Result<()> {
         device_call(call, || {
-            let mut state = self.shared.state.lock();
-            let power_goes = state.plan.count(call)?;
+            let mut supply = self.shared.supply.lock();
+            let power_goes = supply.plan.count(call)?;
             if self.shared.live.shape().check_span(at, blocks).is_ok() {
-                self.keep(&mut state.older, at, blocks);
+                self.keep(&mut supply.older, at, blocks);
             }
             let result = work();
             if power_goes { Err(DeviceError::PowerLost) } else { result }
         })
     }
 
-    fn keep(&self, older: &mut BTreeMap<u64, Vec<Vec<u8>>>, at: Lba, blocks: u64) {
+    fn keep(&self, older: &mut OlderVersions, at: Lba, blocks: u64) {
         for block in at.0..at.0 + blocks {
             let content = self.shared.live.copy_block(Lba(block));
             match older.entry(block) {
@@ -142,7 +141,7 @@ impl BlockDevice for PowerCutBlock {
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
         device_call(DeviceCall::Read, || {
-            let power_goes = self.shared.state.lock().plan.count(DeviceCall::Read)?;
+            let power_goes = self.shared.supply.lock().plan.count(DeviceCall::Read)?;
             let result = self.shared.live.copy_out(at, into);
             if power_goes { Err(DeviceError::PowerLost) } else { result }
         })?;
@@ -159,11 +158,11 @@ impl BlockDevice for PowerCutBlock {
 
     fn flush(&self) -> Result<()> {
         device_call(DeviceCall::Flush, || {
-            let mut state = self.shared.state.lock();
-            if state.plan.count(DeviceCall::Flush)? {
+            let mut supply = self.shared.supply.lock();
+            if supply.plan.count(DeviceCall::Flush)? {
                 return Err(DeviceError::PowerLost);
             }
-            state.older.clear();
+            supply.older.clear();
             Ok(())
         })?;
         self.shared.counting.flushed();

@@ -4,6 +4,7 @@ mod block;
 mod journal;
 mod label;
 mod plan;
+mod supply;
 mod zoned;
 
 pub use block::PowerCutBlock;

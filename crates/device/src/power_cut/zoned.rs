@@ -5,7 +5,8 @@ use zonda_rt::{DeviceCall, Mutex, Rng, device_call};
 
 use super::{
     journal::{CrashModel, Journal},
-    plan::{CutAt, CutPlan, CutReport},
+    plan::{CutAt, CutReport},
+    supply::Supply,
 };
 use crate::{
     DeviceCounters, DeviceError, Geometry, IoQueue, Lba, MemDevice, Result, ZoneId, ZoneReport, ZonedDevice,
@@ -32,17 +33,9 @@ struct Shared {
     geometry: Geometry,
     live: MemDevice,
     supply: Arc<Mutex<Supply>>,
-    /// Which of the supply's devices this is.
+    /// Which of the supply's zoned devices this is.
     socket: usize,
     counting: Counting,
-}
-
-/// The power of one device or more.
-#[derive(Default)]
-struct Supply {
-    plan: CutPlan,
-    /// What each device has not flushed.
-    journals: Vec<Journal>,
 }
 
 impl PowerCut {
@@ -60,7 +53,7 @@ impl PowerCut {
         Self::plug_in(live, Arc::clone(&self.shared.supply))
     }
 
-    fn plug_in(live: MemDevice, supply: Arc<Mutex<Supply>>) -> Self {
+    pub(super) fn plug_in(live: MemDevice, supply: Arc<Mutex<Supply>>) -> Self {
         let geometry = live.geometry().clone();
         let socket = {
             let mut plugged = supply.lock();

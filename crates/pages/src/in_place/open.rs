@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, Io};
-use zonda_space::{SUPERBLOCK_BYTES_MAX, SpaceError};
+use zonda_space::{SUPERBLOCK_BYTES_MAX, SpaceError, StoreId};
 
 use super::InPlaceOptions;
 use super::core::{Core, Opened};
@@ -13,6 +13,7 @@ use super::layout::{Layout, SegmentIndex, superblocks};
 use super::run::Run;
 use super::table::Table;
 use crate::frame::{Frame, Framing};
+use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::reserve::{Demand, Reserve};
 use crate::walk::{Blocks, Eyes, Walk};
@@ -32,11 +33,11 @@ pub(crate) fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> 
 }
 
 /// Makes a store.
-pub(crate) fn create(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<Core, PageError> {
+pub(crate) fn create(device: Arc<dyn BlockDevice>, log: LogPlace, options: &InPlaceOptions) -> Result<Core, PageError> {
     let disk = Disk::new(device)?;
     let common = &options.common;
     let layout = Layout::new(disk.capacity_blocks(), options.segment_blocks)?;
-    let reserve = plan(layout, options)?;
+    let reserve = plan(layout, log, options)?;
     if common.superblock.len() > SUPERBLOCK_BYTES_MAX {
         let (value, rule) = (common.superblock.len() as u64, "at most 2,048 bytes fit");
         return Err(SpaceError::BadOption { option: "superblock", value, rule }.into());
@@ -45,7 +46,7 @@ pub(crate) fn create(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> 
     let identity = Identity {
         store: common.store_id,
         client: CLIENT,
-        features: common.features,
+        features: common.features | log.features(),
         segment_blocks: layout.segment_blocks(),
         capacity_blocks: layout.capacity_blocks(),
         superblock: common.superblock.clone(),
@@ -99,25 +100,46 @@ fn read_copies(disk: &Disk) -> Result<[Result<Identity, SuperblockFault>; 2], Pa
     Ok([read(first)?, read(second)?])
 }
 
-/// Opens a store; returns it with the client's superblock bytes. A damaged copy of the superblock is made good.
-pub(crate) fn open(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<(Core, Vec<u8>), PageError> {
+/// The store on a device whose log is where the caller has it. Nothing is written.
+pub(crate) fn identify(
+    device: Arc<dyn BlockDevice>,
+    log: LogPlace,
+    options: &InPlaceOptions,
+) -> Result<StoreId, PageError> {
     let disk = Disk::new(device)?;
-    let (identity, intact) = match read_copies(&disk)? {
-        [Ok(first), second] => (first.clone(), [true, second == Ok(first)]),
-        [Err(_), Ok(second)] => (second, [false, true]),
-        [Err(first), Err(second)] => return Err(no_superblock([first, second]).into()),
-    };
-    check_identity(&identity, &disk, options)?;
+    let (identity, _) = read_identity(&disk)?;
+    check_identity(&identity, &disk, log, options)?;
+    Ok(identity.store)
+}
+
+/// Opens a store; returns it with the client's superblock bytes. A damaged copy of the superblock is made good.
+pub(crate) fn open(
+    device: Arc<dyn BlockDevice>,
+    log: LogPlace,
+    options: &InPlaceOptions,
+) -> Result<(Core, Vec<u8>), PageError> {
+    let disk = Disk::new(device)?;
+    let (identity, intact) = read_identity(&disk)?;
+    check_identity(&identity, &disk, log, options)?;
     let layout = Layout::new(identity.capacity_blocks, identity.segment_blocks)?;
-    let reserve = plan(layout, options)?;
+    let reserve = plan(layout, log, options)?;
     let table = recover(&disk, &identity, layout, reserve)?;
     write_copies(&disk, &identity, intact.map(|intact| !intact))?;
     let superblock = identity.superblock.clone();
     Ok((Core::new(Opened { disk, identity, layout, reserve, table }, options), superblock))
 }
 
-fn check_identity(identity: &Identity, disk: &Disk, options: &InPlaceOptions) -> Result<(), PageError> {
-    let unknown = identity.features & !options.common.features;
+/// What the superblock says, and which of its copies are intact.
+fn read_identity(disk: &Disk) -> Result<(Identity, [bool; 2]), PageError> {
+    match read_copies(disk)? {
+        [Ok(first), second] => Ok((first.clone(), [true, second == Ok(first)])),
+        [Err(_), Ok(second)] => Ok((second, [false, true])),
+        [Err(first), Err(second)] => Err(no_superblock([first, second]).into()),
+    }
+}
+
+fn check_identity(identity: &Identity, disk: &Disk, log: LogPlace, options: &InPlaceOptions) -> Result<(), PageError> {
+    let unknown = identity.features & !(options.common.features | FEATURE_LOG_ELSEWHERE);
     if identity.client != CLIENT {
         let name = |client: &[u8; 8]| String::from_utf8_lossy(client).trim_end_matches('\0').to_owned();
         return Err(SpaceError::OtherClient { found: name(&identity.client), expected: name(&CLIENT) }.into());
@@ -125,6 +147,7 @@ fn check_identity(identity: &Identity, disk: &Disk, options: &InPlaceOptions) ->
     if unknown != 0 {
         return Err(SpaceError::UnknownFeatures { unknown }.into());
     }
+    log.check(identity.features)?;
     let (stored, actual) = (identity.capacity_blocks, disk.capacity_blocks());
     if stored != actual {
         let what = "a capacity in blocks of 4,096 bytes";
@@ -134,7 +157,7 @@ fn check_identity(identity: &Identity, disk: &Disk, options: &InPlaceOptions) ->
 }
 
 /// The reserve; everything is checked before anything is written.
-fn plan(layout: Layout, options: &InPlaceOptions) -> Result<Reserve, PageError> {
+fn plan(layout: Layout, log: LogPlace, options: &InPlaceOptions) -> Result<Reserve, PageError> {
     let common = &options.common;
     check("group_pages", common.group_pages, PAGE_BLOCKS_MAX, "1 to 64 blocks can be written together")?;
     check("sequencer_groups_max", common.sequencer_groups_max, 65_536, "1 to 65,536 groups can wait")?;
@@ -143,7 +166,7 @@ fn plan(layout: Layout, options: &InPlaceOptions) -> Result<Reserve, PageError> 
         zone_bytes: layout.data_blocks_min() * BLOCK_BYTES as u64,
         open_data_zones: OPEN_SEGMENTS,
         log_limit_bytes: common.log_limit_bytes,
-        log_is_here: true,
+        log_is_here: log == LogPlace::Here,
         extra_zones: common.extra_reserve_zones,
     })
 }

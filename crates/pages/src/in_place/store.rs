@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::BlockDevice;
+use zonda_device::{BlockDevice, ZonedDevice};
 use zonda_rt::Mutex;
 
 use super::areas::InPlaceArea;
@@ -10,6 +10,8 @@ use super::core::Core;
 use super::reclaim::Work;
 use super::{InPlaceOptions, open};
 use crate::ahead::PagesAhead;
+use crate::areas::ZonedArea;
+use crate::log_device::{LogDevice, LogPlace};
 use crate::map::ZoneMapEntry;
 use crate::{
     Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, PagesWanted,
@@ -41,7 +43,9 @@ use crate::{
 /// ```
 pub struct InPlaceStore {
     core: Arc<Core>,
-    areas: [InPlaceArea; 3],
+    areas: [Box<dyn Area>; 3],
+    /// Where the log is, if not beside the pages.
+    log: Option<Arc<LogDevice>>,
     reclaim: Mutex<Work>,
 }
 
@@ -51,7 +55,20 @@ impl InPlaceStore {
     /// # Errors
     /// `Space` for a device that is not empty or too small, and for bad options: nothing was written. `Device`.
     pub fn create(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<Arc<Self>, PageError> {
-        Ok(Self::new(open::create(device, options)?))
+        Ok(Self::new(open::create(device, LogPlace::Here, options)?, None))
+    }
+
+    /// As [`create`](Self::create), with the log on a zoned device of its own: see [`ZonedStore::create_with_log`](crate::ZonedStore::create_with_log).
+    ///
+    /// # Errors
+    /// As `create`, of either device.
+    pub fn create_with_log(
+        device: Arc<dyn BlockDevice>,
+        log: Arc<dyn ZonedDevice>,
+        options: &InPlaceOptions,
+    ) -> Result<Arc<Self>, PageError> {
+        let log = LogDevice::create(log, &options.common)?;
+        Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log)))
     }
 
     /// Opens the store of a device and returns it with the superblock given at its creation. Call [`adopt`](PageStore::adopt) with the
@@ -61,8 +78,24 @@ impl InPlaceStore {
     /// `Space` for a device without a store, of another client's, of a newer version, with unknown features or another capacity;
     /// `Device`.
     pub fn open(device: Arc<dyn BlockDevice>, options: &InPlaceOptions) -> Result<(Arc<Self>, Vec<u8>), PageError> {
-        let (core, superblock) = open::open(device, options)?;
-        Ok((Self::new(core), superblock))
+        let (core, superblock) = open::open(device, LogPlace::Here, options)?;
+        Ok((Self::new(core, None), superblock))
+    }
+
+    /// As [`open`](Self::open), for a store whose log is on a device of its own. Who belongs to whom is checked before anything is
+    /// written.
+    ///
+    /// # Errors
+    /// As `open`, of either device; `LogIsHere`, `LogOfOtherStore`.
+    pub fn open_with_log(
+        device: Arc<dyn BlockDevice>,
+        log: Arc<dyn ZonedDevice>,
+        options: &InPlaceOptions,
+    ) -> Result<(Arc<Self>, Vec<u8>), PageError> {
+        let store = open::identify(Arc::clone(&device), LogPlace::Elsewhere, options)?;
+        let log = LogDevice::open(log, store, &options.common)?;
+        let (core, superblock) = open::open(device, LogPlace::Elsewhere, options)?;
+        Ok((Self::new(core, Some(log)), superblock))
     }
 
     /// Whether a device holds nothing, not even the beginning of a store.
@@ -73,17 +106,27 @@ impl InPlaceStore {
         open::is_blank(device)
     }
 
-    fn new(core: Core) -> Arc<Self> {
-        let core = Arc::new(core);
-        let area = |kind| InPlaceArea::new(kind, Arc::clone(&core));
-        let areas = [area(AreaKind::Log), area(AreaKind::Meta), area(AreaKind::Values)];
-        Arc::new(Self { areas, reclaim: Mutex::default(), core })
+    fn new(core: Core, log: Option<LogDevice>) -> Arc<Self> {
+        let (core, log) = (Arc::new(core), log.map(Arc::new));
+        let beside_pages = |kind| Box::new(InPlaceArea::new(kind, Arc::clone(&core))) as Box<dyn Area>;
+        let log_area = match &log {
+            Some(log) => Box::new(ZonedArea::of_log(Arc::clone(log))),
+            None => beside_pages(AreaKind::Log),
+        };
+        let areas = [log_area, beside_pages(AreaKind::Meta), beside_pages(AreaKind::Values)];
+        Arc::new(Self { areas, log, reclaim: Mutex::default(), core })
     }
 
     /// The device below.
     #[must_use]
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         self.core.disk.device()
+    }
+
+    /// The device below the log, if that is another one.
+    #[must_use]
+    pub fn log_device(&self) -> Option<&Arc<dyn ZonedDevice>> {
+        Some(self.log.as_ref()?.device())
     }
 
     /// All segments, by number. Cost: one pass over them.
@@ -145,18 +188,21 @@ impl PageStore for InPlaceStore {
 
     fn area(&self, kind: AreaKind) -> &dyn Area {
         match kind {
-            AreaKind::Log => &self.areas[0],
-            AreaKind::Meta => &self.areas[1],
-            AreaKind::Values => &self.areas[2],
+            AreaKind::Log => self.areas[0].as_ref(),
+            AreaKind::Meta => self.areas[1].as_ref(),
+            AreaKind::Values => self.areas[2].as_ref(),
         }
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        self.core.reclaim_step(&self.reclaim, relocate)
+        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.reset_released())?;
+        let stepped = self.core.reclaim_step(&self.reclaim, relocate)?;
+        Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }
 
     fn record_pressure(&self) -> RecordPressure {
-        self.core.records.pressure()
+        let of_log = self.log.as_ref().map_or(RecordPressure::None, |log| log.pressure());
+        self.core.records.pressure().max(of_log)
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {
@@ -164,11 +210,15 @@ impl PageStore for InPlaceStore {
     }
 
     fn usage(&self) -> StoreUsage {
-        self.core.usage()
+        let mut usage = self.core.usage();
+        self.log.iter().for_each(|log| log.add_usage(&mut usage));
+        usage
     }
 
     fn written_by(&self) -> WrittenBy {
-        self.core.written_by()
+        let mut written = self.core.written_by();
+        self.log.iter().for_each(|log| log.add_written(&mut written));
+        written
     }
 
     fn reads(&self) -> (u64, u64) {
