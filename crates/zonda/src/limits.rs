@@ -9,7 +9,7 @@ pub const KEY_BYTES_MAX: usize = 1024;
 pub const VALUE_BYTES_MAX: usize = zonda_tree::VALUE_BYTES_MAX;
 
 /// The most bytes that one [`Batch`](crate::Batch) may hold (1 MiB): its keys, and its values as far as they are short enough to
-/// stand in the log. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones of less than 1 MiB hold smaller batches, and
+/// stand in the log. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and
 /// `BatchTooLong` says how large they may be.
 pub const BATCH_BYTES_MAX: usize = zonda_tree::BATCH_BYTES_MAX;
 

@@ -8,7 +8,7 @@ use crate::TreeError;
 
 /// Set once by the first failed write or flush; from then on every caller gets the same cause.
 ///
-/// `NoSpace` and `Busy` do not set it (I9): nothing was written, and the caller may try again.
+/// `NoSpace` and `Busy` do not set it (I9): nothing was written, and the caller may try again. Nor does `BatchTooLong`.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     cause: OnceLock<Arc<TreeError>>,
@@ -42,10 +42,10 @@ impl Poison {
     }
 }
 
-/// Whether nothing was written or lost: the store is full, the caller must pump, or the poison is old.
+/// Whether nothing was written or lost: the store is full, the caller must pump, the log takes no batch as long, or the poison is old.
 pub(crate) fn can_go_on(error: &TreeError) -> bool {
     match error {
-        TreeError::Poisoned(_) => true,
+        TreeError::Poisoned(_) | TreeError::BatchTooLong { .. } => true,
         TreeError::Store(error) => matches!(**error, PageError::NoSpace { .. } | PageError::Busy),
         _ => false,
     }
