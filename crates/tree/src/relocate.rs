@@ -167,7 +167,7 @@ impl Tree {
     fn replace_pointer(&self, key: &[u8], pointer: &ValuePointer) -> PageResult<()> {
         let mut value = Vec::new();
         pointer.encode(&mut value);
-        Ok(self.commit_record(&Record { key, kind: Kind::Pointer, value: &value })?)
+        Ok(self.commit_move(&Record { key, kind: Kind::Pointer, value: &value })?)
     }
 }
 
@@ -209,6 +209,37 @@ mod tests {
         let mut found = Vec::new();
         store.read(id, at, &mut |body| found = body.to_vec()).expect("the page is there");
         found
+    }
+
+    #[test]
+    fn moved_values_are_read_by_snapshots_that_keep_nothing_for_them() {
+        use zonda_pages::{AreaKind, PageStore};
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        for number in 0..20_u8 {
+            tree.put(&[number], &[number; 2_000], Durability::Buffered).expect("room");
+        }
+        let values = store.area(AreaKind::Values);
+        let mut chunks = Vec::new();
+        for segment in values.segments() {
+            let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+                chunks.push((chunk.address, chunk.payload.to_vec()));
+                Ok(true)
+            };
+            values.read_segment(segment.id, &mut keep).expect("just written");
+        }
+        let snapshot = tree.open_snapshot();
+        for (at, payload) in &chunks {
+            assert_eq!(tree.relocate_value(*at, payload).expect("room"), Relocated::Moved);
+        }
+        assert_eq!((chunks.len(), tree.snapshots.kept_bytes()), (20, 0));
+        tree.put(&[0], b"other", Durability::Buffered).expect("room");
+        assert!(tree.snapshots.kept_bytes() > 0, "a put is a change");
+        for number in 0..20_u8 {
+            let mut value = Vec::new();
+            assert!(tree.get_as_of(snapshot, &[number], &mut value).expect("sound") && value == [number; 2_000]);
+        }
+        tree.snapshots.close(snapshot);
     }
 
     #[test]

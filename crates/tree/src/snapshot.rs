@@ -3,7 +3,8 @@
 //! Snapshots are numbered from 1. The number of the newest is the *epoch* of the tree. The first logical change of a leaf in an
 //! epoch keeps its state under that epoch; a snapshot `s` reads, for a key, the state kept under the least epoch `>= s` whose
 //! range covers the key, and the leaf itself if there is none. States are kept by key range, so splits hand nothing on; a merge of
-//! leaves keeps both sides first, so that a leaf's range is always wholly kept or wholly not. Nodes of the merged filter are kept in
+//! leaves keeps both sides first, so that a leaf's range is always wholly kept or wholly not. A value that reclaim moved is no
+//! change of its leaf: a snapshot reads the same bytes through the new pointer. Nodes of the merged filter are kept in
 //! the same way, on a level of their own; the batch array that was there when a snapshot opened stays with it, as it never changes.
 //!
 //! Memory: kept images count against a limit; past it the oldest snapshot is given up and answers `SnapshotTooOld`.

@@ -75,6 +75,15 @@ pub(crate) enum Applied {
     Overfull(PageId, usize),
 }
 
+/// What a record changes of its leaf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// What a key maps to: snapshots keep what it was.
+    Content,
+    /// Where a value lies: a snapshot reads the same bytes through the new pointer.
+    Place,
+}
+
 /// A commit, and what is left to do when the stripes are released.
 pub(crate) struct Committed {
     last: u64,
@@ -207,7 +216,7 @@ impl Tree {
         let (_in_flight, numbers) = self.poison.watch(logged)?;
         let mut overfull = Vec::new();
         for prepared in records {
-            let applied = self.deliver(&prepared.record(), &numbers);
+            let applied = self.deliver(&prepared.record(), &numbers, Change::Content);
             // Then, not before: who searches for space takes what is counted for looked at.
             count(&self.counters.mine().puts);
             if let Applied::Overfull(id, bytes) = applied {
@@ -221,8 +230,8 @@ impl Tree {
     }
 
     /// Applies a record that was logged under one of `numbers`.
-    fn deliver(&self, record: &Record<'_>, numbers: &RangeInclusive<u64>) -> Applied {
-        let Some(filter) = &self.filter else { return self.apply(record, *numbers.end()) };
+    fn deliver(&self, record: &Record<'_>, numbers: &RangeInclusive<u64>, change: Change) -> Applied {
+        let Some(filter) = &self.filter else { return self.apply(record, *numbers.end(), change) };
         self.filter_record(filter, record, numbers);
         Applied::Fine
     }
@@ -247,21 +256,22 @@ impl Tree {
         self.poison.watch(synced)
     }
 
-    /// Logs and applies one ready record, for reclaim: no room is made, nothing is merged. The key's stripe is held.
+    /// Logs and applies the pointer of a value that reclaim moved: no room is made, nothing is merged, and without a filter nothing is kept
+    /// for snapshots. The key's stripe is held.
     ///
     /// # Errors
     /// `Poisoned`, those of the log.
-    pub(crate) fn commit_record(&self, record: &Record<'_>) -> Result<()> {
+    pub(crate) fn commit_move(&self, record: &Record<'_>) -> Result<()> {
         let in_flight = self.log.begin();
         self.check_open()?;
         let logged = self.log.append(&in_flight, std::iter::once(*record));
         let numbers = self.poison.watch(logged)?;
-        self.deliver(record, &numbers);
+        self.deliver(record, &numbers, Change::Place);
         Ok(())
     }
 
     /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space.
-    fn apply(&self, record: &Record<'_>, sequence: u64) -> Applied {
+    fn apply(&self, record: &Record<'_>, sequence: u64, change: Change) -> Applied {
         let guard = self.epoch.pin();
         loop {
             let path = self.index.find(record.key, &guard);
@@ -269,11 +279,15 @@ impl Tree {
             if !path.is_current() {
                 continue;
             }
+            if change == Change::Content {
+                self.before_change(&leaf, &path);
+            }
             return self.apply_latched(&mut leaf, &path, std::iter::once(*record), sequence);
         }
     }
 
-    /// Puts sorted records, at least one, into the buffer of their latched leaf, under sequence numbers up to `sequence`.
+    /// Puts sorted records, at least one, into the buffer of their latched leaf, under sequence numbers up to `sequence`. Snapshots have had
+    /// their chance to keep what was there.
     pub(crate) fn apply_latched<'r>(
         &self,
         leaf: &mut Exclusive<'_>,
@@ -281,7 +295,6 @@ impl Tree {
         records: impl Iterator<Item = Record<'r>> + Clone,
         sequence: u64,
     ) -> Applied {
-        self.before_change(leaf, path);
         let is_due = self.is_due_near_head(leaf);
         if leaf.location().buffer().is_none() {
             self.start_buffer(leaf, path, records.clone());
@@ -378,7 +391,7 @@ impl Tree {
                 Err(error) => return Err(error),
             }
         }
-        match self.apply(record, sequence) {
+        match self.apply(record, sequence, Change::Content) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id, _) => self.relieve(id),
         }

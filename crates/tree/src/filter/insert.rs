@@ -126,6 +126,7 @@ impl Tree {
                 Some(high) => batch.records.at_or_above(&high),
             };
             let run = slots.iter().skip(lower).take(upper - lower);
+            self.before_change(&leaf, &path);
             return (upper, self.apply_latched(&mut leaf, &path, run, batch.newest));
         }
     }
