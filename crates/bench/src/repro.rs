@@ -38,6 +38,7 @@ mod zkv_fig19;
 mod zkv_fig20;
 mod zkv_fig21;
 mod zkv_reclaim;
+mod zkv_reclaim_values;
 mod zkv_table1;
 mod zkv_table3;
 mod zkv_table4;
@@ -76,7 +77,7 @@ pub struct Experiment {
 }
 
 /// Every experiment, in the order of the papers.
-pub const EXPERIMENTS: [&Experiment; 26] = [
+pub const EXPERIMENTS: [&Experiment; 27] = [
     &zkv_table1::EXPERIMENT,
     &zkv_fig11::EXPERIMENT,
     &zkv_fig12::EXPERIMENT,
@@ -92,6 +93,7 @@ pub const EXPERIMENTS: [&Experiment; 26] = [
     &zkv_fig20::EXPERIMENT,
     &zkv_fig21::EXPERIMENT,
     &zkv_reclaim::EXPERIMENT,
+    &zkv_reclaim_values::EXPERIMENT,
     &bftree_fig6::FIGURE_1,
     &bftree_fig6::EXPERIMENT,
     &bftree_fig7::EXPERIMENT,

@@ -1,4 +1,4 @@
-//! Devices of just the right size: live leaves as a given share of the usable bytes.
+//! Devices of just the right size: live leaves and values as a given share of the usable bytes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const PROBES_MAX: u32 = 12;
 /// A device has at least so many zones.
 const ZONES_MIN: i64 = 4;
 
-/// The plan's store on a device of which the loaded leaves are `live_percent` percent.
+/// The plan's store on a device of which the loaded leaves and values are `live_percent` percent.
 ///
 /// # Errors
 /// Those of the store; `Usage` when the data would take more zones than a device has.
@@ -28,7 +28,7 @@ pub(crate) fn fitted(plan: &ContestPlan, live_percent: u32) -> Result<StorePlan>
     Ok(store)
 }
 
-/// Loads a store with plenty of room beside the real one, to learn how large the live leaves are. Half the data is
+/// Loads a store with plenty of room beside the real one, to learn how much is live. Half the data is
 /// overwritten once, so that what the load left in buffers has reached its leaves: they split no more.
 fn live_bytes(store: &StorePlan, data: &DataShape, records: u64) -> Result<u64> {
     let place = Place::beside(&store.uri)?;
@@ -37,9 +37,9 @@ fn live_bytes(store: &StorePlan, data: &DataShape, records: u64) -> Result<u64> 
     let mut data = data.data(store.seed)?;
     let subject = store.create()?;
     settle(&subject, &mut data, records)?;
-    let live_bytes = subject.counters()?.leaf_bytes;
+    let counters = subject.counters()?;
     subject.close()?;
-    Ok(live_bytes)
+    Ok(counters.leaf_bytes + counters.value_bytes)
 }
 
 /// Loads `records` records and overwrites half of them.

@@ -20,8 +20,10 @@ pub enum Metric {
     Log,
     /// Bytes of checkpoints and journal per operation, which [`Written`](Self::Written) contains.
     Checkpoint,
-    /// Bytes moved by reclaim per operation.
+    /// Bytes of leaves moved by reclaim per operation.
     Relocated,
+    /// Bytes of the value log per operation: new values and those that reclaim moved.
+    Values,
     /// Bytes written per operation, everything included.
     WrittenAll,
     /// Bytes read per operation.
@@ -70,6 +72,7 @@ impl Metric {
             Self::Log => "log B/op",
             Self::Checkpoint => "checkpoint B/op",
             Self::Relocated => "relocated B/op",
+            Self::Values => "values B/op",
             Self::WrittenAll => "all written B/op",
             Self::Read => "read B/op",
             Self::LeafReads => "leaf reads/get",
@@ -116,6 +119,7 @@ impl Metric {
             Self::Log => per_operation(by.log),
             Self::Checkpoint => per_operation(by.checkpoint()),
             Self::Relocated => per_operation(by.relocation),
+            Self::Values => per_operation(by.values),
             Self::WrittenAll => report.written_bytes_per_operation,
             Self::Read => report.read_bytes_per_operation,
             Self::LeafReads if report.gets == 0 => return None,

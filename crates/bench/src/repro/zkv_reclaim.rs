@@ -48,12 +48,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-const UNIFORM: &str = "uniform";
-const HOT_RANGE: &str = "hot-range";
+pub(super) const UNIFORM: &str = "uniform";
+pub(super) const HOT_RANGE: &str = "hot-range";
 const PLAIN: &str = "plain";
 
 /// Live leaves in percent of the usable bytes; the first is the yardstick.
-const LIVE_PERCENTS: [u32; 4] = [10, 60, 80, 90];
+pub(super) const LIVE_PERCENTS: [u32; 4] = [10, 60, 80, 90];
 
 fn races(scale: Scale) -> Vec<Race> {
     let (records, threads) = (scale.pick(200_000, 4_000_000, 200_000_000), scale.threads());
@@ -61,18 +61,27 @@ fn races(scale: Scale) -> Vec<Race> {
     let zone_bytes = scale.pick(64 << 10, 256 << 10, 64 << 20);
     let race = |percent: u32| {
         let contender = zonda(Scale::memory_for(records)).logged().with_zones(zone_bytes);
-        let mut race = Race::new(&format!("{percent} %"), records, threads)
+        let race = Race::new(&format!("{percent} %"), records, threads)
             .contender(contender.clone())
-            .contender(contender.called(PLAIN).with("merged-relocation", "off"))
-            .step(Step::new("update", updates, threads).named("settle"))
-            .step(Step::new("update", updates, threads).named(UNIFORM))
-            .step(Step::new("update", updates, threads).over("hot-range").named("settle hot-range"))
-            .step(Step::new("update", updates, threads).over("hot-range").named(HOT_RANGE));
-        race.live_percent = Some(percent);
-        race
+            .contender(contender.called(PLAIN).with("merged-relocation", "off"));
+        overwritten(race, percent, updates)
     };
     let percents = scale.pick(&LIVE_PERCENTS[..2], &LIVE_PERCENTS[..], &LIVE_PERCENTS[..]);
     percents.iter().copied().map(race).collect()
+}
+
+/// The race on a device that its load fills by `percent`: `updates` uniform ones that settle it and as many that count, then both again
+/// over the hot range.
+pub(super) fn overwritten(race: Race, percent: u32, updates: u64) -> Race {
+    let threads = race.steps[0].threads;
+    let update = |name: &str| Step::new("update", updates, threads).named(name);
+    let mut race = race
+        .step(update("settle"))
+        .step(update(UNIFORM))
+        .step(update("settle hot-range").over("hot-range"))
+        .step(update(HOT_RANGE).over("hot-range"));
+    race.live_percent = Some(percent);
+    race
 }
 
 /// What the fullest device may write over what the nearly empty one does.
@@ -86,14 +95,19 @@ fn judge(results: &Results) -> Vec<Verdict> {
         Some(Verdict::at_most(target, full / empty, AMPLIFICATION_MAX, "x"))
     };
     let mut verdicts: Vec<_> = [UNIFORM, HOT_RANGE].into_iter().filter_map(ratio).collect();
-    for phase in [UNIFORM, HOT_RANGE] {
-        let at_80 = |metric| results.value(&cell(ZONDA, "80 %", phase, metric));
-        let slowest = at_80(Metric::SlowestSecond);
-        let target = |what| format!("{phase}, 80 % live, merged: {what}");
-        verdicts
-            .extend(slowest.map(|share| Verdict::at_least(target("slowest second / median second"), share, 0.5, "x")));
-        let gap = at_80(Metric::Gap);
-        verdicts.extend(gap.map(|ms| Verdict::at_most(target("longest gap"), ms, 1_000.0, "ms")));
-    }
+    verdicts.extend(judge_pace(results));
     verdicts
+}
+
+/// How steadily updates go on at 80 % live.
+pub(super) fn judge_pace(results: &Results) -> Vec<Verdict> {
+    let of = |phase| {
+        let at_80 = |metric| results.value(&cell(ZONDA, "80 %", phase, metric));
+        let target = |what| format!("{phase}, 80 % live: {what}");
+        let slowest = at_80(Metric::SlowestSecond);
+        let slowest = slowest.map(|share| Verdict::at_least(target("slowest second / median second"), share, 0.5, "x"));
+        let gap = at_80(Metric::Gap);
+        slowest.into_iter().chain(gap.map(move |ms| Verdict::at_most(target("longest gap"), ms, 1_000.0, "ms")))
+    };
+    [UNIFORM, HOT_RANGE].into_iter().flat_map(of).collect()
 }
