@@ -32,7 +32,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio("inserts: +BatchMerge / +ADB", 1.19, kops(BATCH, "zkv-a"), kops(ADB, "zkv-a")),
         Fact::ratio("reads: +BatchMerge / +ZFlusher", 0.927, kops(BATCH, "zkv-d"), kops(FLUSHER, "zkv-d")),
     ],
-    absent: &[],
+    absent: &[("F2FS-ZNS under base", "base is in place in the file; what a file system costs is not in it")],
     judge,
 };
 

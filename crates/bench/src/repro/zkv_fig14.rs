@@ -1,8 +1,8 @@
 //! Threads.
 
-use super::contenders::{BTREE, ZKV, ZONDA, all};
+use super::contenders::{BDTREE, BTREE, ZKV, ZONDA, all};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Said, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
 
@@ -36,6 +36,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             11.4,
             cell(ZKV, MOST, "zkv-a", Metric::Kops),
             cell(BTREE, MOST, "zkv-a", Metric::Kops),
+        ),
+        Fact::absent("most threads, inserts: ZKV / SplinterDB and BD-Tree, up to", 4.81, "x"),
+        Fact::side(
+            "most threads, inserts: ZKV / BD-Tree",
+            Said::More,
+            cell(ZKV, MOST, "zkv-a", Metric::Kops),
+            cell(BDTREE, MOST, "zkv-a", Metric::Kops),
         ),
         Fact::ratio(
             "most threads, reads: ZKV / B+-Tree, up to",

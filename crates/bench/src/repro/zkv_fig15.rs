@@ -3,7 +3,7 @@
 
 use super::contenders::{ZKV, zkv};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
+use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
 
@@ -37,6 +37,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             6.38,
             cell(ZKV, "200/400", "zkv-a", Metric::Kops),
             cell(ZKV, "50/400", "zkv-a", Metric::Kops),
+        ),
+        Fact::side(
+            "reads: buffers of 200 MB / of 50 MB",
+            Said::Same,
+            cell(ZKV, "200/400", "zkv-d", Metric::Kops),
+            cell(ZKV, "50/400", "zkv-d", Metric::Kops),
         ),
         Fact::value("written with 200 MB", 221.32, "B/op", cell(ZKV, "200/400", "zkv-a", Metric::Written)),
     ],

@@ -25,6 +25,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     facts: &[
         Fact::ratio("YCSB-a: ZKV / WiredTiger", 6.8, kops(ZKV, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
         Fact::side("YCSB-a: ZKV / RocksDB", Said::More, kops(ZKV, "zkv-a"), kops(ROCKSDB, "zkv-a")),
+        Fact::side("YCSB-d: ZKV / WiredTiger", Said::Same, kops(ZKV, "zkv-d"), kops(WIREDTIGER, "zkv-d")),
+        Fact::side("YCSB-d: ZKV / RocksDB", Said::More, kops(ZKV, "zkv-d"), kops(ROCKSDB, "zkv-d")),
+        Fact::side("YCSB-e: ZKV / RocksDB", Said::More, kops(ZKV, "zkv-e"), kops(ROCKSDB, "zkv-e")),
         Fact::ratio("YCSB-a: zonda / WiredTiger, beside ZKV's", 6.8, kops(ZONDA, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
         Fact::side("YCSB-a: zonda / RocksDB, beside ZKV's", Said::More, kops(ZONDA, "zkv-a"), kops(ROCKSDB, "zkv-a")),
     ],

@@ -39,6 +39,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             cell(ZKV, "", "zkv-d", Metric::P99),
         ),
         Fact::side(
+            "write p90: RocksDB / ZKV, one to two orders of magnitude",
+            Said::More,
+            cell(ROCKSDB, "", "zkv-b", Metric::P90),
+            cell(ZKV, "", "zkv-b", Metric::P90),
+        ),
+        Fact::side(
+            "write p99: ZKV / RocksDB, two orders of magnitude",
+            Said::More,
+            cell(ZKV, "", "zkv-b", Metric::P99),
+            cell(ROCKSDB, "", "zkv-b", Metric::P99),
+        ),
+        Fact::side(
             "write p99.9: WiredTiger / ZKV",
             Said::More,
             cell(WIREDTIGER, "", "zkv-b", Metric::P999),
