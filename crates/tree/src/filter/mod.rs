@@ -144,11 +144,12 @@ impl Filter {
             if !path.is_current() {
                 continue;
             }
-            if let Some(record) = content.records.as_ref().and_then(|records| records.slots().find(key)) {
-                node.warm();
-                return Some(found(&record));
+            let Some(records) = &content.records else { break };
+            node.warm();
+            match records.slots().find(key) {
+                Some(record) => return Some(found(&record)),
+                None => break,
             }
-            break;
         }
         self.array.load(guard)?.find(key).map(|record| found(&record))
     }

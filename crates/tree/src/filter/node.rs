@@ -112,7 +112,7 @@ impl Content {
 }
 
 impl Node {
-    /// One access.
+    /// One access to a node with records, whether its key is there or not.
     pub(crate) fn warm(&self) {
         self.heat.fetch_add(1, Ordering::Relaxed);
     }

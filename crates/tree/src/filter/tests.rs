@@ -160,6 +160,21 @@ fn heats(bench: &Bench) -> Vec<(Vec<u8>, u32)> {
     heats
 }
 
+/// ZKV 3.2: one for each access. A node without records is none.
+#[test]
+fn every_access_of_a_node_counts_whether_its_key_is_there_or_not() {
+    let mut bench = Bench::new(1 << 20, FilterEviction::Nodes);
+    let heat = |bench: &Bench| heats(bench)[0].1;
+    bench.put(b"b", b"1");
+    assert_eq!(heat(&bench), 1);
+    assert!(bench.get(b"b").is_some() && heat(&bench) == 2);
+    assert!(bench.get(b"a").is_none() && heat(&bench) == 3);
+    bench.put(b"a", b"1");
+    assert_eq!(heat(&bench), 4);
+    assert!(bench.evict() && heat(&bench) == 2);
+    assert!(bench.get(b"a").is_some() && heat(&bench) == 2, "from the array");
+}
+
 /// ZKV 3.2: the quarter of the nodes that was used least leaves, and every counter is halved.
 #[test]
 fn the_coldest_nodes_leave_and_all_forget_half_of_their_heat() {
