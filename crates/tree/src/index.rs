@@ -56,6 +56,12 @@ impl<'g> Path<'g> {
         parent.leaf(child)
     }
 
+    /// The root of the moment at which it was walked.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn root(&self) -> &'g Inner {
+        self.level(0).0
+    }
+
     /// Whether the parent still says the truth about the leaf's range; ask after latching the leaf.
     pub(crate) fn is_current(&self) -> bool {
         !self.parent().0.is_obsolete()

@@ -55,7 +55,7 @@ impl BatchArray {
     }
 
     /// Batches that are not in the leaves.
-    #[cfg(all(test, not(feature = "shuttle")))]
+    #[cfg(test)]
     pub(crate) fn left(&self) -> usize {
         self.left.load(Ordering::SeqCst)
     }

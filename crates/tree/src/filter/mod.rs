@@ -41,6 +41,8 @@
 
 mod array;
 mod cell;
+#[cfg(test)]
+mod cooperative_tests;
 mod evict;
 mod insert;
 mod node;

@@ -1,14 +1,15 @@
 //! The filter against `BTreeMap`, with a map for the leaves below it.
 #![cfg(not(feature = "shuttle"))]
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use proptest::prelude::*;
-use zonda_rt::{Epoch, Rng};
+use zonda_rt::{Epoch, Rng, epoch::Guard};
 
 use super::{Around, AsOf, Filter, NONE};
 use crate::{
     FilterEviction,
+    index::Path,
     record::{Kind, OwnedRecord, Record, owned},
     snapshot::Snapshots,
 };
@@ -18,7 +19,7 @@ type Model = BTreeMap<Vec<u8>, (u64, Vec<u8>)>;
 /// A filter over a map.
 struct Bench {
     filter: Filter,
-    epoch: Epoch,
+    epoch: Arc<Epoch>,
     snapshots: Snapshots,
     below: BTreeMap<Vec<u8>, Vec<u8>>,
     sequence: u64,
@@ -27,7 +28,7 @@ struct Bench {
 impl Bench {
     fn new(limit_bytes: u64, eviction: FilterEviction) -> Self {
         let (filter, snapshots) = (Filter::new(limit_bytes, eviction), Snapshots::new(1 << 30));
-        Self { filter, epoch: Epoch::new(), snapshots, below: BTreeMap::new(), sequence: 0 }
+        Self { filter, epoch: Arc::default(), snapshots, below: BTreeMap::new(), sequence: 0 }
     }
 
     fn around(&self) -> Around<'_> {
@@ -210,6 +211,111 @@ fn the_coldest_nodes_leave_and_all_forget_half_of_their_heat() {
         let halved: Vec<_> = nodes.iter().map(|(low, heat)| (low.clone(), heat / 2)).collect();
         assert_eq!(heats(&bench), halved, "seed {seed}");
     }
+}
+
+/// The ways to all nodes, in key order.
+fn ways<'g>(bench: &Bench, guard: &'g Guard<'_>) -> Vec<Path<'g>> {
+    let (mut ways, mut next) = (Vec::new(), Some(Vec::new()));
+    while let Some(low) = next {
+        let way = bench.filter.index.find(&low, guard);
+        next = way.high();
+        ways.push(way);
+    }
+    ways
+}
+
+fn is_shadow_deleted(bench: &Bench, way: &Path<'_>) -> bool {
+    bench.filter.nodes.get(way.leaf()).content.read().records.is_none()
+}
+
+/// A filter of some `nodes` nodes: three of these records split one.
+fn of_nodes(nodes: u64) -> Bench {
+    let mut bench = Bench::new(1 << 30, FilterEviction::Nodes);
+    for number in 0..2 * nodes {
+        bench.put(&number.to_be_bytes(), &[1; 700]);
+    }
+    bench
+}
+
+/// ZKV 3.2, shadow deletion: the records go and the node is marked; no parent is changed, and no reader changes one.
+#[test]
+fn an_evicted_node_loses_its_records_and_keeps_its_place() {
+    let mut bench = of_nodes(40);
+    let (epoch, before) = (Arc::clone(&bench.epoch), bench.filter.valid_nodes());
+    let guard = epoch.pin();
+    let nodes = ways(&bench, &guard);
+    assert!(nodes.len() > 30 && nodes.iter().all(|way| !is_shadow_deleted(&bench, way)), "{} nodes", nodes.len());
+    assert!(bench.evict());
+    let deleted: Vec<_> = nodes.iter().filter(|way| is_shadow_deleted(&bench, way)).collect();
+    assert_eq!(deleted.len(), nodes.len() / 4);
+    assert_eq!(bench.filter.valid_nodes(), before - deleted.len() as u64);
+    bench.insert_all();
+    for way in &nodes {
+        let mark = bench.filter.nodes.get(way.leaf()).oldest() == NONE;
+        assert_eq!(mark, is_shadow_deleted(&bench, way));
+        assert!(bench.get(&way.low()).is_some() || way.low().is_empty());
+        assert!(way.is_current(), "an eviction or a read changed a parent");
+    }
+}
+
+/// The next write that visits a shadow-deleted node has its parent drop it, and no other.
+#[test]
+fn a_shadow_deleted_node_is_unlinked_when_a_write_visits_it() {
+    let mut bench = of_nodes(40);
+    // Every fourth node is the coldest: one that goes has neighbours that stay.
+    let warm: Vec<_> = ways(&bench, &bench.epoch.pin()).iter().map(Path::low).collect();
+    for low in warm.iter().enumerate().filter(|(at, _)| at % 4 != 2).map(|(_, low)| low) {
+        let key = bench.above(low, None)[0].0.clone();
+        (0..20).for_each(|_| assert!(bench.get(&key).is_some()));
+    }
+    assert!(bench.evict());
+    bench.insert_all();
+    let deleted = |bench: &Bench| {
+        let guard = bench.epoch.pin();
+        let nodes = ways(bench, &guard);
+        let lows: Vec<_> = nodes.iter().filter(|way| is_shadow_deleted(bench, way)).map(Path::low).collect();
+        (nodes.len(), lows)
+    };
+    let (mut nodes, mut left) = deleted(&bench);
+    assert!(left.len() >= 10, "{} of {nodes} nodes", left.len());
+    while let Some(visited) = left.pop() {
+        let valid = bench.filter.valid_nodes();
+        bench.put(&visited, &[2; 8]);
+        nodes -= 1;
+        assert_eq!(deleted(&bench), (nodes, left.clone()), "only {visited:?} goes");
+        assert_eq!(bench.filter.valid_nodes(), valid, "its neighbour takes the record");
+        assert_eq!(bench.get(&visited), Some(vec![2; 8]));
+    }
+}
+
+/// Nothing goes up: a parent whose children are all gone but one stays as it is, and the root is never made anew.
+#[test]
+fn unlinking_does_not_cascade_and_makes_no_new_root() {
+    let mut bench = of_nodes(1_000);
+    while !bench.filter.is_empty() {
+        bench.evict();
+        bench.insert_all();
+    }
+    let epoch = Arc::clone(&bench.epoch);
+    let guard = epoch.pin();
+    let parents = |ways: &[Path<'_>]| {
+        let mut parents: Vec<*const _> = ways.iter().map(|way| std::ptr::from_ref(way.parent().0)).collect();
+        parents.dedup();
+        parents.len()
+    };
+    let before = ways(&bench, &guard);
+    let levels = bench.filter.index.levels(&guard);
+    assert!(levels == 2 && parents(&before) > 3, "{levels} levels, {} parents", parents(&before));
+    for way in &before {
+        bench.put(&way.low(), b"");
+        bench.evict();
+        bench.insert_all();
+    }
+    let after = ways(&bench, &guard);
+    assert_eq!(after.len(), parents(&before), "each parent has one child left");
+    assert_eq!(parents(&after), parents(&before), "a parent went with its children");
+    assert_eq!(bench.filter.index.levels(&guard), levels);
+    assert!(std::ptr::eq(before[0].root(), after[0].root()), "a new root");
 }
 
 #[test]
