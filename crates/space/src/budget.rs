@@ -3,11 +3,11 @@
 //! A device keeps only so many zones active (14 on a ZN540). The budget divides these tokens once, when a store is
 //! opened, so that no stream ever waits for a token that another holds: a rolling log or a relocation can always
 //! open its next zone (I2). Where tokens are short, streams of near lifetimes share zones. For the streams of a tree
-//! (log, meta and the data streams hot, values, cold, relocated, in ascending lifetime):
+//! (log, meta and the data streams hot, values, cold, relocated, in ascending lifetime), with up to 16 hot writers:
 //!
 //! | active | log | meta | hot | values | cold | relocated |
 //! |-------:|:---:|:----:|:---:|:------:|:----:|:---------:|
-//! | 14     | 1   | 2    | 4   | 1      | 2    | 2         |
+//! | 14     | 1   | 2    | 8   | 1      | 1    | 1         |
 //! | 8      | 1   | 2    | 2   | 1      | 1    | 1         |
 //! | 6      | 1   | 2    | 1   | 1      | 1 (shared) | with cold |
 //! | 5      | 1   | 2    | 1   | 1 (shared) | with values | with values |
@@ -168,20 +168,21 @@ mod tests {
     const COLD: StreamId = StreamId(4);
     const RELOCATED: StreamId = StreamId(5);
 
-    fn tree() -> Vec<StreamSpec> {
+    /// What the page store asks for (`stream::specs` of the crate `zonda-pages`), with `longer_max` 1.
+    fn tree(hot_max: u32, longer_max: u32) -> Vec<StreamSpec> {
         vec![
             StreamSpec::new(LOG, "log", 0).alone(),
             StreamSpec::new(META, "meta", 1).zones(2, 2).alone(),
-            StreamSpec::new(HOT, "hot", 2).zones(1, 4),
+            StreamSpec::new(HOT, "hot", 2).zones(1, hot_max),
             StreamSpec::new(VALUES, "values", 4),
-            StreamSpec::new(COLD, "cold", 5).zones(1, 2),
-            StreamSpec::new(RELOCATED, "relocated", 6).zones(1, 2),
+            StreamSpec::new(COLD, "cold", 5).zones(1, longer_max),
+            StreamSpec::new(RELOCATED, "relocated", 6).zones(1, longer_max),
         ]
     }
 
     /// (named after, zones, streams) of every share.
-    fn table(active_max: u32) -> Vec<(u8, u32, Vec<u8>)> {
-        let budget = Budget::plan(active_max, &tree()).unwrap();
+    fn table(active_max: u32, specs: &[StreamSpec]) -> Vec<(u8, u32, Vec<u8>)> {
+        let budget = Budget::plan(active_max, specs).unwrap();
         let streams = |share: &Share| share.streams.iter().map(|stream| stream.0).collect();
         budget.shares().iter().map(|share| (share.stream.0, share.zones, streams(share))).collect()
     }
@@ -192,9 +193,9 @@ mod tests {
 
     #[test]
     fn the_table_of_the_module_is_true() {
-        assert_eq!(table(14), alone([1, 2, 4, 1, 2, 2]));
-        assert_eq!(table(12), alone([1, 2, 4, 1, 2, 2]));
-        assert_eq!(table(10), alone([1, 2, 2, 1, 2, 2]));
+        let table = |active_max| table(active_max, &tree(16, 1));
+        assert_eq!(table(30), alone([1, 2, 16, 1, 1, 1]));
+        assert_eq!(table(14), alone([1, 2, 8, 1, 1, 1]));
         assert_eq!(table(8), alone([1, 2, 2, 1, 1, 1]));
         assert_eq!(table(7), alone([1, 2, 1, 1, 1, 1]));
         let log_and_meta = [(0, 1, vec![0]), (1, 2, vec![1])];
@@ -205,9 +206,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_goes_to_the_shortest_lived_that_have_least_first() {
+        let shares =
+            [(14, [1, 2, 4, 1, 2, 2]), (12, [1, 2, 4, 1, 2, 2]), (10, [1, 2, 2, 1, 2, 2]), (8, [1, 2, 2, 1, 1, 1])];
+        for (active_max, zones) in shares {
+            assert_eq!(table(active_max, &tree(4, 2)), alone(zones), "{active_max}");
+        }
+    }
+
+    #[test]
     fn below_four_is_refused_with_numbers() {
         for active in 0..4 {
-            let error = Budget::plan(active, &tree()).unwrap_err();
+            let error = Budget::plan(active, &tree(16, 1)).unwrap_err();
             assert!(matches!(error, SpaceError::TooFewActive { active_max, needed: 4 } if active_max == active));
         }
     }

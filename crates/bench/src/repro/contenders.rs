@@ -9,7 +9,7 @@ pub(super) const ZONDA: &str = "zonda";
 pub(super) const ZKV: &str = "ZKV";
 /// Delta records chained to leaves, the paper's BD-Tree.
 pub(super) const BDTREE: &str = "BD-Tree";
-/// Whole leaves behind an LRU cache, the paper's B+-Tree.
+/// Whole leaves in a cache, the paper's B+-Tree: its LRU is a clock here (decision 0031).
 pub(super) const BTREE: &str = "B+-Tree";
 
 /// A store of `design`; without a log, as the papers measure unless they say otherwise.
@@ -30,7 +30,7 @@ pub(super) fn zkv(memory_bytes: u64) -> Contender {
     as_in_the_paper(store("zkv", memory_bytes))
 }
 
-/// The same in place, with a pool instead of the flusher: ZKV-BLK.
+/// The same in place, with an LRU pool instead of the flusher: ZKV-BLK.
 pub(super) fn zkv_block(memory_bytes: u64) -> Contender {
     as_in_the_paper(store("zkv-block", memory_bytes))
 }
