@@ -10,6 +10,9 @@ use crate::sequencer::{Offer, Sequencer};
 use crate::stream::{self, Claim, Stream};
 use crate::{AreaKind, PageError};
 
+/// Attempts in which a value looks for a zone of its kind, new or moved: after the first there is one, if one can be opened.
+const PICKY_ATTEMPTS: u32 = 2;
+
 impl Flusher {
     /// Writes a chunk: enters it into the stream of its area and writes up to it. Placed again if its zone fails.
     pub(crate) fn write_chunk(&self, kind: AreaKind, payload: &[u8], claim: Claim) -> Result<Arc<Group>, PageError> {
@@ -31,16 +34,20 @@ impl Flusher {
         claim: Claim,
     ) -> Result<(Arc<Sequencer>, Arc<Group>), PageError> {
         let blocks = chunk_blocks(payload.len());
-        for _ in 0..ATTEMPTS_MAX {
-            let entered = stream.offer(|sequencer| match sequencer.enter_chunk(kind, payload) {
-                Offer::Taken(group) => Some((Arc::clone(sequencer), group)),
-                Offer::Crowded | Offer::Short => None,
-            });
+        for attempt in 0..ATTEMPTS_MAX {
+            // A preference: it keeps nobody from the room that there is.
+            let picks = attempt < PICKY_ATTEMPTS && stream.separates_values();
+            let suits = |sequencer: &Sequencer| !picks || sequencer.claim() == claim;
+            let entered =
+                stream.offer(|sequencer| match suits(sequencer).then(|| sequencer.enter_chunk(kind, payload)) {
+                    Some(Offer::Taken(group)) => Some((Arc::clone(sequencer), group)),
+                    Some(Offer::Crowded | Offer::Short) | None => None,
+                });
             if let Some((sequencer, group)) = entered {
                 self.count_value(&sequencer, &group);
                 return Ok((sequencer, group));
             }
-            if !self.make_room(stream, blocks, claim)? {
+            if !self.make_room(stream, blocks, claim)? && !picks {
                 return Err(self.no_space());
             }
         }

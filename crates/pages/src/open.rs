@@ -20,7 +20,7 @@ use crate::queues::Queues;
 use crate::records::Records;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Claim, Stream};
 use crate::wanted::Wanted;
 use crate::zone_table::{Holds, ZoneTable};
 use crate::{AreaKind, BLOCK_BYTES, FLUSHERS_ANY, PAGE_BLOCKS_MAX, PageError, StoreOptions};
@@ -175,7 +175,7 @@ impl Flusher {
         let stream = self.stream(zone.stream);
         if holds == Holds::PAGES && stream.streams == zone.holds && stream.may_open() {
             let writer = self.space.adopt_for_writing(zone.zone)?;
-            self.adopt_writer(stream, writer);
+            self.adopt_writer(stream, writer, Claim::Foreground);
             return Ok(());
         }
         let _label = zonda_device::cut_label("finish");

@@ -45,7 +45,7 @@ impl Flusher {
             }
             Err(error) => return Err(error.into()),
         };
-        self.adopt_writer(stream, writer);
+        self.adopt_writer(stream, writer, claim);
         stream.satisfied();
         self.note_space();
         Ok(true)
@@ -80,9 +80,9 @@ impl Flusher {
     }
 
     /// Starts a sequencer for a zone's writer.
-    pub(crate) fn adopt_writer(&self, stream: &Stream, writer: ZoneWriter) {
+    pub(crate) fn adopt_writer(&self, stream: &Stream, writer: ZoneWriter, claim: Claim) {
         let (zone, generation) = (self.zones.of(writer.zone()), writer.generation());
-        let sequencer = Arc::new(Sequencer::new(writer, self.space.clone(), self.press.clone()));
+        let sequencer = Arc::new(Sequencer::new(writer, claim, self.space.clone(), self.press.clone()));
         // First open, then of this generation: a zone with a generation that is not open counts as sealed.
         zone.attach(&sequencer);
         zone.begin(generation, stream::holds(stream.streams));

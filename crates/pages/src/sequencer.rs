@@ -19,6 +19,7 @@ use zonda_space::{Space, SpaceError, ZoneWriter};
 use crate::frame::{ChunkFrame, Framing, Place, chunk_blocks, page_blocks};
 use crate::group::{Content, Group, Outcome};
 use crate::pool::{BufferPool, PooledBuf};
+use crate::stream::Claim;
 use crate::{AreaKind, BLOCK_BYTES, Heat, NewPage, PageAddress};
 
 /// What sequencers need to build groups.
@@ -68,6 +69,8 @@ enum Phase {
 /// The sequencer of one open zone.
 pub(crate) struct Sequencer {
     zone: ZoneId,
+    /// For whom the zone was opened.
+    claim: Claim,
     generation: u64,
     space: Space,
     press: Press,
@@ -86,7 +89,7 @@ struct Queue {
 
 impl Sequencer {
     /// The sequencer of the zone that `writer` has.
-    pub(crate) fn new(writer: ZoneWriter, space: Space, press: Press) -> Self {
+    pub(crate) fn new(writer: ZoneWriter, claim: Claim, space: Space, press: Press) -> Self {
         let queue = Queue {
             complete: VecDeque::new(),
             filling: None,
@@ -96,11 +99,16 @@ impl Sequencer {
             phase: Phase::Accepting,
         };
         let (zone, generation) = (writer.zone(), writer.generation());
-        Self { zone, generation, space, press, queue: Mutex::new(queue), writer: Mutex::new(Some(writer)) }
+        Self { zone, claim, generation, space, press, queue: Mutex::new(queue), writer: Mutex::new(Some(writer)) }
     }
 
     pub(crate) fn zone(&self) -> ZoneId {
         self.zone
+    }
+
+    /// For whom the zone was opened; one of an earlier life counts as the foreground's.
+    pub(crate) fn claim(&self) -> Claim {
+        self.claim
     }
 
     /// Places pages, all or none. Memory only: one lock, a copy and a CRC per page.

@@ -32,7 +32,8 @@ pub(crate) fn specs(hot_zones_max: u32) -> Vec<StreamSpec> {
         StreamSpec::new(LOG, "log", 0).alone(),
         StreamSpec::new(META, "meta", 1).zones(2, 2).alone(),
         StreamSpec::new(HOT, "hot", 2).zones(1, hot_zones_max.max(1)),
-        StreamSpec::new(VALUES, "values", 4),
+        // A second zone for those that reclaim moves, where pages may have two as well.
+        StreamSpec::new(VALUES, "values", 4).zones(1, hot_zones_max.clamp(1, 2)),
         StreamSpec::new(COLD, "cold", 5),
         StreamSpec::new(RELOCATED, "relocated", 6),
     ]
@@ -116,6 +117,11 @@ impl Stream {
             sequencers: RwLock::new(Vec::new()),
             wanted: AtomicU8::new(0),
         }
+    }
+
+    /// Whether values that reclaim moved may have a zone of their own: they are cold, and new ones are not yet.
+    pub(crate) fn separates_values(&self) -> bool {
+        self.zones_max > 1 && holds(self.streams) == Holds::area(AreaKind::Values)
     }
 
     /// Whether log or MetaLog is written here.
@@ -214,13 +220,14 @@ mod tests {
     fn the_zone_budget_table_of_the_architecture_is_true() {
         let records = [(1, LOG), (2, META)];
         let with = |data: [(u32, StreamId); 4]| [&records[..], &data].concat();
-        assert_eq!(row(14).to_vec(), with([(2, HOT), (1, VALUES), (1, COLD), (1, RELOCATED)]));
-        assert_eq!(row(8), row(14));
+        assert_eq!(row(14).to_vec(), with([(2, HOT), (2, VALUES), (1, COLD), (1, RELOCATED)]));
+        assert_eq!(row(9), row(14));
+        assert_eq!(row(8).to_vec(), with([(2, HOT), (1, VALUES), (1, COLD), (1, RELOCATED)]));
         assert_eq!(row(6).map(|(_, name)| name), [LOG, META, HOT, VALUES, COLD, COLD]);
         assert_eq!(row(4).map(|(_, name)| name), [LOG, META, HOT, HOT, HOT, HOT]);
         let any = |active| Budget::plan(active, &specs(FLUSHERS_ANY)).unwrap();
         let hot = |active| any(active).share_of(HOT).unwrap().zones;
-        assert_eq!([14, 8, 6, 4].map(hot), [8, 2, 1, 1], "as many flushers as the limits allow");
+        assert_eq!([14, 8, 6, 4].map(hot), [7, 2, 1, 1], "as many flushers as the limits allow");
         assert_eq!([14, 8, 6, 4].map(|active| any(active).zones()), [14, 8, 6, 4], "I2");
         assert_eq!(hot(u32::MAX), FLUSHERS_ANY, "a device without limits");
         let totals = [6, 4].map(|active| Budget::plan(active, &specs(2)).unwrap().zones());

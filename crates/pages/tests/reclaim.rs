@@ -3,9 +3,10 @@
 mod common;
 
 use common::{Toy, create, device, device_of, id};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use zonda_device::ZonedDevice;
-use zonda_pages::{AreaKind, PageAddress, PageError, PageStore, Reclaimed, ZoneUse, ZonedStore};
+use zonda_pages::{AreaKind, PageAddress, PageError, PageStore, Reclaimed, SegmentId, ZoneUse, ZonedStore};
 use zonda_rt::Rng;
 use zonda_rt::atomic::Ordering;
 
@@ -182,6 +183,43 @@ fn values_move_and_their_zones_come_back() {
     toy.check_values();
     let usage = toy.store.usage();
     assert!(usage.zones_reset > 50 && usage.live_value_bytes <= 101 * 12288, "{usage:?}");
+}
+
+/// Values of a block each, 85 % of the usable space, each overwritten now and then until it is moved: then it is cold.
+/// Segments that new values went to, and those that moved ones went to.
+fn overwritten_values(active: u32) -> (BTreeSet<SegmentId>, BTreeSet<SegmentId>) {
+    let toy = Toy::new(create(&device_of(64, active)));
+    let (mut places, mut new) = (Vec::new(), BTreeSet::new());
+    let mut put = |n: usize| {
+        let at = toy.put_value(&[u8::try_from(n % 251).unwrap(); 3000]).unwrap();
+        let segment = toy.values.lock()[&at].0;
+        new.insert(segment);
+        toy.reclaim();
+        (at, segment)
+    };
+    let count = usize::try_from(pages_for(&toy, 85)).unwrap();
+    (0..count).for_each(|n| places.push(put(n)));
+    let mut rng = Rng::seeded(1);
+    for n in (0..4 * count).map(|_| rng.index(count)) {
+        let (at, segment) = places[n];
+        if toy.values.lock().get(&at).is_some_and(|found| found.0 == segment) {
+            toy.delete_value(at);
+            places[n] = put(n);
+        }
+    }
+    toy.check_values();
+    let values = toy.values.lock();
+    let all = values.iter().map(|(&at, &(segment, _))| (at, segment));
+    let moved = all.filter(|place| !places.contains(place)).map(|(_, segment)| segment).collect();
+    (new, moved)
+}
+
+#[test]
+fn values_that_reclaim_moves_lie_apart_from_new_ones_where_there_is_a_zone_for_them() {
+    let (new, moved) = overwritten_values(14);
+    assert!(moved.len() > 1 && new.is_disjoint(&moved), "{moved:?}");
+    let (new, moved) = overwritten_values(8);
+    assert!(!new.is_disjoint(&moved), "one zone of values at a time");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn the_base_writes_page_by_page_through_an_lru_pool() {
 /// "Each open zone is assigned its own instance": a thread that finds one writing uses another, as far as the limits allow.
 #[test]
 fn as_many_flushers_write_at_a_time_as_the_limits_allow() {
-    for (active, flushers) in [(14, 8), (8, 2), (6, 1), (4, 1)] {
+    for (active, flushers) in [(14, 7), (8, 2), (6, 1), (4, 1)] {
         let most = sim::run(u64::from(active), || most_active(active));
         // Log, MetaLog, values, cold and relocated pages write nothing here.
         assert_eq!(most, flushers, "{active} active zones");

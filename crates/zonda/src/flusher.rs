@@ -19,7 +19,7 @@ pub struct FlusherOptions {
     /// Reads of a page that waits to be written above which it moves to the read cache when it is. Default 1.
     pub cache_threshold_reads: u32,
     /// Flushers of foreground pages, each with an open zone of its own: at most so many, fewer where the device's limits, its
-    /// number of zones or the memory budget allow no more. Default 16: as many as a device of 14 active zones allows (8) and more
+    /// number of zones or the memory budget allow no more. Default 16: as many as a device of 14 active zones allows (7) and more
     /// where there are no limits; a zone is opened only when those that are open are busy.
     pub flushers_max: u32,
     /// `false`: a buffer pool in which what was used longest ago goes first takes the place of the read cache (SIEVE), and written
