@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::change::{Change, EXTENTS_MAX};
 use crate::extent::{Extents, Place};
-use crate::{Extent, FileError, FileId, FilePath, FileTags, Result};
+use crate::{Extent, FileError, FileId, FilePath, FileTags, Result, Work};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub(crate) struct Catalogue {
     entries: BTreeMap<FilePath, Entry>,
     inodes: HashMap<FileId, Inode>,
     next_file: u64,
+    work: Work,
 }
 
 /// What became unreachable by a change.
@@ -97,6 +98,11 @@ impl Catalogue {
         FileId(self.next_file)
     }
 
+    /// What the store did.
+    pub(crate) fn work(&self) -> &Work {
+        &self.work
+    }
+
     fn below<'a>(&'a self, directory: &FilePath) -> impl Iterator<Item = (&'a FilePath, Entry)> + use<'a> {
         self.entries.range(directory.range_below()).map(|(path, entry)| (path, *entry))
     }
@@ -142,6 +148,10 @@ impl Catalogue {
             }
             Change::NextFile { file } => {
                 self.next_file = self.next_file.max(file.0);
+                Ok(Dropped::default())
+            }
+            Change::Work { work } => {
+                self.work.clone_from(work);
                 Ok(Dropped::default())
             }
         }
@@ -295,6 +305,9 @@ impl Catalogue {
         put: &mut dyn FnMut(&Change) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         put(&Change::NextFile { file: self.next_file() })?;
+        if self.work != Work::default() {
+            put(&Change::Work { work: self.work.clone() })?;
+        }
         let mut named = HashMap::new();
         for (path, entry) in self.names() {
             let path = path.clone();

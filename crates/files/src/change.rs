@@ -17,9 +17,10 @@
 //! | 10 | an extent moved | file (8), zone (4), generation (8), block (8), count (4), extents |
 //! | 11 | lifetime or level known now | file (8), lifetime (1), level (1) |
 //! | 12 | files below this number have been used | number (8) |
+//! | 13 | what the store did since it was made | bytes copied (8), bytes left in finished zones (8), nanoseconds of finishing (8), resets with (8) and without a copy (8), count (4), allocations |
 //!
 //! A path is its length in 4 bytes and UTF-8; an extent is zone (4), generation (8), block (8), skip (4), bytes (8), 1 and its CRC-32C
-//! (4), or 0.
+//! (4), or 0. Allocations are rule (1), level (1; 255: unknown) and how many (8).
 //!
 //! On devices that split zones an extent may lie in a subzone. Its zone is then the number of the subzone, behind those of the zones:
 //! subzone `i` of zone `z` is `zones + z * subzones + i`, with the number of subzones of a zone from the superblock. Its generation is
@@ -28,7 +29,7 @@
 
 use crate::bytes::{Decoder, Encoder};
 use crate::extent::Place;
-use crate::{Extent, FileId, FileKind, FilePath, FileTags, Lifetime, ZoneId};
+use crate::{Extent, FileId, FileKind, FilePath, FileTags, Lifetime, Work, ZoneId};
 
 /// Extents in one record at most, so that every record fits into a chunk of the journal.
 pub(crate) const EXTENTS_MAX: usize = 64;
@@ -50,6 +51,7 @@ pub(crate) enum Change {
     Move { file: FileId, from: Place, to: Vec<Extent> },
     Retag { file: FileId, lifetime: Lifetime, level: Option<u8> },
     NextFile { file: FileId },
+    Work { work: Work },
 }
 
 impl Change {
@@ -82,6 +84,7 @@ impl Change {
                 out.u8(11).u64(file.0).u8(*lifetime as u8).u8(level.unwrap_or(LEVEL_UNKNOWN))
             }
             Self::NextFile { file } => out.u8(12).u64(file.0),
+            Self::Work { work } => work.encode(out.u8(13)),
         };
         out.finish()
     }
@@ -102,6 +105,7 @@ impl Change {
             10 => relocation(&mut from)?,
             11 => Self::Retag { file: file(&mut from)?, lifetime: lifetime(&mut from)?, level: level(&mut from)? },
             12 => Self::NextFile { file: file(&mut from)? },
+            13 => Self::Work { work: Work::decode(&mut from)? },
             _ => return None,
         };
         from.end(change)
@@ -177,12 +181,29 @@ fn level(from: &mut Decoder<'_>) -> Option<Option<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::Rule;
 
     fn path(text: &str) -> FilePath {
         FilePath::parse(text).expect("a good path")
+    }
+
+    fn work() -> Work {
+        let levels = (0..=254).map(Some).chain([None]);
+        let allocations = levels.map(|level| ((Rule::NearKeys, level), u64::MAX)).collect();
+        let finishing_time = Duration::from_nanos(7);
+        Work {
+            copied_bytes: 1,
+            finishing_time,
+            resets_with_copy: 3,
+            resets_without_copy: 4,
+            allocations,
+            ..Work::default()
+        }
     }
 
     fn all() -> Vec<Change> {
@@ -202,6 +223,7 @@ mod tests {
             Change::Move { file, from: extent.place(), to: vec![extent] },
             Change::Retag { file, lifetime: Lifetime::Long, level: None },
             Change::NextFile { file },
+            Change::Work { work: work() },
         ]
     }
 
@@ -210,6 +232,13 @@ mod tests {
         for change in all() {
             assert_eq!(Change::decode(&change.encode()), Some(change));
         }
+    }
+
+    #[test]
+    fn work_of_more_levels_than_a_record_holds_is_cut() {
+        let mut much = work();
+        much.allocations.insert((Rule::Death, None), 1);
+        assert_eq!(Change::decode(&Change::Work { work: much }.encode()), Some(Change::Work { work: work() }));
     }
 
     #[test]
@@ -223,13 +252,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_change_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..14) {
+        fn any_bytes_are_a_change_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..15) {
             let _ = Change::decode(&bytes);
             let _ = Change::decode(&[&[kind], &bytes[..]].concat());
         }
 
         #[test]
-        fn a_cut_record_is_none(which in 0_usize..12, cut in 0_usize..5000) {
+        fn a_cut_record_is_none(which in 0_usize..13, cut in 0_usize..5000) {
             let record = all()[which].encode();
             if cut < record.len() {
                 prop_assert_eq!(Change::decode(&record[..cut]), None);

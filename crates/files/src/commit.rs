@@ -8,12 +8,22 @@ use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
 
 use crate::names::{Names, Queued};
 use crate::stop::Stop;
-use crate::{FileError, Result};
+use crate::{FileError, Result, Work};
 
 /// A new snapshot is taken when the records since the last take this many times its bytes, and at least the minimum (or a zone,
 /// where zones are smaller).
 const SNAPSHOT_FACTOR: u64 = 4;
 const SNAPSHOT_BYTES_MIN: u64 = 1 << 20;
+
+/// What is made durable.
+pub(crate) struct Source<'a> {
+    /// Whose changes.
+    pub(crate) names: &'a Names,
+    /// What the store did; asked with the names locked.
+    pub(crate) work: &'a dyn Fn() -> Work,
+    /// Where the bytes are that changes name.
+    pub(crate) space: &'a Space,
+}
 
 /// The writer of the journal.
 ///
@@ -45,18 +55,18 @@ impl Committer {
         Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0, commits: 0 }) }
     }
 
-    /// Returns when change `number` is durable.
+    /// Returns when change `number` is durable. What the store did is recorded with it.
     ///
     /// # Errors
     /// `Stopped`; `Space` when the journal gets no zone: try again after cleaning.
-    pub(crate) fn commit_to(&self, number: u64, names: &Names, space: &Space, stop: &Stop) -> Result<()> {
+    pub(crate) fn commit_to(&self, number: u64, from: &Source<'_>, stop: &Stop) -> Result<()> {
         let mut state = self.state.lock();
         if state.durable >= number {
             return Ok(());
         }
         stop.check()?;
         let _label = cut_label_unless_named("journal");
-        let outcome = state.commit(names, space);
+        let outcome = state.commit(from);
         match outcome {
             Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
             outcome => outcome,
@@ -80,8 +90,8 @@ fn can_be_tried_again(error: &SpaceError) -> bool {
 }
 
 impl State {
-    fn commit(&mut self, names: &Names, space: &Space) -> Result<()> {
-        self.take(names.take_queue(), space)?;
+    fn commit(&mut self, Source { names, work, space }: &Source<'_>) -> Result<()> {
+        self.take(names.take_queue(work), space)?;
         let journal = self.journal.as_mut().ok_or(FileError::ReadOnly)?;
         while let Some(record) = self.backlog.front() {
             journal.append(record)?;

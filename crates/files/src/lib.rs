@@ -70,6 +70,7 @@ mod tail;
 pub mod trace;
 mod usage;
 mod walk;
+mod work;
 mod writer;
 
 pub use blocks::Placement;
@@ -86,6 +87,7 @@ pub use store::{FileInfo, FileStore};
 pub use subzones::SplitUsage;
 pub use tags::{FileKind, FileTags, Lifetime};
 pub use usage::{BlocksUsage, FileUsage, WriteCounts};
+pub use work::Work;
 pub use writer::FileWriter;
 pub use zonda_space::{BLOCK_BYTES, ReadOrigin, StoreId, VictimPolicy, ZoneId};
 

@@ -9,7 +9,7 @@ use crate::catalogue::{Catalogue, Dropped};
 use crate::change::Change;
 use crate::file::FileState;
 use crate::ground::Ground;
-use crate::{FileId, Result};
+use crate::{FileId, Result, Work};
 
 /// Names, open files and queued changes, changed together under one lock, which is never held over a device call.
 #[derive(Debug)]
@@ -57,9 +57,11 @@ impl Names {
         self.lock().last_change()
     }
 
-    /// Takes the queue.
-    pub(crate) fn take_queue(&self) -> Queued {
-        self.lock().take_queue()
+    /// Takes the queue, and behind it what the store did, if that changed.
+    pub(crate) fn take_queue(&self, work: &dyn Fn() -> Work) -> Queued {
+        let mut state = self.lock();
+        state.note(work());
+        state.take_queue()
     }
 
     /// Takes the queue, and records that make the whole state, the queue's effect included.
@@ -89,6 +91,15 @@ impl NamesState {
             self.release(&dropped, ground);
         }
         Ok(self.last)
+    }
+
+    /// Queues the record of what the store did; nobody waits for it, so it has no number.
+    fn note(&mut self, work: Work) {
+        if work != *self.catalogue.work() {
+            let change = Change::Work { work };
+            self.catalogue.apply(&change).expect("it always applies");
+            self.queue.push(change.encode());
+        }
     }
 
     /// The bytes of a file without a name die at once, or when its last user is gone.

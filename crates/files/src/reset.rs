@@ -148,8 +148,7 @@ impl Core {
                 match outcome {
                     Ok(_) => {
                         self.unresettable.lock().remove(zone);
-                        let was_copied = self.emptied.lock().remove(zone);
-                        Counters::add(&self.counters.resets_without_copy, u64::from(is_free && !was_copied));
+                        self.count_reset(self.emptied.lock().remove(zone), is_free);
                     }
                     Err(error) => {
                         self.space().end_relocation(*zone);
@@ -160,6 +159,11 @@ impl Core {
             }
         }
         (zones_freed, failed)
+    }
+
+    fn count_reset(&self, was_copied: bool, is_free: bool) {
+        let Counters { resets_with_copy, resets_without_copy, .. } = &self.counters;
+        Counters::add(if was_copied { resets_with_copy } else { resets_without_copy }, is_free.into());
     }
 
     fn claim_dead(&self, zones_max: usize, tried: &BTreeSet<ZoneId>) -> Vec<ZoneId> {

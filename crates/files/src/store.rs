@@ -11,7 +11,7 @@ use zonda_space::{Space, StreamId, Urgency};
 use crate::call::Call;
 use crate::catalogue::Entry;
 use crate::change::Change;
-use crate::commit::Committer;
+use crate::commit::{Committer, Source};
 use crate::file::FileState;
 use crate::follow::Follow;
 use crate::ground::Ground;
@@ -25,7 +25,7 @@ use crate::subzones::{SplitUsage, SubzoneCounters};
 use crate::trace::TraceEvent;
 use crate::{
     Extent, FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter,
-    Result, ZoneId,
+    Result, Work, ZoneId,
 };
 
 /// Rounds of cleaning after which a writer that still finds no zone is refused.
@@ -84,7 +84,10 @@ pub(crate) struct Core {
     pub(crate) follow: Follow,
     /// Bytes of tables that wait for their keys.
     pub(crate) held_bytes: AtomicU64,
+    /// Since the mount. The last lock of all.
     pub(crate) allocations: Mutex<BTreeMap<(Rule, Option<u8>), u64>>,
+    /// What the journal had at the mount.
+    pub(crate) work_before: Work,
 }
 
 /// Bytes since the mount, and what else is counted.
@@ -98,6 +101,8 @@ pub(crate) struct Counters {
     pub(crate) copied: AtomicU64,
     /// Of write-ahead logs, written to blocks because no zone in front was left for them.
     pub(crate) spilled: AtomicU64,
+    /// Zones reset after what was live had been copied.
+    pub(crate) resets_with_copy: AtomicU64,
     /// Zones reset with nothing to copy.
     pub(crate) resets_without_copy: AtomicU64,
     /// Nanoseconds that writers of files waited for another's write to the same zone.
@@ -364,6 +369,7 @@ impl Core {
         lanes: Lanes,
         stop: Stop,
     ) -> Self {
+        let work_before = names.lock().catalogue.work().clone();
         Self {
             ground,
             options,
@@ -386,6 +392,7 @@ impl Core {
             follow: Follow::default(),
             held_bytes: AtomicU64::new(0),
             allocations: Mutex::new(BTreeMap::new()),
+            work_before,
         }
     }
 
@@ -418,7 +425,8 @@ impl Core {
         let has_dead = !dead.is_nothing() || dead_blocks.is_some();
         let number = if has_dead { number.max(self.names.last()) } else { number };
         let began = now();
-        let committed = self.committer.commit_to(number, &self.names, self.space(), &self.stop);
+        let from = Source { names: &self.names, work: &|| self.work(), space: self.space() };
+        let committed = self.committer.commit_to(number, &from, &self.stop);
         Counters::add_since(&self.counters.committing_nanos, began);
         committed?;
         if let Some((blocks, last)) = dead_blocks {

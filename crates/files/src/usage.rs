@@ -33,7 +33,9 @@ pub struct FileUsage {
     pub copied_bytes: u64,
     /// Zones that cleaning passes over, because it found them damaged; their files stay as they are.
     pub spoiled_zones: u64,
-    /// Zones that were reset without copying anything.
+    /// Zones that were reset after what was live in them had been copied, since the mount.
+    pub resets_with_copy: u64,
+    /// Zones that were reset without copying anything, since the mount.
     pub resets_without_copy: u64,
     /// Left in zones that were finished before they were full, since the mount.
     pub finished_unwritten_bytes: u64,
@@ -138,6 +140,7 @@ impl FileUsage {
             writes: WriteCounts::of(core),
             copied_bytes: count(&core.counters.copied),
             spoiled_zones: core.spoiled_zones(),
+            resets_with_copy: count(&core.counters.resets_with_copy),
             resets_without_copy: count(&core.counters.resets_without_copy),
             finished_unwritten_bytes: core.lanes.finished_unwritten_bytes(),
             finishing_time: core.lanes.finishing_time(),

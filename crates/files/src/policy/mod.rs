@@ -133,24 +133,28 @@ pub enum Choice {
     FinishThenNew(ZoneId),
 }
 
-/// The rule behind a choice: what allocations are counted by.
+/// The rule behind a choice: what allocations are counted by. On disk, never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
     /// By lifetime or level; CAZA's fallback 2.
-    Lifetime,
+    Lifetime = 0,
     /// A zone that holds tables of the next level with the same keys: CAZA 1 to 4.
-    Overlap,
+    Overlap = 1,
     /// An empty zone for keys that the next level does not have: ZC 1.
-    NewKeys,
+    NewKeys = 2,
     /// An empty zone, because those that hold overlapping tables are full: ZC 2.
-    NoRoom,
+    NoRoom = 3,
     /// A zone that holds a table of the same level with near keys: fallback 1.
-    NearKeys,
+    NearKeys = 4,
     /// By the time at which files will die: the oracle of replays.
-    Death,
+    Death = 5,
 }
 
 impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Lifetime, Self::Overlap, Self::NewKeys, Self::NoRoom, Self::NearKeys, Self::Death];
+
     /// The word for it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
