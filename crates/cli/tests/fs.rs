@@ -37,22 +37,6 @@ fn files_go_in_and_come_out() {
 }
 
 #[test]
-fn space_is_shown_in_three_forms() {
-    let shell = store();
-    let people = shell.ok("fs df d.zoned");
-    assert!(people.contains("zones 32") && people.contains("usable"), "{people}");
-    let json: serde_json::Value = serde_json::from_str(&shell.ok("fs df d.zoned --json")).unwrap();
-    let metrics = shell.ok("fs df d.zoned --prometheus");
-    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
-        let (name, value) = line.split_once("{device=\"d.zoned\"} ").unwrap();
-        let key = name.strip_prefix("zonda_fs_").unwrap();
-        assert_eq!(json[key].as_u64(), Some(value.parse().unwrap()), "{line}");
-    }
-    assert_eq!(metrics.lines().filter(|line| line.starts_with("# TYPE")).count(), json.as_object().unwrap().len());
-    assert!(json["free_bytes"].as_u64().unwrap() > 10 << 20);
-}
-
-#[test]
 fn a_backup_is_restored_with_its_tags() {
     let shell = store();
     shell.write("a", bytes(3, 50_000));

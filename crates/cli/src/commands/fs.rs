@@ -8,6 +8,7 @@ mod df;
 mod dump;
 mod host;
 mod ls;
+mod metrics;
 mod mkfs;
 mod restore;
 
