@@ -1,5 +1,7 @@
 #include "checks.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -13,36 +15,50 @@ namespace zonda {
 namespace {
 
 constexpr unsigned char kPattern = 0xa5;
+constexpr size_t kMore = 256;
 
-// Lets the library write a `T` into room for a larger one; whether it wrote exactly as many bytes as we think a `T` has.
-// Build flags that change the layout of RocksDB's types (assertions of checked statuses, another standard library) show here.
+// Lets the library construct a `T` in room for a larger one, and looks how far it wrote. What it made is destroyed only if it is a `T`.
 template <typename T, typename Make>
-bool HasOurSize(Make make) {
-  alignas(std::max_align_t) unsigned char room[sizeof(T) + 256];
+std::string WhyNotOurs(const char* name, Make make) {
+  alignas(std::max_align_t) unsigned char room[sizeof(T) + kMore];
   std::memset(room, kPattern, sizeof room);
   T* made = make(room);
-  bool is_untouched = true;
-  for (size_t at = sizeof(T); at < sizeof room; at++) {
-    is_untouched = is_untouched && room[at] == kPattern;
+  const auto is_written = [](unsigned char byte) { return byte != kPattern; };
+  if (std::any_of(room + sizeof(T), room + sizeof room, is_written)) {
+    return std::string(name) + " is larger";
+  }
+  // The last field is in the last word.
+  if (std::none_of(room + sizeof(T) - alignof(T), room + sizeof(T), is_written)) {
+    return std::string(name) + " is smaller";
   }
   made->~T();
-  return is_untouched;
+  return "";
 }
 
-// What the library's own constructor leaves in the last field that we know: its place says that all before it fit.
-bool DBOptionsAgree() {
-  return HasOurSize<rocksdb::DBOptions>([](void* room) {
-    auto* options = new (room) rocksdb::DBOptions();
-    return options;
-  });
+template <typename T>
+std::string WhyNotOurs(const char* name) {
+  return WhyNotOurs<T>(name, [](void* room) { return new (room) T(); });
 }
 
-bool StatusesAgree() {
-  return HasOurSize<rocksdb::IOStatus>([](void* room) {
-    auto file_system = rocksdb::FileSystem::Default();
-    // Returned in place by the library.
+// Types whose constructors are in the library, by what changes their sizes:
+// - `DBOptions`: ROCKSDB_LITE, and the debugging containers of the standard library, which the others have too;
+// - `IOStatus`: ROCKSDB_ASSERT_STATUS_CHECKED;
+// - all: another version that says it is ours.
+// What no size shows: without RTTI, and with the old strings of the standard library, the library lacks symbols that we need, so that the
+// loader refuses us. NDEBUG and thread status change no type of the headers.
+std::string WhyLayoutsDiffer() {
+  const auto status = [](void* room) {
+    const auto file_system = rocksdb::FileSystem::Default();
     return new (room) rocksdb::IOStatus(file_system->FileExists("", rocksdb::IOOptions(), nullptr));
-  });
+  };
+  for (const std::string& why_not :
+       {WhyNotOurs<rocksdb::DBOptions>("DBOptions"), WhyNotOurs<rocksdb::ColumnFamilyOptions>("ColumnFamilyOptions"),
+        WhyNotOurs<rocksdb::EnvOptions>("EnvOptions"), WhyNotOurs<rocksdb::IOStatus>("IOStatus", status)}) {
+    if (!why_not.empty()) {
+      return why_not;
+    }
+  }
+  return "";
 }
 
 std::string VersionBuiltFor() {
@@ -57,8 +73,9 @@ std::string WhyNotThisRocksDB() {
   if (found != built) {
     return "built for RocksDB " + built + ", but this process has " + found;
   }
-  if (!DBOptionsAgree() || !StatusesAgree()) {
-    return "the RocksDB " + found + " of this process was built with other flags than its headers here say";
+  const std::string why_not = WhyLayoutsDiffer();
+  if (!why_not.empty()) {
+    return "the RocksDB " + found + " of this process was built with other flags than its headers here say: its " + why_not;
   }
   return "";
 }

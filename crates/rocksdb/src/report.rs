@@ -35,6 +35,7 @@ impl Mounted {
             ("journal_bytes", usage.journal_bytes),
             ("written_bytes", usage.written_bytes),
             ("copied_bytes", usage.copied_bytes),
+            ("resets_with_copy", usage.resets_with_copy),
             ("resets_without_copy", usage.resets_without_copy),
             ("finished_unwritten_bytes", usage.finished_unwritten_bytes),
             ("finishing_microseconds", microseconds(usage.finishing_time)),
@@ -83,6 +84,7 @@ impl Mounted {
             write!(json, ", \"{name}_count\": {count}, \"{name}_mean_ns\": {mean}").expect("a String takes everything");
             write!(json, ", \"{name}_p50_ns\": {}, \"{name}_p99_ns\": {}", of(0.5), of(0.99)).expect("as before");
         }
+        json.push_str(&allocations_json(&allocations));
         json.push('}');
         json
     }
@@ -159,6 +161,16 @@ impl Mounted {
             ("drive_finishes_waited_microseconds", waits.finishes.total_ns / 1000),
         ]
     }
+}
+
+/// How often a zone was chosen, by rule and level: the level is null where it is not known, or there is none.
+fn allocations_json(allocations: &[(Rule, Option<u8>, u64)]) -> String {
+    let one = |(rule, level, count): &(Rule, Option<u8>, u64)| {
+        let level = level.map_or("null".to_owned(), |level| level.to_string());
+        format!("{{\"rule\": \"{}\", \"level\": {level}, \"count\": {count}}}", rule.name())
+    };
+    let all: Vec<String> = allocations.iter().map(one).collect();
+    format!(", \"allocations\": [{}]", all.join(", "))
 }
 
 fn microseconds(time: Duration) -> u64 {

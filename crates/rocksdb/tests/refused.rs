@@ -9,6 +9,21 @@ use std::process::{Command, Output};
 
 use common::{is_here, library, run, text_of};
 
+/// Builds `libNAME.so` of `tests/programs`.
+fn build_fake(here: &Path, name: &str, flags: &[&str]) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.cc"));
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-shared", "-fPIC", "-o"]).arg(here.join(format!("lib{name}.so"))).arg(source);
+    run(compiler.args(flags));
+}
+
+/// What the plugin says at load in a process with `libNAME.so`, which does nothing else.
+fn said_at_load(here: &Path, name: &str) -> String {
+    let fake = here.join(format!("lib{name}.so"));
+    let mut command = Command::new("true");
+    run(command.env("LD_PRELOAD", format!("{} {}", fake.display(), library().display())))
+}
+
 /// `ldb` in a process that says it has RocksDB 0.0.1.
 fn ldb(here: &Path, arguments: &[&str]) -> Output {
     let old = here.join("libold.so");
@@ -24,8 +39,7 @@ fn another_version_is_refused_in_one_line() {
     }
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/old.cc");
-    run(Command::new("c++").args(["-std=c++17", "-shared", "-fPIC", "-o"]).arg(here.join("libold.so")).arg(source));
+    build_fake(here, "old", &[]);
 
     let uri = format!("--fs_uri=zonda://file:{}/zones?create=64MiB", here.display());
     let refused = ldb(here, &[&uri, "--db=/db", "--create_if_missing", "put", "key", "value"]);
@@ -44,4 +58,61 @@ fn another_version_is_refused_in_one_line() {
     let host = format!("--db={}", here.join("host").display());
     let other = ldb(here, &[&host, "--create_if_missing", "put", "key", "value"]);
     assert!(other.status.success(), "the default file system is as it was: {}", text_of(&other));
+}
+
+/// Sizes of the headers here, as the program that prints them says.
+fn sizes(here: &Path) -> Vec<(&'static str, &'static str, usize)> {
+    let printed = run(&mut Command::new(common::build("sizes", here)));
+    let types = [
+        ("DBOptions", "_ZN7rocksdb9DBOptionsC1Ev"),
+        ("ColumnFamilyOptions", "_ZN7rocksdb19ColumnFamilyOptionsC1Ev"),
+        ("EnvOptions", "_ZN7rocksdb10EnvOptionsC1Ev"),
+    ];
+    types
+        .into_iter()
+        .zip(printed.split_whitespace())
+        .map(|((name, symbol), size)| (name, symbol, size.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn types_of_other_sizes_are_refused_in_one_line() {
+    if !is_here(&["c++"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    for (name, symbol, size) in sizes(here) {
+        for (bytes, what) in [(size - 8, "smaller"), (size, ""), (size + 8, "larger")] {
+            let flags = [format!("-DSYMBOL=\"{symbol}\""), format!("-DBYTES={bytes}")];
+            build_fake(here, "sized", &flags.each_ref().map(String::as_str));
+            let said = said_at_load(here, "sized");
+            let lines: Vec<&str> = said.lines().collect();
+            match (what, lines.as_slice()) {
+                ("", []) => {}
+                (_, [line])
+                    if line.ends_with(&format!(
+                        "built with other flags than its headers here say: its {name} is {what}"
+                    )) => {}
+                _ => panic!("{name} of {bytes} instead of {size} bytes: {said}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_build_that_asserts_that_statuses_are_checked_is_refused() {
+    if !is_here(&["c++"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    std::fs::create_dir(here.join("port")).unwrap();
+    std::fs::write(here.join("port/stack_trace.h"), "").unwrap();
+    let include = format!("-I{}", here.display());
+    for (flag, line) in [("-DROCKSDB_ASSERT_STATUS_CHECKED", "its IOStatus is larger\n"), ("-O1", "")] {
+        build_fake(here, "checked", &[&include, flag]);
+        let said = said_at_load(here, "checked");
+        assert!(said.ends_with(line) && said.lines().count() == line.lines().count(), "{flag}: {said}");
+    }
 }

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{is_here, reported, run, with_library};
+use common::{allocated, is_here, reported, run, with_library};
 
 /// Small tables, many levels: a lot happens in few bytes.
 const SHAPE: [&str; 9] = [
@@ -43,25 +43,6 @@ fn bench_on_zones(directory: &Path, benchmarks: &str, more: &[&str]) {
 
 fn ldb(directory: &Path, arguments: &[&str]) -> String {
     run(with_library("ldb").args([&device(directory), "--db=/db"]).args(arguments))
-}
-
-#[test]
-fn reads_and_writes_of_every_kind_end_well() {
-    if !is_here(&["db_bench"]) {
-        return;
-    }
-    let all = "fillseq,readseq,overwrite,readrandom,deleterandom,readwhilewriting,compact,readrandom";
-    let modes: [&[&str]; 5] = [
-        &["--subcompactions=1"],
-        &["--subcompactions=4", "--max_background_jobs=4", "--use_direct_reads=true"],
-        &["--use_direct_io_for_flush_and_compaction=true", "--use_direct_reads=true"],
-        &["--compression_type=lz4", "--compression_parallel_threads=4", "--compaction_style=1"],
-        &["--level_compaction_dynamic_level_bytes=true", "--max_write_buffer_number=4"],
-    ];
-    for more in modes {
-        let directory = tempfile::tempdir().unwrap();
-        bench_on_zones(directory.path(), all, &[more, &["--threads=2", "--reads=3000"]].concat());
-    }
 }
 
 #[test]
@@ -126,7 +107,9 @@ fn caza_places_by_keys_and_cleans_in_the_background() {
     let uri = format!("{}?{keys}", device(here));
     bench(here, with_library("db_bench").args([&uri, "--db=/db"]), work, &["--threads=1"]);
     let report = here.join("report");
-    assert!(reported(&report, "placed_by_overlap") > 0);
+    let by_overlap = reported(&report, "placed_by_overlap");
+    assert!(by_overlap > 0 && allocated(&report, "overlap").iter().map(|(_, count)| count).sum::<u64>() == by_overlap);
+    assert!(allocated(&report, "overlap").iter().all(|(level, _)| level != "null"), "only tables have keys");
     assert!(reported(&report, "zones_freed_in_background") > 0);
     assert_eq!(reported(&report, "cleaning_errors"), 0);
     assert_eq!((reported(&report, "levels_wrong"), reported(&report, "levels_unknown")), (0, 0));

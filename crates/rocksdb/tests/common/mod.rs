@@ -62,3 +62,15 @@ pub(crate) fn reported(file: &Path, name: &str) -> u64 {
     let (_, rest) = line.split_once(&format!("\"{name}\": ")).unwrap();
     rest.split([',', '}']).next().unwrap().parse().unwrap()
 }
+
+/// How often zones were chosen by a rule, by level, as the report's last line says.
+pub(crate) fn allocated(report: &Path, rule: &str) -> Vec<(String, u64)> {
+    let text = std::fs::read_to_string(report).unwrap();
+    let begin = format!("{{\"rule\": \"{rule}\", \"level\": ");
+    let ours = text.lines().last().unwrap().split(&begin).skip(1);
+    ours.map(|one| {
+        let (level, rest) = one.split_once(", \"count\": ").unwrap();
+        (level.to_owned(), rest.split('}').next().unwrap().parse().unwrap())
+    })
+    .collect()
+}
