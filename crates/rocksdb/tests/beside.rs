@@ -1,0 +1,94 @@
+//! `ldb` with `read_only=on` beside a `db_bench` that writes: it sees one moment of the database, whole, or says that it is stale.
+#![cfg(with_rocksdb)]
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::{is_here, run, text_of, with_library};
+
+const KEYS: usize = 3000;
+/// Mounts that may be stale one after the other. The writer is slow, so that this does not happen by chance.
+const TRIES_MAX: usize = 100;
+
+fn db_bench(here: &Path, benchmarks: &str) -> Command {
+    let mut command = with_library("db_bench");
+    command.arg(format!("--fs_uri=zonda://file:{}/zones?create=64MiB&zone_size=1MiB", here.display()));
+    command.args(["--db=/db", "--key_size=16", "--value_size=100", "--compression_type=none"]);
+    command.args(["--write_buffer_size=65536", "--target_file_size_base=32768", "--max_bytes_for_level_base=131072"]);
+    command.args([format!("--benchmarks={benchmarks}"), format!("--num={KEYS}")]);
+    command
+}
+
+/// A process that writes until this is dropped.
+struct Writer(Child);
+
+impl Writer {
+    fn start(here: &Path) -> Self {
+        let mut command = db_bench(here, "overwrite");
+        command.args(["--use_existing_db=true", "--writes=1000000000", "--benchmark_write_rate_limit=300000"]);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn is_writing(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ended_already = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+/// What `ldb` says of the moment at which it mounts. It is run again where the writer deleted or moved what it read.
+fn ldb(here: &Path, arguments: &[&str]) -> String {
+    let uri = format!("--fs_uri=zonda://file:{}/zones?read_only=on", here.display());
+    for _ in 0..TRIES_MAX {
+        let output = with_library("ldb").args([&uri, "--db=/db"]).args(arguments).output().unwrap();
+        let text = text_of(&output);
+        if !text.contains("Stale file handle") {
+            assert!(output.status.success(), "{arguments:?}: {text}");
+            return text;
+        }
+    }
+    panic!("{arguments:?}: stale {TRIES_MAX} times");
+}
+
+/// Keys and values of a whole scan.
+fn scan(here: &Path) -> Vec<(String, String)> {
+    let text = ldb(here, &["scan", "--hex"]);
+    text.lines().filter_map(|line| line.split_once(" : ")).map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_whole_moments() {
+    if !is_here(&["db_bench", "ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    run(&mut db_bench(here, "fillseq"));
+    let filled = scan(here);
+    assert_eq!(filled.len(), KEYS);
+    let mut writer = Writer::start(here);
+    let (mut seen, mut moments) = (filled.clone(), 0);
+    while moments < 3 {
+        let pairs = scan(here);
+        assert!(
+            pairs.iter().map(|(key, _)| key).eq(filled.iter().map(|(key, _)| key)),
+            "it has the keys it was filled with"
+        );
+        assert!(pairs.iter().all(|(_, value)| value.len() == filled[0].1.len()), "a value is cut");
+        moments += usize::from(pairs != seen);
+        seen = pairs;
+        let (key, _) = &filled[moments * 700];
+        let value = ldb(here, &["get", "--hex", key]);
+        assert_eq!(value.trim().len(), filled[0].1.len(), "{value}");
+        assert!(ldb(here, &["checkconsistency"]).contains("OK"));
+        assert!(writer.is_writing(), "it was disturbed");
+    }
+}
