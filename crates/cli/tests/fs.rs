@@ -154,3 +154,29 @@ fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
         assert!(shell.fails(code, arguments).len() > 15, "{arguments}");
     }
 }
+
+#[test]
+fn a_conventional_drive_has_the_same_commands() {
+    let shell = Shell::new();
+    shell.write("a.sst", bytes(9, 300_000));
+    for (name, other) in [
+        ("conv:test-conv?time=untimed&data=drive", "conv:test-conv?time=untimed&data=drive&fs=f2fs-like"),
+        ("disk?fs=f2fs-like", "disk?fs=xfs-like"),
+    ] {
+        let disk = shell.path().join("disk");
+        drop(zonda_device::FileBlockDevice::create(&disk, 4096, 8192, &zonda_device::FileOptions::default()));
+        shell.ok(&format!("fs mkfs {name}"));
+        assert!(shell.fails(1, &format!("fs mkfs {name}")).contains(name), "it holds a store");
+        shell.ok(&format!("fs cp {name} a.sst store:/a.sst"));
+        assert_eq!(shell.ok(&format!("fs ls {name}")), "/a.sst\n");
+        shell.ok(&format!("fs cp {name} store:/a.sst out"));
+        assert_eq!(shell.read("out"), bytes(9, 300_000));
+        assert!(shell.ok(&format!("fs check {name}")).contains("1 file"));
+        let json: serde_json::Value = serde_json::from_str(&shell.ok(&format!("fs df {name} --json"))).unwrap();
+        assert!(json["live_bytes"].as_u64().unwrap() >= 300_000, "{json}");
+        assert!(shell.fails(1, &format!("fs ls {other}")).contains("not with fs="), "{other}");
+        fs::remove_file(shell.path().join("out")).unwrap();
+    }
+    assert!(shell.fails(1, "fs mkfs conv:test-conv?time=untimed").contains("data=FILE"));
+    assert!(shell.fails(1, "fs ls disk?fs=ext4").contains("xfs-like"));
+}

@@ -69,4 +69,5 @@ fn a_lost_zone_is_damage_and_nothing_else() {
     assert_eq!(checked.code, Some(3), "{checked:?}");
     assert!(checked.out.contains("1 finding") && !checked.out.contains("meanwhile"), "{checked:?}");
     assert!(shell.fails(1, "fs cat d.zoned /a.sst").contains("zonda fs check"));
+    assert!(shell.fails(1, "fs backup d.zoned copy").contains("zonda fs check"), "it is not tried for ever");
 }

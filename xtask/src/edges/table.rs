@@ -31,7 +31,7 @@ const fn edge(from: &'static str, to: &'static str, why: &'static str) -> Edge {
 }
 
 /// Every other allowed edge, lowest layer first.
-pub(super) const ALLOWED: [Edge; 21] = [
+pub(super) const ALLOWED: [Edge; 22] = [
     edge("zonda-flash", "zonda-device", "the modelled SSD implements both device traits"),
     edge("zonda-space", "zonda-device", "streams append to zones; the superblock and journal live in zones"),
     edge("zonda-pages", "zonda-space", "the zoned page store gets its zones from streams"),
@@ -57,4 +57,5 @@ pub(super) const ALLOWED: [Edge; 21] = [
     edge("zonda-cli", "zonda-device", "`zonda device` creates, reports and resets devices"),
     edge("zonda-cli", "zonda-space", "`zonda zones` shows what lives in each zone"),
     edge("zonda-cli", "zonda-files", "file commands on a zoned file store"),
+    edge("zonda-cli", "zonda-flash", "file commands on a modelled conventional drive"),
 ];

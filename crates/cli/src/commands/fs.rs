@@ -1,6 +1,7 @@
 //! `zonda fs`: a file store on zones without the program that uses it.
 
 mod backup;
+mod blocks;
 mod cat;
 mod check;
 mod cp;
@@ -12,10 +13,12 @@ mod metrics;
 mod mkfs;
 mod restore;
 
-use anyhow::{Context, bail};
+use std::fmt;
+
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use zonda_device::{DeviceUri, OpenMode};
-use zonda_files::{FilePath, FileStore, FileStoreOptions};
+use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions};
 
 use crate::exit::Exit;
 
@@ -64,7 +67,8 @@ impl Fs {
 /// Which store.
 #[derive(Args, Debug)]
 pub(crate) struct StoreArg {
-    /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`
+    /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`; a conventional drive is `DEVICE?fs=xfs-like`,
+    /// `DEVICE?fs=f2fs-like` or `conv:PROFILE?data=FILE`, and is not read while another process has it open
     #[arg(value_name = "URI")]
     uri: String,
 }
@@ -75,6 +79,9 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
+        if let Some(drive) = self.drive()? {
+            return drive.mount().with_context(|| self.cannot("mount"));
+        }
         let device = self.device()?.open_zoned(OpenMode::ReadBeside).with_context(|| self.cannot("open"))?;
         let mounted = FileStore::mount_read_only(device, options());
         Ok(mounted.with_context(|| self.cannot("mount"))?.0)
@@ -85,8 +92,15 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
+        if let Some(drive) = self.drive()? {
+            return drive.mount().with_context(|| self.cannot("mount"));
+        }
         let device = self.device()?.open_zoned(OpenMode::Open).with_context(|| self.cannot("open"))?;
         Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
+    }
+
+    fn drive(&self) -> anyhow::Result<Option<blocks::Drive>> {
+        blocks::Drive::open(&self.uri).with_context(|| self.cannot("open"))
     }
 
     fn device(&self) -> anyhow::Result<DeviceUri> {
@@ -137,14 +151,34 @@ fn name(path: &FilePath) -> &str {
 /// Refuses to hand on bytes that do not have their checksums.
 ///
 /// # Errors
-/// What was found, or why it could not be read.
+/// What was found, or why it could not be read; [`is_stale`] knows the latter.
 fn verify(store: &FileStore, path: &FilePath) -> anyhow::Result<()> {
     let report = store.check_file(path)?;
     if let Some(finding) = report.findings.first() {
         bail!("{path} is damaged: {finding}");
     }
-    if !report.stale.is_empty() {
-        bail!("{path} was deleted or moved while it was read: try again; `zonda fs check` tells if it is damaged");
-    }
+    ensure!(report.stale.is_empty(), Moved(path.clone()));
     Ok(())
+}
+
+/// A file that was deleted or moved while it was read.
+#[derive(Debug)]
+struct Moved(FilePath);
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} was deleted or moved while it was read: try again; `zonda fs check` tells if it is damaged",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for Moved {}
+
+/// Whether something was deleted or moved while it was read, so that another mount would show it as it is now.
+fn is_stale(error: &anyhow::Error) -> bool {
+    let is_from_store = |cause: &FileError| matches!(cause, FileError::Stale { .. });
+    error.is::<Moved>() || error.chain().filter_map(|cause| cause.downcast_ref()).any(is_from_store)
 }

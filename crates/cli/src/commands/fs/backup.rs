@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime};
 
-use super::{StoreArg, host, verify, walk};
+use super::{StoreArg, host, is_stale, verify, walk};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -21,10 +21,16 @@ Examples:
   zonda fs backup zbd:/dev/nvme0n1 copy --json
 
 The directory must not exist. Its file `zonda-files.json` keeps what a host's files have no room for: kinds, lifetimes, levels, second names.
-Every file is compared with its checksums first.";
+Every file is compared with its checksums first. Where a program that uses the store deletes or moves what is being copied, what
+was not copied yet is copied from a later moment, and what is gone by then is taken out again: the copy is of one moment.";
 
 /// The file that says what the others are.
 pub(super) const CONTENTS: &str = "zonda-files.json";
+
+/// Moments of the store that are tried. Each goes on where the last one ended.
+const MOMENTS_MAX: u32 = 1000;
+/// Those in a row that may copy nothing: then it is damage that is in the way.
+const IDLE_MOMENTS_MAX: u32 = 10;
 
 /// One name of the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,52 +89,130 @@ impl Backup {
     /// Those of mounting, reading and writing, and damage.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         ensure!(!self.to.exists(), "{} exists", self.to.display());
-        let store = self.store.mount_read_only()?;
-        let paths = walk(&store, &FilePath::root())?;
         fs::create_dir(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
-        let (mut entries, mut copied, mut bytes) = (Vec::new(), BTreeMap::new(), 0);
-        for path in &paths {
-            entries.push(self.entry(&store, path, &mut copied, &mut bytes)?);
-        }
+        let mut copy = Copy { to: &self.to, files: BTreeMap::new(), written: 0 };
+        let (entries, moments) = self.entries(&mut copy)?;
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
+        let (names, files, bytes) = (entries.len(), copy.files.len(), copy.bytes());
         let mut out = Output::new();
         if self.json {
-            out.json(&json!({ "names": paths.len(), "files": copied.len(), "bytes": bytes }))?;
+            out.json(&json!({ "names": names, "files": files, "bytes": bytes, "moments": moments }))?;
         } else {
-            out.line(format!("{} names, {} files, {}", paths.len(), copied.len(), indicatif::HumanBytes(bytes)))?;
+            out.line(format!("{names} names, {files} files, {}", indicatif::HumanBytes(bytes)))?;
         }
         out.finish()?;
         Ok(Exit::Done)
     }
 
+    /// Copies moment after moment until one is whole; how many there were.
+    fn entries(&self, copy: &mut Copy<'_>) -> anyhow::Result<(Vec<Entry>, u32)> {
+        let mut idle = 0;
+        for moment in 1..=MOMENTS_MAX {
+            let before = copy.written;
+            match copy.all(&self.store.mount_read_only()?) {
+                Err(error) if is_stale(&error) && idle < IDLE_MOMENTS_MAX => {
+                    idle = if copy.written > before { 0 } else { idle + 1 };
+                }
+                entries => return Ok((entries?, moment)),
+            }
+        }
+        bail!("the store changed faster than it could be copied, at {MOMENTS_MAX} moments")
+    }
+}
+
+/// A copy on its way.
+struct Copy<'a> {
+    to: &'a Path,
+    /// What is on the host, by the number of the file.
+    files: BTreeMap<u64, Copied>,
+    /// Files written so far, those included that were taken out again.
+    written: u64,
+}
+
+/// A file that was copied.
+#[derive(Debug, PartialEq, Eq)]
+struct Copied {
+    path: FilePath,
+    bytes: u64,
+}
+
+impl Copy<'_> {
+    fn bytes(&self) -> u64 {
+        self.files.values().map(|copied| copied.bytes).sum()
+    }
+
+    fn on_host(&self, path: &FilePath) -> PathBuf {
+        self.to.join(path.as_str().trim_start_matches('/'))
+    }
+
+    /// Makes it a copy of what a mount shows: a file that was copied, and has its name and size still, is not copied again.
+    fn all(&mut self, store: &FileStore) -> anyhow::Result<Vec<Entry>> {
+        let paths = walk(store, &FilePath::root())?;
+        self.drop_changed(store)?;
+        let mut copied_now = BTreeMap::new();
+        paths.iter().map(|path| self.entry(store, path, &mut copied_now)).collect()
+    }
+
+    /// Takes what is not in the store any more, or not as it was copied, off the host; directories stay.
+    fn drop_changed(&mut self, store: &FileStore) -> anyhow::Result<()> {
+        let is_there = |file: u64, copied: &Copied| {
+            store.info(&copied.path).is_ok_and(|info| info.file.0 == file && info.size_bytes == copied.bytes)
+        };
+        let changed: Vec<u64> =
+            self.files.iter().filter(|(file, copied)| !is_there(**file, copied)).map(|(file, _)| *file).collect();
+        for file in changed {
+            let copied = self.files.remove(&file).expect("it was listed");
+            fs::remove_file(self.on_host(&copied.path))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a name; those of one file that come behind the first are only told of.
     fn entry(
-        &self,
+        &mut self,
         store: &FileStore,
         path: &FilePath,
-        copied: &mut BTreeMap<u64, String>,
-        bytes: &mut u64,
+        copied_now: &mut BTreeMap<u64, String>,
     ) -> anyhow::Result<Entry> {
         let info = store.info(path)?;
         let name = path.as_str().to_owned();
-        let on_host = self.to.join(name.trim_start_matches('/'));
         let mut entry = Entry { path: name, directory: false, same_as: None, kind: None, lifetime: None, level: None };
         if info.is_directory {
-            fs::create_dir(&on_host).with_context(|| format!("cannot make {}", on_host.display()))?;
+            let on_host = self.on_host(path);
+            fs::create_dir_all(&on_host).with_context(|| format!("cannot make {}", on_host.display()))?;
             return Ok(Entry { directory: true, ..entry });
         }
-        if let Some(same_as) = copied.get(&info.file.0) {
-            return Ok(Entry { same_as: Some(same_as.clone()), ..entry });
+        if let Some(same_as) = copied_now.insert(info.file.0, entry.path.clone()) {
+            copied_now.insert(info.file.0, same_as.clone());
+            return Ok(Entry { same_as: Some(same_as), ..entry });
         }
-        verify(store, path)?;
-        write_durably(&on_host, &mut |out| {
-            *bytes += host::copy_out(store, path, out)?;
-            Ok(())
-        })?;
-        copied.insert(info.file.0, entry.path.clone());
+        self.file(store, path, info.file.0)?;
         entry.kind = Some(info.tags.kind.name().to_owned());
         entry.lifetime = Some(info.tags.lifetime.name().to_owned());
         Ok(Entry { level: info.tags.level, ..entry })
+    }
+
+    fn file(&mut self, store: &FileStore, path: &FilePath, file: u64) -> anyhow::Result<()> {
+        if self.files.get(&file).is_some_and(|copied| copied.path == *path) {
+            return Ok(());
+        }
+        if let Some(elsewhere) = self.files.remove(&file) {
+            fs::remove_file(self.on_host(&elsewhere.path))?;
+        }
+        verify(store, path)?;
+        let (on_host, mut bytes) = (self.on_host(path), 0);
+        let written = write_durably(&on_host, &mut |out| {
+            bytes = host::copy_out(store, path, out)?;
+            Ok(())
+        });
+        if written.as_ref().is_err_and(is_stale) {
+            fs::remove_file(&on_host)?;
+        }
+        written?;
+        self.written += 1;
+        self.files.insert(file, Copied { path: path.clone(), bytes });
+        Ok(())
     }
 }
 
@@ -139,4 +223,66 @@ fn write_durably(path: &Path, fill: &mut dyn FnMut(&mut dyn Write) -> anyhow::Re
     fill(&mut out)?;
     out.flush()?;
     Ok(out.get_ref().sync_all()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zonda_device::{Geometry, MemDevice, ZonedDevice};
+    use zonda_files::{FileStoreOptions, StoreId};
+
+    use super::*;
+
+    fn path(name: &str) -> FilePath {
+        FilePath::parse(name).unwrap()
+    }
+
+    fn put(store: &FileStore, name: &str, byte: u8) {
+        let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
+        writer.append(&vec![byte; 200_000]).unwrap();
+        writer.close().unwrap();
+        store.sync_names().unwrap();
+    }
+
+    fn names(directory: &Path) -> Vec<(String, u8)> {
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).filter(|entry| entry.path().is_file());
+        let mut names: Vec<_> = files.map(|file| (fs::read(file.path()).unwrap()[0], name(file))).collect();
+        names.sort_by(|one, other| one.1.cmp(&other.1));
+        names.into_iter().map(|(byte, name)| (name, byte)).collect()
+    }
+
+    #[test]
+    fn a_stale_moment_is_followed_by_a_later_one() {
+        let device: Arc<dyn ZonedDevice> =
+            Arc::new(MemDevice::new(Geometry::new(256 << 10, 32).with_limits(14, 14)).unwrap());
+        let options = FileStoreOptions { clean_below_free_percent: 90, ..FileStoreOptions::default() };
+        let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options.clone()).unwrap();
+        live.make_directory(&path("/d")).unwrap();
+        ["/a", "/b", "/c", "/d/x", "/z"].iter().zip(1..).for_each(|(name, byte)| put(&live, name, byte));
+        let beside = || FileStore::mount_read_only(Arc::clone(&device), options.clone()).unwrap().0;
+        let directory = tempfile::tempdir().unwrap();
+        let mut copy = Copy { to: directory.path(), files: BTreeMap::new(), written: 0 };
+
+        copy.all(&beside()).unwrap();
+        // One goes, one is another file, one gets a second name, one another.
+        live.remove(&path("/a")).unwrap();
+        put(&live, "/b", 12);
+        live.link(&path("/c"), &path("/e")).unwrap();
+        live.rename(&path("/d/x"), &path("/d/y")).unwrap();
+        let moment = beside();
+        put(&live, "/b", 22);
+        while live.clean_step().unwrap().is_some() {}
+        let error = copy.all(&moment).unwrap_err();
+        assert!(is_stale(&error), "{error:?}");
+
+        let entries = copy.all(&beside()).unwrap();
+        let told: Vec<_> = entries.iter().map(|entry| (entry.path.as_str(), entry.same_as.as_deref())).collect();
+        assert_eq!(told, [("/b", None), ("/c", None), ("/d", None), ("/d/y", None), ("/e", Some("/c")), ("/z", None)]);
+        let expected = [("b", 22), ("c", 3), ("z", 5)].map(|(name, byte)| (name.to_owned(), byte));
+        assert_eq!(names(directory.path()), expected);
+        assert_eq!(names(&directory.path().join("d")), [("y".to_owned(), 4)]);
+        assert_eq!((copy.files.len(), copy.bytes()), (4, 800_000));
+    }
 }

@@ -15,7 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   zonda device create disk.zoned --zones 64 --zone-size 64MiB
   zonda fs mkfs disk.zoned
-  zonda fs mkfs zbd:/dev/nvme0n1 --force       whatever is on it is lost";
+  zonda fs mkfs zbd:/dev/nvme0n1 --force       whatever is on it is lost
+  zonda fs mkfs 'conv:atc21-7op?scale=1/64&data=drive.data&fs=f2fs-like'";
 
 /// Makes an empty file store on a device
 #[derive(Args, Debug)]
@@ -36,8 +37,13 @@ impl Mkfs {
     /// Those of opening the device, which must exist, and of writing to it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let context = || self.store.cannot("make a file store on");
-        let device = self.store.device()?.open_zoned(OpenMode::Open).with_context(context)?;
-        let store = FileStore::format(device, new_id(), self.force, options()).with_context(context)?;
+        let store = match self.store.drive()? {
+            Some(drive) => drive.format(new_id(), self.force).with_context(context)?,
+            None => {
+                let device = self.store.device()?.open_zoned(OpenMode::Open).with_context(context)?;
+                FileStore::format(device, new_id(), self.force, options()).with_context(context)?
+            }
+        };
         store.sync_names()?;
         let usage = store.usage();
         let mut out = Output::new();
