@@ -4,7 +4,8 @@
 //! clears set bits and evicts the first page without one. A hit so costs a lookup under the shard's lock and no list change.
 //!
 //! Of a page only what its body fills is kept, to the next 256 bytes: leaves that grew at random are two thirds full, and the cache then holds half as
-//! many again.
+//! many again. Pages lie in mapped memory, and what counts is what of that the process holds (I6): pages between which too little is free for another
+//! take that too, until one goes that lies beside it.
 //!
 //! **Admission**: a page that was read and for which another would have to go enters at its second read. The first only leaves a mark, so that pages that
 //! nobody wants again, nearly all of uniform reads, displace nothing and are not copied. By simulation of Zipf-distributed scans favourites are found as
@@ -17,7 +18,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
-use zonda_rt::{Mutex, PerThread};
+use zonda_rt::{MappedCopies, MappedCopy, Mutex, PerThread};
 
 use crate::PageAddress;
 use crate::format::PAGE_HEADER_BYTES;
@@ -27,18 +28,21 @@ use crate::frame::trusted_page;
 const SHARDS_MAX: usize = 16;
 /// A shard is made for this many bytes: smaller caches have fewer shards.
 const SHARD_BYTES_MIN: usize = 256 << 10;
-/// Memory of an entry beside its page: slab slot, map slot at its usual load, reference counts, a mark.
-const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + 16 + size_of::<u32>();
+/// Memory of an entry beside its page: slab slot, map slot at its usual load, the page's place with reference counts, a mark.
+const ENTRY_BYTES: usize =
+    size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + size_of::<MappedCopy>() + 16 + size_of::<u32>();
 /// There is at most a mark for so many bytes of capacity.
 const MARK_SPAN_BYTES: u64 = 4096;
 /// Marks among which the oldest goes.
 const MARKS_PER_SLOT: usize = 4;
 /// What is kept of a page is a multiple of this, so that the memory of one often serves another.
 const STEP_BYTES: usize = 256;
+/// Memory comes in pieces of this.
+const SYSTEM_PAGE_BYTES: usize = 4096;
 const NONE: u32 = u32::MAX;
 
 /// A page from its header to the end of its body, at least; shared with readers.
-pub(crate) type CachedPage = Arc<[u8]>;
+pub(crate) type CachedPage = Arc<MappedCopy>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
@@ -86,7 +90,7 @@ struct Entry {
     older: u32,
 }
 
-/// One shard: a slab of entries in a doubly linked queue. Its bytes count in the cache's sum.
+/// One shard: a slab of entries in a doubly linked queue.
 struct Shard {
     index: HashMap<Key, u32, BuildHasherDefault<Mixed>>,
     entries: Vec<Option<Entry>>,
@@ -132,15 +136,17 @@ impl Marks {
     }
 }
 
-/// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2 thousandths of it.
+/// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2 thousandths of it, and
+/// for a page's part of the tables for each thread that enters one just now.
 ///
 /// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none. A page that
 /// comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked at a time.
 pub(crate) struct ReadCache {
     shards: Box<[Mutex<Shard>]>,
     hits: PerThread<AtomicU64>,
-    /// What all pages and tables take, or are about to.
-    bytes: AtomicU64,
+    pages: MappedCopies,
+    /// Pages that are in shards, or about to be.
+    len: AtomicU64,
     bytes_max: AtomicU64,
 }
 
@@ -149,8 +155,8 @@ impl ReadCache {
     pub(crate) fn new(capacity_bytes: usize) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).next_power_of_two().clamp(1, SHARDS_MAX);
         let shards = (0..shards).map(|_| Mutex::new(Shard::new())).collect();
-        let (hits, bytes, bytes_max) = (PerThread::default(), AtomicU64::new(0), AtomicU64::new(0));
-        let cache = Self { shards, hits, bytes, bytes_max };
+        let (len, bytes_max) = (AtomicU64::new(0), AtomicU64::new(0));
+        let cache = Self { shards, hits: PerThread::default(), pages: MappedCopies::default(), len, bytes_max };
         cache.resize(capacity_bytes as u64);
         cache
     }
@@ -195,7 +201,7 @@ impl ReadCache {
     pub(crate) fn offer(&self, at: PageAddress, generation: u64, blocks: &[u8]) {
         let key = Key { address: at.raw(), generation };
         let blocks = filled_part(blocks);
-        let is_full = self.bytes() + taken_bytes(blocks.len()) > self.bytes_max();
+        let is_full = self.bytes() + (blocks.len() + ENTRY_BYTES) as u64 > self.bytes_max();
         if !is_full || self.home(&key).lock().marks.takes_back(&key) {
             self.enter(key, blocks);
         }
@@ -206,20 +212,18 @@ impl ReadCache {
         self.enter(Key { address: at.raw(), generation }, filled_part(blocks));
     }
 
-    /// Reuses the memory of an evicted page of the same length that nobody reads.
     fn enter(&self, key: Key, blocks: &[u8]) {
         let home = self.home(&key);
         if home.lock().index.contains_key(&key) {
             return;
         }
-        let taken = taken_bytes(blocks.len());
-        let Some(spare) = self.reserve(taken, &key) else { return };
+        self.len.fetch_add(1, Ordering::Relaxed);
+        let copy = self.copy(&key, blocks);
         let mut shard = home.lock();
-        if shard.index.contains_key(&key) {
-            // Somebody else read it at the same time.
-            self.bytes.fetch_sub(taken, Ordering::Relaxed);
-        } else {
-            shard.link(key, filled(spare, blocks));
+        match copy {
+            Some(page) if !shard.index.contains_key(&key) => shard.link(key, Arc::new(page)),
+            // It does not fit, or somebody else read it at the same time.
+            _ => _ = self.len.fetch_sub(1, Ordering::Relaxed),
         }
     }
 
@@ -227,30 +231,36 @@ impl ReadCache {
     pub(crate) fn remove(&self, at: PageAddress, generation: u64) {
         let key = Key { address: at.raw(), generation };
         let removed = self.home(&key).lock().remove(&key);
-        self.freed(removed.as_ref());
+        self.note_gone(removed.as_ref());
     }
 
     /// Bytes of pages and tables.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.pages.resident_bytes() + self.table_bytes()
     }
 
-    /// Takes `bytes` of the capacity for a page, from the shard of `key` first; returns the page that went last, if any had to. `None`: there is no such room.
-    fn reserve(&self, bytes: u64, key: &Key) -> Option<Option<CachedPage>> {
-        let bytes_max = self.bytes_max();
-        if bytes > bytes_max {
+    fn table_bytes(&self) -> u64 {
+        self.len.load(Ordering::Relaxed) * ENTRY_BYTES as u64
+    }
+
+    /// A copy of `blocks` within the capacity, for which other pages go, of the shard of `key` first. `None`: there is no such room.
+    fn copy(&self, key: &Key, blocks: &[u8]) -> Option<MappedCopy> {
+        let bytes_alone = blocks.len().next_multiple_of(SYSTEM_PAGE_BYTES) + ENTRY_BYTES;
+        if bytes_alone as u64 > self.bytes_max() {
             return None;
         }
-        let fits = |held: u64| held.checked_add(bytes).filter(|&held| held <= bytes_max);
-        let (first, mut evicted) = (self.index(key), None);
+        let first = self.index(key);
         for turn in 0..self.shards.len() {
             let shard = &self.shards[(first + turn) & (self.shards.len() - 1)];
             loop {
-                if self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok() {
-                    return Some(evicted);
+                let room_bytes = self.bytes_max().saturating_sub(self.table_bytes());
+                let copy = self.pages.copy(blocks, room_bytes);
+                if copy.is_some() {
+                    return copy;
                 }
-                let Some(page) = self.evict(&mut shard.lock()) else { break };
-                evicted = Some(page);
+                if self.evict(&mut shard.lock()).is_none() {
+                    break;
+                }
             }
         }
         None
@@ -258,12 +268,12 @@ impl ReadCache {
 
     fn evict(&self, shard: &mut Shard) -> Option<CachedPage> {
         let page = shard.evict();
-        self.freed(page.as_ref());
+        self.note_gone(page.as_ref());
         page
     }
 
-    fn freed(&self, page: Option<&CachedPage>) {
-        page.into_iter().for_each(|page| _ = self.bytes.fetch_sub(taken_bytes(page.len()), Ordering::Relaxed));
+    fn note_gone(&self, page: Option<&CachedPage>) {
+        page.into_iter().for_each(|_| _ = self.len.fetch_sub(1, Ordering::Relaxed));
     }
 
     fn home(&self, key: &Key) -> &Mutex<Shard> {
@@ -356,26 +366,10 @@ impl Shard {
     }
 }
 
-/// What a page of which `len` bytes are kept takes, with its part of the tables.
-fn taken_bytes(len: usize) -> u64 {
-    (len + ENTRY_BYTES) as u64
-}
-
 /// What the page in `blocks` fills of them.
 fn filled_part(blocks: &[u8]) -> &[u8] {
     let end = trusted_page(blocks).map_or(blocks.len(), |page| PAGE_HEADER_BYTES + page.body.len());
     &blocks[..end.next_multiple_of(STEP_BYTES).min(blocks.len())]
-}
-
-/// `blocks` in the memory of `spare` if nobody reads that and it has the right length, else in new memory.
-fn filled(spare: Option<CachedPage>, blocks: &[u8]) -> CachedPage {
-    if let Some(mut page) = spare.filter(|page| page.len() == blocks.len())
-        && let Some(bytes) = Arc::get_mut(&mut page)
-    {
-        bytes.copy_from_slice(blocks);
-        return page;
-    }
-    Arc::from(blocks)
 }
 
 #[cfg(test)]
@@ -399,7 +393,7 @@ mod tests {
     fn a_page_is_found_only_under_its_generation() {
         let cache = room_for(4);
         cache.insert(at(5), 1, &page(7));
-        assert_eq!(cache.get(at(5), 1).as_deref(), Some(&page(7)[..]));
+        assert_eq!(cache.get(at(5), 1).as_deref().map(|page| &page[..]), Some(&page(7)[..]));
         assert!(cache.get(at(5), 2).is_none());
         assert!(cache.get(at(6), 1).is_none());
     }
@@ -408,16 +402,17 @@ mod tests {
     fn of_a_page_that_is_partly_full_only_that_part_takes_room() {
         use crate::frame::{Framing, Place};
         use crate::{NewPage, PageId};
-        let cache = room_for(4);
+        let cache = room_for(8);
         let body: Vec<u8> = (0..=255).cycle().take(2_500).collect();
         let mut blocks = vec![0; 4096];
         let new = NewPage { id: PageId(9), sequence: 1, body: &body };
         Framing::new(1).write_page(&mut blocks, &new, Place { generation: 1, block: 5 });
-        (1..=6).for_each(|block| cache.insert(at(block), 1, &blocks));
-        let there = (1..=6).filter_map(|block| cache.get(at(block), 1));
+        (1..=11).for_each(|block| cache.insert(at(block), 1, &blocks));
+        let there = (1..=11).filter_map(|block| cache.get(at(block), 1));
         let bodies: Vec<_> = there.map(|page| trusted_page(&page).unwrap().body.to_vec()).collect();
-        assert!(bodies.len() == 6 && bodies.iter().all(|kept| *kept == body), "{} pages", bodies.len());
-        assert_eq!(cache.bytes(), 6 * (2_560 + ENTRY_BYTES) as u64);
+        assert!(bodies.len() == 11 && bodies.iter().all(|kept| *kept == body), "{} pages", bodies.len());
+        let bytes = (11_usize * 2_560).next_multiple_of(SYSTEM_PAGE_BYTES) + 11 * ENTRY_BYTES;
+        assert_eq!(cache.bytes(), bytes as u64);
     }
 
     #[test]
@@ -538,7 +533,7 @@ mod tests {
     #[test]
     fn a_cache_of_many_shards_that_became_small_holds_what_fits_it() {
         let long = |block: u64| (PageAddress::new(8 * block, 8), vec![7; 32 << 10]);
-        let long_bytes = taken_bytes(32 << 10);
+        let long_bytes = (32 << 10) + ENTRY_BYTES as u64;
         let cache = ReadCache::new(16 << 20);
         assert_eq!(cache.shards.len(), SHARDS_MAX);
         let insert = |block| {

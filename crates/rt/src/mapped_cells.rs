@@ -12,7 +12,7 @@ use crate::{MappedBytes, discard_memory};
 /// Runs are multiples of this.
 const CELL_STEP_BYTES: usize = 256;
 /// What the system hands out.
-const SYSTEM_PAGE_BYTES: usize = 4096;
+pub(crate) const SYSTEM_PAGE_BYTES: usize = 4096;
 
 /// A run that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +50,15 @@ struct Segment {
     memory: MappedBytes,
     taken: Box<[u64]>,
     free: u32,
-    /// Pages that the system has back until a run takes them.
+    /// No free run is longer: where none is long enough, nobody searches twice.
+    longest: u32,
+    /// Pages that the system has until a run takes them: all of them at first.
     discarded: Box<[bool]>,
 }
 
 /// Segments, and runs in them: the first that is long enough is taken, from where a run was last taken or given back, so that each search looks at as many segments as
 /// there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments' lengths, `taken` that of the runs in use, `discarded` that of
-/// their pages that the system has back.
+/// their pages that the system has.
 #[derive(Default)]
 pub struct MappedCells {
     segments: Vec<Option<Segment>>,
@@ -68,10 +70,16 @@ pub struct MappedCells {
 }
 
 impl MappedCells {
-    /// What the system was asked for, with pages that it has back for now.
+    /// What the system was asked for, with pages that it has for now.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Pages that runs touch or touched and that the system does not have back.
+    #[must_use]
+    pub fn resident_bytes(&self) -> usize {
+        self.bytes - self.discarded
     }
 
     /// What runs in use take.
@@ -83,21 +91,31 @@ impl MappedCells {
     /// What nobody uses and the system does not have back.
     #[must_use]
     pub fn idle_bytes(&self) -> usize {
-        self.bytes - self.taken - self.discarded
+        self.resident_bytes() - self.taken
     }
 
     /// A free run of `bytes` rounded up to whole units; `None` if there is none.
     #[must_use]
     pub fn take(&mut self, bytes: usize) -> Option<MappedCell> {
+        self.take_within(bytes, usize::MAX)
+    }
+
+    /// As [`take`](Self::take) one with which [`resident_bytes`](Self::resident_bytes) are at most so many.
+    #[must_use]
+    pub fn take_within(&mut self, bytes: usize, resident_bytes_max: usize) -> Option<MappedCell> {
         let units = units_of(bytes);
+        let more_bytes_max = resident_bytes_max.checked_sub(self.resident_bytes())?;
         let count = self.segments.len();
         let places = (0..count).map(|step| (self.next + step) % count);
         for place in places {
-            let Some(segment) = self.segments[place].as_mut().filter(|segment| segment.free >= units) else { continue };
+            let Some(segment) = self.segments[place].as_mut().filter(|segment| segment.longest >= units) else {
+                continue;
+            };
             let number = u32::try_from(place).expect("segments are few");
-            if let Some(unit) = segment.take(units) {
+            if let Some(unit) = segment.find(units, more_bytes_max) {
                 self.next = place;
                 let cell = MappedCell { segment: number, unit, units };
+                segment.take(cell);
                 self.taken += cell.bytes();
                 self.discarded -= segment.hold(cell);
                 return Some(cell);
@@ -111,6 +129,7 @@ impl MappedCells {
         let length = segment_bytes.max(bytes).next_multiple_of(SYSTEM_PAGE_BYTES);
         let Some(memory) = MappedBytes::new(length) else { return false };
         self.bytes += memory.len();
+        self.discarded += memory.len();
         let place = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());
         if place == self.segments.len() {
             self.segments.push(None);
@@ -165,8 +184,8 @@ impl Segment {
     fn new(memory: MappedBytes) -> Self {
         let units = units_of(memory.len());
         let taken = vec![0; units.div_ceil(u64::BITS) as usize].into();
-        let discarded = vec![false; memory.len() / SYSTEM_PAGE_BYTES].into();
-        Self { memory, taken, free: units, discarded }
+        let discarded = vec![true; memory.len() / SYSTEM_PAGE_BYTES].into();
+        Self { memory, taken, free: units, longest: units, discarded }
     }
 
     fn discarded_bytes(&self) -> usize {
@@ -175,9 +194,15 @@ impl Segment {
 
     /// A run that is in use from now on holds its pages again. How many bytes of them the system had.
     fn hold(&mut self, cell: MappedCell) -> usize {
-        let range = cell.range();
-        let pages = range.start / SYSTEM_PAGE_BYTES..range.end.div_ceil(SYSTEM_PAGE_BYTES);
-        self.discarded[pages].iter_mut().map(|page| usize::from(std::mem::take(page)) * SYSTEM_PAGE_BYTES).sum()
+        self.discarded[pages_of(cell.unit, cell.units)]
+            .iter_mut()
+            .map(|page| usize::from(std::mem::take(page)) * SYSTEM_PAGE_BYTES)
+            .sum()
+    }
+
+    /// What of a run the system has.
+    fn bytes_to_hold(&self, unit: u32, units: u32) -> usize {
+        self.discarded[pages_of(unit, units)].iter().filter(|discarded| **discarded).count() * SYSTEM_PAGE_BYTES
     }
 
     fn is_page_free(&self, page: usize) -> bool {
@@ -215,24 +240,30 @@ impl Segment {
         self.free == self.units()
     }
 
-    /// The first free run of so many units, taken.
-    fn take(&mut self, units: u32) -> Option<u32> {
-        let mut unit = 0;
-        loop {
-            unit = self.first_from(unit, false)?;
+    /// Where the first free run of so many units begins that holds at most so many bytes more than now.
+    fn find(&mut self, units: u32, more_bytes_max: usize) -> Option<u32> {
+        let (mut from, mut longest) = (0, 0);
+        while let Some(unit) = self.first_from(from, false) {
             let end = self.first_from(unit, true).unwrap_or_else(|| self.units());
-            if end - unit >= units {
-                self.mark(unit, units, true);
-                self.free -= units;
+            if end - unit >= units && self.bytes_to_hold(unit, units) <= more_bytes_max {
                 return Some(unit);
             }
-            unit = end;
+            longest = longest.max(end - unit);
+            from = end;
         }
+        self.longest = longest;
+        None
+    }
+
+    fn take(&mut self, cell: MappedCell) {
+        self.mark(cell.unit, cell.units, true);
+        self.free -= cell.units;
     }
 
     fn give(&mut self, cell: MappedCell) {
         self.mark(cell.unit, cell.units, false);
         self.free += cell.units;
+        self.longest = self.free;
     }
 
     /// The first unit from `from` on that is taken, or free.
@@ -256,6 +287,11 @@ impl Segment {
             *word = if is_taken { *word | bit } else { *word & !bit };
         }
     }
+}
+
+/// Pages of the system that have a part of a run.
+fn pages_of(unit: u32, units: u32) -> std::ops::Range<usize> {
+    unit as usize / PAGE_UNITS..((unit + units) as usize).div_ceil(PAGE_UNITS)
 }
 
 fn units_of(bytes: usize) -> u32 {

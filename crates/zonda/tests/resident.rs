@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 mod common;
 
-use common::Place;
+use common::{Place, resident_bytes};
 use zonda::Options;
 
 const MIB: u64 = 1 << 20;
@@ -13,12 +13,6 @@ const BUDGET_BYTES: u64 = 24 * MIB;
 /// Code, stacks, device queues, and what the allocator keeps.
 const BESIDE_BYTES: u64 = 6 * MIB;
 const PAIRS: u64 = 700_000;
-
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
 
 fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()

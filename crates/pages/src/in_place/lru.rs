@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
-use zonda_rt::{Mutex, PerThread};
+use zonda_rt::{MappedCopies, MappedCopy, Mutex, PerThread};
 
 use crate::PageAddress;
 use crate::cache::CachedPage;
@@ -18,8 +18,9 @@ pub(crate) type PlaceKey = (PageAddress, u64);
 const SHARDS_MAX: usize = 16;
 /// A shard holds at least this many bytes.
 const SHARD_BYTES_MIN: usize = 256 << 10;
-/// Memory of an entry beside its page: map and order slots at their usual load, reference counts.
-const ENTRY_BYTES: usize = 2 * size_of::<(PlaceKey, Entry)>() + 2 * size_of::<(u64, PlaceKey)>() + 16;
+/// Memory of an entry beside its page: map and order slots at their usual load, the page's place with reference counts.
+const ENTRY_BYTES: usize =
+    2 * size_of::<(PlaceKey, Entry)>() + 2 * size_of::<(u64, PlaceKey)>() + size_of::<MappedCopy>() + 16;
 
 struct Entry {
     age: u64,
@@ -28,6 +29,7 @@ struct Entry {
 
 /// One shard. Always: `order` has each entry once, under its age.
 struct Shard {
+    pages: MappedCopies,
     entries: HashMap<PlaceKey, Entry>,
     order: BTreeMap<u64, PlaceKey>,
     clock: u64,
@@ -102,7 +104,8 @@ impl LruPool {
 
 impl Shard {
     fn new(bytes_max: usize) -> Self {
-        Self { entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, bytes_max }
+        let pages = MappedCopies::default();
+        Self { pages, entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, bytes_max }
     }
 
     fn get(&mut self, at: PlaceKey) -> Option<CachedPage> {
@@ -120,9 +123,11 @@ impl Shard {
             return;
         }
         self.evict_to(self.bytes_max - needed);
+        // Whole blocks: what is free between them is whole pages of the system, which go back to it.
+        let Some(page) = self.pages.copy(blocks, u64::MAX) else { return };
         self.clock += 1;
         self.order.insert(self.clock, at);
-        self.entries.insert(at, Entry { age: self.clock, page: blocks.into() });
+        self.entries.insert(at, Entry { age: self.clock, page: Arc::new(page) });
         self.bytes += needed;
     }
 

@@ -50,3 +50,11 @@ pub(crate) fn fill(db: &Db, count: u32) {
         db.put(format!("{number:04}"), number.to_string()).unwrap();
     }
 }
+
+/// Memory of this process that is resident.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
