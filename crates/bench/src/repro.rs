@@ -141,6 +141,7 @@ mod tests {
         let phases: BTreeSet<_> = race.steps.iter().map(|step| &step.phase).collect();
         assert_eq!((series.len(), phases.len()), (race.contenders.len(), race.steps.len()), "{name}");
         assert!(race.steps.iter().all(|step| step.slice(0, 1).is_ok()), "{name}");
+        assert!(series.iter().all(|series| !series.contains(',')), "{name}: `--only` takes a list");
     }
 
     /// A fact about a series, place or phase that no race has would never be compared.

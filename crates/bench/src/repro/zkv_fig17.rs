@@ -90,8 +90,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     judge: no_targets,
 };
 
-const ZKV_SEPARATED: &str = "ZKV, separated";
-const ZONDA_SEPARATED: &str = "zonda, separated";
+const ZKV_SEPARATED: &str = "ZKV separated";
+const ZONDA_SEPARATED: &str = "zonda separated";
 
 /// With the log, as the paper counts here.
 const fn written(series: &'static str, x: &'static str) -> Cell {
