@@ -12,7 +12,6 @@ use crate::chunk_reads::{ChunkRead, read_chunks};
 use crate::flusher::Flusher;
 use crate::format::CHUNK_HEADER_BYTES;
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
-use crate::log_device::LogDevice;
 use crate::stream::Claim;
 use crate::walk::{Eyes, Walk};
 use crate::zone_table::{Holds, Zone};
@@ -32,26 +31,13 @@ const WAITS_MAX: u32 = 100;
 pub(crate) struct ZonedArea {
     kind: AreaKind,
     flusher: Arc<Flusher>,
-    /// The device that it has to itself, if it has one.
-    own: Option<Arc<LogDevice>>,
     /// Serialises appends.
     turn: Mutex<()>,
 }
 
 impl ZonedArea {
     pub(crate) fn new(kind: AreaKind, flusher: Arc<Flusher>) -> Self {
-        Self { kind, flusher, own: None, turn: Mutex::new(()) }
-    }
-
-    /// The log area of a store whose log has a device of its own.
-    pub(crate) fn of_log(device: Arc<LogDevice>) -> Self {
-        let flusher = Arc::clone(&device.flusher);
-        Self { kind: AreaKind::Log, flusher, own: Some(device), turn: Mutex::new(()) }
-    }
-
-    /// Resets what was released on a device of its own; whether there was something.
-    fn made_room(&self) -> Result<bool, PageError> {
-        self.own.as_ref().map_or(Ok(false), |device| device.reset_released())
+        Self { kind, flusher, turn: Mutex::new(()) }
     }
 
     fn append_now(&self, payload: &[u8], claim: Claim) -> Result<(ChunkAddress, SegmentId), PageError> {
@@ -117,8 +103,8 @@ impl Area for ZonedArea {
                 Err(PageError::NoSpace { .. }) if claim == Claim::Foreground && self.flusher.is_short() => {
                     self.flusher.wait_for_spare_zones(WAITS_MAX)?;
                 }
-                // Released zones wait for the next reclaim step, which another thread may be in for long.
-                Err(PageError::NoSpace { .. }) if self.made_room()? => {}
+                // Released zones wait for the next reclaim step.
+                Err(PageError::NoSpace { .. }) if self.flusher.reset_released()? => {}
                 appended => return appended,
             }
         }

@@ -63,6 +63,10 @@ pub(crate) struct Flusher {
     pub(crate) opening: Mutex<()>,
     /// Free zones beyond those that log and MetaLog are still entitled to, when a zone was last opened or reset.
     pub(crate) spare_zones: AtomicU32,
+    /// Zones of released segments of log and MetaLog, at the same time.
+    pub(crate) released_zones: AtomicU32,
+    /// Held while these are reset.
+    pub(crate) resetting: Mutex<()>,
     /// Bytes of all zones that are not lost, at the same time.
     pub(crate) capacity_bytes: AtomicU64,
     /// Zones whose value bytes are an estimate.

@@ -38,6 +38,7 @@ mod read_queue;
 mod reader;
 mod reclaim;
 mod records;
+mod released;
 mod relocate;
 mod reserve;
 mod sequencer;

@@ -11,12 +11,10 @@
 use std::sync::Arc;
 
 use zonda_device::ZonedDevice;
-use zonda_rt::Mutex;
 use zonda_space::{NewStore, Recovered, Space, SpaceOptions, StoreId, StreamSpec};
 
 use crate::flusher::Flusher;
 use crate::reserve::Reserve;
-use crate::zone_table::Zone;
 use crate::{PageError, RecordPressure, StoreOptions, StoreUsage, WrittenBy, open, stream};
 
 /// The client name in zone headers of a log device.
@@ -59,8 +57,6 @@ impl LogPlace {
 /// The log's own device, below the log area of a store.
 pub(crate) struct LogDevice {
     pub(crate) flusher: Arc<Flusher>,
-    /// One thread resets zones at a time.
-    resetting: Mutex<()>,
 }
 
 impl LogDevice {
@@ -96,32 +92,7 @@ impl LogDevice {
     }
 
     fn new(flusher: Flusher) -> Self {
-        Self { flusher: Arc::new(flusher), resetting: Mutex::new(()) }
-    }
-
-    /// Resets the zones of released segments; `true` if there were some, or another thread had just begun with them. Cost: one pass over the
-    /// zones.
-    ///
-    /// # Errors
-    /// `Device`.
-    pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
-        let Some(_resetting) = self.resetting.try_lock() else {
-            drop(self.resetting.lock());
-            return Ok(true);
-        };
-        let is_released = |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept();
-        let mut any = false;
-        for (id, zone) in self.flusher.zones.iter().filter(|(_, zone)| is_released(zone)) {
-            let _label = zonda_device::cut_label("reset");
-            // Before the reset: as soon as it returns, the zone may be open again.
-            zone.clear();
-            self.flusher.space.reset(id)?;
-            any = true;
-        }
-        if any {
-            self.flusher.note_space();
-        }
-        Ok(any)
+        Self { flusher: Arc::new(flusher) }
     }
 }
 

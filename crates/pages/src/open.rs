@@ -144,6 +144,8 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         gate: Gate::default(),
         opening: Mutex::new(()),
         spare_zones: AtomicU32::new(0),
+        released_zones: AtomicU32::new(0),
+        resetting: Mutex::new(()),
         capacity_bytes: AtomicU64::new(0),
         estimated_zones: AtomicU32::new(0),
         hopeless: AtomicBool::new(false),

@@ -4,7 +4,7 @@
 //! live -> 3 *condemned*: nothing in it is live, [`Relocate::stamp`] taken -> 4 committed: one [`Relocate::commit_moves`] for the
 //! whole batch -> 5 [`Relocate::drained`] -> 6 reset. Zones whose pages all died are condemned without being read.
 //!
-//! Zones of log and MetaLog are condemned when their segment is released. Only recovery reads them, and `release` says that it does
+//! Zones of log and MetaLog are reset as soon as their segment is released (`released.rs`). Only recovery reads them, and `release` says that it does
 //! not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
 //!
 //! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
@@ -60,8 +60,7 @@ struct Victim {
 /// A zone that waits for its reset.
 struct Condemned {
     zone: ZoneId,
-    /// `None` for zones that nobody but recovery reads.
-    stamp: Option<Stamp>,
+    stamp: Stamp,
     committed: bool,
 }
 
@@ -105,7 +104,7 @@ impl Scene<'_> {
     fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
         // A victim that finds no room must not keep zones from coming back that need none.
         let looks = work.victim.as_ref().is_none_or(|victim| victim.crowded_steps > 0);
-        if self.reset_drained(work)? || (looks && self.condemn_dead(work)) {
+        if self.flusher.reset_released()? || self.reset_drained(work)? || (looks && self.condemn_dead(work)) {
             return Ok(Reclaimed::Progress);
         }
         // Zones are scarce: get those back that need no more room before moving anything.
@@ -127,7 +126,7 @@ impl Scene<'_> {
 
     /// Resets condemned zones whose moves are committed and whose readers are gone.
     fn reset_drained(&self, work: &mut Work) -> Result<bool, PageError> {
-        let drained = |zone: &Condemned| zone.committed && zone.stamp.is_none_or(|stamp| self.relocate.drained(stamp));
+        let drained = |zone: &Condemned| zone.committed && self.relocate.drained(zone.stamp);
         let mut any = false;
         while let Some(index) = work.condemned.iter().position(drained) {
             self.reset(work.condemned[index].zone)?;
@@ -154,7 +153,10 @@ impl Scene<'_> {
     fn condemn_dead(&self, work: &mut Work) -> bool {
         let values = Holds::area(AreaKind::Values);
         let dead = |id: ZoneId, zone: &Zone| {
-            is_sealed(zone) && !zone.holds().any_of(values) && self.flusher.space.live_bytes(id) == 0
+            is_sealed(zone)
+                && !zone.holds().only_records()
+                && !zone.holds().any_of(values)
+                && self.flusher.space.live_bytes(id) == 0
         };
         let before = work.condemned.len();
         let victim = work.victim.as_ref().map(|victim| victim.zone);
@@ -176,9 +178,7 @@ impl Scene<'_> {
         flusher.counters.sub_live_pages(pages);
         flusher.counters.sub_live_values(values);
         flusher.space.sub_live(id, pages + values);
-        let records = zone.holds().only_records();
-        let stamp = (!records).then(|| self.relocate.stamp());
-        work.condemned.push(Condemned { zone: id, stamp, committed: records });
+        work.condemned.push(Condemned { zone: id, stamp: self.relocate.stamp(), committed: false });
     }
 
     /// The next victim, if zones are short or the live bytes must be known.

@@ -49,7 +49,7 @@ pub struct ZonedStore {
     areas: [ZonedArea; 3],
     reclaimer: Reclaimer,
     /// Where the log is, if not beside the pages.
-    log: Option<Arc<LogDevice>>,
+    log: Option<LogDevice>,
 }
 
 impl ZonedStore {
@@ -108,13 +108,9 @@ impl ZonedStore {
 
     fn new(flusher: Flusher, log: Option<LogDevice>, options: &StoreOptions) -> Arc<Self> {
         let flusher = Arc::new(flusher);
-        let log = log.map(Arc::new);
-        let beside_pages = || ZonedArea::new(AreaKind::Log, Arc::clone(&flusher));
-        let areas = [
-            log.clone().map_or_else(beside_pages, ZonedArea::of_log),
-            ZonedArea::new(AreaKind::Meta, Arc::clone(&flusher)),
-            ZonedArea::new(AreaKind::Values, Arc::clone(&flusher)),
-        ];
+        let area = |kind, flusher| ZonedArea::new(kind, Arc::clone(flusher));
+        let below_log = log.as_ref().map_or(&flusher, |log| &log.flusher);
+        let areas = [area(AreaKind::Log, below_log), area(AreaKind::Meta, &flusher), area(AreaKind::Values, &flusher)];
         Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), log, flusher })
     }
 
@@ -197,7 +193,7 @@ impl PageStore for ZonedStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.reset_released())?;
+        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.flusher.reset_released())?;
         let stepped = self.reclaimer.step(&self.flusher, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }

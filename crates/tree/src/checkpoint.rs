@@ -8,7 +8,7 @@ use crate::{
     filter::Records,
     leaf_table::{Location, Shared},
     log::can_go_on,
-    metalog::{AboveLevel, FLUSH_BYTES, MetaRecord},
+    metalog::{AboveLevel, MetaRecord},
     stats::count,
     tree::{META_PENDING_BYTES, Result, Tree},
 };
@@ -144,7 +144,7 @@ impl Tree {
 
     fn flush_meta_when_long(&self) -> Result<()> {
         self.hold_memory();
-        if self.meta.pending_bytes() > FLUSH_BYTES { self.flush_meta() } else { Ok(()) }
+        if self.meta.pending_bytes() > self.meta.flush_bytes() { self.flush_meta() } else { Ok(()) }
     }
 
     /// Records the leaf that holds `key`; returns where the next one begins.

@@ -40,8 +40,11 @@ use group::write_group;
 
 type Result<T> = std::result::Result<T, TreeError>;
 
-/// Pending bytes at which whoever appends many records (a checkpoint) should flush.
+/// The most of [`MetaLog::flush_bytes`].
 pub(crate) const FLUSH_BYTES: usize = 64 << 10;
+
+/// In small zones a group takes no more than this share of one: what is left at its end fits no further group.
+const FLUSH_SHARE_OF_ZONE: usize = 8;
 
 /// How often one flush settles again because a zone failed meanwhile.
 const SETTLE_ROUNDS_MAX: u32 = 64;
@@ -217,7 +220,7 @@ impl MetaLog {
     }
 
     /// Begins a checkpoint; whoever calls appends the leaves in key order and calls `flush` whenever
-    /// [`pending_bytes`](Self::pending_bytes) exceeds [`FLUSH_BYTES`]. One begun before and not ended is given up.
+    /// [`pending_bytes`](Self::pending_bytes) exceeds [`flush_bytes`](Self::flush_bytes). One begun before and not ended is given up.
     pub(crate) fn begin_checkpoint(&self, begin: Begin<'_>) {
         let mut flusher = self.flusher.lock();
         let mut pending = self.pending.lock();
@@ -251,6 +254,11 @@ impl MetaLog {
     /// Whether this session has filled the segment that it began: what the reserve counts for a short life.
     pub(crate) fn has_outgrown_a_segment(&self) -> bool {
         self.outgrown.load(Relaxed)
+    }
+
+    /// Pending bytes at which whoever appends many records (a checkpoint) should flush.
+    pub(crate) fn flush_bytes(&self) -> usize {
+        FLUSH_BYTES.min(self.area().chunk_bytes_max() / FLUSH_SHARE_OF_ZONE)
     }
 
     /// Bytes of records that are not durable.

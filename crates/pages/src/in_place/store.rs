@@ -45,7 +45,7 @@ pub struct InPlaceStore {
     core: Arc<Core>,
     areas: [Box<dyn Area>; 3],
     /// Where the log is, if not beside the pages.
-    log: Option<Arc<LogDevice>>,
+    log: Option<LogDevice>,
     reclaim: Mutex<Work>,
 }
 
@@ -107,10 +107,10 @@ impl InPlaceStore {
     }
 
     fn new(core: Core, log: Option<LogDevice>) -> Arc<Self> {
-        let (core, log) = (Arc::new(core), log.map(Arc::new));
+        let core = Arc::new(core);
         let beside_pages = |kind| Box::new(InPlaceArea::new(kind, Arc::clone(&core))) as Box<dyn Area>;
         let log_area = match &log {
-            Some(log) => Box::new(ZonedArea::of_log(Arc::clone(log))),
+            Some(log) => Box::new(ZonedArea::new(AreaKind::Log, Arc::clone(&log.flusher))),
             None => beside_pages(AreaKind::Log),
         };
         let areas = [log_area, beside_pages(AreaKind::Meta), beside_pages(AreaKind::Values)];
@@ -195,7 +195,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.reset_released())?;
+        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.flusher.reset_released())?;
         let stepped = self.core.reclaim_step(&self.reclaim, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }

@@ -1,0 +1,51 @@
+//! Zones of released segments of log and MetaLog: nobody reads them any more, so they wait for no reader and no commit.
+
+use zonda_rt::atomic::Ordering;
+
+use crate::PageError;
+use crate::flusher::Flusher;
+use crate::zone_table::Zone;
+
+impl Flusher {
+    /// Resets them; `true` if there were some, or another thread had just begun with them. Reclaim does this in each of its steps; who finds no zone for
+    /// log or MetaLog does it himself, as reclaim may be late, in a long step, or waiting for him. Until it is done, the log that was written before a
+    /// checkpoint and the log after it are there side by side, which the reserve has no room for. Cost: one pass over the zones, if there are some.
+    ///
+    /// # Errors
+    /// `Device` if none could be reset.
+    pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
+        if self.released_zones.load(Ordering::Relaxed) == 0 {
+            return Ok(false);
+        }
+        let Some(_resetting) = self.resetting.try_lock() else {
+            drop(self.resetting.lock());
+            return Ok(true);
+        };
+        let is_released =
+            |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && zone.holds().only_records();
+        let (mut any, mut failed) = (false, None);
+        for (id, zone) in self.zones.iter().filter(|(_, zone)| is_released(zone)) {
+            let _label = zonda_device::cut_label("reset");
+            let (generation, holds) = (zone.generation(), zone.holds());
+            // Before the reset: as soon as it returns, the zone may be open again.
+            zone.clear();
+            match self.space.reset(id) {
+                Ok(_) => any = true,
+                Err(error) => {
+                    zone.begin(generation, holds);
+                    zone.release_segment();
+                    failed = Some(error);
+                }
+            }
+        }
+        self.note_space();
+        if any {
+            self.hopeless.store(false, Ordering::Relaxed);
+            self.gate.wake();
+        }
+        match failed {
+            Some(error) if !any => Err(error.into()),
+            _ => Ok(any),
+        }
+    }
+}
