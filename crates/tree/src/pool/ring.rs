@@ -19,6 +19,8 @@ mod chunks;
 mod free;
 mod piece;
 mod segment_size;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -117,7 +117,7 @@ impl State {
     }
 
     /// The address of a piece of the ring, or, as an error, its number outside.
-    fn address_of(&self, content: NonNull<u8>) -> Result<u64, u64> {
+    pub(super) fn address_of(&self, content: NonNull<u8>) -> Result<u64, u64> {
         let segment = Segment::around(content, self.size);
         let offset = content.addr().get() - segment.base().addr().get() - PIECE_HEAD_BYTES;
         segment.order().map(|order| order * self.segment_bytes() + offset as u64)

@@ -253,6 +253,30 @@ fn a_piece_knows_its_address_wherever_the_ring_has_got_to() {
     }
 }
 
+/// Long enough to lie in chunks on huge pages.
+#[test]
+fn a_ring_on_huge_pages_is_used_whole_and_gives_chunks_back() {
+    const BYTES: u64 = 48 << 20;
+    const CHUNK_BYTES: u64 = 2 << 20;
+    let (ring, class) = (Ring::new(BYTES, 10, LEAF_BYTES), class_for(2048));
+    let pieces = std::iter::from_fn(|| ring.try_take(class, PageId(1)));
+    let mut taken: Vec<_> =
+        (0..=u8::MAX).cycle().zip(pieces).map(|(mark, at)| Taken::new(&ring, at, class, mark)).collect();
+    let taken_bytes = (taken.len() * class_bytes(class)) as u64;
+    assert_eq!(ring.held_bytes(), BYTES);
+    assert!(taken_bytes > BYTES / 10 * 8, "{taken_bytes}");
+    // Three quarters go, from the head on.
+    let kept = taken.split_off(taken.len() / 4 * 3);
+    for piece in taken {
+        let claim = ring.claim().expect("full");
+        assert_eq!(claim.address(), piece.at.addr().get());
+        piece.give();
+    }
+    ring.set_limit_bytes(BYTES / 4);
+    assert!(ring.held_bytes() <= BYTES / 4 + CHUNK_BYTES, "{} bytes are held", ring.held_bytes());
+    kept.into_iter().for_each(Taken::give);
+}
+
 #[test]
 fn threads_share_a_ring() {
     for leaf_bytes in [LEAF_BYTES, LEAF_BYTES_MAX] {
