@@ -1,0 +1,72 @@
+//! Reads write no pages, even where they find the ring of mini-pages full of changes; the maintenance thread merges each change once to make room for
+//! what is read (decision 0041).
+#![allow(clippy::unwrap_used, reason = "a test may unwrap")]
+mod common;
+
+use common::{Place, options};
+use zonda::{Db, Design, StoreKind};
+use zonda_rt::Seed;
+
+const PAIRS: u64 = 100_000;
+
+fn key(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// A store of mini-pages whose ring is full of changes to the first half of its pairs, and whose background has nothing to do.
+fn full_of_changes(place: &Place, store: StoreKind) -> Db {
+    let options = options().memory(2 << 20).design(Design::BfTree).store(store).background(false);
+    let db = options.open(&place.uri()).unwrap();
+    for number in (0..PAIRS).chain(0..PAIRS / 2) {
+        db.put(key(number), number.to_be_bytes()).unwrap();
+    }
+    while db.step().unwrap() {}
+    db
+}
+
+/// Gets and scans, most of pairs that were not changed, `between` after each hundred.
+fn read(db: &Db, seed: u64, between: impl Fn()) {
+    let mut rng = Seed(seed).rng();
+    for count in 0..60_000 {
+        let number = PAIRS - 1 - rng.below(PAIRS) * rng.below(PAIRS) / PAIRS;
+        assert_eq!(db.get(key(number)).unwrap(), Some(number.to_be_bytes().to_vec()));
+        if count % 100 == 0 {
+            assert_eq!(db.range(key(number)..).unwrap().take(32).filter(Result::is_err).count(), 0);
+            between();
+        }
+    }
+}
+
+/// Bytes of leaves written, and merges.
+fn merged(db: &Db) -> (u64, u64) {
+    let stats = db.stats().unwrap();
+    (stats.written.flush_bytes + stats.written.relocation_bytes, stats.tree.merges)
+}
+
+#[test]
+fn gets_and_scans_merge_nothing_in_a_ring_full_of_changes() {
+    for store in [StoreKind::Zoned, StoreKind::InPlace] {
+        let place = Place::new();
+        let db = full_of_changes(&place, store);
+        let before = merged(&db);
+        read(&db, 1, || ());
+        assert_eq!(merged(&db), before, "{store:?}");
+    }
+}
+
+#[test]
+fn the_background_merges_a_leaf_once_at_the_most_so_that_readers_keep_what_they_read() {
+    let (place, reads_of) = (Place::new(), |db: &Db| db.stats().unwrap().tree.leaf_reads);
+    let db = full_of_changes(&place, StoreKind::Zoned);
+    let (before, leaves) = (merged(&db), db.stats().unwrap().tree.leaves);
+    let mut reads = Vec::new();
+    for round in 0..12 {
+        let before = reads_of(&db);
+        read(&db, round, || while db.step().unwrap() {});
+        reads.push(reads_of(&db) - before);
+    }
+    let after = merged(&db);
+    let (bytes, merges) = (after.0 - before.0, after.1 - before.1);
+    assert!(merges <= leaves && bytes <= leaves * 4096, "{merges} merges of {leaves} leaves wrote {bytes} B");
+    assert!(reads[11] < reads[0] * 2 / 3, "leaves read in each round: {reads:?}");
+}
