@@ -410,6 +410,28 @@ impl Db {
         CheckReport::of(self.store(), progress, finding)
     }
 
+    /// Changes the memory budget, [`Options::memory`], of the open store for all handles: to what it was opened with at the most, as the log and what is
+    /// reserved for it have their size by that. So open with the most that it is ever to have, and give it less at once or at any time.
+    ///
+    /// Caches follow before this returns, and changes that no longer fit are merged into their leaves: a page write each or two, and a read. Writers and
+    /// readers go on meanwhile. Log rings, write buffers and the merged filter keep their size.
+    ///
+    /// # Errors
+    /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a budget that suffices, if the
+    /// index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of every write: the budget is the new one, and buffers follow as
+    /// writers go on.
+    ///
+    /// # Examples
+    /// ```
+    /// let db = zonda::Options::new().memory(32 << 20).open("mem:")?;
+    /// db.set_memory(8 << 20)?;
+    /// assert_eq!(db.stats()?.memory.budget_bytes, 8 << 20);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn set_memory(&self, bytes: u64) -> Result<()> {
+        self.store().set_memory(bytes)
+    }
+
     /// Does one round of background work and says whether there may be more. For stores opened with
     /// [`Options::background(false)`](Options::background); threads of the store do the same.
     ///

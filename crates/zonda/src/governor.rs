@@ -39,16 +39,22 @@ const IDLE_SHARE: u64 = 4;
 /// The record cache forgets what was in the memory that it gives up, so it does for more than this part of what may move only.
 const SLACK_SHARE: u64 = 128;
 
+/// A budget that suffices leaves the index as much to grow, at least.
+const GROWTH_BYTES: u64 = 256 << 10;
+
 /// Looks at what everybody uses and divides the rest. Clones are handles to the same.
 #[derive(Clone)]
 pub(crate) struct Governor {
     engine: Engine,
     pages: Pages,
-    plan: MemoryPlan,
+    /// As it was at opening.
+    opened: MemoryPlan,
     seen: Arc<Seen>,
 }
 
 struct Seen {
+    /// What the store may take now. Changes under the lock of the window.
+    budget_bytes: AtomicU64,
     /// What the page store used at the last look.
     page_bytes: AtomicU64,
     /// The most that tree and page store used together.
@@ -232,12 +238,13 @@ impl Governor {
         let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
         let window = Window { began: Work::default(), caches, pace: Pace::default() };
         let seen = Seen {
+            budget_bytes: AtomicU64::new(plan.budget_bytes),
             page_bytes: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             is_outgrown: AtomicBool::new(false),
             window: Mutex::new(window),
         };
-        let governor = Self { engine, pages, plan, seen: Arc::new(seen) };
+        let governor = Self { engine, pages, opened: plan, seen: Arc::new(seen) };
         governor.check(BUFFER_BYTES_OUTGROWN)?;
         governor.adjust();
         Ok(governor)
@@ -254,19 +261,48 @@ impl Governor {
     /// # Errors
     /// `TooLittleMemory` if less than `least_bytes` is left for leaf buffers.
     fn check(&self, least_bytes: u64) -> Result<()> {
-        let (bytes, stats) = (self.plan.budget_bytes, self.engine.stats());
+        let (bytes, stats) = (self.budget_bytes(), self.engine.stats());
         let buffer_bytes = self.left_by_index(&stats);
         if buffer_bytes >= least_bytes {
             return Ok(());
         }
-        let needed = self.plan.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
+        let needed = self.opened.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
         let bytes_needed = needed.max(bytes + bytes / 4);
         Err(Error::TooLittleMemory { bytes, buffer_bytes, buffer_bytes_min: BUFFER_BYTES_MIN, bytes_needed })
     }
 
     /// The budget in bytes.
     pub(crate) fn budget_bytes(&self) -> u64 {
-        self.plan.budget_bytes
+        self.seen.budget_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What the store was opened with, in bytes: the most that it can have.
+    pub(crate) fn budget_bytes_max(&self) -> u64 {
+        self.opened.budget_bytes
+    }
+
+    /// Changes the budget, to what it was at opening at the most. Caches follow at once, leaf buffers as they are merged.
+    ///
+    /// # Errors
+    /// `TooLittleMemory` with a budget that suffices for now, and nothing is changed.
+    pub(crate) fn set_budget_bytes(&self, bytes: u64) -> Result<()> {
+        {
+            let _window = self.seen.window.lock();
+            let taken_bytes = self.bytes_but_buffers(&self.engine.stats());
+            let (buffer_bytes, buffer_bytes_min) = (bytes.saturating_sub(taken_bytes), BUFFER_BYTES_MIN);
+            if buffer_bytes < buffer_bytes_min {
+                let needed = taken_bytes + buffer_bytes_min + GROWTH_BYTES;
+                let bytes_needed = needed.next_multiple_of(1 << 20).min(self.budget_bytes_max());
+                return Err(Error::TooLittleMemory { bytes, buffer_bytes, buffer_bytes_min, bytes_needed });
+            }
+            self.seen.budget_bytes.store(bytes, Ordering::Relaxed);
+        }
+        self.adjust();
+        Ok(())
+    }
+
+    fn plan(&self) -> MemoryPlan {
+        self.opened.with_budget(self.budget_bytes())
     }
 
     /// The most that tree and page store used together, in bytes: between two looks the most of each counts.
@@ -280,6 +316,7 @@ impl Governor {
         // The maintenance thread and whoever calls the steps himself take turns: what one counted is never older than the window that another began,
         // and none hands out memory that the other has just given elsewhere. Nothing below takes a latch or waits for a device.
         let mut window = self.seen.window.lock();
+        let plan = self.plan();
         let stats = self.engine.stats();
         let page_bytes = self.pages.memory_bytes();
         let page_bytes_most = page_bytes.max(self.seen.page_bytes.swap(page_bytes, Ordering::Relaxed));
@@ -288,23 +325,22 @@ impl Governor {
         let is_outgrown = self.left_by_index(&stats) < BUFFER_BYTES_MIN;
         self.seen.is_outgrown.store(is_outgrown, Ordering::Relaxed);
         let buffer_bytes_min = if is_outgrown { BUFFER_BYTES_OUTGROWN } else { BUFFER_BYTES_MIN };
-        let caches = match self.plan.shares {
+        let caches = match plan.shares {
             Some(_) => {
-                let pages = self.plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
+                let pages = plan.read_cache_bytes.min(movable.saturating_sub(BUFFER_BYTES_MIN));
                 Caches { pages, records: 0 }
             }
             None => self.follow_work(&mut window, &stats, movable),
         };
-        let buffer_bytes =
-            (movable - caches.bytes().min(movable)).min(self.plan.buffer_bytes_max).max(buffer_bytes_min);
+        let buffer_bytes = (movable - caches.bytes().min(movable)).min(plan.buffer_bytes_max).max(buffer_bytes_min);
         self.engine.set_buffer_bytes(buffer_bytes);
         // Buffers give memory up only as they are merged: until then the caches wait.
         let free = movable.saturating_sub(stats.buffer_bytes.max(buffer_bytes_min));
         let caches = self.give(caches.within(self.caches_min(), free), &stats, movable);
         // Half the margin is for what the tree does before the next look, however late it comes; half for the page store.
         let page_bytes_promised = caches.pages + self.page_bytes_but_cache();
-        let others = page_bytes_promised + self.plan.margin_bytes / 2;
-        self.engine.set_memory_bytes_max(self.plan.budget_bytes.saturating_sub(others));
+        let others = page_bytes_promised + plan.margin_bytes / 2;
+        self.engine.set_memory_bytes_max(plan.budget_bytes.saturating_sub(others));
     }
 
     /// Gives both caches their sizes. What the record cache would lose by a little less memory for a moment, the pages bear, as far as they can.
@@ -313,7 +349,7 @@ impl Governor {
         let has = stats.record_cache_room_bytes;
         let more = if (wanted.records..=wanted.records + slack).contains(&has) { has - wanted.records } else { 0 };
         let caches = Caches { pages: wanted.pages - more, records: wanted.records + more };
-        if self.plan.record_cache_bytes_max > 0 {
+        if self.opened.record_cache_bytes_max > 0 {
             self.engine.set_record_cache_bytes(caches.records);
         }
         self.pages.set_read_cache_bytes(caches.pages);
@@ -367,20 +403,25 @@ impl Governor {
 
     /// What leaf buffers can have at the most in the long run: what comes and goes, as snapshots, reads in flight and removed nodes do, does not count.
     fn left_by_index(&self, stats: &EngineStats) -> u64 {
-        let plan = &self.plan;
+        self.budget_bytes().saturating_sub(self.bytes_but_buffers(stats))
+    }
+
+    /// What the rest takes: it is the same with every budget.
+    fn bytes_but_buffers(&self, stats: &EngineStats) -> u64 {
+        let plan = &self.opened;
         let index_bytes = (stats.inner_bytes + stats.leaf_table_bytes).saturating_sub(stats.garbage_bytes);
         let others = plan.sequencer_bytes + plan.filter_bytes + plan.margin_bytes + self.caches_min().bytes();
-        plan.budget_bytes.saturating_sub(index_bytes + stats.log_bytes + others)
+        index_bytes + stats.log_bytes + others
     }
 
     fn caches_min(&self) -> Caches {
-        Caches { pages: self.plan.read_cache_bytes_min, records: self.plan.record_cache_bytes_min }
+        Caches { pages: self.opened.read_cache_bytes_min, records: self.opened.record_cache_bytes_min }
     }
 
     /// What leaf buffers and the read cache may take together. What is promised to others counts as used: sequencers fill up; a
     /// snapshot that is open may keep states, and where none is, the margin bears the first ones.
     fn movable_bytes(&self, stats: &EngineStats) -> u64 {
-        let plan = &self.plan;
+        let plan = self.plan();
         let records_bytes = stats.record_cache_bytes.saturating_sub(stats.record_cache_room_bytes);
         let tree_bytes = stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes + records_bytes;
         let page_bytes = self.page_bytes_but_cache();
@@ -393,7 +434,7 @@ impl Governor {
     /// What the page store takes beside its cache: what was promised to sequencers, or what is taken if that is more.
     fn page_bytes_but_cache(&self) -> u64 {
         let cache_bytes = self.pages.cache_usage().bytes;
-        self.pages.memory_bytes().saturating_sub(cache_bytes).max(self.plan.sequencer_bytes)
+        self.pages.memory_bytes().saturating_sub(cache_bytes).max(self.opened.sequencer_bytes)
     }
 }
 

@@ -167,6 +167,20 @@ impl MemoryPlan {
         Self { read_cache_bytes_min: least, read_cache_bytes: self.read_cache_bytes.max(least), ..self }
     }
 
+    /// The same with another budget, at most the one it was made for. What has its size from opening on keeps it; fixed shares become smaller alike.
+    pub(crate) fn with_budget(self, bytes: u64) -> Self {
+        let part = |of: u64| match self.shares {
+            Some(_) => u64::try_from(u128::from(of) * u128::from(bytes) / u128::from(self.budget_bytes)).unwrap_or(of),
+            None => of,
+        };
+        Self {
+            budget_bytes: bytes,
+            read_cache_bytes: part(self.read_cache_bytes).max(self.read_cache_bytes_min),
+            buffer_bytes_max: part(self.buffer_bytes_max).max(BUFFER_BYTES_MIN),
+            ..self
+        }
+    }
+
     /// Log instances with rings of so many bytes that there is memory for.
     pub(crate) fn log_instances_max(&self, ring_bytes: u32) -> u32 {
         u32::try_from(self.log_bytes / log_instance_bytes(ring_bytes)).unwrap_or(u32::MAX).max(1)

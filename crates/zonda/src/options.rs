@@ -97,6 +97,7 @@ impl Options {
     /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots. At least
     /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN); with [`Design::BfTree`] at most
     /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX). Default 64 MiB. The code itself and what callers hold come on top.
+    /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
@@ -456,7 +457,7 @@ fn out_of_range(name: &'static str, value: u64, min: u64, max: u64) -> Error {
     bad(name, format!("{value} is not between {min} and {max}"))
 }
 
-fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
+pub(crate) fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
     if (min..=max).contains(&value) { Ok(()) } else { Err(out_of_range(name, value, min, max)) }
 }
 

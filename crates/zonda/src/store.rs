@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use zonda_rt::RwLockReadGuard;
-use zonda_tree::{BatchOp, Engine, TreeError};
+use zonda_tree::{BatchOp, Engine, Step, TreeError};
 
 use crate::background::{self, Workers};
 use crate::backing::{Device, Pages};
 use crate::catalogue::{Catalogue, Named, Names};
 use crate::fork::Opener;
 use crate::governor::Governor;
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, Result, limits, options};
 
 /// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
 ///
@@ -103,6 +103,20 @@ impl Store {
     /// Who keeps the memory budget.
     pub(crate) fn governor(&self) -> &Governor {
         &self.parts().governor
+    }
+
+    /// Changes the memory budget and merges what leaf buffers no longer have room for, a leaf each at the most.
+    ///
+    /// # Errors
+    /// `BadOption` and `TooLittleMemory`, and nothing is changed; those of every write.
+    pub(crate) fn set_memory(&self, bytes: u64) -> Result<()> {
+        let (engine, governor) = (self.writer()?, self.governor());
+        options::within("memory", bytes, limits::MEMORY_BYTES_MIN, governor.budget_bytes_max())?;
+        governor.set_budget_bytes(bytes)?;
+        let mut steps = 0..engine.stats().leaves;
+        while steps.next().is_some() && engine.buffer_step()? == Step::Progress {}
+        governor.adjust();
+        Ok(())
     }
 
     /// One round of the workers' work, for callers without them; says whether there may be more.
