@@ -77,5 +77,5 @@ pub use options::{
     TreeOptions,
 };
 pub use scan::PairRef;
-pub use stats::EngineStats;
+pub use stats::{EngineStats, MiniPageStats};
 pub use waits::{WaitStats, Waited};

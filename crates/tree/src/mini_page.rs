@@ -21,6 +21,7 @@ use crate::{
     },
     record::{OwnedRecord, Record, borrowed},
     snapshot::used_records,
+    stats::{MiniPageCounts, count},
     tree::{Placed, Result, Tree},
 };
 
@@ -44,6 +45,10 @@ pub(crate) struct Hot {
 }
 
 impl Tree {
+    fn mini_page_counts(&self) -> &MiniPageCounts {
+        &self.counters.mine().mini_pages
+    }
+
     fn mini_page_bytes_max(&self) -> usize {
         self.options.mini_pages.bytes_max as usize
     }
@@ -86,8 +91,12 @@ impl Tree {
             }
         };
         match cached {
-            Cached::There | Cached::NoRoom => {}
-            Cached::Grown(buffer) => self.relocate_leaf(leaf, Location::Buffered(buffer)),
+            Cached::There => count(&self.mini_page_counts().promoted),
+            Cached::NoRoom => {}
+            Cached::Grown(buffer) => {
+                count(&self.mini_page_counts().promoted);
+                self.relocate_leaf(leaf, Location::Buffered(buffer));
+            }
             Cached::TooLarge => self.become_mirror(leaf, page, self.body_bytes()),
         }
     }
@@ -100,8 +109,10 @@ impl Tree {
         }
         let (memory, owner) = (self.pool.memory(), Owner::of(leaf.id()));
         let Some(buffer) = buffer else {
-            let mirror = self.mirror_of(leaf.id(), leaf.location().page(), page);
-            mirror.into_iter().for_each(|mirror| self.relocate_leaf(leaf, Location::Buffered(mirror)));
+            if let Some(mirror) = self.mirror_of(leaf.id(), leaf.location().page(), page) {
+                count(&self.mini_page_counts().mirrors);
+                self.relocate_leaf(leaf, Location::Buffered(mirror));
+            }
             return;
         };
         let older = FullKeys::new(page.prefix(), page.slots());
@@ -114,6 +125,7 @@ impl Tree {
             return;
         }
         if let Some(mirror) = buffer.mirror_over(memory, owner, page, &merged) {
+            count(&self.mini_page_counts().mirrors);
             self.relocate_leaf(leaf, Location::Buffered(mirror));
             // A mirror is merged without its page: what it hides there dies now.
             dead.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
@@ -162,6 +174,7 @@ impl Tree {
             return false;
         }
         let page = location.page().map_or(Location::Empty, Location::Page);
+        count(&self.mini_page_counts().dropped);
         self.relocate_leaf(leaf, page);
         true
     }
@@ -216,8 +229,9 @@ impl Tree {
             return self.drop_if_clean(leaf);
         }
         let copy = buffer.copied_to_tail(self.pool.memory(), Owner::of(leaf.id()));
-        if copy.is_none() {
-            buffer.touch();
+        match copy {
+            Some(_) => count(&self.mini_page_counts().copied),
+            None => buffer.touch(),
         }
         copy.map(|copy| self.relocate_leaf(leaf, Location::Buffered(copy))).is_some()
     }
@@ -289,7 +303,13 @@ impl Tree {
                 self.move_out_of_the_way(claim);
                 Err(error)
             }
-            flushed => Ok(flushed? != Flushed::Raced),
+            flushed => {
+                let merged = flushed? != Flushed::Raced;
+                if merged {
+                    count(&self.mini_page_counts().merged);
+                }
+                Ok(merged)
+            }
         }
     }
 

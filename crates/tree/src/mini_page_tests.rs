@@ -132,6 +132,35 @@ fn what_was_read_is_kept_and_so_is_that_it_is_not_there() {
 }
 
 #[test]
+fn what_mini_pages_do_is_counted() {
+    let life = Life::with_pages(20_000, small());
+    let before = life.tree.stats().mini_pages;
+    let since = || {
+        let now = life.tree.stats().mini_pages;
+        [
+            now.hits - before.hits,
+            now.hits_of_none - before.hits_of_none,
+            now.promoted - before.promoted,
+            now.mirrors - before.mirrors,
+            now.dropped - before.dropped,
+            now.merged - before.merged,
+            now.copied - before.copied,
+        ]
+    };
+    assert_eq!([10, 10, 11, 11, 11].map(|number| life.reads_of(number)), [1, 0, 1, 0, 0]);
+    assert_eq!(since(), [1, 2, 2, 0, 0, 0, 0], "found, not found, kept");
+    life.scan(5_000, 1);
+    assert_eq!(since()[3..], [1, 0, 0, 0], "a page was kept whole");
+    life.put(10);
+    assert!(life.evict());
+    assert_eq!(since()[3..], [1, 1, 1, 0], "one without changes, one with");
+    life.reads_of(0);
+    life.age(0);
+    life.reads_of(0);
+    assert!(since()[6] > 0, "what is used near the head is copied");
+}
+
+#[test]
 fn nothing_is_kept_without_promotion() {
     let never = MiniPages { promotion_percent: 0, scan_promotion_percent: 0, ..MiniPages::default() };
     let life = Life::with_pages(400, TreeOptions { mini_pages: never, ..options() });

@@ -160,11 +160,16 @@ impl Tree {
             if !buffer.is_mini_page() {
                 buffer.touch();
             }
-            if let Some(record) = buffer.read(key) {
-                return Seen::Known(copy_value(&record, into));
-            }
-            if buffer.is_complete() {
-                return Seen::Known(None);
+            let known = match buffer.read(key) {
+                Some(record) => Some(copy_value(&record, into)),
+                None => buffer.is_complete().then_some(None),
+            };
+            if let Some(known) = known {
+                if buffer.is_mini_page() {
+                    let counts = &self.counters.mine().mini_pages;
+                    count(if known.is_some() { &counts.hits } else { &counts.hits_of_none });
+                }
+                return Seen::Known(known);
             }
         }
         let Some(page) = leaf.location().page() else { return Seen::Known(None) };

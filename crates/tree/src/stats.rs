@@ -74,8 +74,30 @@ pub struct EngineStats {
     pub log_live_bytes: u64,
     /// Log bytes written.
     pub log_appended_bytes: u64,
+    /// What mini-pages did.
+    pub mini_pages: MiniPageStats,
     /// What writers waited for.
     pub waits: WaitStats,
+}
+
+/// What the mini-pages of the design `BfTree` did. With others all is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MiniPageStats {
+    /// Point reads that a record answered with a value: a changed or a cached one.
+    pub hits: u64,
+    /// Point reads that one answered with nothing: a tombstone, a phantom, or a mirror without the key.
+    pub hits_of_none: u64,
+    /// Answers of pages that were kept as records.
+    pub promoted: u64,
+    /// Pages that were kept whole.
+    pub mirrors: u64,
+    /// Mini-pages without changes that went without a write.
+    pub dropped: u64,
+    /// Mini-pages that were merged because they were next at the head; merges that became too large, or came near the head, count in
+    /// [`EngineStats::merges`] only.
+    pub merged: u64,
+    /// Mini-pages that were copied to the tail.
+    pub copied: u64,
 }
 
 /// Counters that grow.
@@ -105,6 +127,19 @@ pub(crate) struct Operations {
     pub(crate) leaves_scanned: AtomicU64,
     pub(crate) puts: AtomicU64,
     pub(crate) filter_hits: AtomicU64,
+    pub(crate) mini_pages: MiniPageCounts,
+}
+
+/// See [`MiniPageStats`].
+#[derive(Default)]
+pub(crate) struct MiniPageCounts {
+    pub(crate) hits: AtomicU64,
+    pub(crate) hits_of_none: AtomicU64,
+    pub(crate) promoted: AtomicU64,
+    pub(crate) mirrors: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    pub(crate) merged: AtomicU64,
+    pub(crate) copied: AtomicU64,
 }
 
 impl Counters {
@@ -116,6 +151,20 @@ impl Counters {
     /// What all threads counted.
     pub(crate) fn all(&self, counter: impl Fn(&Operations) -> &AtomicU64) -> u64 {
         self.of_threads.sum(|mine| counter(mine).load(Ordering::Relaxed))
+    }
+
+    /// What all threads counted of mini-pages.
+    pub(crate) fn mini_pages(&self) -> MiniPageStats {
+        let all = |counter: fn(&MiniPageCounts) -> &AtomicU64| self.all(|mine| counter(&mine.mini_pages));
+        MiniPageStats {
+            hits: all(|counts| &counts.hits),
+            hits_of_none: all(|counts| &counts.hits_of_none),
+            promoted: all(|counts| &counts.promoted),
+            mirrors: all(|counts| &counts.mirrors),
+            dropped: all(|counts| &counts.dropped),
+            merged: all(|counts| &counts.merged),
+            copied: all(|counts| &counts.copied),
+        }
     }
 }
 

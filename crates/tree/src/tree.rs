@@ -396,6 +396,7 @@ impl Tree {
             leaves_scanned: counters.all(|mine| &mine.leaves_scanned),
             puts: counters.all(|mine| &mine.puts),
             merges: get(&counters.merges),
+            mini_pages: counters.mini_pages(),
             waits: self.waits.stats(),
             splits: get(&counters.splits),
             leaf_merges: get(&counters.leaf_merges),

@@ -75,7 +75,9 @@ pub use options::Options;
 pub use range::{Pair, Range};
 pub use recovery::RecoveryProgress;
 pub use snapshot::{Snapshot, View};
-pub use stats::{DeviceStats, MemoryStats, SpaceStats, Stats, TreeStats, WaitStats, Waited, WrittenStats};
+pub use stats::{
+    DeviceStats, MemoryStats, MiniPageStats, SpaceStats, Stats, TreeStats, WaitStats, Waited, WrittenStats,
+};
 pub use tree::{Swap, Tree, Update};
 pub use zones::Zone;
 

@@ -115,6 +115,28 @@ pub struct TreeStats {
     pub filter_runs: u64,
     /// Point reads that the filter answered.
     pub filter_hits: u64,
+    /// What mini-pages did.
+    pub mini_pages: MiniPageStats,
+}
+
+/// What the mini-pages of [`Design::BfTree`](crate::Design::BfTree) did; with other designs all is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MiniPageStats {
+    /// Point reads that a record answered with a value: a changed or a cached one.
+    pub hits: u64,
+    /// Point reads that one answered with nothing: a deleted key, one that was looked for in vain before, or a whole page without it.
+    pub hits_of_none: u64,
+    /// Answers of leaves that were kept.
+    pub promoted: u64,
+    /// Leaves that were kept whole.
+    pub mirrors: u64,
+    /// Mini-pages without changes that went without a write.
+    pub dropped: u64,
+    /// Mini-pages that were next to go and were merged into their leaves.
+    pub merged: u64,
+    /// Mini-pages that were used, and got another round of the buffer.
+    pub copied: u64,
 }
 
 /// Waits of writers for one thing.
@@ -252,7 +274,15 @@ impl TreeStats {
             filter_pairs: tree.filter_pairs,
             filter_runs: tree.filter_runs,
             filter_hits: tree.filter_hits,
+            mini_pages: MiniPageStats::of(&tree.mini_pages),
         }
+    }
+}
+
+impl MiniPageStats {
+    fn of(mini_pages: &zonda_tree::MiniPageStats) -> Self {
+        let &zonda_tree::MiniPageStats { hits, hits_of_none, promoted, mirrors, dropped, merged, copied } = mini_pages;
+        Self { hits, hits_of_none, promoted, mirrors, dropped, merged, copied }
     }
 }
 
