@@ -414,3 +414,38 @@ fn lane_of(lanes: &mut [Lane], stream: StreamId) -> &mut Lane {
     let found = lanes.iter_mut().find(|lane| lane.streams.contains(stream));
     found.expect("the budget was made of all streams")
 }
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{Geometry, MemDevice};
+
+    use super::*;
+    use crate::policy::testing::zones;
+    use crate::{FileKind, FileStore, FileStoreOptions, StoreId};
+
+    #[test]
+    fn a_zone_is_finished_if_little_would_be_wasted_and_another_may_be_opened() {
+        let device = MemDevice::new(Geometry::new(64 << 10, 24).with_limits(6, 6)).unwrap();
+        let store = FileStore::format(Arc::new(device), StoreId(1), false, FileStoreOptions::default()).unwrap();
+        let lanes = &store.core.lanes;
+        let mut views = zones(&[Lifetime::Short, Lifetime::Long]);
+        views[0].remaining_bytes = 4096;
+        let tags = FileTags::of(FileKind::Data);
+        let (stream, file, urgency) = (DATA, FileId(1), Urgency::Foreground);
+        let request = Request { stream, file, tags: &tags, urgency, free_zones_kept: 0, finish_below_bytes: 4097 };
+        let is_finished = |request: &Request<'_>, zone| lanes.is_to_be_finished(request, &views, ZoneId(zone));
+        assert!(is_finished(&request, 0));
+        assert!(!is_finished(&Request { finish_below_bytes: 4096, ..request }, 0), "so much is room, not waste");
+        assert!(!is_finished(&request, 1), "another zone has little left");
+        assert!(!is_finished(&request, 2), "it is not open");
+        // The journal has one of 24.
+        let spare = 23 - lanes.reserve_now();
+        assert!(is_finished(&Request { free_zones_kept: spare - 1, ..request }, 0));
+        assert!(
+            !is_finished(&Request { free_zones_kept: spare, ..request }, 0),
+            "no zone could be opened for its token"
+        );
+        let moved = Request { urgency: Urgency::Reserve, free_zones_kept: spare, ..request };
+        assert!(is_finished(&moved, 0), "cleaning has the reserve");
+    }
+}

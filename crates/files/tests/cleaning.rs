@@ -101,6 +101,35 @@ fn resets_of_a_thread_are_in_flight_together() {
     drop(cleaner);
 }
 
+/// Files that take several reads to copy: whichever is copied first has lost its name before the second.
+#[test]
+fn removing_a_file_ends_its_copy() {
+    zonda_rt::sim::run(1, || {
+        let zones = Geometry::new(4 << 20, 24).with_limits(14, 14);
+        let faulty = Faulty::new(MemDevice::new(zones).unwrap(), 1);
+        let store = store(Arc::new(faulty.clone()), 2);
+        for file in 0..11 {
+            put(&store, FileKind::Data, &format!("/{file}"), 3 << 20).unwrap();
+            put(&store, FileKind::Data, "/short", 900 << 10).unwrap();
+        }
+        store.sync_names().unwrap();
+        let (call, when) = (Some(DeviceCall::Read), FaultWhen::From(1));
+        faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(Duration::from_secs(10)) });
+        let cleaner = Cleaner::start(store.clone());
+        while faulty.injected() == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        (0..11).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+        while store.usage().space.free_zones < 20 {
+            sleep(Duration::from_secs(1));
+        }
+        drop(cleaner);
+        assert_eq!(store.usage().copied_bytes, 0, "{} reads", faulty.injected());
+        assert!(faulty.injected() <= 2, "a read of what nobody wants: {}", faulty.injected());
+        assert_eq!(store.check().unwrap().findings, []);
+    });
+}
+
 /// Nobody is short, so that the first thing a thread would do is to reset; then everybody is.
 #[test]
 fn what_dies_while_a_thread_copies_is_free_at_once() {
