@@ -26,6 +26,7 @@ mod mem;
 mod mem_block;
 mod power_cut;
 mod queue;
+mod queues;
 mod split;
 mod uri;
 mod window;
@@ -51,6 +52,7 @@ pub use power_cut::{
     CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named,
 };
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
+pub use queues::Queues;
 pub use split::{ReadOrigin, SplitZones, SubzoneId, SubzoneReport};
 pub use uri::{DeviceUri, OpenMode, OverZones, Place, ShapeOverrides, default_geometry};
 pub use window::RandomWriteArea;

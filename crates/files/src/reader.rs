@@ -16,8 +16,8 @@ const READ_BYTES_MAX: u64 = 1 << 20;
 /// Reads one file, what is appended meanwhile included. As long as it lives, so do the file's bytes, with or without a name.
 #[derive(Clone, Debug)]
 pub struct FileReader {
-    core: Arc<Core>,
-    file: Arc<FileState>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) file: Arc<FileState>,
 }
 
 impl FileReader {
@@ -85,15 +85,11 @@ impl FileReader {
     }
 
     fn read_bytes(&self, piece: &Piece, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<()> {
-        let mut at = u64::from(piece.extent.skip) + piece.from;
         let mut rest = into;
-        while !rest.is_empty() {
-            let lead = at % BLOCK_BYTES as u64;
-            let bytes = (rest.len() as u64).min(READ_BYTES_MAX - lead);
-            let block = piece.extent.block + at / BLOCK_BYTES as u64;
-            let (now, later) = rest.split_at_mut(usize::try_from(bytes).expect("at most 1 MiB"));
-            self.read_blocks((block, usize::try_from(lead).expect("within a block")), now, origin)?;
-            (at, rest) = (at + bytes, later);
+        for DeviceRead { block, lead, bytes } in piece.device_reads() {
+            let (now, later) = rest.split_at_mut(bytes);
+            self.read_blocks((block, lead), now, origin)?;
+            rest = later;
         }
         Ok(())
     }
@@ -110,7 +106,7 @@ impl FileReader {
         Ok(())
     }
 
-    fn check_generation(&self, extent: &crate::Extent) -> Result<()> {
+    pub(crate) fn check_generation(&self, extent: &crate::Extent) -> Result<()> {
         let found = self.core.ground.generation_of(extent.zone);
         if found == Some(extent.generation) {
             return Ok(());
@@ -120,6 +116,33 @@ impl FileReader {
             return check_on_device(self.core.space(), extent.zone, extent.generation);
         }
         Err(FileError::Stale { zone: extent.zone.0, found, expected: extent.generation })
+    }
+}
+
+/// What one device read brings of a piece: `bytes` bytes from the byte `lead` of a block on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceRead {
+    pub(crate) block: u64,
+    pub(crate) lead: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Piece {
+    /// The device reads that bring it, in order.
+    pub(crate) fn device_reads(&self) -> impl Iterator<Item = DeviceRead> + use<> {
+        let (first, block) = (u64::from(self.extent.skip) + self.from, self.extent.block);
+        let (mut at, end) = (first, first + self.bytes);
+        std::iter::from_fn(move || {
+            let lead = at % BLOCK_BYTES as u64;
+            let bytes = (end - at).min(READ_BYTES_MAX - lead);
+            let read = DeviceRead {
+                block: block + at / BLOCK_BYTES as u64,
+                lead: usize::try_from(lead).expect("within a block"),
+                bytes: usize::try_from(bytes).expect("at most 1 MiB"),
+            };
+            at += bytes;
+            (bytes > 0).then_some(read)
+        })
     }
 }
 

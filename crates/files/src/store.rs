@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use zonda_device::cut_label;
+use zonda_device::{Queues, cut_label};
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, Time, now};
 use zonda_space::{Space, StreamId, Urgency};
@@ -88,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) allocations: Mutex<BTreeMap<(Rule, Option<u8>), u64>>,
     /// What the journal had at the mount.
     pub(crate) work_before: Work,
+    /// For reads that are in flight together.
+    pub(crate) queues: Queues,
 }
 
 /// Bytes since the mount, and what else is counted.
@@ -393,6 +395,7 @@ impl Core {
             held_bytes: AtomicU64::new(0),
             allocations: Mutex::new(BTreeMap::new()),
             work_before,
+            queues: Queues::default(),
         }
     }
 

@@ -11,6 +11,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use zonda_device::Queues;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{Space, StreamId, ZoneWriter};
@@ -22,7 +23,6 @@ use crate::frame::page_blocks;
 use crate::gate::Gate;
 use crate::group::{Group, PendingPage};
 use crate::in_place::cache::PageCache;
-use crate::queues::Queues;
 use crate::records::Records;
 use crate::reserve::Reserve;
 use crate::sequencer::{Offer, Press, Sequencer, Written};

@@ -33,7 +33,6 @@ mod open;
 mod opening;
 mod options;
 mod pool;
-mod queues;
 mod read_queue;
 mod reader;
 mod reclaim;

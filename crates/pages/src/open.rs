@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{Geometry, ZonedDevice};
+use zonda_device::{Geometry, Queues, ZonedDevice};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, Identity, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
@@ -16,7 +16,6 @@ use crate::gate::Gate;
 use crate::in_place::cache::PageCache;
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
-use crate::queues::Queues;
 use crate::records::Records;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;

@@ -77,6 +77,15 @@ void zonda_bridge_free_writable(zonda_writable*);
 zonda_outcome zonda_bridge_read_file(const zonda_system*, zonda_text path, zonda_readable** file);
 zonda_outcome zonda_bridge_read(const zonda_readable*, uint64_t offset, char* into, size_t length, bool is_compaction,
                                 size_t* read);
+// One of several reads: `read` is how much of `into` was filled.
+typedef struct {
+  uint64_t offset;
+  char* into;
+  size_t length;
+  size_t read;
+} zonda_many_read;
+// After an error nothing is known of any of them.
+zonda_outcome zonda_bridge_read_many(const zonda_readable*, zonda_many_read* reads, size_t count, bool is_compaction);
 uint64_t zonda_bridge_readable_size(const zonda_readable*);
 uint64_t zonda_bridge_readable_id(const zonda_readable*);
 void zonda_bridge_free_readable(zonda_readable*);

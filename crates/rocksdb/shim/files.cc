@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <cstring>
+#include <vector>
 
 #include "keys.h"
 #include "rocksdb/comparator.h"
@@ -108,6 +109,20 @@ RandomAccessFile::~RandomAccessFile() { zonda_bridge_free_readable(file_); }
 IOStatus RandomAccessFile::Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                                 IODebugContext*) const {
   return ReadAt(file_, offset, n, IsCompactionRead(options), result, scratch);
+}
+
+IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
+                                     IODebugContext*) {
+  std::vector<zonda_many_read> reads(count);
+  for (size_t i = 0; i < count; i++) {
+    reads[i] = {requests[i].offset, requests[i].scratch, requests[i].len, 0};
+  }
+  const IOStatus status = ToStatus(zonda_bridge_read_many(file_, reads.data(), count, IsCompactionRead(options)));
+  for (size_t i = 0; i < count; i++) {
+    requests[i].result = Slice(requests[i].scratch, reads[i].read);
+    requests[i].status = status;
+  }
+  return status;
 }
 
 size_t RandomAccessFile::GetUniqueId(char* id, size_t max_size) const {

@@ -65,6 +65,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
                 IODebugContext*) const override;
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions&, IODebugContext*) override;
   size_t GetUniqueId(char* id, size_t max_size) const override;
   bool use_direct_io() const override { return is_direct_; }
   size_t GetRequiredBufferAlignment() const override { return kBlockBytes; }

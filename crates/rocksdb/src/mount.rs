@@ -43,6 +43,8 @@ pub struct Mounted {
     /// What mounting took, above all making a device in memory that is there as a whole from the beginning.
     pub(crate) mounting_cpu_time: Duration,
     pub(crate) reads: [AtomicU64; 2],
+    /// Reads that were asked for together with others.
+    pub(crate) reads_together: AtomicU64,
     pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
 }
@@ -126,6 +128,7 @@ impl Mounted {
             uri: uri.clone(),
             mounting_cpu_time,
             reads: Default::default(),
+            reads_together: AtomicU64::default(),
             small_work: SmallWork::default(),
         })
     }

@@ -55,6 +55,7 @@ impl Mounted {
             ("placed_by_near_keys", placed_by(Rule::NearKeys)),
             ("user_read_bytes", read(0)),
             ("compaction_read_bytes", read(1)),
+            ("reads_together", self.reads_together.load(Ordering::Relaxed)),
             ("levels_right", levels.right),
             ("levels_wrong", levels.wrong),
             ("levels_unknown", levels.unknown),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_files::{FileError, FileInfo, FileKind, FilePath, FileReader, FileTags, Lifetime, ReadOrigin};
+use zonda_files::{FileError, FileInfo, FileKind, FilePath, FileRead, FileReader, FileTags, Lifetime, ReadOrigin};
 use zonda_rt::atomic::Ordering;
 
 use crate::failure::{Failure, Kind};
@@ -50,19 +50,36 @@ pub struct Readable {
     reader: FileReader,
 }
 
+impl Reader {
+    fn origin(self) -> ReadOrigin {
+        match self {
+            Self::User => ReadOrigin::Query,
+            Self::Compaction => ReadOrigin::Compaction,
+        }
+    }
+}
+
 impl Readable {
     /// Reads from `offset` until `into` is full or the file ends.
     ///
     /// # Errors
     /// `Stale`, `Io`.
     pub fn read_at(&self, offset: u64, into: &mut [u8], who: Reader) -> Result<usize, Failure> {
-        let origin = match who {
-            Reader::User => ReadOrigin::Query,
-            Reader::Compaction => ReadOrigin::Compaction,
-        };
-        let bytes = self.reader.read_told(offset, into, Some(origin))?;
+        let bytes = self.reader.read_told(offset, into, Some(who.origin()))?;
         self.mount.count_read(who == Reader::Compaction, bytes);
         Ok(bytes)
+    }
+
+    /// Does several reads, which are in flight together where the device has a queue.
+    ///
+    /// # Errors
+    /// `Stale`, `Io`; what was read is not known then.
+    pub fn read_many(&self, reads: &mut [FileRead<'_>], who: Reader) -> Result<(), Failure> {
+        self.reader.read_many(reads, Some(who.origin()))?;
+        let bytes = reads.iter().map(|read| read.bytes).sum();
+        self.mount.count_read(who == Reader::Compaction, bytes);
+        self.mount.reads_together.fetch_add(reads.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Bytes in all.

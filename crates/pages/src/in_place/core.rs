@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::DeviceError;
+use zonda_device::{DeviceError, Queues};
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::StoreId;
@@ -24,7 +24,6 @@ use crate::counters::Counters;
 use crate::frame::{Framing, Place, page_blocks};
 use crate::gate::Gate;
 use crate::pool::BufferPool;
-use crate::queues::Queues;
 use crate::records::Records;
 use crate::reserve::{FOREGROUND_FLOOR, Reserve};
 use crate::stream::Claim;

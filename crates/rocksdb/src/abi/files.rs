@@ -1,7 +1,7 @@
 //! Open files over the border.
 
-use zonda_files::Lifetime;
 use zonda_files::lsm::KeyRange;
+use zonda_files::{FileRead, Lifetime};
 
 use super::{Outcome, Text, catch, guarded, slice};
 use crate::failure::Failure;
@@ -165,6 +165,52 @@ unsafe extern "C" fn zonda_bridge_read(
         let bytes = file.read_at(offset, into, who)?;
         // SAFETY: as this function's.
         unsafe { read.write(bytes) };
+        Ok(())
+    })
+}
+
+/// One of several reads: `read` is how much of `into` was filled.
+#[repr(C)]
+struct ManyRead {
+    offset: u64,
+    into: *mut u8,
+    length: usize,
+    read: usize,
+}
+
+impl ManyRead {
+    /// # Safety
+    /// `into` points to `length` bytes that may be written and that nobody else has; if there are none it is anything.
+    unsafe fn file_read<'a>(&self) -> FileRead<'a> {
+        let into: &mut [u8] = match self.length {
+            0 => &mut [],
+            // SAFETY: as this function's. RocksDB's scratch may not have been written yet; it is only written here.
+            length => unsafe { std::slice::from_raw_parts_mut(self.into, length) },
+        };
+        FileRead { offset: self.offset, into, bytes: 0 }
+    }
+}
+
+/// # Safety
+/// `reads` points to `count` reads, whose buffers may be written and do not overlap.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn zonda_bridge_read_many(
+    file: &Readable,
+    reads: *mut ManyRead,
+    count: usize,
+    is_compaction: bool,
+) -> Outcome {
+    guarded(|| {
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: as this function's.
+        let reads = unsafe { std::slice::from_raw_parts_mut(reads, count) };
+        // SAFETY: as this function's.
+        let mut of_file: Vec<FileRead<'_>> = reads.iter().map(|read| unsafe { read.file_read() }).collect();
+        let who = if is_compaction { Reader::Compaction } else { Reader::User };
+        file.read_many(&mut of_file, who)?;
+        reads.iter_mut().zip(of_file).for_each(|(read, done)| read.read = done.bytes);
         Ok(())
     })
 }
