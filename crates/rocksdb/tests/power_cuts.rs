@@ -36,6 +36,9 @@ const BATCHES_MAX: u64 = 1200;
 /// Threads for flushes and for compactions: those of a life that an assertion ended are gone for good.
 const THREADS: i32 = 32;
 
+/// One for each life in turn: tables that another has placed are cleaned and continued by it.
+const POLICIES: [&str; 5] = ["liza-zenfs", "caza", "liza-zns", "level-keys", "ldp"];
+
 /// What must be true after a cut.
 #[derive(Clone, Copy, Debug, Default)]
 struct Promised {
@@ -47,9 +50,10 @@ struct Promised {
     checkpoint: Option<(u64, u64)>,
 }
 
-/// A life's file system; a life that was left behind keeps its own.
-fn uri(life: &str) -> String {
-    format!("zonda://process:power-cut-{life}?create=on&write_buffer=64KiB&log_buffer=16KiB")
+/// The file system of a life of this number; one that was left behind keeps its own.
+fn uri(life: &str, number: u64) -> String {
+    let policy = POLICIES[usize::try_from(number).unwrap() % POLICIES.len()];
+    format!("zonda://process:power-cut-{life}?create=on&write_buffer=64KiB&log_buffer=16KiB&policy={policy}")
 }
 
 fn offer(life: &str, device: Option<&PowerCut>) {
@@ -113,7 +117,7 @@ fn live(device: &PowerCut, before: Promised, cut: u64) -> Promised {
     let life = format!("life-{cut}");
     offer(&life, Some(device));
     let promised = Arc::new(Mutex::new(before));
-    let (in_life, uri) = (Arc::clone(&promised), uri(&life));
+    let (in_life, uri) = (Arc::clone(&promised), uri(&life, cut));
     let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut), || device.cut_report().is_some());
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
     offer(&life, None);
@@ -164,12 +168,12 @@ fn verify(device: &PowerCut, promised: &Promised, cut: u64) -> u64 {
     let life = format!("after-{cut}");
     offer(&life, Some(device));
     let context = format!("cut {cut} of seed {SEED}, {promised:?}");
-    let env = Env::new(&uri(&life)).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let env = Env::new(&uri(&life, cut)).unwrap_or_else(|error| panic!("{context}: {error}"));
     let database = Database::open(&env, "/db").unwrap_or_else(|error| panic!("{context}: {error}"));
     let last = database.check().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(last >= promised.synced && last <= promised.written, "{context}: batch {last} is the last");
     drop(database);
-    sweep(&uri(&life), promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    sweep(&uri(&life, cut), promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
     if let Some((number, at_least)) = promised.checkpoint {
         let path = format!("/checkpoint-{number}");
         let checkpoint = Database::open(&env, &path).unwrap_or_else(|error| panic!("{context}: {path}: {error}"));
