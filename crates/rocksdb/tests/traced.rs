@@ -6,7 +6,9 @@ mod common;
 
 use std::path::Path;
 
-use common::{is_here, text_of, with_library};
+use common::{allocated, is_here, reported, run, text_of, with_library};
+use zonda_files::trace::TraceEvent;
+use zonda_files::{policy, replay, trace};
 
 /// Lines of the trace of one `ldb get`, by their word; `None` if it was refused.
 fn traced(here: &Path, name: &str, reads: Option<&str>) -> Option<Vec<String>> {
@@ -40,4 +42,49 @@ fn reads_are_in_a_trace_if_they_are_asked_for() {
         assert_eq!(count(&words, "read") > 0, has_reads, "{name}: {words:?}");
     }
     assert_eq!(traced(here, "what", Some("perhaps")), None);
+}
+
+/// On a device so large that nothing is cleaned both place the same bytes by the same rules.
+#[test]
+fn a_replay_counts_what_the_plugin_counted() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let (recorded, report) = (here.join("trace"), here.join("report"));
+    let uri = format!("--fs_uri=zonda://file:{}/zones?create=256MiB&zone_size=1MiB&policy=liza-zns", here.display());
+    let mut command = with_library("db_bench");
+    command.env("ZONDA_TRACE", &recorded).env("ZONDA_REPORT", &report);
+    command.args([&uri, "--db=/db", "--benchmarks=fillrandom,overwrite,waitforcompaction", "--num=30000", "--seed=11"]);
+    command.args(["--key_size=16", "--value_size=100", "--compression_type=none", "--write_buffer_size=262144"]);
+    run(command.args(["--target_file_size_base=131072", "--max_bytes_for_level_base=524288"]));
+
+    let records = trace::read(std::io::BufReader::new(std::fs::File::open(&recorded).unwrap())).unwrap();
+    let options = replay::ReplayOptions {
+        zone_bytes: 1 << 20,
+        zones: 256,
+        active_max: Some(14),
+        threshold_percent: 0,
+        ..replay::ReplayOptions::of_the_paper(policy::by_name("liza-zns").unwrap())
+    };
+    let replayed = replay::replay(&records, &options).unwrap();
+    let plugin = |name| reported(&report, name);
+    assert_eq!((replayed.copied_bytes, plugin("copied_bytes")), (0, 0));
+    let tables = records
+        .iter()
+        .filter(|record| matches!(&record.event, TraceEvent::Create { tags, .. } if tags.level.is_some()));
+    assert_eq!(tables.count() as u64, plugin("levels_right"), "each has a level, and none is left out");
+    // The plugin counts what pads its blocks.
+    let (bytes, written) = (replayed.table_bytes + replayed.log_bytes, plugin("written_bytes"));
+    assert!(bytes > 25_000_000 && bytes <= written && written < bytes + bytes / 20, "{bytes} of {written}");
+    // Where zones end depends on what is written at once.
+    let near = |one: u64, other: u64| one.abs_diff(other) <= 4 + other / 10;
+    let by_plugin = allocated(&report, "lifetime");
+    assert_eq!(by_plugin.len(), replayed.allocations.len(), "{by_plugin:?}");
+    for ((rule, level), count) in &replayed.allocations {
+        let level = level.map_or("null".to_owned(), |level| level.to_string());
+        let (_, ours) = by_plugin.iter().find(|(one, _)| *one == level).unwrap();
+        assert!(*rule == policy::Rule::Lifetime && near(*count, *ours), "level {level}: {count} and {ours}");
+    }
 }
