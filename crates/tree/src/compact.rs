@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Neighbours that are joined at once at most.
-const NEIGHBOURS_MAX: usize = 8;
+pub(crate) const NEIGHBOURS_MAX: usize = 8;
 /// Tries of one group before it is left as it is.
 const TRIES: usize = 64;
 

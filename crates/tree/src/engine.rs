@@ -276,7 +276,7 @@ impl Engine {
     }
 
     /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves. Takes out empty leaves that
-    /// waited for snapshots.
+    /// waited for snapshots, and joins what deletes left sparse.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -285,7 +285,7 @@ impl Engine {
         tree.check_writable()?;
         tree.remove_put_off();
         if !tree.pool.is_far_over() {
-            return Ok(Step::Idle);
+            return tree.join_sparse_step();
         }
         match tree.evict() {
             Ok(true) => Ok(Step::Progress),

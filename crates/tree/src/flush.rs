@@ -192,6 +192,8 @@ impl Tree {
         drop(leaf);
         if emptied {
             self.remove_empty(id, &glimpse.key);
+        } else {
+            self.note_if_sparse(id, &glimpse.key);
         }
         Ok(Flushed::Done)
     }
@@ -318,25 +320,9 @@ impl Tree {
         self.leaves.fetch_add(u32::try_from(made).expect("a plan has few pages"), Ordering::Relaxed);
     }
 
-    /// Takes a leaf without records out of the tree, or lets it wait for snapshots that would have to keep it and its neighbour.
-    pub(crate) fn remove_empty(&self, id: PageId, key: &[u8]) {
-        if !self.snapshots.may_need(None) || !self.emptied.put_off(id, key) {
-            self.remove_empty_now(id, key);
-        }
-    }
-
-    /// Takes leaves out that waited for snapshots, if none is open now.
-    pub(crate) fn remove_put_off(&self) {
-        while !self.snapshots.may_need(None)
-            && let Some((id, key)) = self.emptied.next()
-        {
-            self.remove_empty_now(id, &key);
-        }
-    }
-
     /// Takes a leaf without records out of the tree; its range goes to a neighbour under the same parent. Gives up quietly
     /// if somebody is in the way: an empty leaf does no harm.
-    fn remove_empty_now(&self, id: PageId, key: &[u8]) {
+    pub(crate) fn remove_empty_now(&self, id: PageId, key: &[u8]) {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
         let (parent, child) = path.parent();

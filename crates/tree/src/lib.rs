@@ -8,7 +8,6 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
-mod emptied;
 mod engine;
 #[cfg(test)]
 mod engine_tests;
@@ -25,6 +24,7 @@ mod index;
 mod inner;
 mod key;
 mod leaf_page;
+mod leaf_queue;
 mod leaf_table;
 mod limits;
 mod log;
@@ -58,6 +58,7 @@ mod scan;
 mod shuttle_tests;
 mod slots;
 mod snapshot;
+mod sparse;
 mod stats;
 #[cfg(test)]
 #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "the scenes of shuttle_tests need less of it"))]

@@ -157,17 +157,21 @@ impl Tree {
         self.has_room(pages)
     }
 
+    /// About how many bytes the page of leaf `id` uses; all of it if that is not known since the store was opened: nothing was deleted from it either.
+    pub(crate) fn known_bytes(&self, id: PageId) -> usize {
+        match self.table.fill_bytes(id, self.body_bytes()) {
+            0 => self.body_bytes(),
+            bytes => bytes,
+        }
+    }
+
     /// The low fence of the first leaf under the parent of `key`, from there on, that seems to fit fewer pages with those to its right;
     /// else where the next parent begins. From what the leaf table knows: no page is read.
     fn next_joinable(&self, key: &[u8]) -> ControlFlow<Option<Vec<u8>>, Vec<u8>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
         let (parent, first) = path.parent();
-        let bytes = |child| match self.table.fill_bytes(parent.leaf(child), self.body_bytes()) {
-            // Not known since the store was opened: nothing was deleted from it either.
-            0 => self.body_bytes(),
-            bytes => bytes,
-        };
+        let bytes = |child| self.known_bytes(parent.leaf(child));
         for child in first..parent.len() {
             if seem_to_join((child..parent.len()).map(bytes), Fill::Loose, self.body_bytes()) {
                 return ControlFlow::Break(Some(path.at_child(child).low()));

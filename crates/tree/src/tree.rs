@@ -15,10 +15,10 @@ use zonda_rt::{
 
 use crate::{
     Design, EngineStats, TreeError, TreeOptions,
-    emptied::Emptied,
     filter::Filter,
     format::BEGIN_LOG_DURABLE,
     index::{Index, Path},
+    leaf_queue::LeafQueue,
     leaf_table::{Exclusive, LeafTable, Location},
     log::Session,
     log::{Log, Poison},
@@ -64,7 +64,10 @@ pub(crate) struct Tree {
     pub(crate) filter: Option<Filter>,
     pub(crate) snapshots: Snapshots,
     /// Leaves without records that wait for them.
-    pub(crate) emptied: Emptied,
+    /// Leaves without records that wait for snapshots.
+    pub(crate) emptied: LeafQueue,
+    /// Leaves that were sparse after a merge.
+    pub(crate) sparse: LeafQueue,
     pub(crate) log: Log,
     pub(crate) meta: MetaLog,
     pub(crate) values: ValueLog,
@@ -159,7 +162,8 @@ impl Tree {
             filter: (options.filter_bytes > 0).then(|| Filter::new(options.filter_bytes, options.filter_eviction)),
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
-            emptied: Emptied::default(),
+            emptied: LeafQueue::default(),
+            sparse: LeafQueue::default(),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             relief: Relief::default(),
