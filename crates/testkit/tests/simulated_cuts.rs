@@ -4,6 +4,7 @@ use zonda_testkit::{
     Outcome,
     campaign::{GroundKind, Settings, simulate},
 };
+use zonda_tree::Design;
 
 fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
     let settings = Settings {
@@ -36,6 +37,25 @@ fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
 fn several_clients_see_registers_and_whole_batches() {
     let all = campaign(100..120, 3);
     assert!(all.cuts > 50, "{all:?}");
+}
+
+#[test]
+fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
+    for (ground, store) in [(GroundKind::Zones, "zoned"), (GroundKind::Blocks, "in-place")] {
+        let (design, ground) = (Some(Design::BfTree), Some(ground));
+        let settings =
+            Settings { steps: 400, design, ground, clients: Some(4), bug: None, flash: None, verbose: false };
+        let mut all = Outcome::default();
+        for seed in 600..610 {
+            let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| {
+                let replay =
+                    format!("sim --seed {seed} --steps 400 --clients 4 --design bftree --store {store} --verbose");
+                panic!("{trouble}\n  replay: cargo run -p zonda-testkit -- {replay}")
+            });
+            all.add(&outcome);
+        }
+        assert!(all.cuts > 25, "{store}: {all:?}");
+    }
 }
 
 #[test]
