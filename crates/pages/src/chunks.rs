@@ -35,8 +35,8 @@ impl Flusher {
     ) -> Result<(Arc<Sequencer>, Arc<Group>), PageError> {
         let blocks = chunk_blocks(payload.len());
         for attempt in 0..ATTEMPTS_MAX {
-            // A preference: it keeps nobody from the room that there is.
-            let picks = attempt < PICKY_ATTEMPTS && stream.separates_values();
+            // A preference: it keeps nobody from the room that there is, and takes no zone while they are short.
+            let picks = attempt < PICKY_ATTEMPTS && stream.separates_values() && !self.is_short();
             let suits = |sequencer: &Sequencer| !picks || sequencer.claim() == claim;
             let entered =
                 stream.offer(|sequencer| match suits(sequencer).then(|| sequencer.enter_chunk(kind, payload)) {

@@ -61,6 +61,8 @@ pub(crate) struct Flusher {
     pub(crate) gate: Gate,
     /// Held while a zone is opened, so that nobody goes below the floor of its claim.
     pub(crate) opening: Mutex<()>,
+    /// Held while zones are counted, so that what is remembered is what was counted last.
+    pub(crate) noting: Mutex<()>,
     /// Free zones beyond those that log and MetaLog are still entitled to, when a zone was last opened or reset.
     pub(crate) spare_zones: AtomicU32,
     /// Zones of released segments of log and MetaLog, at the same time.

@@ -142,6 +142,7 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         ahead: AheadBudget::new(options.read_ahead_bytes),
         gate: Gate::default(),
         opening: Mutex::new(()),
+        noting: Mutex::new(()),
         spare_zones: AtomicU32::new(0),
         released_zones: AtomicU32::new(0),
         resetting: Mutex::new(()),

@@ -91,6 +91,7 @@ impl Flusher {
 
     /// Remembers numbers of the zone manager, whose count costs a pass over the zones.
     pub(crate) fn note_space(&self) {
+        let _noting = self.noting.lock();
         let usage = self.space.usage();
         let (held_by_log, kept_of_log) = self.zones.count_area(AreaKind::Log);
         let (held_by_meta, kept_of_meta) = self.zones.count_area(AreaKind::Meta);

@@ -7,6 +7,7 @@
 
 use std::ptr::NonNull;
 
+use crate::huge_pages::prefer_small_pages;
 use crate::{MappedBytes, discard_memory};
 
 /// Runs are multiples of this.
@@ -128,6 +129,8 @@ impl MappedCells {
     pub fn grow(&mut self, bytes: usize, segment_bytes: usize) -> bool {
         let length = segment_bytes.max(bytes).next_multiple_of(SYSTEM_PAGE_BYTES);
         let Some(memory) = MappedBytes::new(length) else { return false };
+        // It is counted by pages of 4 KiB.
+        prefer_small_pages(memory.start(), length);
         self.bytes += memory.len();
         self.discarded += memory.len();
         let place = self.segments.iter().position(Option::is_none).unwrap_or(self.segments.len());

@@ -247,7 +247,10 @@ impl Subject for EngineSubject {
                 let _label = cut_label("buffer image");
                 self.engine.checkpoint_step()?
             }
-            Work::Reclaim => self.engine.reclaim_step()?,
+            Work::Reclaim => match self.engine.reclaim_step()? {
+                Step::Progress => Step::Progress,
+                _ => self.engine.join_step()?,
+            },
             Work::Memory => return Ok(self.memory.step(&self.engine, &self.store)?),
         };
         Ok(step == Step::Progress)

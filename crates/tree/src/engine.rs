@@ -276,7 +276,7 @@ impl Engine {
     }
 
     /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves. Takes out empty leaves that
-    /// waited for snapshots, and joins what deletes left sparse.
+    /// waited for snapshots.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -285,13 +285,21 @@ impl Engine {
         tree.check_writable()?;
         tree.remove_put_off();
         if !tree.pool.is_far_over() {
-            return tree.join_sparse_step();
+            return Ok(Step::Idle);
         }
         match tree.evict() {
             Ok(true) => Ok(Step::Progress),
             Err(error) if !crate::log::can_go_on(&error) => Err(error),
             Ok(false) | Err(_) => Ok(Step::Idle),
         }
+    }
+
+    /// Background step: joins what deletes left sparse.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn join_step(&self) -> Result<Step> {
+        self.enter()?.join_sparse_step()
     }
 
     /// Verifies everything; `finding` hears what is wrong.
@@ -317,6 +325,11 @@ impl Engine {
     /// Changes the memory for leaf buffers, in bytes; takes effect as writers go on.
     pub fn set_buffer_bytes(&self, bytes: u64) {
         self.tree.pool.set_limit_bytes(bytes);
+    }
+
+    /// Changes what snapshots may keep, in bytes ([`TreeOptions::snapshot_bytes_max`]). Takes effect at once: the oldest are given up until the others fit.
+    pub fn set_snapshot_bytes(&self, bytes: u64) {
+        self.tree.snapshots.set_bytes_max(bytes + self.tree.options.filter_bytes / 3);
     }
 
     /// Changes the memory of the record cache, in bytes, up to [`TreeOptions::record_cache_bytes_max`]; at first it has none. Takes effect at

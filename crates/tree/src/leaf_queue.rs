@@ -21,11 +21,11 @@ struct Waiting {
 }
 
 impl LeafQueue {
-    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again.
+    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again: its range may have another key now.
     pub(crate) fn push(&self, id: PageId, key: &[u8]) -> bool {
         let mut waiting = self.0.lock();
-        if waiting.leaves.back().is_some_and(|last| last.0 == id) {
-            return true;
+        if let Some((_, last)) = waiting.leaves.pop_back_if(|last| last.0 == id) {
+            waiting.bytes -= last.len() + ENTRY_BYTES;
         }
         let bytes = waiting.bytes + key.len() + ENTRY_BYTES;
         if bytes > BYTES_MAX {

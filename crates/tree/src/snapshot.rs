@@ -172,7 +172,7 @@ pub(crate) struct Snapshots {
     open: AtomicUsize,
     epoch: AtomicU64,
     kept_bytes: AtomicUsize,
-    bytes_max: u64,
+    bytes_max: AtomicU64,
 }
 
 impl Snapshots {
@@ -183,8 +183,22 @@ impl Snapshots {
             open: AtomicUsize::new(0),
             epoch: AtomicU64::new(0),
             kept_bytes: AtomicUsize::new(0),
-            bytes_max,
+            bytes_max: AtomicU64::new(bytes_max),
         }
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// From now on images may take `bytes_max`: the oldest snapshots are given up until the others do.
+    pub(crate) fn set_bytes_max(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+        self.hold(&mut self.state.lock());
+    }
+
+    fn hold(&self, state: &mut State) {
+        while self.kept_bytes() > self.bytes_max() && self.give_up_oldest(state) {}
     }
 
     /// Opens a snapshot of now. The caller keeps batches out meanwhile, and evictions of the filter, whose present array is `array`.
@@ -249,7 +263,7 @@ impl Snapshots {
         let kept = state_of();
         self.kept_bytes.fetch_add(kept.memory_bytes(), Ordering::Relaxed);
         layer.insert(kept.low.clone(), Arc::new(kept));
-        while self.kept_bytes() > self.bytes_max && self.give_up_oldest(&mut state) {}
+        self.hold(&mut state);
     }
 
     /// Gives the oldest snapshot up, if there is one; `true` if one was.
@@ -309,7 +323,7 @@ impl Snapshots {
 
     fn check(&self, state: &State, number: u64) -> Result<(), TreeError> {
         if state.given_up.contains(&number) {
-            return Err(TreeError::SnapshotTooOld { kept_bytes: self.kept_bytes(), bytes_max: self.bytes_max });
+            return Err(TreeError::SnapshotTooOld { kept_bytes: self.kept_bytes(), bytes_max: self.bytes_max() });
         }
         Ok(())
     }

@@ -5,11 +5,12 @@
 //! bound; past it empty ones go at once, and of the others the next merge, `compact` or a full store takes care. They do no harm meanwhile: an empty leaf has
 //! no page.
 
-use zonda_pages::PageId;
+use zonda_pages::{PageError, PageId};
 
 use crate::{
-    Step,
+    Step, TreeError,
     compact::{Fill, NEIGHBOURS_MAX, seem_to_join},
+    flush::FOR_A_MERGE,
     log::can_go_on,
     tree::{Result, Tree},
 };
@@ -42,11 +43,13 @@ impl Tree {
     }
 
     /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back. Reads up to eight neighbours while they are latched.
+    /// Waits for no zones: while they are short there is better to do with them.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device, but not damage: whoever reads that page hears of it.
     pub(crate) fn join_sparse_step(&self) -> Result<Step> {
-        if self.snapshots.may_need(None) {
+        self.check_writable()?;
+        if self.snapshots.may_need(None) || self.store.is_short() || self.store.admit(FOR_A_MERGE).is_err() {
             return Ok(Step::Idle);
         }
         let Some((id, key)) = self.sparse.pop() else { return Ok(Step::Idle) };
@@ -54,6 +57,8 @@ impl Tree {
         match self.compact_group(&low, Fill::Loose) {
             // A full store joins leaves before it refuses a write.
             Err(error) if can_go_on(&error) => Ok(Step::Idle),
+            Err(TreeError::Damaged { .. }) => Ok(Step::Progress),
+            Err(TreeError::Store(error)) if matches!(*error, PageError::Damaged { .. }) => Ok(Step::Progress),
             outcome => outcome.map(|_| Step::Progress),
         }
     }

@@ -118,7 +118,8 @@ impl Shared {
             let checkpointed = works(engine.checkpoint_step());
             let reclaimed = works(engine.reclaim_step());
             let merged = works(engine.buffer_step());
-            idle_rounds = if checkpointed || reclaimed || merged { 0 } else { idle_rounds + 1 };
+            let joined = works(engine.join_step());
+            idle_rounds = if checkpointed || reclaimed || merged || joined { 0 } else { idle_rounds + 1 };
             let rests = idle_rounds > IDLE_ROUNDS;
             self.note_sleep(MAINTENANCE, rests);
             let pause = match idle_rounds {
@@ -157,6 +158,7 @@ fn works(step: std::result::Result<Step, zonda_tree::TreeError>) -> bool {
 /// Those of the steps.
 pub(crate) fn step(engine: &Engine, governor: &Governor) -> Result<bool> {
     governor.adjust();
-    let steps = [engine.log_step()?, engine.checkpoint_step()?, engine.reclaim_step()?, engine.buffer_step()?];
+    let [logged, checkpointed] = [engine.log_step()?, engine.checkpoint_step()?];
+    let steps = [logged, checkpointed, engine.reclaim_step()?, engine.buffer_step()?, engine.join_step()?];
     Ok(steps.contains(&Step::Progress))
 }

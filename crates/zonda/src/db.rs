@@ -414,7 +414,8 @@ impl Db {
     /// reserved for it have their size by that. So open with the most that it is ever to have, and give it less at once or at any time.
     ///
     /// Caches follow before this returns, and changes that no longer fit are merged into their leaves: a page write each or two, and a read. Writers and
-    /// readers go on meanwhile. Log rings, write buffers and the merged filter keep their size.
+    /// readers go on meanwhile. Snapshots may keep less, a sixteenth of the new budget: the oldest are given up until the others fit (`SnapshotTooOld`). Log
+    /// rings, write buffers and the merged filter keep their size.
     ///
     /// # Errors
     /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a budget that suffices, if the

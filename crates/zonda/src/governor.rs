@@ -296,6 +296,7 @@ impl Governor {
                 return Err(Error::TooLittleMemory { bytes, buffer_bytes, buffer_bytes_min, bytes_needed });
             }
             self.seen.budget_bytes.store(bytes, Ordering::Relaxed);
+            self.engine.set_snapshot_bytes(self.plan().snapshot_bytes);
         }
         self.adjust();
         Ok(())

@@ -83,6 +83,9 @@ const fn log_instance_bytes(ring_bytes: u32) -> u64 {
 /// Left free of large budgets: what grows between two looks of the governor grows with the work, hardly with the budget.
 const MARGIN_BYTES: u64 = 512 << 10;
 
+/// Snapshots may keep this part of the budget.
+const SNAPSHOT_SHARE: u64 = 16;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -104,7 +107,7 @@ impl MemoryPlan {
             filter_bytes: share_of(budget_bytes, filter_share),
             sequencer_bytes: (budget_bytes / 64).clamp(256 * KIB, 4 * MIB),
             log_bytes,
-            snapshot_bytes: budget_bytes / 16,
+            snapshot_bytes: budget_bytes / SNAPSHOT_SHARE,
             read_cache_bytes: budget_bytes / 32,
             read_cache_bytes_min: if keeps_records { half_min } else { cache_bytes_min },
             record_cache_bytes_min: if keeps_records { half_min } else { 0 },
@@ -167,7 +170,8 @@ impl MemoryPlan {
         Self { read_cache_bytes_min: least, read_cache_bytes: self.read_cache_bytes.max(least), ..self }
     }
 
-    /// The same with another budget, at most the one it was made for. What has its size from opening on keeps it; fixed shares become smaller alike.
+    /// The same with another budget, at most the one it was made for. What has its size from opening on keeps it; fixed shares become smaller alike, and so
+    /// does what snapshots may keep.
     pub(crate) fn with_budget(self, bytes: u64) -> Self {
         let part = |of: u64| match self.shares {
             Some(_) => u64::try_from(u128::from(of) * u128::from(bytes) / u128::from(self.budget_bytes)).unwrap_or(of),
@@ -175,6 +179,7 @@ impl MemoryPlan {
         };
         Self {
             budget_bytes: bytes,
+            snapshot_bytes: self.snapshot_bytes.min(bytes / SNAPSHOT_SHARE),
             read_cache_bytes: part(self.read_cache_bytes).max(self.read_cache_bytes_min),
             buffer_bytes_max: part(self.buffer_bytes_max).max(BUFFER_BYTES_MIN),
             ..self

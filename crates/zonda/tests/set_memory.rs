@@ -103,3 +103,21 @@ fn a_budget_that_grew_back_is_used() {
         assert!(large < small / 3 * 2, "{design:?}: {small} leaves read with a little, {large} with much");
     }
 }
+
+/// What snapshots keep counts too: the oldest is given up when it no longer fits.
+#[test]
+fn snapshots_keep_no_more_than_the_new_budget_lets_them() {
+    const PAIRS: u64 = 20_000;
+    let db = options().memory(64 * MIB).capacity(512 * MIB).open("mem:").unwrap();
+    let put_all = |by: u64| (0..PAIRS).for_each(|number| db.put(key(number), value(number + by)).unwrap());
+    put_all(0);
+    let snapshot = db.snapshot().unwrap();
+    put_all(1);
+    let kept = db.stats().unwrap().memory.snapshot_bytes;
+    assert!(kept > 4 * MIB / 16 && snapshot.get(key(7)).unwrap() == Some(value(7)), "{kept} bytes kept");
+    db.set_memory(4 * MIB).unwrap();
+    let memory = db.stats().unwrap().memory;
+    assert!(memory.snapshot_bytes <= 4 * MIB / 16 && memory.used_bytes <= memory.budget_bytes, "I6: {memory:?}");
+    assert!(matches!(snapshot.get(key(7)), Err(Error::SnapshotTooOld { .. })));
+    assert_eq!(db.snapshot().unwrap().get(key(7)).unwrap(), Some(value(8)));
+}
