@@ -63,7 +63,6 @@ pub(crate) struct Tree {
     /// In front of the leaves, if the options give it memory.
     pub(crate) filter: Option<Filter>,
     pub(crate) snapshots: Snapshots,
-    /// Leaves without records that wait for them.
     /// Leaves without records that wait for snapshots.
     pub(crate) emptied: LeafQueue,
     /// Leaves that were sparse after a merge.
