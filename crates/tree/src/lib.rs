@@ -19,6 +19,8 @@ mod format;
 mod format_doc_tests;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod held_memory_tests;
 mod image;
 mod index;
 mod inner;

@@ -54,6 +54,8 @@ pub(crate) struct Pool {
     /// What the owner set, and what of it buffers may take just now.
     granted_bytes: AtomicU64,
     limit_bytes: AtomicU64,
+    /// What slabs may hold just now, whatever is in them.
+    held_bytes_max: AtomicU64,
     hand: AtomicU32,
     /// Chances drawn so far, from a stream that begins with the options' seed.
     draws: AtomicU64,
@@ -77,6 +79,7 @@ impl Pool {
             oldest: instances.map(Oldest::new),
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
+            held_bytes_max: AtomicU64::new(u64::MAX),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
         }
@@ -92,6 +95,7 @@ impl Pool {
             oldest: None,
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
+            held_bytes_max: AtomicU64::new(u64::MAX),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
         }
@@ -144,15 +148,17 @@ impl Pool {
     /// Changes what buffers may take.
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.granted_bytes.store(limit_bytes, Ordering::Relaxed);
+        self.held_bytes_max.store(u64::MAX, Ordering::Relaxed);
         self.change_limit_bytes(limit_bytes);
     }
 
-    /// Until the limit is next set, buffers may take `bytes` less than they do now; half of what was set at the least.
-    pub(crate) fn give_up(&self, bytes: u64) {
-        let least = self.granted_bytes.load(Ordering::Relaxed) / 2;
-        let lower = self.used_bytes().saturating_sub(bytes).max(least);
-        if lower < self.limit_bytes() {
-            self.change_limit_bytes(lower);
+    /// Until the limit is next set, buffers may hold `bytes` at the most, what lies idle between them included; half of what was set at the least.
+    pub(crate) fn hold_to(&self, bytes: u64) {
+        let most = bytes.max(self.granted_bytes.load(Ordering::Relaxed) / 2);
+        match &self.memory {
+            Memory::Slabs(_) => _ = self.held_bytes_max.fetch_min(most, Ordering::Relaxed),
+            Memory::Ring(..) if most < self.limit_bytes() => self.change_limit_bytes(most),
+            Memory::Ring(..) => {}
         }
     }
 
@@ -168,7 +174,7 @@ impl Pool {
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.counted_bytes(arena) > self.limit_bytes(),
+            Memory::Slabs(arena) => self.over_bytes(arena) > 0,
             Memory::Ring(ring, _) => ring.is_over(),
         }
     }
@@ -176,15 +182,17 @@ impl Pool {
     /// Whether there is more to be given up than writers do in passing.
     pub(crate) fn is_far_over(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.counted_bytes(arena) > self.limit_bytes() + self.limit_bytes() / FAR_SHARE,
+            Memory::Slabs(arena) => self.over_bytes(arena) > self.limit_bytes() / FAR_SHARE,
             Memory::Ring(ring, _) => ring.is_far_over() || ring.is_room_wanted(),
         }
     }
 
-    fn counted_bytes(&self, arena: &Arena) -> u64 {
-        let taken = arena.taken_bytes();
-        let overhead = arena.held_bytes().saturating_sub(taken);
-        taken + overhead.min(self.limit_bytes() / OVERHEAD_SHARE)
+    /// By how much slabs are over what they may take, or what they may hold.
+    fn over_bytes(&self, arena: &Arena) -> u64 {
+        let (taken, held, limit) = (arena.taken_bytes(), arena.held_bytes(), self.limit_bytes());
+        let counted = taken + held.saturating_sub(taken).min(limit / OVERHEAD_SHARE);
+        let over_held = held.saturating_sub(self.held_bytes_max.load(Ordering::Relaxed));
+        counted.saturating_sub(limit).max(over_held)
     }
 
     /// Leaves of buffers that would take less memory elsewhere, when what lies idle between buffers is a good part of it; see

@@ -424,15 +424,13 @@ impl Tree {
             + self.snapshots.kept_bytes()
     }
 
-    /// Looks at all memory after something that makes inner nodes, garbage or MetaLog records: for what is too much, buffers give
-    /// up theirs, as the next writers make room.
+    /// Looks at all memory after something that makes inner nodes, garbage or MetaLog records: what they take that was not promised to them, buffers
+    /// give up, or do not grow by, as the next writers make room.
     pub(crate) fn hold_memory(&self) {
         let bytes = self.memory_bytes();
         self.counters.memory_peak.fetch_max(bytes, Ordering::Relaxed);
-        let over = bytes.saturating_sub(self.memory_bytes_max.load(Ordering::Relaxed));
-        if over > 0 {
-            self.pool.give_up(over);
-        }
+        let others = bytes.saturating_sub(self.pool.used_bytes());
+        self.pool.hold_to(self.memory_bytes_max.load(Ordering::Relaxed).saturating_sub(others));
     }
 
     pub(crate) fn filter_bytes(&self) -> u64 {

@@ -53,7 +53,11 @@ impl Tree {
     }
 
     fn evict_from(&self, filter: &Filter) -> bool {
-        filter.evict(self.around())
+        let evicted = filter.evict(self.around());
+        if evicted {
+            self.hold_memory();
+        }
+        evicted
     }
 
     /// Moves everything in filter and array into the leaves, unless writers fill it faster. No latch, no stripe may be held.
@@ -89,6 +93,7 @@ impl Tree {
         // All of them: who takes the next batch knows nothing of these leaves.
         let relieved = overfull.into_iter().map(|id| self.relieve(id)).fold(Ok(()), Result::and);
         brought_in.and(relieved)?;
+        self.hold_memory();
         self.make_buffer_room()?;
         Ok(true)
     }
@@ -133,7 +138,9 @@ impl Tree {
 
     /// Puts a logged record into the filter; a value pointer that it overwrites there dies (*references*).
     pub(crate) fn filter_record(&self, filter: &Filter, record: &Record<'_>, numbers: &std::ops::RangeInclusive<u64>) {
-        filter.upsert(record, numbers, self.around(), &mut |old| self.note_overwritten(&old, record));
+        if filter.upsert(record, numbers, self.around(), &mut |old| self.note_overwritten(&old, record)) {
+            self.hold_memory();
+        }
     }
 }
 

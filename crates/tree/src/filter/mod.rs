@@ -156,16 +156,17 @@ impl Filter {
         self.array.load(guard)?.find(key).map(|record| found(&record))
     }
 
-    /// Puts a logged record into its node; `numbers` are those of its batch. `replaced` hears of the record it overwrites here.
+    /// Puts a logged record into its node; `numbers` are those of its batch. `replaced` hears of the record it overwrites here. Returns whether nodes were
+    /// unlinked or split, which takes inner nodes out of use.
     pub(crate) fn upsert(
         &self,
         record: &Record<'_>,
         numbers: &RangeInclusive<u64>,
         around: Around<'_>,
         replaced: &mut dyn FnMut(Record<'_>),
-    ) {
+    ) -> bool {
         let guard = around.epoch.pin();
-        let mut latched = self.latch_for_write(record.key, around, &guard);
+        let (mut latched, unlinked) = self.latch_for_write(record.key, around, &guard);
         // Read before the state is kept: a snapshot that opens in between keeps it at the next change at the latest.
         let epoch = around.snapshots.epoch();
         latched.keep(around.snapshots);
@@ -180,11 +181,16 @@ impl Filter {
         latched.node.set_oldest(latched.node.oldest().min(*numbers.start()));
         latched.node.warm();
         self.charge(before, latched.content.memory_bytes());
-        self.split_if_full(&mut latched, record.key, around.epoch);
+        self.split_if_full(&mut latched, record.key, around.epoch) || unlinked
     }
 
-    /// Latches the node of `key`; a shadow-deleted one is unlinked first if that is possible.
-    fn latch_for_write<'f, 'g>(&'f self, key: &[u8], around: Around<'_>, guard: &'g Guard<'_>) -> Latched<'f, 'g> {
+    /// Latches the node of `key`; a shadow-deleted one is unlinked first if that is possible. Returns whether that was tried.
+    fn latch_for_write<'f, 'g>(
+        &'f self,
+        key: &[u8],
+        around: Around<'_>,
+        guard: &'g Guard<'_>,
+    ) -> (Latched<'f, 'g>, bool) {
         let mut unlinked = false;
         loop {
             let latched = self.latch(self.index.find(key, guard));
@@ -192,7 +198,7 @@ impl Filter {
                 continue;
             }
             if latched.content.records.is_some() || unlinked {
-                return latched;
+                return (latched, unlinked);
             }
             let path = latched.path.clone();
             drop(latched);
@@ -212,12 +218,12 @@ impl Filter {
     }
 
     /// Splits a latched node that grew too large. `key` was just written: behind all others, the new node begins with it, so that
-    /// ascending writes leave full nodes.
-    fn split_if_full(&self, latched: &mut Latched<'_, '_>, key: &[u8], epoch: &Epoch) {
-        let Some(records) = &latched.content.records else { return };
+    /// ascending writes leave full nodes. Returns whether it did.
+    fn split_if_full(&self, latched: &mut Latched<'_, '_>, key: &[u8], epoch: &Epoch) -> bool {
+        let Some(records) = &latched.content.records else { return false };
         let (slots, before) = (records.slots(), latched.content.memory_bytes());
         if slots.used_bytes() <= NODE_BYTES_MAX || slots.len() < 2 {
-            return;
+            return false;
         }
         let at = if records.last_key() == key { slots.len() - 1 } else { slots.len() / 2 };
         let right = latched.content.split_off(at);
@@ -229,6 +235,7 @@ impl Filter {
         let fresh = self.fresh(latched.node, right);
         let edited = self.index.edit(&low, &[id], &[(low.clone(), id), (separator, fresh)], epoch);
         assert!(edited, "a latched node keeps its place under its parent");
+        true
     }
 
     /// A node for the upper half of a latched one; nobody can reach it yet.
