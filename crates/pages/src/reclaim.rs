@@ -124,12 +124,15 @@ impl Scene<'_> {
         Ok(if work.victim.is_none() && work.condemned.is_empty() { Reclaimed::Idle } else { Reclaimed::Waiting })
     }
 
-    /// Resets condemned zones whose moves are committed and whose readers are gone.
+    /// Resets condemned zones whose moves are committed and whose readers are gone. One that another thread is just finishing is left to the next step.
     fn reset_drained(&self, work: &mut Work) -> Result<bool, PageError> {
         let drained = |zone: &Condemned| zone.committed && self.relocate.drained(zone.stamp);
         let mut any = false;
         while let Some(index) = work.condemned.iter().position(drained) {
-            self.reset(work.condemned[index].zone)?;
+            match self.reset(work.condemned[index].zone) {
+                Err(PageError::Space(error)) if error.is_changing() => break,
+                reset => reset?,
+            }
             work.condemned.swap_remove(index);
             any = true;
         }

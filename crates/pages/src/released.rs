@@ -12,7 +12,7 @@ impl Flusher {
     /// checkpoint and the log after it are there side by side, which the reserve has no room for. Cost: one pass over the zones, if there are some.
     ///
     /// # Errors
-    /// `Device` if none could be reset.
+    /// `Device` if none could be reset. A zone that another thread is just finishing is left to the next call.
     pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
         if self.released_zones.load(Ordering::Relaxed) == 0 {
             return Ok(false);
@@ -34,7 +34,7 @@ impl Flusher {
                 Err(error) => {
                     zone.begin(generation, holds);
                     zone.release_segment();
-                    failed = Some(error);
+                    failed = failed.or((!error.is_changing()).then_some(error));
                 }
             }
         }

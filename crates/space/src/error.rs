@@ -3,7 +3,7 @@
 use thiserror::Error;
 use zonda_device::{DeviceError, ZoneId};
 
-use crate::{StoreId, StreamId};
+use crate::{StoreId, StreamId, ZoneUse};
 
 /// Why the zone manager could not do what it was asked. Numbers are in zones, bytes or blocks of
 /// [`BLOCK_BYTES`](crate::BLOCK_BYTES), as the names say.
@@ -215,4 +215,12 @@ pub type Result<T> = std::result::Result<T, SpaceError>;
 fn bits(mask: u64) -> String {
     let set: Vec<String> = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
     set.join(", ")
+}
+
+impl SpaceError {
+    /// Whether another thread is just finishing or resetting the zone: the same call may succeed a little later.
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        matches!(self, Self::WrongState { state, .. } if *state == ZoneUse::Changing.name())
+    }
 }

@@ -94,7 +94,8 @@ impl Space {
     /// zone may be reset. Returns what the zone is now: free, retired, read-only or offline.
     ///
     /// # Errors
-    /// `WrongState` for a zone that is free or open; `Device`: the zone is as it was.
+    /// `WrongState` for a zone that is free or open, or that another thread is just finishing ([`SpaceError::is_changing`]: try again later);
+    /// `Device`: the zone is as it was.
     ///
     /// # Panics
     /// If something in the zone is live (I3).

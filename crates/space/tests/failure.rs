@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{COLD, HOT, LOG, blocks, byte_at, device, format, geometry, new_store, options};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
@@ -216,4 +217,28 @@ fn a_zone_that_was_not_finished_is_finished_when_its_token_is_needed() {
     faulty.heal();
     let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
     assert_eq!((state(&space), space.usage().active), (ZoneUse::Sealed, 2));
+}
+
+#[test]
+fn a_zone_that_another_thread_finishes_is_reset_later() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    let state = || space.view()[zone.0 as usize].state;
+    // A newer header, so that the zone is not kept for its generation.
+    let _newer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Delay(Duration::from_millis(200)));
+    faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::Nth(1), effect });
+    std::thread::scope(|scope| {
+        scope.spawn(|| space.seal(writer));
+        while state() != ZoneUse::Changing {
+            zonda_rt::yield_now();
+        }
+        let error = space.reset(zone).unwrap_err();
+        assert!(error.is_changing(), "{error}");
+    });
+    assert_eq!(state(), ZoneUse::Sealed);
+    assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+    assert!(!space.reset(zone).unwrap_err().is_changing(), "a free zone stays free");
 }
