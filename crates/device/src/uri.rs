@@ -159,9 +159,9 @@ pub struct ShapeOverrides {
     pub zone_capacity_bytes: Option<u64>,
     /// Number of zones.
     pub zones: Option<u64>,
-    /// Most open zones.
+    /// Most open zones; 0 is no limit, as in Linux's `max_open_zones`.
     pub max_open: Option<u64>,
-    /// Most active zones.
+    /// Most active zones; 0 is no limit, on open ones neither unless there is one of its own.
     pub max_active: Option<u64>,
     /// Most bytes of one append.
     pub append_bytes_max: Option<u64>,
@@ -379,11 +379,12 @@ impl ShapeOverrides {
         Ok(geometry)
     }
 
-    /// The open limit: as said, else the default, but never above the active limit.
+    /// The open limit: as said, else the default, but never above the active limit, and none without one.
     fn max_open_or(&self, default: Option<u32>) -> Result<Option<u32>> {
         match (self.max_open, self.max_active) {
-            (Some(open), _) => narrow("max_open", open).map(Some),
-            (None, Some(active)) => Ok(default.min(Some(narrow("max_active", active)?))),
+            (Some(open), _) => limit("max_open", open),
+            (None, Some(0)) => Ok(None),
+            (None, Some(active)) => Ok(default.min(limit("max_active", active)?)),
             (None, None) => Ok(default),
         }
     }
@@ -391,8 +392,8 @@ impl ShapeOverrides {
     /// The active limit: as said, else the default, but never below the open limit.
     fn max_active_or(&self, default: Option<u32>) -> Result<Option<u32>> {
         match (self.max_active, self.max_open) {
-            (Some(active), _) => narrow("max_active", active).map(Some),
-            (None, Some(open)) => Ok(default.max(Some(narrow("max_open", open)?))),
+            (Some(active), _) => limit("max_active", active),
+            (None, Some(open)) => Ok(default.max(limit("max_open", open)?)),
             (None, None) => Ok(default),
         }
     }
@@ -446,6 +447,11 @@ fn parse_place(text: &str) -> Result<Place> {
         ))),
         _ => Ok(Place::File(text.into())),
     }
+}
+
+/// A limit as names give it: 0 is none.
+fn limit(what: &'static str, zones: u64) -> Result<Option<u32>> {
+    Ok(Some(narrow(what, zones)?).filter(|&zones| zones > 0))
 }
 
 /// Letters only: such a word before a colon is meant as a scheme, not as a path.
@@ -538,6 +544,14 @@ mod tests {
         assert_eq!(geometry.append_blocks_max, Some(16));
         assert_eq!((uri.options.direct, uri.options.queue), (Direct::Off, QueueKind::Sync));
         assert_eq!(parse("mem:?max_open=20").shape.geometry().unwrap().max_active, Some(20));
+        let limits = |text: &str| {
+            let geometry = parse(text).shape.geometry().unwrap();
+            (geometry.max_open, geometry.max_active)
+        };
+        assert_eq!(limits("mem:"), (Some(14), Some(14)));
+        assert_eq!(limits("mem:?max_active=0"), (None, None));
+        assert_eq!(limits("mem:?max_active=0&max_open=3"), (Some(3), None));
+        assert_eq!(limits("mem:?max_open=0"), (None, Some(14)));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(crate) const FEATURE_SUBZONES: u64 = 1;
 /// a [`Placement`](crate::Placement), in one byte.
 pub(crate) const FEATURE_BLOCKS: u64 = 2;
 
+/// Open zones of tables at the most: as many as a device without limits lets a policy have.
+const DATA_ZONES_MAX: u32 = 4096;
+
 /// The name in zone headers of a file store.
 pub(crate) const CLIENT: [u8; 8] = *b"files\0\0\0";
 
@@ -115,7 +118,7 @@ impl FileStoreOptions {
                 StreamSpec::new(JOURNAL, "journal", 0).alone(),
                 StreamSpec::new(LOG, "log", 10),
                 StreamSpec::new(META, "meta", 12),
-                StreamSpec::new(DATA, "data", 20).zones(1, 32),
+                StreamSpec::new(DATA, "data", 20).zones(1, DATA_ZONES_MAX),
                 StreamSpec::new(RELOCATED, "relocated", 21).zones(1, 2),
             ],
             ..self.space_in_front()
@@ -156,6 +159,7 @@ mod tests {
             let budget = Budget::plan(active, &streams).expect("enough");
             budget.shares().iter().map(|share| (share.stream, share.zones)).collect::<Vec<_>>()
         };
+        assert_eq!(shares(100), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 95), (RELOCATED, 2)]);
         assert_eq!(shares(14), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 9), (RELOCATED, 2)]);
         assert_eq!(shares(4), [(JOURNAL, 1), (LOG, 1), (META, 1), (DATA, 1)]);
         assert_eq!(shares(3), [(JOURNAL, 1), (LOG, 1), (DATA, 1)]);

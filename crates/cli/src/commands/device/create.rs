@@ -26,10 +26,10 @@ pub(crate) struct Create {
     /// Number of zones
     #[arg(long)]
     zones: Option<u64>,
-    /// Most zones open at a time
+    /// Most zones open at a time; 0 is no limit
     #[arg(long)]
     max_open: Option<u64>,
-    /// Most zones active at a time
+    /// Most zones active at a time; 0 is no limit
     #[arg(long)]
     max_active: Option<u64>,
 }
