@@ -177,6 +177,8 @@ pub struct ContestPlan {
     pub data: DataShape,
     /// Sizes the device so that the loaded leaves are this share of its usable bytes, in percent.
     pub live_percent: Option<u32>,
+    /// Refuses such a device with fewer zones.
+    pub zones_min: Option<u32>,
     /// Loaded to find that size; otherwise unused.
     pub records: u64,
 }

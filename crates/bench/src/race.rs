@@ -54,6 +54,9 @@ pub struct Race {
     pub data: DataShape,
     /// Live leaves as a share of the usable bytes in percent, where the device is made to fit.
     pub live_percent: Option<u32>,
+    /// The fewest zones of such a device.
+    #[serde(default)]
+    pub zones_min: Option<u32>,
     /// What everybody does, in order.
     pub steps: Vec<Step>,
     /// Turns that each step is divided into.
@@ -71,6 +74,7 @@ impl Race {
             records,
             data: DataShape::small(records),
             live_percent: None,
+            zones_min: None,
             steps: vec![Step::new("load", records, threads)],
             slices: 1,
         }
@@ -110,7 +114,8 @@ impl Race {
         store.seed = seed;
         store.memory_bytes = (store.memory_bytes / by).max(MEMORY_BYTES_MIN);
         let data = DataShape { capacity: self.inserts_max() / by + u64::from(self.slices), ..self.data.clone() };
-        ContestPlan { store, data, live_percent: self.live_percent, records: self.records / by }
+        let (live_percent, zones_min) = (self.live_percent, self.zones_min);
+        ContestPlan { store, data, live_percent, zones_min, records: self.records / by }
     }
 }
 

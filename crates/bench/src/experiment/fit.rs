@@ -19,13 +19,21 @@ const ZONES_MIN: i64 = 4;
 /// The plan's store on a device of which the loaded leaves and values are `live_percent` percent.
 ///
 /// # Errors
-/// Those of the store; `Usage` when the data would take more zones than a device has.
+/// Those of the store; `Usage` when the data would take more zones than a device has, or fewer than the plan wants.
 pub(crate) fn fitted(plan: &ContestPlan, live_percent: u32) -> Result<StorePlan> {
     let live_bytes = live_bytes(&plan.store, &plan.data, plan.records)?;
     let usable_bytes = live_bytes / u64::from(live_percent.clamp(1, 100)) * 100;
     let mut store = plan.store.clone();
-    store.zones = Some(zones_for(&store, usable_bytes)?);
+    let zones = zones_for(&store, usable_bytes)?;
+    check_zones(zones, plan)?;
+    store.zones = Some(zones);
     Ok(store)
+}
+
+fn check_zones(zones: u32, plan: &ContestPlan) -> Result<()> {
+    let Some(zones_min) = plan.zones_min.filter(|zones_min| zones < *zones_min) else { return Ok(()) };
+    let expected = format!("more data or smaller zones: the device has {zones} zones and should have {zones_min}");
+    Err(BenchError::Usage { option: "--records", given: plan.records.to_string(), expected })
 }
 
 /// Loads a store with plenty of room beside the real one, to learn how much is live. Half the data is
@@ -92,4 +100,21 @@ fn offered(store: &StorePlan, zones: i64) -> Result<u64> {
     let usable_bytes = subject.counters()?.usable_bytes;
     subject.close()?;
     Ok(usable_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_of_too_few_zones_is_refused() {
+        let mut store = StorePlan::new("mem:".into(), zonda::limits::MEMORY_BYTES_MIN, 1);
+        store.zone_bytes = Some(64 << 10);
+        let (data, records) = (DataShape::small(20_000), 10_000);
+        let mut plan = ContestPlan { store, data, live_percent: Some(50), zones_min: Some(4), records };
+        assert!(fitted(&plan, 50).unwrap().zones.is_some_and(|zones| zones >= 4));
+        plan.zones_min = Some(10_000);
+        let refused = fitted(&plan, 50).unwrap_err().to_string();
+        assert!(refused.contains("10000"), "{refused}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Threads, with data larger than memory.
 
 use super::bftree::{ABSENT, BFTREE, BTREE, METRICS, all, race, step};
-use super::fact::cell;
+use super::fact::cell_by_scale;
 use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
 use crate::race::Race;
 
@@ -20,18 +20,19 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio("Bf-Tree: most threads / 1 (31 threads in the paper)", 19.2, mix(BFTREE, MOST), mix(BFTREE, "1")),
-        Fact::ratio("B-Tree: most threads / 1 (31 threads in the paper)", 17.0, mix(BTREE, MOST), mix(BTREE, "1")),
+        Fact::ratio("Bf-Tree: most threads / 1 (31 threads in the paper)", 19.2, mix(BFTREE, MOST), mix(BFTREE, ONE)),
+        Fact::ratio("B-Tree: most threads / 1 (31 threads in the paper)", 17.0, mix(BTREE, MOST), mix(BTREE, ONE)),
     ],
     absent: &ABSENT,
     judge: no_targets,
 };
 
-/// The most threads of the laptop scale.
-const MOST: &str = "8";
+/// The most threads of each scale.
+pub(super) const MOST: [&str; 3] = ["2", "8", "31"];
+const ONE: [&str; 3] = ["1"; 3];
 
-const fn mix(series: &'static str, x: &'static str) -> super::Cell {
-    cell(series, x, "mix", Metric::Kops)
+const fn mix(series: &'static str, x: [&'static str; 3]) -> super::Cell {
+    cell_by_scale(series, x, "mix", Metric::Kops)
 }
 
 fn races(scale: Scale) -> Vec<Race> {

@@ -1,7 +1,7 @@
 //! Data that fits in memory: the designs should be alike.
 
 use super::bftree::{ABSENT, BFTREE, METRICS, PAIR_BYTES, all, race_in_memory, step};
-use super::fact::cell;
+use super::fact::cell_by_scale;
 use super::{Axis, Experiment, Fact, Figure, Metric, Scale, no_targets};
 use crate::race::Race;
 
@@ -20,15 +20,18 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         log: false,
     }],
     facts: &[
-        Fact::ratio("Bf-Tree: most threads / 1 (31 threads in the paper)", 23.9, mix("2"), mix("1")),
+        Fact::ratio("Bf-Tree: most threads / 1 (31 threads in the paper)", 23.9, mix(MOST), mix(["1"; 3])),
         Fact::absent("LeanStore: 31 threads / 1", 14.5, "x"),
     ],
     absent: &ABSENT,
     judge: no_targets,
 };
 
-const fn mix(x: &'static str) -> super::Cell {
-    cell(BFTREE, x, "mix", Metric::Kops)
+/// The most threads of each scale.
+pub(super) const MOST: [&str; 3] = ["2", "2", "31"];
+
+const fn mix(x: [&'static str; 3]) -> super::Cell {
+    cell_by_scale(BFTREE, x, "mix", Metric::Kops)
 }
 
 fn races(scale: Scale) -> Vec<Race> {

@@ -94,7 +94,7 @@ impl Results {
     /// One number.
     #[must_use]
     pub fn value(&self, cell: &Cell) -> Option<f64> {
-        cell.metric.of(self.row(cell.series, cell.x, cell.phase)?)
+        cell.metric.of(self.row(cell.series, cell.at(self.scale), cell.phase)?)
     }
 
     /// Who did not run or failed, and why; each once.

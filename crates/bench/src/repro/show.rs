@@ -1,5 +1,6 @@
 //! Results as text: a table of ours, the paper's numbers beside ours, who is missing.
 
+use super::fact::SIMILAR;
 use super::{Experiment, Fact, Results, Said};
 use crate::race::Row;
 use crate::report::Table;
@@ -11,8 +12,12 @@ pub(super) fn text(experiment: &Experiment, results: &Results) -> String {
     let (scale, seed, machine) = (results.scale.name(), results.seed, &results.machine);
     text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {machine}\n\n", results.version));
     text.push_str(&table(experiment, results));
-    if !experiment.facts.is_empty() {
-        text.push_str(&format!("\nthe paper beside ours\n{}", beside(experiment, results)));
+    text.push_str(&memory(results));
+    for (whose, is_model) in [("the paper", false), ("a model", true)] {
+        let facts: Vec<_> = experiment.facts.iter().filter(|fact| fact.paper.is_model() == is_model).collect();
+        if !facts.is_empty() {
+            text.push_str(&format!("\n{whose} beside ours\n{}", beside(whose, &facts, results)));
+        }
     }
     for (who, why) in experiment.absent {
         text.push_str(&format!("not run here: {who}: {why}\n"));
@@ -43,9 +48,10 @@ fn shown(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-fn beside(experiment: &Experiment, results: &Results) -> String {
-    let mut table = Table::new(&["what", "paper", "ours", "unit", "direction"]);
-    for fact in experiment.facts {
+/// `whose` numbers beside ours.
+fn beside(whose: &str, facts: &[&Fact], results: &Results) -> String {
+    let mut table = Table::new(&["what", whose, "ours", "unit", "direction"]);
+    for fact in facts {
         let ours = fact.ours(results);
         table.row([
             fact.what.to_owned(),
@@ -60,10 +66,11 @@ fn beside(experiment: &Experiment, results: &Results) -> String {
 
 fn said(paper: Said) -> String {
     match paper {
-        Said::Number(number) => shown(Some(number), 2),
+        Said::Number(number) | Said::Model(number) => shown(Some(number), 2),
+        Said::Formula(formula) => formula.to_owned(),
         Said::More => "> 1".to_owned(),
         Said::Less => "< 1".to_owned(),
-        Said::Same => "similar".to_owned(),
+        Said::Same => format!("{:.2} to {SIMILAR}", 1.0 / SIMILAR),
     }
 }
 

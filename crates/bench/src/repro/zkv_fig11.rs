@@ -2,7 +2,7 @@
 
 use super::contenders::{BDTREE, BTREE, ZKV, ZONDA, all};
 use super::fact::cell;
-use super::{Axis, Cell, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use super::{Axis, Cell, Experiment, F2FS, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
 
@@ -40,7 +40,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio("YCSB-d: zonda / B+-Tree, beside ZKV's", 1.35, kops(ZONDA, "zkv-d"), kops(BTREE, "zkv-d")),
         Fact::ratio("YCSB-e: zonda / B+-Tree, beside ZKV's", 1.69, kops(ZONDA, "zkv-e"), kops(BTREE, "zkv-e")),
     ],
-    absent: &[SPLINTERDB],
+    absent: &[SPLINTERDB, F2FS],
     judge: no_targets,
 };
 

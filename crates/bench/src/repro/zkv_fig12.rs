@@ -2,7 +2,7 @@
 
 use super::contenders::{BTREE, ZKV, ZONDA, all};
 use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use super::{Axis, Experiment, F2FS, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
 
@@ -51,7 +51,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             cell(ZONDA, "", "zkv-a", Metric::P99),
         ),
     ],
-    absent: &[SPLINTERDB],
+    absent: &[SPLINTERDB, F2FS],
     judge: no_targets,
 };
 

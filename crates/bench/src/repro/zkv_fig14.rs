@@ -1,8 +1,8 @@
 //! Threads.
 
 use super::contenders::{BDTREE, BTREE, ZKV, ZONDA, all};
-use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Said, Scale, no_targets};
+use super::fact::cell_by_scale;
+use super::{Axis, Experiment, F2FS, Fact, Figure, Metric, SPLINTERDB, Said, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
 
@@ -34,35 +34,35 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio(
             "most threads, inserts: ZKV / B+-Tree, up to",
             11.4,
-            cell(ZKV, MOST, "zkv-a", Metric::Kops),
-            cell(BTREE, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(ZKV, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(BTREE, MOST, "zkv-a", Metric::Kops),
         ),
         Fact::absent("most threads, inserts: ZKV / SplinterDB and BD-Tree, up to", 4.81, "x"),
         Fact::side(
             "most threads, inserts: ZKV / BD-Tree",
             Said::More,
-            cell(ZKV, MOST, "zkv-a", Metric::Kops),
-            cell(BDTREE, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(ZKV, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(BDTREE, MOST, "zkv-a", Metric::Kops),
         ),
         Fact::ratio(
             "most threads, reads: ZKV / B+-Tree, up to",
             1.46,
-            cell(ZKV, MOST, "zkv-d", Metric::Kops),
-            cell(BTREE, MOST, "zkv-d", Metric::Kops),
+            cell_by_scale(ZKV, MOST, "zkv-d", Metric::Kops),
+            cell_by_scale(BTREE, MOST, "zkv-d", Metric::Kops),
         ),
         Fact::ratio(
             "most threads, inserts: zonda / B+-Tree, beside ZKV's",
             11.4,
-            cell(ZONDA, MOST, "zkv-a", Metric::Kops),
-            cell(BTREE, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(ZONDA, MOST, "zkv-a", Metric::Kops),
+            cell_by_scale(BTREE, MOST, "zkv-a", Metric::Kops),
         ),
     ],
-    absent: &[SPLINTERDB],
+    absent: &[SPLINTERDB, F2FS],
     judge: no_targets,
 };
 
-/// The most threads of the laptop scale.
-const MOST: &str = "16";
+/// The most threads of each scale.
+pub(super) const MOST: [&str; 3] = ["2", "16", "56"];
 
 fn races(scale: Scale) -> Vec<Race> {
     let threads: Vec<usize> = scale.pick(vec![1, 2], vec![1, 2, 4, 8, 16], vec![1, 8, 16, 32, 48, 56]);

@@ -1,8 +1,8 @@
 //! Size of the data; memory grows with it, as 12.5 % of its bytes.
 
 use super::contenders::{BDTREE, ZKV, ZONDA, bdtree, zkv, zonda};
-use super::fact::cell;
-use super::{Axis, Experiment, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
+use super::fact::cell_by_scale;
+use super::{Axis, Experiment, F2FS, Fact, Figure, Metric, SPLINTERDB, Scale, no_targets};
 use crate::race::Race;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -23,23 +23,23 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio(
             "largest: ZKV / BD-Tree",
             1.09,
-            cell(ZKV, LARGEST, "load", Metric::Kops),
-            cell(BDTREE, LARGEST, "load", Metric::Kops),
+            cell_by_scale(ZKV, LARGEST, "load", Metric::Kops),
+            cell_by_scale(BDTREE, LARGEST, "load", Metric::Kops),
         ),
         Fact::ratio(
             "largest: zonda / BD-Tree, beside ZKV's",
             1.09,
-            cell(ZONDA, LARGEST, "load", Metric::Kops),
-            cell(BDTREE, LARGEST, "load", Metric::Kops),
+            cell_by_scale(ZONDA, LARGEST, "load", Metric::Kops),
+            cell_by_scale(BDTREE, LARGEST, "load", Metric::Kops),
         ),
         Fact::absent("largest: ZKV / SplinterDB", 2.09, "x"),
     ],
-    absent: &[SPLINTERDB],
+    absent: &[SPLINTERDB, ("F2FS-ZNS under BD-Tree", F2FS.1)],
     judge: no_targets,
 };
 
-/// The largest of the laptop scale.
-const LARGEST: &str = "16,000,000";
+/// The largest of each scale.
+pub(super) const LARGEST: [&str; 3] = ["40,000", "16,000,000", "400,000,000"];
 
 fn races(scale: Scale) -> Vec<Race> {
     let most = scale.pick(40_000, 16_000_000, 400_000_000);

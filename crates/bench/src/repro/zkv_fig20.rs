@@ -31,12 +31,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio("YCSB-a: zonda / WiredTiger, beside ZKV's", 6.8, kops(ZONDA, "zkv-a"), kops(WIREDTIGER, "zkv-a")),
         Fact::side("YCSB-a: zonda / RocksDB, beside ZKV's", Said::More, kops(ZONDA, "zkv-a"), kops(ROCKSDB, "zkv-a")),
     ],
-    absent: &[(
-        "SOSD's AMZN, WIKI and FACEBOOK",
-        "unless --keys FILE gives one: the keys are this bench's uniform ones",
-    )],
+    absent: &[
+        ZENFS,
+        F2FS_WIREDTIGER,
+        ("SOSD's AMZN, WIKI and FACEBOOK", "unless --keys FILE gives one: the keys are this bench's uniform ones"),
+    ],
     judge: no_targets,
 };
+
+/// What the paper's RocksDB is on.
+pub(super) const ZENFS: (&str, &str) = (
+    "RocksDB on ZenFS",
+    "`zonda-compare repro` runs it on files of the host: what zones save it or cost it is not in it",
+);
+/// What the paper's WiredTiger is on.
+pub(super) const F2FS_WIREDTIGER: (&str, &str) =
+    ("WiredTiger on F2FS-ZNS", "`zonda-compare repro` runs it on a file of the host's file system");
 
 pub(super) const ROCKSDB: &str = "RocksDB";
 pub(super) const WIREDTIGER: &str = "WiredTiger";

@@ -2,7 +2,7 @@
 
 use super::contenders::ZKV;
 use super::fact::cell;
-use super::zkv_fig20::{MEMORY_BYTES_MIN, ROCKSDB, WIREDTIGER, contenders};
+use super::zkv_fig20::{F2FS_WIREDTIGER, MEMORY_BYTES_MIN, ROCKSDB, WIREDTIGER, ZENFS, contenders};
 use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::contest::Step;
 use crate::race::Race;
@@ -57,7 +57,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             cell(ZKV, "", "zkv-b", Metric::P999),
         ),
     ],
-    absent: &[],
+    absent: &[ZENFS, F2FS_WIREDTIGER],
     judge: no_targets,
 };
 

@@ -48,7 +48,7 @@ fn races(scale: Scale) -> Vec<Race> {
         let contender = zonda(Scale::memory_for(4 * records)).logged().with_zones(zone_bytes);
         let mut race = Race::new(&format!("{percent} %"), records, threads).contender(contender);
         race.data.value_bytes = VALUE_BYTES;
-        overwritten(race, percent, records)
+        overwritten(race, percent, records, scale)
     };
     let percents = scale.pick(&LIVE_PERCENTS[..2], &LIVE_PERCENTS[..], &LIVE_PERCENTS[..]);
     percents.iter().copied().map(race).collect()

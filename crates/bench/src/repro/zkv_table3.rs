@@ -5,7 +5,7 @@
 
 use super::contenders::{BDTREE, BTREE, ZKV, ZONDA, all};
 use super::fact::cell;
-use super::{Axis, Cell, Experiment, Fact, Figure, Metric, Results, SPLINTERDB, Scale};
+use super::{Axis, Cell, Experiment, F2FS, Fact, Figure, Metric, Results, SPLINTERDB, Scale};
 use crate::contest::Step;
 use crate::race::{Contender, Race};
 use crate::verdict::Verdict;
@@ -47,7 +47,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         Fact::ratio("B+-Tree / ZKV, written", 29.26, written(BTREE), written(ZKV)),
         Fact::ratio("BD-Tree / ZKV, written", 2.99, written(BDTREE), written(ZKV)),
     ],
-    absent: &[SPLINTERDB],
+    absent: &[SPLINTERDB, F2FS],
     judge,
 };
 
