@@ -49,9 +49,12 @@ pub const SWITCHES: &[Switch] = &[
     switch("classes", "large|paper", "sizes of delta buffers; paper: 64, 128 and 256 bytes", |options, value| {
         Ok(options.classes(parsed(value)?))
     }),
-    switch("eviction", "fullest|oldest", "the delta buffer that is merged first", |options, value| {
-        Ok(options.eviction(parsed(value)?))
-    }),
+    switch(
+        "eviction",
+        "fullest|oldest",
+        "the delta buffer, or the mini-page at the head of `bftree`'s ring, that is merged first",
+        |options, value| Ok(options.eviction(parsed(value)?)),
+    ),
     switch("delta-records", "COUNT", "changes that the design `bdtree` chains to a leaf", |options, value| {
         Ok(options.delta_records(parsed(value)?))
     }),
