@@ -9,6 +9,7 @@ use crate::experiment::{
 };
 use crate::keys::Order;
 use crate::output::Output;
+use crate::provenance::Moment;
 use crate::subject::{Durability, parse_switch, switches_help};
 use crate::workload::Workload;
 use crate::{BenchError, Distribution, Result, parse_bytes, parse_count};
@@ -225,7 +226,9 @@ fn with(common: &CommonArgs, run: impl FnOnce(Setting, &mut Output) -> Result<()
     let mut setting = Setting::new(common.seed, common.scale);
     setting.directory.clone_from(&common.directory);
     setting.design.clone_from(&common.design);
-    run(setting, &mut Output::new(common.json.as_deref())?)
+    let (began, mut output) = (Moment::now(), Output::new(common.json.as_deref())?);
+    run(setting, &mut output)?;
+    output.ended(began)
 }
 
 /// A count of records: without any there is nothing to measure.
@@ -400,7 +403,9 @@ mod tests {
             format!("ycsb --on mem: --design map --scale tiny --workload zkv-b,ycsb-d --json {}", json.display());
         run(parse(&words).unwrap()).unwrap();
         let text = std::fs::read_to_string(json).unwrap();
-        let phases: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut phases: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let last = phases.pop().unwrap();
+        assert!(last["from"]["commit"].is_string() && last["from"]["began"]["utc"].is_string(), "{last}");
         let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
         assert_eq!(names, ["load", "zkv-b", "ycsb-d"]);
         assert_eq!(phases[2]["distribution"], "latest");

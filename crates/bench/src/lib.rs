@@ -22,6 +22,7 @@ pub mod process;
 pub mod profile;
 pub mod profiles;
 pub mod progress;
+pub mod provenance;
 pub mod race;
 mod raw;
 pub mod report;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::progress::Progress;
+use crate::provenance::{self, Moment, Provenance};
 use crate::report::{PhaseReport, bytes_table, rates_table};
 use crate::verdict::Verdict;
 use crate::{BenchError, Result};
@@ -68,13 +69,24 @@ impl Output {
         writeln!(json, "{line}").map_err(|source| BenchError::io("write JSON", source))
     }
 
-    /// The command, so that a result can be repeated.
+    /// The command, so that a result can be repeated, and where the result is from.
     ///
     /// # Errors
     /// `Io`.
     pub fn command(&mut self, seed: u64) -> Result<()> {
         let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        self.line(format!("command: {}   (seed {seed})", words.join(" ")))
+        self.line(format!("command: {}   (seed {seed})", words.join(" ")))?;
+        self.line(format!("{}; began {}", provenance::here(), Moment::now()))
+    }
+
+    /// Where all results since `began` are from.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn ended(&mut self, began: Moment) -> Result<()> {
+        let from = Provenance::since(began);
+        self.line(format!("ended {}", from.ended))?;
+        self.object(&serde_json::json!({ "from": from }))
     }
 
     /// Measured phases: two tables and an object each.

@@ -40,6 +40,7 @@ use super::Scale;
 use super::chart::Chart;
 use crate::output::Output;
 use crate::process::cpu_time;
+use crate::provenance::{self, Moment, Provenance};
 use crate::report::Table;
 use crate::verdict::Verdict;
 use crate::{BenchError, Result};
@@ -257,12 +258,14 @@ impl DriveRunner {
 
     /// Runs a point and says what it cost; its rows carry that.
     fn measured(&self, point: &Point) -> Result<Vec<DriveRow>> {
-        let (start, cpu) = (now(), cpu_time());
+        let (start, cpu, began) = (now(), cpu_time(), Moment::now());
         let mut rows = (point.run)(self.seed)?;
         let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         let seconds = now().since(start).as_secs_f64();
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let from = Provenance::since(began);
         for row in &mut rows {
+            row.from = Some(from.clone());
             row.point.clone_from(&point.id);
             row.seed = self.seed;
             row.cpu_seconds = cpu_seconds;
@@ -306,7 +309,15 @@ fn text(experiment: &DriveExperiment, results: &DriveResults) -> String {
         table.row(cells);
     }
     text.push_str(&table.render());
+    text.push_str(&format!("\n{}", provenance::table(points(results).into_iter())));
     text
+}
+
+/// Each point once, and where it is from.
+fn points(results: &DriveResults) -> Vec<(&str, Option<&Provenance>)> {
+    let mut points: Vec<_> = results.rows.iter().map(|row| (row.point.as_str(), row.from.as_ref())).collect();
+    points.dedup_by_key(|(point, _)| *point);
+    points
 }
 
 fn shown(value: Option<&f64>) -> String {

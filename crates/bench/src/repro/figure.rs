@@ -111,7 +111,11 @@ mod tests {
     fn results() -> Results {
         let mut results = Results::new("x", Scale::Tiny, 1);
         let rows = vec![row("4", "a", "load"), row("4", "b", "load"), row("8", "a", "load"), row("8", "a", "get")];
-        results.points.push(Point { race: Race::new("4", 1, 1), outcome: Outcome { rows, ..Outcome::default() } });
+        results.points.push(Point {
+            race: Race::new("4", 1, 1),
+            outcome: Outcome { rows, ..Outcome::default() },
+            from: None,
+        });
         results
     }
 

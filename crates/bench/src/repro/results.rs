@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Scale};
+use crate::provenance::Provenance;
 use crate::race::{Outcome, Race, Row};
 use crate::{BenchError, Result};
 
@@ -20,8 +21,6 @@ pub struct Results {
     pub seed: u64,
     /// Version of the program.
     pub version: String,
-    /// The machine, in a line.
-    pub machine: String,
     /// One per race, in the order of the experiment.
     pub points: Vec<Point>,
 }
@@ -33,6 +32,9 @@ pub struct Point {
     pub race: Race,
     /// What came out.
     pub outcome: Outcome,
+    /// Where it is from; unknown of what was measured before this was kept.
+    #[serde(default)]
+    pub from: Option<Provenance>,
 }
 
 impl Results {
@@ -40,7 +42,7 @@ impl Results {
     #[must_use]
     pub fn new(experiment: &str, scale: Scale, seed: u64) -> Self {
         let (experiment, version) = (experiment.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { experiment, scale, seed, version, machine: machine(), points: Vec::new() }
+        Self { experiment, scale, seed, version, points: Vec::new() }
     }
 
     /// Reads what an earlier run left; `None` when there is nothing, or something else.
@@ -114,18 +116,10 @@ impl Results {
     }
 }
 
-/// Processors, memory and kernel, as far as the system says.
-fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory_kib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0_u64);
-    format!("{cores} cores, {}, Linux {}", crate::show_bytes(memory_kib << 10), kernel.trim())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provenance::Moment;
     use crate::repro::metric::tests::row;
     use crate::repro::{Metric, fact::cell};
 
@@ -134,7 +128,8 @@ mod tests {
         let mut results = Results::new("zkv-table3", Scale::Tiny, 7);
         let race = Race::new("a", 10, 1);
         let outcome = Outcome { rows: vec![row("a", "zonda", "load")], ..Outcome::default() };
-        results.points.push(Point { race: race.clone(), outcome });
+        let from = Some(Provenance::since(Moment::now()));
+        results.points.push(Point { race: race.clone(), outcome, from });
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
         assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().is_none());
@@ -153,9 +148,11 @@ mod tests {
         let mut results = Results::new("x", Scale::Tiny, 7);
         let race = Race::new("a", 10, 1);
         let outcome = Outcome { unavailable: vec![("zkv".into(), "no filter".into())], ..Outcome::default() };
-        results
-            .points
-            .extend([Point { race: race.clone(), outcome: outcome.clone() }, Point { race: race.clone(), outcome }]);
+        results.points.extend([outcome.clone(), outcome].map(|outcome| Point {
+            race: race.clone(),
+            outcome,
+            from: None,
+        }));
         assert!(results.done(&race).is_none());
         assert_eq!(results.troubles(), ["not run here: zkv: no filter"]);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Experiment, Point, Results, Scale, show};
 use crate::output::Output;
+use crate::provenance::{Moment, Provenance};
 use crate::race::{Race, Track};
 use crate::{BenchError, Result};
 
@@ -75,8 +76,9 @@ impl Runner {
             let point = match done {
                 Some(point) => point.clone(),
                 None => {
+                    let began = Moment::now();
                     let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
-                    Point { race, outcome }
+                    Point { race, outcome, from: Some(Provenance::since(began)) }
                 }
             };
             results.points.push(point);

@@ -2,6 +2,7 @@
 
 use super::fact::SIMILAR;
 use super::{Experiment, Fact, Results, Said};
+use crate::provenance;
 use crate::race::Row;
 use crate::report::Table;
 
@@ -9,8 +10,10 @@ use crate::report::Table;
 #[must_use]
 pub(super) fn text(experiment: &Experiment, results: &Results) -> String {
     let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
-    let (scale, seed, machine) = (results.scale.name(), results.seed, &results.machine);
-    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {machine}\n\n", results.version));
+    let (scale, seed) = (results.scale.name(), results.seed);
+    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}\n", results.version));
+    let points = results.points.iter().map(|point| (point.race.id.as_str(), point.from.as_ref()));
+    text.push_str(&format!("{}\n", provenance::table(points)));
     text.push_str(&table(experiment, results));
     text.push_str(&memory(results));
     for (whose, is_model) in [("the paper", false), ("a model", true)] {
@@ -96,12 +99,17 @@ mod tests {
         small.scale_down = 10;
         let unavailable = vec![("ZKV".to_owned(), "no such design".to_owned())];
         let outcome = Outcome { rows: vec![row("20M", "zonda", "load"), small], unavailable, ..Outcome::default() };
-        results.points.push(Point { race: Race::new("20M", 1, 1), outcome });
+        results.points.push(Point {
+            race: Race::new("20M", 1, 1),
+            outcome,
+            from: Some(Provenance::since(Moment::now())),
+        });
         let text = text(&zkv_table3::EXPERIMENT, &results);
         for part in
             ["B+-Tree (1/10)", "222.27", "6503.99", "not run here: SplinterDB", "not run here: ZKV: no such design"]
         {
             assert!(text.contains(part), "{part} in {text}");
+    use crate::provenance::{Moment, Provenance};
         }
     }
 }

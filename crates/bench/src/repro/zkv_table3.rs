@@ -116,7 +116,11 @@ mod tests {
         let mut results = Results::new("zkv-table3", Scale::Laptop, 1);
         assert!(judge(&results).is_empty());
         let rows = vec![row("", ZONDA, LOAD), row("", ZONDA, READS)];
-        results.points.push(Point { race: Race::new("", 1, 1), outcome: Outcome { rows, ..Outcome::default() } });
+        results.points.push(Point {
+            race: Race::new("", 1, 1),
+            outcome: Outcome { rows, ..Outcome::default() },
+            from: None,
+        });
         let verdicts = judge(&results);
         assert_eq!((verdicts.len(), verdicts[0].reached, verdicts[0].measured), (2, false, 90.0));
         // 8 MiB for 4,000,000 pairs of 16 B: 13.1 %.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zonda_flash::profile::Profile;
 
+use crate::provenance::Provenance;
 use crate::repro::Scale;
 use crate::{BenchError, Result};
 
@@ -59,6 +60,9 @@ pub struct DriveRow {
     pub steady: Option<bool>,
     /// Hash over all answers of the model: equal for equal runs.
     pub answers_hash: Option<String>,
+    /// Where it is from; unknown of what was measured before this was kept.
+    #[serde(default)]
+    pub from: Option<Provenance>,
 }
 
 /// One window of a time series.
