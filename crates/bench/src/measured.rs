@@ -10,7 +10,7 @@ use crate::phase::Phase;
 use crate::process::StorageBytes;
 use crate::profile::Profile;
 use crate::report::PhaseReport;
-use crate::subject::WrittenBytes;
+use crate::subject::{MemoryBy, WrittenBytes};
 
 /// Measurements of one slice, or of several one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Measured {
     pub used: Used,
     /// The most memory that the store says it used since it was opened.
     pub memory_peak_bytes: u64,
+    /// Where the store's memory was at the end, if it says.
+    #[serde(default)]
+    pub memory_by: Option<MemoryBy>,
     /// The most memory that the process held.
     pub rss_peak_bytes: u64,
     /// Records in the store at the beginning.
@@ -71,6 +74,7 @@ impl Measured {
         self.gap_longest_ms = self.gap_longest_ms.max(next.gap_longest_ms);
         self.used.add(&next.used);
         self.memory_peak_bytes = self.memory_peak_bytes.max(next.memory_peak_bytes);
+        self.memory_by = next.memory_by;
         self.rss_peak_bytes = self.rss_peak_bytes.max(next.rss_peak_bytes);
         self.profile.add(&next.profile);
     }
@@ -97,6 +101,7 @@ impl Measured {
             longest_gap_ms: self.gap_longest_ms,
             slowest_second_share: slowest_second_share(&self.whole_seconds),
             memory_peak_bytes: self.memory_peak_bytes,
+            memory_by: self.memory_by,
             rss_peak_bytes: self.rss_peak_bytes,
             gets: used.gets,
             leaf_reads: used.leaf_reads,
@@ -151,6 +156,7 @@ mod tests {
             gap_longest_ms,
             used,
             memory_peak_bytes: operations,
+            memory_by: Some(MemoryBy { budget: 100, buffers: operations, ..MemoryBy::default() }),
             rss_peak_bytes: 7,
             records: operations,
             device: "file".into(),
@@ -169,6 +175,7 @@ mod tests {
         assert_eq!((report.operations_per_second, report.read_bytes_per_operation), (10.0, 4096.0));
         assert_eq!((report.longest_gap_ms, report.slowest_second_share), (3.0, Some(10.0 / 30.0)));
         assert_eq!((report.memory_peak_bytes, report.cpu_us_per_operation), (30, 0.5));
+        assert_eq!(report.memory_by.map(|memory| memory.buffers), Some(30), "where it was at the end");
         assert!((report.latency_us["read"].p50 - 30.0).abs() < 1.0);
     }
 }

@@ -95,6 +95,7 @@ impl Phase {
             gap_longest_ms: recorded.gap_longest().as_secs_f64() * 1e3,
             used: after.since(&before),
             memory_peak_bytes: after.counters.memory_peak_bytes,
+            memory_by: after.counters.memory_by,
             rss_peak_bytes: process::rss_peak_bytes().unwrap_or(0),
             records: shared.records_before,
             device: subject.device(),

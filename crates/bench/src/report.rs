@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::Percentiles;
 use crate::profile::Profile;
 use crate::size::{show_bytes, show_count};
-use crate::subject::WrittenBytes;
+use crate::subject::{MemoryBy, WrittenBytes};
 
 /// One measured phase. Field names are a contract: `--json` writes this object as one line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct PhaseReport {
     pub slowest_second_share: Option<f64>,
     /// The most memory that the store says it used since it was opened.
     pub memory_peak_bytes: u64,
+    /// Where the store's memory was at the end, in bytes; left out by engines that do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_by: Option<MemoryBy>,
     /// The most memory that the process held in this phase (since its start where the system cannot restart it).
     pub rss_peak_bytes: u64,
     /// Point reads that the store counted.
@@ -221,6 +224,7 @@ pub(crate) mod tests {
             longest_gap_ms: 1.5,
             slowest_second_share: None,
             memory_peak_bytes: 8 << 20,
+            memory_by: Some(MemoryBy { budget: 8 << 20, buffers: 4 << 20, ..MemoryBy::default() }),
             rss_peak_bytes: 12 << 20,
             gets: 50_000,
             leaf_reads: 45_000,

@@ -180,6 +180,47 @@ impl WrittenBytes {
     }
 }
 
+/// Where a store's memory is at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryBy {
+    /// The budget.
+    pub budget: u64,
+    /// Buffers of leaves: delta buffers, delta records or mini-pages.
+    pub buffers: u64,
+    /// The merged filter with its batch array.
+    pub filter: u64,
+    /// Records that were read and are kept.
+    pub record_cache: u64,
+    /// Pages that were read and are kept, and those on their way to the device.
+    pub page_cache: u64,
+    /// Inner nodes and leaf table.
+    pub index: u64,
+    /// Rings of the log.
+    pub log: u64,
+    /// Kept for snapshots.
+    pub snapshots: u64,
+}
+
+impl MemoryBy {
+    /// Names of the parts, in the order of [`percents`](Self::percents).
+    pub const PARTS: [&'static str; 7] =
+        ["leaf buffers", "filter", "record cache", "page cache", "index", "log", "snapshots"];
+
+    /// Each part in percent of the budget.
+    #[must_use]
+    pub fn percents(&self) -> [f64; 7] {
+        let parts =
+            [self.buffers, self.filter, self.record_cache, self.page_cache, self.index, self.log, self.snapshots];
+        parts.map(|bytes| 100.0 * bytes as f64 / self.budget.max(1) as f64)
+    }
+
+    /// What both caches have.
+    #[must_use]
+    pub fn caches(&self) -> u64 {
+        self.record_cache + self.page_cache
+    }
+}
+
 /// Everything that a store counts. The first group only grows and is reported as differences; the second is of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -202,6 +243,8 @@ pub struct Counters {
     pub memory_bytes: u64,
     /// The most memory that was in use since opening.
     pub memory_peak_bytes: u64,
+    /// Where it is; `None` for engines that do not say.
+    pub memory_by: Option<MemoryBy>,
     /// Memory of inner nodes.
     pub inner_bytes: u64,
     /// Memory of the leaf table.

@@ -5,6 +5,7 @@ use super::{Experiment, Fact, Results, Said};
 use crate::provenance;
 use crate::race::Row;
 use crate::report::Table;
+use crate::subject::MemoryBy;
 
 /// Everything that a person reads of one experiment.
 #[must_use]
@@ -45,6 +46,22 @@ fn table(experiment: &Experiment, results: &Results) -> String {
 /// A contender that ran at a smaller scale says so.
 fn series(row: &Row) -> String {
     if row.scale_down == 1 { row.series.clone() } else { format!("{} (1/{})", row.series, row.scale_down) }
+}
+
+/// Where memory was when each point ended, in percent of the budget; empty where nobody says.
+fn memory(results: &Results) -> String {
+    let mut table = Table::new(&[&["memory, % of budget", "after", "design"], MemoryBy::PARTS.as_slice()].concat());
+    let mut is_empty = true;
+    for point in &results.points {
+        let last = point.race.steps.last().map(|step| step.phase.as_str());
+        for row in point.outcome.rows.iter().filter(|row| Some(row.report.phase.as_str()) == last) {
+            let Some(memory) = row.report.memory_by else { continue };
+            is_empty = false;
+            let name = [row.x.clone(), row.report.phase.clone(), series(row)];
+            table.row(name.into_iter().chain(memory.percents().map(|percent| format!("{percent:.1}"))));
+        }
+    }
+    if is_empty { String::new() } else { format!("\n{}", table.render()) }
 }
 
 fn shown(value: Option<f64>, digits: usize) -> String {
@@ -88,6 +105,7 @@ fn direction(fact: &Fact, ours: Option<f64>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provenance::{Moment, Provenance};
     use crate::race::{Outcome, Race};
     use crate::repro::metric::tests::row;
     use crate::repro::{Point, Scale, zkv_table3};
@@ -97,6 +115,7 @@ mod tests {
         let mut results = Results::new("zkv-table3", Scale::Laptop, 1);
         let mut small = row("20M", "B+-Tree", "load");
         small.scale_down = 10;
+        small.report.memory_by = None;
         let unavailable = vec![("ZKV".to_owned(), "no such design".to_owned())];
         let outcome = Outcome { rows: vec![row("20M", "zonda", "load"), small], unavailable, ..Outcome::default() };
         results.points.push(Point {
@@ -109,7 +128,17 @@ mod tests {
             ["B+-Tree (1/10)", "222.27", "6503.99", "not run here: SplinterDB", "not run here: ZKV: no such design"]
         {
             assert!(text.contains(part), "{part} in {text}");
-    use crate::provenance::{Moment, Provenance};
         }
+        let from = results.points[0].from.as_ref().unwrap();
+        assert!(
+            text.contains(&from.commit) && text.contains(&from.began.utc) && text.contains(&from.machine),
+            "{text}"
+        );
+        let memory = text.split("memory, % of budget").nth(1).and_then(|rest| rest.split("\n\n").next());
+        let memory = memory.expect("a table of memory");
+        assert!(
+            memory.contains("50.0") && memory.matches("load").count() == 1,
+            "who does not say is left out: {memory}"
+        );
     }
 }

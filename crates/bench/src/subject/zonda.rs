@@ -2,7 +2,7 @@
 
 use zonda::{Db, Options};
 
-use super::{Counters, Durability, StorePlan, Subject, Visit, WrittenBytes, switches};
+use super::{Counters, Durability, MemoryBy, StorePlan, Subject, Visit, WrittenBytes, switches};
 use crate::{BenchError, Result};
 
 /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
@@ -138,12 +138,26 @@ fn counters(stats: &zonda::Stats) -> Counters {
         checkpoints: tree.checkpoints,
         memory_bytes: memory.used_bytes,
         memory_peak_bytes: memory.peak_bytes,
+        memory_by: Some(memory_by(memory)),
         inner_bytes: memory.inner_bytes,
         leaf_table_bytes: memory.leaf_table_bytes,
         leaf_bytes: space.live_page_bytes,
         value_bytes: space.live_value_bytes,
         log_bytes: space.log_bytes,
         usable_bytes: space.usable_bytes,
+    }
+}
+
+fn memory_by(memory: &zonda::MemoryStats) -> MemoryBy {
+    MemoryBy {
+        budget: memory.budget_bytes,
+        buffers: memory.buffer_bytes,
+        filter: memory.filter_bytes,
+        record_cache: memory.record_cache_bytes,
+        page_cache: memory.page_bytes,
+        index: memory.inner_bytes + memory.leaf_table_bytes,
+        log: memory.log_bytes,
+        snapshots: memory.snapshot_bytes,
     }
 }
 
