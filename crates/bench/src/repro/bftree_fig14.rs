@@ -1,6 +1,7 @@
-//! The share of the circular buffer in which a mini-page that is used moves to the tail.
+//! The share of the circular buffer in which a mini-page that is used moves to the tail: one race in turns, since what is judged are ratios
+//! between shares.
 
-use super::bftree::{ABSENT, BFTREE, METRICS, bftree, race, step};
+use super::bftree::{ABSENT, METRICS, bftree, race, step};
 use super::fact::cell;
 use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
@@ -15,29 +16,35 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "half reads, half updates by the copy-on-access share",
         phases: &["mix"],
-        axis: Axis::Parameter,
+        axis: Axis::Phase,
         metric: Metric::Kops,
         log: false,
     }],
     facts: &[
-        Fact::side("10 % / 0 %", Said::More, mix("10"), mix("0")),
-        Fact::side("10 % / 100 %", Said::More, mix("10"), mix("100")),
+        Fact::side("10 % / 0 %", Said::More, mix(TEN), mix(NONE)),
+        Fact::side("10 % / 100 %", Said::More, mix(TEN), mix(ALL)),
     ],
     absent: &ABSENT,
     judge: no_targets,
 };
 
-const fn mix(x: &'static str) -> super::Cell {
-    cell(BFTREE, x, "mix", Metric::Kops)
+const fn mix(series: &'static str) -> super::Cell {
+    cell(series, "", "mix", Metric::Kops)
 }
 
-const PERCENTS: [&str; 6] = ["0", "10", "25", "50", "75", "100"];
+const NONE: &str = "0 %";
+const TEN: &str = "10 %";
+const ALL: &str = "100 %";
+/// Percent, and the series of them.
+const SHARES: [(&str, &str); 6] =
+    [("0", NONE), ("10", TEN), ("25", "25 %"), ("50", "50 %"), ("75", "75 %"), ("100", ALL)];
 
 fn races(scale: Scale) -> Vec<Race> {
     let threads = scale.threads();
-    let race = |percent: &str| {
-        let contender = bftree(scale.bftree_memory()).with("copy-on-access", percent);
-        race(percent, scale, threads).step(step("mix", scale, threads)).contender(contender)
-    };
-    PERCENTS.map(race).into()
+    let mut race = race("", scale, threads).step(step("mix", scale, threads)).in_turns(4);
+    race.id = "pairs".into();
+    let contender =
+        |(percent, series): (&str, &str)| bftree(scale.bftree_memory()).called(series).with("copy-on-access", percent);
+    race.contenders = SHARES.map(contender).into();
+    vec![race]
 }

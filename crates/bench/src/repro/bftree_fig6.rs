@@ -1,6 +1,7 @@
-//! Lookups, updates and scans of every design, and what they cost the device. Figure 1 shows the same three throughputs.
+//! Lookups, updates and scans of every design, ZKV's too, and what they cost the device. Figure 1 shows the same three throughputs.
 
 use super::bftree::{ABSENT, BDTREE, BFTREE, BTREE, METRICS, all, race, step};
+use super::contenders::zkv;
 use super::fact::cell;
 use super::{Axis, Experiment, Fact, Figure, Metric, Said, Scale, no_targets};
 use crate::race::Race;
@@ -57,5 +58,6 @@ fn races(scale: Scale) -> Vec<Race> {
     race.steps.extend(PHASES.map(|phase| step(phase, scale, threads)));
     race.id = "pairs".into();
     race.contenders = all(scale.bftree_memory());
+    race.contenders.push(zkv(scale.bftree_memory()));
     vec![race]
 }
