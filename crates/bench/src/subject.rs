@@ -39,8 +39,8 @@ impl std::str::FromStr for Durability {
 /// Name of the baseline in memory.
 const MAP_DESIGN: &str = "map";
 
-/// Engines of others, as designs; the crate `compare` runs them.
-const PEERS: [&str; 6] = ["rocksdb", "wiredtiger", "lmdb", "redb", "fjall", "bf-tree"];
+/// Engines of others, as designs; the crate `compare` runs them. Nothing else may be missing from a run.
+pub const PEERS: [&str; 6] = ["rocksdb", "wiredtiger", "lmdb", "redb", "fjall", "bf-tree"];
 
 /// What store to make or open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

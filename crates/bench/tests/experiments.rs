@@ -103,13 +103,13 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     runner.points.clear();
     let complete = first.points.iter().filter(|point| first.done(&point.race).is_some());
     let wrong = complete.into_iter().find(|point| second.done(&point.race) != Some(point));
-    let nobody = first.points.iter().all(|point| point.outcome.unavailable.len() == point.race.contenders.len());
+    let missing = first.missing();
     let drawn = std::fs::read_dir(&runner.out).into_iter().flatten().count();
     let files = 2 + experiment.figures.len();
-    match (wrong, first.rows().next().is_some() || nobody, drawn == files) {
+    match (wrong, missing.is_empty(), drawn == files) {
         (None, true, true) => Ok(()),
-        (wrong, measured, _) => {
-            let what = format!("again: {wrong:?}; anything measured: {measured}; {drawn} files of {files}");
+        (wrong, ..) => {
+            let what = format!("again: {wrong:?}; missing: {missing:?}; {drawn} files of {files}");
             Err(BenchError::Wrong { index: 0, what })
         }
     }

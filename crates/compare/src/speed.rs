@@ -102,7 +102,7 @@ pub const BFTREE: Experiment = Experiment {
         log: true,
     }],
     facts: &[],
-    absent: &[],
+    absent: &[("LeanStore", "not packaged"), ("TwoTree", "not packaged")],
     judge: bftree_judge,
 };
 

@@ -1,4 +1,5 @@
-//! Every engine that is here against a map, through the same calls as the bench makes; and a tiny comparison end to end.
+//! Every engine that is here against a map, through the same calls as the bench makes; and both comparisons end to end, tiny. Engines that are
+//! not installed are named as not run; `ZONDA_PEERS` says which must be.
 //!
 //! Without the usual test harness, because the comparison starts this very program again: `engines contest PLAN` is the
 //! process that one engine is measured in.
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 use zonda_bench::experiment::ChildProgram;
 use zonda_bench::race::Track;
-use zonda_bench::repro::{Runner, Scale};
+use zonda_bench::repro::{Experiment, Runner, Scale};
 use zonda_bench::{BenchError, Durability, Output, Result, StorePlan, Subject, contest};
 use zonda_compare::{engines, speed};
 use zonda_rt::Rng;
@@ -20,25 +21,72 @@ fn main() -> ExitCode {
     if let [word, plan] = words.as_slice()
         && word == "contest"
     {
-        return report("contest", contest::serve(plan, engines::ALL));
+        return served(plan);
     }
-    let mut failed = 0;
+    let mut count = Count::default();
     for engine in engines::names().into_iter().chain(["zonda"]) {
-        failed += u32::from(report(engine, agrees_with_a_map(engine)) == ExitCode::FAILURE);
+        count.test(engine, agrees_with_a_map(engine));
     }
-    failed += u32::from(report("zkv-speed", compared()) == ExitCode::FAILURE);
-    println!("\ntest result: {}. {} passed; {failed} failed", if failed == 0 { "ok" } else { "FAILED" }, 8 - failed);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    for experiment in [&speed::ZKV, &speed::BFTREE] {
+        count.test(experiment.name, compared(experiment).map(|()| Ran::Yes));
+    }
+    count.close()
 }
 
-fn report(name: &str, result: Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => {
-            eprintln!("test {name} ... ok");
-            ExitCode::SUCCESS
+/// How a test went that did not fail.
+enum Ran {
+    Yes,
+    /// Its engine is not installed, and nobody demands it.
+    No(String),
+}
+
+/// Which engines must be here: their names, separated by commas, or `all`. Without it those that are not installed are not tested, and the
+/// test says so.
+const DEMANDED: &str = "ZONDA_PEERS";
+
+fn is_demanded(engine: &str) -> bool {
+    let demanded = std::env::var(DEMANDED).unwrap_or_default();
+    demanded.split(',').any(|name| name == engine || name == "all")
+}
+
+#[derive(Default)]
+struct Count {
+    passed: u32,
+    failed: u32,
+    not_run: u32,
+}
+
+impl Count {
+    fn test(&mut self, name: &str, result: Result<Ran>) {
+        match result {
+            Ok(Ran::No(why)) => {
+                eprintln!("test {name} ... NOT RUN: {why} ({DEMANDED}={name} makes this a failure)");
+                self.not_run += 1;
+            }
+            Ok(Ran::Yes) => {
+                eprintln!("test {name} ... ok");
+                self.passed += 1;
+            }
+            Err(error) => {
+                eprintln!("test {name} ... FAILED: {error}");
+                self.failed += 1;
+            }
         }
+    }
+
+    fn close(self) -> ExitCode {
+        let Self { passed, failed, not_run } = self;
+        let word = if failed == 0 { "ok" } else { "FAILED" };
+        println!("\ntest result: {word}. {passed} passed; {failed} failed; {not_run} ignored");
+        if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+fn served(plan: &str) -> ExitCode {
+    match contest::serve(plan, engines::ALL) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("test {name} ... FAILED: {error}");
+            eprintln!("contest: {error}");
             ExitCode::FAILURE
         }
     }
@@ -52,14 +100,13 @@ fn plan(directory: &Path, engine: &str) -> StorePlan {
 }
 
 /// Random puts, deletes, gets and scans; every answer must be the map's.
-fn agrees_with_a_map(engine: &str) -> Result<()> {
+fn agrees_with_a_map(engine: &str) -> Result<Ran> {
     const SEED: u64 = 7;
     const OPERATIONS: u64 = 4_000;
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let plan = plan(directory.path(), engine);
     if let Some(why) = (engines::ALL.unavailable)(&plan) {
-        eprintln!("{engine} is not here: {why}");
-        return Ok(());
+        return if is_demanded(engine) { Err(BenchError::Child(why)) } else { Ok(Ran::No(why)) };
     }
     let subject = (engines::ALL.create)(&plan)?;
     let (mut map, mut rng) = (BTreeMap::new(), Rng::seeded(SEED));
@@ -83,7 +130,7 @@ fn agrees_with_a_map(engine: &str) -> Result<()> {
     subject.sync()?;
     subject.checkpoint()?;
     expect_scan(&*subject, &map, &[], u64::MAX, OPERATIONS)?;
-    subject.close()
+    subject.close().map(|()| Ran::Yes)
 }
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -113,8 +160,8 @@ fn expect_scan(subject: &dyn Subject, map: &Map, from: &[u8], pairs: u64, operat
     wrong(operation, format!("a scan of {pairs} from {from:?} found {} pairs, not {}", found.len(), expected.len()))
 }
 
-/// The whole comparison at its tiny scale, each engine in a process of its own.
-fn compared() -> Result<()> {
+/// A whole comparison at its tiny scale, each engine in a process of its own. Everybody who is here must have done every step.
+fn compared(experiment: &Experiment) -> Result<()> {
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let program = Some(ChildProgram::current(&["contest"])?);
     let track = Track { engines: engines::ALL, program, directory: directory.path().to_owned(), seed: 1 };
@@ -129,7 +176,7 @@ fn compared() -> Result<()> {
         points: Vec::new(),
         keys: None,
     };
-    let results = runner.run(&speed::ZKV, &mut Output::to(Box::new(std::io::sink()), None))?;
-    let rows = results.rows().filter(|row| row.series == "zonda").count();
-    if rows == 21 { Ok(()) } else { wrong(0, format!("left {rows} rows of zonda, not 21")) }
+    let results = runner.run(experiment, &mut Output::to(Box::new(std::io::sink()), None))?;
+    let missing = results.missing();
+    if missing.is_empty() { Ok(()) } else { wrong(0, format!("left out {missing:?}")) }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, Scale};
 use crate::provenance::Provenance;
-use crate::race::{Outcome, Race, Row};
+use crate::race::{Contender, Outcome, Race, Row};
+use crate::subject::PEERS;
 use crate::{BenchError, Result};
 
 /// All results of one experiment at one scale.
@@ -99,6 +100,23 @@ impl Results {
         cell.metric.of(self.row(cell.series, cell.at(self.scale), cell.phase)?)
     }
 
+    /// Who has no row for a step of a point, although only engines of others may be unavailable.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for Point { race, outcome, .. } in &self.points {
+            let may_be_absent = |contender: &Contender| {
+                PEERS.contains(&contender.store.design.as_str())
+                    && outcome.unavailable.iter().any(|(series, _)| *series == contender.series)
+            };
+            let rows_of = |series: &str| outcome.rows.iter().filter(|row| row.series == series).count();
+            let expected = race.contenders.iter().filter(|contender| !may_be_absent(contender));
+            let absent = expected.filter(|contender| rows_of(&contender.series) != race.steps.len());
+            missing.extend(absent.map(|contender| format!("{} in {}", contender.series, race.id)));
+        }
+        missing
+    }
+
     /// Who did not run or failed, and why; each once.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
@@ -155,5 +173,22 @@ mod tests {
         }));
         assert!(results.done(&race).is_none());
         assert_eq!(results.troubles(), ["not run here: zkv: no filter"]);
+    }
+    /// A switch that was renamed makes its contender unavailable, which is no excuse.
+    #[test]
+    fn only_engines_of_others_may_be_missing() {
+        use crate::subject::StorePlan;
+        let contender = |design: &str| {
+            let mut store = StorePlan::new(String::new(), 8 << 20, 1);
+            design.clone_into(&mut store.design);
+            Contender::new(design, store)
+        };
+        let mut race = Race::new("a", 10, 1);
+        race.contenders = ["zonda", "zkv", "rocksdb", "lmdb"].map(contender).into();
+        let unavailable = ["zkv", "rocksdb"].map(|who| (who.to_owned(), "no such".to_owned())).into();
+        let outcome = Outcome { rows: vec![row("a", "zonda", "load")], unavailable, ..Outcome::default() };
+        let mut results = Results::new("x", Scale::Tiny, 7);
+        results.points.push(Point { race, outcome, from: None });
+        assert_eq!(results.missing(), ["zkv in a", "lmdb in a"]);
     }
 }
