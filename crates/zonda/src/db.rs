@@ -280,7 +280,8 @@ impl Db {
         Snapshot::new(self.store())
     }
 
-    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device.
+    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device. Without a
+    /// [log](Options::log) it does nothing: a checkpoint is needed.
     ///
     /// # Errors
     /// After `Io` or `Device` the store is poisoned: nobody can know what was written.

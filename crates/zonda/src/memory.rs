@@ -42,8 +42,10 @@ pub(crate) struct Wanted {
     pub(crate) budget_bytes: u64,
     /// What leaves keep.
     pub(crate) design: Design,
-    /// The merged filter's part of the budget, to a half; fixed shares replace it.
+    /// The merged filter's part of the budget, to a half.
     pub(crate) filter_share: f64,
+    /// Whether somebody asked for that part: fixed shares divide what it leaves. Else theirs replaces it.
+    pub(crate) filter_is_set: bool,
     /// Fixed shares, if memory does not follow the work.
     pub(crate) shares: Option<MemoryShares>,
     /// Whether records that were read are kept.
@@ -93,7 +95,7 @@ impl MemoryPlan {
     /// Divides a budget for a store on a device of `capacity_bytes`. An eighth is kept for the index at first. The filter has its
     /// share, but leaves enough for leaf buffers.
     pub(crate) fn of(wanted: Wanted, capacity_bytes: u64) -> Self {
-        let Wanted { budget_bytes, design, filter_share, shares, record_cache, log_limit_bytes: _ } = wanted;
+        let Wanted { budget_bytes, design, filter_share, shares, record_cache, .. } = wanted;
         let keeps_records = record_cache && design == Design::Adb && shares.is_none();
         let cache_bytes_min = budget_bytes / 128;
         // With two caches each keeps half as much always, but something.
@@ -118,6 +120,7 @@ impl MemoryPlan {
             margin_bytes,
         };
         let plan = match (shares, design) {
+            (Some(shares), _) if wanted.filter_is_set => plan.with_shares_beside_filter(shares, left),
             (Some(shares), _) => plan.with_shares(shares, left),
             // Whole clean pages are buffers there.
             (None, Design::BTree | Design::BfTree) => Self { read_cache_bytes: 0, read_cache_bytes_min: 0, ..plan },
@@ -145,6 +148,13 @@ impl MemoryPlan {
         let buffer_bytes_max = self.buffer_bytes_max.min(fit.max(BUFFER_BYTES_MIN));
         let log_limit_bytes = bytes.max(LOG_OVER_BUFFERS_MIN * (buffer_bytes_max + self.filter_bytes));
         Self { buffer_bytes: self.buffer_bytes.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..self }
+    }
+
+    /// Divides among buffers and flusher, as the shares say, what the filter leaves of `left`.
+    fn with_shares_beside_filter(self, shares: MemoryShares, left: u64) -> Self {
+        let filter_bytes = self.filter_bytes;
+        let others = self.with_shares(MemoryShares { filter: 0, ..shares }, left.saturating_sub(filter_bytes));
+        Self { filter_bytes, ..others }
     }
 
     /// Divides `left` as the shares say; the flusher has the sequencers and the read cache.
@@ -223,6 +233,7 @@ mod tests {
             budget_bytes: 64 * MIB,
             design,
             filter_share: 0.0,
+            filter_is_set: false,
             shares,
             record_cache: true,
             log_limit_bytes: 0,
@@ -238,6 +249,7 @@ mod tests {
                 budget_bytes: 4 * MIB,
                 design,
                 filter_share: 0.0,
+                filter_is_set: false,
                 shares,
                 record_cache: true,
                 log_limit_bytes: 0,
@@ -259,15 +271,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_filter_that_is_asked_for_replaces_its_share() {
+        let plan = |filter_share, filter_is_set| {
+            let (design, shares) = (Design::Adb, Some(MemoryShares::ZKV));
+            let (record_cache, log_limit_bytes) = (true, 0);
+            let budget_bytes = 64 * MIB;
+            let wanted =
+                Wanted { budget_bytes, design, filter_share, filter_is_set, shares, record_cache, log_limit_bytes };
+            MemoryPlan::of(wanted, u64::MAX)
+        };
+        let (paper, without, quarter) = (plan(0.125, false), plan(0.0, true), plan(0.25, true));
+        let flusher = |plan: MemoryPlan| plan.sequencer_bytes + plan.read_cache_bytes;
+        assert!(paper.filter_bytes > 7 * MIB && paper.filter_bytes <= 8 * MIB, "{paper:?}");
+        assert_eq!((without.filter_bytes, quarter.filter_bytes), (0, 16 * MIB));
+        for (other, parts) in [(without, 8.0 / 7.0), (quarter, 6.0 / 7.0)] {
+            #[expect(clippy::cast_precision_loss, reason = "some MiB")]
+            let times = flusher(other) as f64 / flusher(paper) as f64;
+            assert!((times - parts).abs() < 0.02, "{times}, not {parts}: {other:?}");
+            assert_eq!(other.buffer_bytes_max > paper.buffer_bytes_max, parts > 1.0, "{other:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn parts_fit_and_buffers_have_enough(
             bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool, record_cache: bool,
-            log_limit_bytes in prop_oneof![Just(0), 1..1_u64 << 34],
+            filter_is_set: bool, log_limit_bytes in prop_oneof![Just(0), 1..1_u64 << 34],
         ) {
             let design = Design::ALL[design];
             let shares = fixed.then_some(MemoryShares::ZKV);
-            let plan = MemoryPlan::of(Wanted { budget_bytes: bytes, design, filter_share: filter, shares, record_cache, log_limit_bytes }, capacity);
+            let wanted = Wanted { budget_bytes: bytes, design, filter_share: filter, filter_is_set, shares, record_cache, log_limit_bytes };
+            let plan = MemoryPlan::of(wanted, capacity);
             let cache_bytes = if fixed { plan.read_cache_bytes } else { plan.read_cache_bytes_min };
             let caches_bytes = cache_bytes + plan.record_cache_bytes_min;
             let others = plan.filter_bytes + plan.sequencer_bytes + plan.log_bytes + caches_bytes + plan.margin_bytes;

@@ -52,6 +52,7 @@ pub(crate) fn store(
         budget_bytes: options.memory_bytes,
         design: options.design,
         filter_share: options.filter_share,
+        filter_is_set: options.filter_is_set,
         shares: options.memory_shares,
         record_cache: options.record_cache,
         log_limit_bytes: options.log_limit_bytes,

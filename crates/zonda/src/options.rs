@@ -26,6 +26,8 @@ pub struct Options {
     pub(crate) mini_pages: MiniPages,
     pub(crate) design: Design,
     pub(crate) filter_share: f64,
+    /// Whether `filter_share` was set, by whoever has the options, and not by a preset.
+    pub(crate) filter_is_set: bool,
     pub(crate) filter_by_node: bool,
     pub(crate) batch_insertion: bool,
     pub(crate) record_cache: bool,
@@ -61,6 +63,7 @@ impl Default for Options {
             mini_pages: MiniPages::default(),
             design: Design::default(),
             filter_share: 0.0,
+            filter_is_set: false,
             filter_by_node: false,
             batch_insertion: true,
             record_cache: true,
@@ -105,7 +108,8 @@ impl Options {
     }
 
     /// Fixed shares of the budget for merged filter, leaf buffers and flusher. Default `None`: memory follows the work, between leaf
-    /// buffers and read cache.
+    /// buffers and read cache. A [filter](Self::filter) that is set as well has that part instead of its share, and the other two divide what
+    /// is left as their shares say.
     #[must_use]
     pub fn memory_shares(mut self, shares: Option<MemoryShares>) -> Self {
         self.memory_shares = shares;
@@ -182,7 +186,8 @@ impl Options {
         match name {
             "zonda" => Ok(Self::new()),
             "zkv" => {
-                let filtered = Self::new().design(Design::Adb).filter(ZKV_FILTER_SHARE).filter_by_node(true);
+                let filtered =
+                    Self { filter_share: ZKV_FILTER_SHARE, ..Self::new().design(Design::Adb).filter_by_node(true) };
                 let sized = filtered.classes(BufferClasses::Paper).eviction(Eviction::Oldest);
                 Ok(sized.memory_shares(Some(MemoryShares::ZKV)).log_ring(limits::LOG_RING_BYTES_MIN))
             }
@@ -193,10 +198,12 @@ impl Options {
 
     /// The part of the memory budget for the merged filter, a small ordered tree in front of the leaves that keeps hot pairs and hands
     /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to 0.5. Less where a small budget has no more to
-    /// spare. Default 0.
+    /// spare. Default 0. Beside [fixed shares](Self::memory_shares) it counts instead of theirs for the filter, whichever is set first: with the
+    /// preset `zkv`, 0 is ZKV without its filter.
     #[must_use]
     pub fn filter(mut self, share: f64) -> Self {
         self.filter_share = share;
+        self.filter_is_set = true;
         self
     }
 
@@ -247,6 +254,12 @@ impl Options {
         self
     }
 
+    /// What [`store`](Self::store) was told last; `None`: the URI says.
+    #[must_use]
+    pub fn store_kind(&self) -> Option<StoreKind> {
+        self.store
+    }
+
     /// Leaf size in bytes for a new store: 4096 (the default) to 32768, a multiple of 4096. For an existing one it must be what it has.
     #[must_use]
     pub fn leaf_bytes(mut self, bytes: u32) -> Self {
@@ -283,8 +296,9 @@ impl Options {
         self
     }
 
-    /// Whether there is a write-ahead log. Without one a crash loses everything since the last checkpoint, and no write is ever synced
-    /// alone: for measurements. Default `true`.
+    /// Whether there is a write-ahead log. Without one a crash loses what was written since the last checkpoint, except where leaves were merged since: keys
+    /// have their value of then or a later one, batches may be torn, and [`Db::sync`] and synced writes make nothing durable, only [`Db::checkpoint`] and
+    /// [`Db::close`] do: for measurements. Default `true`.
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
         self.log = log;
