@@ -92,7 +92,9 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     };
     let design = settings.design.unwrap_or(drawn);
     let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
-    let clients = settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]);
+    let logged = maker.tree.log;
+    // What survives without a log is a matter of single keys: one client's model says which values.
+    let clients = if logged { settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]) } else { 1 };
     let mut profile = draw_profile(&mut rng, &geometry, fills);
     let log = world::log_geometry(&mut Seed(seed).derive("log device").rng(), maker.store.log_limit_bytes);
     let (ground, block_bytes) = draw_ground(seed, settings);
@@ -119,7 +121,7 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     if clients > 1 {
         return Crowd::new(world, rng, clients, settings.steps, value_bytes_max).run();
     }
-    Single::new(world, profile, rng, settings.steps).verbose(settings.verbose).run()
+    Single::new(world, profile, rng, settings.steps).logged(logged).verbose(settings.verbose).run()
 }
 
 /// Where the leaves of a run lie, and the length of a block there; drawn from streams of their own, so that older seeds mean what they did

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
+use zonda::limits::MEMORY_BYTES_MIN;
 use zonda::{Batch, BufferClasses, Db, Design, Eviction, FlusherOptions, MemoryShares, Options, StoreKind};
 use zonda_device::{Geometry, MemBlockDevice, MemDevice};
 use zonda_rt::{Rng, Seed};
@@ -53,6 +54,7 @@ struct Run {
     model: Model,
     rng: Rng,
     keys: u64,
+    memory_bytes: u64,
     /// What is rare comes so many times as often.
     rare_times: u64,
     snapshot: Option<(zonda::Snapshot, Model)>,
@@ -97,7 +99,17 @@ impl Differential {
         let db = open(&device, &options)?;
         let (model, rng) = (Model::new(), Rng::seeded(self.seed));
         let rare_times = (RARE_OPERATIONS / self.operations.max(1)).clamp(1, RARE_TIMES_MAX);
-        Ok(Run { options, device, db, model, rng, keys: self.keys, rare_times, snapshot: None })
+        Ok(Run {
+            options,
+            device,
+            db,
+            model,
+            rng,
+            keys: self.keys,
+            memory_bytes: self.memory_bytes,
+            rare_times,
+            snapshot: None,
+        })
     }
 }
 
@@ -116,7 +128,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
         .classes([BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper][pick(3)])
         .eviction([Eviction::Fullest, Eviction::Fullest, Eviction::Oldest][pick(3)])
         .record_cache(pick(4) > 0)
-        .leaf_bytes([4096, 4096, 8192, 32 << 10][pick(4)])
+        .leaf_bytes([4096, 4096, 8192, 16 << 10, 32 << 10][pick(5)])
         .mini_page_bytes([2048, 2048, 512, 4096][pick(4)])
         .copy_on_access([10, 10, 0, 100][pick(4)])
         .delta_records([32, 10, 1][pick(3)])
@@ -127,6 +139,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
             flushers_max: [1, 2, 16][pick(3)],
             sieve: pick(3) > 0,
         })
+        .log(pick(6) > 0)
 }
 
 fn open(device: &Device, options: &Options) -> Step<Db> {
@@ -170,6 +183,7 @@ impl Run {
             80..97 => return self.db.checkpoint().map_err(text),
             97..98 => return self.db.compact(&mut |_, _| {}).map_err(text),
             98..100 => return self.reopen(),
+            100..120 => return self.set_memory(),
             _ => {}
         }
         match self.rng.below(1_000_000) {
@@ -263,6 +277,16 @@ impl Run {
             same(seen.as_ref() == wanted, || format!("a snapshot has {seen:?} for {key:?}, not {wanted:?}"))?;
         }
         Ok(())
+    }
+
+    /// Another budget, from the least that there is to the one that the store was opened with; an index that is too large for it is a reason to refuse.
+    fn set_memory(&mut self) -> Step<()> {
+        let (least, most) = (MEMORY_BYTES_MIN, self.memory_bytes);
+        let bytes = if self.rng.chance(0.3) { most } else { least + self.rng.below(most - least + 1) };
+        match self.db.set_memory(bytes) {
+            Err(zonda::Error::TooLittleMemory { .. }) if bytes < most => Ok(()),
+            answer => answer.map_err(text),
+        }
     }
 
     fn reopen(&mut self) -> Step<()> {

@@ -39,14 +39,17 @@ impl EngineMaker {
     /// Draws options for a device of this geometry.
     #[must_use]
     pub fn draw(rng: &mut Rng, design: Design, geometry: &Geometry, bug: Option<Bug>) -> Self {
-        let tree = draw_tree(rng, design);
-        let store = draw_store(rng, &tree, geometry);
+        let mut tree = draw_tree(rng, design, geometry);
+        let mut store = draw_store(rng, &tree, geometry);
+        // Seeded bugs are found by what a log promises.
+        tree.log = bug.is_some() || !Seed(tree.seed).derive("no log").rng().chance(0.1);
+        let fixed = divide_as_the_paper(&mut tree, &mut store);
         let segment_blocks = geometry.zone_size_blocks * u64::from(geometry.block_bytes) / BLOCK_BYTES as u64;
         let shares = Shares {
             buffer_bytes: tree.buffer_bytes,
             record_cache_bytes: tree.record_cache_bytes_max,
             page_cache_bytes: store.read_cache_bytes,
-            moves: Seed(tree.seed).derive("memory").rng().chance(0.5),
+            moves: !fixed && Seed(tree.seed).derive("memory").rng().chance(0.5),
         };
         Self { tree, store, segment_blocks, shares, bug }
     }
@@ -79,7 +82,18 @@ impl EngineMaker {
     }
 }
 
-fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
+/// Now and then the fixed shares of the ZKV paper: filter, buffers and flusher like 1:3:4, and no records. Answers whether.
+fn divide_as_the_paper(tree: &mut TreeOptions, store: &mut StoreOptions) -> bool {
+    let fixed = Seed(tree.seed).derive("fixed shares").rng().chance(0.15);
+    if fixed {
+        tree.filter_bytes = tree.buffer_bytes / 3;
+        tree.record_cache_bytes_max = 0;
+        store.read_cache_bytes = tree.buffer_bytes * 4 / 3;
+    }
+    fixed
+}
+
+fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions {
     let buffer_bytes = 1024 * (16 + rng.below(33));
     let mut tree = draw_base(rng, design, buffer_bytes);
     // From a stream of its own, so that everything else a seed means is the same with a filter and without.
@@ -101,7 +115,20 @@ fn draw_tree(rng: &mut Rng, design: Design) -> TreeOptions {
     // What is drawn from here on came later: older seeds mean the same but for these.
     let mut rng = Seed(tree.seed).derive("record cache").rng();
     tree.record_cache_bytes_max = 1024 * *pick(&mut rng, &[0, 16, 64, 256]);
+    draw_large_leaves(&mut tree, geometry);
     tree
+}
+
+/// Now and then leaves of 16 or 32 KiB, where a zone takes several; buffers and log are larger then.
+fn draw_large_leaves(tree: &mut TreeOptions, geometry: &Geometry) {
+    let mut rng = Seed(tree.seed).derive("large leaves").rng();
+    let leaf_bytes: u32 = *pick(&mut rng, &[0, 0, 0, 0, 0, 16 << 10, 32 << 10]);
+    if leaf_bytes == 0 || geometry.zone_capacity_bytes() < 5 * u64::from(leaf_bytes) {
+        return;
+    }
+    tree.leaf_bytes = leaf_bytes;
+    tree.buffer_bytes = tree.buffer_bytes.max(2 * u64::from(leaf_bytes));
+    tree.log_limit_bytes = tree.log_limit_bytes.max(4 * tree.buffer_bytes);
 }
 
 fn draw_base(rng: &mut Rng, design: Design, buffer_bytes: u64) -> TreeOptions {

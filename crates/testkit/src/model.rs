@@ -10,8 +10,12 @@ pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The truth that one client knows of its store: what it holds now, and what may be lost.
 ///
 /// Always: `now` is `durable` with all of `unsynced` applied, in order.
+///
+/// Of a store without a log only what a checkpoint or closing wrote is durable; a sync is not. What came later may survive leaf by leaf, as leaves were
+/// merged, so that each key has its durable value or any later one, and neither the order of changes nor batches are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
+    unlogged: bool,
     now: Pairs,
     durable: Pairs,
     /// Atomic units that returned, or were cut short, after the last sync. Only the last can have been cut short: there is one client.
@@ -19,6 +23,18 @@ pub struct Model {
 }
 
 impl Model {
+    /// The model of an empty store without a log.
+    #[must_use]
+    pub fn without_log() -> Self {
+        Self { unlogged: true, ..Self::default() }
+    }
+
+    /// Whether the store has no log.
+    #[must_use]
+    pub fn is_unlogged(&self) -> bool {
+        self.unlogged
+    }
+
     /// What the store holds.
     #[must_use]
     pub fn now(&self) -> &Pairs {
@@ -52,20 +68,38 @@ impl Model {
         self.unsynced.push(unit);
     }
 
-    /// Everything done so far is durable.
+    /// A sync, or a synced write, returned: everything done so far is durable, if there is a log.
     pub fn synced(&mut self) {
+        if !self.unlogged {
+            self.settle();
+        }
+    }
+
+    /// A checkpoint that began after everything so far was done has returned. With a log nothing is asked of it.
+    pub fn checkpointed(&mut self) {
+        if self.unlogged {
+            self.settle();
+        }
+    }
+
+    /// The store was closed: everything is durable.
+    pub fn closed(&mut self) {
+        self.settle();
+    }
+
+    fn settle(&mut self) {
         for unit in self.unsynced.drain(..) {
             unit.iter().for_each(|change| apply(&mut self.durable, change));
         }
     }
 
-    /// Takes over what a store holds after a power cut, if it may: the durable pairs and a prefix of the unsynced units.
-    /// Answers how many units survived.
+    /// Takes over what a store holds after a power cut, if it may: the durable pairs and a prefix of the unsynced units; without a log the durable pairs and
+    /// any later values. Answers how many units survived for certain, without a log none.
     ///
     /// # Errors
     /// What is wrong with `found`: the first key that differs from the prefix that fits best.
     pub fn recover(&mut self, found: &Pairs) -> Result<usize, String> {
-        let survivors = self.survivors(found)?;
+        let survivors = if self.unlogged { self.values_survive(found).map(|()| 0)? } else { self.survivors(found)? };
         self.now.clone_from(found);
         self.durable.clone_from(found);
         self.unsynced.clear();
@@ -88,6 +122,23 @@ impl Model {
             }
         }
         longest.ok_or_else(|| self.explain(closest))
+    }
+
+    /// Each key has its durable value or one that it was given since.
+    fn values_survive(&self, found: &Pairs) -> Result<(), String> {
+        let mut legal: BTreeMap<&[u8], Vec<Option<&[u8]>>> = BTreeMap::new();
+        for (key, value) in &self.durable {
+            legal.insert(key, vec![Some(value)]);
+        }
+        for change in self.unsynced.iter().flatten() {
+            legal.entry(change.key()).or_insert_with(|| vec![None]).push(change.value());
+        }
+        let found_value = |key: &[u8]| found.get(key).map(Vec::as_slice);
+        let wrong = legal.iter().find(|(key, values)| !values.contains(&found_value(key))).map(|(key, _)| *key);
+        let unknown = || found.keys().map(Vec::as_slice).find(|key| !legal.contains_key(key));
+        let Some(key) = wrong.or_else(unknown) else { return Ok(()) };
+        let (now, durable) = (show_value(found.get(key)), show_value(self.durable.get(key)));
+        Err(format!("I4 without a log {} holds {now}, neither the durable {durable} nor a later value", show(key)))
     }
 
     fn explain(&self, (away, units, difference): (usize, usize, Option<String>)) -> String {
@@ -176,6 +227,31 @@ mod tests {
         for found in [pairs(&[]), pairs(&[(1, 2)]), pairs(&[(1, 1), (2, 2)]), pairs(&[(1, 1), (3, 3)])] {
             assert!(model().recover(&found).unwrap_err().contains("I4"));
         }
+    }
+
+    #[test]
+    fn without_a_log_each_key_has_its_checkpointed_value_or_a_later_one() {
+        let model = || {
+            let mut model = Model::without_log();
+            model.apply(vec![put(1, 1), put(3, 3)]);
+            model.checkpointed();
+            model.apply(vec![put(1, 2), put(2, 2)]);
+            model.synced();
+            model.apply(vec![Change::Delete { key: vec![1] }]);
+            model
+        };
+        for found in [&[(1, 1), (3, 3)][..], &[(3, 3)], &[(1, 2), (3, 3)], &[(2, 2), (3, 3)], &[(1, 1), (2, 2), (3, 3)]]
+        {
+            assert_eq!(model().recover(&pairs(found)), Ok(0), "{found:?}");
+        }
+        for found in [&[(1, 1)][..], &[], &[(1, 3), (3, 3)], &[(1, 1), (3, 3), (4, 4)], &[(1, 1), (2, 1), (3, 3)]] {
+            assert!(model().recover(&pairs(found)).unwrap_err().contains("I4"), "{found:?}");
+        }
+        let mut closed = model();
+        closed.closed();
+        assert!(
+            closed.clone().recover(&pairs(&[(2, 2), (3, 3)])).is_ok() && closed.recover(&pairs(&[(3, 3)])).is_err()
+        );
     }
 
     #[test]

@@ -35,6 +35,13 @@ impl Single {
         Self { world, profile, rng, model, outcome, steps, opening: 20, verbose: false }
     }
 
+    /// Whether the store has a log; else the model expects less after a cut.
+    #[must_use]
+    pub fn logged(mut self, logged: bool) -> Self {
+        self.model = if logged { Model::default() } else { Model::without_log() };
+        self
+    }
+
     /// Prints every operation and every cut to standard error. Takes no lock of the simulation: a verbose run is the same run.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
@@ -92,7 +99,7 @@ impl Single {
 
     fn close(&mut self, subject: &dyn Subject) -> Result<(), String> {
         subject.close().map_err(|error| format!("close failed with the power on: {error}"))?;
-        self.model.synced();
+        self.model.closed();
         self.outcome.closes += 1;
         Ok(())
     }

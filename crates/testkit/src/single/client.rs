@@ -62,7 +62,7 @@ impl<'a> Client<'a> {
                 Ok(true)
             }
             Operation::Sync => self.sync(),
-            Operation::Checkpoint => self.expect(self.subject.checkpoint(), "checkpoint").map(|done| done.is_some()),
+            Operation::Checkpoint => self.checkpoint(),
             Operation::Compact => self.compact(),
             Operation::Pause(duration) => {
                 zonda_rt::sleep(duration);
@@ -198,6 +198,14 @@ impl<'a> Client<'a> {
         let done = self.expect(self.subject.sync(), "sync")?;
         if done.is_some() {
             self.run.model.synced();
+        }
+        Ok(done.is_some())
+    }
+
+    fn checkpoint(&mut self) -> Went {
+        let done = self.expect(self.subject.checkpoint(), "checkpoint")?;
+        if done.is_some() {
+            self.run.model.checkpointed();
         }
         Ok(done.is_some())
     }

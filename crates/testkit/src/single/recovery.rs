@@ -48,6 +48,9 @@ impl Single {
             self.outcome.hit(report.label);
         }
         self.outcome.cuts += 1;
+        if self.model.is_unlogged() {
+            self.outcome.hit("no log");
+        }
         self.say(|| format!("--- power cut: {report:?}"));
         self.world.restart(&mut self.rng);
     }
