@@ -31,7 +31,8 @@ pub(crate) const PAGES_ASKED: u32 = 2;
 pub(crate) const VALUE_TRIES: u32 = 4;
 
 /// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a fingerprint
-/// each in it; without these, and with the prefix that a leaf's keys share stored once, it is 16 to 19.
+/// each in it, and merges at once what brings more than 16. Here it is (264 - 8) / (16 - shared) pairs, whose keys share that many bytes, stored once: 16 that
+/// share nothing, 28 that share seven.
 const PAPER_BYTES_MAX: usize = 256 + crate::slots::DENSE_HEADER_BYTES;
 
 /// A batch that grows a buffer past this merges it at once.
