@@ -215,6 +215,92 @@ mod tests {
         }
     }
 
+    /// The leaf of `key`: how many bytes its keys share, the room of its buffer beside those and the header, and its records; `None` without a buffer.
+    fn buffered(tree: &Tree, key: &[u8]) -> Option<(usize, usize, usize)> {
+        let leaf = tree.table.lock_shared(tree.leaf_of(key).0);
+        let buffer = leaf.location().buffer()?;
+        let shared = buffer.prefix().len();
+        Some((shared, buffer.bytes() - 24 - shared, buffer.slots().len()))
+    }
+
+    /// Puts `count` new keys of 8 B, with values as long, from `first` on, and hands all to their leaf at once.
+    fn arrive(tree: &Tree, first: u64, count: u64) {
+        (0..count).for_each(|nth| tree.put(&key(first + 2 * nth), &[2; 8], Durability::Buffered).expect("room"));
+        tree.empty_filter().expect("room");
+    }
+
+    /// ZKV 3.3: more than 16 pairs of 8 B + 8 B that come to a leaf at once are merged directly. A pair counts as it is stored, here after nothing that all
+    /// keys share, below after seven bytes.
+    #[test]
+    fn with_the_papers_classes_more_than_16_pairs_at_once_merge_directly() {
+        let options = TreeOptions {
+            classes: BufferClasses::Paper,
+            eviction: Eviction::Oldest,
+            filter_bytes: 64 << 10,
+            ..TreeOptions::default()
+        };
+        for (pairs, merges) in [(16, 0), (17, 1), (40, 1)] {
+            let store = MemStore::new(MemOptions::default());
+            let tree = recover::create(store as Arc<dyn PageStore>, options.clone()).expect("an empty store");
+            // One leaf of all keys, which share nothing.
+            arrive(&tree, 1, pairs);
+            assert_eq!(tree.stats().merges, merges, "{pairs} pairs");
+            let held = buffered(&tree, &key(1)).map(|(shared, _, records)| (shared, records as u64));
+            assert_eq!(held, (merges == 0).then_some((0, pairs)));
+        }
+        let (_, tree) = behind_a_filter(options);
+        arrive(&tree, 1_001, 1);
+        let (shared, ..) = buffered(&tree, &key(1_001)).expect("just written");
+        let most = (256 / (16 - shared)) as u64;
+        assert!((6..8).contains(&shared) && most > 16, "{shared} bytes shared, {most} pairs fit");
+        for (first, pairs, merged) in [(3_001, most, 0), (5_001, most + 1, 1)] {
+            let leaf = tree.leaf_of(&key(first)).0;
+            assert_eq!(leaf, tree.leaf_of(&key(first + 2 * pairs)).0, "all are of one leaf");
+            let before = tree.stats().merges;
+            arrive(&tree, first, pairs);
+            assert_eq!(tree.stats().merges, before + merged, "{pairs} pairs that share {shared} bytes");
+        }
+    }
+
+    /// ZKV 3.3: pairs that come one by one have a buffer of 64, 128, 256 bytes, and then the leaf is merged and begins again.
+    #[test]
+    fn with_the_papers_classes_a_buffer_grows_64_128_256_and_is_merged() {
+        let options =
+            TreeOptions { classes: BufferClasses::Paper, eviction: Eviction::Oldest, ..TreeOptions::default() };
+        let (_, tree) = behind_a_filter(options);
+        let (first, before) = (1_001, tree.stats().merges);
+        let mut sizes = Vec::new();
+        for nth in 0.. {
+            arrive(&tree, first + 2 * nth, 1);
+            let Some((_, room, records)) = buffered(&tree, &key(first)) else { break };
+            assert_eq!(records as u64, nth + 1, "nothing is merged before it is full");
+            sizes.push(room / 64 * 64);
+        }
+        sizes.dedup();
+        assert_eq!(sizes, [64, 128, 256]);
+        assert_eq!(tree.stats().merges, before + 1);
+        arrive(&tree, first + 100, 1);
+        let (_, room, records) = buffered(&tree, &key(first + 100)).expect("just written");
+        assert_eq!((room / 64 * 64, records), (64, 1), "it begins again");
+    }
+
+    /// The BD-Tree of the papers: at most so many changes are chained to a leaf; then it is merged, and its chain begins again.
+    #[test]
+    fn a_chain_has_32_deltas_at_most_and_begins_again() {
+        let (_, tree) = behind_a_filter(TreeOptions { design: Design::Deltas, ..TreeOptions::default() });
+        assert_eq!(tree.options.delta_records_max, 32);
+        let (first, before) = (1_001, tree.stats().merges);
+        for nth in 0..32 {
+            arrive(&tree, first + 2 * nth, 1);
+            assert_eq!(buffered(&tree, &key(first)).map(|held| held.2 as u64), Some(nth + 1));
+        }
+        assert_eq!(tree.stats().merges, before);
+        arrive(&tree, first + 2 * 32, 1);
+        assert_eq!((buffered(&tree, &key(first)), tree.stats().merges), (None, before + 1));
+        arrive(&tree, first + 2 * 33, 1);
+        assert_eq!(buffered(&tree, &key(first)).map(|held| held.2), Some(1));
+    }
+
     /// A page that cannot be brought in is that leaf's trouble: the others of the batch that grew too large are merged all the same.
     #[test]
     fn leaves_that_a_batch_overfills_are_merged_although_a_page_of_it_could_not_be_read() {
