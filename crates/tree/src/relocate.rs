@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use zonda_pages::{ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp};
+use zonda_pages::{
+    AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp,
+};
 use zonda_rt::{Stripes, atomic::Ordering, epoch::Ticket};
 
 use crate::{
@@ -92,7 +94,11 @@ impl Relocate for Tree {
 
     fn commit_moves(&self) -> PageResult<()> {
         self.flush_meta()?;
-        // Values that moved are referred to by log records only; overwritten ones died by log records.
+        // Values that moved are referred to by log records only; overwritten ones died by log records. Without a log the newest checkpoint still refers to
+        // where they were.
+        if !self.options.log && !self.store.area(AreaKind::Values).segments().is_empty() {
+            return Ok(self.checkpoint()?);
+        }
         Ok(self.log.sync()?)
     }
 

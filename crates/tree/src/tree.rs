@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use zonda_pages::{Heat, NewPage, PageAddress, PageError, PageId, PageStore};
+use zonda_pages::{AreaKind, Heat, NewPage, PageAddress, PageError, PageId, PageStore};
 use zonda_rt::{
     Epoch, Mutex, RwLock, Stripes,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -326,7 +326,11 @@ impl Tree {
     /// Those of `flush`: the tree is poisoned.
     pub(crate) fn with_write_ahead(&self, flush: impl FnOnce(&mut WriteAhead<'_>) -> Result<()>) -> Result<()> {
         let mut settle = || Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?);
-        let mut sync_log = |sequence| self.log.sync_to(sequence);
+        // Without a log nothing else makes values durable before the records that point to them.
+        let mut sync_log = |sequence| match self.options.log {
+            true => self.log.sync_to(sequence),
+            false => Ok(self.store.area(AreaKind::Values).flush()?),
+        };
         let flushed = flush(&mut WriteAhead { settle: &mut settle, sync_log: &mut sync_log });
         self.poison.watch(flushed)
     }
