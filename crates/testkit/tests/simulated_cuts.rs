@@ -98,6 +98,19 @@ fn both_devices_are_cut(ground: GroundKind, store: &str) {
 }
 
 #[test]
+fn without_a_log_what_a_checkpoint_had_or_later_values_survive() {
+    // 1022 found a pointer to a value that was never durable.
+    for (seed, kind, store) in [(1022, GroundKind::Zones, "zoned"), (404, GroundKind::Blocks, "in-place")] {
+        let ground = Some(kind);
+        let settings =
+            Settings { steps: 800, design: None, ground, clients: None, bug: None, flash: None, verbose: false };
+        let replay = format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 800 --store {store} --verbose");
+        let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {replay}"));
+        assert!(outcome.hits.get("no log").is_some_and(|&hits| hits > 5), "there is a log: {outcome:?}");
+    }
+}
+
+#[test]
 fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
     // After a cut on a device of segments of 16 blocks a leaf's records wait for space until they are more than a segment holds.
     let ground = Some(GroundKind::Blocks);
