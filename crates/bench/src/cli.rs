@@ -134,7 +134,7 @@ struct YcsbArgs {
     /// Memory budget of the store, e.g. 8MiB
     #[arg(long, value_parser = parse_bytes, default_value = "8MiB")]
     memory: u64,
-    /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own
+    /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own and of a share for it; what it leaves is divided as the shares say
     #[arg(long, value_name = "SHARE")]
     filter: Option<f64>,
     /// Sizes of delta buffers: `large`, or `paper` for 64, 128 and 256 bytes

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
 
-use zonda::{FlusherOptions, Options};
+use zonda::{FlusherOptions, Options, StoreKind};
 
 use crate::{BenchError, Result};
 
@@ -31,9 +31,12 @@ const ON_OFF: &str = "on|off";
 
 /// All switches, in the order in which those that are given are set, whatever order they are given in.
 pub const SWITCHES: &[Switch] = &[
-    switch("filter", "SHARE", "part of the memory for the merged filter, 0 (none) to 0.5", |options, value| {
-        Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?))
-    }),
+    switch(
+        "filter",
+        "SHARE",
+        "part of the memory for the merged filter, 0 (none) to 0.5, whatever shares say",
+        |options, value| Ok(options.filter(value.parse().map_err(|_| format!("`{value}` is no share"))?)),
+    ),
     switch(
         "filter-by-node",
         ON_OFF,
@@ -144,18 +147,29 @@ pub const SWITCHES: &[Switch] = &[
     }),
 ];
 
+/// Switches of how pages reach zones: of no effect in place.
+const OF_ZONES: [&str; 3] = ["sieve", "hot-reads", "flushers-max"];
+const IN_PLACE: &str = "a store on zones: in place all pages are in an LRU pool, and there are no flushers";
+
 /// Sets what `given` says, by name.
 ///
 /// # Errors
-/// `Usage` for an unknown name or value.
+/// `Usage` for an unknown name or value, and for a switch that does nothing to the store that it is given for.
 pub(super) fn set(options: Options, given: &BTreeMap<String, String>) -> Result<Options> {
     for (name, value) in given {
         known(name).map_err(|expected| refused(name, value, expected))?;
     }
     let wanted = SWITCHES.iter().filter_map(|switch| Some((switch, given.get(switch.name)?)));
-    wanted.into_iter().try_fold(options, |options, (switch, value)| {
+    let options = wanted.into_iter().try_fold(options, |options, (switch, value)| {
         (switch.set)(options, value).map_err(|expected| refused(switch.name, value, expected))
-    })
+    })?;
+    let idle = given.iter().find(|(name, _)| OF_ZONES.contains(&name.as_str()));
+    match idle {
+        Some((name, value)) if options.store_kind() == Some(StoreKind::InPlace) => {
+            Err(refused(name, value, IN_PLACE.to_owned()))
+        }
+        _ => Ok(options),
+    }
 }
 
 fn refused(name: &str, value: &str, expected: String) -> BenchError {
@@ -255,6 +269,96 @@ mod tests {
         for nonsense in ["", "filter", "=", "filtre=0.1", "log=maybe"] {
             assert!(parse_switch(nonsense).is_err(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn what_does_nothing_in_place_is_refused_there() {
+        let given = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        for name in OF_ZONES {
+            let value = if name == "sieve" { "off" } else { "2" };
+            let refused = set(Options::new(), &given(&[("store", "in-place"), (name, value)])).unwrap_err().to_string();
+            assert!(refused.contains(name) && refused.contains("LRU pool"), "{refused}");
+            let block = Options::preset("zkv-block").expect("known");
+            assert!(set(block, &given(&[(name, value)])).is_err(), "{name}");
+            assert!(set(Options::new(), &given(&[(name, value)])).is_ok(), "{name}");
+        }
+        assert!(
+            set(Options::new(), &given(&[("store", "in-place"), ("zflusher", "off"), ("group-pages", "2")])).is_ok()
+        );
+    }
+
+    /// Pairs that are loaded: twice what the buffers hold.
+    const PAIRS: u64 = 80_000;
+
+    fn key(number: u64) -> [u8; 8] {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+    }
+
+    /// Everything that a store of `options` counts after the same work, without a thread or a log, so that the clock has no say in it.
+    fn counted(options: Options) -> String {
+        let options = options.memory(2 << 20).capacity(1 << 30).zone_bytes(1 << 20).seed(1).background(false);
+        let db = options.open("mem:").expect("a store");
+        let put = |number: u64| {
+            let long = number.is_multiple_of(500);
+            db.put(key(number), vec![b'v'; if long { 200 } else { 8 }]).expect("room");
+            if number.is_multiple_of(100) {
+                db.step().expect("a step");
+            }
+        };
+        (0..PAIRS).for_each(put);
+        for number in 0..PAIRS / 4 {
+            // Few are read often.
+            assert!(db.get(key(number % (1 + number % 3_000))).expect("a get").is_some());
+            if number.is_multiple_of(200) {
+                assert_eq!(db.range(key(number)..).expect("a range").take(30).count(), 30);
+            }
+        }
+        (0..PAIRS / 4).for_each(|number| put(number * 3 % 20_000));
+        let stats = db.stats().expect("numbers");
+        format!("{:?} {:?} {:?}", stats.tree, stats.written, stats.device)
+    }
+
+    /// Those that are not here need buffers that are evicted, reclaim, several threads or the clock. Their tests: `pool` of the crate `zonda-tree`, `merged_relocation`, `log_device`, `log_rings` and `set_memory`
+    /// of the crate `zonda`, `zflusher` of `zonda-pages`.
+    #[test]
+    fn switches_have_effects() {
+        let (mut unswitched, mut idle) = (BTreeMap::new(), Vec::new());
+        for (design, name, value) in [
+            ("zkv", "filter", "0"),
+            ("zkv", "filter", "0.25"),
+            ("zkv", "filter-by-node", "off"),
+            ("zkv", "batch-insertion", "off"),
+            ("zkv", "classes", "large"),
+            ("zkv", "memory-shares", "1:6:1"),
+            ("zkv", "memory-shares", "none"),
+            ("zonda", "filter", "0.25"),
+            ("zonda", "record-cache", "off"),
+            ("bdtree", "delta-records", "3"),
+            ("bftree", "copy-on-access", "100"),
+            ("bftree", "promotion", "0"),
+            ("bftree", "scan-promotion", "0"),
+            ("bftree", "mini-page-bytes", "512"),
+            ("zonda", "store", "in-place"),
+            ("zonda", "leaf-bytes", "8KiB"),
+            ("zonda", "value-inline", "100"),
+            ("zonda", "zflusher", "off"),
+            ("zonda", "group-pages", "8"),
+            ("zkv", "sieve", "off"),
+            ("zonda", "log", "on"),
+        ] {
+            let preset = Options::preset(design).expect("known").log(false);
+            let without = unswitched.entry(design).or_insert_with(|| counted(preset.clone()));
+            let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            let with = counted(set(preset, &given).expect("a switch"));
+            if &with == without {
+                idle.push(format!("--design {design} --switch {name}={value}"));
+            }
+        }
+        assert!(idle.is_empty(), "these change nothing: {idle:?}");
+        let again = counted(Options::preset("zkv").expect("known").log(false));
+        assert_eq!(again, unswitched["zkv"], "the same work counts the same");
     }
 
     #[test]
