@@ -13,10 +13,10 @@ use zonda_rt::{Rng, Seed};
 const MEMORY_BYTES: u64 = 4 << 20;
 const ZONE_BYTES: u64 = 1 << 20;
 const ZONES: u32 = 80;
-const KEYS: u64 = 20_000;
-const LIVES: u64 = 3;
+const KEYS: u64 = 40_000;
+const LIVES: u64 = 4;
 /// Changes of a life at the most; most lives end before.
-const LIFE_CHANGES: u64 = 10_000;
+const LIFE_CHANGES: u64 = 20_000;
 /// Device writes after which the power goes, at the most.
 const CUT_CHANGES: u64 = 400;
 
