@@ -412,7 +412,7 @@ impl Db {
     }
 
     /// Changes the memory budget, [`Options::memory`], of the open store for all handles: to what it was opened with at the most, as the log and what is
-    /// reserved for it have their size by that. So open with the most that it is ever to have, and give it less at once or at any time.
+    /// reserved for it have their size by that (decision 0048). So open with the most that it is ever to have, and give it less at once or at any time.
     ///
     /// Caches follow before this returns, and changes that no longer fit are merged into their leaves: a page write each or two, and a read. Writers and
     /// readers go on meanwhile. Snapshots may keep less, a sixteenth of the new budget: the oldest are given up until the others fit (`SnapshotTooOld`). Log
