@@ -21,15 +21,17 @@ struct Waiting {
 }
 
 impl LeafQueue {
-    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again: its range may have another key now.
+    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again: the newer key counts, as its range
+    /// may be another now, but without room for it the older one stays.
     pub(crate) fn push(&self, id: PageId, key: &[u8]) -> bool {
         let mut waiting = self.0.lock();
-        if let Some((_, last)) = waiting.leaves.pop_back_if(|last| last.0 == id) {
-            waiting.bytes -= last.len() + ENTRY_BYTES;
-        }
-        let bytes = waiting.bytes + key.len() + ENTRY_BYTES;
+        let again = waiting.leaves.back().filter(|last| last.0 == id).map(|(_, key)| key.len() + ENTRY_BYTES);
+        let bytes = waiting.bytes - again.unwrap_or(0) + key.len() + ENTRY_BYTES;
         if bytes > BYTES_MAX {
-            return false;
+            return again.is_some();
+        }
+        if again.is_some() {
+            waiting.leaves.pop_back();
         }
         waiting.bytes = bytes;
         waiting.leaves.push_back((id, key.into()));
@@ -57,5 +59,14 @@ mod tests {
         assert_eq!(queue.pop(), Some((PageId(0), [7; 100].into())));
         assert!(queue.push(PageId(many), &[7; 100]) && queue.push(PageId(many), &[7; 100]));
         assert_eq!(std::iter::from_fn(|| queue.pop()).map(|(id, _)| id.0).last(), Some(many));
+    }
+    #[test]
+    fn a_leaf_that_comes_again_with_a_key_for_which_there_is_no_room_waits_with_its_older_one() {
+        let queue = LeafQueue::default();
+        let many = (0..).find(|&number| !queue.push(PageId(number), &[7; 100])).expect("there is a bound");
+        assert!(queue.push(PageId(many - 1), &[8; 1_000]), "it waits already");
+        assert!(!queue.push(PageId(many), &[8; 1_000]));
+        assert_eq!(std::iter::from_fn(|| queue.pop()).last(), Some((PageId(many - 1), [7; 100].into())));
+        assert_eq!(queue.0.lock().bytes, 0);
     }
 }
