@@ -20,6 +20,7 @@ use crate::{
         ring::{Claim, Ring},
     },
     record::{OwnedRecord, Record, borrowed},
+    relocate::is_damage,
     snapshot::used_records,
     stats::{MiniPageCounts, count},
     tree::{Placed, Result, Tree},
@@ -243,19 +244,26 @@ impl Tree {
     /// small ones gather until they are worth a page write ([`Eviction::Oldest`]: each as it comes).
     ///
     /// # Errors
-    /// `NoSpace`, those of the device.
+    /// `NoSpace`, those of the device. `Damaged` if there is nothing but mini-pages whose pages are damaged: else it is for who reads those pages to hear of it.
     pub(crate) fn evict_mini_page(&self, ring: &Ring) -> Result<bool> {
         // While nothing is claimed: whoever waits must not hold the head back.
         self.admit(FOR_A_MERGE)?;
+        let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);
-            let merged = heaviest.map_or(Ok(false), |claim| self.merge_claimed(&claim))?;
+            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, &claim)) {
+                Err(error) if is_damage(&error) => {
+                    damage = Some(error);
+                    false
+                }
+                merged => merged?,
+            };
             if went || merged {
                 return Ok(true);
             }
         }
         zonda_rt::yield_now();
-        Ok(false)
+        damage.map_or(Ok(false), Err)
     }
 
     /// Looks at a few mini-pages from the head on until one can go without a write. Returns whether one did, and the heaviest of the
@@ -297,10 +305,10 @@ impl Tree {
         claimed(leaf.location(), claim).is_none() || self.copy_to_tail(&mut leaf)
     }
 
-    fn merge_claimed(&self, claim: &Claim<'_>) -> Result<bool> {
+    fn merge_claimed(&self, ring: &Ring, claim: &Claim<'_>) -> Result<bool> {
         match self.try_flush_now(claim.leaf(), true) {
-            Err(error) if crate::relocate::is_damage(&error) => {
-                self.move_out_of_the_way(claim);
+            Err(error) if is_damage(&error) => {
+                self.move_out_of_the_way(ring, claim);
                 Err(error)
             }
             flushed => {
@@ -313,13 +321,16 @@ impl Tree {
         }
     }
 
-    /// A mini-page whose page cannot be read must not hold the head back for ever: it takes another round.
-    fn move_out_of_the_way(&self, claim: &Claim<'_>) {
+    /// A mini-page whose page cannot be read must not hold the head back for ever: it takes another round, or, outside of the ring, is set aside.
+    fn move_out_of_the_way(&self, ring: &Ring, claim: &Claim<'_>) {
         let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return };
-        if let Some(buffer) = claimed(leaf.location(), claim) {
-            let copy = buffer.copied(self.pool.memory(), Owner::of(leaf.id()));
-            self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+        let Some(buffer) = claimed(leaf.location(), claim) else { return };
+        if claim.is_outside() {
+            return ring.set_aside(buffer.memory_at());
         }
+        let copy = buffer.copied(self.pool.memory(), Owner::of(leaf.id()));
+        ring.set_aside(copy.memory_at());
+        self.relocate_leaf(&mut leaf, Location::Buffered(copy));
     }
 
     /// What of a latched leaf's mini-page stays once it is merged: the records that were used, or all of the page if those alone

@@ -316,6 +316,7 @@ struct StoredPage {
     body: Arc<[u8]>,
     stage: Stage,
     released: bool,
+    damaged: bool,
 }
 
 #[derive(Debug)]
@@ -353,7 +354,7 @@ impl Pages {
         let blocks = (body.len() + FRAME_BYTES).div_ceil(BLOCK_BYTES) as u64;
         let address = PageAddress::new(self.next_block, blocks);
         self.next_block += blocks;
-        self.pages.insert(address, StoredPage { id, body, stage: Stage::Placed, released: false });
+        self.pages.insert(address, StoredPage { id, body, stage: Stage::Placed, released: false, damaged: false });
         self.fifo.push_back(address);
         address
     }
@@ -446,6 +447,14 @@ impl MemStore {
         self.fail_zone.store(true, Ordering::SeqCst);
     }
 
+    /// From now on nobody can read the page at `at`.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn damage(&self, at: PageAddress) {
+        let mut state = self.pages.lock();
+        let at = state.resolve(at);
+        state.pages.get_mut(&at).expect("a page that was placed").damaged = true;
+    }
+
     /// From now on `place` yields so often between placing pages and returning: others can write them, or find that
     /// their zone failed, before the caller knows where they are.
     #[cfg(feature = "shuttle")]
@@ -512,10 +521,10 @@ impl PageStore for MemStore {
             let state = self.pages.lock();
             state.pages.get(&state.resolve(at)).cloned()
         };
-        let page = page.filter(|page| page.id == id).ok_or_else(|| PageError::Damaged {
+        let page = page.filter(|page| page.id == id && !page.damaged).ok_or_else(|| PageError::Damaged {
             what: "page",
             block: at.block(),
-            why: format!("page {} is not there", id.0),
+            why: format!("page {} is not there, or damaged", id.0),
         })?;
         if page.stage != Stage::Placed {
             device_call(DeviceCall::Read, || self.wire.read())?;

@@ -85,6 +85,11 @@ impl Claim<'_> {
         self.leaf
     }
 
+    /// Whether the mini-page lies outside of the ring.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside
+    }
+
     /// Where the mini-page is.
     pub(crate) fn address(&self) -> usize {
         self.content.addr().get()
@@ -221,14 +226,23 @@ impl Ring {
         over
     }
 
-    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet.
+    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet, else one that was set aside.
     pub(crate) fn claim(&self) -> Option<Claim<'_>> {
         let mut state = self.inner.state.lock();
         if let Some((content, leaf)) = state.next_outside() {
             return Some(Claim { ring: self, content, leaf, outside: true });
         }
-        let (content, leaf) = state.claim()?;
-        Some(Claim { ring: self, content, leaf, outside: false })
+        if let Some((content, leaf)) = state.claim() {
+            return Some(Claim { ring: self, content, leaf, outside: false });
+        }
+        let (content, leaf) = state.next_aside()?;
+        Some(Claim { ring: self, content, leaf, outside: true })
+    }
+
+    /// The mini-page at `content`, whose leaf is latched, cannot be evicted: if it lies outside of the ring it is claimed last from now on, so that
+    /// others can be.
+    pub(crate) fn set_aside(&self, content: NonNull<u8>) {
+        self.inner.state.lock().set_aside(content);
     }
 }
 

@@ -51,7 +51,9 @@ pub(super) struct State {
     outside: BTreeMap<u64, Outside>,
     outside_next: u64,
     outside_hand: u64,
-    /// Memory of pieces outside.
+    /// Pieces outside that cannot be evicted for now: they are claimed when there is nothing else.
+    aside: BTreeMap<u64, Outside>,
+    /// Memory of pieces outside, those set aside too.
     pub(super) outside_bytes: u64,
     /// Most segments that the limit allows.
     segments_max: u64,
@@ -71,6 +73,7 @@ impl State {
             outside: BTreeMap::new(),
             outside_next: 1,
             outside_hand: 0,
+            aside: BTreeMap::new(),
             outside_bytes: 0,
             segments_max: 2,
         }
@@ -233,7 +236,8 @@ impl State {
     }
 
     fn give_outside(&mut self, number: u64) {
-        let piece = self.outside.remove(&number).expect("it was entered when it was taken");
+        let piece = self.outside.remove(&number).or_else(|| self.aside.remove(&number));
+        let piece = piece.expect("it was entered when it was taken");
         let layout = self.outside_layout(piece.class);
         self.outside_bytes -= layout.size() as u64;
         // SAFETY: allocated by `take_outside` with this layout; nobody uses it any more.
@@ -309,12 +313,31 @@ impl State {
         self.advance_head();
     }
 
-    /// The next piece outside, in a round over them.
+    /// The next piece outside that is not set aside, in a round over them.
     pub(super) fn next_outside(&mut self) -> Option<(NonNull<u8>, PageId)> {
-        let next = self.outside.range(self.outside_hand + 1..).next().or_else(|| self.outside.first_key_value());
+        self.next_after_hand(|state| &state.outside)
+    }
+
+    /// The next piece that is set aside, in a round over them.
+    pub(super) fn next_aside(&mut self) -> Option<(NonNull<u8>, PageId)> {
+        self.next_after_hand(|state| &state.aside)
+    }
+
+    fn next_after_hand(&mut self, of: fn(&Self) -> &BTreeMap<u64, Outside>) -> Option<(NonNull<u8>, PageId)> {
+        let pieces = of(self);
+        let next = pieces.range(self.outside_hand + 1..).next().or_else(|| pieces.first_key_value());
         let (&number, &Outside { leaf, content, .. }) = next?;
         self.outside_hand = number;
         Some((content, leaf))
+    }
+
+    /// Sets a piece aside until it is given back, if it is outside.
+    pub(super) fn set_aside(&mut self, content: NonNull<u8>) {
+        if let Err(number) = self.address_of(content)
+            && let Some(piece) = self.outside.remove(&number)
+        {
+            self.aside.insert(number, piece);
+        }
     }
 
     fn outside_layout(&self, class: usize) -> Layout {

@@ -57,6 +57,10 @@ fn at_claim(taken: &[Taken], claim: &Claim<'_>) -> usize {
     taken.iter().position(|piece| piece.at.addr().get() == claim.address()).expect("claimed pieces are taken")
 }
 
+fn is_taken(taken: &[Taken], claim: &Claim<'_>) -> bool {
+    taken.iter().any(|piece| piece.at.addr().get() == claim.address())
+}
+
 /// One random operation; `taken` is what is out.
 fn churn(ring: &Ring, taken: &mut Vec<Taken>, rng: &mut Rng) {
     let (class, mark) = (random_class(ring.segment_size(), rng), rng.index(256).to_le_bytes()[0]);
@@ -72,8 +76,13 @@ fn churn(ring: &Ring, taken: &mut Vec<Taken>, rng: &mut Rng) {
             seen.sort_unstable();
             assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "two evictors, one mini-page");
             for claim in claims {
-                if rng.chance(0.8) && taken.iter().any(|piece| piece.at.addr().get() == claim.address()) {
-                    taken.swap_remove(at_claim(taken, &claim)).give();
+                if !is_taken(taken, &claim) {
+                    continue;
+                }
+                match rng.below(10) {
+                    0..8 => taken.swap_remove(at_claim(taken, &claim)).give(),
+                    8 => ring.set_aside(taken[at_claim(taken, &claim)].at),
+                    _ => {}
                 }
             }
         }
@@ -184,6 +193,32 @@ fn what_must_have_memory_gets_it_outside_and_goes_first() {
     assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
 }
 
+#[test]
+fn what_is_set_aside_goes_last() {
+    let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
+    let class = class_for(2048);
+    let inside = Taken::new(&ring, ring.take(class, PageId(1)), class, 1);
+    let mut taken = Vec::new();
+    while let Some(at) = ring.try_take(class, PageId(1)) {
+        taken.push(Taken::new(&ring, at, class, 1));
+    }
+    taken.drain(..).for_each(Taken::give);
+    let large = class_for(100 << 10);
+    let outside = [2, 3].map(|leaf| Taken::new(&ring, ring.take(large, PageId(leaf)), large, 2));
+    let next = || ring.claim().map(|claim| claim.leaf().0);
+    ring.set_aside(outside[0].at);
+    ring.set_aside(inside.at);
+    assert_eq!([next(), next()], [Some(3); 2], "the ring's own are not set aside");
+    ring.set_aside(outside[1].at);
+    assert_eq!(next(), Some(1));
+    inside.give();
+    let mut last = [next(), next()];
+    last.sort_unstable();
+    assert_eq!(last, [Some(2), Some(3)]);
+    outside.into_iter().for_each(Taken::give);
+    assert_eq!((next(), ring.inner.span_bytes.load(Ordering::Relaxed)), (None, 0));
+}
+
 /// A mirror of a full leaf, its marks and what its class is larger.
 fn mirror_class(leaf_bytes: u32) -> usize {
     class_for(leaf_bytes as usize / 8 * 9)
@@ -275,6 +310,35 @@ fn a_ring_on_huge_pages_is_used_whole_and_gives_chunks_back() {
     ring.set_limit_bytes(BYTES / 4);
     assert!(ring.held_bytes() <= BYTES / 4 + CHUNK_BYTES, "{} bytes are held", ring.held_bytes());
     kept.into_iter().for_each(Taken::give);
+}
+
+/// What the system says of the mapping that `address` lies in: its flags.
+#[cfg(target_os = "linux")]
+fn mapping_flags(address: usize) -> String {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("a process can read its own");
+    let range = |line: &str| {
+        let (begin, end) = line.split(' ').next()?.split_once('-')?;
+        Some(usize::from_str_radix(begin, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+    };
+    let of_mapping = maps.lines().skip_while(|line| !range(line).is_some_and(|range| range.contains(&address)));
+    of_mapping.into_iter().find_map(|line| line.strip_prefix("VmFlags:")).expect("every mapping has them").to_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_ring_asks_for_huge_pages_and_a_short_one_does_not() {
+    let modes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if modes.is_empty() || modes.contains("[never]") {
+        println!("skipped: this system has no huge pages, or never gives any ({modes:?})");
+        return;
+    }
+    for (bytes, asks) in [(48 << 20, true), (1 << 20, false)] {
+        let (ring, class) = (Ring::new(bytes, 10, LEAF_BYTES), class_for(2048));
+        let piece = Taken::new(&ring, ring.take(class, PageId(1)), class, 1);
+        let flags = mapping_flags(piece.at.addr().get());
+        assert_eq!(flags.split_whitespace().any(|flag| flag == "hg"), asks, "{bytes} bytes: {flags}");
+        piece.give();
+    }
 }
 
 #[test]
