@@ -136,6 +136,25 @@ mod tests {
     }
 
     #[test]
+    fn mini_pages_have_64_bytes_doubled_until_they_fit() {
+        let sizing = Sizing::Doubling { bytes_max: 2048 };
+        let bytes = |payload: usize| class_bytes(sizing.class_for(24, payload, 1));
+        assert_eq!([0, 1, 30].map(bytes), [64; 3]);
+        let sizes: Vec<usize> = (0..=2048 - 24 - 2 * mark_bytes(2048)).map(bytes).collect();
+        let mut distinct = sizes.clone();
+        distinct.dedup();
+        assert_eq!(distinct, [64, 128, 256, 512, 1024, 2048]);
+        for (payload, bytes) in sizes.into_iter().enumerate() {
+            let fits = |bytes: usize| bytes - 2 * mark_bytes(bytes) >= 24 + payload;
+            assert!(fits(bytes) && (bytes == MINI_PAGE_BYTES_MIN || !fits(bytes / 2)), "{payload} bytes in {bytes}");
+        }
+        // Beyond, what they need.
+        assert!((2049..2400).contains(&bytes(2048)), "{}", bytes(2048));
+        // Many small records need marks for each.
+        assert_eq!(class_bytes(sizing.class_for(24, 8, marked_records_max(64) + 1)), 256);
+    }
+
+    #[test]
     fn slack_is_small() {
         for bytes in 512..CLASS_BYTES_MAX {
             assert!(class_bytes(class_for(bytes)) - bytes <= bytes / 16, "{bytes}");
