@@ -2,20 +2,24 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
-use common::{Place, memory};
+use common::{Place, options};
 use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use zonda::{Batch, Error, Options};
+use zonda::{Batch, Design, Error, Options};
 
 #[test]
 fn keys() {
-    let db = memory();
+    Design::ALL.into_iter().for_each(keys_of);
+}
+
+fn keys_of(design: Design) {
+    let db = options().design(design).open("mem:").unwrap();
     let tree = db.tree("named").unwrap();
     for bytes in [0, 1, KEY_BYTES_MAX - 1, KEY_BYTES_MAX] {
         let key = vec![0xff; bytes];
         db.put(&key, "v").unwrap();
         tree.put(&key, "w").unwrap();
-        assert_eq!(db.get(&key).unwrap(), Some(b"v".to_vec()), "{bytes}");
-        assert_eq!(tree.get(&key).unwrap(), Some(b"w".to_vec()), "{bytes}");
+        assert_eq!(db.get(&key).unwrap(), Some(b"v".to_vec()), "{design:?} {bytes}");
+        assert_eq!(tree.get(&key).unwrap(), Some(b"w".to_vec()), "{design:?} {bytes}");
     }
     let long = vec![0xff; KEY_BYTES_MAX + 1];
     let refused = |result: zonda::Result<()>| {
@@ -34,8 +38,13 @@ fn keys() {
 
 #[test]
 fn values_also_after_reopening() {
+    Design::ALL.into_iter().for_each(values_of);
+}
+
+fn values_of(design: Design) {
     let place = Place::new();
-    let db = place.open();
+    let open = || options().design(design).open(&place.uri()).unwrap();
+    let db = open();
     let lengths = [0, 1, 1000, 1024, 1025, 4096, 100_000, VALUE_BYTES_MAX - 1, VALUE_BYTES_MAX];
     let value = |bytes: usize| -> Vec<u8> { (0..bytes).map(|index| (index % 251).to_le_bytes()[0]).collect() };
     for bytes in lengths {
@@ -44,9 +53,9 @@ fn values_also_after_reopening() {
     let long = vec![0; VALUE_BYTES_MAX + 1];
     assert!(matches!(db.put("k", &long), Err(Error::ValueTooLong { bytes, bytes_max }) if bytes == bytes_max + 1));
     db.close().unwrap();
-    let db = place.open();
+    let db = open();
     for bytes in lengths {
-        assert!(db.get(bytes.to_be_bytes()).unwrap() == Some(value(bytes)), "{bytes}");
+        assert!(db.get(bytes.to_be_bytes()).unwrap() == Some(value(bytes)), "{design:?} {bytes}");
     }
     assert_eq!(db.iter().unwrap().count(), lengths.len());
 }
@@ -54,7 +63,10 @@ fn values_also_after_reopening() {
 #[test]
 fn memory_below_the_least_is_refused_with_numbers() {
     let least = zonda::limits::MEMORY_BYTES_MIN;
-    Options::new().memory(least).open("mem:").unwrap().put("k", "v").unwrap();
-    let refused = Options::new().memory(least - 1).open("mem:").unwrap_err();
-    assert!(refused.to_string().contains(&least.to_string()), "{refused}");
+    for design in Design::ALL {
+        let open = |bytes| Options::new().design(design).memory(bytes).open("mem:");
+        open(least).unwrap().put("k", "v").unwrap();
+        let refused = open(least - 1).unwrap_err();
+        assert!(refused.to_string().contains(&least.to_string()), "{refused}");
+    }
 }
