@@ -47,7 +47,8 @@ struct CommonArgs {
     /// Where temporary stores are made; decides which file system is measured
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
-    /// Preset of the store; `map` is the standard library's ordered map, which shows what the bench itself costs
+    /// Preset of the store: zonda, zkv, zkv-block, adb, btree, bdtree, or bftree, which lies in place unless `--switch store=zoned` or the device says
+    /// otherwise; `map` is the standard library's ordered map, which shows what the bench itself costs
     #[arg(long, default_value = "zonda")]
     design: String,
 }

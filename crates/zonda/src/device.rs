@@ -93,7 +93,7 @@ fn kind(device: &DeviceUri, options: &Options, mode: OpenMode) -> Result<StoreKi
     let found = if mode == OpenMode::Create { None } else { device.kind()?.map(kind_on) };
     match (asked, found) {
         (Some(asked), Some(found)) if asked != found => Err(other_kind(asked, found)),
-        _ => Ok(found.or(asked).unwrap_or_default()),
+        _ => Ok(found.or(asked).unwrap_or(options.store_of_preset)),
     }
 }
 

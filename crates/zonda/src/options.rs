@@ -34,6 +34,8 @@ pub struct Options {
     pub(crate) merged_relocation: bool,
     pub(crate) durability: Durability,
     pub(crate) store: Option<StoreKind>,
+    /// What the preset makes of a new store if neither its name nor the user says.
+    pub(crate) store_of_preset: StoreKind,
     pub(crate) leaf_bytes: Option<u32>,
     pub(crate) value_inline_bytes: u32,
     pub(crate) zone_bytes: u64,
@@ -70,6 +72,7 @@ impl Default for Options {
             merged_relocation: true,
             durability: Durability::default(),
             store: None,
+            store_of_preset: StoreKind::default(),
             leaf_bytes: None,
             value_inline_bytes: VALUE_INLINE_BYTES,
             zone_bytes: 16 << 20,
@@ -108,8 +111,10 @@ impl Options {
     }
 
     /// Fixed shares of the budget for merged filter, leaf buffers and flusher. Default `None`: memory follows the work, between leaf
-    /// buffers and read cache. A [filter](Self::filter) that is set as well has that part instead of its share, and the other two divide what
-    /// is left as their shares say.
+    /// buffers and read cache. So while there are only gets and scans, which write nothing themselves, the background merges changes that wait in buffers
+    /// and gives their memory to the cache: each once, as the next write would, and then nothing is written any more.
+    ///
+    /// A [filter](Self::filter) that is set as well has that part instead of its share, and the other two divide what is left as their shares say.
     #[must_use]
     pub fn memory_shares(mut self, shares: Option<MemoryShares>) -> Self {
         self.memory_shares = shares;
@@ -178,7 +183,8 @@ impl Options {
 
     /// The options that a preset stands for: `zonda` (the defaults), `zkv` (the ZKV paper's: delta buffers of its sizes, of which the oldest of the
     /// largest go first, behind a merged filter that evicts its coldest nodes, memory in its shares 1:3:4), `zkv-block` (the same in place, with a pool that
-    /// forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), or the name of a [`Design`]. Each part may be set otherwise afterwards.
+    /// forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), `bftree` (mini-pages; a new store lies in place, as in the Bf-Tree paper,
+    /// where its device and its name leave the choice), or the name of another [`Design`]. Each part may be set otherwise afterwards.
     ///
     /// # Errors
     /// `BadOption` for another name.
@@ -192,6 +198,7 @@ impl Options {
                 Ok(sized.memory_shares(Some(MemoryShares::ZKV)).log_ring(limits::LOG_RING_BYTES_MIN))
             }
             "zkv-block" => Ok(Self::preset("zkv")?.store(StoreKind::InPlace).flusher(FlusherOptions::base())),
+            "bftree" => Ok(Self { store_of_preset: StoreKind::InPlace, ..Self::new().design(Design::BfTree) }),
             _ => Ok(Self::new().design(name.parse()?)),
         }
     }
@@ -246,8 +253,8 @@ impl Options {
         self
     }
 
-    /// How a new store lies on its device. Default: as the URI says (`?layout=zones`, `?layout=blocks`), else [`StoreKind::Zoned`]. An
-    /// existing store is opened as what it is; if that is not what was asked for, opening is refused.
+    /// How a new store lies on its device. Default: as the URI says (`?layout=zones`, `?layout=blocks`), else as the [preset](Self::preset), else
+    /// [`StoreKind::Zoned`]. An existing store is opened as what it is; if that is not what was asked for, opening is refused.
     #[must_use]
     pub fn store(mut self, kind: StoreKind) -> Self {
         self.store = Some(kind);
@@ -525,7 +532,7 @@ mod tests {
 
     #[test]
     fn presets_are_valid_and_unknown_ones_refused() {
-        for preset in ["zonda", "zkv", "zkv-block", "adb", "btree"] {
+        for preset in ["zonda", "zkv", "zkv-block", "adb", "btree", "bdtree", "bftree"] {
             Options::preset(preset).unwrap().validate().unwrap();
         }
         assert!(Options::preset("lsm").is_err());

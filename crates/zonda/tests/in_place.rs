@@ -113,6 +113,25 @@ fn the_other_kind_is_refused_by_name_and_nothing_is_written() {
 }
 
 #[test]
+fn a_store_of_the_preset_bftree_lies_in_place_unless_something_else_says_how() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let sized = |options: Options| options.memory(4 << 20).zone_bytes(1 << 20).capacity(80 << 20);
+    let preset = || sized(Options::preset("bftree").unwrap());
+    let design = || sized(Options::new().design(Design::BfTree));
+    let is_in_place = |db: &Db| db.stats().unwrap().device.description.contains("in place");
+    let open = |options: Options, uri: &str| is_in_place(&options.open(uri).unwrap());
+    assert!(open(preset(), &path("alone")) && open(preset(), &path("alone")));
+    assert!(open(preset(), "mem:?layout=blocks") && !open(preset(), "mem:?layout=zones"));
+    assert!(!open(preset().store(StoreKind::Zoned), "mem:"));
+    assert!(!open(design(), "mem:"), "the design alone leaves it to the store");
+    // Stores of before stay what they are, whoever opens them.
+    assert!(!open(design(), &path("zoned")) && !open(preset(), &path("zoned")));
+    assert!(open(design(), &path("alone")));
+    assert!(!open(preset(), "flash:test?time=untimed"), "a drive may leave no choice");
+}
+
+#[test]
 fn a_name_says_that_a_store_is_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");

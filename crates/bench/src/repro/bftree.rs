@@ -64,6 +64,7 @@ pub(super) fn on_zones(memory_bytes: u64) -> Contender {
         .with("promotion", "20")
         .with("scan-promotion", "20")
         .with("eviction", "oldest")
+        .with("store", "zoned")
 }
 
 /// See [`BDTREE`].
