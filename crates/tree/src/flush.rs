@@ -242,6 +242,7 @@ impl Tree {
         self.keep_hot(leaf, &mut placed, plan, &hot);
         drop(placed);
         count(&self.counters.merges);
+        plan.pages.first().inspect(|page| self.note_record_bytes(page));
         self.hold_memory();
         plan.dead_pointers.iter().for_each(|dead| self.release_pointer(dead.key_bytes, &dead.old, dead.new.as_deref()));
         Ok(())

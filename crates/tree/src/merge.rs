@@ -16,6 +16,8 @@ pub(crate) struct PlannedPage {
     pub(crate) low: Vec<u8>,
     /// Encoded body.
     pub(crate) body: Vec<u8>,
+    /// Records in it.
+    pub(crate) records: usize,
 }
 
 /// An encoded value pointer that is replaced, and the pointer that replaces it, if it is one: the two may share segments.
@@ -336,7 +338,7 @@ fn build(frame: Frame<'_>, records: &[Record<'_>], cuts: &[usize]) -> Vec<Planne
         .map(|(begin, &end)| {
             let low = page_low(frame, records, begin);
             let body = leaf_page::encode(low, page_high(frame, records, end), &records[begin..end]);
-            PlannedPage { low: low.to_vec(), body }
+            PlannedPage { low: low.to_vec(), body, records: end - begin }
         })
         .collect()
 }

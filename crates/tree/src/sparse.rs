@@ -4,19 +4,82 @@
 //! leaf so, and a scan beside them would be given up for the memory of states that nobody changed. So they wait until no snapshot is open, as many as fit a
 //! bound; past it empty ones go at once, and of the others the next merge, `compact` or a full store takes care. They do no harm meanwhile: an empty leaf has
 //! no page.
+//!
+//! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as many records were
+//! deleted as a share of the leaves there is a *search*: each leaf's buffer is looked at, those are merged that leave their page sparse and half as long at
+//! the most, and leaves that are sparse already, for which there was no room among those that wait, wait again. It costs a lookup and a
+//! glance at a buffer for each leaf, four of them for a delete, and no read but those of what it merges.
 
-use zonda_pages::{PageError, PageId};
+use zonda_pages::PageId;
+use zonda_rt::{Mutex, atomic::Ordering};
 
 use crate::{
-    Step, TreeError,
+    Step,
+    buffer::Buffer,
     compact::{Fill, NEIGHBOURS_MAX, seem_to_join},
     flush::FOR_A_MERGE,
     log::can_go_on,
+    merge::PlannedPage,
+    record::{Kind, Record},
+    relocate::is_damage,
+    stats::count,
     tree::{Result, Tree},
 };
 
 /// A leaf is sparse that fills less than this part of its page: splits leave more, so only deletes make one.
 const SPARSE_SHARE: usize = 3;
+
+/// Leaves that a step of the search looks at.
+const LOOKS_MAX: usize = 256;
+/// A search begins once as many records were deleted as this part of the leaves.
+const SEARCH_SHARE: u64 = 4;
+
+/// What is to be done about a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outlook {
+    /// Nothing.
+    Good,
+    /// Its page is sparse.
+    Sparse,
+    /// Its page will be sparse, or gone, once the deletes in its buffer are merged.
+    Owes,
+}
+
+/// A search through all leaves, in key order, for what deletes owe.
+#[derive(Default)]
+pub(crate) struct Search(Mutex<Place>);
+
+#[derive(Default)]
+struct Place {
+    /// Where the search goes on, if there is one.
+    next: Option<Vec<u8>>,
+    /// Records deleted when it began.
+    deletes: u64,
+}
+
+impl Search {
+    /// Where to look next; `None` if too little was deleted for another search.
+    fn go_on(&self, deletes: u64, leaves: u64) -> Option<Vec<u8>> {
+        let mut place = self.0.lock();
+        if place.next.is_none() && deletes.saturating_sub(place.deletes).saturating_mul(SEARCH_SHARE) >= leaves.max(1) {
+            *place = Place { next: Some(Vec::new()), deletes };
+        }
+        place.next.clone()
+    }
+
+    fn stand_at(&self, next: Option<Vec<u8>>) {
+        self.0.lock().next = next;
+    }
+}
+
+/// What became of work that nobody waits for: a full store joins leaves before it refuses a write, and whoever reads a damaged page hears of it.
+fn in_background<T>(outcome: Result<T>) -> Result<Step> {
+    match outcome {
+        Err(error) if can_go_on(&error) => Ok(Step::Idle),
+        Err(error) if is_damage(&error) => Ok(Step::Progress),
+        outcome => outcome.map(|_| Step::Progress),
+    }
+}
 
 impl Tree {
     /// Takes a leaf without records out of the tree, or lets it wait for snapshots that would have to keep it and its neighbour.
@@ -42,8 +105,9 @@ impl Tree {
         }
     }
 
-    /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back. Reads up to eight neighbours while they are latched.
-    /// Waits for no zones: while they are short there is better to do with them.
+    /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back, or, if none waits, searches on for leaves that deletes
+    /// would leave so once they are merged. Reads up to eight neighbours while they are latched. Waits for no zones: while they are short there is better to do
+    /// with them.
     ///
     /// # Errors
     /// Those of the device, but not damage: whoever reads that page hears of it.
@@ -52,15 +116,84 @@ impl Tree {
         if self.snapshots.may_need(None) || self.store.is_short() || self.store.admit(FOR_A_MERGE).is_err() {
             return Ok(Step::Idle);
         }
-        let Some((id, key)) = self.sparse.pop() else { return Ok(Step::Idle) };
+        let Some((id, key)) = self.sparse.pop() else { return self.search_step() };
         let Some(low) = self.joinable_with(id, &key) else { return Ok(Step::Progress) };
-        match self.compact_group(&low, Fill::Loose) {
-            // A full store joins leaves before it refuses a write.
-            Err(error) if can_go_on(&error) => Ok(Step::Idle),
-            Err(TreeError::Damaged { .. }) => Ok(Step::Progress),
-            Err(TreeError::Store(error)) if matches!(*error, PageError::Damaged { .. }) => Ok(Step::Progress),
-            outcome => outcome.map(|_| Step::Progress),
+        in_background(self.compact_group(&low, Fill::Loose))
+    }
+
+    /// Counts a record that deletes something: a search is due once there are enough of them.
+    pub(crate) fn note_if_deleted(&self, record: &Record<'_>) {
+        if record.kind == Kind::Tombstone {
+            count(&self.counters.mine().deletes);
         }
+    }
+
+    /// Takes note of a page that is written: the estimate moves a sixteenth of the way.
+    pub(crate) fn note_record_bytes(&self, page: &PlannedPage) {
+        let (estimate, bytes) = (&self.counters.record_bytes_x16, (page.body.len() / page.records.max(1)) as u64);
+        let before = estimate.load(Ordering::Relaxed);
+        estimate.store(if before == 0 { 16 * bytes } else { before - before / 16 + bytes }, Ordering::Relaxed);
+    }
+
+    /// Looks at some leaves in key order, or up to the first one that it merges.
+    fn search_step(&self) -> Result<Step> {
+        let deletes = self.counters.all(|mine| &mine.deletes);
+        let leaves = u64::from(self.leaves.load(Ordering::Relaxed));
+        let Some(mut key) = self.search.go_on(deletes, leaves) else { return Ok(Step::Idle) };
+        for _ in 0..LOOKS_MAX {
+            let (id, high, outlook) = self.outlook_of(&key);
+            if outlook == Outlook::Sparse && !self.sparse.push(id, &key) {
+                break;
+            }
+            if outlook == Outlook::Owes {
+                self.search.stand_at(high);
+                return in_background(self.flush_leaf(id));
+            }
+            let Some(next) = high else {
+                self.search.stand_at(None);
+                return Ok(Step::Progress);
+            };
+            key = next;
+        }
+        self.search.stand_at(Some(key));
+        Ok(Step::Progress)
+    }
+
+    /// The leaf whose range holds `key`, where the next one begins, and what is to be done about it. No read.
+    fn outlook_of(&self, key: &[u8]) -> (PageId, Option<Vec<u8>>, Outlook) {
+        let guard = self.epoch.pin();
+        let path = self.index.find(key, &guard);
+        let (id, high) = (path.leaf(), path.high());
+        let Some(leaf) = self.table.try_lock_shared(id) else { return (id, high, Outlook::Good) };
+        let location = leaf.location();
+        let page_bytes = location.page().map_or(0, |_| self.known_bytes(id));
+        let is_sparse = |bytes: usize| bytes * SPARSE_SHARE < self.body_bytes();
+        let owes = location.buffer().filter(|buffer| buffer.is_dirty()).is_some_and(|buffer| {
+            let left = self.bytes_left(buffer, page_bytes);
+            // Each merge for deletes alone at least halves the page.
+            is_sparse(left) && 2 * left <= page_bytes
+        });
+        let outlook = match (owes, location.page().is_some() && is_sparse(page_bytes)) {
+            (true, _) => Outlook::Owes,
+            (false, true) => Outlook::Sparse,
+            (false, false) => Outlook::Good,
+        };
+        (id, high, outlook)
+    }
+
+    /// About what a page that uses `page_bytes` holds once `buffer` is merged.
+    fn bytes_left(&self, buffer: &Buffer, page_bytes: usize) -> usize {
+        let (mut deleted, mut pending_bytes) = (0, 0);
+        for record in buffer.pending_records() {
+            if record.kind == Kind::Tombstone {
+                deleted += 1;
+            } else {
+                pending_bytes += record.key.len() + record.value.len();
+            }
+        }
+        let record_bytes = self.counters.record_bytes_x16.load(Ordering::Relaxed) as usize / 16;
+        let of_page = if buffer.is_complete() { 0 } else { page_bytes.saturating_sub(deleted * record_bytes) };
+        of_page + pending_bytes
     }
 
     /// The low fence of the leaf with which a group begins that holds leaf `id`, whose range holds `key`, and seems to fit fewer pages: of its own, or of its

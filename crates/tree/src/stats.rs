@@ -115,6 +115,8 @@ pub(crate) struct Counters {
     pub(crate) memory_peak: AtomicU64,
     /// Sixteen times the records of a leaf, as scans found them lately; 0 = none yet.
     pub(crate) leaf_records_x16: AtomicU64,
+    /// Sixteen times the bytes of a record in its page, as merges found them lately; 0 = none yet.
+    pub(crate) record_bytes_x16: AtomicU64,
     pub(crate) filter_pairs: AtomicU64,
     pub(crate) filter_runs: AtomicU64,
 }
@@ -126,6 +128,8 @@ pub(crate) struct Operations {
     pub(crate) leaf_reads: AtomicU64,
     pub(crate) leaves_scanned: AtomicU64,
     pub(crate) puts: AtomicU64,
+    /// Records that delete something, those of recovery too.
+    pub(crate) deletes: AtomicU64,
     pub(crate) filter_hits: AtomicU64,
     pub(crate) mini_pages: MiniPageCounts,
 }

@@ -32,6 +32,7 @@ use crate::{
     record_cache::RecordCache,
     relief::Relief,
     snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
+    sparse::Search,
     stats::Counters,
     values::ValueLog,
     waits::Waits,
@@ -67,6 +68,8 @@ pub(crate) struct Tree {
     pub(crate) emptied: LeafQueue,
     /// Leaves that were sparse after a merge.
     pub(crate) sparse: LeafQueue,
+    /// The search for leaves whose deletes wait for a merge.
+    pub(crate) search: Search,
     pub(crate) log: Log,
     pub(crate) meta: MetaLog,
     pub(crate) values: ValueLog,
@@ -163,6 +166,7 @@ impl Tree {
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
             emptied: LeafQueue::default(),
             sparse: LeafQueue::default(),
+            search: Search::default(),
             values: ValueLog::new(Arc::clone(&store)),
             stripes: Stripes::new(STRIPES),
             relief: Relief::default(),

@@ -220,6 +220,7 @@ impl Tree {
             let applied = self.deliver(&prepared.record(), &numbers, Change::Content);
             // Then, not before: who searches for space takes what is counted for looked at.
             count(&self.counters.mine().puts);
+            self.note_if_deleted(&prepared.record());
             if let Applied::Overfull(id, bytes) = applied {
                 overfull.push(id);
                 if bytes > BUFFER_BYTES_LONG {
@@ -392,6 +393,7 @@ impl Tree {
                 Err(error) => return Err(error),
             }
         }
+        self.note_if_deleted(record);
         match self.apply(record, sequence, Change::Content) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id, _) => self.relieve(id),
