@@ -53,7 +53,7 @@ pub struct PhaseReport {
     pub rss_peak_bytes: u64,
     /// Point reads that the store counted.
     pub gets: u64,
-    /// Leaves that they took from the device.
+    /// Leaf pages that they asked for, those in the read cache included.
     pub leaf_reads: u64,
     /// Seed of the run.
     pub seed: u64,

@@ -234,7 +234,7 @@ pub struct Counters {
     pub zones_reset: u64,
     /// Point reads.
     pub gets: u64,
-    /// Leaves that point reads took from the device.
+    /// Leaf pages that point reads asked for, those in the read cache included.
     pub leaf_reads: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,

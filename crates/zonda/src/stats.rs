@@ -93,7 +93,8 @@ pub struct TreeStats {
     pub height: u32,
     /// Point reads.
     pub gets: u64,
-    /// Leaves read from the device.
+    /// Leaf pages that point reads asked for, those included that the read cache or a page on its way had: what the device read is in [`DeviceStats`].
+    /// Scans and merges are not counted.
     pub leaf_reads: u64,
     /// Point reads that a record kept from an earlier read answered.
     pub record_hits: u64,

@@ -1,5 +1,5 @@
-//! Reads write no pages, even where they find the ring of mini-pages full of changes; the maintenance thread merges each change once to make room for
-//! what is read (decision 0040).
+//! Reads write no pages, even where they find buffers or the ring of mini-pages full of changes; the maintenance thread merges each change once to make room
+//! for what is read (decision 0040).
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 mod common;
 
@@ -13,9 +13,9 @@ fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// A store of mini-pages whose ring is full of changes to the first half of its pairs, and whose background has nothing to do.
-fn full_of_changes(place: &Place, store: StoreKind) -> Db {
-    let options = options().memory(2 << 20).design(Design::BfTree).store(store).background(false);
+/// A store whose leaf buffers are full of changes to the first half of its pairs, and whose background has nothing to do.
+fn full_of_changes(place: &Place, store: StoreKind, design: Design) -> Db {
+    let options = options().memory(2 << 20).design(design).store(store).background(false);
     let db = options.open(&place.uri()).unwrap();
     for number in (0..PAIRS).chain(0..PAIRS / 2) {
         db.put(key(number), number.to_be_bytes()).unwrap();
@@ -44,20 +44,40 @@ fn merged(db: &Db) -> (u64, u64) {
 }
 
 #[test]
-fn gets_and_scans_merge_nothing_in_a_ring_full_of_changes() {
-    for store in [StoreKind::Zoned, StoreKind::InPlace] {
-        let place = Place::new();
-        let db = full_of_changes(&place, store);
-        let before = merged(&db);
-        read(&db, 1, || ());
-        assert_eq!(merged(&db), before, "{store:?}");
+fn gets_and_scans_merge_nothing_in_buffers_full_of_changes() {
+    for store in StoreKind::ALL {
+        for design in [Design::Adb, Design::BdTree, Design::BfTree] {
+            let place = Place::new();
+            let db = full_of_changes(&place, store, design);
+            let before = merged(&db);
+            read(&db, 1, || ());
+            assert_eq!(merged(&db), before, "{design:?} {store:?}");
+        }
     }
+}
+
+/// The default design: buffers give their memory to the caches while nobody writes.
+#[test]
+fn what_buffers_give_up_beside_readers_is_written_once_and_then_nothing_is() {
+    let place = Place::new();
+    let db = full_of_changes(&place, StoreKind::Zoned, Design::Adb);
+    let (before, leaves) = (merged(&db), db.stats().unwrap().tree.leaves);
+    for round in 0..6 {
+        read(&db, round, || while db.step().unwrap() {});
+    }
+    let after = merged(&db);
+    let (bytes, merges) = (after.0 - before.0, after.1 - before.1);
+    assert!(merges <= leaves && bytes <= leaves * 4096, "{merges} merges of {leaves} leaves wrote {bytes} B");
+    db.compact(&mut |_, _| {}).unwrap();
+    let before = merged(&db);
+    read(&db, 7, || while db.step().unwrap() {});
+    assert_eq!(merged(&db), before, "nothing waits any more");
 }
 
 #[test]
 fn the_background_merges_a_leaf_once_at_the_most_so_that_readers_keep_what_they_read() {
     let (place, reads_of) = (Place::new(), |db: &Db| db.stats().unwrap().tree.leaf_reads);
-    let db = full_of_changes(&place, StoreKind::Zoned);
+    let db = full_of_changes(&place, StoreKind::Zoned, Design::BfTree);
     let (before, leaves) = (merged(&db), db.stats().unwrap().tree.leaves);
     let mut reads = Vec::new();
     for round in 0..12 {

@@ -28,7 +28,7 @@ pub enum Metric {
     WrittenAll,
     /// Bytes read per operation.
     Read,
-    /// Leaves read from the device per point read.
+    /// Leaf pages asked for per point read, those in the read cache included.
     LeafReads,
     /// Device writes of 4 KiB per operation, the log left out.
     WriteIo,
