@@ -257,6 +257,21 @@ fn what_is_used_gets_a_second_chance_and_what_is_not_goes() {
 }
 
 #[test]
+fn without_copies_on_access_the_ring_is_a_queue_and_with_all_of_them_lru() {
+    for (copy_on_access_percent, goes_first) in [(0, 0), (100, 10_000)] {
+        let mini_pages = MiniPages { copy_on_access_percent, ..options().mini_pages };
+        let options = TreeOptions { mini_pages, eviction: Eviction::Oldest, ..small() };
+        let life = Life::with_pages(40_000, options);
+        [0, 10_000, 0].into_iter().for_each(|number| _ = life.reads_of(number));
+        let gone = (20_000..40_000).step_by(10).find_map(|other| {
+            life.reads_of(other);
+            [0, 10_000].into_iter().find(|number| life.mini_page(*number).is_none())
+        });
+        assert_eq!(gone, Some(goes_first), "{copy_on_access_percent} %");
+    }
+}
+
+#[test]
 fn a_split_hands_what_was_used_to_both_halves() {
     let life = Life::with_pages(100, options());
     let leaves = life.tree.stats().leaves;
