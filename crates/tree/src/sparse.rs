@@ -191,8 +191,10 @@ impl Tree {
                 pending_bytes += record.key.len() + record.value.len();
             }
         }
-        let record_bytes = self.counters.record_bytes_x16.load(Ordering::Relaxed) as usize / 16;
-        let of_page = if buffer.is_complete() { 0 } else { page_bytes.saturating_sub(deleted * record_bytes) };
+        let record_bytes = self.counters.record_bytes_x16.load(Ordering::Relaxed) / 16;
+        let record_bytes = usize::try_from(record_bytes).unwrap_or(usize::MAX);
+        let of_page =
+            if buffer.is_complete() { 0 } else { page_bytes.saturating_sub(record_bytes.saturating_mul(deleted)) };
         of_page + pending_bytes
     }
 
@@ -265,6 +267,27 @@ mod tests {
                 let found = tree.get_into(&key(number), &mut Vec::new()).expect("sound");
                 assert_eq!(found, number.is_multiple_of(10), "{design:?}: {number}");
             }
+        }
+    }
+
+    #[test]
+    fn deletes_that_wait_in_buffers_are_searched_for_once_there_are_enough() {
+        for design in [Design::BTree, Design::Adb, Design::Deltas, Design::BfTree] {
+            let store = MemStore::new(MemOptions::default());
+            let options = TreeOptions { design, ..TreeOptions::default() };
+            let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("empty");
+            (0..PAIRS).for_each(|number| tree.put(&key(number), &[7; 12], Durability::Buffered).expect("room"));
+            tree.merge_all(&mut |_| {}).expect("room");
+            while tree.join_sparse_step().expect("room") == Step::Progress {}
+            let (pages, delete) = (store.live_pages().len(), |number| tree.delete(&key(number), Durability::Buffered));
+            let few = leaves(&tree) / 5;
+            (0..few).for_each(|number| delete(number).expect("room"));
+            assert_eq!(tree.join_sparse_step().expect("room"), Step::Idle, "{design:?}");
+            (few..PAIRS).for_each(|number| delete(number).expect("room"));
+            while tree.join_sparse_step().expect("room") == Step::Progress {}
+            let left = store.live_pages().len();
+            assert!(left * 20 < pages, "{design:?}: {left} of {pages} pages are left");
+            assert!((0..PAIRS).all(|number| !tree.get_into(&key(number), &mut Vec::new()).expect("sound")));
         }
     }
 
