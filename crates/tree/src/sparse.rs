@@ -6,9 +6,9 @@
 //! no page.
 //!
 //! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as many records were
-//! deleted as a share of the leaves there is a *search*: each leaf's buffer is looked at, those are merged that leave their page sparse and half as long at
+//! deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at, those are merged that leave their page sparse and half as long at
 //! the most, and leaves that are sparse already, for which there was no room among those that wait, wait again. It costs a lookup and a
-//! glance at a buffer for each leaf, four of them for a delete, and no read but those of what it merges.
+//! glance at a buffer for each leaf, and no read but those of what it merges; while deletes go on a quarter of that for each.
 
 use zonda_pages::PageId;
 use zonda_rt::{Mutex, atomic::Ordering};
@@ -31,8 +31,10 @@ const SPARSE_SHARE: usize = 3;
 
 /// Leaves that a step of the search looks at.
 const LOOKS_MAX: usize = 256;
-/// A search begins once as many records were deleted as this part of the leaves.
+/// A search begins once as many records were deleted as this part of the leaves, and nobody has deleted any since the step before.
 const SEARCH_SHARE: u64 = 4;
+/// While deletes go on, once they are this many times the leaves: a search costs each of them a quarter of a look at a leaf then.
+const SEARCH_TIMES: u64 = 4;
 
 /// What is to be done about a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +57,19 @@ struct Place {
     next: Option<Vec<u8>>,
     /// Records deleted when it began.
     deletes: u64,
+    /// Records deleted at the last step.
+    seen: u64,
 }
 
 impl Search {
     /// Where to look next; `None` if too little was deleted for another search.
     fn go_on(&self, deletes: u64, leaves: u64) -> Option<Vec<u8>> {
         let mut place = self.0.lock();
-        if place.next.is_none() && deletes.saturating_sub(place.deletes).saturating_mul(SEARCH_SHARE) >= leaves.max(1) {
-            *place = Place { next: Some(Vec::new()), deletes };
+        let (owed, is_quiet) = (deletes.saturating_sub(place.deletes), deletes == place.seen);
+        place.seen = deletes;
+        let is_due = if is_quiet { owed * SEARCH_SHARE >= leaves.max(1) } else { owed >= leaves * SEARCH_TIMES };
+        if place.next.is_none() && is_due {
+            (place.next, place.deletes) = (Some(Vec::new()), deletes);
         }
         place.next.clone()
     }
@@ -227,6 +234,7 @@ mod tests {
     use zonda_pages::PageStore;
     use zonda_rt::atomic::Ordering;
 
+    use super::Search;
     use crate::{
         Design, Durability, Step, TreeOptions, recover,
         testing::{MemOptions, MemStore},
@@ -289,6 +297,21 @@ mod tests {
             assert!(left * 20 < pages, "{design:?}: {left} of {pages} pages are left");
             assert!((0..PAIRS).all(|number| !tree.get_into(&key(number), &mut Vec::new()).expect("sound")));
         }
+    }
+
+    #[test]
+    fn a_search_waits_for_the_end_of_deletes_or_for_many() {
+        const LEAVES: u64 = 100;
+        let search = Search::default();
+        let begins = |deletes| search.go_on(deletes, LEAVES).is_some();
+        assert!(!begins(24) && !begins(24), "too few");
+        assert!(!begins(25), "somebody is at it");
+        assert!(begins(25), "nobody is");
+        search.stand_at(None);
+        assert!(!begins(25) && !begins(424), "it has been looked for");
+        assert!(begins(425), "many");
+        search.stand_at(None);
+        assert!(!begins(425));
     }
 
     #[test]
