@@ -387,7 +387,10 @@ impl Scene<'_> {
         if waiting == 0 || (waiting < BATCH && !short) {
             return Ok(false);
         }
-        self.relocate.commit_moves()?;
+        match self.relocate.commit_moves() {
+            Err(PageError::Busy) => return Ok(false),
+            outcome => outcome?,
+        }
         work.condemned.iter_mut().for_each(|zone| zone.committed = true);
         Ok(true)
     }

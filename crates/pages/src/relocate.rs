@@ -46,7 +46,7 @@ pub trait Relocate {
     /// Makes the records of all moves, releases and deletes up to now durable, and the log before them.
     ///
     /// # Errors
-    /// Those of the areas; the zone is then kept.
+    /// Those of the areas; the zone is then kept. `Busy`: not now, which is no failure.
     fn commit_moves(&self) -> Result<(), PageError>;
 
     /// Whether every reader and snapshot from before `stamp` is gone.

@@ -92,6 +92,16 @@ impl Tree {
         self.checkpoint_as(&mut last)
     }
 
+    /// As [`checkpoint`](Self::checkpoint), unless somebody is at it; returns whether it did.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn try_checkpoint(&self) -> Result<bool> {
+        let Some(mut last) = self.checkpointing.try_lock() else { return Ok(false) };
+        self.checkpoint_as(&mut last)?;
+        Ok(true)
+    }
+
     fn checkpoint_as(&self, last: &mut u64) -> Result<()> {
         let number = *last + 1;
         let replay_from = self.log.low_water();

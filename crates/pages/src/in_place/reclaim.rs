@@ -313,7 +313,10 @@ impl Scene<'_> {
         let released = self.core.limbo.lock().take_released();
         let stamp = self.relocate.stamp();
         self.core.limbo.lock().put(released, stamp);
-        self.relocate.commit_moves()?;
+        match self.relocate.commit_moves() {
+            Err(PageError::Busy) => return Ok(false),
+            outcome => outcome?,
+        }
         self.core.limbo.lock().commit(stamp);
         Ok(true)
     }
