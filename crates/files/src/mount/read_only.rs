@@ -4,12 +4,10 @@
 //! been like this at once:
 //!
 //! 1. Two looks at all zone headers, one after the other, show the same zones of the journal and of logs, by generation. So these
-//!    were all there was between the two: none that was reset before is missed, and none was begun.
-//! 2. Between the two these zones are asked how far each is written, the journal's before and after the others, and have not grown meanwhile. So
-//!    all of this is of one moment: no log names a file that the journal does not know of yet, or has forgotten.
-//! 3. The journal and the logs are read up to there. Records are durable before zones are reset in which they bury something, so
+//!    were all there was between the two, when the second asked how far each is written: none that was reset before is missed.
+//! 2. The journal and the logs are read up to there. Records are durable before zones are reset in which they bury something, so
 //!    the journal knows of everything that is missing elsewhere.
-//! 4. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
+//! 3. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
 //!
 //! If not, it is looked at again. Data zones do as they please: readers ask for their generation at every read.
 
@@ -31,8 +29,6 @@ use crate::{FileError, FileStore, FileStoreOptions, Result};
 
 /// How often the zones are looked at.
 const LOOKS_MAX: u32 = 50;
-/// How often they are asked how far they are written, between two looks.
-const ASKED_MAX: u32 = 20;
 
 /// Zones of the journal and of logs with their generations, and zones whose headers cannot be read.
 type Moment = (Vec<(ZoneId, u64)>, Vec<ZoneId>);
@@ -52,21 +48,18 @@ impl FileStore {
         options.check()?;
         // What the look before showed; within, `None` if it showed no store.
         let mut before: Option<Option<Moment>> = None;
-        // The zones as they were at one moment since then.
-        let mut at_once: Option<Vec<RecoveredZone>> = None;
         for _ in 0..LOOKS_MAX {
             let looked = Space::open(Arc::clone(&device), &options.space());
             let moment = looked.as_ref().ok().map(|(_, recovered)| moment(recovered));
             let is_settled = before.as_ref() == Some(&moment);
             before = Some(moment);
-            match (looked, at_once.take()) {
-                (Ok((space, _)), Some(zones)) if is_settled => match Self::read_only_on(space, &zones, &options) {
-                    Err(FileError::Stale { .. }) => {}
-                    mounted => return mounted,
-                },
-                (Ok((space, recovered)), _) => at_once = see_at_once(&space, recovered.zones)?,
-                (Err(error), _) if is_settled => return Err(error.into()),
-                (Err(_), _) => {}
+            if !is_settled {
+                continue;
+            }
+            let (space, recovered) = looked?;
+            match Self::read_only_on(space, &recovered.zones, &options) {
+                Err(FileError::Stale { .. }) => {}
+                mounted => return mounted,
             }
         }
         Err(FileError::Unsettled { looks: LOOKS_MAX })
@@ -78,7 +71,10 @@ impl FileStore {
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
         let read = mount.read_journal(zones, look_at_journal).and_then(|_| mount.collect_chunks(zones));
         // First, as drives may fail reads of a zone that was reset.
-        zones.iter().try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
+        zones
+            .iter()
+            .filter(|zone| is_read(zone))
+            .try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
         read?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
@@ -87,29 +83,6 @@ impl FileStore {
         let core = Core::new(ground, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
         Ok((Self { core: Arc::new(core) }, report))
     }
-}
-
-/// The zones that a mount reads, with what is written in them at one moment; `None` if the journal grows all the time.
-fn see_at_once(space: &Space, zones: Vec<RecoveredZone>) -> Result<Option<Vec<RecoveredZone>>> {
-    let read = zones.into_iter().filter(is_read);
-    let (mut journal, mut others): (Vec<_>, Vec<_>) = read.partition(|zone| zone.stream == JOURNAL);
-    let ask = |zones: &mut [RecoveredZone]| {
-        zones.iter_mut().try_for_each(|zone| {
-            zone.written_blocks = space.written_on_device(zone.zone)?;
-            Ok::<(), FileError>(())
-        })
-    };
-    ask(&mut journal)?;
-    for _ in 0..ASKED_MAX {
-        let before = journal.clone();
-        ask(&mut others)?;
-        ask(&mut journal)?;
-        if journal == before {
-            journal.append(&mut others);
-            return Ok(Some(journal));
-        }
-    }
-    Ok(None)
 }
 
 fn moment(recovered: &Recovered) -> Moment {
