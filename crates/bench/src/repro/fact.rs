@@ -56,7 +56,7 @@ pub enum Said {
     More,
     /// Less than 1, or a picture that shows as much.
     Less,
-    /// Much the same: by no more than [`SIMILAR`] either way.
+    /// Much the same: 0.80 to 1.25 of it.
     Same,
     /// A formula with parameters that only the paper's analysis knows: shown beside ours, never judged.
     Formula(&'static str),
