@@ -62,9 +62,11 @@ fn empty_report(workspace: &Workspace) -> Result<PathBuf> {
     Ok(report)
 }
 
-/// Checks the report (one JSON object per phase) and returns the number of phases.
+/// Checks the report (one JSON object per phase, and what it is of) and returns the number of phases.
 fn check_report(text: &str) -> Result<u64> {
-    let phases: Vec<Value> = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>()?;
+    let mut phases: Vec<Value> = serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>()?;
+    let last = phases.pop().unwrap_or_default();
+    ensure!(last["from"]["commit"].is_string(), "the report does not end with the commit that it is of: {last}");
     for phase in &phases {
         check_phase(phase)?;
     }
@@ -95,9 +97,11 @@ mod tests {
     #[test]
     fn a_full_report_passes_and_a_missing_figure_is_named() {
         let mut phases: Vec<Value> = WORKLOADS.into_iter().map(phase).collect();
-        let text = |phases: &[Value]| phases.iter().map(|p| format!("{p}\n")).collect::<String>();
+        let from = serde_json::json!({ "from": { "commit": "0123456" } });
+        let text = |phases: &[Value]| phases.iter().chain([&from]).map(|p| format!("{p}\n")).collect::<String>();
         assert_eq!(check_report(&text(&phases)).unwrap(), 7);
         assert!(check_report(&text(&phases[1..])).unwrap_err().to_string().contains("lacks zkv-a"));
+        assert!(check_report(&phases[0].to_string()).unwrap_err().to_string().contains("does not end with the commit"));
         phases[2].as_object_mut().unwrap().remove("zones_reset");
         assert!(check_report(&text(&phases)).unwrap_err().to_string().contains("lacks zones_reset"));
     }
