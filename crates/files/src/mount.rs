@@ -45,6 +45,19 @@ pub struct MountReport {
     /// Extents whose zone holds something else now: damage, or beside a live store what it has cleaned while it was mounted for
     /// reading. Their files cannot be opened.
     pub extents_lost: u64,
+    /// The live store beside which this was mounted for reading never rested: meta files and logs are of a moment close to that of the names, not of
+    /// the same. A MANIFEST may name a table that is not there.
+    pub moments_differ: bool,
+}
+
+impl MountReport {
+    /// What a user should know who mounted it for reading, if anything: one line.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        self.moments_differ.then_some(
+            "the live store commits faster than it can be looked at: a MANIFEST may name a table that is not there; mount again for another moment",
+        )
+    }
 }
 
 impl FileStore {

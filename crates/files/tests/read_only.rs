@@ -5,10 +5,11 @@ mod common;
 
 use std::sync::Arc;
 
+use common::disturbed::Disturbed;
 use common::{geometry, options, path};
 use zonda_device::{MemDevice, ZonedDevice};
-use zonda_files::{FileError, FileKind, FileStore, FileTags, Finding, StoreId, ZoneId};
-use zonda_rt::Rng;
+use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, Finding, StoreId, ZoneId};
+use zonda_rt::{Mutex, Rng};
 
 fn put(store: &FileStore, name: &str, byte: u8, bytes: usize) {
     let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
@@ -103,4 +104,47 @@ fn a_check_tells_what_the_live_store_did_from_damage() {
         |finding: &Finding| matches!(finding, Finding::WrongGeneration { extent, .. } if extent.zone == lost.zone);
     assert!(!report.findings.is_empty() && report.findings.iter().all(is_lost), "{report:?}");
     assert_eq!(report.stale, [], "nobody has moved it");
+}
+
+/// Like a MANIFEST: each record says which table there is now. A new table is there before, the one before it goes after.
+fn name_next_table(live: &FileStore, manifest: &mut FileWriter, number: u32) {
+    put(live, &format!("/table{number}"), 1, 5_000);
+    manifest.append(&number.to_le_bytes()).unwrap();
+    manifest.sync().unwrap();
+    live.remove(&path(&format!("/table{}", number - 1))).unwrap();
+    live.sync_names().unwrap();
+}
+
+/// Mounts again and again, while the live store goes on at the first, second, ... call of the mount. Returns how many calls a mount makes.
+fn mounts_at_every_call(names_before: u32) -> u64 {
+    let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = Arc::new(FileStore::format(Arc::clone(&device) as _, StoreId(1), false, options(0)).unwrap());
+    put(&live, "/table0", 1, 5_000);
+    let manifest = Arc::new(Mutex::new(live.create(&path("/MANIFEST"), FileTags::of(FileKind::Meta)).unwrap()));
+    (1..=names_before).for_each(|number| name_next_table(&live, &mut manifest.lock(), number));
+    for (at, number) in (1..).zip(names_before + 1..) {
+        let (writer, records) = (Arc::clone(&live), Arc::clone(&manifest));
+        let goes_on = move || name_next_table(&writer, &mut records.lock(), number);
+        let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, Box::new(goes_on)));
+        let (store, report) = FileStore::mount_read_only(Arc::clone(&beside) as _, options(0)).unwrap();
+        assert!(!report.moments_differ, "it goes on once");
+        if !beside.was_disturbed() {
+            return at;
+        }
+        let says = store.open(&path("/MANIFEST")).unwrap();
+        let mut last = 0_u32.to_le_bytes();
+        says.read_at(says.size_bytes().saturating_sub(4), &mut last).unwrap();
+        let named = path(&format!("/table{}", u32::from_le_bytes(last)));
+        assert!(store.info(&named).is_ok(), "{names_before} names, call {at}: {named} is named and is not there");
+    }
+    unreachable!("a mount ends")
+}
+
+#[test]
+fn what_one_file_says_of_others_is_of_the_same_moment_whenever_the_live_store_goes_on() {
+    // Each time the zones of names and logs are other ones.
+    for names_before in 0..16 {
+        let calls = mounts_at_every_call(names_before);
+        assert!(calls > 48, "a mount makes {calls} calls, too few to tell");
+    }
 }

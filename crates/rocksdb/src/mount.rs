@@ -173,7 +173,9 @@ impl Mounted {
 fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Option<Modelled>), Failure> {
     let Opened { modelled, device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
     let store = if uri.is_read_only {
-        FileStore::mount_read_only(device, options)?.0
+        let (store, report) = FileStore::mount_read_only(device, options)?;
+        report.warning().into_iter().for_each(|warning| eprintln!("zonda: {uri}: {warning}"));
+        store
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
         FileStore::format(device, new_id(), false, options)?
     } else {

@@ -191,6 +191,14 @@ impl Space {
         Some(table.slot(zone).generation).filter(|&generation| generation != 0)
     }
 
+    /// How many blocks of a zone are written, its header included, as the device says now: for who reads beside the store's owner. One report.
+    ///
+    /// # Errors
+    /// `Device`.
+    pub fn written_on_device(&self, zone: ZoneId) -> Result<u64> {
+        Ok(self.core.ask(zone)?.written_blocks)
+    }
+
     /// All zones, by number. What is in a split zone is in its [subzones](Self::subzone_view).
     #[must_use]
     pub fn view(&self) -> Vec<ZoneView> {

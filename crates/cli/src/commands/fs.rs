@@ -84,7 +84,9 @@ impl StoreArg {
         }
         let device = self.device()?.open_zoned(OpenMode::ReadBeside).with_context(|| self.cannot("open"))?;
         let mounted = FileStore::mount_read_only(device, options());
-        Ok(mounted.with_context(|| self.cannot("mount"))?.0)
+        let (store, report) = mounted.with_context(|| self.cannot("mount"))?;
+        report.warning().into_iter().for_each(|warning| eprintln!("{}: {warning}", self.uri));
+        Ok(store)
     }
 
     /// Mounts the store for writing.

@@ -4,16 +4,19 @@
 //! been like this at once:
 //!
 //! 1. Two looks at all zone headers, one after the other, show the same zones of the journal and of logs, by generation. So these
-//!    were all there was between the two, when the second asked how far each is written: none that was reset before is missed.
-//! 2. The journal and the logs are read up to there. Records are durable before zones are reset in which they bury something, so
+//!    were all there was between the two: none that was reset before is missed, and none was begun.
+//! 2. Between the two the zones of meta files and the journal's are asked in turns how far they are written, until either have not grown from one
+//!    answer to the next, or the journal since the look: what the others said in between is of the same moment. So no MANIFEST names a file that the journal does not know of yet,
+//!    or has forgotten. Logs name no files.
+//! 3. The journal and the logs are read up to there. Records are durable before zones are reset in which they bury something, so
 //!    the journal knows of everything that is missing elsewhere.
-//! 3. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
+//! 4. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
 //!
-//! If not, it is looked at again. Data zones do as they please: readers ask for their generation at every read.
+//! If not, it is looked at again; where a live store commits faster than it can be asked, without the second after a while, and the report says so. Data zones do as they please: readers ask for their generation at every read.
 
 use std::sync::Arc;
 
-use zonda_space::{Recovered, RecoveredZone, Space, ZoneId, ZonedDevice, look_at_journal};
+use zonda_space::{Recovered, RecoveredZone, Space, ZoneId, ZoneUse, ZonedDevice, look_at_journal};
 
 use super::{Mount, MountReport, check_features};
 use crate::catalogue::Catalogue;
@@ -29,6 +32,10 @@ use crate::{FileError, FileStore, FileStoreOptions, Result};
 
 /// How often the zones are looked at.
 const LOOKS_MAX: u32 = 50;
+/// After so many looks that did not show names and meta files of one moment, moments close together will do.
+const LOOKS_FOR_ONE_MOMENT: u32 = 8;
+/// How often journal and meta files are asked how far they are written, between two looks: those are to be close together.
+const ASKED_MAX: u32 = 2;
 
 /// Zones of the journal and of logs with their generations, and zones whose headers cannot be read.
 type Moment = (Vec<(ZoneId, u64)>, Vec<ZoneId>);
@@ -48,18 +55,28 @@ impl FileStore {
         options.check()?;
         // What the look before showed; within, `None` if it showed no store.
         let mut before: Option<Option<Moment>> = None;
-        for _ in 0..LOOKS_MAX {
+        // The zones as they were at one moment since then.
+        let mut at_once: Option<Vec<RecoveredZone>> = None;
+        for look in 0..LOOKS_MAX {
             let looked = Space::open(Arc::clone(&device), &options.space());
             let moment = looked.as_ref().ok().map(|(_, recovered)| moment(recovered));
             let is_settled = before.as_ref() == Some(&moment);
             before = Some(moment);
-            if !is_settled {
-                continue;
-            }
-            let (space, recovered) = looked?;
-            match Self::read_only_on(space, &recovered.zones, &options) {
-                Err(FileError::Stale { .. }) => {}
-                mounted => return mounted,
+            let (space, recovered) = match looked {
+                Ok(looked) => looked,
+                Err(error) if is_settled => return Err(error.into()),
+                Err(_) => continue,
+            };
+            let zones: Vec<RecoveredZone> = recovered.zones.into_iter().filter(is_read).collect();
+            let seen = at_once.take().map(|zones| (zones, false));
+            let seen = seen.or_else(|| (look >= LOOKS_FOR_ONE_MOMENT).then(|| (zones.clone(), true)));
+            match seen.filter(|_| is_settled) {
+                Some((zones, moments_differ)) => match Self::read_only_on(space, &zones, &options) {
+                    Err(FileError::Stale { .. }) => {}
+                    mounted => return mounted.map(|(store, report)| (store, MountReport { moments_differ, ..report })),
+                },
+                None if look < LOOKS_FOR_ONE_MOMENT => at_once = see_at_once(&space, zones)?,
+                None => {}
             }
         }
         Err(FileError::Unsettled { looks: LOOKS_MAX })
@@ -71,10 +88,7 @@ impl FileStore {
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
         let read = mount.read_journal(zones, look_at_journal).and_then(|_| mount.collect_chunks(zones));
         // First, as drives may fail reads of a zone that was reset.
-        zones
-            .iter()
-            .filter(|zone| is_read(zone))
-            .try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
+        zones.iter().try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
         read?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
@@ -83,6 +97,29 @@ impl FileStore {
         let core = Core::new(ground, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
         Ok((Self { core: Arc::new(core) }, report))
     }
+}
+
+/// The zones that a look showed, with what is written in them at one moment; `None` if journal and meta files grow all the time.
+fn see_at_once(space: &Space, zones: Vec<RecoveredZone>) -> Result<Option<Vec<RecoveredZone>>> {
+    let (mut journal, others): (Vec<_>, Vec<_>) = zones.into_iter().partition(|zone| zone.stream == JOURNAL);
+    let (mut meta, logs): (Vec<_>, Vec<_>) = others.into_iter().partition(|zone| zone.holds.contains(META));
+    has_grown(space, &mut meta)?;
+    for _ in 0..ASKED_MAX {
+        if !has_grown(space, &mut journal)? || !has_grown(space, &mut meta)? {
+            return Ok(Some([journal, meta, logs].concat()));
+        }
+    }
+    Ok(None)
+}
+
+/// Asks how far zones are written that are not full; returns whether any of them has grown since it was asked.
+fn has_grown(space: &Space, zones: &mut [RecoveredZone]) -> Result<bool> {
+    let mut has_grown = false;
+    for zone in zones.iter_mut().filter(|zone| zone.state == ZoneUse::Partial) {
+        let before = std::mem::replace(&mut zone.written_blocks, space.written_on_device(zone.zone)?);
+        has_grown |= zone.written_blocks != before;
+    }
+    Ok(has_grown)
 }
 
 fn moment(recovered: &Recovered) -> Moment {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
+pub(crate) mod disturbed;
 pub(crate) mod split;
 pub(crate) mod switch;
 pub(crate) mod world;

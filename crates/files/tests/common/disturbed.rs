@@ -1,0 +1,102 @@
+//! A device beside whose reader something happens at a given call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use zonda_device::{DeviceCounters, Geometry, IoQueue, Lba, MemDevice, Result, ZoneId, ZoneReport, ZonedDevice};
+use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicU64, Ordering};
+
+type Happening = Box<dyn FnOnce() + Send>;
+
+/// For reading, as one that another has open, hence zones are reported one by one: before one report or read something happens.
+pub(crate) struct Disturbed {
+    device: Arc<MemDevice>,
+    calls_left: AtomicU64,
+    happening: Mutex<Option<Happening>>,
+}
+
+impl Disturbed {
+    /// `happening` comes before the `at`-th report of a zone or read; 1 is the first.
+    pub(crate) fn new(device: Arc<MemDevice>, at: u64, happening: Happening) -> Self {
+        Self { device, calls_left: AtomicU64::new(at), happening: Mutex::new(Some(happening)) }
+    }
+
+    /// Whether there were as many.
+    pub(crate) fn was_disturbed(&self) -> bool {
+        self.happening.lock().is_none()
+    }
+
+    fn call(&self) {
+        if self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let happening = self.happening.lock().take();
+            happening.into_iter().for_each(|happening| happening());
+        }
+    }
+}
+
+impl fmt::Debug for Disturbed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.device.fmt(f)
+    }
+}
+
+impl ZonedDevice for Disturbed {
+    fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>> {
+        let mut reports = Vec::new();
+        for zone in first.0..first.0.saturating_add(count).min(self.geometry().zone_count) {
+            self.call();
+            reports.extend(self.device.report(ZoneId(zone), 1)?);
+        }
+        Ok(reports)
+    }
+
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
+        self.call();
+        self.device.read(at, into)
+    }
+
+    fn write(&self, _: Lba, _: &[u8]) -> Result<()> {
+        unreachable!("a reader writes nothing")
+    }
+
+    fn append(&self, _: ZoneId, _: &[u8]) -> Result<Lba> {
+        unreachable!("a reader writes nothing")
+    }
+
+    fn flush(&self) -> Result<()> {
+        unreachable!("a reader writes nothing")
+    }
+
+    fn open(&self, _: ZoneId) -> Result<()> {
+        unreachable!("a reader opens no zone")
+    }
+
+    fn close(&self, _: ZoneId) -> Result<()> {
+        unreachable!("a reader closes no zone")
+    }
+
+    fn finish(&self, _: ZoneId) -> Result<()> {
+        unreachable!("a reader finishes no zone")
+    }
+
+    fn reset(&self, _: ZoneId) -> Result<()> {
+        unreachable!("a reader resets no zone")
+    }
+
+    fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
+        self.device.queue(depth)
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.device.counters()
+    }
+
+    fn describe(&self) -> String {
+        self.device.describe()
+    }
+}
