@@ -43,7 +43,7 @@ impl MemoryArgs {
 
 impl StoreArgs {
     /// Options with the budget and the log device.
-    fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let options = self.memory.options();
         match &self.log_on {
             Some(log) => options.log_device(log),

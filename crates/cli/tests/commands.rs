@@ -180,3 +180,22 @@ fn modelled_drives_are_listed_measured_and_replayed() {
     assert!(shell.fails(1, "device replay flash:test t.svg").contains("line 1"));
     assert!(shell.fails(1, "device bench mem: --virtual").contains("--virtual"));
 }
+
+#[test]
+fn a_log_on_another_device_is_made_needed_and_kept() {
+    let shell = Shell::new();
+    shell.ok("put s.zonda key value --log-on file:log.zonda");
+    assert!(shell.path().join("log.zonda").exists());
+    assert_eq!(shell.ok("get s.zonda key --log-on log.zonda"), "value\n", "a path is as good as a URI");
+    let without = shell.run("get s.zonda key");
+    assert!(without.code != Some(0) && without.err.contains("log"), "{without:?}");
+    // The log of another store is none of this one.
+    shell.ok("put other.zonda key value --log-on other-log.zonda");
+    let foreign = shell.run("get s.zonda key --log-on other-log.zonda");
+    assert!(foreign.code != Some(0) && !foreign.err.is_empty(), "{foreign:?}");
+    shell.ok("put plain.zonda key value");
+    let unwanted = shell.run("get plain.zonda key --log-on log.zonda");
+    assert!(unwanted.code != Some(0) && !unwanted.err.is_empty(), "{unwanted:?}");
+    assert!(shell.ok("check s.zonda --log-on log.zonda").contains("all is well"));
+    assert_eq!(shell.ok("get s.zonda key --log-on log.zonda"), "value\n");
+}

@@ -34,7 +34,7 @@ impl Check {
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let mut findings = Vec::new();
-        let report = match self.store.memory.options().open_read_only(&self.store.store) {
+        let report = match self.store.options().open_read_only(&self.store.store) {
             Ok(db) => self.check(&db, &mut findings)?,
             Err(error) if is_damage(&error) => {
                 findings.push(error.to_string());
