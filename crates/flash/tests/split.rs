@@ -154,6 +154,33 @@ fn what_was_split_and_written_is_found_again() {
     assert_eq!(states(&drive, 4), [ZoneState::Full, ZoneState::Empty, ZoneState::Empty, ZoneState::Empty]);
 }
 
+/// A crash may undo a reset that gave back what was used again.
+#[test]
+fn what_is_active_beyond_the_limits_is_finished() {
+    let below = memory();
+    let drive = over(below.clone());
+    for zone in [1, 2, 3] {
+        drive.split(ZoneId(zone)).unwrap();
+        drive.append_subzone(id(zone, 0), &blocks(4, 5)).unwrap();
+        SplitZones::finish(&drive, ZoneId(zone)).unwrap();
+    }
+    drop(drive);
+    // Each zone has 5 below: two blocks in a subzone of each split one, two in each wide one.
+    for zone_below in [0, 6, 11, 16, 20, 25] {
+        below.write(Lba(zone_below * 4), &blocks(2, 6)).unwrap();
+    }
+    let drive = over(below.clone());
+    let found: Vec<ZoneState> = drive.report(ZoneId(0), 6).unwrap().iter().map(|report| report.state).collect();
+    assert_eq!(found[..4], [ZoneState::Closed, ZoneState::ExplicitOpen, ZoneState::ExplicitOpen, ZoneState::Full]);
+    assert_eq!(found[4..], [ZoneState::Full, ZoneState::Full], "three are active");
+    assert_eq!(states(&drive, 3)[..2], [ZoneState::Full, ZoneState::Full]);
+    for (zone, filled) in [(3, 4), (4, 0), (5, 0)] {
+        let mut read = AlignedBuf::with_len(2 * BLOCK);
+        drive.read(Lba(zone * 16 + filled), &mut read).unwrap();
+        assert!(read.iter().all(|&byte| byte == 6), "what was written is there");
+    }
+}
+
 /// Random work on split zones until the power goes, then what was flushed is there, in order, and work goes on.
 #[test]
 fn power_cuts_leave_what_was_flushed() {

@@ -43,7 +43,9 @@ pub(crate) fn over(below: Arc<dyn ZonedDevice>, mode: TimeMode, seed: u64) -> Op
     Some(Arc::new(FlashZoned::over_split(Arc::new(data), &profile(), mode, seed).ok()?))
 }
 
-/// The drive over memory whose power can go.
+/// The drive over memory whose power can go; `None` if it goes now.
 pub(crate) fn over_switch(switch: &PowerCut, seed: u64) -> Option<Arc<dyn ZonedDevice>> {
-    over(Arc::new(switch.clone()), TimeMode::Untimed, seed)
+    let drive = over(Arc::new(switch.clone()), TimeMode::Untimed, seed);
+    assert!(drive.is_some() || switch.cut_report().is_some(), "what a cut left is no drive, seed {seed}");
+    drive
 }

@@ -5,7 +5,9 @@
 //! empty while it is wide: so the device below, whatever it is, keeps over a crash which zones are split, and needs no
 //! format of ours. Limits are those of the zones above; the device below must have none.
 //!
-//! After a crash a wide zone ends at its first gap, a split zone with an open subzone is open, one without is finished.
+//! After a crash a wide zone ends at its first gap, a split zone with an open subzone is open, one without is finished. A reset or
+//! a FINISH that was not durable may be undone although what it gave back was used again: what would be active beyond the limits
+//! (I2) is finished, as a drive may.
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +56,15 @@ impl Subzone {
 
     fn is_empty(self) -> bool {
         self.written == 0 && !self.full && self.lost.is_none()
+    }
+}
+
+/// Whether something became active; not, where a limit forbids it.
+fn within_limits(active: Result<()>) -> Result<bool> {
+    match active {
+        Ok(()) => Ok(true),
+        Err(DeviceError::TooManyActive { .. } | DeviceError::TooManyOpen { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -118,23 +129,33 @@ impl SplitData {
         let count = self.below.geometry().zone_count;
         let reports = self.below.report(ZoneId(0), count)?;
         let state = &mut *self.state.lock();
+        let mut wide = Vec::new();
         for (zone, parts) in
             (0..self.geometry.zone_count).map(ZoneId).zip(reports.chunks(usize::from(self.subzones) + 1))
         {
             let Some((marker, parts)) = parts.split_last() else { continue };
             let subzones: Vec<Subzone> = parts.iter().map(|part| self.subzone(part)).collect();
             if marker.state == ZoneState::Full {
-                let active = subzones.iter().any(|subzone| subzone.is_open());
-                if active {
-                    state.machine.open(zone)?
-                } else {
-                    state.machine.finish(zone)?
-                }
-                state.split[zone.0 as usize] = Some(Split { subzones, active });
+                self.find_split(zone, subzones, state)?;
             } else {
-                self.find_wide(zone, &subzones, &mut state.machine)?;
+                wide.push((zone, subzones));
             }
         }
+        wide.iter().try_for_each(|(zone, subzones)| self.find_wide(*zone, subzones, &mut state.machine))
+    }
+
+    /// A split zone with an open subzone is open. Beyond the limits its open subzones are finished.
+    fn find_split(&self, zone: ZoneId, mut subzones: Vec<Subzone>, state: &mut State) -> Result<()> {
+        let has_open = subzones.iter().any(|subzone| subzone.is_open());
+        let active = has_open && within_limits(state.machine.open(zone))?;
+        if !active {
+            for (index, subzone) in (0..).zip(&mut subzones).filter(|(_, subzone)| subzone.is_open()) {
+                self.below.finish(self.below(zone, index))?;
+                subzone.full = true;
+            }
+            state.machine.finish(zone)?;
+        }
+        state.split[zone.0 as usize] = Some(Split { subzones, active });
         Ok(())
     }
 
@@ -144,7 +165,7 @@ impl SplitData {
         Subzone { written, full, lost: lost(report.state) }
     }
 
-    /// A wide zone ends at its first gap; what lies behind was never durable.
+    /// A wide zone ends at its first gap; what lies behind was never durable. Beyond the limits it is finished.
     fn find_wide(&self, zone: ZoneId, parts: &[Subzone], machine: &mut ZoneMachine) -> Result<()> {
         let (state, written) = self.measure(parts);
         let whole = parts.iter().take_while(|part| part.full).count();
@@ -153,7 +174,11 @@ impl SplitData {
                 self.below.reset(self.below(zone, index))?;
             }
         }
-        machine.restore(zone, state, written)
+        if !within_limits(machine.restore(zone, state, written))? {
+            self.all_below(zone, |below| self.below.finish(below))?;
+            machine.restore(zone, ZoneState::Full, written)?;
+        }
+        Ok(())
     }
 
     /// Refuses ordinary commands on a split zone.
