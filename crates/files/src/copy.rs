@@ -9,7 +9,7 @@ use crate::lanes::{Lease, Request};
 use crate::options::RELOCATED;
 use crate::policy::Candidate;
 use crate::store::Core;
-use crate::{Extent, FileError, Result};
+use crate::{Extent, FileError, Result, unit};
 
 /// Blocks that one read or write moves at most.
 const COPY_BLOCKS_MAX: u64 = 256;
@@ -42,7 +42,7 @@ impl<'a> Copying<'a> {
             if self.core.names.lock().catalogue.inode(self.live.file).is_none() {
                 return Ok(false);
             }
-            let count = (blocks - self.at_block).min(COPY_BLOCKS_MAX);
+            let count = self.blocks_of_next_write(blocks - self.at_block, lease.as_ref());
             let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
             let read = self.core.ground.read(self.live.extent.block + self.at_block, &mut buffer);
             read.map_err(|_| self.damaged())?;
@@ -55,6 +55,15 @@ impl<'a> Copying<'a> {
             Some(crc) if crc != self.crc => Err(self.damaged()),
             _ => Ok(true),
         }
+    }
+
+    /// Blocks that are moved next, of those that are left.
+    fn blocks_of_next_write(&self, left: u64, lease: Option<&Lease>) -> u64 {
+        if left <= COPY_BLOCKS_MAX {
+            return left;
+        }
+        let at = lease.and_then(|lease| Some(lease.zone().writer().as_ref()?.written_blocks()));
+        unit::blocks_to_end_of_unit(at.unwrap_or(0), COPY_BLOCKS_MAX)
     }
 
     fn damaged(&self) -> FileError {

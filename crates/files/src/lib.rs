@@ -69,6 +69,7 @@ mod subzones;
 mod tags;
 mod tail;
 pub mod trace;
+mod unit;
 mod usage;
 mod walk;
 mod work;

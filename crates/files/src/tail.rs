@@ -52,6 +52,11 @@ impl Tail {
         self.len
     }
 
+    /// Blocks that it takes on a device.
+    pub(crate) fn blocks(&self) -> u64 {
+        (self.start + self.len).div_ceil(BLOCK_BYTES) as u64
+    }
+
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.start + self.len).unwrap_or_default()

@@ -19,6 +19,7 @@ use crate::policy::{Candidate, SubzoneWish, TableKeys};
 use crate::store::{Core, Counters};
 use crate::tail::ChunkOf;
 use crate::trace::TraceEvent;
+use crate::unit;
 use crate::{Extent, FileError, FileId, FileKind, FileTags, Lifetime, Result, ZoneId};
 
 /// Appends to one file: its only writer. Created by one thread, it may be used by another.
@@ -50,6 +51,15 @@ pub struct FileWriter {
     /// It was longer than its subzone.
     overflows: bool,
     is_closed: bool,
+}
+
+/// How much of the tail is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// What ends with a unit of the flash: more will come.
+    Unit,
+    /// All of it.
+    End,
 }
 
 impl FileWriter {
@@ -134,7 +144,7 @@ impl FileWriter {
             if taken == 0 && self.may_hold(buffer_bytes as u64) {
                 self.file.content_mut().hold();
             } else if taken == 0 {
-                self.write_out()?;
+                self.write_out(Until::Unit)?;
             } else {
                 self.trace(|file| TraceEvent::Append { file, bytes: taken as u64 });
             }
@@ -219,7 +229,7 @@ impl FileWriter {
     fn write_all(&mut self) -> Result<()> {
         self.core.stop.check()?;
         while self.file.content().waiting() > 0 {
-            self.write_out()?;
+            self.write_out(Until::End)?;
         }
         self.release_held();
         Ok(())
@@ -336,8 +346,8 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Writes the tail, or as much of it as the zone or the run of blocks holds.
-    fn write_out(&mut self) -> Result<()> {
+    /// Writes the tail, or as much of it as is asked for and the zone or the run of blocks holds.
+    fn write_out(&mut self, until: Until) -> Result<()> {
         if self.is_in_blocks() {
             return self.write_to_blocks();
         }
@@ -348,7 +358,7 @@ impl FileWriter {
                 None => return self.go_on_in_blocks(),
             },
         };
-        if self.write_to(lease.zone())? {
+        if self.write_to(lease.zone(), until)? {
             self.lease = Some(lease);
         }
         self.note_zones();
@@ -417,7 +427,7 @@ impl FileWriter {
     }
 
     /// Writes to a zone; returns whether it may have room for more.
-    fn write_to(&self, zone: &OpenZone) -> Result<bool> {
+    fn write_to(&self, zone: &OpenZone, until: Until) -> Result<bool> {
         let asked = now();
         let mut guard = zone.writer();
         let waited = u64::try_from(now().since(asked).as_nanos()).unwrap_or(u64::MAX);
@@ -437,7 +447,11 @@ impl FileWriter {
         let is_chunked = content.is_chunked;
         let _label = cut_label(if is_chunked { "log" } else { "table" });
         let first = content.first_waiting();
-        let image = if is_chunked { first.as_chunk(of, remaining) } else { first.as_data(remaining) };
+        let blocks_max = match until {
+            Until::Unit => remaining.min(unit::blocks_to_end_of_unit(writer.written_blocks(), first.blocks())),
+            Until::End => remaining,
+        };
+        let image = if is_chunked { first.as_chunk(of, blocks_max) } else { first.as_data(blocks_max) };
         let device_bytes = image.blocks.len() as u64;
         // Counted before it is written: a zone that fills up may be cleaned at once.
         self.core.space().add_live(zone.zone(), device_bytes);

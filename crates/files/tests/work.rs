@@ -24,8 +24,8 @@ fn work(store: &FileStore, before: &Work) {
         [work.copied_bytes, work.finished_unwritten_bytes, work.resets_with_copy, work.resets_without_copy]
     };
     while counts(&store.work()).iter().zip(counts(before)).any(|(now, then)| *now <= then) {
-        // One of three ends just before a zone does.
-        (0..18).for_each(|file| put(store, file, [30_000, 30_000, 57_000][file as usize % 3]));
+        // At times one ends just before a zone does.
+        (0..18).for_each(|file| put(store, file, [30_000, 30_000, 53_000][file as usize % 3]));
         (0..18).filter(|file| file % 3 != 1).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
         store.sync_names().unwrap();
         while store.clean_step().unwrap().is_some() {}

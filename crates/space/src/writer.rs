@@ -59,6 +59,12 @@ impl ZoneWriter {
         self.next_block
     }
 
+    /// Blocks of the zone before the next write, its header among them.
+    #[must_use]
+    pub fn written_blocks(&self) -> u64 {
+        self.next_block - self.space.core.units.first_block(self.zone)
+    }
+
     /// Blocks that can still be written; 0 once the writer is closed.
     #[must_use]
     pub fn remaining_blocks(&self) -> u64 {
