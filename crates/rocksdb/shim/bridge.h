@@ -47,6 +47,14 @@ typedef struct {
   uint64_t modified_seconds;
 } zonda_info;
 
+// A flush or compaction of one column family. An atomic flush has one number for several of them.
+typedef struct {
+  zonda_text database;
+  zonda_text family;
+  uint32_t family_number;
+  int number;
+} zonda_job;
+
 enum { ZONDA_FLUSH = 0, ZONDA_COMPACTION = 1, ZONDA_RECOVERY = 2, ZONDA_OTHER = 3 };
 
 void zonda_bridge_free_message(char* message);
@@ -109,10 +117,12 @@ uint64_t zonda_bridge_free_bytes(const zonda_system*);
 // Of a blob file too.
 void zonda_bridge_table_begun(const zonda_system*, zonda_text database, zonda_text family, zonda_text path, int job,
                               uint8_t reason);
-// A compaction, or with no inputs a flush.
-void zonda_bridge_job_begun(const zonda_system*, zonda_text database, int job, uint32_t family, int output_level,
-                            const uint64_t* inputs, size_t input_count);
-void zonda_bridge_job_ended(const zonda_system*, zonda_text database, int job);
+// A compaction, or with no inputs a flush; on the thread that will run it.
+void zonda_bridge_job_begun(const zonda_system*, zonda_job, int output_level, const uint64_t* inputs,
+                            size_t input_count);
+void zonda_bridge_job_ended(const zonda_system*, zonda_job);
+// An error of a database is told on this thread.
+void zonda_bridge_job_failed(const zonda_system*);
 void zonda_bridge_subcompaction_begun(const zonda_system*, int job, int output_level);
 void zonda_bridge_subcompaction_ended(const zonda_system*);
 

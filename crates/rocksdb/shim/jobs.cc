@@ -34,6 +34,12 @@ uint8_t ReasonOf(rocksdb::BlobFileCreationReason reason) {
   return ZONDA_OTHER;
 }
 
+// The names live as long as the call that told `info`.
+template <typename Info>
+zonda_job JobOf(rocksdb::DB* db, const Info& info) {
+  return {Text(db->GetName()), Text(info.cf_name), info.cf_id, info.job_id};
+}
+
 }  // namespace
 
 void JobListener::OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) {
@@ -47,11 +53,11 @@ void JobListener::OnBlobFileCreationStarted(const rocksdb::BlobFileCreationBrief
 }
 
 void JobListener::OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
-  zonda_bridge_job_begun(system_, Text(db->GetName()), info.job_id, info.cf_id, 0, nullptr, 0);
+  zonda_bridge_job_begun(system_, JobOf(db, info), 0, nullptr, 0);
 }
 
 void JobListener::OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
-  zonda_bridge_job_ended(system_, Text(db->GetName()), info.job_id);
+  zonda_bridge_job_ended(system_, JobOf(db, info));
 }
 
 void JobListener::OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
@@ -61,12 +67,15 @@ void JobListener::OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJo
   for (const auto& input : info.input_file_infos) {
     inputs.push_back(input.file_number);
   }
-  zonda_bridge_job_begun(system_, Text(db->GetName()), info.job_id, info.cf_id, info.output_level, inputs.data(),
-                         inputs.size());
+  zonda_bridge_job_begun(system_, JobOf(db, info), info.output_level, inputs.data(), inputs.size());
 }
 
 void JobListener::OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
-  zonda_bridge_job_ended(system_, Text(db->GetName()), info.job_id);
+  zonda_bridge_job_ended(system_, JobOf(db, info));
+}
+
+void JobListener::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status*) {
+  zonda_bridge_job_failed(system_);
 }
 
 void JobListener::OnSubcompactionBegin(const rocksdb::SubcompactionJobInfo& info) {

@@ -18,6 +18,8 @@ class JobListener final : public rocksdb::EventListener {
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
   void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
+  // The end of a flush that failed is told by no other call.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
   void OnSubcompactionBegin(const rocksdb::SubcompactionJobInfo& info) override;
   void OnSubcompactionCompleted(const rocksdb::SubcompactionJobInfo& info) override;
 

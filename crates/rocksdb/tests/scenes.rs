@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{build, is_here, reported, run, with_library};
+use common::{build, is_here, jobs_in, reported, run, with_library};
 
-const SCENES: [&str; 10] = [
+const SCENES: [&str; 11] = [
     "names",
     "families",
+    "atomic-flushes",
     "ingest",
     "checkpoints",
     "backups",
@@ -28,14 +29,19 @@ fn every_scene_ends_well() {
     let program = build("scenes", here);
     let uri = format!("zonda://file:{}/zones?create=256MiB&zone_size=1MiB", here.display());
     for scene in SCENES {
-        let report = here.join(format!("{scene}.report"));
-        run(with_library(&program).env("ZONDA_REPORT", &report).args([scene, &uri]).arg(here));
+        let (report, trace) = (here.join(format!("{scene}.report")), here.join(format!("{scene}.trace")));
+        let mut command = with_library(&program);
+        command.env("ZONDA_REPORT", &report).env("ZONDA_TRACE", &trace);
+        run(command.args([scene, &uri]).arg(here));
         // What ends as if it crashed unmounts nothing.
         assert_eq!(report.exists(), scene != "two-phases", "{scene}");
         if report.exists() {
             let levels = ["right", "wrong", "unknown"].map(|how| reported(&report, &format!("levels_{how}")));
             assert!(levels[0] > 0 || scene == "names", "{scene}: no table");
             assert_eq!(levels[1..], [0, 0], "{scene}: every level is known before its table is written");
+            let jobs = jobs_in(&trace);
+            assert_eq!(jobs.begun, jobs.ended, "{scene}: no job is left behind");
+            assert!(scene != "atomic-flushes" || jobs.begun >= 9, "three of three families: {jobs:?}");
         }
     }
 }

@@ -40,41 +40,57 @@ unsafe extern "C" fn zonda_bridge_table_begun(
     });
 }
 
+/// A job of one column family, as `zonda_job` of `shim/bridge.h`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct JobOf {
+    database: Text,
+    family: Text,
+    family_number: u32,
+    number: c_int,
+}
+
 /// # Safety
-/// `database` is text, and `inputs` points to `input_count` numbers, or there are none.
+/// `of` has two texts, and `inputs` points to `input_count` numbers, or there are none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn zonda_bridge_job_begun(
     system: &System,
-    database: Text,
-    job: c_int,
-    column_family: u32,
+    of: JobOf,
     output_level: c_int,
     inputs: *const u64,
     input_count: usize,
 ) {
-    let _unheard = catch(|| {
+    let _unheard = catch(|| -> Result<(), Failure> {
         let inputs = match input_count {
             0 => Vec::new(),
             // SAFETY: as this function's.
             count => unsafe { std::slice::from_raw_parts(inputs, count) }.to_vec(),
         };
         // SAFETY: as this function's.
-        if let (Ok(database), Some(output_level)) = (unsafe { database.get() }, level(output_level)) {
-            system.mount().lsm.job_begun(database, job, Running { column_family, output_level, inputs, id: None });
+        let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
+        if let Some(output_level) = level(output_level) {
+            let running = Running { column_family: of.family_number, output_level, inputs, id: None };
+            system.mount().lsm.job_begun(database, of.number, family, running);
         }
+        Ok(())
     });
 }
 
 /// # Safety
-/// `database` is text.
+/// `of` has two texts.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn zonda_bridge_job_ended(system: &System, database: Text, job: c_int) {
-    let _unheard = catch(|| {
+unsafe extern "C" fn zonda_bridge_job_ended(system: &System, of: JobOf) {
+    let _unheard = catch(|| -> Result<(), Failure> {
         // SAFETY: as this function's.
-        if let Ok(database) = unsafe { database.get() } {
-            system.mount().lsm.job_ended(database, job);
-        }
+        let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
+        system.mount().lsm.job_ended(database, of.number, family);
+        Ok(())
     });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn zonda_bridge_job_failed(system: &System) {
+    let _unheard = catch(|| system.mount().lsm.job_failed());
 }
 
 #[unsafe(no_mangle)]

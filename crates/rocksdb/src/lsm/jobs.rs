@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::thread::{self, ThreadId};
 
 use zonda_files::FilePath;
 use zonda_files::lsm::JobId;
@@ -49,10 +50,14 @@ pub struct Running {
     pub id: Option<JobId>,
 }
 
-/// A job of one database.
-type JobOf = (FilePath, i32);
+/// Database, number and column family: an atomic flush is one job of several families.
+type JobOf = (FilePath, i32, String);
 
 /// Which jobs run, and which tables they have begun.
+///
+/// None stays longer than its thread works on it. The end of a compaction is always told, that of a flush only if it succeeded: of
+/// one that failed the error is told on its thread, and of one whose family was dropped, or that found nothing to do, nothing. But a thread
+/// runs one job at a time, so with its next one it has ended those before.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,
@@ -60,7 +65,8 @@ pub(crate) struct Jobs {
 
 #[derive(Debug, Default)]
 struct State {
-    running: BTreeMap<JobOf, Running>,
+    /// With the thread that each was begun on.
+    running: BTreeMap<JobOf, (ThreadId, Running)>,
     begun: BTreeMap<FilePath, Begun>,
 }
 
@@ -71,21 +77,37 @@ thread_local! {
 }
 
 impl Jobs {
-    pub(crate) fn begin(&self, database: &FilePath, job: i32, running: Running) {
-        self.state.lock().running.insert((database.clone(), job), running);
+    /// Another job begins on this thread: what it ran before has ended, even if nobody told. Returns that.
+    pub(crate) fn over(&self, database: &FilePath, next: i32) -> Vec<Running> {
+        let here = thread::current().id();
+        let is_before = |(of, job, _): &JobOf| of != database || *job != next;
+        self.state.lock().end_where(|job, (thread, _)| *thread == here && is_before(job))
     }
 
-    /// The job has ended; returns it.
-    pub(crate) fn end(&self, database: &FilePath, job: i32) -> Option<Running> {
-        self.state.lock().running.remove(&(database.clone(), job))
+    /// A job begins on this thread, for a family; returns what it replaces.
+    pub(crate) fn begin(&self, database: &FilePath, job: i32, family: &str, running: Running) -> Option<Running> {
+        let here = thread::current().id();
+        let replaced = self.state.lock().running.insert((database.clone(), job, family.to_owned()), (here, running));
+        replaced.map(|(_, running)| running)
+    }
+
+    /// The job has ended for this family; returns it.
+    pub(crate) fn end(&self, database: &FilePath, job: i32, family: &str) -> Option<Running> {
+        let ended = self.state.lock().running.remove(&(database.clone(), job, family.to_owned()));
+        ended.map(|(_, running)| running)
+    }
+
+    /// An error was told on this thread: the flushes that it runs will not be told to have ended. Returns them.
+    pub(crate) fn failed(&self) -> Vec<Running> {
+        let here = thread::current().id();
+        self.state.lock().end_where(|_, (thread, running)| *thread == here && running.inputs.is_empty())
     }
 
     /// The database is closed: RocksDB does not tell the end of what it broke off. Returns what ran.
     pub(crate) fn end_all(&self, database: &FilePath) -> Vec<Running> {
         let mut state = self.state.lock();
         state.begun.retain(|_, begun| begun.database != *database);
-        let ended: Vec<JobOf> = state.running.keys().filter(|(of, _)| of == database).cloned().collect();
-        ended.iter().filter_map(|job| state.running.remove(job)).collect()
+        state.end_where(|(of, ..), _| of == database)
     }
 
     pub(crate) fn subcompaction_begun(job: i32, output_level: u8) {
@@ -100,7 +122,7 @@ impl Jobs {
     pub(crate) fn table_begun(&self, table: NewTable<'_>) {
         let NewTable { database, family, path, job, reason } = table;
         let mut state = self.state.lock();
-        let running = state.running.get(&(database.clone(), job));
+        let running = state.running.get(&(database.clone(), job, family.to_owned())).map(|(_, running)| running);
         let level = match reason {
             Reason::Flush | Reason::Recovery => Some(0),
             Reason::Compaction => {
@@ -122,8 +144,22 @@ impl Jobs {
     /// The jobs of a database that run now.
     pub(crate) fn running(&self, database: &FilePath) -> Vec<Running> {
         let state = self.state.lock();
-        let of_database = state.running.iter().filter(|((of, _), _)| of == database);
-        of_database.map(|(_, running)| running.clone()).collect()
+        let of_database = state.running.iter().filter(|((of, ..), _)| of == database);
+        of_database.map(|(_, (_, running))| running.clone()).collect()
+    }
+}
+
+impl State {
+    fn end_where(&mut self, mut is_over: impl FnMut(&JobOf, &(ThreadId, Running)) -> bool) -> Vec<Running> {
+        let mut ended = Vec::new();
+        self.running.retain(|job, one| {
+            let over = is_over(job, one);
+            if over {
+                ended.push(one.1.clone());
+            }
+            !over
+        });
+        ended
     }
 }
 
@@ -163,7 +199,7 @@ mod tests {
     fn a_table_has_the_level_of_its_job() {
         let (jobs, db) = (Jobs::default(), path("/db"));
         let compaction = Running { column_family: 0, output_level: 3, inputs: vec![4, 5], id: None };
-        jobs.begin(&db, 7, compaction.clone());
+        jobs.begin(&db, 7, "default", compaction.clone());
         begin(&jobs, "/db", "9.sst", 7, Reason::Compaction);
         begin(&jobs, "/db", "10.sst", 8, Reason::Flush);
         begin(&jobs, "/other", "9.sst", 7, Reason::Compaction);
@@ -175,6 +211,42 @@ mod tests {
         assert_eq!(jobs.end_all(&path("/other")), []);
         assert_eq!(jobs.end_all(&db), [compaction]);
         assert_eq!(jobs.running(&db), []);
+    }
+
+    fn flush(column_family: u32) -> Running {
+        Running { column_family, output_level: 0, inputs: Vec::new(), id: None }
+    }
+
+    #[test]
+    fn an_atomic_flush_is_a_job_of_each_family() {
+        let (jobs, db) = (Jobs::default(), path("/db"));
+        jobs.begin(&db, 3, "default", flush(0));
+        assert_eq!(jobs.over(&db, 3), []);
+        jobs.begin(&db, 3, "a", flush(1));
+        assert_eq!(jobs.running(&db).len(), 2);
+        assert_eq!(jobs.end(&db, 3, "default"), Some(flush(0)));
+        assert_eq!(jobs.end(&db, 3, "default"), None);
+        assert_eq!(jobs.end(&db, 3, "a"), Some(flush(1)));
+        assert_eq!(jobs.running(&db), []);
+    }
+
+    #[test]
+    fn a_flush_that_fails_is_over_with_the_error_or_the_next_job_of_its_thread() {
+        let (jobs, db) = (Jobs::default(), path("/db"));
+        let compaction = Running { inputs: vec![4], ..flush(0) };
+        let elsewhere = || jobs.begin(&db, 1, "default", flush(9));
+        std::thread::scope(|scope| scope.spawn(elsewhere).join()).unwrap();
+        jobs.begin(&db, 3, "default", flush(0));
+        jobs.begin(&db, 3, "a", flush(1));
+        assert_eq!(jobs.failed(), [flush(1), flush(0)]);
+        assert_eq!(jobs.failed(), [], "what another thread does goes on");
+        jobs.begin(&db, 4, "default", flush(0));
+        assert_eq!(jobs.over(&db, 5), [flush(0)]);
+        jobs.begin(&db, 5, "default", compaction.clone());
+        assert_eq!(jobs.failed(), [], "the end of a compaction is told");
+        assert_eq!(jobs.over(&db, 6), [compaction]);
+        jobs.begin(&db, 6, "default", flush(0));
+        assert_eq!(jobs.running(&db), [flush(9), flush(0)]);
     }
 
     #[test]

@@ -77,8 +77,7 @@ impl View {
 
     /// A database was closed.
     pub(crate) fn database_closed(&self, database: &FilePath) {
-        let jobs = self.jobs.end_all(database);
-        jobs.iter().filter_map(|job| job.id).for_each(|id| self.store.end_job(id));
+        self.tell_ended(self.jobs.end_all(database));
         let mut state = self.state.lock();
         state.unnamed.retain(|(of, _), _| of != database);
         if let Some(mut directory) = state.directories.remove(database) {
@@ -86,9 +85,10 @@ impl View {
         }
     }
 
-    /// A flush or compaction begins.
-    pub fn job_begun(&self, database: &str, job: i32, mut running: Running) {
+    /// A flush or compaction begins for a column family, on the thread that will run it.
+    pub fn job_begun(&self, database: &str, job: i32, family: &str, mut running: Running) {
         let Ok(database) = FilePath::parse(database) else { return };
+        self.tell_ended(self.jobs.over(&database, job));
         let state = self.state.lock();
         let tree = state.directories.get(&database).and_then(|directory| directory.relay.tree(running.column_family));
         running.id = tree.map(|tree| {
@@ -98,16 +98,22 @@ impl View {
             self.store.begin_job(&Job { tree, kind, output_level: Some(running.output_level), inputs })
         });
         drop(state);
-        self.jobs.begin(&database, job, running);
+        self.tell_ended(self.jobs.begin(&database, job, family, running));
     }
 
-    /// A flush or compaction has ended.
-    pub fn job_ended(&self, database: &str, job: i32) {
+    /// A flush or compaction has ended for a column family.
+    pub fn job_ended(&self, database: &str, job: i32, family: &str) {
         let Ok(database) = FilePath::parse(database) else { return };
-        let ended = self.jobs.end(&database, job);
-        if let Some(id) = ended.and_then(|ended| ended.id) {
-            self.store.end_job(id);
-        }
+        self.tell_ended(self.jobs.end(&database, job, family));
+    }
+
+    /// An error of a database was told on this thread.
+    pub fn job_failed(&self) {
+        self.tell_ended(self.jobs.failed());
+    }
+
+    fn tell_ended(&self, ended: impl IntoIterator<Item = Running>) {
+        ended.into_iter().filter_map(|job| job.id).for_each(|id| self.store.end_job(id));
     }
 
     /// A subcompaction begins on this thread.

@@ -63,6 +63,37 @@ pub(crate) fn reported(file: &Path, name: &str) -> u64 {
     rest.split([',', '}']).next().unwrap().parse().unwrap()
 }
 
+/// Jobs in a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    pub(crate) begun: usize,
+    pub(crate) ended: usize,
+    /// The most flushes that ran at once.
+    pub(crate) flushes_at_once_max: usize,
+}
+
+pub(crate) fn jobs_in(trace: &Path) -> Jobs {
+    let text = std::fs::read_to_string(trace).unwrap();
+    let (mut jobs, mut flushes) = (Jobs::default(), std::collections::BTreeSet::new());
+    for line in text.lines() {
+        match line.split(' ').skip(1).collect::<Vec<_>>()[..] {
+            ["job-begin", job, _, kind, ..] => {
+                jobs.begun += 1;
+                if kind == "flush" {
+                    flushes.insert(job.to_owned());
+                }
+            }
+            ["job-end", job] => {
+                jobs.ended += 1;
+                flushes.remove(job);
+            }
+            _ => {}
+        }
+        jobs.flushes_at_once_max = jobs.flushes_at_once_max.max(flushes.len());
+    }
+    jobs
+}
+
 /// How often zones were chosen by a rule, by level, as the report's last line says.
 pub(crate) fn allocated(report: &Path, rule: &str) -> Vec<(String, u64)> {
     let text = std::fs::read_to_string(report).unwrap();
