@@ -19,7 +19,6 @@ impl Mounted {
     #[must_use]
     pub fn report(&self) -> String {
         let usage = self.store.usage();
-        let levels = self.lsm.level_counts();
         let read = |who: usize| self.reads[who].load(Ordering::Relaxed);
         let cleaner = self.cleaner.as_ref().map(|cleaner| cleaner.report()).unwrap_or_default();
         let allocations = self.store.allocations();
@@ -56,10 +55,6 @@ impl Mounted {
             ("user_read_bytes", read(0)),
             ("compaction_read_bytes", read(1)),
             ("reads_together", self.reads_together.load(Ordering::Relaxed)),
-            ("levels_right", levels.right),
-            ("levels_wrong", levels.wrong),
-            ("levels_unknown", levels.unknown),
-            ("tables_moved", levels.moved),
             ("flash_host_bytes", flash.host_bytes),
             ("flash_collection_bytes", flash.collection_bytes),
             ("flash_padding_bytes", flash.padding_bytes),
@@ -74,8 +69,12 @@ impl Mounted {
             ("subzones_merged", split.merges),
         ];
         let mut json = self.placement_json();
-        for (name, number) in
-            numbers.into_iter().chain(self.of_small_work()).chain(self.of_drive()).chain(self.of_flash())
+        for (name, number) in numbers
+            .into_iter()
+            .chain(self.of_levels())
+            .chain(self.of_small_work())
+            .chain(self.of_drive())
+            .chain(self.of_flash())
         {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
@@ -95,6 +94,18 @@ impl Mounted {
         let (placement, reason) = self.store.placement();
         let reason = reason.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
         format!("{{\"placement\": \"{placement}\", \"placement_reason\": {reason}")
+    }
+
+    /// How well levels of tables were known before the MANIFEST named them.
+    fn of_levels(&self) -> [(&'static str, u64); 5] {
+        let levels = self.lsm.level_counts();
+        [
+            ("levels_right", levels.right),
+            ("levels_wrong", levels.wrong),
+            ("levels_unknown", levels.unknown),
+            ("levels_unheard", levels.unheard),
+            ("tables_moved", levels.moved),
+        ]
     }
 
     /// Device writes by what they were for, what was asked for and cost none, and what came before all that.

@@ -43,7 +43,8 @@ fn every_policy_compacts_and_no_level_is_wrong() {
         assert!(text.contains("Cumulative stall:") && text.contains("Percentiles: P50:"), "{policy}: {text}");
         let report = here.join("report");
         assert!(reported(&report, "levels_right") > 0, "{policy}");
-        assert_eq!((reported(&report, "levels_wrong"), reported(&report, "levels_unknown")), (0, 0), "{policy}");
+        let others = ["wrong", "unknown", "unheard"].map(|how| reported(&report, &format!("levels_{how}")));
+        assert_eq!(others, [0, 0, 0], "{policy}");
         if policy != "native" {
             assert!(counted(&text, " jobs,") > 5, "{policy}: {text}");
         }

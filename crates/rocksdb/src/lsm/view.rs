@@ -9,7 +9,7 @@ use zonda_rt::Mutex;
 use crate::lsm::jobs::Jobs;
 use crate::lsm::relay::{BYTEWISE, REVERSE, Relay};
 use crate::lsm::{Applied, Begun, NewTable, Running, Shape};
-use crate::name::{Role, role_of};
+use crate::name::{Role, role_of, table_number};
 use crate::writable::Order;
 
 /// Bytes of a MANIFEST that are read at once.
@@ -36,6 +36,8 @@ struct State {
     directories: BTreeMap<FilePath, Directory>,
     /// By directory and number: level at creation of tables that no MANIFEST has named yet.
     unnamed: BTreeMap<(FilePath, u64), Option<u8>>,
+    /// Directories of databases that are open for writing. Elsewhere a MANIFEST may be copied like any file.
+    open: BTreeSet<FilePath>,
     counts: LevelCounts,
 }
 
@@ -56,6 +58,8 @@ pub struct LevelCounts {
     pub wrong: u64,
     /// It was not known.
     pub unknown: u64,
+    /// Nobody said that the table was created: it was ingested, or the listener missed it.
+    pub unheard: u64,
     /// Tables that changed their level without being written again.
     pub moved: u64,
 }
@@ -70,6 +74,7 @@ impl View {
         let mut state = self.state.lock();
         let mut directory = Directory::default();
         directory.find_current(&self.store, database);
+        state.open.insert(database.clone());
         if directory.current.is_some() {
             state.directories.insert(database.clone(), directory);
         }
@@ -80,6 +85,7 @@ impl View {
         self.tell_ended(self.jobs.end_all(database));
         let mut state = self.state.lock();
         state.unnamed.retain(|(of, _), _| of != database);
+        state.open.remove(database);
         if let Some(mut directory) = state.directories.remove(database) {
             directory.relay.forget(&self.store);
         }
@@ -200,11 +206,21 @@ impl View {
     pub(crate) fn manifest_appended(&self, path: &FilePath, bytes: &[u8]) {
         let Some(parent) = path.parent() else { return };
         let mut state = self.state.lock();
-        let State { directories, unnamed, counts } = &mut *state;
+        let State { directories, unnamed, open, counts } = &mut *state;
         let Some(directory) = directories.get_mut(&parent) else { return };
         let Some(shape) = directory.manifests.get_mut(path) else { return };
         let applied = shape.feed(bytes);
-        count(&applied, |table| unnamed.remove(&(parent.clone(), table)), counts);
+        let before = directory.current.as_ref().filter(|current| *current != path);
+        let before = before.and_then(|current| directory.manifests.get(current));
+        let begun = |table| match unnamed.remove(&(parent.clone(), table)) {
+            Some(level) => Origin::Begun(level),
+            None if !open.contains(&parent) => Origin::Known,
+            // A new MANIFEST repeats the one before it.
+            None if before.is_some_and(|shape| shape.table(table).is_some()) => Origin::Known,
+            None => Origin::Unheard,
+        };
+        count(&applied, begun, counts);
+        let Some(shape) = directory.manifests.get(path) else { return };
         if directory.current.as_ref() == Some(path) {
             let tables: BTreeSet<_> = applied.iter().map(|one| (one.column_family, one.number)).collect();
             directory.relay.tell(&self.store, &parent, shape, &tables);
@@ -213,6 +229,7 @@ impl View {
 
     /// A name is gone.
     pub(crate) fn removed(&self, path: &FilePath) {
+        self.forget_unnamed(path);
         let role = role_of(path);
         if !matches!(role, Role::Manifest | Role::Current) {
             return;
@@ -232,6 +249,7 @@ impl View {
 
     /// A name has become another: CURRENT, a MANIFEST, or the directory of a database.
     pub(crate) fn renamed(&self, from: &FilePath, to: &FilePath) {
+        self.forget_unnamed(from);
         let Some(parent) = to.parent() else { return };
         let mut state = self.state.lock();
         if role_of(to) == Role::Current {
@@ -251,17 +269,37 @@ impl View {
     }
 }
 
+impl View {
+    /// A table is gone: if its job failed, no MANIFEST will ever name it.
+    fn forget_unnamed(&self, path: &FilePath) {
+        if let (Some(number), Some(parent)) = (table_number(path), path.parent()) {
+            self.state.lock().unnamed.remove(&(parent, number));
+        }
+    }
+}
+
+/// Where a table comes from that a MANIFEST names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// It was begun, for this level if that was known, and was not named before.
+    Begun(Option<u8>),
+    /// It is in the MANIFEST before this one, or nothing is created here.
+    Known,
+    /// Nobody said that it was begun, or it was named before.
+    Unheard,
+}
+
 /// Compares first levels with those at creation.
-fn count(applied: &[Applied], mut created: impl FnMut(u64) -> Option<Option<u8>>, counts: &mut LevelCounts) {
+fn count(applied: &[Applied], mut origin: impl FnMut(u64) -> Origin, counts: &mut LevelCounts) {
     let leaves = |number| applied.iter().any(|one| one.is_deleted && one.number == number);
     for one in applied.iter().filter(|one| !one.is_deleted) {
-        match created(one.number) {
-            Some(Some(level)) if level == one.level => counts.right += 1,
-            Some(Some(_)) => counts.wrong += 1,
-            Some(None) => counts.unknown += 1,
-            None if leaves(one.number) => counts.moved += 1,
-            // Ingested, or repeated by a new MANIFEST from the one before it.
-            None => {}
+        match origin(one.number) {
+            Origin::Begun(Some(level)) if level == one.level => counts.right += 1,
+            Origin::Begun(Some(_)) => counts.wrong += 1,
+            Origin::Begun(None) => counts.unknown += 1,
+            _ if leaves(one.number) => counts.moved += 1,
+            Origin::Known => {}
+            Origin::Unheard => counts.unheard += 1,
         }
     }
 }
@@ -295,4 +333,81 @@ fn read_shape(store: &FileStore, path: &FilePath) -> Shape {
         at += read as u64;
     }
     shape
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zonda_device::{Geometry, MemDevice};
+    use zonda_files::{FileStoreOptions, StoreId};
+
+    use super::*;
+    use crate::lsm::edit::testing::{encode, table};
+    use crate::lsm::record::testing::write;
+    use crate::lsm::{Reason, VersionEdit};
+
+    fn path(text: &str) -> FilePath {
+        FilePath::parse(text).unwrap()
+    }
+
+    fn view() -> View {
+        let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap());
+        View::new(FileStore::format(device, StoreId(1), false, FileStoreOptions::default()).unwrap())
+    }
+
+    /// A MANIFEST that grows as it is written.
+    struct Manifest<'a> {
+        view: &'a View,
+        path: FilePath,
+        bytes: Vec<u8>,
+    }
+
+    impl Manifest<'_> {
+        fn add(&mut self, level: u8, number: u64) {
+            let (from, added) = (self.bytes.len(), vec![(level, table(number, b"a", b"k"))]);
+            write(&mut self.bytes, &encode(&VersionEdit { added, ..VersionEdit::default() }));
+            self.view.manifest_appended(&self.path, &self.bytes[from..]);
+        }
+    }
+
+    fn begin(view: &View, number: u64, reason: Reason) {
+        let path = path(&format!("/db/{number:06}.sst"));
+        let database = self::path("/db");
+        view.table_begun(NewTable { database, family: "default", path: path.clone(), job: 1, reason });
+        assert!(view.take_begun(&path, number).is_some());
+    }
+
+    #[test]
+    fn every_table_of_an_open_database_is_counted() {
+        let view = view();
+        let manifest = |name: &str| {
+            view.manifest_created(&path(name));
+            Manifest { view: &view, path: path(name), bytes: Vec::new() }
+        };
+        manifest("/restored/MANIFEST-000001").add(3, 7);
+        assert_eq!(view.level_counts(), LevelCounts::default(), "it is copied");
+        view.database_opened(&path("/db"));
+        let mut manifest = manifest("/db/MANIFEST-000001");
+        begin(&view, 8, Reason::Flush);
+        begin(&view, 9, Reason::Flush);
+        begin(&view, 10, Reason::Other);
+        manifest.add(0, 8);
+        manifest.add(1, 9);
+        manifest.add(0, 10);
+        manifest.add(0, 11);
+        let counts = LevelCounts { right: 1, wrong: 1, unknown: 1, unheard: 1, moved: 0 };
+        assert_eq!(view.level_counts(), counts);
+    }
+
+    #[test]
+    fn tables_of_jobs_that_failed_are_forgotten() {
+        let view = view();
+        view.database_opened(&path("/db"));
+        begin(&view, 8, Reason::Flush);
+        begin(&view, 9, Reason::Flush);
+        view.removed(&path("/db/000008.sst"));
+        view.renamed(&path("/db/000009.sst"), &path("/db/000009.sst.trash"));
+        assert!(view.state.lock().unnamed.is_empty());
+    }
 }
