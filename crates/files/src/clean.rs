@@ -37,7 +37,7 @@ struct Round {
     /// Victims that were tried.
     passed_over: Vec<ZoneId>,
     /// Why a victim was not emptied or reset.
-    failed: Option<SpaceError>,
+    failed: Option<FileError>,
 }
 
 /// A live extent of a victim.
@@ -53,11 +53,12 @@ impl FileStore {
     /// what is dead, or empties one zone, no faster than [`set_clean_rate`](Self::set_clean_rate) says. Writers that need space
     /// clean by themselves. `None`: nothing to do.
     ///
-    /// A victim that cannot be read, or has not its checksums, is left as it is and passed over from then on
-    /// ([`FileUsage::spoiled_zones`](crate::FileUsage)).
+    /// A victim that is lost to the device, or has not its checksums, is left as it is and passed over from then on
+    /// ([`FileUsage::spoiled_zones`](crate::FileUsage)). One that the device does not read for now is tried again later, after one
+    /// second, then two, up to 64; a writer that finds no other one does not wait for that.
     ///
     /// # Errors
-    /// `Stopped`, `Space` for what is no fault of a victim.
+    /// `Stopped`, `Unread` and `Space` for what is no fault of a victim.
     pub fn clean_step(&self) -> Result<Option<Cleaned>> {
         if self.core.ground.blocks().is_some() {
             return self.core.clean_blocks_step();
@@ -93,7 +94,7 @@ impl FileStore {
         // A reset gives up what could still be written, and wears the whole zone.
         let has_dead = core.empty_one(true, &mut round)?.is_some() || core.leave_all_dead();
         match round.failed {
-            Some(error) if !has_dead => return Err(error.into()),
+            Some(error) if !has_dead => return Err(error),
             _ if has_dead => core.call.call(),
             _ => {}
         }
@@ -177,7 +178,7 @@ impl Core {
         self.leave_all_dead();
         let merged = self.merge_dead()?;
         let (reset, failed) = self.reset_dead(self.resets())?;
-        let mut round = Round { failed, ..Round::default() };
+        let mut round = Round { failed: failed.map(FileError::from), ..Round::default() };
         round.all.zones_freed = merged + reset;
         while round.all.zones_freed == 0
             && let Some(emptied) = self.empty_one(is_paced, &mut round)?
@@ -186,10 +187,10 @@ impl Core {
             // A thread that resets may have had it.
             let is_free = !self.dead_zones().contains(&emptied);
             round.all.zones_freed += reset.max(u32::from(is_free));
-            round.failed = failed.or(round.failed);
+            round.failed = failed.map(FileError::from).or(round.failed);
         }
         match round.failed {
-            Some(error) if round.all.zones_freed == 0 => Err(error.into()),
+            Some(error) if round.all.zones_freed == 0 => Err(error),
             _ => Ok(round.all),
         }
     }
@@ -205,10 +206,11 @@ impl Core {
 
     /// Empties the best victim that can be emptied; it is dead then. `None`: there is none.
     fn empty_one(&self, is_paced: bool, round: &mut Round) -> Result<Option<ZoneId>> {
-        while let Some(victim) = self.claim_victim(&round.passed_over) {
+        while let Some(victim) = self.claim_victim(&round.passed_over, is_paced) {
             round.passed_over.push(victim.zone);
             match self.empty(victim.zone, is_paced) {
                 Ok((bytes_copied, is_empty)) => {
+                    self.put_off.forget(victim.zone);
                     round.all.bytes_copied += bytes_copied;
                     if is_empty {
                         return Ok(Some(victim.zone));
@@ -217,30 +219,39 @@ impl Core {
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
+                Err(error @ FileError::Unread { .. }) => {
+                    self.put_off.put_off((victim.zone, victim.generation), now());
+                    round.failed = Some(error);
+                }
                 Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => return Ok(None),
-                Err(FileError::Space(error @ SpaceError::Device(_))) => round.failed = Some(error),
+                Err(error @ FileError::Space(SpaceError::Device(_))) => round.failed = Some(error),
                 Err(error) => return Err(error),
             }
         }
         Ok(None)
     }
 
-    /// Claims the zone to be emptied: nobody else resets it when it dies.
-    fn claim_victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
+    /// Claims the zone to be emptied: nobody else resets it when it dies. One that could not be read lately is for a writer that
+    /// finds no other.
+    fn claim_victim(&self, passed_over: &[ZoneId], is_paced: bool) -> Option<ZoneView> {
         let _claiming = self.claiming.lock();
-        let victim = self.victim(passed_over)?;
+        let began = now();
+        let is_put_off = |view: &ZoneView| self.put_off.is_put_off((view.zone, view.generation), began);
+        let readable = self.victim(passed_over, &|view| !is_put_off(view));
+        let victim = readable.or_else(|| self.victim(passed_over, &|_| true).filter(|_| !is_paced))?;
         self.space().begin_relocation(victim.zone).then_some(victim)
     }
 
-    /// The zone to be emptied, as the options choose it, of those with enough dead bytes.
-    fn victim(&self, passed_over: &[ZoneId]) -> Option<ZoneView> {
+    /// The zone to be emptied, as the options choose it, of those that may be and have enough dead bytes.
+    fn victim(&self, passed_over: &[ZoneId], may_be: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
         let spoiled = self.spoiled.lock();
         let is_worth_it = |view: &ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
             let has_dead = has_enough_dead(view);
             let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
             let is_whole = !spoiled.contains(&(view.zone, view.generation));
-            is_ours && is_done && has_dead && is_whole && view.live_bytes > 0 && !passed_over.contains(&view.zone)
+            let is_candidate = is_ours && is_done && has_dead && is_whole && view.live_bytes > 0;
+            is_candidate && !passed_over.contains(&view.zone) && may_be(view)
         };
         if !self.options.policy.chooses_victims() {
             return self.space().victim(self.options.victims, &is_worth_it);
@@ -318,7 +329,8 @@ impl Core {
         moved.map(|bytes| (bytes, is_empty))
     }
 
-    /// Moves everything that can be moved; a bad extent stays, and is told of at the end.
+    /// Moves everything that can be moved; a bad extent stays, and is told of at the end. With the second that cannot be read it ends: a
+    /// device that is away may take long to say so.
     pub(crate) fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
         let (mut lease, mut bytes, mut bad) = (None, 0, None);
         for one in live {
@@ -331,10 +343,13 @@ impl Core {
                 Ok(false) => self.bury(copy.copies()),
                 Err(error) => {
                     self.bury(copy.copies());
-                    if !is_of_the_victim(&error) {
-                        return Err(error);
+                    match (&error, &bad) {
+                        (FileError::Unread { .. }, Some(FileError::Unread { .. })) => return Err(error),
+                        // It says that there may be more to move later.
+                        (FileError::Damaged { .. }, Some(FileError::Unread { .. })) => {}
+                        (FileError::Unread { .. } | FileError::Damaged { .. }, _) => bad = Some(error),
+                        _ => return Err(error),
                     }
-                    bad = Some(error);
                 }
             }
         }
@@ -386,7 +401,40 @@ fn has_enough_dead(view: &ZoneView) -> bool {
     view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX
 }
 
-/// Whether cleaning failed for what is in the victim: another one may do.
+/// Whether cleaning failed for what is in the victim, for good: another one may do.
 pub(crate) fn is_of_the_victim(error: &FileError) -> bool {
     matches!(error, FileError::Damaged { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zonda_device::{Geometry, MemDevice};
+
+    use super::*;
+    use crate::{FileKind, FilePath, FileStoreOptions, StoreId};
+
+    #[test]
+    fn a_writer_tries_what_the_background_has_put_off() {
+        let device = Arc::new(MemDevice::new(Geometry::new(64 << 10, 24).with_limits(6, 6)).unwrap());
+        let options = FileStoreOptions { write_buffer_bytes: 16 << 10, ..FileStoreOptions::default() };
+        let store = FileStore::format(device, StoreId(1), false, options).unwrap();
+        for number in 0..10 {
+            let path = FilePath::parse(&format!("/{number}")).unwrap();
+            let mut writer = store.create(&path, FileTags::of(FileKind::Data)).unwrap();
+            writer.append(&[7; 30_000]).unwrap();
+            writer.close().unwrap();
+            if number % 2 == 0 {
+                store.remove(&path).unwrap();
+            }
+        }
+        let core = &store.core;
+        core.space().view().iter().for_each(|view| core.put_off.put_off((view.zone, view.generation), now()));
+        assert_eq!(core.claim_victim(&[], true), None);
+        let victim = core.claim_victim(&[], false).unwrap();
+        core.space().end_relocation(victim.zone);
+        core.put_off.forget(victim.zone);
+        assert_eq!(core.claim_victim(&[], true).map(|view| view.zone), Some(victim.zone));
+    }
 }

@@ -1,5 +1,6 @@
 //! Copies a live extent out of the zone or group that is emptied.
 
+use zonda_device::ErrorKind;
 use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId};
 
 use crate::blocks::Blocks;
@@ -45,7 +46,7 @@ impl<'a> Copying<'a> {
             let count = self.blocks_of_next_write(blocks - self.at_block, lease.as_ref());
             let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
             let read = self.core.ground.read(self.live.extent.block + self.at_block, &mut buffer);
-            read.map_err(|_| self.damaged())?;
+            read.map_err(|error| self.unread(error))?;
             self.write(&buffer, lease)?;
             if self.is_paced {
                 self.core.pace.after(buffer.len() as u64);
@@ -64,6 +65,15 @@ impl<'a> Copying<'a> {
         }
         let at = lease.and_then(|lease| Some(lease.zone().writer().as_ref()?.written_blocks()));
         unit::blocks_to_end_of_unit(at.unwrap_or(0), COPY_BLOCKS_MAX)
+    }
+
+    /// What the device has lost is lost; after any other error the bytes may be read another time.
+    fn unread(&self, error: SpaceError) -> FileError {
+        let extent = &self.live.extent;
+        match error {
+            SpaceError::Device(lost) if matches!(lost.kind(), ErrorKind::Media | ErrorKind::Offline) => self.damaged(),
+            cause => FileError::Unread { file: self.live.file.0, zone: extent.zone.0, block: extent.block, cause },
+        }
     }
 
     fn damaged(&self) -> FileError {

@@ -120,6 +120,19 @@ pub enum FileError {
         /// The first block of the extent.
         block: u64,
     },
+    /// Cleaning could not read bytes that may well be whole: the device refused for now. They are tried again later.
+    #[error("file {file} cannot be read for now, in zone {zone}, block {block}: {cause}")]
+    Unread {
+        /// Number of the file.
+        file: u64,
+        /// The zone.
+        zone: u32,
+        /// The first block of the extent.
+        block: u64,
+        /// What the device said.
+        #[source]
+        cause: SpaceError,
+    },
     /// A write to a store that was opened for reading.
     #[error("the store is mounted read-only")]
     ReadOnly,

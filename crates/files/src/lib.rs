@@ -57,6 +57,7 @@ mod options;
 mod pace;
 mod path;
 pub mod policy;
+mod put_off;
 mod read_many;
 mod reader;
 mod record;

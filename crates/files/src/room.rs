@@ -1,6 +1,7 @@
 //! Room on a conventional drive: blocks for writers, and segments that are emptied for them.
 
 use zonda_device::cut_label;
+use zonda_rt::now;
 
 use crate::blocks::{Run, Want};
 use crate::clean::{Cleaned, LiveExtent, is_of_the_victim};
@@ -90,7 +91,7 @@ impl Core {
     /// Empties a segment if fewer than wanted are free, for placements that need free ones.
     ///
     /// # Errors
-    /// `Stopped`, `Space` for what is no fault of the segment.
+    /// `Stopped`, `Unread` and `Space` for what is no fault of the segment.
     pub(crate) fn clean_blocks_step(&self) -> Result<Option<Cleaned>> {
         let Some(blocks) = self.ground.blocks() else { return Ok(None) };
         let wanted = blocks.groups() * u64::from(self.options.clean_below_free_percent) / 100;
@@ -102,21 +103,30 @@ impl Core {
             return Ok(None);
         }
         let _cleaning = self.cleaning.lock();
-        let mut passed_over = Vec::new();
-        let is_whole = |group| !self.spoiled.lock().contains(&(self.ground.zone_of_group(group), GENERATION_OF_BLOCKS));
+        let (mut passed_over, mut failed, began) = (Vec::new(), None, now());
+        let as_zone = |group| (self.ground.zone_of_group(group), GENERATION_OF_BLOCKS);
+        let is_whole = |group| {
+            let zone = as_zone(group);
+            !self.spoiled.lock().contains(&zone) && !self.put_off.is_put_off(zone, began)
+        };
         while let Some(group) = blocks.victim(&|group| !passed_over.contains(&group) && is_whole(group)) {
             passed_over.push(group);
             match self.empty_group(group) {
-                Ok(Some(cleaned)) => return Ok(Some(cleaned)),
+                Ok(Some(cleaned)) => {
+                    self.put_off.forget(as_zone(group).0);
+                    return Ok(Some(cleaned));
+                }
                 Ok(None) => {}
-                Err(error) if is_of_the_victim(&error) => {
-                    self.spoiled.lock().insert((self.ground.zone_of_group(group), GENERATION_OF_BLOCKS));
+                Err(error) if is_of_the_victim(&error) => drop(self.spoiled.lock().insert(as_zone(group))),
+                Err(error @ FileError::Unread { .. }) => {
+                    self.put_off.put_off(as_zone(group), now());
+                    failed = Some(error);
                 }
                 Err(error) if error.is_no_space() => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
-        Ok(None)
+        failed.map_or(Ok(None), Err)
     }
 
     /// Moves everything out of a group; `None` if some of it cannot be moved now.

@@ -20,6 +20,7 @@ use crate::names::{Names, NamesState};
 use crate::options::{RELOCATED, stream_of};
 use crate::pace::Pace;
 use crate::policy::{Candidate, Choices, OpenZoneView, Rule, SubzoneWish, TableKeys};
+use crate::put_off::{PutOff, ZoneOf};
 use crate::stop::Stop;
 use crate::subzones::{SplitUsage, SubzoneCounters};
 use crate::trace::TraceEvent;
@@ -75,7 +76,9 @@ pub(crate) struct Core {
     /// Calls a cleaner in the background.
     pub(crate) call: Call,
     /// Zones, by generation, that cleaning found damaged.
-    pub(crate) spoiled: Mutex<HashSet<(ZoneId, u64)>>,
+    pub(crate) spoiled: Mutex<HashSet<ZoneOf>>,
+    /// Zones that cleaning could not read for now.
+    pub(crate) put_off: PutOff,
     pub(crate) counters: Counters,
     /// Held while subzones are reset; names, journal and content are not taken under it.
     pub(crate) merging: Mutex<()>,
@@ -388,6 +391,7 @@ impl Core {
             pace: Pace::default(),
             call: Call::default(),
             spoiled: Mutex::new(HashSet::new()),
+            put_off: PutOff::default(),
             counters: Counters::default(),
             merging: Mutex::new(()),
             subzones: SubzoneCounters::default(),

@@ -244,6 +244,42 @@ fn a_damaged_victim_is_passed_over_and_others_are_cleaned() {
     assert_eq!(still, bad, "what cannot be read stays where it is");
 }
 
+/// What the device does not read for now is tried again when some time has passed, and nobody is refused for it meanwhile.
+#[test]
+fn a_victim_that_cannot_be_read_for_now_is_tried_again_later() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    // Whatever is gained, more is wanted.
+    let options = FileStoreOptions { clean_below_free_percent: 90, ..options(2) };
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+    half_dead(&store);
+    let away = store.extents(&path("/1")).unwrap()[0];
+    let effect = FaultEffect::Error(ErrorKind::Io);
+    faulty.inject(Fault { call: Some(DeviceCall::Read), zone: Some(away.zone), when: FaultWhen::From(1), effect });
+    let mut freed = 0;
+    let refused = loop {
+        match store.clean_step() {
+            Ok(Some(cleaned)) => freed += cleaned.zones_freed,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    assert!(freed > 3, "{freed}");
+    assert!(refused.is_none_or(|error| matches!(error, FileError::Unread { zone, .. } if zone == away.zone.0)));
+    assert_eq!(store.usage().spoiled_zones, 0);
+    let tried = faulty.injected();
+    assert!(tried > 0 && store.extents(&path("/1")).unwrap()[0] == away);
+    assert_eq!((store.clean_step().unwrap(), faulty.injected()), (None, tried), "not at once");
+    faulty.heal();
+    let began = now();
+    while store.clean_step().unwrap().is_none() {
+        assert!(now().since(began) < Duration::from_secs(120), "it is passed over");
+        zonda_rt::sleep(Duration::from_millis(50));
+    }
+    assert!(store.extents(&path("/1")).unwrap()[0] != away, "it was moved");
+    assert!((1..20).step_by(2).all(|file| whole(&store, &format!("/{file}"), 30_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// A zone of logs with a piece of a MANIFEST in each, that is being written all the while, and zones of tables with a piece of a table
 /// that is.
 #[test]
