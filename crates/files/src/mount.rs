@@ -293,7 +293,8 @@ fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[
     Ok(())
 }
 
-/// The first file in a zone and its tags: policies see it as before.
+/// The first file in a zone that is still there, and its tags: policies see the zone as before. If the first of all is gone they see it
+/// as that of the next one: only the journal knows of files, and forgets those that are gone.
 fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, FileTags) {
     let here = catalogue.files().flat_map(|(file, inode)| {
         let first = inode.extents.iter().filter(|extent| extent.zone == zone.zone).map(|extent| extent.block).min();

@@ -40,7 +40,7 @@ pub use splitzns::{
 pub struct OpenZoneView {
     /// The zone.
     pub zone: ZoneId,
-    /// The first file written to it.
+    /// The first file written to it; after a mount the first that was still there.
     pub first: FileId,
     /// The lifetime of that file.
     pub lifetime: Lifetime,
