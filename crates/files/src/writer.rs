@@ -13,7 +13,7 @@ use crate::blocks::Run;
 use crate::change::Change;
 use crate::file::FileState;
 use crate::lanes::{Lease, OpenZone};
-use crate::lsm::{JobId, KeyRange, Table, TableHint, TreeId};
+use crate::lsm::{Table, TableHint};
 use crate::options::stream_of;
 use crate::policy::{Candidate, SubzoneWish, TableKeys};
 use crate::store::{Core, Counters};
@@ -394,23 +394,9 @@ impl FileWriter {
     /// The keys that it has, or may have.
     fn keys(&self) -> Option<TableKeys> {
         let TableHint { tree, job, level, range } = self.hint.as_ref()?;
-        let range = range.clone().or_else(|| self.range_expected(*tree, *job))?;
+        let expected = || self.core.follow.lock().shape.expected_range(*tree, *job, self.first_key.as_deref());
+        let range = range.clone().or_else(expected)?;
         Some(TableKeys { tree: *tree, level: *level, range })
-    }
-
-    /// The keys of a table that is not complete: from its first key to the last one of its job's inputs. A flush has no inputs: its
-    /// first key stands for all.
-    fn range_expected(&self, tree: TreeId, job: Option<JobId>) -> Option<KeyRange> {
-        let following = self.core.follow.lock();
-        let inputs = job.and_then(|job| following.shape.input_range(tree, job));
-        match (self.first_key.as_ref(), inputs) {
-            (Some(first), None) => Some(KeyRange::new(first.clone(), first.clone())),
-            (Some(first), Some(inputs)) => {
-                let is_among = following.shape.order(tree)?.compare(first, &inputs.largest).is_le();
-                Some(if is_among { KeyRange::new(first.clone(), inputs.largest) } else { inputs })
-            }
-            (None, inputs) => inputs,
-        }
     }
 
     /// Counts as a table of its tree from its first byte in a zone on, not only when the MANIFEST has it.

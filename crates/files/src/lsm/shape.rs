@@ -148,6 +148,21 @@ impl LsmShape {
         ranges.cloned().reduce(|one, other| tree.order.union(&one, &other))
     }
 
+    /// The keys that a table of a job may have which is not complete: from its first key to the last one of the job's inputs. A
+    /// flush has no inputs: its first key stands for all.
+    #[must_use]
+    pub fn expected_range(&self, tree: TreeId, job: Option<JobId>, first_key: Option<&[u8]>) -> Option<KeyRange> {
+        let inputs = job.and_then(|job| self.input_range(tree, job));
+        match (first_key, inputs) {
+            (Some(first), None) => Some(KeyRange::new(first, first)),
+            (Some(first), Some(inputs)) => {
+                let is_among = self.order(tree)?.compare(first, &inputs.largest).is_le();
+                Some(if is_among { KeyRange::new(first, inputs.largest) } else { inputs })
+            }
+            (None, inputs) => inputs,
+        }
+    }
+
     /// Tables of all trees, for reports.
     #[must_use]
     pub fn tables(&self) -> usize {

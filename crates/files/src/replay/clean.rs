@@ -17,11 +17,12 @@ use crate::{FileId, FileTags, Result};
 const GAIN_PERCENT_MIN: u64 = 3;
 
 impl Run<'_> {
-    /// Resets all zones in which nothing is live and that nobody writes.
-    pub(super) fn reset_dead(&mut self) {
+    /// Resets all zones in which nothing is live and that nobody writes; those that wait for more bytes only if `waiting_too`.
+    pub(super) fn reset_dead(&mut self, waiting_too: bool) {
         for zone in 0..self.model.zones.len() {
             let it = &self.model.zones[zone];
-            if !is_empty(it) && !it.is_split && it.live == 0 && it.writers == 0 {
+            let is_done = waiting_too || it.lane.is_none();
+            if is_done && !is_empty(it) && !it.is_split && it.live == 0 && it.writers == 0 {
                 self.reset(zone, 0);
             }
         }
@@ -35,7 +36,7 @@ impl Run<'_> {
     pub(super) fn clean(&mut self, empty_zones: u32) -> Result<bool> {
         self.counts.cleanings += 1;
         let before = self.model.empty_zones();
-        self.reset_dead();
+        self.reset_dead(true);
         while self.is_below_threshold() || self.model.empty_zones() < empty_zones {
             let Some(victim) = self.victim() else {
                 self.counts.cleanings_short += 1;
@@ -137,17 +138,18 @@ impl Run<'_> {
         let is_here = |file: &&FileId| self.model.files[*file].pieces.iter().any(|(at, _)| *at == zone);
         let mut files: Vec<FileId> = self.model.files.keys().filter(is_here).copied().collect();
         files.sort_unstable();
-        let mut copied = 0;
+        let (mut copied, mut lease) = (0, None);
         for file in files {
-            copied += self.move_out(file, zone)?;
+            copied += self.move_out(file, zone, &mut lease)?;
         }
         self.counts.copied_bytes += copied;
         self.reset(zone, copied);
         Ok(())
     }
 
-    /// Moves the pieces of a file out of a zone; returns their bytes.
-    fn move_out(&mut self, file: FileId, zone: usize) -> Result<u64> {
+    /// Moves the pieces of a file out of a zone; returns their bytes. Where free space is counted as a store does, the policy chooses a zone
+    /// for the first bytes that leave a victim, and again when that `lease` is full; else for the bytes of each file.
+    fn move_out(&mut self, file: FileId, zone: usize, lease: &mut Option<usize>) -> Result<u64> {
         let Some(it) = self.model.files.get_mut(&file) else { return Ok(0) };
         let (tags, pieces) = (it.tags, std::mem::take(&mut it.pieces));
         let keys = self.keys(file);
@@ -162,7 +164,12 @@ impl Run<'_> {
             let mut left = bytes;
             while left > 0 {
                 let want = Want { file, tags: &tags, bytes: left, table: keys.as_ref(), is_moved: true };
-                let to = self.place(&want)?;
+                let leased = lease.filter(|to| self.options.free == FreeSpace::AsStore && !self.model.is_done(*to));
+                let to = match leased {
+                    Some(to) => to,
+                    None => self.place(&want)?,
+                };
+                *lease = Some(to);
                 left -= self.model.write(to, file, left);
             }
             self.model.kill(zone, bytes);

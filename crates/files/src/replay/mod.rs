@@ -8,7 +8,9 @@
 //! views, logs and moved bytes in zones of their own, the finish threshold. The journal is left out. Cleaning goes
 //! on until the threshold is free above the reserve, as in the CAZA paper (section 5.1), and begins as soon as less is free: in the
 //! paper it runs more often at higher thresholds. What counts as free is an option ([`FreeSpace`]). Zones in which nothing is live are
-//! reset first.
+//! reset first. Where free space is counted as a store does ([`FreeSpace::AsStore`]) nothing is cleaned for a choice either: who would
+//! have an empty zone and finds none joins an open one, and moved bytes leave of the reserve what they leave there. A table that is
+//! placed before its keys are known has its first one, as in a store; a trace has that from what is said of the table later.
 //!
 //! Policies of subzones find a device that splits zones into [`ReplayOptions::subzones`]. What a store does only with its next commit,
 //! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. Empty subzones count as free space.
@@ -40,7 +42,8 @@ pub enum CleaningTrigger {
     /// As soon as less than the threshold is free: what a cleaner in the background does.
     #[default]
     BelowThreshold,
-    /// Only when a policy wants an empty zone and none is left but the reserve.
+    /// Only when a policy wants an empty zone and none is left but the reserve; with [`FreeSpace::AsStore`] only when no open one can be
+    /// joined either.
     WhenEmpty,
     /// Never: only zones in which nothing is live are reset.
     Never,

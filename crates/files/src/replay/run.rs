@@ -58,7 +58,25 @@ pub(super) struct Run<'a> {
     names: Catalogue,
     trees: HashMap<TreeId, TreeId>,
     jobs: HashMap<JobId, JobId>,
+    /// Of tables that policies look at the keys of: a store knows it before the table is complete, a trace tells the keys later.
+    pub(super) first_keys: HashMap<FileId, Vec<u8>>,
     next_sample: u64,
+}
+
+/// The first key of each table, as it is told first: by its description or by the version it is in.
+fn first_keys(trace: &[TraceRecord]) -> HashMap<FileId, Vec<u8>> {
+    let mut keys: HashMap<FileId, Vec<u8>> = HashMap::new();
+    let mut note = |file: FileId, range: &KeyRange| {
+        keys.entry(file).or_insert_with(|| range.smallest.clone());
+    };
+    for record in trace {
+        match &record.event {
+            TraceEvent::Describe { file, range: Some(range), .. } => note(*file, range),
+            TraceEvent::Edit { added, .. } => added.iter().for_each(|(file, _, range)| note(*file, range)),
+            _ => {}
+        }
+    }
+    keys
 }
 
 impl<'a> Run<'a> {
@@ -82,6 +100,7 @@ impl<'a> Run<'a> {
             names: Catalogue::default(),
             trees: HashMap::new(),
             jobs: HashMap::new(),
+            first_keys: if options.policy.needs_keys() { first_keys(trace) } else { HashMap::new() },
             next_sample: 0,
         })
     }

@@ -270,3 +270,41 @@ fn without_a_limit_of_active_zones_nobody_starves() {
         }
     }
 }
+
+/// Past the memory budget tables are placed before their keys are described: by their first key and the last one of the job's inputs.
+#[test]
+fn past_the_budget_the_first_key_counts_as_in_a_store() {
+    let mut maker = Maker::new();
+    maker.table(1, 6 * MB, Lifetime::Long, (100, 199));
+    maker.table(2, 6 * MB, Lifetime::Long, (300, 399));
+    let file = FileId(3);
+    let tags = FileTags::of(FileKind::Flushed).with_lifetime(Lifetime::Medium).with_level(1);
+    maker.push(TraceEvent::Create { file, tags, path: Maker::path(3) });
+    maker.push(TraceEvent::Describe { file, tree: TreeId(5), job: None, level: 1, range: None });
+    maker.push(TraceEvent::Append { file, bytes: MB });
+    let range = Some(KeyRange::new("310", "320"));
+    maker.push(TraceEvent::Describe { file, tree: TreeId(5), job: None, level: 1, range });
+    maker.push(TraceEvent::Sync { file });
+    maker.push(TraceEvent::Close { file });
+    for (held_bytes_max, name) in [(0, "placed early"), (100 * MB, "placed with its keys")] {
+        let report = replay(&maker.0, &ReplayOptions { held_bytes_max, ..options("caza") }).expect("it fits");
+        assert_eq!(report.allocations.get(&(Rule::Overlap, Some(1))), Some(&1), "{name}: {:?}", report.allocations);
+    }
+}
+
+/// A policy wants an empty zone and there is none but for cleaning and logs: a store lets the table join an open one.
+#[test]
+fn a_store_does_not_clean_for_a_choice() {
+    let mut maker = Maker::new();
+    // Five full zones, each with a dead table, and one that is open; four are empty.
+    (0..26).for_each(|file| maker.table(file, 2 * MB, Lifetime::Medium, (0, 9)));
+    (0..25).step_by(5).for_each(|file| maker.remove(file));
+    maker.table(30, 2 * MB, Lifetime::Extreme, (0, 9));
+    let trigger = CleaningTrigger::WhenEmpty;
+    let copied = |free| {
+        let report = replay(&maker.0, &ReplayOptions { trigger, free, ..options("ldp") }).expect("it fits");
+        (report.copied_bytes, report.allocations.get(&(Rule::Lifetime, Some(2))).copied())
+    };
+    assert_eq!(copied(FreeSpace::AsStore), (0, Some(1)));
+    assert!(copied(FreeSpace::EmptyZones).0 > 0, "who counts otherwise cleans for it");
+}

@@ -109,10 +109,11 @@ impl Run<'_> {
         Some(zone)
     }
 
-    /// The keys that a table has, or may have.
+    /// The keys that a table has, or may have. The first one is known when it is placed early, as in a store.
     pub(super) fn keys(&self, file: FileId) -> Option<TableKeys> {
         let TableHint { tree, job, level, range } = self.model.files.get(&file)?.hint.as_ref()?;
-        let range = range.clone().or_else(|| self.shape.input_range(*tree, (*job)?))?;
+        let first_key = self.first_keys.get(&file).map(Vec::as_slice);
+        let range = range.clone().or_else(|| self.shape.expected_range(*tree, *job, first_key))?;
         Some(TableKeys { tree: *tree, level: *level, range })
     }
 
@@ -130,6 +131,7 @@ impl Run<'_> {
     /// `NoSpace`.
     pub(super) fn place(&mut self, want: &Want<'_>) -> Result<usize> {
         let lane = self.model.lane_of(want.tags, want.is_moved);
+        let is_as_store = self.options.free == FreeSpace::AsStore;
         let mut may_clean = !want.is_moved && self.options.trigger != CleaningTrigger::Never;
         if !want.is_moved && self.options.trigger == CleaningTrigger::BelowThreshold && self.is_below_threshold() {
             self.clean(0)?;
@@ -137,11 +139,14 @@ impl Run<'_> {
         loop {
             let kept = self.zones_kept(want, self.zones_of_cleaning());
             if self.model.empty_zones() <= kept && !want.is_moved {
-                self.reset_dead();
+                self.reset_dead(!is_as_store);
             }
-            let (has_token, has_empty) = (self.model.has_token(lane), self.model.empty_zones() > kept);
             let views = self.model.views(lane);
-            let wants_empty = has_token && !has_empty;
+            // A store gives up the victim where it has no zone to move to; here it goes on with the last ones.
+            let kept = if want.is_moved && views.is_empty() { 0 } else { kept };
+            let (has_token, has_empty) = (self.model.has_token(lane), self.model.empty_zones() > kept);
+            // A store does not clean for a choice: where no zone may be opened an open one is joined.
+            let wants_empty = has_token && !has_empty && !is_as_store;
             if views.is_empty() && !(has_token && has_empty) {
                 if std::mem::take(&mut may_clean) && self.clean(self.zones_wanted(want))? {
                     continue;
@@ -152,9 +157,9 @@ impl Run<'_> {
                 return Err(self.no_space());
             }
             let Decision { choice, rule } = self.ask(want, &views, has_token && has_empty);
-            let zone = match choice {
-                Choice::Open(zone) => Some(zone),
-                Choice::New if has_token && has_empty => None,
+            let (zone, rule) = match choice {
+                Choice::Open(zone) => (Some(zone), rule),
+                Choice::New if has_token && has_empty => (None, rule),
                 Choice::New
                     if wants_empty && std::mem::take(&mut may_clean) && self.clean(self.zones_wanted(want))? =>
                 {
@@ -162,9 +167,9 @@ impl Run<'_> {
                 }
                 Choice::FinishThenNew(zone) if has_empty && self.has_little(zone.0 as usize) => {
                     self.counts.finished_unwritten_bytes += self.model.finish(zone.0 as usize);
-                    None
+                    (None, rule)
                 }
-                Choice::New | Choice::FinishThenNew(_) => least_bad(want.tags, &views),
+                Choice::New | Choice::FinishThenNew(_) => (least_bad(want.tags, &views), Rule::Lifetime),
             };
             *self.counts.allocations.entry((rule, want.tags.level)).or_default() += 1;
             if let Some(zone) = zone {
@@ -189,6 +194,7 @@ impl Run<'_> {
     fn zones_kept(&self, want: &Want<'_>, of_cleaning: u32) -> u32 {
         let reserve = self.options.reserve_zones.saturating_sub(of_cleaning).max(1);
         match want.tags.kind {
+            _ if want.is_moved && self.options.free == FreeSpace::AsStore => reserve - 1,
             _ if want.is_moved => 0,
             FileKind::Log | FileKind::Meta => reserve,
             FileKind::Flushed if self.options.free == FreeSpace::AsStore => reserve,
