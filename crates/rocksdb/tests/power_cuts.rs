@@ -86,10 +86,11 @@ fn cut_again_and_again() {
         promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
     }
     println!(
-        "{cuts} cuts of seed {SEED} in {lives_begun} lives, {} batches at the end, {} assertions, {} lives that did not end; hit:",
+        "{cuts} cuts of seed {SEED} in {lives_begun} lives, {} batches at the end, {} assertions, {} lives that did not end ({} of them unlooked at); hit:",
         promised.written,
         lives::aborts(),
-        lives::stuck()
+        lives::stuck(),
+        lives::unknown()
     );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
     // Second cuts, while what an earlier one left is mounted, among them.

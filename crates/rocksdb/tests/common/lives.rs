@@ -7,13 +7,18 @@
 //!
 //! After an error of a log `RocksDB` sometimes does not return from closing a database either (`DBImpl::CloseHelper` waits for work, while all
 //! threads of its pool are idle and nothing of ours runs or is locked; seen in one of some hundred cuts). Without power nothing
-//! can change any more, so such a life is left alone too.
+//! can change any more, so such a life is left alone too, unless a thread is in a call of the library that does not return: that
+//! is a hang of ours, and fails. gdb tells (`stacks.rs`); where it cannot, the life is left alone and counted.
 //!
 //! Unsafe: `signal` and `_exit` of the C library; nothing safe catches SIGABRT, and threads that are stopped for good would be
 //! waited for by an ordinary exit.
+#![allow(dead_code, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
-use std::ffi::c_int;
+#[path = "stacks.rs"]
+mod stacks;
+
+use std::ffi::{c_int, c_ulong};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +33,14 @@ const WITHOUT_POWER: Duration = Duration::from_secs(20);
 
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
+static UNKNOWN: AtomicU64 = AtomicU64::new(0);
+
+/// Of Linux: who may look at this process.
+const PR_SET_PTRACER: c_int = 0x5961_6d61;
+const ANYBODY: c_ulong = c_ulong::MAX;
 
 unsafe extern "C" {
+    fn prctl(option: c_int, argument: c_ulong) -> c_int;
     fn signal(number: c_int, handler: extern "C" fn(c_int)) -> *const ();
     fn _exit(code: c_int) -> !;
 }
@@ -51,8 +62,23 @@ pub(crate) fn stuck() -> u64 {
     STUCK.load(Ordering::Acquire)
 }
 
-/// Runs `life` to its end; `false` if an assertion ended it, or if it did not end for long after its power was off.
+/// Those of them of which nobody can tell where they hang.
+pub(crate) fn unknown() -> u64 {
+    UNKNOWN.load(Ordering::Acquire)
+}
+
+/// Runs `life` to its end; `false` if an assertion ended it, or if it did not end for long after its power was off. Fails if it hangs in a
+/// call of the library.
 pub(crate) fn live(life: impl FnOnce() + Send + 'static, is_power_off: impl Fn() -> bool) -> bool {
+    live_for(WITHOUT_POWER, life, is_power_off)
+}
+
+/// The same, with so much patience.
+pub(crate) fn live_for(
+    patience: Duration,
+    life: impl FnOnce() + Send + 'static,
+    is_power_off: impl Fn() -> bool,
+) -> bool {
     let before = aborts();
     let mut off_since = None;
     #[expect(
@@ -67,7 +93,8 @@ pub(crate) fn live(life: impl FnOnce() + Send + 'static, is_power_off: impl Fn()
         if off_since.is_none() && is_power_off() {
             off_since = Some(zonda_rt::now());
         }
-        if off_since.is_some_and(|since| zonda_rt::now().since(since) > WITHOUT_POWER) {
+        if off_since.is_some_and(|since| zonda_rt::now().since(since) > patience) {
+            check_that_it_is_not_ours();
             STUCK.fetch_add(1, Ordering::AcqRel);
             return false;
         }
@@ -75,6 +102,18 @@ pub(crate) fn live(life: impl FnOnce() + Send + 'static, is_power_off: impl Fn()
     }
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     true
+}
+
+fn check_that_it_is_not_ours() {
+    // SAFETY: it changes nothing but who may look; where there is no such limit it is refused, which is as good.
+    let _ = unsafe { prctl(PR_SET_PTRACER, ANYBODY) };
+    match stacks::lasting_calls() {
+        Some(calls) => assert!(calls.is_empty(), "calls of the library that do not return, by thread: {calls:?}"),
+        None => {
+            eprintln!("NOT LOOKED: a life hangs, and gdb cannot tell where");
+            UNKNOWN.fetch_add(1, Ordering::AcqRel);
+        }
+    }
 }
 
 /// Runs `test` in a process of its own, which this starts as the test called `name`.
