@@ -69,13 +69,8 @@ impl Mounted {
             ("subzones_merged", split.merges),
         ];
         let mut json = self.placement_json();
-        for (name, number) in numbers
-            .into_iter()
-            .chain(self.of_levels())
-            .chain(self.of_small_work())
-            .chain(self.of_drive())
-            .chain(self.of_flash())
-        {
+        let more = self.of_levels().into_iter().chain(self.of_small_work()).chain(self.of_drive());
+        for (name, number) in numbers.into_iter().chain(more).chain(self.of_flash()) {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
         for (work, times) in self.drive.iter().flat_map(Modelled::times) {
