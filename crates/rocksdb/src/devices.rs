@@ -7,7 +7,7 @@ use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_flash::core::DieStats;
 use zonda_flash::drive::{FlashBlock, FlashReport, FlashZoned, Spec};
 use zonda_flash::histogram::Histogram;
-use zonda_flash::zns::{SplitCounts, SplitMemory, TimedWork};
+use zonda_flash::zns::{BlockWear, SplitCounts, SplitMemory, TimedWork};
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
@@ -133,7 +133,7 @@ impl Modelled {
     pub(crate) fn parts(&self) -> SplitParts {
         let Self::Zoned(drive) = self else { return SplitParts::default() };
         let Some(counts) = drive.split_counts() else { return SplitParts::default() };
-        SplitParts { counts, memory: drive.split_memory().unwrap_or_default(), wear_max: drive.wear_max() }
+        SplitParts { counts, memory: drive.split_memory().unwrap_or_default(), wear: drive.wear_of_blocks() }
     }
 }
 
@@ -142,8 +142,8 @@ impl Modelled {
 pub(crate) struct SplitParts {
     pub(crate) counts: SplitCounts,
     pub(crate) memory: SplitMemory,
-    /// Times that the block that was erased most often was erased.
-    pub(crate) wear_max: u64,
+    /// How often blocks were erased.
+    pub(crate) wear: BlockWear,
 }
 
 /// What all dies of a drive together did, in the drive's time.

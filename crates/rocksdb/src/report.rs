@@ -1,5 +1,6 @@
 //! A mount in numbers, as one JSON object.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::devices::Modelled;
+use crate::lsm::LevelBytes;
 use crate::mount::Mounted;
 use zonda_files::policy::Rule;
 use zonda_flash::zns::SplitCounts;
@@ -79,7 +81,7 @@ impl Mounted {
             write!(json, ", \"{name}_count\": {count}, \"{name}_mean_ns\": {mean}").expect("a String takes everything");
             write!(json, ", \"{name}_p50_ns\": {}, \"{name}_p99_ns\": {}", of(0.5), of(0.99)).expect("as before");
         }
-        json.push_str(&allocations_json(&allocations));
+        json.push_str(&(allocations_json(&allocations) + &levels_json(&levels.bytes)));
         json.push('}');
         json
     }
@@ -122,7 +124,7 @@ impl Mounted {
     }
 
     /// What a modelled drive's flash, ring, prefetcher and scheduler did; zeroes for any other.
-    fn of_drive(&self) -> [(&'static str, u64); 19] {
+    fn of_drive(&self) -> [(&'static str, u64); 22] {
         let flash = self.drive.as_ref().map(|drive| drive.flash().writes).unwrap_or_default();
         let parts = self.drive.as_ref().map(Modelled::parts).unwrap_or_default();
         let (SplitCounts { reads, .. }, memory) = (parts.counts, parts.memory);
@@ -132,7 +134,10 @@ impl Mounted {
             ("dies_programming_ns", dies.program_ns),
             ("dies_erasing_ns", dies.erase_ns),
             ("flash_erases", flash.erases),
-            ("flash_wear_max", parts.wear_max),
+            ("flash_wear_min", parts.wear.least),
+            ("flash_wear_max", parts.wear.most),
+            ("flash_wear_total", parts.wear.total),
+            ("flash_blocks", parts.wear.blocks),
             ("ring_steps", parts.counts.ring_steps),
             ("ring_pages", parts.counts.ring_pages),
             ("ring_waits", parts.counts.ring_waits),
@@ -178,6 +183,15 @@ fn allocations_json(allocations: &[(Rule, Option<u8>, u64)]) -> String {
     };
     let all: Vec<String> = allocations.iter().map(one).collect();
     format!(", \"allocations\": [{}]", all.join(", "))
+}
+
+/// Bytes of tables that were written into each level, and that moved into it without being written.
+fn levels_json(levels: &BTreeMap<u8, LevelBytes>) -> String {
+    let one = |(level, LevelBytes { created, moved }): (&u8, &LevelBytes)| {
+        format!("{{\"level\": {level}, \"created_bytes\": {created}, \"moved_bytes\": {moved}}}")
+    };
+    let all: Vec<String> = levels.iter().map(one).collect();
+    format!(", \"levels\": [{}]", all.join(", "))
 }
 
 fn microseconds(time: Duration) -> u64 {

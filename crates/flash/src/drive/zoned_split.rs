@@ -5,7 +5,7 @@ use zonda_rt::modelled;
 use super::{FlashZoned, SplitData};
 use crate::histogram::Histogram;
 use crate::model::Command;
-use crate::zns::{SplitCounts, SplitMemory, TimedWork, ZonedModel};
+use crate::zns::{BlockWear, SplitCounts, SplitMemory, TimedWork, ZonedModel};
 
 /// Says what is in the subzones of a zone that was split before.
 pub(super) fn preset(model: &mut ZonedModel, subzones: &[SubzoneReport], block_bytes: u64, geometry: &Geometry) {
@@ -42,10 +42,10 @@ impl FlashZoned {
         self.timing.with(|model| model.block_wear(zone.0, chip))
     }
 
-    /// Times that the block that was erased most often was erased; zones are all over their chips.
+    /// How often blocks were erased since the drive was opened; zones are all over their chips.
     #[must_use]
-    pub fn wear_max(&self) -> u64 {
-        self.timing.with(ZonedModel::wear_max)
+    pub fn wear_of_blocks(&self) -> BlockWear {
+        self.timing.with(ZonedModel::wear_of_blocks)
     }
 
     /// The power goes and comes back, with nothing in flight: what was in a ring without capacitors is gone, open zones

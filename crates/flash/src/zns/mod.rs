@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 pub use shape::ZonedShape;
 use split::Splits;
-pub use split::{ReadCounts, ReadOrigin, SplitCounts, SplitMemory, SplitShape};
+pub use split::{BlockWear, ReadCounts, ReadOrigin, SplitCounts, SplitMemory, SplitShape};
 pub use times::TimedWork;
 use times::Times;
 use zone::ZoneTiming;

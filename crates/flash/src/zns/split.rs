@@ -152,6 +152,19 @@ impl Splits {
     }
 }
 
+/// How often blocks were erased, since the model was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockWear {
+    /// Of the block that was erased least.
+    pub least: u64,
+    /// Of the block that was erased most.
+    pub most: u64,
+    /// Of all blocks together.
+    pub total: u64,
+    /// Blocks: of a zone one on each chip.
+    pub blocks: u64,
+}
+
 impl ZonedModel {
     fn splits(&mut self) -> &mut Splits {
         self.splits.as_mut().expect("commands on subzones come to drives that have them")
@@ -195,12 +208,18 @@ impl ZonedModel {
         wide + alone.unwrap_or(0)
     }
 
-    /// Times that the block that was erased most often was erased.
+    /// How often blocks were erased, over all of them.
     #[must_use]
-    pub fn wear_max(&self) -> u64 {
+    pub fn wear_of_blocks(&self) -> BlockWear {
         let chips = self.splits.as_ref().map_or(1, |splits| splits.subzones);
         let blocks = (0..self.shape.zones).flat_map(|zone| (0..chips).map(move |chip| (zone, chip)));
-        blocks.map(|(zone, chip)| u64::from(self.block_wear(zone, chip))).max().unwrap_or(0)
+        let none = BlockWear { least: u64::MAX, ..BlockWear::default() };
+        let all = blocks.fold(none, |all, (zone, chip)| {
+            let wear = u64::from(self.block_wear(zone, chip));
+            let BlockWear { least, most, total, blocks } = all;
+            BlockWear { least: least.min(wear), most: most.max(wear), total: total + wear, blocks: blocks + 1 }
+        });
+        if all.blocks == 0 { BlockWear::default() } else { all }
     }
 
     /// Bytes of a subzone that are on flash, of those that are not all there.

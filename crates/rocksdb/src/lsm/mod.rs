@@ -14,4 +14,4 @@ pub(crate) use first_key::first_key;
 pub use jobs::{Begun, NewTable, Reason, Running};
 pub use record::RecordReader;
 pub use shape::{Applied, ColumnFamily, Shape};
-pub use view::{LevelCounts, View};
+pub use view::{LevelBytes, LevelCounts, View};

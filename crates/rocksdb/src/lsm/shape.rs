@@ -37,6 +37,8 @@ pub struct Applied {
     pub number: u64,
     /// Its level; of a deleted one the level that it was on.
     pub level: u8,
+    /// Its bytes, unless it was deleted.
+    pub size_bytes: u64,
     /// Whether it was deleted from there.
     pub is_deleted: bool,
 }
@@ -113,10 +115,11 @@ fn apply(families: &mut BTreeMap<u32, ColumnFamily>, edit: VersionEdit, applied:
         if let Some(tables) = family.levels.get_mut(&level) {
             tables.remove(&number);
         }
-        applied.push(Applied { column_family, number, level, is_deleted: true });
+        applied.push(Applied { column_family, number, level, size_bytes: 0, is_deleted: true });
     }
     for (level, table) in edit.added {
-        applied.push(Applied { column_family, number: table.number, level, is_deleted: false });
+        let TableFile { number, size_bytes, .. } = table;
+        applied.push(Applied { column_family, number, level, size_bytes, is_deleted: false });
         family.levels.entry(level).or_default().insert(table.number, table);
     }
     family.levels.retain(|_, tables| !tables.is_empty());

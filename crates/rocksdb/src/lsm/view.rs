@@ -50,7 +50,7 @@ struct Directory {
 }
 
 /// How well the level of a table was known when it was created, beside what the MANIFEST said of it first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LevelCounts {
     /// It was that of the MANIFEST.
     pub right: u64,
@@ -61,6 +61,17 @@ pub struct LevelCounts {
     /// Nobody said that the table was created: it was ingested, or the listener missed it.
     pub unheard: u64,
     /// Tables that changed their level without being written again.
+    pub moved: u64,
+    /// Bytes of tables that came to each level.
+    pub bytes: BTreeMap<u8, LevelBytes>,
+}
+
+/// Bytes of tables that came to a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelBytes {
+    /// Written there.
+    pub created: u64,
+    /// Moved there without being written again.
     pub moved: u64,
 }
 
@@ -173,7 +184,7 @@ impl View {
     /// How well levels were known.
     #[must_use]
     pub fn level_counts(&self) -> LevelCounts {
-        self.state.lock().counts
+        self.state.lock().counts.clone()
     }
 
     /// Looks at the shape of the database in a directory; `None` if there is none.
@@ -293,7 +304,14 @@ enum Origin {
 fn count(applied: &[Applied], mut origin: impl FnMut(u64) -> Origin, counts: &mut LevelCounts) {
     let leaves = |number| applied.iter().any(|one| one.is_deleted && one.number == number);
     for one in applied.iter().filter(|one| !one.is_deleted) {
-        match origin(one.number) {
+        let origin = origin(one.number);
+        let level = counts.bytes.entry(one.level).or_default();
+        match origin {
+            Origin::Begun(_) => level.created += one.size_bytes,
+            _ if leaves(one.number) => level.moved += one.size_bytes,
+            Origin::Known | Origin::Unheard => {}
+        }
+        match origin {
             Origin::Begun(Some(level)) if level == one.level => counts.right += 1,
             Origin::Begun(Some(_)) => counts.wrong += 1,
             Origin::Begun(None) => counts.unknown += 1,

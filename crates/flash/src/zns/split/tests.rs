@@ -178,6 +178,8 @@ fn a_reset_erases_one_block_of_one_chip() {
     assert_eq!(takes(&mut model, Command::ResetSubzone { zone: 5, index: 1 }), erase_ns);
     assert_eq!(model.flash_writes().erases, 1);
     assert_eq!([0, 1].map(|chip| model.block_wear(5, chip)), [1, 0], "wear is counted for each block");
+    let BlockWear { least, most, total, blocks } = model.wear_of_blocks();
+    assert_eq!((least, most, total), (0, 1, 1), "of {blocks} blocks");
     assert!(takes(&mut model, Command::ResetSubzone { zone: 5, index: 1 }) == 0, "nothing is left to erase");
 }
 
