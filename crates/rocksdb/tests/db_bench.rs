@@ -52,6 +52,16 @@ fn every_policy_compacts_and_no_level_is_wrong() {
 }
 
 #[test]
+fn all_threads_load_every_key_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = bench(directory.path(), "native", "fillshared,stats");
+    let line = text.lines().find(|line| line.starts_with("fillshared")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(" 6000 operations;"), "{line}");
+    // RocksDB counts what was written; that of other threads than one is in it.
+    assert!(text.contains("Cumulative writes: 6000 writes, 6000 keys"), "{text}");
+}
+
+#[test]
 fn the_database_is_the_one_that_rocksdb_makes() {
     if !is_here(&["ldb"]) {
         return;

@@ -13,8 +13,8 @@ zonda-db-bench: workloads on RocksDB, with compactions that RocksDB does not cho
   --policy=POLICY      native (RocksDB's own compactions), min-overlap, gear or llc
   --options=K=V;K=V    options of RocksDB, as in its own option strings
   --cache_size=BYTES   block cache
-  --benchmarks=LIST    fillrandom, overwrite, readrandom, ycsbl, ycsba to ycsbf, waitforcompaction, stats; NAME:N for N operations of
-                       each thread in this step
+  --benchmarks=LIST    fillrandom (by one thread), fillshared (the same by all), overwrite, readrandom, ycsbl, ycsba to ycsbf,
+                       waitforcompaction, stats; NAME:N for N operations of each thread in this step
   --num=N              keys that are loaded
   --operations=N       of each thread
   --threads=N --key_size=BYTES --value_size=BYTES --skew=0..1 (0: uniform) --seed=N";

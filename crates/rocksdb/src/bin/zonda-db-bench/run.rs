@@ -55,7 +55,7 @@ fn step(text: &str) -> Option<(&str, Option<u64>)> {
 
 fn is_known(text: &str) -> bool {
     let Some((name, count)) = step(text) else { return false };
-    let has_none = ["fillrandom", "waitforcompaction", "stats"].contains(&name);
+    let has_none = ["fillrandom", "fillshared", "waitforcompaction", "stats"].contains(&name);
     (has_none && count.is_none()) || Mix::named(name).is_some()
 }
 
@@ -70,6 +70,7 @@ fn steps(
         let (name, count) = step(text).unwrap_or((text, None));
         match name {
             "fillrandom" => say(&bench.fill()?.text(name)),
+            "fillshared" => say(&bench.fill_shared(arguments.threads)?.text(name)),
             "waitforcompaction" => driver.map_or_else(|| wait(&bench.database), Driver::wait)?,
             "stats" => {
                 let text = bench.database.text("rocksdb.stats");
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn steps_may_have_a_number_of_their_own() {
         assert_eq!(step("readrandom:4000"), Some(("readrandom", Some(4000))));
-        assert!(is_known("ycsbe:7") && is_known("stats") && is_known("overwrite"));
+        assert!(is_known("ycsbe:7") && is_known("stats") && is_known("overwrite") && is_known("fillshared"));
         assert!(!is_known("ycsbe:x") && !is_known("stats:3") && !is_known("ycsbz:3"));
     }
 

@@ -1,6 +1,6 @@
 //! The workloads of the `SplitZNS` paper's table 2.
 //!
-//! Uniform: `fillrandom` (every key once), `overwrite`, `readrandom`. By Zipf's law: `ycsbl` (writes only), `ycsba` (half reads, half
+//! Uniform: `fillrandom` (every key once, by one thread), `fillshared` (the same by all threads), `overwrite`, `readrandom`. By Zipf's law: `ycsbl` (writes only), `ycsba` (half reads, half
 //! writes), `ycsbb` (95 % reads), `ycsbc` (reads), `ycsbe` (95 % scans of 1 to 100 pairs, inserts), `ycsbf` (half reads, half reads with a
 //! write behind them). `ycsbd`: 95 % reads, of what is newest above all, and inserts.
 
@@ -106,22 +106,53 @@ impl Bench {
     /// Writes every key once, in random order.
     pub(crate) fn fill(&self) -> Result<Done, String> {
         let mut rng = self.seed.derive("fill").rng();
-        let mut order: Vec<u64> = (0..self.loaded).collect();
-        rng.shuffle(&mut order);
-        let (start, mut done) = (now(), Done::default());
-        for number in order {
-            done.writes.push(self.put(number, &mut rng)?);
-            done.operations += 1;
-        }
-        Ok(done.since(start))
+        let order = self.order(&mut rng);
+        let start = now();
+        Ok(self.put_all(&order, &mut rng)?.since(start))
+    }
+
+    /// The same by some threads, each a share of the keys.
+    pub(crate) fn fill_shared(self: &Arc<Self>, threads: u64) -> Result<Done, String> {
+        let order = self.order(&mut self.seed.derive("fill").rng());
+        let share = order.len().div_ceil(usize::try_from(threads).map_err(|error| error.to_string())?.max(1)).max(1);
+        let shares: Arc<Vec<Vec<u64>>> = Arc::new(order.chunks(share).map(<[u64]>::to_vec).collect());
+        self.by_threads(shares.len() as u64, move |bench, thread| {
+            let mine = usize::try_from(thread).ok().and_then(|thread| shares.get(thread));
+            bench.put_all(mine.map_or(&[], Vec::as_slice), &mut bench.seed.derive(&format!("fill {thread}")).rng())
+        })
     }
 
     /// A mix, by some threads, so many operations each.
     pub(crate) fn mix(self: &Arc<Self>, mix: Mix, (threads, operations): (u64, u64)) -> Result<Done, String> {
+        self.by_threads(threads, move |bench, thread| bench.thread(mix, thread, operations))
+    }
+
+    /// All keys, each once.
+    fn order(&self, rng: &mut Rng) -> Vec<u64> {
+        let mut order: Vec<u64> = (0..self.loaded).collect();
+        rng.shuffle(&mut order);
+        order
+    }
+
+    fn put_all(&self, numbers: &[u64], rng: &mut Rng) -> Result<Done, String> {
+        let mut done = Done::default();
+        for number in numbers {
+            done.writes.push(self.put(*number, rng)?);
+            done.operations += 1;
+        }
+        Ok(done)
+    }
+
+    /// What all threads did together.
+    fn by_threads(
+        self: &Arc<Self>,
+        threads: u64,
+        work: impl Fn(&Self, u64) -> Result<Done, String> + Clone + Send + 'static,
+    ) -> Result<Done, String> {
         let start = now();
         let begin = |thread: u64| {
-            let bench = Arc::clone(self);
-            spawn("user", move || bench.thread(mix, thread, operations))
+            let (bench, work) = (Arc::clone(self), work.clone());
+            spawn("user", move || work(&bench, thread))
         };
         let threads: Vec<_> = (0..threads).map(begin).collect();
         let mut all = Done::default();
