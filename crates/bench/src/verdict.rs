@@ -29,37 +29,104 @@ pub struct Verdict {
     pub unit: &'static str,
     /// Whether `measured` is on the good side of `bound`.
     pub reached: bool,
+    /// What a paper says of it, where it says something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paper: Option<String>,
+    /// How far apart runs of several seeds are; `measured` is of their means. Nothing for what is run once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedSpread>,
+}
+
+/// One number over runs of several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SeedSpread {
+    /// Seeds for which the number is known.
+    pub count: usize,
+    /// The least of them.
+    pub least: f64,
+    /// The most of them.
+    pub most: f64,
+}
+
+impl SeedSpread {
+    /// Of these numbers, one for each seed; those that are no numbers are left out.
+    #[must_use]
+    pub fn of(numbers: impl Iterator<Item = f64>) -> Self {
+        let none = Self { count: 0, least: f64::INFINITY, most: f64::NEG_INFINITY };
+        numbers.filter(|number| number.is_finite()).fold(none, |all, number| Self {
+            count: all.count + 1,
+            least: all.least.min(number),
+            most: all.most.max(number),
+        })
+    }
+}
+
+impl fmt::Display for SeedSpread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count {
+            0 => f.write_str("no seed has all of it"),
+            1 => f.write_str("1 seed"),
+            count => write!(f, "mean of {count} seeds, {} to {}", short(self.least), short(self.most)),
+        }
+    }
 }
 
 impl Verdict {
     /// `measured` should be at most `bound`.
     #[must_use]
     pub fn at_most(target: impl Into<String>, measured: f64, bound: f64, unit: &'static str) -> Self {
-        Self { target: target.into(), goal: Goal::AtMost, bound, measured, unit, reached: measured <= bound }
+        Self::of(target.into(), (Goal::AtMost, bound), measured, unit, measured <= bound)
     }
 
     /// `measured` should be at least `bound`.
     #[must_use]
     pub fn at_least(target: impl Into<String>, measured: f64, bound: f64, unit: &'static str) -> Self {
-        Self { target: target.into(), goal: Goal::AtLeast, bound, measured, unit, reached: measured >= bound }
+        Self::of(target.into(), (Goal::AtLeast, bound), measured, unit, measured >= bound)
+    }
+
+    fn of(target: String, (goal, bound): (Goal, f64), measured: f64, unit: &'static str, reached: bool) -> Self {
+        Self { target, goal, bound, measured, unit, reached, paper: None, seeds: None }
+    }
+
+    /// The same with what a paper says.
+    #[must_use]
+    pub fn paper(self, paper: impl fmt::Display) -> Self {
+        Self { paper: Some(paper.to_string()), ..self }
+    }
+
+    /// The bound with its side, as text.
+    #[must_use]
+    pub fn to_reach(&self) -> String {
+        let sign = if self.goal == Goal::AtMost { "<=" } else { ">=" };
+        let space = if self.unit.is_empty() { "" } else { " " };
+        format!("{sign} {}{space}{}", short(self.bound), self.unit)
+    }
+
+    /// Whether it was reached, in a word or three.
+    #[must_use]
+    pub fn outcome(&self) -> &'static str {
+        match self.reached {
+            true => "reached",
+            false if self.measured.is_nan() => "not measured",
+            false => "missed",
+        }
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.goal == Goal::AtMost { "<=" } else { ">=" };
-        let outcome = if self.reached { "reached" } else { "missed" };
-        let space = if self.unit.is_empty() { "" } else { " " };
-        write!(f, "target {}: {sign} {}{space}{}: ", self.target, short(self.bound), self.unit)?;
+        let paper = self.paper.iter().map(|paper| format!(" (paper: {paper})")).collect::<String>();
+        write!(f, "target {}{paper}: {}: ", self.target, self.to_reach())?;
         if self.measured.is_nan() {
-            return f.write_str("not measured");
+            return f.write_str(self.outcome());
         }
-        write!(f, "measured {}: {outcome}", short(self.measured))
+        let seeds = self.seeds.iter().map(|seeds| format!(" ({seeds})")).collect::<String>();
+        write!(f, "measured {}{seeds}: {}", short(self.measured), self.outcome())
     }
 }
 
 /// A number with three digits after the point at most.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -74,6 +141,10 @@ mod tests {
         assert_eq!(reached.to_string(), "target space after random load: <= 1.7 x: measured 1.52: reached");
         let missed = Verdict::at_least("synced puts", 0.5, 0.9, "");
         assert_eq!(missed.to_string(), "target synced puts: >= 0.9: measured 0.5: missed");
+        let seeds = SeedSpread::of([1.5, f64::NAN, 1.25, 2.0].into_iter());
+        let of_seeds = Verdict { seeds: Some(seeds), ..Verdict::at_least("gain", 1.583, 1.0, "x").paper(2.77) };
+        let text = "target gain (paper: 2.77): >= 1 x: measured 1.583 (mean of 3 seeds, 1.25 to 2): reached";
+        assert_eq!(of_seeds.to_string(), text);
         let nothing = Verdict::at_most("nothing", f64::NAN, 1.0, "");
         assert!(!nothing.reached);
         assert_eq!(nothing.to_string(), "target nothing: <= 1: not measured");

@@ -20,6 +20,7 @@ Examples:
   zonda repro zkv-fig11 --scale tiny              seconds, to see that it works
   zonda repro zkv-fig16 --resume                  goes on where a run was stopped
   zonda repro bftree-fig12 --point '16 %'       one point, the others as they were measured before
+  zonda repro splitzns-fig13 --seeds 3 --resume   three seeds, those that are there already taken from the results
   zonda repro splitzns-fig13 --print-options      options of RocksDB, the paper's and ours
   zonda repro zns-fig1                            modelled drives overwritten, as in the ZNS paper
   zonda repro all --scale tiny --out /tmp/repro";
@@ -58,6 +59,10 @@ pub struct RunArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// So many seeds, one after the other from --seed on, for experiments with stock `db_bench` in dilated time: what is shown is their
+    /// mean with the least and the most. With --resume seeds are added to those that the results have
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
     /// Where stores are made; decides which file system is measured
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
@@ -113,7 +118,8 @@ impl RunArgs {
     fn run_drives(&self, experiments: &[&DriveExperiment]) -> Result<()> {
         let (scale, out, json) = (self.scale, self.out.clone(), self.json.clone());
         let (only, points) = (self.only.clone(), self.points.clone());
-        let runner = DriveRunner { scale, out, json, resume: self.resume, only, points, seed: self.seed };
+        let seeds = (self.seed..self.seed.saturating_add(self.seeds)).collect();
+        let runner = DriveRunner { scale, out, json, resume: self.resume, only, points, seeds };
         let mut output = Output::new(None)?;
         experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
     }
@@ -125,6 +131,10 @@ impl RunArgs {
     pub fn run(self, experiments: &[&Experiment], engines: Engines, child_words: &[&str]) -> Result<()> {
         if experiments.is_empty() {
             return Ok(());
+        }
+        if self.seeds > 1 {
+            let expected = "1: these experiments run stores in turns, with one seed".to_owned();
+            return Err(BenchError::Usage { option: "--seeds", given: self.seeds.to_string(), expected });
         }
         let program = Some(ChildProgram::current(child_words)?);
         let track = Track { engines, program, directory: self.directory, seed: self.seed };
@@ -163,9 +173,8 @@ fn print_options(drives: &[&DriveExperiment], scale: Scale, output: &mut Output)
         return Err(BenchError::Usage { option: "--print-options", given: "this experiment".into(), expected });
     };
     let mut table = Table::new(&["option", "paper, or default", "ours"]);
-    for (name, paper, ours) in experiment.rocksdb_options(scale) {
-        table.row([name.to_owned(), paper, ours]);
-    }
+    experiment.rocksdb_options(scale).into_iter().for_each(|line| table.row(line));
+    output.line(format!("{} at scale {}", experiment.name, scale.name()))?;
     output.line(table.render())
 }
 
@@ -201,6 +210,9 @@ mod tests {
         let arguments = parse("zkv-fig11 --scale tiny --out d --json f --seed 3 --resume --only ZKV,zonda").unwrap();
         assert_eq!((arguments.run.scale, arguments.run.only.len(), arguments.run.resume), (Scale::Tiny, 2, true));
         assert!(parse("--list").unwrap().list);
+        let seeds = parse("splitzns-fig13 --seed 2 --seeds 3").unwrap().run;
+        assert_eq!((seeds.seed, seeds.seeds, parse("splitzns-fig13").unwrap().run.seeds), (2, 3, 1));
+        assert!(parse("splitzns-fig13 --seeds 0").is_err());
         assert!(parse("splitzns-fig13 --print-options").unwrap().run.print_options);
         assert!(matches!(parse("child {}").unwrap().child, Some(ReproCommand::Child { .. })));
         assert!(parse("").is_err() && parse("zkv-fig11 --scale huge").is_err());

@@ -15,8 +15,10 @@ mod printed;
 mod results;
 mod rocksdb_cost;
 mod rocksdb_space;
+mod seeds;
 mod splitzns;
 mod stock;
+mod text;
 mod zn540;
 mod zns_active;
 mod zns_fig1;
@@ -40,8 +42,7 @@ use super::Scale;
 use super::chart::Chart;
 use crate::output::Output;
 use crate::process::cpu_time;
-use crate::provenance::{self, Moment, Provenance};
-use crate::report::Table;
+use crate::provenance::{Moment, Provenance};
 use crate::verdict::Verdict;
 use crate::{BenchError, Result};
 
@@ -76,19 +77,20 @@ impl DriveExperiment {
     /// Whether it runs stock `db_bench`.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        let ours = ["setup", "fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "controls", "robust"];
+        let ours =
+            ["setup", "fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "pointer", "controls", "robust"];
         self.name.strip_prefix("splitzns-").is_some_and(|name| ours.contains(&name))
     }
 
-    /// Options of `RocksDB` at a scale: name, the paper's or the default, ours.
+    /// What its runs are told at a scale: name, the paper's or the default, ours. Of those that are not live nothing.
     #[must_use]
-    pub fn rocksdb_options(&self, scale: Scale) -> Vec<(&'static str, String, String)> {
-        splitzns::rocksdb_options(scale)
+    pub fn rocksdb_options(&self, scale: Scale) -> Vec<[String; 3]> {
+        splitzns::rocksdb_options(self.name, scale)
     }
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 34] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 35] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
     &zns_fig6::EXPERIMENT,
@@ -114,6 +116,7 @@ pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 34] = [
     &splitzns::FIG15,
     &splitzns::FIG16,
     &splitzns::FIG17,
+    &splitzns::POINTER,
     &splitzns::CONTROLS,
     &splitzns::ROBUST,
     &caza_fig3::EXPERIMENT,
@@ -138,8 +141,10 @@ fn is_shared(point: &str) -> bool {
 
 /// One run of the model, which makes one row or several.
 struct Point {
-    /// Its name: with the seed, all that decides its rows.
+    /// Its name: with the seed and options, all that decides its rows.
     id: String,
+    /// Options of `RocksDB` that its rows will say (option `rocksdb`), of live runs: rows of other options are not taken for its own.
+    rocksdb: Option<String>,
     run: Box<dyn Fn(u64) -> Result<Vec<DriveRow>>>,
 }
 
@@ -158,8 +163,9 @@ pub struct DriveRunner {
     pub only: Vec<String>,
     /// Only points of these names; empty for all. The others are taken from the file, if it has them.
     pub points: Vec<String>,
-    /// Seed of everything random.
-    pub seed: u64,
+    /// Seeds of everything random. Several only for experiments that are live: each point is run with each, what is shown is their mean,
+    /// and results of other seeds are kept as those of other points are.
+    pub seeds: Vec<u64>,
 }
 
 impl DriveRunner {
@@ -172,9 +178,11 @@ impl DriveRunner {
         fs::create_dir_all(&self.out).map_err(io)?;
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
-        let (shown, withheld) = splitzns::printable(&results);
-        let mut text = text(experiment, &shown);
+        let (shown, withheld) = splitzns::printable(&results.mean());
+        let verdicts = if self.scale == Scale::Tiny { Vec::new() } else { seeds::judged(experiment, &shown, &results) };
+        let mut text = text::of(experiment, &shown, &results);
         withheld.iter().for_each(|why| text.push_str(&format!("{why}\n")));
+        text.push_str(&text::beside_the_paper(&verdicts));
         write(&self.file(experiment, "", "txt"), &text)?;
         output.line(&text)?;
         for (ending, chart) in (experiment.charts)(&shown) {
@@ -182,41 +190,44 @@ impl DriveRunner {
         }
         if self.scale == Scale::Tiny {
             output.line("scale tiny: it works; its figures mean nothing")?;
-        } else {
-            (experiment.judge)(&shown).iter().try_for_each(|verdict| output.verdict(verdict))?;
         }
+        verdicts.iter().try_for_each(|verdict| output.verdict(verdict))?;
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
         Ok(results)
     }
 
     fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
-        // Rows of points that are not run now stay; those of points that are run are taken only if a run is to go on.
+        let [first, ..] = self.seeds[..] else {
+            return Err(BenchError::Usage { option: "--seeds", given: "0".into(), expected: "at least 1".into() });
+        };
+        if self.seeds.len() > 1 && !experiment.is_live() {
+            let expected = format!("1: {} has its own seeds, or needs none", experiment.name);
+            return Err(BenchError::Usage { option: "--seeds", given: self.seeds.len().to_string(), expected });
+        }
+        // Rows of points and seeds that are not run now stay; those that are run are taken only if a run is to go on.
         let keeps = self.resume || !self.only.is_empty() || !self.points.is_empty();
-        let kept = if keeps { DriveResults::load(json, experiment.name, self.scale, self.seed)? } else { None };
+        let of = if experiment.is_live() { None } else { Some(first) };
+        let kept = if keeps { DriveResults::load(json, experiment.name, self.scale, of)? } else { None };
         let points = (experiment.points)(self.scale)?;
         self.check_names(&points)?;
-        let count = points.len();
         let order: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
-        let mut results = kept.clone().unwrap_or_else(|| DriveResults::new(experiment.name, self.scale, self.seed));
-        results.rows.retain(|row| order.contains(&row.point));
-        for (number, point) in points.into_iter().enumerate() {
-            if !self.is_wanted(&point) {
-                continue;
-            }
-            let found = kept
-                .as_ref()
-                .filter(|_| self.resume)
-                .map(|kept| kept.rows_of(&point.id))
-                .filter(|rows| !rows.is_empty());
+        let mut results = kept.unwrap_or_else(|| DriveResults::new(experiment.name, self.scale));
+        results.retain(|row| points.iter().any(|point| point.may_have(row)));
+        let wanted: Vec<&Point> = points.iter().filter(|point| self.is_wanted(point)).collect();
+        let count = wanted.len() * self.seeds.len();
+        // All points of a seed, so that what is loaded for it is loaded once.
+        let runs = self.seeds.iter().flat_map(|seed| wanted.iter().map(move |point| (*seed, *point)));
+        for (number, (seed, point)) in runs.enumerate() {
+            let found = Some(results.rows_of(&point.id, seed)).filter(|rows| self.resume && !rows.is_empty());
             let rows = match found {
                 Some(rows) => rows,
-                None if let Some(rows) = self.of_sibling(experiment, &point.id)? => rows,
+                None if let Some(rows) = self.of_sibling(experiment, point, seed)? => rows,
                 None => {
-                    eprintln!("{}: {} ({} of {count})", experiment.name, point.id, number + 1);
-                    self.measured(&point)?
+                    eprintln!("{}: {}, seed {seed} ({} of {count})", experiment.name, point.id, number + 1);
+                    measured(point, seed)?
                 }
             };
-            results.replace(&point.id, rows, &order);
+            results.replace((&point.id, seed), rows, &order);
             results.save(json)?;
         }
         Ok(results)
@@ -244,34 +255,18 @@ impl DriveRunner {
     }
 
     /// Rows that another figure has kept of a point that is its too, if they may be taken.
-    fn of_sibling(&self, experiment: &DriveExperiment, point: &str) -> Result<Option<Vec<DriveRow>>> {
+    fn of_sibling(&self, experiment: &DriveExperiment, point: &Point, seed: u64) -> Result<Option<Vec<DriveRow>>> {
         let is_sibling = |other: &&&DriveExperiment| other.name != experiment.name;
-        for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && is_shared(point)) {
-            let kept = DriveResults::load(&self.file(sibling, "", "json"), sibling.name, self.scale, self.seed)?;
-            let rows = kept.map(|kept| kept.rows_of(point)).unwrap_or_default();
+        for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && is_shared(&point.id)) {
+            let file = self.file(sibling, "", "json");
+            let kept = DriveResults::load(&file, sibling.name, self.scale, Some(seed))?;
+            let mut rows = kept.map(|kept| kept.rows_of(&point.id, seed)).unwrap_or_default();
+            rows.retain(|row| point.may_have(row));
             if !rows.is_empty() {
                 return Ok(Some(rows));
             }
         }
         Ok(None)
-    }
-
-    /// Runs a point and says what it cost; its rows carry that.
-    fn measured(&self, point: &Point) -> Result<Vec<DriveRow>> {
-        let (start, cpu, began) = (now(), cpu_time(), Moment::now());
-        let mut rows = (point.run)(self.seed)?;
-        let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
-        let seconds = now().since(start).as_secs_f64();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-        let from = Provenance::since(began);
-        for row in &mut rows {
-            row.from = Some(from.clone());
-            row.point.clone_from(&point.id);
-            row.seed = self.seed;
-            row.cpu_seconds = cpu_seconds;
-            row.cpu_share = cpu_seconds / seconds.max(f64::MIN_POSITIVE) / cores;
-        }
-        Ok(rows)
     }
 
     fn file(&self, experiment: &DriveExperiment, ending: &str, extension: &str) -> PathBuf {
@@ -284,47 +279,30 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|source| BenchError::io(format!("write {}", path.display()), source))
 }
 
-fn text(experiment: &DriveExperiment, results: &DriveResults) -> String {
-    let mut text = format!("{}: {} ({})\n", experiment.name, experiment.title, experiment.source);
-    let (scale, seed) = (results.scale.name(), results.seed);
-    text.push_str(&format!("scale {scale}, seed {seed}, zonda {}, {}\n\n", results.version, experiment.how));
-    let with_fact = |column: &&str| results.rows.iter().any(|row| row.facts.contains_key(*column));
-    let mut headings = vec!["what".to_owned(), "at".to_owned()];
-    for column in experiment.columns {
-        headings.push((*column).to_owned());
-        if with_fact(column) {
-            headings.push("theirs".to_owned());
-        }
+impl Point {
+    /// Whether a row may be its own: it says the same options of `RocksDB`, if any.
+    fn may_have(&self, row: &DriveRow) -> bool {
+        let said = row.options.get("rocksdb").and_then(|said| said.as_str());
+        row.point == self.id && self.rocksdb.as_deref().is_none_or(|told| said == Some(told))
     }
-    let names: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let mut table = Table::new(&names);
-    for row in &results.rows {
-        let mut cells = vec![row.series.clone(), row.x.clone()];
-        for column in experiment.columns {
-            cells.push(shown(row.numbers.get(*column)));
-            if with_fact(column) {
-                cells.push(shown(row.facts.get(*column)));
-            }
-        }
-        table.row(cells);
-    }
-    text.push_str(&table.render());
-    text.push_str(&format!("\n{}", provenance::table(points(results).into_iter())));
-    text
 }
 
-/// Each point once, and where it is from.
-fn points(results: &DriveResults) -> Vec<(&str, Option<&Provenance>)> {
-    let mut points: Vec<_> = results.rows.iter().map(|row| (row.point.as_str(), row.from.as_ref())).collect();
-    points.dedup_by_key(|(point, _)| *point);
-    points
-}
-
-fn shown(value: Option<&f64>) -> String {
-    value.map_or_else(
-        || "-".to_owned(),
-        |value| if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.1}") },
-    )
+/// Runs a point and says what it cost; its rows carry that.
+fn measured(point: &Point, seed: u64) -> Result<Vec<DriveRow>> {
+    let (start, cpu, began) = (now(), cpu_time(), Moment::now());
+    let mut rows = (point.run)(seed)?;
+    let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+    let seconds = now().since(start).as_secs_f64();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let from = Provenance::since(began);
+    for row in &mut rows {
+        row.from = Some(from.clone());
+        row.point.clone_from(&point.id);
+        row.seed = seed;
+        row.cpu_seconds = cpu_seconds;
+        row.cpu_share = cpu_seconds / seconds.max(f64::MIN_POSITIVE) / cores;
+    }
+    Ok(rows)
 }
 
 /// A profile's or the model's refusal.
@@ -358,7 +336,7 @@ mod tests {
             let name = id.to_owned();
             let run =
                 move |_| Ok(vec![DriveRow::of(&name, "x").number("runs", RUNS.fetch_add(1, Ordering::Relaxed) as f64)]);
-            Point { id: id.to_owned(), run: Box::new(run) }
+            Point { id: id.to_owned(), rocksdb: None, run: Box::new(run) }
         };
         Ok(["one", "two", "three"].map(point).into())
     }
@@ -379,7 +357,7 @@ mod tests {
         let runner = |resume: bool, only: &[&str], points: &[&str]| {
             let [only, points] = [only, points].map(|names| names.iter().map(|name| (*name).to_owned()).collect());
             let out = directory.path().to_owned();
-            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seed: 1 };
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
             runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
         };
         let run = |resume: bool, only: &[&str]| {
@@ -402,6 +380,46 @@ mod tests {
         assert!(refused(&["four"], &[]).contains("\"one\", \"two\""), "{}", refused(&["four"], &[]));
     }
 
+    #[test]
+    fn seeds_are_kept_and_added() {
+        let experiment = DriveExperiment {
+            name: "splitzns-fig13",
+            title: "",
+            source: "",
+            how: "",
+            points: |_| {
+                let run = |seed| Ok(vec![DriveRow::of("a", "x").number("seed", seed as f64).option("rocksdb", "b=1")]);
+                Ok(vec![Point { id: "live a".to_owned(), rocksdb: Some("b=1".to_owned()), run: Box::new(run) }])
+            },
+            columns: &["seed"],
+            charts: |_| Vec::new(),
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let run = |experiment: &DriveExperiment, resume: bool, seeds: &[u64]| {
+            let (out, seeds) = (directory.path().to_owned(), seeds.to_vec());
+            let (only, points) = (Vec::new(), Vec::new());
+            let runner = DriveRunner { scale: Scale::Laptop, out, json: None, resume, only, points, seeds };
+            runner.run(experiment, &mut Output::to(Box::new(std::io::sink()), None)).map(|results| results.seeds)
+        };
+        assert_eq!(run(&experiment, false, &[1, 2]).unwrap(), [1, 2]);
+        assert_eq!(run(&experiment, true, &[4]).unwrap(), [1, 2, 4], "one is added");
+        let text = fs::read_to_string(directory.path().join("splitzns-fig13-laptop.txt")).unwrap();
+        assert!(
+            text.contains("seeds 1, 2, 4,") && text.contains("1.00..4.00") && text.contains("live a, seed 4"),
+            "{text}"
+        );
+        let other = |_| {
+            let run = |_| Ok(vec![DriveRow::of("a", "x").option("rocksdb", "b=2")]);
+            Ok(vec![Point { id: "live a".to_owned(), rocksdb: Some("b=2".to_owned()), run: Box::new(run) }])
+        };
+        let changed = DriveExperiment { points: other, ..experiment };
+        assert_eq!(run(&changed, true, &[2]).unwrap(), [2], "rows of other options are not this experiment's");
+        assert_eq!(run(&experiment, false, &[3]).unwrap(), [3], "a run that does not go on begins anew");
+        let replay = DriveExperiment { name: "splitzns-fig11", ..experiment };
+        assert!(run(&replay, false, &[1, 2]).unwrap_err().to_string().contains("--seeds"));
+    }
+
     /// Every experiment, tiny, twice: the second time from what the first one kept.
     #[test]
     fn tiny_experiments_run_are_kept_and_drawn() {
@@ -415,7 +433,7 @@ mod tests {
                 resume: true,
                 only: Vec::new(),
                 points: Vec::new(),
-                seed: 1,
+                seeds: vec![1],
             };
             let mut output = Output::to(Box::new(std::io::sink()), None);
             let first = runner.run(experiment, &mut output).unwrap();

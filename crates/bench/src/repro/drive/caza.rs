@@ -71,6 +71,7 @@ impl Setting {
     pub(super) fn point(self, scale: Scale, rows: fn(&Setting, &[ReplayReport]) -> Vec<DriveRow>) -> Point {
         Point {
             id: format!("{} {}", self.policy, self.x()),
+            rocksdb: None,
             run: Box::new(move |seed| {
                 let reports = self.replays(scale, seed)?;
                 let seeds = reports.len() as u64;

@@ -47,7 +47,11 @@ fn x(limit: Option<u32>, threshold: u8) -> String {
 }
 
 fn point(scale: Scale, limit: Option<u32>, threshold: u8) -> Point {
-    Point { id: x(limit, threshold), run: Box::new(move |seed| measure(scale, (limit, threshold), seed)) }
+    Point {
+        id: x(limit, threshold),
+        rocksdb: None,
+        run: Box::new(move |seed| measure(scale, (limit, threshold), seed)),
+    }
 }
 
 fn measure(scale: Scale, (limit, threshold): (Option<u32>, u8), seed: u64) -> Result<Vec<DriveRow>> {

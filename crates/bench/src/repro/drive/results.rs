@@ -1,6 +1,6 @@
 //! What runs of a model gave, kept as JSON after every point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -19,11 +19,12 @@ pub struct DriveResults {
     pub experiment: String,
     /// The scale.
     pub scale: Scale,
-    /// Seed of everything.
-    pub seed: u64,
+    /// Seeds of the rows, in order.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
     /// Version of the program.
     pub version: String,
-    /// In the order of the experiment.
+    /// In the order of the experiment, those of a point by their seeds.
     pub rows: Vec<DriveRow>,
 }
 
@@ -121,22 +122,32 @@ impl DriveRow {
 impl DriveResults {
     /// No rows yet.
     #[must_use]
-    pub fn new(experiment: &str, scale: Scale, seed: u64) -> Self {
+    pub fn new(experiment: &str, scale: Scale) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { experiment: experiment.to_owned(), scale, seed, version, rows: Vec::new() }
+        Self { experiment: experiment.to_owned(), scale, seeds: Vec::new(), version, rows: Vec::new() }
     }
 
-    /// Reads what an earlier run left; `None` when there is nothing, or something else.
+    /// Reads what an earlier run left, of one seed or of all; `None` when there is nothing, or something else.
     ///
     /// # Errors
     /// `Io` when the file is there and cannot be read.
-    pub fn load(path: &Path, experiment: &str, scale: Scale, seed: u64) -> Result<Option<Self>> {
+    pub fn load(path: &Path, experiment: &str, scale: Scale, seed: Option<u64>) -> Result<Option<Self>> {
         if !path.exists() {
             return Ok(None);
         }
         let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
         let kept: Option<Self> = serde_json::from_slice(&text).ok();
-        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale && kept.seed == seed))
+        let Some(mut kept) = kept.filter(|kept| kept.experiment == experiment && kept.scale == scale) else {
+            return Ok(None);
+        };
+        kept.retain(|row| seed.is_none_or(|seed| row.seed == seed));
+        Ok(Some(kept).filter(|kept| !kept.rows.is_empty()))
+    }
+
+    /// Keeps only these rows.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&DriveRow) -> bool) {
+        self.rows.retain(is_kept);
+        self.seeds = self.rows.iter().map(|row| row.seed).collect::<BTreeSet<_>>().into_iter().collect();
     }
 
     /// Writes everything: to a new file that then takes the old one's place.
@@ -150,22 +161,23 @@ impl DriveResults {
         written.map_err(|source| BenchError::io(format!("write {}", path.display()), source))
     }
 
-    /// Puts the rows of a point in the place of those that it had; rows stay in the order of these points. A point that gave no rows
-    /// keeps those that it had.
-    pub(super) fn replace(&mut self, point: &str, rows: Vec<DriveRow>, order: &[String]) {
+    /// Puts the rows of a point and seed in the place of those that it had; rows stay in the order of these points, and of seeds. A
+    /// point that gave no rows keeps those that it had.
+    pub(super) fn replace(&mut self, (point, seed): (&str, u64), rows: Vec<DriveRow>, order: &[String]) {
         if rows.is_empty() {
             return;
         }
-        self.rows.retain(|row| row.point != point);
+        self.rows.retain(|row| row.point != point || row.seed != seed);
         self.rows.extend(rows);
         let place = |row: &DriveRow| order.iter().position(|id| *id == row.point).unwrap_or(order.len());
-        self.rows.sort_by_key(place);
+        self.rows.sort_by_key(|row| (place(row), row.seed));
+        self.retain(|_| true);
     }
 
-    /// Rows of a point.
+    /// Rows of a point and seed.
     #[must_use]
-    pub fn rows_of(&self, point: &str) -> Vec<DriveRow> {
-        self.rows.iter().filter(|row| row.point == point).cloned().collect()
+    pub fn rows_of(&self, point: &str, seed: u64) -> Vec<DriveRow> {
+        self.rows.iter().filter(|row| row.point == point && row.seed == seed).cloned().collect()
     }
 
     /// One number.

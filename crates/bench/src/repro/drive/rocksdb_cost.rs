@@ -46,7 +46,7 @@ fn x(value: u64, work: &str) -> String {
 }
 
 fn point(scale: Scale, value: u64, work: (&'static str, &'static str)) -> Point {
-    Point { id: x(value, work.0), run: Box::new(move |seed| measure(scale, value, work, seed)) }
+    Point { id: x(value, work.0), rocksdb: None, run: Box::new(move |seed| measure(scale, value, work, seed)) }
 }
 
 fn measure(scale: Scale, value: u64, (work, benchmarks): (&str, &str), seed: u64) -> Result<Vec<DriveRow>> {

@@ -37,7 +37,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
     let run = move |seed| measure(scale, seed);
-    Ok(vec![Point { id: "all".to_owned(), run: Box::new(run) }])
+    Ok(vec![Point { id: "all".to_owned(), rocksdb: None, run: Box::new(run) }])
 }
 
 fn x(percent: u64) -> String {

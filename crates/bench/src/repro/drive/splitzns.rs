@@ -17,9 +17,11 @@ mod fig3;
 mod fig4;
 mod fig9;
 mod live;
+mod pointer;
 mod robust;
 mod setup;
 mod steps;
+mod told;
 
 use zonda_files::FileError;
 use zonda_files::policy::by_name;
@@ -39,8 +41,11 @@ pub(super) use fig14::EXPERIMENT as FIG14;
 pub(super) use fig15::EXPERIMENT as FIG15;
 pub(super) use fig16::EXPERIMENT as FIG16;
 pub(super) use fig17::EXPERIMENT as FIG17;
+pub(super) use live::tables;
+pub(super) use pointer::EXPERIMENT as POINTER;
 pub(super) use robust::EXPERIMENT as ROBUST;
 pub(super) use setup::EXPERIMENT as SETUP;
+pub(super) use told::rocksdb_options;
 
 use super::DriveRow;
 use crate::lsm::{LOADED, Load, LsmWorkload};
@@ -139,20 +144,12 @@ impl Setting {
     }
 }
 
-/// Options of `RocksDB` of the live runs at a scale, and of the file store: name, the paper's or the default (`ZenFS`'s), ours.
-pub(super) fn rocksdb_options(scale: Scale) -> Vec<(&'static str, String, String)> {
-    let log_buffer = live::options::LOG_BUFFER;
-    let mut lines = live::Live::of(scale).rocksdb_lines();
-    lines.push(("log_buffer of the file system", "1MiB".to_owned(), log_buffer.to_owned()));
-    lines
-}
-
 /// Whether what a live experiment of this paper runs is here; false for all others.
 #[cfg(test)]
 pub(super) fn has_tools(experiment: &super::DriveExperiment) -> bool {
     match experiment.name.strip_prefix("splitzns-") {
         Some("setup" | "fig13" | "fig14" | "fig15") => live::db_bench::has_tools(),
-        Some("fig9" | "fig10" | "fig16" | "fig17" | "controls" | "robust") => driven::has_tools(),
+        Some("fig9" | "fig10" | "fig16" | "fig17" | "controls" | "robust" | "pointer") => driven::has_tools(),
         _ => false,
     }
 }

@@ -61,6 +61,7 @@ fn points(scale: Scale, operations: &[Operation]) -> Result<Vec<Point>> {
     let chosen = rows().map_err(refused)?.into_iter().filter(|row| operations.contains(&row.operation));
     let point = |row: Row| Point {
         id: format!("{} {}", series(&row), x(&row)),
+        rocksdb: None,
         run: Box::new(move |seed| measure(&row, seconds, seed)),
     };
     Ok(chosen.map(point).collect())

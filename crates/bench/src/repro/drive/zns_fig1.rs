@@ -43,12 +43,12 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
             let paper = (order == Order::Random).then_some(steady);
             let passes = passes.clone();
             let run = move |seed| drive(name, (order, x), (by, &passes), paper, seed);
-            points.push(Point { id: format!("{name} {x}"), run: Box::new(run) });
+            points.push(Point { id: format!("{name} {x}"), rocksdb: None, run: Box::new(run) });
         }
         let by = scale.pick(170, 64, 24);
         let passes = passes.clone();
         let run = move |seed| host_ftl::overwrite(HOST_FTL, (order, x), (by, &passes), seed);
-        points.push(Point { id: format!("{HOST_FTL} {x}"), run: Box::new(run) });
+        points.push(Point { id: format!("{HOST_FTL} {x}"), rocksdb: None, run: Box::new(run) });
     }
     Ok(points)
 }

@@ -38,7 +38,7 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
         let by = if name == ZONES { 1 } else { scale.pick(170, 24, 8) };
         let run =
             move |seed| measure(name, by, if scale == Scale::Tiny { &TARGETS[..2] } else { &TARGETS }, seconds, seed);
-        Point { id: name.to_owned(), run: Box::new(run) }
+        Point { id: name.to_owned(), rocksdb: None, run: Box::new(run) }
     };
     Ok(names.into_iter().map(point).collect())
 }

@@ -165,7 +165,7 @@ pub(super) fn point(scale: Scale, system: System, reads: Reads) -> Point {
         Reads::Unlimited => format!("{}{READ_TOO}", system.name),
         Reads::Limited(rate) => format!("{}, {} MiB/s{WRITTEN}{READ_TOO}", system.name, rate >> 20),
     };
-    Point { id, run: Box::new(move |seed| measure(scale, &system, reads, seed)) }
+    Point { id, rocksdb: None, run: Box::new(move |seed| measure(scale, &system, reads, seed)) }
 }
 
 /// How names of points end: with the scale and the seed they say all of a run.

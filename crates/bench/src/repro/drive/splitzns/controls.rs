@@ -1,7 +1,7 @@
 //! Controls beside the break-down: whether it is the ring's memory alone that helps, and what reading from the ring is worth.
 
 use super::super::{DriveExperiment, DriveResults, Point};
-use super::driven::{self, BURST, Contender, LDP, OVERWRITE, READRANDOM, SPLITZNS};
+use super::driven::{self, BURST, Contender, LDP, OVERWRITE, READRANDOM, SPLITZNS, Setting};
 use super::live::{COLUMNS, OPS, P99};
 use super::steps::{number, ratio};
 use crate::Result;
@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 const LDP_WITH_MEMORY: Contender = LDP.with_ring_memory("ldp, ring as write buffers");
 /// `SplitZNS` whose reads of what is in the ring take the time of flash.
 const FLASH_READS: Contender = SPLITZNS.on("splitzns, no reads of the ring", "flash-reads");
-const CONTENDERS: [Contender; 4] = [LDP, SPLITZNS, LDP_WITH_MEMORY, FLASH_READS];
+pub(super) const CONTENDERS: [Contender; 4] = [LDP, SPLITZNS, LDP_WITH_MEMORY, FLASH_READS];
 
 pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-controls",
@@ -26,9 +26,14 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     judge,
 };
 
+/// The usual one.
+pub(super) fn settings(scale: Scale) -> [Setting; 1] {
+    [driven::usual(scale)]
+}
+
 fn points(scale: Scale) -> Result<Vec<Point>> {
     let contenders = scale.pick(&CONTENDERS[2..], &CONTENDERS, &CONTENDERS);
-    Ok(driven::points(&[driven::usual(scale)], contenders, &[BURST]))
+    Ok(driven::points(&settings(scale), contenders, &[BURST]))
 }
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

@@ -71,6 +71,8 @@ pub(super) struct Run {
     name: &'static str,
     steps: &'static str,
     works: &'static [Work],
+    /// Whether it loads an empty drive, in dilated time.
+    is_on_empty: bool,
 }
 
 /// Overwriting.
@@ -78,21 +80,21 @@ pub(super) const OVERWRITE: Work = Work { name: "overwrite, driven", step: "over
 /// Reading right behind it.
 pub(super) const READRANDOM: Work = Work { name: "readrandom, driven", step: "readrandom", is_of_writes: false };
 /// Both.
-pub(super) const BURST: Run =
-    Run { name: "burst", steps: "overwrite,stats,readrandom:READS,stats", works: &[OVERWRITE, READRANDOM] };
+pub(super) const BURST: Run = Run::new("burst", "overwrite,stats,readrandom:READS,stats", &[OVERWRITE, READRANDOM]);
 /// Overwriting alone.
-pub(super) const OVERWRITE_ALONE: Run = Run { name: "overwrite", steps: "overwrite,stats", works: &[OVERWRITE] };
+pub(super) const OVERWRITE_ALONE: Run = Run::new("overwrite", "overwrite,stats", &[OVERWRITE]);
+/// Loading: every key once, in random order, by all threads.
+pub(super) const FILL_RANDOM: Run = Run {
+    is_on_empty: true,
+    ..Run::new("FillRandom", "fillshared,stats", &[Work { name: "FillRandom", step: "fillshared", is_of_writes: true }])
+};
 /// A workload of YCSB, alone.
 macro_rules! ycsb {
     ($name:literal, $step:literal, $writes:literal) => {
         ycsb!($name, $step, "", $writes)
     };
     ($name:literal, $step:literal, $count:literal, $writes:literal) => {
-        Run {
-            name: $name,
-            steps: concat!($step, $count, ",stats"),
-            works: &[Work { name: $name, step: $step, is_of_writes: $writes }],
-        }
+        Run::new($name, concat!($step, $count, ",stats"), &[Work { name: $name, step: $step, is_of_writes: $writes }])
     };
 }
 pub(super) const YCSB_L: Run = ycsb!("YCSB-L", "ycsbl", true);
@@ -103,13 +105,9 @@ pub(super) const YCSB_D: Run = ycsb!("YCSB-D", "ycsbd", false);
 pub(super) const YCSB_E: Run = ycsb!("YCSB-E", "ycsbe", ":SCANS", false);
 pub(super) const YCSB_F: Run = ycsb!("YCSB-F", "ycsbf", true);
 
-/// All of table 2 but loading.
-pub(super) const RUNS: [Run; 8] = [BURST, YCSB_A, YCSB_C, YCSB_L, YCSB_B, YCSB_D, YCSB_F, YCSB_E];
-
 impl Run {
-    /// Whether it is that one.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        self.name == other.name
+    const fn new(name: &'static str, steps: &'static str, works: &'static [Work]) -> Self {
+        Self { name, steps, works, is_on_empty: false }
     }
 
     /// Names of its workloads.
@@ -120,16 +118,22 @@ impl Run {
 
 /// A point for each setting, contender and run, in this order: so that no more drives are kept than are needed.
 pub(super) fn points(settings: &[Setting], contenders: &[Contender], runs: &[Run]) -> Vec<Point> {
+    let of = |setting: &Setting| {
+        let of = |contender: &Contender| runs.iter().map(|run| (setting.clone(), *contender, *run)).collect::<Vec<_>>();
+        contenders.iter().flat_map(of).collect::<Vec<_>>()
+    };
+    points_of(settings.iter().flat_map(of))
+}
+
+/// A point for each of these, in this order.
+pub(super) fn points_of(all: impl Iterator<Item = (Setting, Contender, Run)>) -> Vec<Point> {
     let images = Arc::new(Images::default());
-    let mut points = Vec::new();
-    for setting in settings {
-        for (contender, run) in contenders.iter().flat_map(|contender| runs.iter().map(move |run| (*contender, *run))) {
-            let id = format!("{} driven {} {} {}", super::super::LIVE, contender.name, run.name, setting.id());
-            let (setting, images) = (setting.clone(), Arc::clone(&images));
-            points.push(Point { id, run: Box::new(move |seed| one(&setting, &images, (&contender, &run), seed)) });
-        }
-    }
-    points
+    let of = |(setting, contender, run): (Setting, Contender, Run)| {
+        let id = format!("{} driven {} {} {}", super::super::LIVE, contender.name, run.name, setting.id());
+        let (images, rocksdb) = (Arc::clone(&images), Some(contender.rocksdb_options(&setting)));
+        Point { id, rocksdb, run: Box::new(move |seed| one(&setting, &images, (&contender, &run), seed)) }
+    };
+    all.map(of).collect()
 }
 
 /// A row for each workload, or none with a line why.
@@ -141,14 +145,15 @@ fn one(setting: &Setting, images: &Images, (contender, run): (&Contender, &Run),
             return Ok(Vec::new());
         }
     };
-    let outcome = if contender.split.is_some() {
+    let outcome = if contender.split.is_some() && !run.is_on_empty {
         let image = images.of(setting, contender, &program, seed)?;
         program::run(&program, setting, contender, (&image, &setting.steps(run.steps)), seed)?
     } else {
         // A conventional drive forgets what its flash has been through when it is closed: it is loaded and run in one.
         let directory = images::directory()?;
         let path = directory.path().join("drive");
-        let steps = format!("fillrandom,waitforcompaction,{}", setting.steps(run.steps));
+        let load = if run.is_on_empty { "" } else { "fillrandom,waitforcompaction," };
+        let steps = format!("{load}{}", setting.steps(run.steps));
         program::fresh(&program, setting, contender, (&path, &steps), seed)?
     };
     let of = |work: &Work| {
@@ -188,17 +193,24 @@ impl Contender {
 
     /// All that differ from the default, as `--options` has them.
     fn rocksdb_options(&self, setting: &Setting) -> String {
-        let mut options = setting.rocksdb_options();
-        if self.has_ring_memory {
-            // Two write buffers: RocksDB's default.
-            options.push_str(&format!(";write_buffer_size={}", setting.memtable_bytes() + setting.ring_bytes() / 2));
-        }
-        for more in [setting.options, self.options].into_iter().filter(|more| !more.is_empty()) {
-            options.push(';');
-            options.push_str(more);
-        }
-        options
+        let all = [setting.rocksdb_options(), self.more_options(setting)];
+        all.into_iter().filter(|options| !options.is_empty()).collect::<Vec<_>>().join(";")
     }
+
+    /// Those that only it or this setting has.
+    pub(super) fn more_options(&self, setting: &Setting) -> String {
+        // Two write buffers: RocksDB's default.
+        let bytes = setting.memtable_bytes() + setting.ring_bytes() / 2;
+        let memory = if self.has_ring_memory { format!("write_buffer_size={bytes}") } else { String::new() };
+        let all = [memory, setting.options.to_owned(), self.options.to_owned()];
+        all.into_iter().filter(|more| !more.is_empty()).collect::<Vec<_>>().join(";")
+    }
+}
+
+/// The words of a run, as one text.
+#[cfg(test)]
+pub(super) fn told(setting: &Setting, contender: &Contender) -> String {
+    program::told(setting, contender)
 }
 
 /// Whether the program is here.
@@ -263,7 +275,7 @@ mod tests {
     use super::*;
 
     fn results(rows: &[(&str, f64, f64)]) -> DriveResults {
-        let mut results = DriveResults::new("splitzns-fig9", Scale::Laptop, 1);
+        let mut results = DriveResults::new("splitzns-fig9", Scale::Laptop);
         let row = |(series, ops, void): &(&str, f64, f64)| {
             DriveRow::of(series, OVERWRITE.name).number(OPS, *ops).number(VOID, *void)
         };

@@ -15,6 +15,8 @@ pub(super) const SYSTEMS: [(&str, Option<(f64, f64)>); 3] =
     [("ldp", Some((41.95, 2953.0))), ("splitzns", Some((41.97, 2873.0))), ("splitzns+", None)];
 /// Workloads with Zipf's constant of their writes.
 pub(super) const WORKLOADS: [(&str, f64); 2] = [("YCSB-A", 0.99), ("overwrite", 0.0)];
+/// What the paper's text says of its competitors, which no replay has: the size of the tree in GiB, and its tables.
+const NOT_RUN: [(&str, f64, f64); 2] = [("gear (paper only)", 37.38, 2509.0), ("llc (paper only)", 36.41, 2451.0)];
 const USER: &str = "user GiB";
 const DEVICE: &str = "device GiB";
 pub(super) const COPIED: &str = "copied GiB";
@@ -51,13 +53,16 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 const MILLIONS: u64 = 20;
 
 pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
-    let mut points = Vec::new();
+    let of_paper =
+        |(system, gib, tables): (&str, f64, f64)| row(system, WORKLOADS[0].0).fact(SIZE, gib).fact(TABLES, tables);
+    let run = move |_| Ok(NOT_RUN.map(of_paper).to_vec());
+    let mut points = vec![Point { id: "paper only".to_owned(), rocksdb: None, run: Box::new(run) }];
     for (workload, skew) in WORKLOADS {
         let run = move |seed| Ok(levels(Setting::of(scale), (workload, skew), seed));
-        points.push(Point { id: format!("levels {workload}"), run: Box::new(run) });
+        points.push(Point { id: format!("levels {workload}"), rocksdb: None, run: Box::new(run) });
         for (system, paper) in SYSTEMS {
             let run = move |seed| one(Setting::of(scale), (system, paper), (workload, skew), seed);
-            points.push(Point { id: format!("{system} {workload}"), run: Box::new(run) });
+            points.push(Point { id: format!("{system} {workload}"), rocksdb: None, run: Box::new(run) });
         }
     }
     Ok(points)

@@ -9,7 +9,7 @@ use crate::repro::chart::Chart;
 use crate::verdict::Verdict;
 
 /// Steps of the break-down, each with the one before it and the paper's gain.
-pub(super) const STEPS: [(&str, &str, Option<f64>); 4] =
+const STEPS: [(&str, &str, Option<f64>); 4] =
     [("+diff", "native", Some(1.43)), ("+SZR", "+diff", Some(1.88)), ("+RP", "+SZR", Some(1.11)), ("+RS", "+RP", None)];
 
 pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
@@ -38,14 +38,24 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     ]
 }
 
+/// What the paper's text says of tails of writes: a step, the one before it, the column, and the one over the other.
+const TAILS: [(&str, &str, &str, f64); 3] =
+    [("+diff", "native", P999, 0.46), ("+SZR", "+diff", P99, 0.71), ("+SZR", "+diff", P999, 0.47)];
+
 fn judge(results: &DriveResults) -> Vec<Verdict> {
-    let of = |one, other| ratio(results, OVERWRITE.name, OPS, (one, other));
+    let of = |column: &str, one: &str, other: &str| ratio(results, OVERWRITE.name, column, (one, other));
     let steps = STEPS.into_iter().filter_map(|(one, other, paper)| {
-        let paper = paper?;
-        Some(Verdict::at_least(format!("overwrite, {one} over {other} (paper: {paper})"), of(one, other), 1.0, "x"))
+        let faster = Verdict::at_least(format!("overwrite, {one} over {other}"), of(OPS, one, other), 1.0, "x");
+        Some(faster.paper(paper?))
     });
+    let tail = |(one, other, column, paper): (&str, &str, &str, f64)| {
+        let what = format!("overwrite, {column}, {one} over {other}");
+        Verdict::at_most(what, of(column, one, other), 1.0, "x").paper(paper)
+    };
+    let gain = Verdict::at_least("overwrite, splitzns (+RS) over ldp", of(OPS, "+RS", "ldp"), 2.0, "x");
     steps
-        .chain([Verdict::at_least("overwrite, splitzns (+RS) over ldp (paper: 2.77)", of("+RS", "ldp"), 2.0, "x")])
+        .chain(TAILS.into_iter().map(tail))
+        .chain([gain.paper(2.77)])
         .chain(counts(results, OVERWRITE.name, ("+RS", "ldp")))
         .collect()
 }

@@ -26,13 +26,25 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     ]
 }
 
+/// What the paper's text says: a step, the one before it, the column, and the one over the other.
+const STEPS: [(&str, &str, &str, f64); 9] = [
+    ("+diff", "native", P999, 0.61),
+    ("+SZR", "+diff", OPS, 1.427),
+    ("+SZR", "+diff", P50, 0.61),
+    ("+SZR", "+diff", P99, 0.70),
+    ("+SZR", "+diff", P999, 0.25),
+    ("+RP", "+SZR", P99, 1.29),
+    ("+RP", "+SZR", P999, 1.295),
+    ("+RS", "+RP", P99, 0.67),
+    ("+RS", "+RP", P999, 0.73),
+];
+
 fn judge(results: &DriveResults) -> Vec<Verdict> {
-    let of = |column, one, other| ratio(results, READRANDOM.name, column, (one, other));
-    vec![
-        Verdict::at_least("readrandom, +SZR over +diff (paper: 1.43)", of(OPS, "+SZR", "+diff"), 1.0, "x"),
-        Verdict::at_most("P99 of reads, +SZR over +diff (paper: 0.70)", of(P99, "+SZR", "+diff"), 1.0, "x"),
-        Verdict::at_least("P99 of reads, +RP over +SZR (paper: 1.29)", of(P99, "+RP", "+SZR"), 1.0, "x"),
-        Verdict::at_most("P99 of reads, +RS over +RP (paper: 0.67)", of(P99, "+RS", "+RP"), 1.0, "x"),
-        Verdict::at_most("P99.9 of reads, +RS over +RP (paper: 0.73)", of(P999, "+RS", "+RP"), 1.0, "x"),
-    ]
+    let of = |(one, other, column, paper): (&str, &str, &str, f64)| {
+        let measured = ratio(results, READRANDOM.name, column, (one, other));
+        let what = format!("readrandom, {column}, {one} over {other}");
+        let of_side = if paper > 1.0 { Verdict::at_least } else { Verdict::at_most };
+        of_side(what, measured, 1.0, "x").paper(paper)
+    };
+    STEPS.into_iter().map(of).collect()
 }

@@ -15,6 +15,7 @@ use crate::verdict::Verdict;
 const BLOBS: &str = "enable_blob_files=true;min_blob_size=0;enable_blob_garbage_collection=true;blob_file_size=8388608";
 const ON_BLOCKS: Contender = Contender::conventional("BlobDB, conventional", BLOBS);
 const ON_ZONES: Contender = LDP.with("BlobDB, zones", BLOBS);
+pub(super) const CONTENDERS: [Contender; 3] = [ON_BLOCKS, ON_ZONES, SPLITZNS];
 /// The paper's keys.
 const KEY_BYTES: u64 = 64;
 
@@ -30,21 +31,20 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 /// Values of 200 B to 1 KiB.
-fn settings(scale: Scale) -> Vec<Setting> {
+pub(super) fn settings(scale: Scale) -> Vec<Setting> {
     let lengths = scale.pick(&[1024][..], &[200, 1024], &[200, 400, 600, 800, 1024]);
     lengths.iter().map(|value| driven::half(scale).with_pairs(KEY_BYTES, *value)).collect()
 }
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    let all = [ON_BLOCKS, ON_ZONES, SPLITZNS];
-    Ok(driven::points(&settings(scale), scale.pick(&all[..2], &all, &all), &[YCSB_A]))
+    let contenders = scale.pick(&CONTENDERS[..2], &CONTENDERS, &CONTENDERS);
+    Ok(driven::points(&settings(scale), contenders, &[YCSB_A]))
 }
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let labels: Vec<String> = settings(results.scale).iter().map(|setting| setting.named("YCSB-A")).collect();
     let values = |system: &str| labels.iter().map(|x| number(results, system, x, OPS)).collect();
-    let systems = [ON_BLOCKS, ON_ZONES, SPLITZNS];
-    let series = systems.iter().map(|system| Series { name: system.name.to_owned(), values: values(system.name) });
+    let series = CONTENDERS.iter().map(|system| Series { name: system.name.to_owned(), values: values(system.name) });
     let chart = Chart {
         title: "YCSB-A".to_owned(),
         y_label: "operations a second".to_owned(),
@@ -62,8 +62,8 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         let x = setting.named("YCSB-A");
         for (other, paper) in [(ON_BLOCKS, 1.7), (ON_ZONES, 1.3)] {
             let measured = ratio(results, &x, OPS, (SPLITZNS.name, other.name));
-            let what = format!("{x}, splitzns over {} (paper: up to {paper})", other.name);
-            verdicts.push(Verdict::at_least(what, measured, 1.0, "x"));
+            let verdict = Verdict::at_least(format!("{x}, splitzns over {}", other.name), measured, 1.0, "x");
+            verdicts.push(verdict.paper(format!("up to {paper}")));
         }
     }
     verdicts

@@ -35,10 +35,11 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 fn points(scale: Scale) -> Result<Vec<Point>> {
     let point = |(mib, paper)| {
         let run = move |seed| zones(Setting::of_section_3(scale), mib, paper, seed);
-        Point { id: format!("{POLICY} {mib} MiB"), run: Box::new(run) }
+        Point { id: format!("{POLICY} {mib} MiB"), rocksdb: None, run: Box::new(run) }
     };
     let none = Point {
         id: NO_CLEANING.to_owned(),
+        rocksdb: None,
         run: Box::new(move |seed| without_cleaning(Setting::of_section_3(scale), seed)),
     };
     Ok(ZONES.into_iter().map(point).chain([none]).collect())
@@ -111,8 +112,8 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         of("1024 MiB") / of("128 MiB")
     };
     vec![
-        Verdict::at_least("copied by a collection, 1024 over 128 MiB (paper: 9.0)", ratio(MIGRATED), 4.5, "x"),
-        Verdict::at_most("collections, 1024 over 128 MiB (paper: 0.48)", ratio(COLLECTIONS), 0.97, "x"),
+        Verdict::at_least("copied by a collection, 1024 over 128 MiB", ratio(MIGRATED), 4.5, "x").paper(9.0),
+        Verdict::at_most("collections, 1024 over 128 MiB", ratio(COLLECTIONS), 0.97, "x").paper(0.48),
         Verdict::at_least("copied in all, 1024 over 128 MiB", ratio("copied GiB"), 1.0, "x"),
     ]
 }

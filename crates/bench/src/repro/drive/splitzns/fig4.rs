@@ -29,6 +29,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 fn points(scale: Scale) -> Result<Vec<Point>> {
     let point = |(name, skew, least, most): (&'static str, f64, f64, f64)| Point {
         id: name.to_owned(),
+        rocksdb: None,
         run: Box::new(move |seed| Ok(levels(Setting::of(scale), (name, skew, most / least), seed))),
     };
     Ok(SKEWS.into_iter().map(point).collect())

@@ -11,8 +11,10 @@ pub(super) mod options;
 
 use std::sync::Arc;
 
-use super::super::{DriveRow, Point};
+pub(super) use super::super::seeds::VOID;
+use super::super::{DriveResults, DriveRow, Point};
 use crate::Result;
+use crate::report::Table;
 use crate::repro::Scale;
 use db_bench::{Outcome, Tools};
 use images::Images;
@@ -40,8 +42,6 @@ pub(super) const WRITTEN: &str = "written MiB";
 pub(super) const CPU: &str = "CPU %";
 /// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
 pub(super) const MACHINE: &str = "machine busy %";
-/// 1 if the row is void: [`CPU`] above 60, or other programs took more than 25 % of the processors.
-pub(super) const VOID: &str = "void";
 /// Of the live bytes.
 pub(super) const LIVE_IN: &str = "live in subzones %";
 /// Of the bytes of tables that were written.
@@ -59,20 +59,57 @@ pub(super) const TOLD_RIGHT: &str = "told right %";
 pub(super) const PREREAD_HITS: &str = "preread hits %";
 /// Writes that waited for room in the ring.
 pub(super) const RING_WAITS: &str = "ring waits";
-/// Most erasures of one block.
+/// Most erasures of one block since the drive was opened, loading left out.
 pub(super) const WEAR: &str = "wear, most";
+/// Fewest erasures of one block.
+pub(super) const WEAR_LEAST: &str = "wear, least";
+/// Of all blocks.
+pub(super) const WEAR_MEAN: &str = "wear, mean";
 /// Memory of ring, prefetcher and table of blocks (section 4.5.1).
 pub(super) const MEMORY: &str = "drive memory MiB";
-/// A run above this share says more about the host than about the drive.
+/// A run above this share says more about the host than about the drive, and is void.
 const CPU_PERCENT_MAX: f64 = 60.0;
-/// Other programs that take more of the processors make threads wake up late.
+/// Other programs that take more of the processors make threads wake up late: such a run is void, too.
 const OTHERS_PERCENT_MAX: f64 = 25.0;
 
 /// Columns of the live figures.
 pub(super) const COLUMNS: &[&str] = &[
-    OPS, P50, P99, P999, READ_P99, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, WRITTEN_IN, TOLD_RIGHT, CPU, MACHINE,
-    VOID,
+    OPS, P50, P99, P999, READ_P99, STALLED, COMPACTION, COPIED, WRITTEN, LIVE_IN, WRITTEN_IN, LIVE_OF, TOLD_RIGHT, CPU,
+    MACHINE, VOID,
 ];
+/// What of the drive stands in a table of its own.
+const OF_DRIVE: [&str; 8] = [WEAR, WEAR_MEAN, WEAR_LEAST, RING_WAITS, PREREAD_HITS, REFUSED, OVERFLOW, MEMORY];
+/// Bytes of tables that came to a level: its number follows.
+const CREATED: &str = "created MiB L";
+/// Those that moved there without being written.
+const MOVED: &str = "moved MiB L";
+
+/// Tables of their own below that of the columns: bytes by level, first of all, and what the drive did. Empty for what is not live.
+pub(in super::super) fn tables(shown: &DriveResults) -> String {
+    let rows: Vec<&DriveRow> = shown.rows.iter().filter(|row| row.numbers.contains_key(WEAR)).collect();
+    let mut levels: Vec<&str> = Vec::new();
+    for name in rows.iter().flat_map(|row| row.numbers.keys()).filter(|name| name.starts_with(CREATED)) {
+        if !levels.contains(&name.as_str()) {
+            levels.push(name);
+        }
+    }
+    levels.sort_unstable();
+    let moved: Vec<String> = levels.iter().map(|level| level.replace(CREATED, MOVED)).collect();
+    let of_levels: Vec<&str> = levels.into_iter().chain(moved.iter().map(String::as_str)).collect();
+    let mut text = String::new();
+    for (what, columns) in [("bytes of tables by level", &of_levels[..]), ("the drive", &OF_DRIVE[..])] {
+        if rows.is_empty() || columns.is_empty() {
+            continue;
+        }
+        let mut table = Table::new(&[&["what", "at"], columns].concat());
+        for row in &rows {
+            let number = |column: &&str| row.numbers.get(*column).map_or("-".to_owned(), |value| format!("{value:.1}"));
+            table.row([row.series.clone(), row.x.clone()].into_iter().chain(columns.iter().map(number)));
+        }
+        text.push_str(&format!("\n{what}:\n{}", table.render()));
+    }
+    text
+}
 
 /// A system: what places tables, and what the drive does for subzones.
 #[derive(Clone, Copy, Debug)]
@@ -217,9 +254,11 @@ impl Live {
         self.options.base_bytes()
     }
 
-    /// Options of `RocksDB`.
-    pub(super) fn rocksdb_lines(&self) -> Vec<options::Line> {
-        self.options.lines()
+    /// All that a run is told: name, the paper's or the default, ours.
+    pub(super) fn lines(&self) -> Vec<options::Line> {
+        let pair = super::PAIR_BYTES;
+        let sizes = Sizes { keys: self.keys, pair, operations: self.operations, reads: self.reads() };
+        sizes.lines(self.divisor, self.k()).into_iter().chain(self.options.lines()).collect()
     }
 
     /// The name of the drive with a system's file system.
@@ -234,6 +273,35 @@ impl Live {
     }
 }
 
+/// How much a run does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) keys: u64,
+    /// Bytes of a pair.
+    pub(super) pair: u64,
+    /// Of each thread.
+    pub(super) operations: u64,
+    /// Of each thread, of a step that only reads.
+    pub(super) reads: u64,
+}
+
+impl Sizes {
+    /// As [`options::RocksOptions::lines`], before them: the drive, and how much is loaded and done.
+    pub(super) fn lines(self, divisor: u64, k: u64) -> Vec<options::Line> {
+        let line = |name, paper: &str, ours: u64| (name, paper.to_owned(), ours.to_string());
+        vec![
+            ("drive", "1".to_owned(), format!("1/{divisor}")),
+            line("dilation", "1", k),
+            line("threads", "4", THREADS),
+            line("bytes loaded", "50 GiB, about", self.keys * self.pair),
+            line("keys loaded", "-", self.keys),
+            line("operations of a thread", "1000000", self.operations),
+            line("reads of a thread", "1000000", self.reads),
+            ("log_buffer of the file system", "1MiB".to_owned(), LOG_BUFFER.to_owned()),
+        ]
+    }
+}
+
 /// A point for each system and run, in this order.
 pub(super) fn points(scale: Scale, systems: &[&str], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
@@ -243,7 +311,7 @@ pub(super) fn points(scale: Scale, systems: &[&str], runs: &[Run]) -> Vec<Point>
         let (live, images) = (Live::of(scale), Arc::clone(&images));
         let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k());
         let run = move |seed| one((&live, &images), (&system, &run), |work| work.name.to_owned(), seed);
-        points.push(Point { id, run: Box::new(run) });
+        points.push(Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) });
     }
     points
 }
@@ -263,7 +331,8 @@ pub(super) fn counted(live: Live, name: &'static str, x: String) -> Point {
             Ok(rows.into_iter().take(1).collect())
         }
     };
-    Point { id: format!("{} untimed {name} {x} 1/{}", super::super::LIVE, live.divisor), run: Box::new(run) }
+    let id = format!("{} untimed {name} {x} 1/{}", super::super::LIVE, live.divisor);
+    Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) }
 }
 
 /// A row for each workload, or none with a line why.
@@ -327,7 +396,14 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(PREREAD_HITS, share("preread_hits", report("subzone_compaction_read_count")))
         .number(RING_WAITS, report("ring_waits"))
         .number(WEAR, report("flash_wear_max"))
+        .number(WEAR_LEAST, report("flash_wear_min"))
+        .number(WEAR_MEAN, report("flash_wear_total") / report("flash_blocks").max(1.0))
         .number(MEMORY, mib("ring_memory_bytes") + mib("preread_memory_bytes") + mib("split_table_memory_bytes"));
+    let mut row = row;
+    for (level, created, moved) in &outcome.levels {
+        let mib = |bytes: f64| bytes / 1_048_576.0;
+        row = row.number(&format!("{CREATED}{level}"), mib(*created)).number(&format!("{MOVED}{level}"), mib(*moved));
+    }
     row.number(OPS, step.map(|step| step.per_second * k))
         .number(P50, first.map(|latency| latency.p50 / k))
         .number(P99, first.map(|latency| latency.p99 / k))
@@ -341,4 +417,28 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(CPU, outcome.cpu_percent)
         .number(MACHINE, outcome.machine_percent)
         .number(VOID, if is_void { 1.0 } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_by_level_and_wear_stand_in_tables_of_their_own() {
+        let mut outcome = Outcome { levels: vec![(0, 2_097_152.0, 0.0), (4, 0.0, 1_048_576.0)], ..Outcome::default() };
+        let report =
+            [("flash_wear_max", 7.0), ("flash_wear_min", 1.0), ("flash_wear_total", 10.0), ("flash_blocks", 4.0)];
+        outcome.report = report.map(|(name, value)| (name.to_owned(), value)).into();
+        let mut results = DriveResults::new("splitzns-fig13", Scale::Laptop);
+        results.rows = vec![numbers(DriveRow::of("ldp", "overwrite"), (10, 1 << 21), &OVERWRITE, &outcome)];
+        let text = tables(&results);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let of = |cells: &[&str]| lines.iter().any(|line| line.starts_with(cells));
+        assert!(text.contains("created MiB L0") && text.contains("moved MiB L4"), "{text}");
+        assert!(
+            of(&["ldp", "overwrite", "2.0", "0.0", "0.0", "1.0"]) && of(&["ldp", "overwrite", "7.0", "2.5", "1.0"]),
+            "{text}"
+        );
+        assert_eq!(tables(&DriveResults::new("zns-fig1", Scale::Laptop)), "");
+    }
 }

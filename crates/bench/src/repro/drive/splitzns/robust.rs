@@ -1,7 +1,7 @@
 //! Whether the gain of overwriting depends on the dilation and the scale of the drive: if it moves by more than a tenth, it is not robust.
 
 use super::super::{DriveExperiment, DriveResults, Point};
-use super::driven::{self, LDP, OVERWRITE, OVERWRITE_ALONE, SPLITZNS, Setting};
+use super::driven::{self, Contender, LDP, OVERWRITE, OVERWRITE_ALONE, SPLITZNS, Setting};
 use super::live::{COLUMNS, OPS};
 use super::steps::ratio;
 use crate::Result;
@@ -23,8 +23,10 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     judge,
 };
 
+pub(super) const CONTENDERS: [Contender; 2] = [LDP, SPLITZNS];
+
 /// Scales, and the dilations at each: drives that are loaded once for a scale serve all of its dilations.
-fn settings(scale: Scale) -> Vec<Setting> {
+pub(super) fn settings(scale: Scale) -> Vec<Setting> {
     let usual = driven::usual(scale);
     let divisors = scale.pick(&[256][..], &[32, 16, 8], &[32, 16, 8]);
     let dilations = scale.pick(&[2][..], &[20, 10, 5], &[20, 10, 5]);
@@ -33,7 +35,7 @@ fn settings(scale: Scale) -> Vec<Setting> {
 }
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    Ok(driven::points(&settings(scale), &[LDP, SPLITZNS], &[OVERWRITE_ALONE]))
+    Ok(driven::points(&settings(scale), &CONTENDERS, &[OVERWRITE_ALONE]))
 }
 
 /// The gain of each setting; not a number where a row is missing or void.
@@ -82,7 +84,7 @@ mod tests {
     #[test]
     fn a_gain_that_moves_is_not_robust() {
         let judged = |of: &dyn Fn(usize) -> f64, rows: usize| {
-            let mut results = DriveResults::new(EXPERIMENT.name, Scale::Laptop, 1);
+            let mut results = DriveResults::new(EXPERIMENT.name, Scale::Laptop);
             for (at, setting) in settings(Scale::Laptop).iter().enumerate().take(rows) {
                 let row = |series: &str, ops| {
                     DriveRow::of(series, &setting.named(OVERWRITE.name)).number(OPS, ops).number(VOID, 0.0)

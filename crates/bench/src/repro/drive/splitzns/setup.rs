@@ -32,12 +32,16 @@ fn name((loaded, base): (u64, u64)) -> String {
     format!("{} GiB, level 1 of {} MiB", loaded >> 30, base >> 20)
 }
 
-fn points(scale: Scale) -> Result<Vec<Point>> {
+/// The candidates of a scale with their names.
+pub(super) fn settings(scale: Scale) -> Vec<(String, Live)> {
     let candidates = scale.pick(&CANDIDATES[..1], &CANDIDATES, &CANDIDATES);
-    let of = |(loaded, base): (u64, u64)| {
-        SYSTEMS.map(|system| live::counted(Live::of(scale).untimed(loaded, base), system, name((loaded, base))))
-    };
-    Ok(candidates.iter().copied().flat_map(of).collect())
+    let of = |(loaded, base): (u64, u64)| (name((loaded, base)), Live::of(scale).untimed(loaded, base));
+    candidates.iter().copied().map(of).collect()
+}
+
+fn points(scale: Scale) -> Result<Vec<Point>> {
+    let of = |(name, live): (String, Live)| SYSTEMS.map(|system| live::counted(live, system, name.clone()));
+    Ok(settings(scale).into_iter().flat_map(of).collect())
 }
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

@@ -40,7 +40,7 @@ impl Images {
         let Some(state) = state.as_mut() else { return Err(BenchError::Child("no directory for drives".to_owned())) };
         // What the drive does for subzones changes nothing that is on it.
         let Contender { keys, compaction, options, has_ring_memory, .. } = contender;
-        let key = format!("{keys} {compaction} {options} {has_ring_memory}");
+        let key = format!("{keys} {compaction} {options} {has_ring_memory} {seed}");
         if let Some(at) = state.loaded.iter().position(|(loaded, _)| *loaded == key) {
             let found = state.loaded.remove(at);
             let path = found.1.clone();

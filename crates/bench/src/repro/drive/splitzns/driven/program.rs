@@ -83,10 +83,29 @@ pub(super) fn fresh(
     (path, steps): (&Path, &str),
     seed: u64,
 ) -> Result<Outcome> {
-    let uri = setting.uri(contender.split, contender.keys, path, true);
-    let mut command = program.command(setting, contender, (&uri, ""), seed);
-    command.arg(format!("--benchmarks={steps}")).arg(format!("--operations={}", setting.operations));
+    let mut command = of_run(program, setting, contender, (path, steps), seed);
     let outcome = db_bench::measured(&mut command, &path.with_extension("report"))?;
     std::fs::remove_file(path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
     Ok(outcome)
+}
+
+fn of_run(
+    program: &Program,
+    setting: &Setting,
+    contender: &Contender,
+    (path, steps): (&Path, &str),
+    seed: u64,
+) -> Command {
+    let uri = setting.uri(contender.split, contender.keys, path, true);
+    let mut command = program.command(setting, contender, (&uri, ""), seed);
+    command.arg(format!("--benchmarks={steps}")).arg(format!("--operations={}", setting.operations));
+    command
+}
+
+/// The words of a run, as one text.
+#[cfg(test)]
+pub(super) fn told(setting: &Setting, contender: &Contender) -> String {
+    let program = Program(PathBuf::from(FILE_NAME));
+    let command = of_run(&program, setting, contender, (Path::new("drive"), &setting.steps("readrandom:READS")), 1);
+    command.get_args().map(|word| format!("{}\n", word.to_string_lossy())).collect()
 }

@@ -1,8 +1,8 @@
 //! How large, how slow, and what of the paper's setting is changed.
 
 use super::super::super::super::Scale;
-use super::super::live::options::{LOG_BUFFER, RocksOptions};
-use super::super::live::{LOADED_BYTES, Live};
+use super::super::live::options::{LOG_BUFFER, Line, RocksOptions};
+use super::super::live::{LOADED_BYTES, Live, Sizes};
 
 /// Bytes of a zone at full size.
 const ZONE_BYTES: u64 = 512 << 20;
@@ -128,6 +128,27 @@ impl Setting {
 
     fn options(&self) -> RocksOptions {
         RocksOptions::scaled(self.divisor, self.k, self.base_bytes).with_tables(ZONE_BYTES / self.chips)
+    }
+
+    /// All that a run is told: name, the paper's or the default, ours.
+    pub(in super::super) fn lines(&self) -> Vec<Line> {
+        let number = |name, paper: u64, ours: u64| (name, paper.to_string(), ours.to_string());
+        let pair = self.key_bytes + self.value_bytes;
+        let sizes = Sizes { keys: self.keys(), pair, operations: self.operations, reads: self.reads };
+        let mut lines = sizes.lines(self.divisor, self.k);
+        lines.push(number("key_size", KEY_BYTES, self.key_bytes));
+        lines.push(number("value_size", VALUE_BYTES, self.value_bytes));
+        lines.push(number("chips", CHIPS, self.chips));
+        lines.push(("skew", SKEW.to_owned(), self.skew.to_owned()));
+        let loading = if self.is_load_skewed { "every key, then as many writes by skew" } else { "every key" };
+        lines.push(("loading", "by skew for YCSB".to_owned(), loading.to_owned()));
+        lines.extend(self.options().lines());
+        lines
+    }
+
+    /// What differs from the usual one; empty for that.
+    pub(in super::super) fn label(&self) -> &str {
+        &self.label
     }
 
     pub(super) fn memtable_bytes(&self) -> u64 {

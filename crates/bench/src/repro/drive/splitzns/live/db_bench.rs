@@ -8,6 +8,7 @@ use std::process::Command;
 use zonda_files::{FileKind, FilePath, FileStore, FileStoreOptions, FileTags, StoreId};
 use zonda_rt::now;
 
+use super::options::RocksOptions;
 use super::{Live, System, THREADS};
 use crate::process::{children_cpu_time, machine_ticks_not_nice, tied_to_this_thread};
 use crate::repro::drive::printed::{self, Step};
@@ -35,6 +36,8 @@ pub(in super::super) struct Outcome {
     pub(in super::super) steps: Vec<Step>,
     /// The numbers of the file system's report.
     pub(in super::super) report: BTreeMap<String, f64>,
+    /// By level: bytes of tables that were written there, and of those that moved there.
+    pub(in super::super) levels: Vec<(u64, f64, f64)>,
     /// CPU time of the process over the processors' time.
     pub(in super::super) cpu_percent: f64,
     /// All programs' CPU time over the processors' time, without the user time of those that give way.
@@ -103,11 +106,7 @@ pub(super) fn run(
     clone(image, &path)?;
     let report = image.with_extension("report");
     let mut command = tools.db_bench();
-    arguments(&mut command, live, (&live.uri(system, &path, live.is_timed()), OPTIONS), seed);
-    command.args(words);
-    command.args(["--use_existing_db=true", "--histogram=true"]);
-    command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.reads()));
-    command.arg(format!("--writes={}", live.operations));
+    of_run(&mut command, live, (system, &path, words), seed);
     let outcome = measured(&mut command, &report)?;
     fs::remove_file(&path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
     Ok(outcome)
@@ -131,9 +130,36 @@ pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result
     let line = fs::read_to_string(report).map_err(|source| BenchError::io("read the report", source))?;
     let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(line.lines().last().unwrap_or_default())
         .map_err(|error| BenchError::io("read the report", error.into()))?;
+    outcome.levels = fields.get("levels").map(levels).unwrap_or_default();
     outcome.report = fields.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect();
     fs::remove_file(report).map_err(|source| BenchError::io(format!("remove {}", report.display()), source))?;
     Ok(outcome)
+}
+
+/// The words of a run.
+fn of_run(command: &mut Command, live: &Live, (system, path, words): (&System, &Path, &[&str]), seed: u64) {
+    arguments(command, live, (&live.uri(system, path, live.is_timed()), OPTIONS), seed);
+    command.args(words);
+    command.args(["--use_existing_db=true", "--histogram=true"]);
+    command.arg(format!("--threads={THREADS}")).arg(format!("--reads={}", live.reads()));
+    command.arg(format!("--writes={}", live.operations));
+}
+
+/// The words and the file of options of a run, as one text.
+#[cfg(test)]
+pub(in super::super) fn told(live: &Live, system: &System) -> String {
+    let mut command = Command::new("db_bench");
+    of_run(&mut command, live, (system, Path::new("drive"), &[]), 1);
+    let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    format!("{}\n{}", words.join("\n"), options_of_run(live).file())
+}
+
+/// What the file system's report says of levels.
+fn levels(report: &serde_json::Value) -> Vec<(u64, f64, f64)> {
+    let of = |level: &serde_json::Value| {
+        Some((level["level"].as_u64()?, level["created_bytes"].as_f64()?, level["moved_bytes"].as_f64()?))
+    };
+    report.as_array().into_iter().flatten().filter_map(of).collect()
 }
 
 /// What all runs of a system have in common.
@@ -150,14 +176,17 @@ fn make(live: &Live, system: &System, path: &Path) -> Result<()> {
     let name = uri.trim_start_matches("zonda://flash:");
     let device = zonda_flash::drive::open_zoned(name.split("&policy=").next().unwrap_or(name))?;
     let store = FileStore::format(device, StoreId(1), false, FileStoreOptions::default())?;
-    // A run that is not timed is held up no more than loading.
-    let of_run = if live.is_timed() { live.options } else { live.options.for_loading() };
-    for (name, options) in [(OPTIONS, of_run), (OPTIONS_OF_LOAD, live.options.for_loading())] {
+    for (name, options) in [(OPTIONS, options_of_run(live)), (OPTIONS_OF_LOAD, live.options.for_loading())] {
         let mut file = store.create(&FilePath::parse(name)?, FileTags::of(FileKind::Meta))?;
         file.append(options.file().as_bytes())?;
         file.sync()?;
     }
     Ok(())
+}
+
+/// A run that is not timed is held up no more than loading.
+fn options_of_run(live: &Live) -> RocksOptions {
+    if live.is_timed() { live.options } else { live.options.for_loading() }
 }
 
 /// A sparse copy.

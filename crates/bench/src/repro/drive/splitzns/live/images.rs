@@ -22,8 +22,8 @@ pub(super) struct Images(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     directory: Option<TempDir>,
-    /// By policy; the one used last is the last.
-    loaded: Vec<(&'static str, PathBuf)>,
+    /// By policy and seed; the one used last is the last.
+    loaded: Vec<(&'static str, u64, PathBuf)>,
 }
 
 impl Images {
@@ -33,14 +33,14 @@ impl Images {
     /// `Io`, and those of [`db_bench::load`].
     pub(super) fn of(&self, live: &Live, system: &System, tools: &Tools, seed: u64) -> Result<PathBuf> {
         let mut state = self.0.lock();
-        if let Some(at) = state.loaded.iter().position(|(policy, _)| *policy == system.policy) {
+        if let Some(at) = state.loaded.iter().position(|(policy, of, _)| (*policy, *of) == (system.policy, seed)) {
             let found = state.loaded.remove(at);
-            let path = found.1.clone();
+            let path = found.2.clone();
             state.loaded.push(found);
             return Ok(path);
         }
         if state.loaded.len() >= IMAGES_MAX {
-            remove(&state.loaded.remove(0).1)?;
+            remove(&state.loaded.remove(0).2)?;
         }
         let made = match state.directory.take() {
             Some(directory) => directory,
@@ -49,10 +49,10 @@ impl Images {
                 .tempdir()
                 .map_err(|source| BenchError::io("make a temporary directory", source))?,
         };
-        let path = made.path().join(format!("{}.drive", system.name));
+        let path = made.path().join(format!("{}-{seed}.drive", system.name));
         state.directory = Some(made);
         db_bench::load(tools, live, system, &path, seed)?;
-        state.loaded.push((system.policy, path.clone()));
+        state.loaded.push((system.policy, seed, path.clone()));
         Ok(path)
     }
 }

@@ -17,6 +17,11 @@ pub(in super::super) struct RocksOptions {
 
 /// Bytes of a table of the paper, and of a subzone.
 const TABLE_BYTES: u64 = 32 << 20;
+/// Bytes of a memtable: `RocksDB`'s default, because the paper says nothing. A flushed table is twice a subzone, with every system: where
+/// level 0 has subzones (*native*) half of it is its tail in a wide zone. With level 1 of 51 MiB a single one makes level 0 due, by size.
+const MEMTABLE_BYTES: u64 = 64 << 20;
+/// Bytes of all logs that `RocksDB` bears by default: four times its two write buffers.
+const LOGS_BYTES: u64 = 4 * 2 * MEMTABLE_BYTES;
 
 /// Name, the paper's (or `RocksDB`'s default where the paper says nothing), and ours.
 pub(in super::super) type Line = (&'static str, String, String);
@@ -71,7 +76,8 @@ impl RocksOptions {
             plain("use_direct_reads", "true"),
             plain("use_direct_io_for_flush_and_compaction", "true"),
             ("delayed_write_rate", mib(16), delayed.to_string()),
-            ("write_buffer_size", mib(64), target_of(TABLE_BYTES).to_string()),
+            ("write_buffer_size", MEMTABLE_BYTES.to_string(), scaled(MEMTABLE_BYTES)),
+            ("max_total_wal_size", LOGS_BYTES.to_string(), scaled(LOGS_BYTES)),
             ("target_file_size_base", mib(32), target_of(self.table_bytes).to_string()),
             plain("level_compaction_dynamic_file_size", "false"),
             ("max_bytes_for_level_base", mib(256), self.base_bytes.to_string()),
@@ -105,11 +111,12 @@ impl RocksOptions {
 
     /// The file that `db_bench --options_file` reads.
     pub(in super::super) fn file(&self) -> String {
-        const OF_DATABASE: [&str; 5] = [
+        const OF_DATABASE: [&str; 6] = [
             "max_background_jobs",
             "use_direct_reads",
             "use_direct_io_for_flush_and_compaction",
             "delayed_write_rate",
+            "max_total_wal_size",
             "compaction_readahead_size",
         ];
         let lines = self.lines();
@@ -148,7 +155,11 @@ mod tests {
         assert_eq!(ours("delayed_write_rate"), "838860");
         let target: u64 = ours("target_file_size_base").parse().unwrap();
         assert!(target < (512 << 10) * 98 / 100 && target > (512 << 10) * 94 / 100, "{target}");
+        let sizes = ["write_buffer_size", "max_total_wal_size"].map(|name| options.number(name));
+        assert_eq!(sizes, [1 << 20, 8 << 20], "64 MiB and eight times as much");
+        assert_eq!(RocksOptions::scaled(16, 10, 2 << 20).number("write_buffer_size"), 4 << 20);
         let file = options.file();
+        assert!(file.split_once("[CFOptions").unwrap().0.contains("  max_total_wal_size=8388608\n"), "{file}");
         assert!(file.contains("[CFOptions \"default\"]\n  write_buffer_size=") && !file.contains("cache_size"));
     }
 }
