@@ -17,7 +17,7 @@ use zonda_rt::Rng;
 /// Kills of an ordinary run.
 const KILLS: u64 = 3;
 
-/// Writes and kills a few times; after each kill what is there is a prefix of the batches, with all that the program said.
+/// Writes and kills a few times, with more keys of the device's name, or a drive that splits zones; after each kill what is there is a prefix of the batches, with all that the program said.
 fn nothing_that_was_said_is_lost(how: &str, keys: &str) {
     if !is_here(&["c++"]) {
         return;
@@ -25,9 +25,16 @@ fn nothing_that_was_said_is_lost(how: &str, keys: &str) {
     let kills = std::env::var("ZONDA_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let directory = tempfile::tempdir().unwrap();
     let program = build("writer", directory.path());
-    // Small enough that logs are cut and zones cleaned between two kills.
-    let size = "create=24MiB&zone_size=256KiB&write_buffer=64KiB";
-    let uri = format!("zonda://file:{}/zones?{size}{keys}", directory.path().display());
+    let zones = directory.path().join("zones");
+    let uri = match keys.strip_prefix("split=") {
+        // Subzones of 128 KiB, in files.
+        Some(split) => format!(
+            "zonda://flash:splitzns?scale=1/256&zones=40&time=untimed&data={}&create=on&write_buffer=64KiB&split={split}",
+            zones.display()
+        ),
+        // Small enough that logs are cut and zones cleaned between two kills.
+        None => format!("zonda://file:{}?create=24MiB&zone_size=256KiB&write_buffer=64KiB{keys}", zones.display()),
+    };
     let (mut rng, mut last) = (zonda_rt::Seed(7).rng(), 0);
     for kill in 0..kills {
         let said = write_and_kill(&program, how, &uri, &mut rng).max(last);
@@ -46,6 +53,13 @@ fn a_killed_process_leaves_a_prefix_with_all_that_was_synced() {
 #[test]
 fn with_flushed_logs_a_killed_process_leaves_all_that_was_acknowledged() {
     nothing_that_was_said_is_lost("write-unsynced", "&wal_flush=on");
+}
+
+#[test]
+fn on_split_zones_a_killed_process_leaves_a_prefix_with_all_that_was_synced() {
+    for split in ["all&policy=splitzns,from=1", "redo-log&policy=splitzns,from=1"] {
+        nothing_that_was_said_is_lost("write", &format!("split={split}"));
+    }
 }
 
 /// Lets the program write and kills it after a number of lines; returns the number of the last batch that it spoke of.

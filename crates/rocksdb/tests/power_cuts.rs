@@ -18,8 +18,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use database::{Database, Env};
-use zonda_device::{CutAt, Geometry, MemDevice, PowerCut};
-use zonda_rocksdb::{Failure, System, offer_device};
+use zonda_device::{CutAt, Geometry, MemDevice, PowerCut, ZonedDevice};
+use zonda_flash::drive::{FlashZoned, SplitData, TimeMode, geometry_below};
+use zonda_flash::profile::Profile;
+use zonda_rocksdb::{Failure, System, mounted_before, offer_device};
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, Rng, Seed};
 
@@ -38,6 +40,10 @@ const THREADS: i32 = 32;
 
 /// One for each life in turn: tables that another has placed are cleaned and continued by it.
 const POLICIES: [&str; 5] = ["liza-zenfs", "caza", "liza-zns", "level-keys", "ldp"];
+/// The same on a drive that splits zones, whose ring is what a flush makes durable in every second life (`split=redo-log`).
+const SPLIT_POLICIES: [&str; 4] = ["splitzns,from=1", "splitzns+,from=1", "ldp", "splitzns,from-bottom=1,share=80"];
+/// Subzones of a zone of that drive.
+const SUBZONES: u16 = 4;
 
 /// What must be true after a cut.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,39 +56,95 @@ struct Promised {
     checkpoint: Option<(u64, u64)>,
 }
 
-/// The file system of a life of this number; one that was left behind keeps its own.
-fn uri(life: &str, number: u64) -> String {
-    let policy = POLICIES[usize::try_from(number).unwrap() % POLICIES.len()];
-    format!("zonda://process:power-cut-{life}?create=on&write_buffer=64KiB&log_buffer=16KiB&policy={policy}")
+/// What is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drive {
+    /// Zones.
+    Zones,
+    /// Zones that can be split; what keeps their data is cut.
+    SplitZones,
 }
 
-fn offer(life: &str, device: Option<&PowerCut>) {
-    offer_device(&format!("power-cut-{life}"), device.map(|device| Arc::new(device.clone()) as _));
+impl Drive {
+    fn geometry(self) -> Geometry {
+        match self {
+            Self::Zones => Geometry::new(256 << 10, 32).with_limits(14, 14),
+            // Subzones of 128 KiB: tables have 32 and more.
+            Self::SplitZones => Geometry::new(512 << 10, 32).with_limits(14, 14),
+        }
+    }
+
+    fn power(self) -> PowerCut {
+        match self {
+            Self::Zones => PowerCut::new(self.geometry()).unwrap(),
+            Self::SplitZones => PowerCut::new(geometry_below(&self.geometry(), SUBZONES).unwrap()).unwrap(),
+        }
+    }
+
+    /// The file system of a life of this number; one that was left behind keeps its own.
+    fn uri(self, life: &str, number: u64) -> String {
+        let all = if self == Self::Zones { &POLICIES[..] } else { &SPLIT_POLICIES };
+        let policy = all[usize::try_from(number).unwrap() % all.len()];
+        format!("zonda://process:power-cut-{life}?create=on&write_buffer=64KiB&log_buffer=16KiB&policy={policy}")
+    }
+
+    /// Offers it to a life; `false` if the power went while the drive looked at its zones.
+    fn offer(self, life: &str, number: u64, power: &PowerCut) -> bool {
+        let device: Option<Arc<dyn ZonedDevice>> = match self {
+            Self::Zones => Some(Arc::new(power.clone())),
+            Self::SplitZones => split(power, self.geometry(), number),
+        };
+        let is_there = device.is_some();
+        offer_device(&format!("power-cut-{life}"), device);
+        is_there
+    }
+}
+
+fn take_back(life: &str) {
+    offer_device(&format!("power-cut-{life}"), None);
+}
+
+/// The paper's drive with four chips, over what may be cut.
+fn split(power: &PowerCut, geometry: Geometry, number: u64) -> Option<Arc<dyn ZonedDevice>> {
+    let text = Profile::text("splitzns").unwrap();
+    let text = text.replace("channels = 8", "channels = 2").replace("dies = 16", "dies = 4");
+    let mut profile = Profile::parse(&text.replace("dies_per_zone = 16", "dies_per_zone = 4")).unwrap();
+    let parts = profile.zoned.as_mut().and_then(|zoned| zoned.split.as_mut()).unwrap();
+    parts.ring_durable = number.is_multiple_of(2);
+    let data = SplitData::over(Arc::new(power.clone()), geometry, SUBZONES).ok()?;
+    Some(Arc::new(FlashZoned::over_split(Arc::new(data), &profile, TimeMode::Untimed, number).ok()?))
 }
 
 #[test]
 fn what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced() {
-    lives::in_a_child("what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced", cut_again_and_again);
+    let name = "what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced";
+    lives::in_a_child(name, || cut_again_and_again(Drive::Zones));
 }
 
-fn cut_again_and_again() {
+#[test]
+fn on_split_zones_what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced() {
+    let name = "on_split_zones_what_survives_a_power_cut_is_a_prefix_with_all_that_was_synced";
+    lives::in_a_child(name, || cut_again_and_again(Drive::SplitZones));
+}
+
+fn cut_again_and_again(drive: Drive) {
     let cuts = std::env::var("ZONDA_CUTS").map_or(CUTS, |cuts| cuts.parse().unwrap());
     let mut rng = Seed(SEED).rng();
-    let geometry = Geometry::new(256 << 10, 32).with_limits(14, 14);
-    let mut device = PowerCut::new(geometry).unwrap();
+    let mut device = drive.power();
     let (mut promised, mut hits) = (Promised::default(), BTreeMap::<String, u64>::new());
-    let (mut cut, mut lives_begun) = (0, 0);
+    let (mut cut, mut lives_begun, mut subzones_most) = (0, 0, 0);
     while cut < cuts {
         device.arm(next_cut(&mut rng));
         lives_begun += 1;
-        promised = live(&device, promised, lives_begun);
+        promised = live(drive, &device, promised, lives_begun);
         // A life may end before its cut; the next one goes on where it ended.
         if let Some(hit) = device.cut_report() {
             cut += 1;
             *hits.entry(hit.label.to_owned()).or_default() += 1;
         }
         device = reopened(&device, &mut rng);
-        let last = verify(&device, &promised, lives_begun);
+        let (last, subzones) = verify(drive, &device, &promised, lives_begun);
+        subzones_most = subzones_most.max(subzones);
         promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
     }
     println!(
@@ -94,6 +156,11 @@ fn cut_again_and_again() {
     );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
     // Second cuts, while what an earlier one left is mounted, among them.
+    if drive == Drive::SplitZones {
+        println!("at most {subzones_most} subzones were full after a cut");
+        assert!(subzones_most > 0, "no table of a cut life was in a subzone");
+        return;
+    }
     let missed = KINDS.iter().filter(|kind| !hits.contains_key(**kind)).collect::<Vec<_>>();
     assert!(cuts < CUTS_FOR_ALL_KINDS || missed.is_empty(), "no cut hit {missed:?}: {hits:?}");
 }
@@ -114,14 +181,16 @@ fn reopened(device: &PowerCut, rng: &mut Rng) -> PowerCut {
 }
 
 /// One life: mounts, opens, writes until the power goes or enough is written.
-fn live(device: &PowerCut, before: Promised, cut: u64) -> Promised {
+fn live(drive: Drive, device: &PowerCut, before: Promised, cut: u64) -> Promised {
     let life = format!("life-{cut}");
-    offer(&life, Some(device));
+    if !drive.offer(&life, cut, device) {
+        return before;
+    }
     let promised = Arc::new(Mutex::new(before));
-    let (in_life, uri) = (Arc::clone(&promised), uri(&life, cut));
+    let (in_life, uri) = (Arc::clone(&promised), drive.uri(&life, cut));
     let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut), || device.cut_report().is_some());
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
-    offer(&life, None);
+    take_back(&life);
     *promised.lock()
 }
 
@@ -164,26 +233,28 @@ fn take_checkpoints(env: &Env, database: &Database<'_>, promised: &Mutex<Promise
     }
 }
 
-/// With the power on: everything opens, and holds what it must. Returns the last batch.
-fn verify(device: &PowerCut, promised: &Promised, cut: u64) -> u64 {
+/// With the power on: everything opens, and holds what it must. Returns the last batch, and how many subzones are full.
+fn verify(drive: Drive, device: &PowerCut, promised: &Promised, cut: u64) -> (u64, u64) {
     let life = format!("after-{cut}");
-    offer(&life, Some(device));
+    assert!(drive.offer(&life, cut, device), "cut {cut} of seed {SEED}: the drive does not open");
     let context = format!("cut {cut} of seed {SEED}, {promised:?}");
-    let env = Env::new(&uri(&life, cut)).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let env = Env::new(&drive.uri(&life, cut)).unwrap_or_else(|error| panic!("{context}: {error}"));
     let database = Database::open(&env, "/db").unwrap_or_else(|error| panic!("{context}: {error}"));
     let last = database.check().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(last >= promised.synced && last <= promised.written, "{context}: batch {last} is the last");
     drop(database);
-    sweep(&uri(&life, cut), promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
+    sweep(&drive.uri(&life, cut), promised.checkpoint).unwrap_or_else(|error| panic!("{context}: {error:?}"));
     if let Some((number, at_least)) = promised.checkpoint {
         let path = format!("/checkpoint-{number}");
         let checkpoint = Database::open(&env, &path).unwrap_or_else(|error| panic!("{context}: {path}: {error}"));
         let held = checkpoint.check().unwrap_or_else(|error| panic!("{context}: {path}: {error}"));
         assert!(held >= at_least, "{context}: {path} ends with batch {held}");
     }
+    let report = mounted_before(&drive.uri(&life, cut)).unwrap_or_else(|error| panic!("{context}: {error:?}")).report();
+    let (_, subzones) = report.split_once("\"subzones_full\": ").unwrap();
     drop(env);
-    offer(&life, None);
-    last
+    take_back(&life);
+    (last, subzones.split(',').next().unwrap().parse().unwrap())
 }
 
 /// Removes what cut checkpoints left.

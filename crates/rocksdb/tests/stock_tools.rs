@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{allocated, is_here, reported, run, with_library};
+use common::{allocated, created, is_here, reported, run, with_library};
 
 /// Small tables, many levels: a lot happens in few bytes.
 const SHAPE: [&str; 9] = [
@@ -206,13 +206,38 @@ fn tables_lie_in_subzones_unless_levels_move() {
         command.env("ZONDA_REPORT", directory.path().join("report"));
         command.args(["--benchmarks=fillrandom,overwrite,readrandom", "--num=15000", "--seed=11"]).output().unwrap()
     };
-    for policy in ["splitzns,from=1", "splitzns+,from=2", "splitzns,from-bottom=1"] {
+    let report = directory.path().join("report");
+    let number = |name: &str| reported(&report, name);
+    // Tables of jobs that closing cut short are in no level: there may be more bytes, but not fewer.
+    for (policy, first) in [("splitzns,from=1", 1), ("splitzns+,from=2", 2)] {
         let output = bench_with(policy, &["--threads=2"]);
         assert!(output.status.success(), "{policy}: {}", common::text_of(&output));
+        let of_levels = |is_deep: bool| -> u64 {
+            created(&report).iter().filter(|(level, _)| (*level >= first) == is_deep).map(|(_, bytes)| bytes).sum()
+        };
+        let (in_subzones, tables) = (number("subzone_bytes"), number("table_bytes"));
+        assert_eq!((number("subzone_tables_refused"), number("subzone_overflow_bytes")), (0, 0), "{policy}");
+        assert!(
+            of_levels(true) > 0 && in_subzones >= of_levels(true),
+            "{policy}: {in_subzones} {:?}",
+            created(&report)
+        );
+        // With + tables that will move are there, too; what is flushed never is.
+        let wide = if first == 1 { of_levels(false) } else { created(&report)[0].1 };
+        assert!(
+            wide > 0 && tables - in_subzones >= wide,
+            "{policy}: {in_subzones} of {tables}, {:?}",
+            created(&report)
+        );
     }
+    let output = bench_with("splitzns,from-bottom=1", &["--threads=2"]);
+    assert!(output.status.success(), "{}", common::text_of(&output));
+    assert!(number("subzone_tables") > 0 && number("subzone_bytes") < number("table_bytes"));
     let moving = ["--level_compaction_dynamic_level_bytes=true"];
     let text = common::text_of(&bench_with("splitzns", &moving));
     assert!(text.contains("from-bottom"), "{text}");
     let output = bench_with("splitzns,from-bottom=1", &moving);
     assert!(output.status.success(), "{}", common::text_of(&output));
+    let deepest = created(&report).into_iter().filter(|(_, bytes)| *bytes > 0).map(|(level, _)| level).max();
+    assert!(deepest > Some(1) && number("subzone_tables") > 0, "levels move, and the last has subzones: {deepest:?}");
 }

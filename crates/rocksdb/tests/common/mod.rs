@@ -105,3 +105,14 @@ pub(crate) fn allocated(report: &Path, rule: &str) -> Vec<(String, u64)> {
     })
     .collect()
 }
+
+/// Bytes of tables that were written into each level, as the report's last line says.
+pub(crate) fn created(report: &Path) -> Vec<(u32, u64)> {
+    let text = std::fs::read_to_string(report).unwrap();
+    let ours = text.lines().last().unwrap().split("{\"level\": ").skip(1);
+    ours.map(|one| {
+        let (level, rest) = one.split_once(", \"created_bytes\": ").unwrap();
+        (level.parse().unwrap(), rest.split(',').next().unwrap().parse().unwrap())
+    })
+    .collect()
+}
