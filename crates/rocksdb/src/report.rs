@@ -75,15 +75,20 @@ impl Mounted {
         for (name, number) in numbers.into_iter().chain(more).chain(self.of_flash()) {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
+        self.push_times(&mut json);
+        json.push_str(&(allocations_json(&allocations) + &levels_json(&levels.bytes)));
+        json.push('}');
+        json
+    }
+
+    /// How long commands of a modelled drive that splits zones took.
+    fn push_times(&self, json: &mut String) {
         for (work, times) in self.drive.iter().flat_map(Modelled::times) {
             let (name, count, mean) = (work.name(), times.count(), times.mean_ns().round());
             let of = |share: f64| times.quantile_ns(share);
             write!(json, ", \"{name}_count\": {count}, \"{name}_mean_ns\": {mean}").expect("a String takes everything");
             write!(json, ", \"{name}_p50_ns\": {}, \"{name}_p99_ns\": {}", of(0.5), of(0.99)).expect("as before");
         }
-        json.push_str(&(allocations_json(&allocations) + &levels_json(&levels.bytes)));
-        json.push('}');
-        json
     }
 
     /// The beginning of the report. Neither text has a character that JSON would have escaped.
