@@ -178,7 +178,8 @@ impl DriveRunner {
         fs::create_dir_all(&self.out).map_err(io)?;
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
-        let (shown, withheld) = splitzns::printable(&results.mean());
+        let means = if experiment.is_live() { results.mean() } else { results.clone() };
+        let (shown, withheld) = splitzns::printable(&means);
         let verdicts = if self.scale == Scale::Tiny { Vec::new() } else { seeds::judged(experiment, &shown, &results) };
         let mut text = text::of(experiment, &shown, &results);
         withheld.iter().for_each(|why| text.push_str(&format!("{why}\n")));
