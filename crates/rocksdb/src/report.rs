@@ -76,7 +76,7 @@ impl Mounted {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
         self.push_times(&mut json);
-        json.push_str(&(allocations_json(&allocations) + &levels_json(&levels.bytes)));
+        json.push_str(&(allocations_json(&allocations) + &levels_json(&self.lsm.level_counts().bytes)));
         json.push('}');
         json
     }
