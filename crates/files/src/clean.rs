@@ -91,8 +91,8 @@ impl FileStore {
         let _cleaning = core.cleaning.lock();
         core.stop.check()?;
         let mut round = Round::default();
-        // A reset gives up what could still be written, and wears the whole zone.
-        let has_dead = core.empty_one(true, &mut round)?.is_some() || core.leave_all_dead();
+        // Finishing fills up what could still be written.
+        let has_dead = core.empty_one(true, &mut round)?.is_some() || core.finish_all_dead();
         match round.failed {
             Some(error) if !has_dead => return Err(error),
             _ if has_dead => core.call.call(),
@@ -175,7 +175,7 @@ impl Core {
     /// no zone became free.
     fn clean(&self, is_paced: bool) -> Result<Cleaned> {
         self.stop.check()?;
-        self.leave_all_dead();
+        self.finish_all_dead();
         let merged = self.merge_dead()?;
         let (reset, failed) = self.reset_dead(self.resets())?;
         let mut round = Round { failed: failed.map(FileError::from), ..Round::default() };
@@ -195,13 +195,13 @@ impl Core {
         }
     }
 
-    /// Leaves open zones in which nothing is live and that nobody writes to be reset; returns whether there was one.
-    fn leave_all_dead(&self) -> bool {
-        let mut has_left = false;
-        while self.lanes.leave_dead() {
-            has_left = true;
+    /// Finishes open zones in which nothing is live and that nobody writes; returns whether there was one.
+    fn finish_all_dead(&self) -> bool {
+        let mut has_finished = false;
+        while self.lanes.finish_dead() {
+            has_finished = true;
         }
-        has_left
+        has_finished
     }
 
     /// Empties the best victim that can be emptied; it is dead then. `None`: there is none.

@@ -310,7 +310,7 @@ impl Lanes {
         self.seal(lanes, stream, &open)
     }
 
-    /// Finishes a zone that is out of its lane and counts there as being finished; one in which nothing is live is left to be reset.
+    /// Finishes a zone that is out of its lane and counts there as being finished.
     fn seal<'a>(
         &'a self,
         lanes: MutexGuard<'a, Vec<Lane>>,
@@ -318,25 +318,19 @@ impl Lanes {
         open: &OpenZone,
     ) -> MutexGuard<'a, Vec<Lane>> {
         drop(lanes);
-        // Without a writer nothing in it comes alive any more.
-        match open.writer().take() {
-            Some(writer) if self.space.live_bytes(open.zone) == 0 => self.space.leave(writer),
-            Some(writer) => self.finish_writer(writer),
-            None => {}
-        }
+        let writer = open.writer().take();
+        self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
         open.note_remaining(0);
+        let began = now();
+        if let Some(writer) = writer {
+            self.space.seal(writer);
+        }
+        let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
+        self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
         let mut lanes = self.lanes.lock();
         lane_of(&mut lanes, stream).sealing -= 1;
         self.sealed.notify_all();
         lanes
-    }
-
-    fn finish_writer(&self, writer: ZoneWriter) {
-        self.finished_unwritten.fetch_add(writer.remaining_blocks() * BLOCK_BYTES as u64, Ordering::Relaxed);
-        let began = now();
-        self.space.seal(writer);
-        let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
-        self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
@@ -381,8 +375,9 @@ impl Lanes {
         true
     }
 
-    /// Leaves an idle zone to cleaning: one in which nothing is live, so that it can be reset. Returns whether there was one.
-    pub(crate) fn leave_dead(&self) -> bool {
+    /// Finishes an idle zone for cleaning: one in which nothing is live, so that it can be reset. Returns whether there
+    /// was one.
+    pub(crate) fn finish_dead(&self) -> bool {
         let lanes = self.lanes.lock();
         let is_dead = |open: &Arc<OpenZone>| {
             let idle = open.writers.load(Ordering::Acquire) == 0;

@@ -438,24 +438,6 @@ fn dead_bytes_that_cleaning_leaves_are_not_said_to_be_free() {
 }
 
 /// A FINISH may take long: with a thread that cleans, who closes a file does not wait for it.
-/// To finish it would fill up what the reset gives back.
-#[test]
-fn an_open_zone_in_which_all_is_dead_is_reset_unfinished() {
-    let device = memory();
-    let options = FileStoreOptions { clean_below_free_percent: 90, ..options(2) };
-    let store = FileStore::format(Arc::clone(&device), StoreId(1), false, options).unwrap();
-    put(&store, FileKind::Log, "/log", 5_000).unwrap();
-    put(&store, FileKind::Meta, "/meta", 5_000).unwrap();
-    put(&store, FileKind::Data, "/table", 5_000).unwrap();
-    store.remove(&path("/log")).unwrap();
-    let before = device.counters();
-    assert_eq!(store.clean_step().unwrap().map(|cleaned| cleaned.zones_freed), Some(1));
-    let done = device.counters().since(&before);
-    assert_eq!((done.resets, done.finishes), (1, 0));
-    assert_eq!(store.usage().finished_unwritten_bytes, 0);
-    assert!(whole(&store, "/table", 5_000));
-}
-
 #[test]
 fn a_thread_finishes_zones_of_files_that_are_closed() {
     zonda_rt::sim::run(1, || {

@@ -32,20 +32,6 @@ impl Space {
         }
     }
 
-    /// Ends a writer in whose zone nothing is live: the zone waits to be [reset](Self::reset), partly written, which costs less than to
-    /// fill it up before. It keeps its token until then, or until [`open_zone`](Self::open_zone) lacks one and finishes it.
-    pub fn leave(&self, writer: ZoneWriter) {
-        if writer.is_closed() {
-            return;
-        }
-        let zone = writer.keep_open();
-        let mut table = self.core.table.lock();
-        if table.slot(zone).state == ZoneUse::Open {
-            table.set_state(zone, ZoneUse::Partial, true);
-            table.set_unfinished(zone);
-        }
-    }
-
     /// Finishes a zone that nobody else touches, whose writer is gone; if the device does not, it is left for
     /// [`finish_again`](Self::finish_again).
     pub(crate) fn finish_or_leave(&self, zone: ZoneId) {

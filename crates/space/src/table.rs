@@ -188,7 +188,7 @@ impl Table {
         self.set(zone, slot, active);
     }
 
-    /// A zone's writer is gone, and it is partly written: it could not be finished, or is to be reset.
+    /// A zone's writer is gone, and it is partly written: it could not be finished.
     pub(crate) fn set_unfinished(&mut self, zone: ZoneId) {
         let slot = &mut self.slots[zone.0 as usize];
         slot.unfinished = slot.state == ZoneUse::Partial;
