@@ -278,9 +278,7 @@ impl View {
             !goes
         });
     }
-}
 
-impl View {
     /// A table is gone: if its job failed, no MANIFEST will ever name it.
     fn forget_unnamed(&self, path: &FilePath) {
         if let (Some(number), Some(parent)) = (table_number(path), path.parent()) {
