@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex, MutexGuard, now};
-use zonda_space::{BLOCK_BYTES, Space, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
+use zonda_space::{BLOCK_BYTES, Space, SpaceError, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
 
 use crate::options::{DATA, JOURNAL, RELOCATED};
+use crate::pace::NAP;
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
-use crate::{FileId, FileTags, Lifetime, Result};
+use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
 pub(crate) use subzones::Steps;
 
@@ -239,12 +240,20 @@ impl Lanes {
             if let Some(open) = zone.and_then(|zone| lane.open.iter().find(|open| open.zone == zone)) {
                 return Ok(Some((Lease::of(Arc::clone(open)), rule)));
             }
-            return match self.open_new(lane, request) {
-                Ok(opened) => Ok(Some((opened, rule))),
+            match self.open_new(lane, request) {
+                Ok(opened) => return Ok(Some((opened, rule))),
                 // A worse match is better than none that can be opened.
-                Err(_) if let Some(lease) = least_bad_of(lane, request, &views) => Ok(Some((lease, Rule::Lifetime))),
-                Err(error) => Err(error),
-            };
+                Err(_) if let Some(lease) = least_bad_of(lane, request, &views) => {
+                    return Ok(Some((lease, Rule::Lifetime)));
+                }
+                // A zone that could not be finished before is just being reset.
+                Err(error) if lacks_token(&error) && self.space.will_have_token(request.stream) => {
+                    drop(lanes);
+                    self.space.wait_for_change(NAP);
+                    lanes = self.lanes.lock();
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -403,6 +412,10 @@ impl Lanes {
     pub(crate) fn finishing_time(&self) -> Duration {
         Duration::from_nanos(self.finishing_nanos.load(Ordering::Relaxed))
     }
+}
+
+fn lacks_token(error: &FileError) -> bool {
+    matches!(error, FileError::Space(SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }))
 }
 
 fn least_bad_of(lane: &Lane, request: &Request<'_>, views: &[OpenZoneView]) -> Option<Lease> {

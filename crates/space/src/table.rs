@@ -266,6 +266,13 @@ impl Table {
         self.budget.share_of(stream).is_some_and(|share| self.check_tokens(stream, share).is_ok())
     }
 
+    /// Whether a stream may open another zone, now or when one of its zones is done that is just being finished or reset.
+    pub(crate) fn will_have_token(&self, stream: StreamId) -> bool {
+        let is_of = |share: &Share, zone: &ZoneId| self.slot(*zone).stream.is_some_and(|of| share.streams.contains(of));
+        let gives_back = |share| self.active_in(ZoneUse::Changing).iter().any(|zone| is_of(share, zone));
+        self.has_token(stream) || self.budget.share_of(stream).is_some_and(gives_back)
+    }
+
     fn check_tokens(&self, stream: StreamId, share: &Share) -> Result<()> {
         let held = self.held_by(share);
         if held >= share.zones {

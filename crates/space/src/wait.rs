@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Result, Space, SpaceUsage};
+use crate::{Result, Space, SpaceUsage, StreamId};
 
 impl Space {
     /// Waits until a foreground writer may open a zone: until more zones are free than the reserve. Whenever space may
@@ -26,6 +26,13 @@ impl Space {
             let table = self.core.table.lock();
             let _woken = self.core.wakeup.wait_timeout_while(table, patience, |table| table.wakes == wakes);
         }
+    }
+
+    /// Whether a stream that was refused a zone for want of a token should ask again: it has one now, or one of its zones is just being
+    /// finished or reset; [`wait_for_change`](Self::wait_for_change) before that.
+    #[must_use]
+    pub fn will_have_token(&self, stream: StreamId) -> bool {
+        self.core.table.lock().will_have_token(stream)
     }
 
     /// Waits until space may have come back, `patience` at most.
