@@ -18,11 +18,8 @@ use crate::backing::Pages;
 use crate::memory::{BUFFER_BYTES_MIN, BUFFER_BYTES_OUTGROWN, MemoryPlan};
 use crate::{Error, Result};
 
-/// Operations over which places are compared.
+/// Operations over which the two are compared.
 const WINDOW_OPERATIONS: u64 = 4_096;
-/// Windows without a step that are taken together, at the most. In one, what a small cache saves cannot be told from chance: where nothing has
-/// favourites it would stay small, although each byte of it saves half as much again as one of buffers.
-const WINDOWS_TOGETHER_MAX: u64 = 64;
 /// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
 /// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it gives up is clean.
@@ -67,10 +64,9 @@ struct Seen {
     window: Mutex<Window>,
 }
 
-/// Counts at the beginning of the window and of those taken together, and what the caches are to have.
+/// Counts at the beginning of the window, and what the caches are to have.
 struct Window {
     began: Work,
-    first_began: Work,
     caches: Caches,
     pace: Pace,
 }
@@ -145,7 +141,6 @@ impl Caches {
 struct Work {
     /// Puts, gets, and leaves that scans went over.
     operations: u64,
-    puts: u64,
     buffer_hits: u64,
     merges: u64,
     page_hits: u64,
@@ -158,7 +153,6 @@ impl Work {
     fn of(stats: &EngineStats, page_hits: u64) -> Self {
         Self {
             operations: stats.puts + stats.gets + stats.leaves_scanned,
-            puts: stats.puts,
             buffer_hits: stats.gets.saturating_sub(stats.leaf_reads + stats.record_hits),
             merges: stats.merges,
             page_hits,
@@ -172,7 +166,6 @@ impl Work {
     fn since(&self, before: &Self) -> Self {
         Self {
             operations: self.operations.saturating_sub(before.operations),
-            puts: self.puts.saturating_sub(before.puts),
             buffer_hits: self.buffer_hits.saturating_sub(before.buffer_hits),
             merges: self.merges.saturating_sub(before.merges),
             page_hits: self.page_hits.saturating_sub(before.page_hits),
@@ -182,10 +175,9 @@ impl Work {
         }
     }
 
-    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges. That goes for
-    /// merges that puts made necessary: those of buffers that give memory up, where nobody writes, speak for nobody.
+    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges.
     fn saved_by_buffers(&self) -> u64 {
-        2 * self.merges.min(self.puts) + self.buffer_hits
+        2 * self.merges + self.buffer_hits
     }
 }
 
@@ -244,8 +236,7 @@ impl Governor {
     /// `TooLittleMemory` when everything else leaves too little to open the store.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
-        let (began, first_began) = (Work::default(), Work::default());
-        let window = Window { began, first_began, caches, pace: Pace::default() };
+        let window = Window { began: Work::default(), caches, pace: Pace::default() };
         let seen = Seen {
             budget_bytes: AtomicU64::new(plan.budget_bytes),
             page_bytes: AtomicU64::new(0),
@@ -373,41 +364,33 @@ impl Governor {
         let (least, most) = (self.caches_min(), movable.saturating_sub(BUFFER_BYTES_MIN));
         let work = now.since(&window.began);
         if work.operations >= WINDOW_OPERATIONS {
-            let together = now.since(&window.first_began);
             window.began = now;
             let for_buffers = movable.saturating_sub(window.caches.bytes());
             let is_idle = for_buffers.saturating_sub(stats.buffer_bytes) > movable / IDLE_SHARE;
-            let claims = |of: &Work| {
-                [
-                    Claim {
-                        place: Place::Buffers,
-                        saved: if is_idle { 0 } else { of.saved_by_buffers() },
-                        // What the filter keeps from the device cannot be told from what they do.
-                        bytes: stats.buffer_bytes + stats.filter_bytes,
-                        wants_more: !is_idle,
-                        can_give: window.caches.bytes() < most,
-                    },
-                    Claim {
-                        place: Place::Pages,
-                        saved: of.page_hits,
-                        bytes: cache.bytes,
-                        wants_more: cache.bytes * 10 >= cache.bytes_max * FULL_TENTHS,
-                        can_give: window.caches.pages > least.pages,
-                    },
-                    Claim {
-                        place: Place::Records,
-                        saved: of.record_hits,
-                        bytes: stats.record_cache_room_bytes,
-                        wants_more: of.records_displaced * DISPLACED_SHARE > of.records_kept,
-                        can_give: window.caches.records > least.records,
-                    },
-                ]
-            };
-            let found = step(&claims(&work)).or_else(|| step(&claims(&together)));
-            if found.is_some() || together.operations >= WINDOWS_TOGETHER_MAX * WINDOW_OPERATIONS {
-                window.first_began = now;
-            }
-            match found {
+            let claims = [
+                Claim {
+                    place: Place::Buffers,
+                    saved: if is_idle { 0 } else { work.saved_by_buffers() },
+                    bytes: stats.buffer_bytes,
+                    wants_more: !is_idle,
+                    can_give: window.caches.bytes() < most,
+                },
+                Claim {
+                    place: Place::Pages,
+                    saved: work.page_hits,
+                    bytes: cache.bytes,
+                    wants_more: cache.bytes * 10 >= cache.bytes_max * FULL_TENTHS,
+                    can_give: window.caches.pages > least.pages,
+                },
+                Claim {
+                    place: Place::Records,
+                    saved: work.record_hits,
+                    bytes: stats.record_cache_room_bytes,
+                    wants_more: work.records_displaced * DISPLACED_SHARE > work.records_kept,
+                    can_give: window.caches.records > least.records,
+                },
+            ];
+            match step(&claims) {
                 Some(step) => {
                     let steps = window.pace.next(step);
                     window.caches = window.caches.with_step(step.from, step.to, steps * (movable / STEP_SHARE));
@@ -485,9 +468,6 @@ mod tests {
         // Uniform gets: caches hold a pair in more bytes than buffers do.
         assert_eq!(moved([400, 9, 10], [30, 2, 1]), Some((Place::Pages, Place::Buffers)));
         assert_eq!(moved([105, 100, 110], [1, 1, 1]), None);
-        // A small cache that is half as good again as buffers: chance in one window, none in sixteen.
-        assert_eq!(moved([200, 22, 3], [69, 5, 1]), None);
-        assert_eq!(moved([3_200, 352, 48], [69, 5, 1]), Some((Place::Buffers, Place::Pages)));
         // A few hits of a cache that is a two hundredth of the buffers: chance, where a hundred are none.
         assert_eq!(moved([400, 2, 4], [220, 1, 1]), None);
         assert_eq!(moved([400, 2, 100], [220, 1, 1]), Some((Place::Buffers, Place::Records)));
@@ -541,7 +521,6 @@ mod tests {
     fn counts_that_were_read_before_the_window_began_are_no_work() {
         let count = |nth: u64| Work {
             operations: nth,
-            puts: nth,
             buffer_hits: nth,
             merges: nth,
             page_hits: nth,
@@ -553,8 +532,6 @@ mod tests {
         assert_eq!((none.operations, none.saved_by_buffers(), none.page_hits, none.record_hits), (0, 0, 0, 0));
         assert_eq!((none.records_kept, none.records_displaced), (0, 0));
         assert_eq!(count(5).since(&count(3)).saved_by_buffers(), 6);
-        let giving_up = Work { puts: 1, merges: 1_000, ..Work::default() };
-        assert_eq!(giving_up.saved_by_buffers(), 2, "a put makes one merge necessary at the most");
     }
 
     #[test]
