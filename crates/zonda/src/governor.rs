@@ -7,6 +7,10 @@
 //! more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has favourites with much of it in the cache of
 //! records, one of scans in that of pages; what buffers leave unused saves nothing there. Each keeps a little always, without which it could not show what it is worth. With fixed shares
 //! ([`MemoryShares`](crate::MemoryShares)) nothing moves.
+//!
+//! While nobody writes, buffers have to show what they are worth (unless the design keeps what was read in them, too): nothing comes that they
+//! could gather, so they save only the gets that they answer, and
+//! what they hold has to be merged at some time anyway. A cache then gets their memory unless they are clearly better; otherwise only if it is.
 
 use std::sync::Arc;
 
@@ -23,8 +27,10 @@ const WINDOW_OPERATIONS: u64 = 4_096;
 /// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
 /// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it gives up is clean.
-/// What buffers give up has to be merged into pages, before it would have been worth it, so they give by single steps.
+/// What buffers give up has to be merged into pages, so while somebody writes, who would have to wait for it, they give by single steps.
 const STEPS_MAX: u64 = 4;
+/// With fewer puts than one for so many operations nobody writes.
+const READING_SHARE: u64 = 256;
 /// Tenths by which one must be better than another: traffic is noisy.
 const BETTER_TENTHS: u128 = 12;
 /// Tenths from which one is so much better that a longer step does not go too far.
@@ -81,9 +87,9 @@ struct Pace {
 }
 
 impl Pace {
-    /// Length in steps of `step`: twice that of the one before if both go the same way for much, and not from buffers; else one.
-    fn next(&mut self, step: Step) -> u64 {
-        let way = (step.is_much && step.from != Place::Buffers).then_some((step.from, step.to));
+    /// Length in steps of `step`: twice that of the one before if both go the same way for much, and not from buffers that are written to; else one.
+    fn next(&mut self, step: Step, is_reading: bool) -> u64 {
+        let way = (step.is_much && (is_reading || step.from != Place::Buffers)).then_some((step.from, step.to));
         let goes_on = way.is_some() && way == self.last;
         self.last = way;
         self.steps = if goes_on { (2 * self.steps).min(STEPS_MAX) } else { 1 };
@@ -141,6 +147,7 @@ impl Caches {
 struct Work {
     /// Puts, gets, and leaves that scans went over.
     operations: u64,
+    puts: u64,
     buffer_hits: u64,
     merges: u64,
     page_hits: u64,
@@ -153,6 +160,7 @@ impl Work {
     fn of(stats: &EngineStats, page_hits: u64) -> Self {
         Self {
             operations: stats.puts + stats.gets + stats.leaves_scanned,
+            puts: stats.puts,
             buffer_hits: stats.gets.saturating_sub(stats.leaf_reads + stats.record_hits),
             merges: stats.merges,
             page_hits,
@@ -166,6 +174,7 @@ impl Work {
     fn since(&self, before: &Self) -> Self {
         Self {
             operations: self.operations.saturating_sub(before.operations),
+            puts: self.puts.saturating_sub(before.puts),
             buffer_hits: self.buffer_hits.saturating_sub(before.buffer_hits),
             merges: self.merges.saturating_sub(before.merges),
             page_hits: self.page_hits.saturating_sub(before.page_hits),
@@ -175,9 +184,15 @@ impl Work {
         }
     }
 
-    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges.
-    fn saved_by_buffers(&self) -> u64 {
-        2 * self.merges + self.buffer_hits
+    /// Nobody writes to speak of.
+    fn is_reading(&self) -> bool {
+        self.puts * READING_SHARE < self.operations
+    }
+
+    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges. While nobody writes,
+    /// what is merged is what buffers give up.
+    fn saved_by_buffers(&self, is_reading: bool) -> u64 {
+        if is_reading { self.buffer_hits } else { 2 * self.merges + self.buffer_hits }
     }
 }
 
@@ -218,15 +233,20 @@ impl Claim {
     }
 }
 
-/// From where to where a step goes, if there is one worth it.
-fn step(claims: &[Claim]) -> Option<Step> {
+/// From where to where a step goes, if there is one worth it; `is_reading` as [`Work::is_reading`].
+fn step(claims: &[Claim], is_reading: bool) -> Option<Step> {
     let better_of = |a: Claim, b: Claim| if b.is_better(&a, 10) { b } else { a };
     let worse_of = |a: Claim, b: Claim| if a.is_better(&b, 10) { b } else { a };
     let best = claims.iter().copied().filter(|claim| claim.wants_more).reduce(better_of)?;
-    let worst = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place).reduce(worse_of)?;
     let sure = best.beyond_chance();
-    let is_much = sure.is_better(&worst, MUCH_BETTER_TENTHS);
-    sure.is_better(&worst, BETTER_TENTHS).then_some(Step { from: worst.place, to: best.place, is_much })
+    let from =
+        |worse: Claim| Step { from: worse.place, to: best.place, is_much: sure.is_better(&worse, MUCH_BETTER_TENTHS) };
+    let givers = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place);
+    let buffers = givers.clone().find(|claim| is_reading && claim.place == Place::Buffers);
+    match buffers.filter(|buffers| !buffers.beyond_chance().is_better(&best, BETTER_TENTHS)) {
+        Some(buffers) => Some(from(buffers)),
+        None => givers.reduce(worse_of).filter(|worst| sure.is_better(worst, BETTER_TENTHS)).map(from),
+    }
 }
 
 impl Governor {
@@ -367,12 +387,13 @@ impl Governor {
             window.began = now;
             let for_buffers = movable.saturating_sub(window.caches.bytes());
             let is_idle = for_buffers.saturating_sub(stats.buffer_bytes) > movable / IDLE_SHARE;
+            let is_reading = work.is_reading() && !self.opened.buffers_are_caches();
             let claims = [
                 Claim {
                     place: Place::Buffers,
-                    saved: if is_idle { 0 } else { work.saved_by_buffers() },
+                    saved: if is_idle { 0 } else { work.saved_by_buffers(is_reading) },
                     bytes: stats.buffer_bytes,
-                    wants_more: !is_idle,
+                    wants_more: !is_idle && !is_reading,
                     can_give: window.caches.bytes() < most,
                 },
                 Claim {
@@ -390,9 +411,9 @@ impl Governor {
                     can_give: window.caches.records > least.records,
                 },
             ];
-            match step(&claims) {
+            match step(&claims, is_reading) {
                 Some(step) => {
-                    let steps = window.pace.next(step);
+                    let steps = window.pace.next(step, is_reading);
                     window.caches = window.caches.with_step(step.from, step.to, steps * (movable / STEP_SHARE));
                 }
                 None => window.pace = Pace::default(),
@@ -445,16 +466,20 @@ mod tests {
 
     const PLACES: [Place; 3] = [Place::Buffers, Place::Pages, Place::Records];
 
-    /// What is moved when each place saved so much with so many MiB, all of them full.
-    fn moved(saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
+    /// What is moved when each place saved so much with so many MiB, all of them full, beside writers or while there are none.
+    fn moved_if(is_reading: bool, saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
         let claim = |nth: usize| Claim {
             place: PLACES[nth],
             saved: saved[nth],
             bytes: mib[nth] << 20,
-            wants_more: true,
+            wants_more: nth != 0 || !is_reading,
             can_give: true,
         };
-        step(&[claim(0), claim(1), claim(2)]).map(|step| (step.from, step.to))
+        step(&[claim(0), claim(1), claim(2)], is_reading).map(|step| (step.from, step.to))
+    }
+
+    fn moved(saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
+        moved_if(false, saved, mib)
     }
 
     #[test]
@@ -474,14 +499,29 @@ mod tests {
     }
 
     #[test]
+    fn while_nobody_writes_buffers_keep_only_what_they_clearly_earn() {
+        // Too few hits of the caches to be told from chance.
+        assert_eq!(moved([80, 5, 1], [20, 1, 1]), None);
+        assert_eq!(moved_if(true, [80, 5, 1], [20, 1, 1]), Some((Place::Buffers, Place::Pages)));
+        assert_eq!(moved_if(true, [80, 5, 6], [20, 1, 1]), Some((Place::Buffers, Place::Records)));
+        // A cache that is a little worse, and one that is much worse.
+        assert_eq!(moved_if(true, [100, 95, 99], [1, 1, 1]), Some((Place::Buffers, Place::Records)));
+        assert_eq!(moved_if(true, [2_000, 400, 400], [1, 1, 1]), None);
+        let work = |puts| Work { operations: 4_096, puts, merges: 100, buffer_hits: 7, ..Work::default() };
+        assert_eq!([0, 15, 16, 200].map(|puts| work(puts).is_reading()), [true, true, false, false]);
+        assert_eq!([true, false].map(|is_reading| work(0).saved_by_buffers(is_reading)), [7, 207]);
+    }
+
+    #[test]
     fn steps_become_longer_while_they_go_one_way_for_much() {
         let there = Step { from: Place::Buffers, to: Place::Pages, is_much: true };
         let back = Step { from: Place::Pages, to: Place::Buffers, is_much: true };
         let little = Step { is_much: false, ..back };
         let mut pace = Pace::default();
-        assert_eq!([back, back, back, back].map(|step| pace.next(step)), [1, 2, 4, 4]);
-        assert_eq!([little, little, back, back].map(|step| pace.next(step)), [1, 1, 1, 2]);
-        assert_eq!([there, there, back].map(|step| pace.next(step)), [1, 1, 1], "buffers would have to be merged");
+        assert_eq!([back, back, back, back].map(|step| pace.next(step, false)), [1, 2, 4, 4]);
+        assert_eq!([little, little, back, back].map(|step| pace.next(step, false)), [1, 1, 1, 2]);
+        assert_eq!([there, there, back].map(|step| pace.next(step, false)), [1, 1, 1], "writers would wait for merges");
+        assert_eq!([there, there, there].map(|step| pace.next(step, true)), [1, 2, 4]);
     }
 
     /// Windows until one of two places has nearly all of 320 MiB, and then the other, when what they save goes by what they have and a
@@ -501,9 +541,9 @@ mod tests {
                     can_give: bytes > MOVABLE / 32,
                 };
                 let buffers = claim(Place::Buffers, (MOVABLE - caches.pages).max(1 << 20), worth[0]);
-                match step(&[buffers, claim(Place::Pages, caches.pages.max(1 << 20), worth[1])]) {
+                match step(&[buffers, claim(Place::Pages, caches.pages.max(1 << 20), worth[1])], false) {
                     Some(step) => {
-                        let bytes = pace.next(step) * (MOVABLE / STEP_SHARE);
+                        let bytes = pace.next(step, false) * (MOVABLE / STEP_SHARE);
                         caches = caches.with_step(step.from, step.to, bytes.min(MOVABLE - caches.pages));
                     }
                     None => pace = Pace::default(),
@@ -521,6 +561,7 @@ mod tests {
     fn counts_that_were_read_before_the_window_began_are_no_work() {
         let count = |nth: u64| Work {
             operations: nth,
+            puts: nth,
             buffer_hits: nth,
             merges: nth,
             page_hits: nth,
@@ -529,9 +570,9 @@ mod tests {
             records_displaced: nth,
         };
         let none = count(3).since(&count(5));
-        assert_eq!((none.operations, none.saved_by_buffers(), none.page_hits, none.record_hits), (0, 0, 0, 0));
+        assert_eq!((none.operations, none.saved_by_buffers(false), none.page_hits, none.record_hits), (0, 0, 0, 0));
         assert_eq!((none.records_kept, none.records_displaced), (0, 0));
-        assert_eq!(count(5).since(&count(3)).saved_by_buffers(), 6);
+        assert_eq!(count(5).since(&count(3)).saved_by_buffers(false), 6);
     }
 
     #[test]
@@ -539,8 +580,8 @@ mod tests {
         let claim = |place, saved, wants_more, can_give| Claim { place, saved, bytes: 1, wants_more, can_give };
         let full = claim(Place::Buffers, 1, true, true);
         let hungry = claim(Place::Records, 100, false, true);
-        assert_eq!(step(&[full, hungry]), None);
-        let stepped = step(&[full, claim(Place::Pages, 0, true, false), Claim { wants_more: true, ..hungry }]);
+        assert_eq!(step(&[full, hungry], false), None);
+        let stepped = step(&[full, claim(Place::Pages, 0, true, false), Claim { wants_more: true, ..hungry }], false);
         assert_eq!(stepped, Some(Step { from: Place::Buffers, to: Place::Records, is_much: true }));
         let caches = Caches { pages: 5, records: 7 };
         assert_eq!(caches.with_step(Place::Pages, Place::Records, 9), Caches { pages: 0, records: 12 });

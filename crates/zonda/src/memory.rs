@@ -196,6 +196,11 @@ impl MemoryPlan {
         }
     }
 
+    /// Whether what was only read is in leaf buffers too: designs without a cache of pages beside them.
+    pub(crate) fn buffers_are_caches(&self) -> bool {
+        self.read_cache_bytes_min == 0
+    }
+
     /// Log instances with rings of so many bytes that there is memory for.
     pub(crate) fn log_instances_max(&self, ring_bytes: u32) -> u32 {
         u32::try_from(self.log_bytes / log_instance_bytes(ring_bytes)).unwrap_or(u32::MAX).max(1)
