@@ -149,12 +149,13 @@ impl Core {
         done
     }
 
-    /// Whether less would be free with so many zones more than the options want, or than a compaction needs to find one.
+    /// Whether less would be free with so many zones more than the options want, or than a compaction needs to find one. Of zones that are
+    /// not split: nothing is moved out of subzones, so to keep a part of theirs free would have all of it copied out of the others.
     pub(crate) fn is_short_of_zones(&self, more: usize) -> bool {
-        let zones = u64::from(self.space().device().geometry().zone_count);
+        let zones = u64::from(self.space().device().geometry().zone_count) - self.space().split_view().len() as u64;
         let share = zones * u64::from(self.options.clean_below_free_percent) / 100;
         let wanted = share.max(u64::from(self.options.reserve_zones + self.options.flush_reserve_zones) + 1);
-        u64::from(self.lanes.free_now()) + self.empty_subzones_as_zones() + (more as u64) < wanted
+        u64::from(self.lanes.free_now()) + (more as u64) < wanted
     }
 
     /// Zones that were found damaged and still are what they were.
@@ -162,13 +163,6 @@ impl Core {
         let mut spoiled = self.spoiled.lock();
         spoiled.retain(|(zone, generation)| self.ground.generation_of(*zone) == Some(*generation));
         spoiled.len() as u64
-    }
-
-    /// What subzones that are empty would make in whole zones.
-    fn empty_subzones_as_zones(&self) -> u64 {
-        let Some(subzones) = self.space().subzones() else { return 0 };
-        let empty = self.space().split_view().iter().map(|view| u64::from(view.empty)).sum::<u64>();
-        empty / u64::from(subzones)
     }
 
     /// Frees what is dead, else empties the best victim. A zone that cannot be reset is passed over; its error is returned only if

@@ -44,8 +44,8 @@ pub struct FileStoreOptions {
     pub flush_reserve_zones: u32,
     /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.
     pub finish_percent: u8,
-    /// [`FileStore::clean_step`](crate::FileStore::clean_step) cleans while less than this share of the device is free,
-    /// in percent.
+    /// [`FileStore::clean_step`](crate::FileStore::clean_step) cleans while less than this share of the zones that are not split
+    /// is free, in percent.
     pub clean_below_free_percent: u8,
     /// Which zone is emptied.
     pub victims: VictimPolicy,

@@ -14,7 +14,7 @@ use common::world::{Tally, World};
 use common::{options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneId, ZoneState, ZonedDevice};
 use zonda_files::lsm::{KeyOrder, KeyRange, TableHint, VersionEdit};
-use zonda_files::{FileError, FileKind, FileStore, FileTags, Lifetime, SplitUsage, StoreId};
+use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, SplitUsage, StoreId};
 use zonda_flash::drive::TimeMode;
 use zonda_rt::DeviceCall;
 
@@ -41,8 +41,12 @@ fn files_are_what_the_model_says_through_power_cuts() {
 }
 
 fn store_on(below: Arc<dyn ZonedDevice>, policy: &str) -> FileStore {
+    store_with(below, options_with(policy))
+}
+
+fn store_with(below: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> FileStore {
     let device = over(below, TimeMode::Untimed, 1).unwrap();
-    FileStore::format(device, StoreId(1), false, options_with(policy)).unwrap()
+    FileStore::format(device, StoreId(1), false, options).unwrap()
 }
 
 fn store(policy: &str) -> FileStore {
@@ -310,6 +314,28 @@ fn faults_of_splitting_and_merging_leave_a_store_that_works() {
         }
         assert_eq!(store.check().unwrap().findings, [], "{call:?}");
     }
+}
+
+/// Half of the zones that are not split is to be free, not half of all: what is in subzones cannot be moved to make room.
+#[test]
+fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
+    let options = FileStoreOptions { clean_below_free_percent: 50, ..options_with("splitzns,share=30") };
+    let store = store_with(Arc::new(memory()), options);
+    (0..24).for_each(|file| put(&store, &format!("/deep{file}"), 5, SUBZONE_BYTES).unwrap());
+    ["/a", "/b", "/c"].iter().for_each(|name| put(&store, name, 1, 80_000).unwrap());
+    store.remove(&path("/a")).unwrap();
+    store.sync_names().unwrap();
+    assert_eq!(split(&store).split_zones, 6, "of 20");
+    for file in 0..12 {
+        let free = store.usage().space.free_zones;
+        let cleaned = store.clean_step().unwrap();
+        assert_eq!(cleaned.is_some_and(|cleaned| cleaned.bytes_copied > 0), free < 7, "{free} free, {cleaned:?}");
+        if cleaned.is_some() {
+            return;
+        }
+        put(&store, &format!("/{file}"), 1, 120_000).unwrap();
+    }
+    panic!("never cleaned: {:?}", store.usage());
 }
 
 /// Overwrites at 70 % of the device for a while: nothing is ever moved out of a subzone (which is asserted where it would be), and

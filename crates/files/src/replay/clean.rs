@@ -47,20 +47,15 @@ impl Run<'_> {
         Ok(self.model.empty_zones() > before)
     }
 
-    /// Whether less is free above the reserve than cleaning is to keep free.
+    /// Whether less is free above the reserve than cleaning is to keep free, of zones that are not split as in a store.
     pub(super) fn is_below_threshold(&self) -> bool {
-        let share = u64::from(self.options.zones) * u64::from(self.options.threshold_percent) / 100;
+        let zones = u64::from(self.options.zones) - self.model.split.zones();
+        let share = zones * u64::from(self.options.threshold_percent) / 100;
         let (empty, reserve) = (u64::from(self.model.empty_zones()), u64::from(self.options.reserve_zones));
-        let of_subzones = self.model.split.empty_as_zones();
         match self.options.free {
-            FreeSpace::EmptyZones => {
-                empty + of_subzones < reserve + share || empty < reserve + u64::from(LOG_ZONES) + 1
-            }
-            FreeSpace::AsStore => empty + of_subzones < share.max(reserve + u64::from(LOG_ZONES) + 1),
-            FreeSpace::Room => {
-                let of_subzones = of_subzones * self.model.capacity;
-                self.model.free_bytes() + of_subzones < (reserve + share) * self.model.capacity
-            }
+            FreeSpace::EmptyZones => empty < reserve + share.max(u64::from(LOG_ZONES) + 1),
+            FreeSpace::AsStore => empty < share.max(reserve + u64::from(LOG_ZONES) + 1),
+            FreeSpace::Room => self.model.free_bytes() < (reserve + share) * self.model.capacity,
         }
     }
 

@@ -120,10 +120,9 @@ impl SplitZones {
         self.zones.values().filter(|split| split.active).count()
     }
 
-    /// Empty subzones, in whole zones.
-    pub(super) fn empty_as_zones(&self) -> u64 {
-        let empty: u64 = self.zones.values().map(|split| u64::from(split.count(PartState::Empty))).sum();
-        empty / self.count as u64
+    /// Zones that are split.
+    pub(super) fn zones(&self) -> u64 {
+        self.zones.len() as u64
     }
 
     /// Live bytes in all subzones.
