@@ -213,13 +213,13 @@ impl Live {
         }
     }
 
-    /// The same untimed, with so much loaded and such a limit of level 1, both at full size; not for tiny runs.
+    /// The same untimed, with so much loaded and such a limit of level 1, both at full size (not for tiny runs), and held up no more than a load.
     pub(super) fn untimed(self, loaded_bytes: u64, base_bytes: u64) -> Self {
         let keys = loaded_bytes / super::PAIR_BYTES / self.divisor;
         let is_tiny = self.keys == TINY_KEYS;
-        let options = RocksOptions::scaled(self.divisor, 1, base_bytes / self.divisor);
+        let options = RocksOptions::scaled(self.divisor, 1, base_bytes / self.divisor).for_loading();
         match is_tiny {
-            true => Self { time: None, ..self },
+            true => Self { time: None, options: self.options.for_loading(), ..self },
             false => Self { time: None, keys, options, ..self },
         }
     }

@@ -90,10 +90,8 @@ mod tests {
             for (live, (name, ..)) in all.iter().flat_map(|live| live.lines().into_iter().map(move |line| (live, line)))
             {
                 let line = live.lines().into_iter().find(|line| line.0 == name).unwrap();
-                // A load, and a run without time, has no rate for writers.
-                let is_rate = name == "delayed_write_rate" && !live.is_timed();
                 let told = live::db_bench::told(live, &SYSTEMS[0]);
-                assert!(is_rate || is_told(&told, &line), "{line:?}: {told}");
+                assert!(is_told(&told, &line), "{line:?}: {told}");
             }
             let settings = [
                 fig9::settings(scale).to_vec(),

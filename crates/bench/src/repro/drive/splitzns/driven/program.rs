@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::super::live::db_bench::{self, Outcome};
+use super::super::live::options;
 use super::{Contender, Setting};
 use crate::{BenchError, Result};
 
@@ -47,9 +48,7 @@ impl Program {
 /// `Io`; `Child` with what the program said.
 pub(super) fn load(program: &Program, setting: &Setting, contender: &Contender, path: &Path, seed: u64) -> Result<()> {
     let uri = setting.uri(contender.split, contender.keys, path, false);
-    // RocksDB counts seconds of the host: a rate for dilated time would hold up an untimed load.
-    let more = format!(";delayed_write_rate={}", 1_u64 << 30);
-    let mut command = program.command(setting, contender, (&uri, &more), seed);
+    let mut command = program.command(setting, contender, (&uri, &options::of_load()), seed);
     let skewed = if setting.is_load_skewed { ",ycsbl" } else { "" };
     command.arg(format!("--benchmarks=fillrandom{skewed},waitforcompaction"));
     command.arg(format!("--operations={}", setting.operations_of_load()));

@@ -8,7 +8,6 @@ use std::process::Command;
 use zonda_files::{FileKind, FilePath, FileStore, FileStoreOptions, FileTags, StoreId};
 use zonda_rt::now;
 
-use super::options::RocksOptions;
 use super::{Live, System, THREADS};
 use crate::process::{children_cpu_time, machine_ticks_not_nice, tied_to_this_thread};
 use crate::repro::drive::printed::{self, Step};
@@ -151,7 +150,7 @@ pub(in super::super) fn told(live: &Live, system: &System) -> String {
     let mut command = Command::new("db_bench");
     of_run(&mut command, live, (system, Path::new("drive"), &[]), 1);
     let words: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    format!("{}\n{}", words.join("\n"), options_of_run(live).file())
+    format!("{}\n{}", words.join("\n"), live.options.file())
 }
 
 /// What the file system's report says of levels.
@@ -176,17 +175,12 @@ fn make(live: &Live, system: &System, path: &Path) -> Result<()> {
     let name = uri.trim_start_matches("zonda://flash:");
     let device = zonda_flash::drive::open_zoned(name.split("&policy=").next().unwrap_or(name))?;
     let store = FileStore::format(device, StoreId(1), false, FileStoreOptions::default())?;
-    for (name, options) in [(OPTIONS, options_of_run(live)), (OPTIONS_OF_LOAD, live.options.for_loading())] {
+    for (name, options) in [(OPTIONS, live.options), (OPTIONS_OF_LOAD, live.options.for_loading())] {
         let mut file = store.create(&FilePath::parse(name)?, FileTags::of(FileKind::Meta))?;
         file.append(options.file().as_bytes())?;
         file.sync()?;
     }
     Ok(())
-}
-
-/// A run that is not timed is held up no more than loading.
-fn options_of_run(live: &Live) -> RocksOptions {
-    if live.is_timed() { live.options } else { live.options.for_loading() }
 }
 
 /// A sparse copy.

@@ -28,24 +28,35 @@ pub(in super::super) type Line = (&'static str, String, String);
 
 /// Bytes of the smallest block cache that makes sense.
 const SMALLEST: u64 = 16 << 10;
+/// Bytes that compactions read ahead at full size: `RocksDB`'s default.
+const READAHEAD_BYTES: u64 = 2 << 20;
 /// Bytes of the smallest read-ahead of compactions: four pages of all planes, which is what the drive reads ahead at least.
 const SMALLEST_READAHEAD: u64 = 256 << 10;
 /// Bytes a second that hold up nobody.
 const LOADING_RATE: u64 = 1 << 30;
+/// Jobs of a load. `RocksDB` keeps each dead table until all jobs that began before it was made are done: sixteen at a time on two processors
+/// are so slow that a drive with 55 % live filled up (1/32).
+const LOADING_JOBS: &str = "4";
 /// Room in a subzone for what a table has besides its pairs: of its size, for the index, and so many bytes for the header of the subzone,
 /// the footer and the block that `RocksDB` begins before it sees that the table is full.
 const TABLE_ROOM_PERCENT: u64 = 2;
 /// See [`TABLE_ROOM_PERCENT`].
 const TABLE_ROOM_BYTES: u64 = 16 << 10;
-/// Bytes that a log collects in memory before they are written, with every policy: `ZenFS` collects 1 MiB.
-pub(in super::super) const LOG_BUFFER: &str = "512KiB";
+/// Bytes that a log collects in memory before they are written, with every policy: as `ZenFS`. Half would go to half of the chips, and writers would wait as long.
+pub(in super::super) const LOG_BUFFER: &str = "1MiB";
+
+/// What an untimed load has otherwise, behind other options in a string of `RocksDB`'s: `RocksDB` counts seconds of the host, and a rate for dilated time would
+/// hold it up.
+pub(in super::super) fn of_load() -> String {
+    format!(";delayed_write_rate={LOADING_RATE};max_background_jobs={LOADING_JOBS}")
+}
 
 impl RocksOptions {
     pub(in super::super) fn scaled(divisor: u64, k: u64, base_bytes: u64) -> Self {
         Self { divisor, k, base_bytes, table_bytes: TABLE_BYTES, is_loading: false }
     }
 
-    /// The same for an untimed load, which is not held up: `RocksDB` counts seconds of the host.
+    /// The same for an untimed load, which is not held up, because `RocksDB` counts seconds of the host, and has fewer jobs.
     pub(in super::super) fn for_loading(self) -> Self {
         Self { is_loading: true, ..self }
     }
@@ -72,7 +83,7 @@ impl RocksOptions {
         let plain = |name, value: &str| (name, value.to_owned(), value.to_owned());
         let delayed = if self.is_loading { LOADING_RATE } else { (16 << 20) / self.k.max(1) };
         vec![
-            plain("max_background_jobs", "16"),
+            ("max_background_jobs", "16".to_owned(), if self.is_loading { LOADING_JOBS } else { "16" }.to_owned()),
             plain("use_direct_reads", "true"),
             plain("use_direct_io_for_flush_and_compaction", "true"),
             ("delayed_write_rate", mib(16), delayed.to_string()),
@@ -83,10 +94,16 @@ impl RocksOptions {
             ("max_bytes_for_level_base", mib(256), self.base_bytes.to_string()),
             ("soft_pending_compaction_bytes_limit", mib(64 << 10), scaled(64 << 30)),
             ("hard_pending_compaction_bytes_limit", mib(256 << 10), scaled(256 << 30)),
-            ("compaction_readahead_size", mib(2), ((2 << 20) / self.divisor).max(SMALLEST_READAHEAD).to_string()),
+            ("compaction_readahead_size", mib(2), self.readahead_bytes().to_string()),
             ("cache_size", mib(32), scaled(32 << 20)),
             plain("compression", "kNoCompression"),
         ]
+    }
+
+    /// A wait for the flash takes as long on a small drive as on a large one, so compactions that waited for an eighth of the bytes would be bound by waits
+    /// where the paper's are by bytes. The paper's read-ahead stays, then, as far as tables do: half of one at the most, else there is nothing ahead to be read.
+    fn readahead_bytes(&self) -> u64 {
+        READAHEAD_BYTES.min(self.table_bytes / self.divisor / 2).max(SMALLEST_READAHEAD)
     }
 
     /// As text, in one line.
