@@ -8,9 +8,10 @@
 //! records, one of scans in that of pages; what buffers leave unused saves nothing there. Each keeps a little always, without which it could not show what it is worth. With fixed shares
 //! ([`MemoryShares`](crate::MemoryShares)) nothing moves.
 //!
-//! While nobody writes, buffers have to show what they are worth (unless the design keeps what was read in them, too): nothing comes that they
-//! could gather, so they save only the gets that they answer, and
-//! what they hold has to be merged at some time anyway. A cache then gets their memory unless they are clearly better; otherwise only if it is.
+//! While nobody writes, nothing comes that buffers could gather (unless the design keeps what was read in them, too): they save only the gets that they answer.
+//! Once nobody has written for as many operations as they may hold changes, they have to show what they are worth: what they hold has to be merged at some
+//! time anyway, and a cache gets their memory unless they are clearly better. Before that, as beside writers, only if it is: readers may rest, too, and what
+//! is merged for each of them has gathered less.
 
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ const STEP_SHARE: u64 = 32;
 const STEPS_MAX: u64 = 4;
 /// With fewer puts than one for so many operations nobody writes.
 const READING_SHARE: u64 = 256;
+/// A change takes at least so many bytes in buffers.
+const CHANGE_BYTES: u64 = 16;
 /// Tenths by which one must be better than another: traffic is noisy.
 const BETTER_TENTHS: u128 = 12;
 /// Tenths from which one is so much better that a longer step does not go too far.
@@ -73,6 +76,8 @@ struct Seen {
 /// Counts at the beginning of the window, and what the caches are to have.
 struct Window {
     began: Work,
+    /// Operations since somebody wrote, as far as windows tell.
+    reading: u64,
     caches: Caches,
     pace: Pace,
 }
@@ -233,8 +238,8 @@ impl Claim {
     }
 }
 
-/// From where to where a step goes, if there is one worth it; `is_reading` as [`Work::is_reading`].
-fn step(claims: &[Claim], is_reading: bool) -> Option<Step> {
+/// From where to where a step goes, if there is one worth it. With `must_show` buffers give unless they are clearly better.
+fn step(claims: &[Claim], must_show: bool) -> Option<Step> {
     let better_of = |a: Claim, b: Claim| if b.is_better(&a, 10) { b } else { a };
     let worse_of = |a: Claim, b: Claim| if a.is_better(&b, 10) { b } else { a };
     let best = claims.iter().copied().filter(|claim| claim.wants_more).reduce(better_of)?;
@@ -242,7 +247,7 @@ fn step(claims: &[Claim], is_reading: bool) -> Option<Step> {
     let from =
         |worse: Claim| Step { from: worse.place, to: best.place, is_much: sure.is_better(&worse, MUCH_BETTER_TENTHS) };
     let givers = claims.iter().copied().filter(|claim| claim.can_give && claim.place != best.place);
-    let buffers = givers.clone().find(|claim| is_reading && claim.place == Place::Buffers);
+    let buffers = givers.clone().find(|claim| must_show && claim.place == Place::Buffers);
     match buffers.filter(|buffers| !buffers.beyond_chance().is_better(&best, BETTER_TENTHS)) {
         Some(buffers) => Some(from(buffers)),
         None => givers.reduce(worse_of).filter(|worst| sure.is_better(worst, BETTER_TENTHS)).map(from),
@@ -256,7 +261,7 @@ impl Governor {
     /// `TooLittleMemory` when everything else leaves too little to open the store.
     pub(crate) fn new(plan: MemoryPlan, engine: Engine, pages: Pages) -> Result<Self> {
         let caches = Caches { pages: plan.read_cache_bytes, records: plan.record_cache_bytes_min };
-        let window = Window { began: Work::default(), caches, pace: Pace::default() };
+        let window = Window { began: Work::default(), reading: 0, caches, pace: Pace::default() };
         let seen = Seen {
             budget_bytes: AtomicU64::new(plan.budget_bytes),
             page_bytes: AtomicU64::new(0),
@@ -388,6 +393,8 @@ impl Governor {
             let for_buffers = movable.saturating_sub(window.caches.bytes());
             let is_idle = for_buffers.saturating_sub(stats.buffer_bytes) > movable / IDLE_SHARE;
             let is_reading = work.is_reading() && !self.opened.buffers_are_caches();
+            window.reading = if is_reading { window.reading + work.operations } else { 0 };
+            let must_show = window.reading * CHANGE_BYTES > stats.buffer_bytes;
             let claims = [
                 Claim {
                     place: Place::Buffers,
@@ -411,7 +418,7 @@ impl Governor {
                     can_give: window.caches.records > least.records,
                 },
             ];
-            match step(&claims, is_reading) {
+            match step(&claims, must_show) {
                 Some(step) => {
                     let steps = window.pace.next(step, is_reading);
                     window.caches = window.caches.with_step(step.from, step.to, steps * (movable / STEP_SHARE));
@@ -466,16 +473,16 @@ mod tests {
 
     const PLACES: [Place; 3] = [Place::Buffers, Place::Pages, Place::Records];
 
-    /// What is moved when each place saved so much with so many MiB, all of them full, beside writers or while there are none.
-    fn moved_if(is_reading: bool, saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
+    /// What is moved when each place saved so much with so many MiB, all of them full, beside writers or long after them.
+    fn moved_if(must_show: bool, saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
         let claim = |nth: usize| Claim {
             place: PLACES[nth],
             saved: saved[nth],
             bytes: mib[nth] << 20,
-            wants_more: nth != 0 || !is_reading,
+            wants_more: nth != 0 || !must_show,
             can_give: true,
         };
-        step(&[claim(0), claim(1), claim(2)], is_reading).map(|step| (step.from, step.to))
+        step(&[claim(0), claim(1), claim(2)], must_show).map(|step| (step.from, step.to))
     }
 
     fn moved(saved: [u64; 3], mib: [u64; 3]) -> Option<(Place, Place)> {
@@ -499,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn while_nobody_writes_buffers_keep_only_what_they_clearly_earn() {
+    fn long_after_the_last_write_buffers_keep_only_what_they_clearly_earn() {
         // Too few hits of the caches to be told from chance.
         assert_eq!(moved([80, 5, 1], [20, 1, 1]), None);
         assert_eq!(moved_if(true, [80, 5, 1], [20, 1, 1]), Some((Place::Buffers, Place::Pages)));

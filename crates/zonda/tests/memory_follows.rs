@@ -86,6 +86,27 @@ fn pages_that_scans_come_back_to_are_kept() {
     assert!(memory.page_bytes > before.page_bytes + BUDGET_BYTES / 16, "{before:?} and then {memory:?}");
 }
 
+/// Gets without favourites show too little in a while to be told from chance, so changes stay in buffers while readers may only rest; in the end nobody adds to them.
+#[test]
+fn caches_get_the_memory_of_changes_that_nobody_has_added_to_for_long() {
+    let db = loaded_with(4096);
+    let mut rng = Seed(3).rng();
+    let mut changes_after = |gets: u64| {
+        for count in 0..gets {
+            let number = rng.next_u64() % PAIRS;
+            assert_eq!(db.get(key(number)).unwrap(), Some(number.to_be_bytes().to_vec()));
+            if count % 100 == 0 {
+                db.step().unwrap();
+            }
+        }
+        db.stats().unwrap().memory.buffer_bytes
+    };
+    let at_first = changes_after(0);
+    assert_eq!(changes_after(60_000), at_first, "nothing was merged for a little more cache");
+    let late = changes_after(400_000);
+    assert!(late < at_first / 2, "{at_first} B of changes, then {late} B");
+}
+
 /// Of leaves of 32 KiB the least cache of pages holds two, which must be enough to show that more are worth it.
 #[test]
 fn a_cache_of_long_pages_grows_from_its_least() {

@@ -55,7 +55,8 @@ fn races(scale: Scale) -> Vec<Race> {
         INSERTS => Step::new("zkv-a", scale.writes(), threads),
         READS => Step::new("get", scale.writes(), threads),
         SKEWED => Step::new("get", scale.writes(), threads).over("zipf:0.9"),
-        SCANS => Step::new("scans", scale.scans(), threads).over("zipf:0.9"),
+        // Until memory has come to rest.
+        SCANS => Step::new("scans", 2 * scale.scans(), threads).over("zipf:0.9"),
         _ => Step::new("mix", scale.writes(), threads).over("zipf:0.9"),
     };
     let race = |phase: &str| {
