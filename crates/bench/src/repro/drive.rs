@@ -90,7 +90,7 @@ impl DriveExperiment {
 }
 
 /// All of them, in the order in which `--list` shows them.
-pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 35] = [
+pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 36] = [
     &zns_fig1::EXPERIMENT,
     &zns_fig5::EXPERIMENT,
     &zns_fig6::EXPERIMENT,
@@ -114,6 +114,7 @@ pub const DRIVE_EXPERIMENTS: [&DriveExperiment; 35] = [
     &splitzns::FIG13,
     &splitzns::FIG14,
     &splitzns::FIG15,
+    &splitzns::SUSTAINED,
     &splitzns::FIG16,
     &splitzns::FIG17,
     &splitzns::POINTER,

@@ -21,6 +21,7 @@ mod pointer;
 mod robust;
 mod setup;
 mod steps;
+mod sustained;
 mod told;
 
 use zonda_files::FileError;
@@ -45,6 +46,7 @@ pub(super) use live::tables;
 pub(super) use pointer::EXPERIMENT as POINTER;
 pub(super) use robust::EXPERIMENT as ROBUST;
 pub(super) use setup::EXPERIMENT as SETUP;
+pub(super) use sustained::EXPERIMENT as SUSTAINED;
 pub(super) use told::rocksdb_options;
 
 use super::DriveRow;

@@ -1,7 +1,7 @@
 //! Figure 13: what each technique adds, overwriting.
 
 use super::super::{DriveExperiment, DriveResults, Point};
-use super::live::{self, BURST, COLUMNS, OPS, OVERWRITE, P50, P99, P999};
+use super::live::{self, BURST, COLUMNS, Live, OPS, OVERWRITE, P50, P99, P999};
 use super::steps::{bars, counts, ratio};
 use crate::Result;
 use crate::repro::Scale;
@@ -27,7 +27,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
     let all = ["ldp", "+RS", "+diff", "+SZR", "+RP", "native", "splitzns+"];
     let systems = scale.pick(&all[..2], &all, &all);
-    Ok(live::points(scale, systems, &[BURST]))
+    Ok(live::points(&Live::of(scale), systems, &[BURST]))
 }
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

@@ -160,6 +160,9 @@ pub(super) const BURST: Run = Run {
     arguments: &["--benchmarks=overwrite,stats,readrandom,stats"],
     works: &[OVERWRITE, READRANDOM],
 };
+/// The same where [`Live::longer`] has more overwrites.
+pub(super) const LONG_BURST: Run = Run { name: "long burst", ..BURST };
+
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
@@ -222,6 +225,11 @@ impl Live {
             true => Self { time: None, options: self.options.for_loading(), ..self },
             false => Self { time: None, keys, options, ..self },
         }
+    }
+
+    /// The same with so many times as many overwrites.
+    pub(super) fn longer(self, times: u64) -> Self {
+        Self { operations: times * self.operations, ..self }
     }
 
     /// Whether time is the drive's, not only bytes.
@@ -303,12 +311,12 @@ impl Sizes {
 }
 
 /// A point for each system and run, in this order.
-pub(super) fn points(scale: Scale, systems: &[&str], runs: &[Run]) -> Vec<Point> {
+pub(super) fn points(live: &Live, systems: &[&str], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
     let mut points = Vec::new();
     let systems = systems.iter().filter_map(|name| system(name));
     for (system, run) in systems.flat_map(|system| runs.iter().map(move |run| (*system, *run))) {
-        let (live, images) = (Live::of(scale), Arc::clone(&images));
+        let (live, images) = (*live, Arc::clone(&images));
         let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k());
         let run = move |seed| one((&live, &images), (&system, &run), |work| work.name.to_owned(), seed);
         points.push(Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) });

@@ -3,7 +3,7 @@
 use super::driven::{COMPETITORS, Contender, Setting};
 use super::live::Live;
 use super::live::options::Line;
-use super::{controls, fig9, fig16, fig17, pointer, robust, setup};
+use super::{controls, fig9, fig16, fig17, pointer, robust, setup, sustained};
 use crate::repro::Scale;
 
 /// Of an experiment at a scale: of its first setting all, of the others what differs, and what some of its systems have besides.
@@ -11,6 +11,7 @@ pub(in super::super) fn rocksdb_options(experiment: &str, scale: Scale) -> Vec<[
     match experiment.strip_prefix("splitzns-").unwrap_or_default() {
         "setup" => of_all(setup::settings(scale).into_iter().map(|(name, live)| (name, live.lines()))),
         "fig13" | "fig14" | "fig15" => of_all([(String::new(), Live::of(scale).lines())].into_iter()),
+        "sustained" => of_all([(String::new(), sustained::setting(scale).lines())].into_iter()),
         "fig9" | "fig10" => of_driven(&fig9::settings(scale), &COMPETITORS),
         "fig16" => of_driven(&fig16::settings(scale), &fig16::CONTENDERS),
         "fig17" => of_driven(&fig17::settings(scale), &fig17::CONTENDERS),
