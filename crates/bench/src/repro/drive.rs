@@ -77,9 +77,7 @@ impl DriveExperiment {
     /// Whether it runs stock `db_bench`.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        let ours =
-            ["setup", "fig9", "fig10", "fig13", "fig14", "fig15", "fig16", "fig17", "pointer", "controls", "robust"];
-        self.name.strip_prefix("splitzns-").is_some_and(|name| ours.contains(&name))
+        !self.rocksdb_options(Scale::Tiny).is_empty()
     }
 
     /// What its runs are told at a scale: name, the paper's or the default, ours. Of those that are not live nothing.
