@@ -11,6 +11,9 @@ use crate::{
     tree::{Result, Tree},
 };
 
+/// Rounds of waiting, of a millisecond at the most, after which who shrinks buffers leaves the rest to writers.
+const SHRINK_ROUNDS: u32 = 1_000;
+
 /// One operation of a batch.
 #[derive(Clone, Copy, Debug)]
 pub enum BatchOp<'a> {
@@ -66,7 +69,7 @@ pub enum Step {
 /// do the most urgent of it themselves.
 #[derive(Clone)]
 pub struct Engine {
-    tree: Arc<Tree>,
+    pub(crate) tree: Arc<Tree>,
 }
 
 /// A consistent view of one moment. Closes when the last clone is dropped.
@@ -292,6 +295,31 @@ impl Engine {
             Err(error) if !crate::log::can_go_on(&error) => Err(error),
             Ok(false) | Err(_) => Ok(Step::Idle),
         }
+    }
+
+    /// Merges buffers until they are within what they and the whole tree may take, a leaf each at the most, beside whoever else merges: for who lowered
+    /// a limit and cannot wait for writers to make room.
+    ///
+    /// # Errors
+    /// Those of the device. A full store is none.
+    pub fn shrink_buffers(&self) -> Result<()> {
+        let tree = self.enter()?;
+        tree.check_writable()?;
+        let mut spin = zonda_rt::Spin::new();
+        let mut left = tree.leaves.load(Ordering::Relaxed);
+        while left > 0 && spin.rounds() < SHRINK_ROUNDS {
+            tree.hold_memory();
+            if !tree.pool.is_over() {
+                break;
+            }
+            match tree.evict() {
+                Ok(true) => (left, spin) = (left - 1, zonda_rt::Spin::new()),
+                Ok(false) => zonda_rt::spin_wait(&mut spin),
+                Err(error) if !crate::log::can_go_on(&error) => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Background step: joins what deletes left sparse.

@@ -1,9 +1,9 @@
 //! The engine against `BTreeMap`, with crashes, on the page store double.
 #![cfg(not(feature = "shuttle"))]
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
-use zonda_pages::PageStore;
+use zonda_pages::{PageId, PageStore};
 use zonda_rt::Rng;
 
 use crate::{
@@ -255,4 +255,30 @@ fn deleting_everything_gives_leaves_back() {
     assert!(all(&engine).is_empty());
     assert!(engine.stats().leaves < 10, "{} leaves", engine.stats().leaves);
     assert_clean(&engine);
+}
+
+/// The fullest buffer is the same for all, so who finds its leaf latched has to wait for it.
+#[test]
+fn who_shrinks_buffers_waits_for_a_latch_that_somebody_else_holds() {
+    for setup in [ADB, BTREE] {
+        let store = MemStore::new(MemOptions::default());
+        let engine = create(&store, setup);
+        let mut rng = Rng::seeded(1);
+        for _ in 0..2_000 {
+            engine.put(&random_key(&mut rng), &random_value(&mut rng), Durability::Buffered).expect("room");
+        }
+        let tree = &engine.tree;
+        engine.set_buffer_bytes(8 << 10);
+        assert!(tree.pool.is_over(), "{setup:?}");
+        std::thread::scope(|scope| {
+            let held: Vec<_> = (0..tree.table.len()).map(|id| tree.table.lock(PageId(id))).collect();
+            let shrinks = scope.spawn(|| engine.shrink_buffers());
+            zonda_rt::sleep(Duration::from_millis(20));
+            assert!(!shrinks.is_finished(), "{setup:?}: it gave up");
+            drop(held);
+            shrinks.join().expect("no panic").expect("a whole store");
+        });
+        assert!(!tree.pool.is_over(), "{setup:?}: {:?}", engine.stats());
+        assert_clean(&engine);
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_rt::RwLockReadGuard;
-use zonda_tree::{BatchOp, Engine, Step, TreeError};
+use zonda_tree::{BatchOp, Engine, TreeError};
 
 use crate::background::{self, Workers};
 use crate::backing::{Device, Pages};
@@ -113,8 +113,7 @@ impl Store {
         let (engine, governor) = (self.writer()?, self.governor());
         options::within("memory", bytes, limits::MEMORY_BYTES_MIN, governor.budget_bytes_max())?;
         governor.set_budget_bytes(bytes)?;
-        let mut steps = 0..engine.stats().leaves;
-        while steps.next().is_some() && engine.buffer_step()? == Step::Progress {}
+        engine.shrink_buffers()?;
         governor.adjust();
         Ok(())
     }
