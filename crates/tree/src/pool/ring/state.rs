@@ -41,7 +41,7 @@ pub(super) struct State {
     segments: VecDeque<Segment>,
     chunks: Chunks,
     free: FreeLists,
-    /// Where the ring begins: nothing before it is taken.
+    /// Where the ring begins: at a piece that somebody uses or evicts, or at the tail.
     pub(super) head: u64,
     /// Where the next piece begins.
     pub(super) tail: u64,
@@ -155,6 +155,8 @@ impl State {
         if skipped > 0 {
             self.fill_segment(left);
             self.begin_segment(inner);
+            // In an empty ring it stands before what was filled.
+            self.advance_head();
         }
         Some(self.append(bytes, PieceState::Taken, leaf).content())
     }

@@ -341,6 +341,20 @@ fn a_long_ring_asks_for_huge_pages_and_a_short_one_does_not() {
     }
 }
 
+/// What is left of a segment when the next piece does not fit it is passed at once if nothing lies before it.
+#[test]
+fn the_head_of_an_empty_ring_does_not_stay_before_the_end_of_a_segment() {
+    for leaf_bytes in [LEAF_BYTES, LEAF_BYTES_MAX] {
+        let ring = Ring::new(64 * u64::from(leaf_bytes), 10, leaf_bytes);
+        let half = class_for(ring.segment_size().bytes() / 8 * 5);
+        for mark in 0..20 {
+            let at = ring.try_take(half, PageId(1)).expect("an empty ring has room");
+            Taken::new(&ring, at, half, mark).give();
+            assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0, "leaves of {leaf_bytes}, piece {mark}");
+        }
+    }
+}
+
 #[test]
 fn threads_share_a_ring() {
     for leaf_bytes in [LEAF_BYTES, LEAF_BYTES_MAX] {
