@@ -309,7 +309,7 @@ impl Engine {
         let mut left = tree.leaves.load(Ordering::Relaxed);
         while left > 0 && spin.rounds() < SHRINK_ROUNDS {
             tree.hold_memory();
-            if !tree.pool.is_over() {
+            if !tree.pool.is_over_limit() {
                 break;
             }
             match tree.evict() {
@@ -350,7 +350,8 @@ impl Engine {
         self.tree.counters.memory_peak.swap(0, Ordering::Relaxed).max(self.tree.memory_bytes())
     }
 
-    /// Changes the memory for leaf buffers, in bytes; takes effect as writers go on.
+    /// Changes the memory for leaf buffers, in bytes. Less takes effect as [`buffer_step`](Self::buffer_step) or
+    /// [`shrink_buffers`](Self::shrink_buffers) merge them; until then they do not grow.
     pub fn set_buffer_bytes(&self, bytes: u64) {
         self.tree.pool.set_limit_bytes(bytes);
     }

@@ -7,7 +7,7 @@ use zonda_pages::{PageId, PageStore};
 use zonda_rt::Rng;
 
 use crate::{
-    BatchOp, Design, Durability, Engine, FilterEviction, MiniPages, TreeOptions, Update,
+    BatchOp, Design, Durability, Engine, FilterEviction, MiniPages, Step, TreeOptions, Update,
     scan::owned_pair,
     testing::{MemOptions, MemStore, Survives},
 };
@@ -269,7 +269,10 @@ fn who_shrinks_buffers_waits_for_a_latch_that_somebody_else_holds() {
         }
         let tree = &engine.tree;
         engine.set_buffer_bytes(8 << 10);
-        assert!(tree.pool.is_over(), "{setup:?}");
+        assert!(
+            tree.pool.is_over_limit() && !tree.pool.is_over(),
+            "{setup:?}: writers do not have to give up the difference"
+        );
         std::thread::scope(|scope| {
             let held: Vec<_> = (0..tree.table.len()).map(|id| tree.table.lock(PageId(id))).collect();
             let shrinks = scope.spawn(|| engine.shrink_buffers());
@@ -278,7 +281,33 @@ fn who_shrinks_buffers_waits_for_a_latch_that_somebody_else_holds() {
             drop(held);
             shrinks.join().expect("no panic").expect("a whole store");
         });
-        assert!(!tree.pool.is_over(), "{setup:?}: {:?}", engine.stats());
+        assert!(!tree.pool.is_over_limit(), "{setup:?}: {:?}", engine.stats());
         assert_clean(&engine);
+    }
+}
+
+#[test]
+fn writers_do_not_give_up_what_a_lower_limit_takes_but_the_background_does() {
+    const BYTES: u64 = 1 << 20;
+    for setup in [ADB, BTREE, FILTER] {
+        let store = MemStore::new(MemOptions::default());
+        let options = TreeOptions { buffer_bytes: BYTES, log_limit_bytes: 64 << 20, ..options(setup) };
+        let engine = Engine::create(store as Arc<dyn PageStore>, options).expect("an empty store");
+        let mut rng = Rng::seeded(1);
+        let mut put = || {
+            engine.put(&rng.below(u64::MAX).to_be_bytes(), b"12345678", Durability::Buffered).expect("room");
+            engine.stats().merges
+        };
+        let before = (0..100_000).map(|_| put()).max().expect("some");
+        engine.set_buffer_bytes(BYTES / 4);
+        assert!(put() <= before + 4, "{setup:?}: one put merged all that is above the limit");
+        let pool = &engine.tree.pool;
+        assert!(pool.is_over_limit(), "{setup:?}: {:?}", engine.stats());
+        while engine.buffer_step().expect("a whole store") == Step::Progress {}
+        assert!(!pool.is_over_limit(), "{setup:?}: {:?}", engine.stats());
+        // Looked at again, writers have the lower limit.
+        engine.set_buffer_bytes(BYTES / 4);
+        let merges = (0..20_000).map(|_| put()).max().expect("some");
+        assert!(merges > before && engine.stats().buffer_bytes < BYTES * 3 / 8, "{setup:?}: {:?}", engine.stats());
     }
 }

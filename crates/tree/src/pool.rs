@@ -1,7 +1,8 @@
 //! The memory of all leaf buffers, and which leaf gives its buffer up next.
 //!
 //! Owned by the tree. What buffers take may pass the limit for a moment, because applying a logged record never fails: writers
-//! make room *before* they log (I6).
+//! make room *before* they log (I6). When the limit of slabs is lowered, writers do not have to give up the difference: they see to it that buffers do not
+//! grow (the *ceiling*), and the background merges down to the limit.
 //!
 //! Choice of victims. Delta buffers: the fullest, exactly, because the arena keeps buffers by size: the more records share
 //! one page write, the fewer bytes are written (ZKV 3.3 takes "an ADB-256 as much as possible" for the same reason). A leaf that
@@ -54,6 +55,8 @@ pub(crate) struct Pool {
     /// What the owner set, and what of it buffers may take just now.
     granted_bytes: AtomicU64,
     limit_bytes: AtomicU64,
+    /// What writers keep slabs to: the limit, or what was taken when it was last set, as long as that is more.
+    ceiling_bytes: AtomicU64,
     /// What slabs may hold just now, whatever is in them.
     held_bytes_max: AtomicU64,
     hand: AtomicU32,
@@ -79,6 +82,7 @@ impl Pool {
             oldest: instances.map(Oldest::new),
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
+            ceiling_bytes: AtomicU64::new(options.buffer_bytes),
             held_bytes_max: AtomicU64::new(u64::MAX),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
@@ -95,6 +99,7 @@ impl Pool {
             oldest: None,
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
+            ceiling_bytes: AtomicU64::new(options.buffer_bytes),
             held_bytes_max: AtomicU64::new(u64::MAX),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
@@ -145,11 +150,16 @@ impl Pool {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Changes what buffers may take.
+    /// Changes what buffers may take: slabs have it once the background has merged what is more ([`is_far_over`](Self::is_far_over)).
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.granted_bytes.store(limit_bytes, Ordering::Relaxed);
         self.held_bytes_max.store(u64::MAX, Ordering::Relaxed);
         self.change_limit_bytes(limit_bytes);
+        if let Memory::Slabs(arena) = &self.memory {
+            let had = self.ceiling_bytes.load(Ordering::Relaxed);
+            let ceiling = self.counted_bytes(arena).min(had).max(limit_bytes);
+            self.ceiling_bytes.store(ceiling, Ordering::Relaxed);
+        }
     }
 
     /// Until the limit is next set, buffers may hold `bytes` at the most, what lies idle between them included; half of what was set at the least.
@@ -174,7 +184,15 @@ impl Pool {
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.over_bytes(arena) > 0,
+            Memory::Slabs(arena) => self.over_bytes(arena, self.ceiling_bytes.load(Ordering::Relaxed)) > 0,
+            Memory::Ring(ring, _) => ring.is_over(),
+        }
+    }
+
+    /// Whether buffers take more than the limit, however little.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        match &self.memory {
+            Memory::Slabs(arena) => self.over_bytes(arena, self.limit_bytes()) > 0,
             Memory::Ring(ring, _) => ring.is_over(),
         }
     }
@@ -182,17 +200,26 @@ impl Pool {
     /// Whether there is more to be given up than writers do in passing.
     pub(crate) fn is_far_over(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.over_bytes(arena) > self.limit_bytes() / FAR_SHARE,
+            Memory::Slabs(arena) => {
+                let (limit, ceiling) = (self.limit_bytes(), self.ceiling_bytes.load(Ordering::Relaxed));
+                // Above the limit nobody else gives anything up.
+                let slack = if ceiling > limit { 0 } else { limit / FAR_SHARE };
+                self.over_bytes(arena, limit) > slack
+            }
             Memory::Ring(ring, _) => ring.is_far_over() || ring.is_room_wanted(),
         }
     }
 
-    /// By how much slabs are over what they may take, or what they may hold.
-    fn over_bytes(&self, arena: &Arena) -> u64 {
-        let (taken, held, limit) = (arena.taken_bytes(), arena.held_bytes(), self.limit_bytes());
-        let counted = taken + held.saturating_sub(taken).min(limit / OVERHEAD_SHARE);
-        let over_held = held.saturating_sub(self.held_bytes_max.load(Ordering::Relaxed));
-        counted.saturating_sub(limit).max(over_held)
+    /// By how much slabs are over `most`, or over what they may hold.
+    fn over_bytes(&self, arena: &Arena, most: u64) -> u64 {
+        let over_held = arena.held_bytes().saturating_sub(self.held_bytes_max.load(Ordering::Relaxed));
+        self.counted_bytes(arena).saturating_sub(most).max(over_held)
+    }
+
+    /// What slabs take, as far as it counts.
+    fn counted_bytes(&self, arena: &Arena) -> u64 {
+        let (taken, held) = (arena.taken_bytes(), arena.held_bytes());
+        taken + held.saturating_sub(taken).min(self.limit_bytes() / OVERHEAD_SHARE)
     }
 
     /// Leaves of buffers that would take less memory elsewhere, when what lies idle between buffers is a good part of it; see
