@@ -15,6 +15,7 @@ use fjall::config::{PartitioningPolicy, PinningPolicy};
 use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use zonda_bench::subject::{Counters, Durability, Visit};
 use zonda_bench::{Result, StorePlan, Subject};
+use zonda_rt::Mutex;
 
 use crate::peer::{counters, directory, failed};
 
@@ -35,6 +36,8 @@ pub(crate) struct Fjall {
     memtable_bytes_max: u64,
     /// What all records put so far took in memtables.
     put_bytes: AtomicU64,
+    /// Whoever seals: a memtable that another writer seals meanwhile has to be flushed first.
+    sealing: Mutex<()>,
 }
 
 impl Fjall {
@@ -49,7 +52,7 @@ impl Fjall {
         let memtable_bytes_max = plan.memory_bytes / 4 / MEMTABLES;
         let options = || options(plan.memory_bytes);
         let pairs = database.keyspace("pairs", options).map_err(failed(NAME, "make its keyspace"))?;
-        Ok(Self { database, pairs, memtable_bytes_max, put_bytes: AtomicU64::new(0) })
+        Ok(Self { database, pairs, memtable_bytes_max, put_bytes: AtomicU64::new(0), sealing: Mutex::new(()) })
     }
 
     /// Counts a record. Whoever fills the memtable seals it, once the one before is flushed.
@@ -59,6 +62,7 @@ impl Fjall {
         if before / self.memtable_bytes_max == (before + bytes) / self.memtable_bytes_max {
             return Ok(());
         }
+        let _sealing = self.sealing.lock();
         while self.pairs.tree.sealed_memtable_count() > 0 {
             zonda_rt::sleep(FLUSH_POLL);
         }

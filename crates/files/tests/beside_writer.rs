@@ -19,7 +19,7 @@ const TABLES: u64 = 26;
 const TABLE_BYTES: usize = 130_000;
 const LOG_BYTES: usize = 60_000;
 /// A child whose parent is gone ends by itself.
-const CHILD_LIVES: Duration = Duration::from_secs(120);
+const CHILD_LIVES: Duration = Duration::from_secs(1_200);
 const READING: Duration = Duration::from_secs(4);
 
 /// How a device file is made and used.

@@ -81,7 +81,8 @@ fn a_replay_counts_what_the_plugin_counted() {
     assert_eq!(others, [0, 0, 0]);
     // The plugin counts what pads its blocks.
     let (bytes, written) = (replayed.table_bytes + replayed.log_bytes, plugin("written_bytes"));
-    assert!(bytes > 25_000_000 && bytes <= written && written < bytes + bytes / 20, "{bytes} of {written}");
+    // Logs, and each memtable once, whatever is compacted.
+    assert!(bytes > 12_000_000 && bytes <= written && written < bytes + bytes / 20, "{bytes} of {written}");
     // Where zones end depends on what is written at once.
     let near = |one: u64, other: u64| one.abs_diff(other) <= 4 + other / 10;
     let by_plugin = allocated(&report, "lifetime");
