@@ -219,26 +219,28 @@ fn a_zone_that_was_not_finished_is_finished_when_its_token_is_needed() {
     assert_eq!((state(&space), space.usage().active), (ZoneUse::Sealed, 2));
 }
 
+/// In virtual time, so that the other thread finishes as long as this one looks.
 #[test]
 fn a_zone_that_another_thread_finishes_is_reset_later() {
-    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
-    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
-    let writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
-    let zone = writer.zone();
-    let state = || space.view()[zone.0 as usize].state;
-    // A newer header, so that the zone is not kept for its generation.
-    let _newer = space.open_zone(COLD, Urgency::Foreground).unwrap();
-    let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Delay(Duration::from_millis(200)));
-    faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::Nth(1), effect });
-    std::thread::scope(|scope| {
-        scope.spawn(|| space.seal(writer));
-        while state() != ZoneUse::Changing {
-            zonda_rt::yield_now();
-        }
+    zonda_rt::sim::run(1, || {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let space = Arc::new(Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap());
+        let writer = space.open_zone(HOT, Urgency::Foreground).unwrap();
+        let zone = writer.zone();
+        let state = || space.view()[zone.0 as usize].state;
+        // A newer header, so that the zone is not kept for its generation.
+        let _newer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+        let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Delay(Duration::from_millis(200)));
+        faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::Nth(1), effect });
+        let sealing = Arc::clone(&space);
+        let sealer = zonda_rt::spawn("sealer", move || sealing.seal(writer));
+        zonda_rt::sleep(Duration::from_millis(100));
+        assert_eq!(state(), ZoneUse::Changing);
         let error = space.reset(zone).unwrap_err();
         assert!(error.is_changing(), "{error}");
+        sealer.join().unwrap();
+        assert_eq!(state(), ZoneUse::Sealed);
+        assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+        assert!(!space.reset(zone).unwrap_err().is_changing(), "a free zone stays free");
     });
-    assert_eq!(state(), ZoneUse::Sealed);
-    assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
-    assert!(!space.reset(zone).unwrap_err().is_changing(), "a free zone stays free");
 }
