@@ -28,7 +28,7 @@ const WINDOW_OPERATIONS: u64 = 4_096;
 /// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
 /// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it gives up is clean.
-/// What buffers give up has to be merged into pages, so while somebody writes, who would have to wait for it, they give by single steps.
+/// What buffers give up has to be merged into pages. While somebody writes, whose own merges wait for the same device, they give by single steps.
 const STEPS_MAX: u64 = 4;
 /// With fewer puts than one for so many operations nobody writes.
 const READING_SHARE: u64 = 256;
@@ -527,7 +527,7 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!([back, back, back, back].map(|step| pace.next(step, false)), [1, 2, 4, 4]);
         assert_eq!([little, little, back, back].map(|step| pace.next(step, false)), [1, 1, 1, 2]);
-        assert_eq!([there, there, back].map(|step| pace.next(step, false)), [1, 1, 1], "writers would wait for merges");
+        assert_eq!([there, there, back].map(|step| pace.next(step, false)), [1, 1, 1], "merges of writers would wait for theirs");
         assert_eq!([there, there, there].map(|step| pace.next(step, true)), [1, 2, 4]);
     }
 
