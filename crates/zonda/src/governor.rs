@@ -527,7 +527,11 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!([back, back, back, back].map(|step| pace.next(step, false)), [1, 2, 4, 4]);
         assert_eq!([little, little, back, back].map(|step| pace.next(step, false)), [1, 1, 1, 2]);
-        assert_eq!([there, there, back].map(|step| pace.next(step, false)), [1, 1, 1], "merges of writers would wait for theirs");
+        assert_eq!(
+            [there, there, back].map(|step| pace.next(step, false)),
+            [1, 1, 1],
+            "merges of writers would wait for theirs"
+        );
         assert_eq!([there, there, there].map(|step| pace.next(step, true)), [1, 2, 4]);
     }
 
