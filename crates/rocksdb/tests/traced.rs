@@ -81,8 +81,11 @@ fn a_replay_counts_what_the_plugin_counted() {
     assert_eq!(others, [0, 0, 0]);
     // The plugin counts what pads its blocks.
     let (bytes, written) = (replayed.table_bytes + replayed.log_bytes, plugin("written_bytes"));
-    // Logs, and each memtable once, whatever is compacted.
-    assert!(bytes > 12_000_000 && bytes <= written && written < bytes + bytes / 20, "{bytes} of {written}");
+    // Whatever is compacted: all is logged, and flushed but for the last memtables; a key that one memtable has twice is in its table once.
+    let put_bytes = 2 * 30_000 * 116;
+    let (logged, tables_bytes) = (replayed.log_bytes, replayed.table_bytes);
+    assert!(logged > put_bytes && tables_bytes > put_bytes / 10 * 8, "{logged} logged, {tables_bytes} in tables");
+    assert!(bytes <= written && written < bytes + bytes / 20, "{bytes} of {written}");
     // Where zones end depends on what is written at once.
     let near = |one: u64, other: u64| one.abs_diff(other) <= 4 + other / 10;
     let by_plugin = allocated(&report, "lifetime");

@@ -11,7 +11,7 @@ use crate::{
     tree::{Result, Tree},
 };
 
-/// Rounds of waiting, of a millisecond at the most, after which who shrinks buffers leaves the rest to writers.
+/// Rounds of waiting, of 640 us at the most, after which who shrinks buffers leaves the rest to the background.
 const SHRINK_ROUNDS: u32 = 1_000;
 
 /// One operation of a batch.
@@ -278,8 +278,8 @@ impl Engine {
         tree.reclaim_step()
     }
 
-    /// Background step: merges buffers that are far over a limit that was lowered; writers see to what they are over themselves. Takes out empty leaves that
-    /// waited for snapshots.
+    /// Background step: merges buffers down to a limit that was lowered, while writers only keep them from growing. Takes out empty leaves that waited for
+    /// snapshots.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -298,7 +298,7 @@ impl Engine {
     }
 
     /// Merges buffers until they are within what they and the whole tree may take, a leaf each at the most, beside whoever else merges: for who lowered
-    /// a limit and cannot wait for writers to make room.
+    /// a limit and cannot wait for [`buffer_step`](Self::buffer_step). If others are in the way for half a second without a pause, it leaves the rest to that.
     ///
     /// # Errors
     /// Those of the device. A full store is none.

@@ -420,8 +420,8 @@ impl Db {
     ///
     /// # Errors
     /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a budget that suffices, if the
-    /// index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of every write: the budget is the new one, and buffers follow as
-    /// writers go on.
+    /// index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of every write: the budget is the new one, and buffers follow in
+    /// the background, as they do on a full store, and where other threads kept their leaves latched for half a second.
     ///
     /// # Examples
     /// ```
