@@ -148,7 +148,7 @@ impl Tree {
     fn has_room_for_readers(&self) -> bool {
         let Some(ring) = self.pool.ring() else { return false };
         for _ in 0..DROPS_MAX {
-            if !ring.is_over() {
+            if !ring.is_over_for_readers() {
                 return true;
             }
             if !ring.claim().is_some_and(|claim| self.drop_clean(&claim)) {
@@ -156,7 +156,7 @@ impl Tree {
                 return false;
             }
         }
-        !ring.is_over()
+        !ring.is_over_for_readers()
     }
 
     /// Drops or moves a claimed mini-page if that needs no write.

@@ -1,7 +1,7 @@
 //! The memory of all leaf buffers, and which leaf gives its buffer up next.
 //!
 //! Owned by the tree. What buffers take may pass the limit for a moment, because applying a logged record never fails: writers
-//! make room *before* they log (I6). When the limit of slabs is lowered, writers do not have to give up the difference: they see to it that buffers do not
+//! make room *before* they log (I6). When the limit is lowered, writers do not have to give up the difference: they see to it that buffers do not
 //! grow (the *ceiling*), and the background merges down to the limit.
 //!
 //! Choice of victims. Delta buffers: the fullest, exactly, because the arena keeps buffers by size: the more records share
@@ -150,7 +150,7 @@ impl Pool {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Changes what buffers may take: slabs have it once the background has merged what is more ([`is_far_over`](Self::is_far_over)).
+    /// Changes what buffers may take: they follow once the background has merged what is more ([`is_far_over`](Self::is_far_over)).
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
         self.granted_bytes.store(limit_bytes, Ordering::Relaxed);
         self.held_bytes_max.store(u64::MAX, Ordering::Relaxed);
@@ -193,7 +193,7 @@ impl Pool {
     pub(crate) fn is_over_limit(&self) -> bool {
         match &self.memory {
             Memory::Slabs(arena) => self.over_bytes(arena, self.limit_bytes()) > 0,
-            Memory::Ring(ring, _) => ring.is_over(),
+            Memory::Ring(ring, _) => ring.is_over_limit(),
         }
     }
 

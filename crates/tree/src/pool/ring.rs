@@ -11,6 +11,8 @@
 //! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied: it
 //! goes outside of the ring, counted against the limit, and whoever makes room next evicts it first. So is what is too large for a segment.
 //! Writers make room before they log (I6), which keeps that rare. Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`).
+//! When the limit is lowered, the background evicts down to it; writers meanwhile only keep the ring from growing (the *ceiling*, which follows what
+//! is there down to the limit).
 //!
 //! Cost: one lock and a few stores to take or give back; memory overhead 8 bytes a mini-page, one segment of the limit, and what lies
 //! free between mini-pages. The lock is a leaf in the lock order: taken under leaf latches, nothing is taken under it.
@@ -37,11 +39,11 @@ use piece::{Piece, Segment};
 pub(crate) use segment_size::SegmentSize;
 use state::State;
 
-/// Part of the ring that is kept free: for what writers take between making room and writing, and for what readers cache until the background,
-/// which looks every few milliseconds, makes room again.
-const HEADROOM_SHARE: u64 = 16;
-/// But no more than this: 50 MB a second of what readers cache.
-const HEADROOM_BYTES_MAX: u64 = 256 << 10;
+/// Part of the ring that writers keep free for what they take between making room and writing. Readers leave as much again free for writers:
+/// what readers cache is made room for by the background, which looks every few milliseconds, and a writer does not pay for it.
+const HEADROOM_SHARE: u64 = 32;
+/// But no more than this: 25 MB a second each.
+const HEADROOM_BYTES_MAX: u64 = 128 << 10;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
 
@@ -60,6 +62,8 @@ struct Inner {
     second_chance: AtomicU64,
     span_bytes: AtomicU64,
     span_max: AtomicU64,
+    /// What writers keep the ring to: `span_max`, or what there still is and was allowed before.
+    ceiling: AtomicU64,
     held_bytes: AtomicU64,
     taken: AtomicU64,
     /// A reader found no room that it could have made without a write.
@@ -111,23 +115,35 @@ impl Inner {
         self.span_max.load(Ordering::Relaxed)
     }
 
-    /// Part of the ring that is kept free; never more than half of it.
+    /// Part of the ring that writers keep free; never more than half of it.
     fn headroom(&self) -> u64 {
         let span_max = self.span_max();
         (span_max / HEADROOM_SHARE).min(HEADROOM_BYTES_MAX).max(self.headroom_min.min(span_max / 2))
     }
 
+    /// Part of the ring that readers leave free; never more than half of it.
+    fn headroom_of_readers(&self) -> u64 {
+        (2 * self.headroom()).min(self.span_max() / 2)
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling.load(Ordering::Relaxed)
+    }
+
     /// Lets those see who do not take the lock.
     fn publish(&self, state: &MutexGuard<'_, State>) {
-        let in_place = self.span_max() / 100 * (100 - self.copy_on_access_percent);
+        let (span_bytes, span_max) = (state.span_bytes(), self.span_max());
+        let in_place = span_max / 100 * (100 - self.copy_on_access_percent);
         self.second_chance.store(state.tail.saturating_sub(in_place), Ordering::Relaxed);
-        self.span_bytes.store(state.span_bytes(), Ordering::Relaxed);
+        self.span_bytes.store(span_bytes, Ordering::Relaxed);
+        self.ceiling.store((span_bytes + self.headroom()).min(self.ceiling()).max(span_max), Ordering::Relaxed);
         self.held_bytes.store(state.held_bytes(), Ordering::Relaxed);
     }
 
-    fn try_take(&self, state: &mut State, class: usize, leaf: PageId) -> Option<NonNull<u8>> {
+    /// A listed piece, or one at the tail if head and tail are then at most `span_max` apart.
+    fn try_take(&self, state: &mut State, (class, leaf): (usize, PageId), span_max: u64) -> Option<NonNull<u8>> {
         let listed = state.take_listed(class, leaf, self.second_chance.load(Ordering::Relaxed));
-        listed.or_else(|| state.take_at_tail(self, (class, leaf), self.span_max()))
+        listed.or_else(|| state.take_at_tail(self, (class, leaf), span_max))
     }
 }
 
@@ -144,6 +160,7 @@ impl Ring {
             second_chance: AtomicU64::new(0),
             span_bytes: AtomicU64::new(0),
             span_max: AtomicU64::new(0),
+            ceiling: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
@@ -170,7 +187,7 @@ impl Ring {
     pub(crate) fn take(&self, class: usize, leaf: PageId) -> NonNull<u8> {
         let inner = &*self.inner;
         let mut state = inner.state.lock();
-        let taken = inner.try_take(&mut state, class, leaf);
+        let taken = inner.try_take(&mut state, (class, leaf), inner.ceiling());
         let taken = taken.unwrap_or_else(|| state.take_outside(inner, class, leaf));
         inner.taken.fetch_add(1, Ordering::Relaxed);
         inner.publish(&state);
@@ -181,7 +198,7 @@ impl Ring {
     pub(crate) fn try_take(&self, class: usize, leaf: PageId) -> Option<NonNull<u8>> {
         let inner = &*self.inner;
         let mut state = inner.state.lock();
-        let taken = inner.try_take(&mut state, class, leaf)?;
+        let taken = inner.try_take(&mut state, (class, leaf), inner.span_max())?;
         inner.taken.fetch_add(1, Ordering::Relaxed);
         inner.publish(&state);
         Some(taken)
@@ -200,13 +217,30 @@ impl Ring {
 
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
-        self.inner.span_bytes.load(Ordering::Relaxed) + self.inner.headroom() > self.inner.span_max()
+        self.is_within_of(self.inner.headroom(), self.inner.ceiling())
+    }
+
+    /// Whether it would have to if the ring had followed its limit already.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.is_within_of(self.inner.headroom(), self.inner.span_max())
+    }
+
+    /// Whether a reader must make room before it caches anything.
+    pub(crate) fn is_over_for_readers(&self) -> bool {
+        self.is_within_of(self.inner.headroom_of_readers(), self.inner.span_max())
+    }
+
+    /// Whether less than `headroom` is left of `most`.
+    fn is_within_of(&self, headroom: u64, most: u64) -> bool {
+        self.inner.span_bytes.load(Ordering::Relaxed) + headroom > most
     }
 
     /// Whether there is more to be given up than writers do in passing.
     pub(crate) fn is_far_over(&self) -> bool {
-        let span_max = self.inner.span_max();
-        self.inner.span_bytes.load(Ordering::Relaxed) > span_max + span_max / FAR_SHARE
+        let (span_max, ceiling) = (self.inner.span_max(), self.inner.ceiling());
+        // Above the limit nobody else gives anything up.
+        let slack = if ceiling > span_max { 0 } else { span_max / FAR_SHARE };
+        self.inner.span_bytes.load(Ordering::Relaxed) > span_max + slack
     }
 
     /// Says that a reader found no room.
@@ -214,12 +248,12 @@ impl Ring {
         self.inner.wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a reader found no room since [`is_over`](Self::is_over) was last false.
+    /// Whether a reader found no room since there last was some for readers.
     pub(crate) fn is_room_wanted(&self) -> bool {
         if !self.inner.wanted.load(Ordering::Relaxed) {
             return false;
         }
-        let over = self.is_over();
+        let over = self.is_over_for_readers();
         if !over {
             self.inner.wanted.store(false, Ordering::Relaxed);
         }

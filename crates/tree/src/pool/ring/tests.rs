@@ -174,6 +174,67 @@ fn only_what_lies_far_enough_from_the_head_is_taken_again() {
 }
 
 #[test]
+fn readers_leave_room_for_writers() {
+    let ring = Ring::new(1 << 20, 10, LEAF_BYTES);
+    let class = class_for(1024);
+    let mut taken = Vec::new();
+    while !ring.is_over_for_readers() {
+        let at = ring.try_take(class, PageId(1)).expect("it is not full");
+        taken.push(Taken::new(&ring, at, class, 1));
+    }
+    ring.want_room();
+    assert!(!ring.is_over() && ring.is_room_wanted() && !ring.is_far_over());
+    let by_readers = taken.len();
+    while !ring.is_over() {
+        taken.push(Taken::new(&ring, ring.take(class, PageId(2)), class, 2));
+    }
+    let by_writers = taken.len() - by_readers;
+    assert!((20..40).contains(&by_writers), "{by_writers} KiB were left for writers");
+    while ring.is_room_wanted() {
+        let claim = ring.claim().expect("it is full");
+        taken.remove(at_claim(&taken, &claim)).give();
+    }
+    assert!(!ring.is_over_for_readers());
+    taken.drain(..).for_each(Taken::give);
+}
+
+#[test]
+fn a_lower_limit_asks_writers_not_to_grow_and_the_background_for_the_rest() {
+    let ring = Ring::new(1 << 20, 10, LEAF_BYTES);
+    let class = class_for(1024);
+    let mut taken = Vec::new();
+    while !ring.is_over() {
+        taken.push(Taken::new(&ring, ring.take(class, PageId(1)), class, 1));
+    }
+    taken.pop().expect("many").give();
+    let span_bytes = || ring.inner.span_bytes.load(Ordering::Relaxed);
+    let full = span_bytes();
+    ring.set_limit_bytes(512 << 10);
+    assert!(!ring.is_over() && ring.is_over_limit() && ring.is_far_over());
+    for _ in 0..1_000 {
+        while ring.is_over() {
+            let claim = ring.claim().expect("it is full");
+            taken.remove(at_claim(&taken, &claim)).give();
+        }
+        let at = ring.take(class, PageId(2));
+        let piece = Taken::new(&ring, at, class, 2);
+        assert!(!ring.claim().expect("it is full").is_outside(), "what writers need is in the ring");
+        taken.push(piece);
+        assert!(span_bytes() <= full + (4 << 10), "{} bytes where {full} were", span_bytes());
+    }
+    while ring.is_far_over() {
+        let claim = ring.claim().expect("it is full");
+        taken.remove(at_claim(&taken, &claim)).give();
+    }
+    assert!(span_bytes() <= 512 << 10);
+    while !ring.is_over() {
+        taken.push(Taken::new(&ring, ring.take(class, PageId(3)), class, 3));
+    }
+    assert!(span_bytes() <= 512 << 10, "it does not grow again");
+    taken.drain(..).for_each(Taken::give);
+}
+
+#[test]
 fn what_must_have_memory_gets_it_outside_and_goes_first() {
     let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
     let class = class_for(2048);
