@@ -88,6 +88,8 @@ pub enum Reclaimed {
     Progress,
     /// Work is left, but it waits for readers, snapshots or latches; call again later.
     Waiting,
+    /// Another thread is doing a step; call again later.
+    Busy,
 }
 
 /// Pages that one reader will soon ask for, on their way from the device meanwhile: hints, which cost nothing but bandwidth

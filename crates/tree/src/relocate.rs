@@ -121,19 +121,22 @@ impl Tree {
     /// # Errors
     /// Those of the device: the tree is poisoned.
     pub(crate) fn reclaim_step(&self) -> Result<Step> {
+        let progressed = self.reclaim()? == Reclaimed::Progress;
+        Ok(if progressed { Step::Progress } else { Step::Idle })
+    }
+
+    /// As [`reclaim_step`](Self::reclaim_step); says why nothing was done.
+    pub(crate) fn reclaim(&self) -> Result<Reclaimed> {
         let reclaimed = self.store.reclaim_step(self).map_err(TreeError::from);
         // What cannot be read keeps its zone, but is no reason to refuse writes.
         let reclaimed = match reclaimed {
             Err(error) if is_damage(&error) => return Err(error),
             outcome => self.poison.watch(outcome)?,
         };
-        match reclaimed {
-            Reclaimed::Progress => {
-                crate::stats::count(&self.counters.reclaim_steps);
-                Ok(Step::Progress)
-            }
-            Reclaimed::Idle | Reclaimed::Waiting => Ok(Step::Idle),
+        if reclaimed == Reclaimed::Progress {
+            crate::stats::count(&self.counters.reclaim_steps);
         }
+        Ok(reclaimed)
     }
 
     /// Gives the oldest snapshot up if it keeps a zone from being reset that a writer waits for. Returns whether it did.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use zonda_pages::PageError;
+use zonda_pages::{PageError, Reclaimed};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
@@ -14,8 +14,6 @@ use crate::{
     waits::Cause,
 };
 
-/// Times that something is tried again which finds no zone.
-const ROOM_TRIES: usize = 128;
 /// How long a writer lets others reclaim before it looks again.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Pauses before a writer gives up snapshots that keep zones from being reset.
@@ -24,7 +22,8 @@ const SNAPSHOT_PATIENCE: u32 = 50;
 const PRESSED_PAUSES_MAX: u32 = 10;
 /// Steps of reclaim for each page that it needs at the most, should they gain nothing.
 const PRESSED_STEPS_PER_PAGE: u32 = 8;
-/// Pauses in which nobody reclaimed anything after which a merge in a full store is refused: what it would free is not lost, and who deletes is not to wait.
+/// Pauses in which nobody reclaimed anything or was about to, after which a merge in a full store is refused: what it would free is not lost, and who
+/// deletes is not to wait.
 const FULL_PAUSES_MAX: u32 = 10;
 /// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s.
 const IDLE_PAUSES_MAX: u32 = 5_000;
@@ -37,39 +36,57 @@ struct Patience {
     pauses: u32,
     /// Pauses since somebody reclaimed something.
     idle_pauses: u32,
+    /// Those of them in which nobody was about to.
+    vain_pauses: u32,
     /// Steps of reclaim by then.
     steps: u64,
 }
 
 impl Patience {
-    /// One more pause, at the end of which there were `steps` steps of reclaim; whether it was the last.
-    fn is_over_after(&mut self, steps: u64) -> bool {
+    /// One more pause behind a step of reclaim that did this, at the end of which there were `steps` steps; whether it was the last.
+    fn is_over_after(&mut self, reclaimed: Reclaimed, steps: u64) -> bool {
         self.pauses += 1;
-        self.idle_pauses = if steps == self.steps { self.idle_pauses + 1 } else { 0 };
+        if steps == self.steps {
+            self.idle_pauses += 1;
+            // A thread that has the turn may not run for a while.
+            self.vain_pauses += u32::from(reclaimed != Reclaimed::Busy);
+        } else {
+            (self.idle_pauses, self.vain_pauses) = (0, 0);
+        }
         self.steps = steps;
         self.idle_pauses >= IDLE_PAUSES_MAX || self.pauses >= PAUSES_MAX
     }
 }
 
 impl Tree {
-    /// Calls `attempt` again while it finds no zone and reclaim can make one. Log and MetaLog keep what they could not write,
-    /// so trying again is right. No latch and no epoch guard may be held.
+    /// Calls `attempt` again while it finds no zone and reclaim can make one, or others may, but not for ever. Log and MetaLog keep what they could not
+    /// write, so trying again is right. No latch and no epoch guard may be held.
     ///
     /// # Errors
     /// Those of `attempt` and of reclaim.
     pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        for _ in 0..ROOM_TRIES {
+        let mut patience = Patience::default();
+        // Reclaim that goes on and never gives a zone is left some time, too.
+        for _ in 0..PAUSES_MAX {
             match attempt() {
                 Err(error) if is_no_space(&error) => {
-                    let idle = self.reclaim_step()? == crate::Step::Idle;
-                    if idle && !self.press_snapshots() && !self.checkpoint_for_zones()? {
-                        zonda_rt::yield_now();
+                    let reclaimed = self.reclaim()?;
+                    let gained =
+                        reclaimed == Reclaimed::Progress || self.press_snapshots() || self.checkpoint_for_zones()?;
+                    if !gained && self.pause(&mut patience, reclaimed) {
+                        return Err(error);
                     }
                 }
                 outcome => return outcome,
             }
         }
         attempt()
+    }
+
+    /// Waits a moment, in which another thread may reclaim, behind a step of reclaim that did this; whether that was the last.
+    fn pause(&self, patience: &mut Patience, reclaimed: Reclaimed) -> bool {
+        zonda_rt::sleep(PAUSE);
+        patience.is_over_after(reclaimed, self.counters.reclaim_steps.load(Ordering::Relaxed))
     }
 
     /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.
@@ -143,7 +160,8 @@ impl Tree {
     fn wait_for_room(&self, patience: &mut Patience, pages: u32) -> Result<()> {
         // Others may have failed meanwhile; then nobody makes room any more.
         self.check_writable()?;
-        if self.reclaim_step()? == Step::Progress {
+        let reclaimed = self.reclaim()?;
+        if reclaimed == Reclaimed::Progress {
             return Ok(());
         }
         let usage = self.store.usage();
@@ -153,9 +171,8 @@ impl Tree {
             self.press_snapshots();
         }
         // Another thread reclaims, or finds out how much is live; the store itself does not always wait.
-        zonda_rt::sleep(PAUSE);
-        let is_over = patience.is_over_after(self.counters.reclaim_steps.load(Ordering::Relaxed));
-        let is_vain = may_be_vain && patience.idle_pauses >= FULL_PAUSES_MAX;
+        let is_over = self.pause(patience, reclaimed);
+        let is_vain = may_be_vain && patience.vain_pauses >= FULL_PAUSES_MAX;
         if !(is_over || is_vain) {
             return Ok(());
         }
@@ -176,11 +193,23 @@ mod tests {
     fn who_waits_is_patient_while_others_reclaim_but_not_for_ever() {
         let pauses_until_over = |steps: &dyn Fn(u32) -> u64| {
             let mut patience = Patience::default();
-            (1..).find(|&pause| patience.is_over_after(steps(pause))).expect("some day")
+            (1..).find(|&pause| patience.is_over_after(Reclaimed::Waiting, steps(pause))).expect("some day")
         };
         assert_eq!(pauses_until_over(&|_| 0), IDLE_PAUSES_MAX);
         // Somebody reclaims something once in a thousand pauses, and stops.
         assert_eq!(pauses_until_over(&|pause| u64::from(pause.min(9_000) / 1_000)), 9_000 + IDLE_PAUSES_MAX);
         assert_eq!(pauses_until_over(&|pause| u64::from(pause / 100)), PAUSES_MAX);
+    }
+    #[test]
+    fn what_is_in_vain_does_not_wait_but_for_who_has_the_turn() {
+        let mut patience = Patience::default();
+        for _ in 0..100 {
+            assert!(!patience.is_over_after(Reclaimed::Busy, 0));
+        }
+        assert_eq!(patience.vain_pauses, 0);
+        (0..3).for_each(|_| _ = patience.is_over_after(Reclaimed::Idle, 0));
+        assert_eq!((patience.vain_pauses, patience.idle_pauses), (3, 103));
+        patience.is_over_after(Reclaimed::Idle, 1);
+        assert_eq!((patience.vain_pauses, patience.idle_pauses), (0, 0));
     }
 }

@@ -69,7 +69,7 @@ impl Core {
     /// # Errors
     /// Those of the tree and of the device. The step can be repeated.
     pub(crate) fn reclaim_step(&self, turn: &Mutex<Work>, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let Some(mut work) = turn.try_lock() else { return Ok(Reclaimed::Waiting) };
+        let Some(mut work) = turn.try_lock() else { return Ok(Reclaimed::Busy) };
         let _reclaimer = self.as_reclaimer();
         let stepped = Scene { core: self, relocate }.step(&mut work);
         if stepped.is_err() {
