@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::marker::PhantomData;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 /// Column families of every database.
 pub(crate) const FAMILIES: usize = 2;
@@ -64,6 +64,14 @@ unsafe extern "C" {
     fn rocksdb_iter_key(iterator: Handle, bytes: *mut usize) -> *const u8;
     fn rocksdb_iter_value(iterator: Handle, bytes: *mut usize) -> *const u8;
     fn rocksdb_iter_get_error(iterator: Handle, error: *mut *mut c_char);
+    fn rocksdb_compact_range_cf(
+        db: Handle,
+        family: Handle,
+        start: *const c_char,
+        start_len: usize,
+        limit: *const c_char,
+        limit_len: usize,
+    );
     fn rocksdb_checkpoint_object_create(db: Handle, error: *mut *mut c_char) -> Handle;
     fn rocksdb_checkpoint_create(object: Handle, path: *const c_char, log_bytes: u64, error: *mut *mut c_char);
     fn rocksdb_checkpoint_object_destroy(object: Handle);
@@ -217,6 +225,14 @@ impl<'env> Database<'env> {
             rocksdb_writebatch_destroy(writes);
             rocksdb_writeoptions_destroy(options);
             written
+        }
+    }
+
+    /// Flushes and compacts everything, and returns when that is done.
+    pub(crate) fn compact(&self) {
+        for family in self.families {
+            // SAFETY: objects of RocksDB, used as c.h says; without bounds it is everything.
+            unsafe { rocksdb_compact_range_cf(self.db, family, null(), 0, null(), 0) }
         }
     }
 
