@@ -88,7 +88,7 @@ impl Reclaimer {
     /// Those of the tree and of the device. The step can be repeated.
     pub(crate) fn step(&self, flusher: &Flusher, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
         let Some(mut work) = self.turn.try_lock() else {
-            return Ok(Reclaimed::Busy);
+            return Ok(if flusher.is_reclaimer() { Reclaimed::Inside } else { Reclaimed::Busy });
         };
         let _reclaimer = flusher.as_reclaimer();
         let stepped = Scene { flusher, relocate, policy: self.policy }.step(&mut work);

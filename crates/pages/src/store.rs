@@ -90,6 +90,8 @@ pub enum Reclaimed {
     Waiting,
     /// Another thread is doing a step; call again later.
     Busy,
+    /// This very thread is in the middle of a step: nobody else does one before it goes on.
+    Inside,
 }
 
 /// Pages that one reader will soon ask for, on their way from the device meanwhile: hints, which cost nothing but bandwidth

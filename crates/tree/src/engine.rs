@@ -7,6 +7,7 @@ use zonda_rt::atomic::Ordering;
 
 use crate::{
     CheckReport, Durability, EngineStats, TreeOptions, recover,
+    relocate::can_wait,
     scan::{PairRef, Range, Scan, owned},
     tree::{Result, Tree},
 };
@@ -292,7 +293,7 @@ impl Engine {
         }
         match tree.evict() {
             Ok(true) => Ok(Step::Progress),
-            Err(error) if !crate::log::can_go_on(&error) => Err(error),
+            Err(error) if !can_wait(&error) => Err(error),
             Ok(false) | Err(_) => Ok(Step::Idle),
         }
     }
@@ -301,7 +302,7 @@ impl Engine {
     /// a limit and cannot wait for [`buffer_step`](Self::buffer_step). If others are in the way for half a second without a pause, it leaves the rest to that.
     ///
     /// # Errors
-    /// Those of the device. A full store is none.
+    /// Those of the device. A full store is none, nor is a damaged page.
     pub fn shrink_buffers(&self) -> Result<()> {
         let tree = self.enter()?;
         tree.check_writable()?;
@@ -315,7 +316,7 @@ impl Engine {
             match tree.evict() {
                 Ok(true) => (left, spin) = (left - 1, zonda_rt::Spin::new()),
                 Ok(false) => zonda_rt::spin_wait(&mut spin),
-                Err(error) if !crate::log::can_go_on(&error) => return Err(error),
+                Err(error) if !can_wait(&error) => return Err(error),
                 Err(_) => break,
             }
         }

@@ -15,6 +15,7 @@ use crate::{
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
     mini_page::Hot,
+    relocate::is_damage,
     snapshot::Level,
     stats::count,
     tree::{Placed, Result, Tree, is_no_space, kept_state},
@@ -75,7 +76,8 @@ impl Tree {
     /// the way, or no zone can be had just now. No latch may be held.
     ///
     /// # Errors
-    /// `NoSpace`, those of the device.
+    /// `NoSpace`, those of the device. `Damaged` if there is nothing but buffers of leaves whose pages are damaged: else it is for who reads
+    /// those pages to hear of it.
     pub(crate) fn evict(&self) -> Result<bool> {
         if let Some(ring) = self.pool.ring() {
             return self.evict_mini_page(ring);
@@ -83,10 +85,25 @@ impl Tree {
         if self.pool.sparse().is_some_and(|leaves| self.gather(&leaves)) {
             return Ok(true);
         }
-        for _ in 0..EVICT_TRIES {
-            let Some(id) = self.pool.victim(&self.table) else { break };
-            if self.try_flush(id, true)? == Flushed::Done {
-                return Ok(true);
+        let (mut tries, mut damage) = (0, None);
+        while tries < EVICT_TRIES {
+            let Some(id) = self.pool.victim(&self.table) else {
+                self.pool.forget_aside();
+                return damage.map_or(Ok(false), Err);
+            };
+            match self.try_flush(id, true) {
+                Err(error) if is_damage(&error) => {
+                    self.pool.set_aside(id);
+                    damage = Some(error);
+                }
+                Ok(Flushed::Done) => {
+                    self.pool.gave_up();
+                    return Ok(true);
+                }
+                raced => {
+                    raced?;
+                    tries += 1;
+                }
             }
         }
         zonda_rt::yield_now();

@@ -8,6 +8,8 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
+#[cfg(test)]
+mod damage_tests;
 mod engine;
 #[cfg(test)]
 mod engine_tests;

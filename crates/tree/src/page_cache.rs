@@ -45,7 +45,7 @@ impl Tree {
 
     /// Caches a page that was read, if nothing changed meanwhile and memory is at hand without a dirty eviction (reads never write pages).
     pub(crate) fn mirror(&self, id: PageId, page: PageAddress, body: &[u8]) {
-        if !self.pool.is_over() || self.drop_clean_buffer() {
+        if !self.pool.is_over_limit() || self.drop_clean_buffer() {
             self.cache_page(id, page, body);
         }
     }

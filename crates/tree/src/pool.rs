@@ -10,6 +10,7 @@
 //! it fills its page meanwhile also makes fewer leaves. Or, as the paper has it, the oldest of the largest (`pool/oldest.rs`). Mirrored pages: the first that a clock hand finds unused since it last passed.
 
 pub(crate) mod arena;
+mod aside;
 pub(crate) mod class;
 pub(crate) mod memory;
 mod oldest;
@@ -24,6 +25,7 @@ use crate::{
     options::Design,
 };
 use arena::{Arena, Family};
+use aside::Aside;
 use class::{Sizing, class_bytes};
 use memory::Memory;
 use oldest::Oldest;
@@ -52,6 +54,7 @@ pub(crate) struct Pool {
     design: Design,
     memory: Memory,
     oldest: Option<Oldest>,
+    aside: Aside,
     /// What the owner set, and what of it buffers may take just now.
     granted_bytes: AtomicU64,
     limit_bytes: AtomicU64,
@@ -80,6 +83,7 @@ impl Pool {
             design: options.design,
             memory: Memory::Slabs(Arena::sized(options.buffer_bytes, sizing)),
             oldest: instances.map(Oldest::new),
+            aside: Aside::default(),
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             ceiling_bytes: AtomicU64::new(options.buffer_bytes),
@@ -97,6 +101,7 @@ impl Pool {
             design: options.design,
             memory: Memory::Ring(ring, Sizing::Doubling { bytes_max }),
             oldest: None,
+            aside: Aside::default(),
             granted_bytes: AtomicU64::new(options.buffer_bytes),
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             ceiling_bytes: AtomicU64::new(options.buffer_bytes),
@@ -233,17 +238,38 @@ impl Pool {
     /// A leaf whose buffer should go, or `None` if none was found. The buffer may change before the caller
     /// latches the leaf; no latch is held on return. Mini-pages are claimed from the ring instead ([`Ring::claim`]).
     pub(crate) fn victim(&self, table: &LeafTable) -> Option<PageId> {
+        self.aside.count_choice();
         match (self.design, &self.oldest, &self.memory) {
             (Design::BTree, _, _) => self.unused(table),
-            (_, Some(oldest), _) => oldest.next(table),
-            (_, None, Memory::Slabs(arena)) => Self::fullest(arena),
+            (_, Some(oldest), _) => oldest.next(table, &|leaf| self.aside.has(leaf)),
+            (_, None, Memory::Slabs(arena)) => self.fullest(arena),
             (_, None, Memory::Ring(..)) => None,
         }
     }
 
-    fn fullest(arena: &Arena) -> Option<PageId> {
-        let stays = arena.largest(Family::Stays);
-        let splits = arena.largest(Family::Splits);
+    /// The page of leaf `id` is damaged, so its buffer cannot be merged: others go before it.
+    pub(crate) fn set_aside(&self, id: PageId) {
+        self.aside.add(id);
+    }
+
+    /// What was set aside may be chosen again.
+    pub(crate) fn forget_aside(&self) {
+        self.aside.forget();
+    }
+
+    /// A buffer was merged or dropped: what it gave up nobody takes again while buffers are above their limit.
+    pub(crate) fn gave_up(&self) {
+        let (limit, ceiling) = (self.limit_bytes(), self.ceiling_bytes.load(Ordering::Relaxed));
+        if let Memory::Slabs(arena) = &self.memory
+            && ceiling > limit
+        {
+            self.ceiling_bytes.fetch_min(self.counted_bytes(arena).max(limit), Ordering::Relaxed);
+        }
+    }
+
+    fn fullest(&self, arena: &Arena) -> Option<PageId> {
+        let largest = |family| arena.largest(family, self.aside.len(), &|leaf| self.aside.has(leaf));
+        let (stays, splits) = (largest(Family::Stays), largest(Family::Splits));
         let stays_bytes = stays.map_or(0, |(class, _)| class_bytes(class));
         let worth = |class| class_bytes(class) * SPLIT_WORTH / 10;
         splits.filter(|&(class, _)| worth(class) > stays_bytes).or(stays).or(splits).map(|(_, leaf)| leaf)
@@ -257,7 +283,7 @@ impl Pool {
         let mut fallback = None;
         for _ in 0..table.len().min(WORDS_MAX).saturating_mul(2) {
             let id = self.step(table);
-            if !table.seems_buffered(id) {
+            if !table.seems_buffered(id) || self.aside.has(id) {
                 continue;
             }
             let Some(leaf) = table.try_lock_shared(id) else { continue };
@@ -350,5 +376,25 @@ mod tests {
             println!("skew {skew}: {clock} of a thousand with the clock, {lru} with LRU");
             assert!(clock.abs_diff(lru) <= 20, "skew {skew}: {clock} and {lru} of a thousand");
         }
+    }
+
+    #[test]
+    fn what_was_given_up_above_a_lower_limit_is_not_taken_again() {
+        let pool = Pool::new(&TreeOptions { buffer_bytes: 1 << 20, ..TreeOptions::default() });
+        let take = || Buffer::new(pool.memory(), Owner::of(PageId(0)), None, b"", 200);
+        let mut buffers = Vec::new();
+        while !pool.is_over() {
+            buffers.push(take());
+        }
+        buffers.truncate(buffers.len() - 20);
+        pool.set_limit_bytes(512 << 10);
+        assert!(!pool.is_over() && pool.is_over_limit(), "writers keep what they have");
+        buffers.truncate(buffers.len() - 100);
+        pool.gave_up();
+        let again = std::iter::repeat_with(take).take_while(|_| !pool.is_over()).take(100).collect::<Vec<_>>();
+        assert!(again.len() < 50, "{} were taken again", again.len());
+        drop((buffers, again));
+        pool.gave_up();
+        assert_eq!(pool.ceiling_bytes.load(Ordering::Relaxed), pool.limit_bytes());
     }
 }

@@ -13,6 +13,7 @@ use zonda_rt::{Mutex, atomic::Ordering};
 use crate::{
     compact::{Fill, seem_to_join},
     log::can_go_on,
+    relocate::is_damage,
     tree::{Result, Tree, is_no_space},
 };
 
@@ -122,7 +123,10 @@ impl Tree {
             if !self.table.seems_buffered(id) || !self.seems_dirty(id) {
                 continue;
             }
-            self.flush_leaf(id)?;
+            match self.flush_leaf(id) {
+                Err(error) if is_damage(&error) => continue,
+                flushed => _ = flushed?,
+            }
             merged += 1;
             if merged % STRIDE == 0 && self.has_room(pages)? {
                 return Ok(true);

@@ -190,6 +190,11 @@ pub(crate) fn is_damage(error: &TreeError) -> bool {
     }
 }
 
+/// Whether a merge that failed may be left for later, as log and buffer have all records.
+pub(crate) fn can_wait(error: &TreeError) -> bool {
+    crate::log::can_go_on(error) || is_damage(error)
+}
+
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use std::sync::Arc;

@@ -60,10 +60,11 @@ impl Patience {
 
 impl Tree {
     /// Calls `attempt` again while it finds no zone and reclaim can make one, or others may, but not for ever. Log and MetaLog keep what they could not
-    /// write, so trying again is right. No latch and no epoch guard may be held.
+    /// write, so trying again is right. No latch and no epoch guard may be held. Recovery, which is alone, waits for nobody, and whoever reclaims
+    /// himself only for a moment.
     ///
     /// # Errors
-    /// Those of `attempt` and of reclaim.
+    /// Those of `attempt` and of reclaim; `Poisoned` once the store is.
     pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let mut patience = Patience::default();
         // Reclaim that goes on and never gives a zone is left some time, too.
@@ -73,7 +74,14 @@ impl Tree {
                     let reclaimed = self.reclaim()?;
                     let gained =
                         reclaimed == Reclaimed::Progress || self.press_snapshots() || self.checkpoint_for_zones()?;
-                    if !gained && self.pause(&mut patience, reclaimed) {
+                    if gained {
+                        continue;
+                    }
+                    // Others may have failed meanwhile; then nobody makes room any more.
+                    self.poison.check()?;
+                    let is_alone = self.recovering.load(Ordering::Acquire)
+                        || reclaimed == Reclaimed::Inside && patience.vain_pauses >= FULL_PAUSES_MAX;
+                    if is_alone || self.pause(&mut patience, reclaimed) {
                         return Err(error);
                     }
                 }

@@ -20,6 +20,7 @@ use crate::{
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
+    relocate::can_wait,
     stats::count,
     tree::{Result, Tree, is_no_space},
     waits::Cause,
@@ -389,7 +390,7 @@ impl Tree {
             match self.evict() {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) if crate::log::can_go_on(&error) => break,
+                Err(error) if can_wait(&error) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -400,12 +401,12 @@ impl Tree {
         }
     }
 
-    /// Merges a leaf whose buffer is too large. A full store is no error here: the record is safe in the log and the
-    /// buffer, and the next writer is refused. But a buffer has an end: then the store stops writing.
+    /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the log and
+    /// the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops writing.
     pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
         match self.flush_leaf(id) {
             Ok(Flushed::Raced) => self.check_end(id, TreeError::from(PageError::Busy)),
-            Err(error) if crate::log::can_go_on(&error) => self.check_end(id, error),
+            Err(error) if can_wait(&error) => self.check_end(id, error),
             outcome => self.poison.watch(outcome).map(|_| ()),
         }
     }
@@ -415,7 +416,7 @@ impl Tree {
         for _ in 0..RELIEVE_TRIES {
             match self.try_flush_now(id, false) {
                 Ok(Flushed::Raced) => zonda_rt::yield_now(),
-                Err(error) if crate::log::can_go_on(&error) => return self.check_end(id, error),
+                Err(error) if can_wait(&error) => return self.check_end(id, error),
                 outcome => return self.poison.watch(outcome).map(|_| ()),
             }
         }

@@ -69,7 +69,9 @@ impl Core {
     /// # Errors
     /// Those of the tree and of the device. The step can be repeated.
     pub(crate) fn reclaim_step(&self, turn: &Mutex<Work>, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let Some(mut work) = turn.try_lock() else { return Ok(Reclaimed::Busy) };
+        let Some(mut work) = turn.try_lock() else {
+            return Ok(if self.is_reclaimer() { Reclaimed::Inside } else { Reclaimed::Busy });
+        };
         let _reclaimer = self.as_reclaimer();
         let stepped = Scene { core: self, relocate }.step(&mut work);
         if stepped.is_err() {

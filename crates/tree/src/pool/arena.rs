@@ -302,15 +302,24 @@ impl Arena {
             + self.inner.large_bytes.load(Ordering::Relaxed)
     }
 
-    /// Leaf of one of the largest buffers of `family` and its class; of those above slabs if `family` is [`Family::Stays`].
-    pub(crate) fn largest(&self, family: Family) -> Option<(usize, PageId)> {
+    /// Leaf of one of the largest buffers of `family` and its class; of those above slabs if `family` is [`Family::Stays`]. Leaves that are set
+    /// `aside`, so many at the most, are passed over.
+    pub(crate) fn largest(
+        &self,
+        family: Family,
+        aside_max: u32,
+        aside: &dyn Fn(PageId) -> bool,
+    ) -> Option<(usize, PageId)> {
         if family == Family::Stays && self.inner.large_count.load(Ordering::Relaxed) > 0 {
             let large = self.inner.large.lock();
-            if let Some((&(class, leaf), _)) = large.of.last_key_value() {
+            if let Some(&(class, leaf)) = large.of.keys().rev().find(|(_, leaf)| !aside(PageId(*leaf))) {
                 return Some((class, PageId(leaf)));
             }
         }
-        (0..SLAB_CLASSES).rev().find_map(|class| Some((class, self.next_of(class, family)?)))
+        (0..SLAB_CLASSES).rev().find_map(|class| {
+            let mut next = (0..=aside_max).map_while(|_| self.next_of(class, family));
+            Some((class, next.find(|&leaf| !aside(leaf))?))
+        })
     }
 
     /// Leaves whose buffers fill a sparse slab, of the list with the most cells to spare: each buffer that is made anew, as large as it is,
@@ -436,7 +445,7 @@ mod tests {
         let large = |cell: &Taken| cell.class >= arena.size().slab_classes();
         let ours = |cell: &&Taken| if large(cell) { family == Family::Stays } else { cell.owner.family == family };
         let want = taken.iter().filter(ours).map(|cell| cell.class).max();
-        let got = arena.largest(family);
+        let got = arena.largest(family, 0, &|_| false);
         assert_eq!(got.map(|(class, _)| class), want);
         if let Some((class, leaf)) = got {
             assert!(taken.iter().any(|cell| cell.class == class && cell.owner.leaf == leaf));
@@ -508,9 +517,9 @@ mod tests {
         let arena = Arena::new(1 << 20);
         let taken: Vec<Taken> = (0..300).map(|leaf| Taken::new(&arena, 5, owner(leaf, false), 1)).collect();
         let met: std::collections::BTreeSet<u32> =
-            (0..310).filter_map(|_| arena.largest(Family::Stays)).map(|(_, leaf)| leaf.0).collect();
+            (0..310).filter_map(|_| arena.largest(Family::Stays, 0, &|_| false)).map(|(_, leaf)| leaf.0).collect();
         assert_eq!(met.len(), 300);
         taken.into_iter().for_each(|cell| cell.give(&arena));
-        assert_eq!(arena.largest(Family::Stays), None);
+        assert_eq!(arena.largest(Family::Stays, 0, &|_| false), None);
     }
 }

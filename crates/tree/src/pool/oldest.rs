@@ -104,28 +104,36 @@ impl Oldest {
         self.bytes.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// The oldest buffer of the highest list that has one, by turns over the instances. It goes to the end, in case that it is
-    /// not merged after all.
-    pub(super) fn next(&self, table: &LeafTable) -> Option<PageId> {
+    /// The oldest buffer of the highest list that has one, by turns over the instances; leaves that are set `aside` are passed over. It goes to
+    /// the end, in case that it is not merged after all.
+    pub(super) fn next(&self, table: &LeafTable, aside: &dyn Fn(PageId) -> bool) -> Option<PageId> {
         let hand = self.hand.fetch_add(1, Ordering::Relaxed) as usize;
         let count = self.instances.len();
         (0..RANKS).rev().find_map(|rank| {
             (0..count).find_map(|turn| {
                 let first = (hand + turn) % count;
                 let mut lists = self.instances[first].lock();
-                first_valid(&mut lists[rank], self.instance(first), table, rank)
+                first_valid(&mut lists[rank], self.instance(first), table, rank, aside)
             })
         })
     }
 }
 
-fn first_valid(list: &mut List, every: Every, table: &LeafTable, rank: usize) -> Option<PageId> {
+fn first_valid(
+    list: &mut List,
+    every: Every,
+    table: &LeafTable,
+    rank: usize,
+    aside: &dyn Fn(PageId) -> bool,
+) -> Option<PageId> {
     for _ in 0..list.places.len() {
         let place = list.places.pop()?;
         match rank_now(table, every.leaf(place)) {
             Ok(Some(now)) if now == rank => {
                 list.places.push(place);
-                return Some(every.leaf(place));
+                if !aside(every.leaf(place)) {
+                    return Some(every.leaf(place));
+                }
             }
             Ok(_) => {}
             Err(()) => list.places.push(place),
@@ -168,15 +176,15 @@ mod tests {
         for (id, payload) in ids.iter().zip([64, 256, 256, 128]) {
             give(&table, &arena, &oldest, *id, payload);
         }
-        assert_eq!(oldest.next(&table), Some(ids[1]));
+        assert_eq!(oldest.next(&table, &|_| false), Some(ids[1]));
         drop(table.lock(ids[1]).replace(Location::Empty));
-        assert_eq!(oldest.next(&table), Some(ids[2]));
+        assert_eq!(oldest.next(&table, &|_| false), Some(ids[2]));
         drop(table.lock(ids[2]).replace(Location::Empty));
-        assert_eq!(oldest.next(&table), Some(ids[3]));
+        assert_eq!(oldest.next(&table, &|_| false), Some(ids[3]));
         drop(table.lock(ids[3]).replace(Location::Empty));
-        assert_eq!(oldest.next(&table), Some(ids[0]));
+        assert_eq!(oldest.next(&table, &|_| false), Some(ids[0]));
         drop(table.lock(ids[0]).replace(Location::Empty));
-        assert_eq!(oldest.next(&table), None);
+        assert_eq!(oldest.next(&table, &|_| false), None);
     }
 
     #[test]

@@ -1,0 +1,88 @@
+//! A page that cannot be read: whoever reads it hears of it, and nobody else.
+#![cfg(not(feature = "shuttle"))]
+
+use std::sync::Arc;
+
+use zonda_pages::PageStore;
+
+use crate::{
+    BufferClasses, Design, Durability, Eviction, TreeOptions, recover,
+    relocate::is_damage,
+    testing::{MemOptions, MemStore, Survives},
+    tree::Tree,
+};
+
+const KEYS: u64 = 20_000;
+/// Of the first keys, which are of the leaf whose page is damaged.
+const DAMAGED: u64 = 20;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn put(tree: &Tree, number: u64, round: u64) {
+    tree.put(&key(number), &[round.to_le_bytes()[0]; 60], Durability::Buffered).expect("room");
+}
+
+/// A tree with every other key in pages, of which the first leaf's is damaged, and whose buffer is larger than any other.
+fn damaged(options: &TreeOptions) -> (Arc<MemStore>, Tree) {
+    let store = MemStore::new(MemOptions::default());
+    let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options.clone()).expect("an empty store");
+    (0..KEYS).step_by(2).for_each(|number| put(&tree, number, 0));
+    tree.compact(&mut |_, _| {}).expect("room");
+    let leaf = tree.index.find(&key(0), &tree.epoch.pin()).leaf();
+    store.damage(tree.table.lock_shared(leaf).location().page().expect("it was merged"));
+    (1..DAMAGED).step_by(2).for_each(|number| put(&tree, number, 1));
+    (store, tree)
+}
+
+fn all_options() -> Vec<TreeOptions> {
+    let options = TreeOptions { buffer_bytes: 64 << 10, log_limit_bytes: 1 << 20, ..TreeOptions::default() };
+    vec![
+        options.clone(),
+        TreeOptions { eviction: Eviction::Oldest, ..options.clone() },
+        TreeOptions { classes: BufferClasses::Paper, eviction: Eviction::Oldest, ..options.clone() },
+        TreeOptions { filter_bytes: 12 << 10, ..options.clone() },
+        TreeOptions { design: Design::Deltas, ..options.clone() },
+        TreeOptions { design: Design::BfTree, ..options },
+    ]
+}
+
+#[test]
+fn a_damaged_page_stops_neither_writes_elsewhere_nor_its_leaf_nor_an_opening() {
+    for options in all_options() {
+        let (store, tree) = damaged(&options);
+        for round in 0..4 {
+            // More than buffers may hold, of leaves that can be merged, and again some of the one that cannot.
+            (DAMAGED..KEYS).step_by(7).for_each(|number| put(&tree, number, round));
+            (0..DAMAGED).for_each(|number| put(&tree, number, round + 2));
+        }
+        // More than its page takes.
+        (0..DAMAGED * 4).for_each(|nth| {
+            let key = [&key(1)[..], &nth.to_be_bytes()].concat();
+            tree.put(&key, &[7; 60], Durability::Buffered).expect("a buffer takes it");
+        });
+        assert!(!tree.pool.is_over_limit() || tree.evict().is_ok(), "{options:?}: others can go");
+        let mut value = Vec::new();
+        assert!(tree.get_into(&key(1), &mut value).expect("it is in the buffer") && value == [5; 60], "{options:?}");
+        tree.log.sync().expect("the log is whole");
+        drop(tree);
+        let store = store.reopen(Survives::Written);
+        let tree = recover::open(store as Arc<dyn PageStore>, options.clone(), &mut |_| ()).expect("it opens");
+        assert!(tree.get_into(&key(1), &mut value).expect("it was replayed") && value == [5; 60], "{options:?}");
+        put(&tree, KEYS, 0);
+    }
+}
+
+#[test]
+fn where_only_leaves_with_damaged_pages_have_buffers_writers_hear_of_it() {
+    let options = TreeOptions { buffer_bytes: 64 << 10, ..TreeOptions::default() };
+    let (_, tree) = damaged(&options);
+    // Every other buffer goes.
+    while tree.pool.used_bytes() > 0 && matches!(tree.evict(), Ok(true)) {}
+    for _ in 0..3 {
+        let refused = tree.evict();
+        assert!(matches!(&refused, Err(error) if is_damage(error)), "{refused:?}");
+        assert!(tree.poison.check().is_ok());
+    }
+}
