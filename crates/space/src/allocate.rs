@@ -6,6 +6,9 @@ use crate::release::is_lost;
 use crate::table::{Pick, Slot};
 use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
+/// So many zones may fail under one opening.
+const REFUSALS_MAX: u32 = 8;
+
 impl Space {
     /// Opens a free zone for a stream: takes an active token, opens the zone explicitly and writes its header. The
     /// lowest free zone is taken. Never waits for a token: each share of the budget has its own. Cost: one block
@@ -13,13 +16,16 @@ impl Space {
     ///
     /// # Errors
     /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
-    /// `TokensHeld`, `NoSuchStream`: nothing was changed. `Device`: if the device lives on, the zone is free again or, where
-    /// only the clean-up after it failed, partly written.
+    /// `TokensHeld`, `NoSuchStream`: nothing was changed. `Device`: if the device lives on, the zones that failed, up to eight, are
+    /// free again and taken last or, where only the flush after it failed, the zone is partly written.
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
-        self.tidy()?;
+        let held_up = self.tidy()?;
         self.finish_again(stream)?;
-        let pick = self.pick_and_prepare(stream, urgency)?;
+        let pick = self.pick_and_prepare(stream, urgency).map_err(|error| match held_up {
+            Some(cause) if matches!(error, SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }) => cause,
+            _ => error,
+        })?;
         // Made first: dropped after an error, it leaves its zone where it can be adopted or sealed.
         let writer = ZoneWriter::new(self.clone(), pick.zone, pick.stream, pick.generation, 1);
         self.release_retired()?;
@@ -32,6 +38,7 @@ impl Space {
     /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
     pub fn adopt_for_writing(&self, zone: ZoneId) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
+        // What that could not free does not matter: a partly written zone has its token.
         self.tidy()?;
         let (stream, generation) = self.claim_partial(zone)?;
         match self.continue_zone(zone) {
@@ -44,14 +51,21 @@ impl Space {
         }
     }
 
-    /// Takes free zones until one can be used; zones that turn out to be lost drop out, so this ends.
+    /// Takes free zones until one can be used. Zones that turn out to be lost drop out, and of others that fail at most
+    /// `REFUSALS_MAX` are tried, so this ends.
     fn pick_and_prepare(&self, stream: StreamId, urgency: Urgency) -> Result<Pick> {
+        let mut refusals = 0;
         loop {
             let pick = self.core.table.lock().pick(stream, urgency)?;
             let pick = pick.ok_or_else(|| self.usage().no_space())?;
-            match self.prepare(pick) {
-                Ok(()) => return Ok(pick),
-                Err(error) => self.give_up(pick.zone, error)?,
+            let Err(error) = self.prepare(pick) else { return Ok(pick) };
+            if let Err(error) = self.give_up(pick.zone, error) {
+                refusals += 1;
+                // The next one needs the token of this one.
+                self.tidy()?;
+                if refusals == REFUSALS_MAX || !self.core.table.lock().has_token(stream) {
+                    return Err(error);
+                }
             }
         }
     }
@@ -70,7 +84,7 @@ impl Space {
         Ok(())
     }
 
-    /// After a failed opening: a lost zone is struck off (and the next is tried), any other is free again, but torn.
+    /// After a failed opening: a lost zone is struck off (and the next is tried), any other is free again, but torn, and taken last.
     pub(crate) fn give_up(&self, zone: ZoneId, error: SpaceError) -> Result<()> {
         let asked = self.core.ask(zone);
         let mut table = self.core.table.lock();
@@ -83,31 +97,45 @@ impl Space {
                 None => {
                     // A subzone that is full of nothing is not active.
                     let torn = asked.active || asked.written_blocks > 0;
-                    table.set(zone, Slot { torn, ..Slot::FREE }, asked.active);
+                    table.set(zone, Slot { torn, refused: true, ..Slot::FREE }, asked.active);
                 }
             },
-            Err(_) => table.set(zone, Slot { torn: true, ..Slot::FREE }, true),
+            Err(_) => table.set(zone, Slot { torn: true, refused: true, ..Slot::FREE }, true),
         }
         Err(error)
     }
 
-    /// Gives back the tokens of what a crash left: resets interrupted allocations and finishes damaged zones.
-    pub(crate) fn tidy(&self) -> Result<()> {
+    /// Gives back the tokens of what a crash left: resets interrupted allocations and finishes damaged zones. Those that fail are left
+    /// for the next time; returns why, which matters to who finds no token.
+    ///
+    /// # Errors
+    /// `Device`, if it does not even say what a zone is.
+    pub(crate) fn tidy(&self) -> Result<Option<SpaceError>> {
         let (torn, damaged) = {
             let table = self.core.table.lock();
             (table.torn(), table.active_in(ZoneUse::Damaged))
         };
+        let mut failed = None;
         for zone in torn {
-            self.reset_or_strike(zone)?;
+            if let Err(error) = self.reset_or_strike(zone) {
+                self.core.ask(zone)?;
+                failed = Some(error);
+            }
         }
         for zone in damaged {
-            self.core.finish(zone)?;
-            self.core.table.lock().set_state(zone, ZoneUse::Damaged, false);
+            match self.core.finish(zone) {
+                Ok(()) => self.core.table.lock().set_state(zone, ZoneUse::Damaged, false),
+                Err(error) => {
+                    self.core.ask(zone)?;
+                    failed = Some(error);
+                }
+            }
         }
-        Ok(())
+        Ok(failed)
     }
 
-    /// Resets the zones that were retired, now that a newer header exists: makes that one durable first.
+    /// Resets the zones that were retired, now that a newer header exists: makes that one durable first. One that fails stays
+    /// retired, and is tried again with the next opening.
     pub(crate) fn release_retired(&self) -> Result<()> {
         let retired = self.core.table.lock().all_in(ZoneUse::Retired);
         for zone in retired {
@@ -115,8 +143,9 @@ impl Space {
             if !self.newer_is_durable(generation)? {
                 continue;
             }
-            if self.reset_or_strike(zone)? {
-                self.core.table.lock().zones_reset += 1;
+            match self.reset_or_strike(zone) {
+                Ok(is_free) => self.core.table.lock().zones_reset += u64::from(is_free),
+                Err(_) => self.core.ask(zone).map(|_| ())?,
             }
         }
         Ok(())

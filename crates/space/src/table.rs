@@ -25,6 +25,8 @@ pub(crate) struct Slot {
     pub(crate) torn: bool,
     /// Partly written, and nobody goes on: the device did not finish it. It is tried again when its token is needed.
     pub(crate) unfinished: bool,
+    /// Free, but the device failed when it was last opened. It is taken when no other is left.
+    pub(crate) refused: bool,
 }
 
 impl Slot {
@@ -36,6 +38,7 @@ impl Slot {
         relocating: false,
         torn: false,
         unfinished: false,
+        refused: false,
     };
 }
 
@@ -202,11 +205,12 @@ impl Table {
 
     /// Makes a zone free and counts the wake-up that this is for waiting writers.
     pub(crate) fn set_free(&mut self, zone: ZoneId) {
-        self.set(zone, Slot::FREE, false);
+        let refused = self.slot(zone).refused;
+        self.set(zone, Slot { refused, ..Slot::FREE }, false);
         self.wakes += 1;
     }
 
-    /// Takes the lowest free zone and a token for a stream, or `None` if no free zone may be taken. The lowest: a device
+    /// Takes the lowest free zone that was not refused, else the lowest, and a token for a stream, or `None` if no free zone may be taken. The lowest: a device
     /// in a file then grows no more than it must.
     ///
     /// # Errors
@@ -297,7 +301,9 @@ impl Table {
             Urgency::Reserve => 0,
         };
         if self.free_zones() > kept {
-            return self.free.first().map(|&zone| ZoneId(zone));
+            let mut free = self.free.iter().map(|&zone| ZoneId(zone));
+            let is_good = |zone: &ZoneId| !self.slot(*zone).refused;
+            return free.clone().find(is_good).or_else(|| free.next());
         }
         // The very last resort of a relocation: give up the zone that keeps the newest generation number.
         let last_resort = urgency == Urgency::Reserve && self.free.is_empty();

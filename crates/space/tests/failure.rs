@@ -244,3 +244,46 @@ fn a_zone_that_another_thread_finishes_is_reset_later() {
         assert!(!space.reset(zone).unwrap_err().is_changing(), "a free zone stays free");
     });
 }
+
+#[test]
+fn a_free_zone_whose_header_cannot_be_written_is_passed_over() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let free = space.view().iter().find(|view| view.state == ZoneUse::Free).unwrap().zone;
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Write), zone: Some(free), when: FaultWhen::From(1), effect });
+    let first = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let second = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_ne!(first.zone(), free);
+    assert_ne!(second.zone(), free);
+    assert_eq!(space.usage().active, 2, "the zone that failed holds no token");
+}
+
+#[test]
+fn a_zone_that_can_be_neither_written_nor_reset_holds_up_nobody() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let free = space.view().iter().find(|view| view.state == ZoneUse::Free).unwrap().zone;
+    for call in [DeviceCall::Write, DeviceCall::Reset] {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(call), zone: Some(free), when: FaultWhen::From(1), effect });
+    }
+    assert_ne!(space.open_zone(COLD, Urgency::Foreground).unwrap().zone(), free);
+    assert_ne!(space.open_zone(HOT, Urgency::Foreground).unwrap().zone(), free);
+}
+
+#[test]
+fn a_retired_zone_that_cannot_be_reset_holds_up_nobody() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let zone = writer.zone();
+    space.seal(writer);
+    assert_eq!(space.reset(zone).unwrap(), ZoneUse::Retired);
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(zone), when: FaultWhen::From(1), effect });
+    space.seal(space.open_zone(HOT, Urgency::Foreground).unwrap());
+    faulty.heal();
+    space.seal(space.open_zone(HOT, Urgency::Foreground).unwrap());
+    assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Free);
+}
