@@ -51,7 +51,7 @@ pub enum TreeError {
         /// Limit.
         bytes_max: u64,
     },
-    /// The page store failed. Writes stop if it was a write.
+    /// The page store failed. Writes stop if it was a write; what cannot be read fails who reads it.
     #[error(transparent)]
     Store(Arc<PageError>),
     /// An earlier write or sync failed: the tree refuses writes, reads go on.

@@ -25,9 +25,9 @@ const PRESSED_STEPS_PER_PAGE: u32 = 8;
 /// Pauses in which nobody reclaimed anything or was about to, after which a merge in a full store is refused: what it would free is not lost, and who
 /// deletes is not to wait.
 const FULL_PAUSES_MAX: u32 = 10;
-/// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s.
+/// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s, and longer where the store waits for zones between them.
 const IDLE_PAUSES_MAX: u32 = 5_000;
-/// Pauses after which it is refused although others make progress: a minute.
+/// Pauses after which it is refused although others make progress: a minute, or longer likewise.
 const PAUSES_MAX: u32 = 30_000;
 
 /// How long somebody has waited.

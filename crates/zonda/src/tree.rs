@@ -53,7 +53,8 @@ impl Swap {
 ///
 /// Every call may fail with `Closed`, `Forked`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also with `ReadOnly`,
 /// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory budget: deletes and
-/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a poisoned store's was not made.
+/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a poisoned store's was not made;
+/// one that was to be synced may have been made and not be durable yet, if there was no space for that (`NoSpace`, `DiskFull`).
 #[derive(Clone)]
 pub struct Tree {
     store: Arc<Store>,
