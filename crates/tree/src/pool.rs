@@ -62,6 +62,8 @@ pub(crate) struct Pool {
     ceiling_bytes: AtomicU64,
     /// What slabs may hold just now, whatever is in them.
     held_bytes_max: AtomicU64,
+    /// What writers let them hold beyond that: what there was too much when the limit was lowered, less what is gone of it.
+    held_excess_bytes: AtomicU64,
     hand: AtomicU32,
     /// Chances drawn so far, from a stream that begins with the options' seed.
     draws: AtomicU64,
@@ -88,6 +90,7 @@ impl Pool {
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             ceiling_bytes: AtomicU64::new(options.buffer_bytes),
             held_bytes_max: AtomicU64::new(u64::MAX),
+            held_excess_bytes: AtomicU64::new(0),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
         }
@@ -106,6 +109,7 @@ impl Pool {
             limit_bytes: AtomicU64::new(options.buffer_bytes),
             ceiling_bytes: AtomicU64::new(options.buffer_bytes),
             held_bytes_max: AtomicU64::new(u64::MAX),
+            held_excess_bytes: AtomicU64::new(0),
             hand: AtomicU32::new(0),
             draws: AtomicU64::new(options.seed),
         }
@@ -157,8 +161,12 @@ impl Pool {
 
     /// Changes what buffers may take: they follow once the background has merged what is more ([`is_far_over`](Self::is_far_over)).
     pub(crate) fn set_limit_bytes(&self, limit_bytes: u64) {
-        self.granted_bytes.store(limit_bytes, Ordering::Relaxed);
+        let is_lower = limit_bytes < self.granted_bytes.swap(limit_bytes, Ordering::Relaxed);
         self.held_bytes_max.store(u64::MAX, Ordering::Relaxed);
+        if is_lower {
+            // Known once somebody says what they may hold.
+            self.held_excess_bytes.store(u64::MAX, Ordering::Relaxed);
+        }
         self.change_limit_bytes(limit_bytes);
         if let Memory::Slabs(arena) = &self.memory {
             let had = self.ceiling_bytes.load(Ordering::Relaxed);
@@ -171,7 +179,10 @@ impl Pool {
     pub(crate) fn hold_to(&self, bytes: u64) {
         let most = bytes.max(self.granted_bytes.load(Ordering::Relaxed) / 2);
         match &self.memory {
-            Memory::Slabs(_) => _ = self.held_bytes_max.fetch_min(most, Ordering::Relaxed),
+            Memory::Slabs(arena) => {
+                let most = self.held_bytes_max.fetch_min(most, Ordering::Relaxed).min(most);
+                self.held_excess_bytes.fetch_min(arena.held_bytes().saturating_sub(most), Ordering::Relaxed);
+            }
             Memory::Ring(..) if most < self.limit_bytes() => self.change_limit_bytes(most),
             Memory::Ring(..) => {}
         }
@@ -189,7 +200,10 @@ impl Pool {
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.over_bytes(arena, self.ceiling_bytes.load(Ordering::Relaxed)) > 0,
+            Memory::Slabs(arena) => {
+                let (ceiling, excess) = (&self.ceiling_bytes, &self.held_excess_bytes);
+                self.over_bytes(arena, ceiling.load(Ordering::Relaxed), excess.load(Ordering::Relaxed)) > 0
+            }
             Memory::Ring(ring, _) => ring.is_over(),
         }
     }
@@ -197,7 +211,7 @@ impl Pool {
     /// Whether buffers take more than the limit, however little.
     pub(crate) fn is_over_limit(&self) -> bool {
         match &self.memory {
-            Memory::Slabs(arena) => self.over_bytes(arena, self.limit_bytes()) > 0,
+            Memory::Slabs(arena) => self.over_bytes(arena, self.limit_bytes(), 0) > 0,
             Memory::Ring(ring, _) => ring.is_over_limit(),
         }
     }
@@ -208,16 +222,18 @@ impl Pool {
             Memory::Slabs(arena) => {
                 let (limit, ceiling) = (self.limit_bytes(), self.ceiling_bytes.load(Ordering::Relaxed));
                 // Above the limit nobody else gives anything up.
-                let slack = if ceiling > limit { 0 } else { limit / FAR_SHARE };
-                self.over_bytes(arena, limit) > slack
+                let follows = ceiling > limit || self.held_excess_bytes.load(Ordering::Relaxed) > 0;
+                let slack = if follows { 0 } else { limit / FAR_SHARE };
+                self.over_bytes(arena, limit, 0) > slack
             }
             Memory::Ring(ring, _) => ring.is_far_over() || ring.is_room_wanted(),
         }
     }
 
-    /// By how much slabs are over `most`, or over what they may hold.
-    fn over_bytes(&self, arena: &Arena, most: u64) -> u64 {
-        let over_held = arena.held_bytes().saturating_sub(self.held_bytes_max.load(Ordering::Relaxed));
+    /// By how much slabs are over `most`, or hold more than `excess` beyond what they may.
+    fn over_bytes(&self, arena: &Arena, most: u64, excess: u64) -> u64 {
+        let held_most = self.held_bytes_max.load(Ordering::Relaxed).saturating_add(excess);
+        let over_held = arena.held_bytes().saturating_sub(held_most);
         self.counted_bytes(arena).saturating_sub(most).max(over_held)
     }
 
@@ -378,14 +394,42 @@ mod tests {
         }
     }
 
+    fn take(pool: &Pool) -> Buffer {
+        Buffer::new(pool.memory(), Owner::of(PageId(0)), None, b"", 200)
+    }
+
+    /// A pool of delta buffers of a MiB, and what fills it.
+    fn full_pool() -> (Pool, Vec<Buffer>) {
+        let pool = Pool::new(&TreeOptions { buffer_bytes: 1 << 20, ..TreeOptions::default() });
+        let buffers = std::iter::repeat_with(|| take(&pool)).take_while(|_| !pool.is_over()).collect();
+        (pool, buffers)
+    }
+
+    /// I6 without a put that merges all of the difference.
+    #[test]
+    fn what_the_whole_tree_lowers_is_not_the_next_writer_s_to_give_up() {
+        let (pool, mut buffers) = full_pool();
+        pool.set_limit_bytes(512 << 10);
+        pool.hold_to(512 << 10);
+        assert!(!pool.is_over() && pool.is_over_limit() && pool.is_far_over());
+        // Something else of the tree grows.
+        pool.hold_to(448 << 10);
+        assert!(pool.is_over());
+        let before = buffers.len();
+        while pool.is_over() {
+            buffers.pop();
+        }
+        assert!((before - buffers.len()) * 200 < 96 << 10, "{} of {before} were given up", before - buffers.len());
+        buffers.truncate(buffers.len() / 2);
+        pool.hold_to(448 << 10);
+        buffers.extend(std::iter::repeat_with(|| take(&pool)).take_while(|_| !pool.is_over()).take(before));
+        assert!(pool.used_bytes() < 640 << 10, "what is gone is not taken again");
+    }
+
     #[test]
     fn what_was_given_up_above_a_lower_limit_is_not_taken_again() {
-        let pool = Pool::new(&TreeOptions { buffer_bytes: 1 << 20, ..TreeOptions::default() });
-        let take = || Buffer::new(pool.memory(), Owner::of(PageId(0)), None, b"", 200);
-        let mut buffers = Vec::new();
-        while !pool.is_over() {
-            buffers.push(take());
-        }
+        let (pool, mut buffers) = full_pool();
+        let take = || take(&pool);
         buffers.truncate(buffers.len() - 20);
         pool.set_limit_bytes(512 << 10);
         assert!(!pool.is_over() && pool.is_over_limit(), "writers keep what they have");
