@@ -27,7 +27,7 @@ use crate::{
     pool::{
         arena::Owner,
         class::{class_bytes, mark_bytes},
-        memory::{self, Memory, Origin},
+        memory::{self, Demand, Memory, Origin},
     },
     record::Record,
     slots::{self, SLOT_BYTES, Slots, SlotsMut},
@@ -74,8 +74,7 @@ unsafe impl Sync for Buffer {}
 struct Place<'m> {
     memory: &'m Memory,
     owner: Owner,
-    /// There need not be any: what is made is only a cache.
-    spare: bool,
+    demand: Demand,
 }
 
 const MUST: &str = "memory that must be there is there";
@@ -89,7 +88,7 @@ impl Buffer {
         prefix: &[u8],
         payload_bytes: usize,
     ) -> Self {
-        Self::with_room(Place { memory, owner, spare: false }, page, prefix, (payload_bytes, 1)).expect(MUST)
+        Self::with_room(Place { memory, owner, demand: Demand::Must }, page, prefix, (payload_bytes, 1)).expect(MUST)
     }
 
     fn with_room(
@@ -106,8 +105,8 @@ impl Buffer {
 
     /// `None` only if there is no memory to spare. It may be a little larger than the class.
     fn of_class(place: Place<'_>, page: Option<PageAddress>, prefix: &[u8], class: usize) -> Option<Self> {
-        let Place { memory, owner, spare } = place;
-        let (taken, class) = if spare { memory.try_take(class, owner)? } else { memory.take(class, owner) };
+        let Place { memory, owner, demand } = place;
+        let (taken, class) = memory.take(class, owner, demand)?;
         let head = taken.cast::<Header>();
         let prefix_bytes = prefix.len() as u64;
         assert!(prefix_bytes <= PREFIX_MASK, "a prefix is no longer than a key");
@@ -374,7 +373,7 @@ impl Buffer {
 
     /// A larger copy that also holds `record`.
     pub(crate) fn grown(&self, memory: &Memory, owner: Owner, record: &Record<'_>) -> Self {
-        self.grown_in(Place { memory, owner, spare: false }, record, true).expect(MUST)
+        self.grown_in(Place { memory, owner, demand: Demand::Must }, record, true).expect(MUST)
     }
 
     fn grown_in(&self, place: Place<'_>, record: &Record<'_>, dirty: bool) -> Option<Self> {
@@ -444,7 +443,7 @@ impl Buffer {
         prefix: &[u8],
         suffixes: impl Iterator<Item = Record<'r>> + Clone,
     ) -> Self {
-        Self::of_records(Place { memory, owner, spare: false }, page, prefix, suffixes).expect(MUST)
+        Self::of_records(Place { memory, owner, demand: Demand::Must }, page, prefix, suffixes).expect(MUST)
     }
 
     /// As [`of`](Self::of) if there is memory to spare: what is made is only a cache. The records of a mini-page are clean.
@@ -455,7 +454,7 @@ impl Buffer {
         prefix: &[u8],
         suffixes: impl Iterator<Item = Record<'r>> + Clone,
     ) -> Option<Self> {
-        Self::of_records(Place { memory, owner, spare: true }, page, prefix, suffixes)
+        Self::of_records(Place { memory, owner, demand: Demand::Spare }, page, prefix, suffixes)
     }
 
     fn of_records<'r>(

@@ -15,6 +15,7 @@ use crate::{
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
     mini_page::Hot,
+    pool::memory::Demand,
     relocate::is_damage,
     snapshot::Level,
     stats::count,
@@ -117,7 +118,7 @@ impl Tree {
             let Some(mut leaf) = self.table.try_lock(id) else { return false };
             let Some(buffer) = leaf.location().buffer() else { return true };
             let owner = self.owner(id, buffer.slots().used_bytes());
-            let copy = buffer.copied(self.pool.memory(), owner);
+            let copy = buffer.copied(self.pool.memory(), owner, Demand::Must);
             if copy.class() == buffer.class() {
                 // It keeps its age.
                 drop(leaf.replace(Location::Buffered(copy)));

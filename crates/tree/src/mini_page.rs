@@ -17,6 +17,7 @@ use crate::{
     merge::{DeadPointer, FullKeys, Plan, overlay},
     pool::{
         arena::Owner,
+        memory::Demand,
         ring::{Claim, Ring},
     },
     record::{OwnedRecord, Record, borrowed},
@@ -307,10 +308,7 @@ impl Tree {
 
     fn merge_claimed(&self, ring: &Ring, claim: &Claim<'_>) -> Result<bool> {
         match self.try_flush_now(claim.leaf(), true) {
-            Err(error) if is_damage(&error) => {
-                self.move_out_of_the_way(ring, claim);
-                Err(error)
-            }
+            Err(error) if is_damage(&error) => self.move_out_of_the_way(ring, claim).then_some(true).ok_or(error),
             flushed => {
                 let merged = flushed? != Flushed::Raced;
                 if merged {
@@ -321,16 +319,18 @@ impl Tree {
         }
     }
 
-    /// A mini-page whose page cannot be read must not hold the head back for ever: it takes another round, or, outside of the ring, is set aside.
-    fn move_out_of_the_way(&self, ring: &Ring, claim: &Claim<'_>) {
-        let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return };
-        let Some(buffer) = claimed(leaf.location(), claim) else { return };
+    /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it left the ring
+    /// for that.
+    fn move_out_of_the_way(&self, ring: &Ring, claim: &Claim<'_>) -> bool {
+        let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return false };
+        let Some(buffer) = claimed(leaf.location(), claim) else { return false };
         if claim.is_outside() {
-            return ring.set_aside(buffer.memory_at());
+            ring.set_aside(buffer.memory_at());
+            return false;
         }
-        let copy = buffer.copied(self.pool.memory(), Owner::of(leaf.id()));
-        ring.set_aside(copy.memory_at());
+        let copy = buffer.copied(self.pool.memory(), Owner::of(leaf.id()), Demand::Aside);
         self.relocate_leaf(&mut leaf, Location::Buffered(copy));
+        true
     }
 
     /// What of a latched leaf's mini-page stays once it is merged: the records that were used, or all of the page if those alone

@@ -1,6 +1,6 @@
 //! What only mini-pages do: clean records, mirrors, copies without cold records.
 
-use super::{Buffer, Marks, Place};
+use super::{Buffer, Demand, Marks, Place};
 use crate::{
     leaf_page::LeafPage,
     pool::{arena::Owner, class::Sizing, memory::Memory},
@@ -35,7 +35,7 @@ impl Buffer {
         if self.find(record.key).is_some() || self.put(record, false) {
             return Cached::There;
         }
-        match self.grown_in(Place { memory, owner, spare: true }, record, false) {
+        match self.grown_in(Place { memory, owner, demand: Demand::Spare }, record, false) {
             None => Cached::NoRoom,
             Some(grown) if grown.bytes() > bytes_max => Cached::TooLarge,
             Some(grown) => Cached::Grown(grown),
@@ -50,7 +50,7 @@ impl Buffer {
         let keeps_all = self.is_complete() && (self.is_dirty() || was_used);
         let marks = self.marks()?;
         let kept = |index: &usize| keeps_all || marks.is_dirty(*index) || marks.is_used(*index);
-        let place = Place { memory, owner, spare: true };
+        let place = Place { memory, owner, demand: Demand::Spare };
         let records = (0..slots.len()).filter(kept).map(|index| slots.record(index));
         let mut copy = Self::of_records(place, self.page(), self.prefix(), records)?;
         copy.set_sequence(self.sequence());
@@ -63,9 +63,9 @@ impl Buffer {
         Some(copy)
     }
 
-    /// A copy of all of it in other memory; as large as it is in the paper's classes, else as large as it needs to be.
-    pub(crate) fn copied(&self, memory: &Memory, owner: Owner) -> Self {
-        let place = Place { memory, owner, spare: false };
+    /// A copy of all of it in other memory, which must be there; as large as it is in the paper's classes, else as large as it needs to be.
+    pub(crate) fn copied(&self, memory: &Memory, owner: Owner, demand: Demand) -> Self {
+        let place = Place { memory, owner, demand };
         let mut copy = if memory.sizing() == Sizing::Paper {
             let mut copy = Self::of_class(place, self.page(), self.prefix(), self.class()).expect(super::MUST);
             assert!(copy.fill_from(self, &[]), "a copy of its class holds as much");

@@ -51,6 +51,17 @@ pub(crate) enum Memory {
     Ring(Ring, Sizing),
 }
 
+/// How much memory for a buffer is wanted.
+#[derive(Clone, Copy)]
+pub(crate) enum Demand {
+    /// It must be there: what is logged must be applied.
+    Must,
+    /// There need not be any: what is made is only a cache.
+    Spare,
+    /// It must be there, and hold no mini-page of the ring back: the buffer cannot be evicted.
+    Aside,
+}
+
 impl Memory {
     /// Slabs for buffers of `bytes` in all, each of the size that it needs.
     pub(crate) fn slabs(bytes: u64) -> Self {
@@ -81,19 +92,14 @@ impl Memory {
         }
     }
 
-    /// Memory for a buffer of `owner`, initialised, aligned to 8, and its class: `class`, or one a little larger. It goes back by [`give`].
-    pub(crate) fn take(&self, class: usize, owner: Owner) -> (NonNull<u8>, usize) {
-        match self {
-            Self::Slabs(arena) => arena.take(class, owner),
-            Self::Ring(ring, _) => (ring.take(class, owner.leaf), class),
-        }
-    }
-
-    /// As [`take`](Self::take) if there is room in the ring; slabs always have room.
-    pub(crate) fn try_take(&self, class: usize, owner: Owner) -> Option<(NonNull<u8>, usize)> {
-        match self {
-            Self::Slabs(arena) => Some(arena.take(class, owner)),
-            Self::Ring(ring, _) => Some((ring.try_take(class, owner.leaf)?, class)),
+    /// Memory for a buffer of `owner`, initialised, aligned to 8, and its class: `class`, or one a little larger. It goes back by [`give`]. `None` only
+    /// for what is [`Spare`](Demand::Spare), where the ring has no room; slabs always have some.
+    pub(crate) fn take(&self, class: usize, owner: Owner, demand: Demand) -> Option<(NonNull<u8>, usize)> {
+        match (self, demand) {
+            (Self::Slabs(arena), _) => Some(arena.take(class, owner)),
+            (Self::Ring(ring, _), Demand::Must) => Some((ring.take(class, owner.leaf), class)),
+            (Self::Ring(ring, _), Demand::Spare) => Some((ring.try_take(class, owner.leaf)?, class)),
+            (Self::Ring(ring, _), Demand::Aside) => Some((ring.take_aside(class, owner.leaf), class)),
         }
     }
 }

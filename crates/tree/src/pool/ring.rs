@@ -8,9 +8,9 @@
 //! States of a piece: 1 taken -> 2 claimed by an evictor -> 3 given back -> 4 passed by the head; or 1 -> listed -> 1. Evictions
 //! run beside each other and *finish in order*: the head passes a piece only when all before it are given back (*in order*).
 //!
-//! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied: it
-//! goes outside of the ring, counted against the limit, and whoever makes room next evicts it first. So is what is too large for a segment.
-//! Writers make room before they log (I6), which keeps that rare. Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`).
+//! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied:
+//! the ring gets longer than its limit, and whoever makes room next evicts it down again. What is too large for a segment lies outside, is counted
+//! against the limit and evicted first. Writers make room before they log (I6), which keeps both rare. Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`).
 //! When the limit is lowered, the background evicts down to it; writers meanwhile only keep the ring from growing (the *ceiling*, which follows what
 //! is there down to the limit).
 //!
@@ -38,6 +38,8 @@ use zonda_rt::{
 use piece::{Piece, Segment};
 pub(crate) use segment_size::SegmentSize;
 use state::State;
+
+use crate::limits::RING_BYTES_MAX;
 
 /// Part of the ring that writers keep free for what they take between making room and writing. Readers leave as much again free for writers:
 /// what readers cache is made room for by the background, which looks every few milliseconds, and a writer does not pay for it.
@@ -153,7 +155,7 @@ impl Ring {
     pub(crate) fn new(limit_bytes: u64, copy_on_access_percent: u32, leaf_bytes: u32) -> Self {
         let segment = SegmentSize::of(leaf_bytes, limit_bytes);
         let inner = Inner {
-            state: Mutex::new(State::new(limit_bytes, segment)),
+            state: Mutex::new(State::new(segment)),
             segment,
             headroom_min: segment.headroom_for_mirror(leaf_bytes),
             copy_on_access_percent: u64::from(copy_on_access_percent.min(100)),
@@ -187,8 +189,19 @@ impl Ring {
     pub(crate) fn take(&self, class: usize, leaf: PageId) -> NonNull<u8> {
         let inner = &*self.inner;
         let mut state = inner.state.lock();
-        let taken = inner.try_take(&mut state, (class, leaf), inner.ceiling());
+        let taken = inner.try_take(&mut state, (class, leaf), RING_BYTES_MAX);
         let taken = taken.unwrap_or_else(|| state.take_outside(inner, class, leaf));
+        inner.taken.fetch_add(1, Ordering::Relaxed);
+        inner.publish(&state);
+        taken
+    }
+
+    /// As [`take`](Self::take), outside of the ring and [set aside](Self::set_aside).
+    pub(crate) fn take_aside(&self, class: usize, leaf: PageId) -> NonNull<u8> {
+        let inner = &*self.inner;
+        let mut state = inner.state.lock();
+        let taken = state.take_outside(inner, class, leaf);
+        state.set_aside(taken);
         inner.taken.fetch_add(1, Ordering::Relaxed);
         inner.publish(&state);
         taken
@@ -260,7 +273,8 @@ impl Ring {
         over
     }
 
-    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet, else one that was set aside.
+    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet. One that was set aside only if
+    /// there is nothing else, not even in the hands of others.
     pub(crate) fn claim(&self) -> Option<Claim<'_>> {
         let mut state = self.inner.state.lock();
         if let Some((content, leaf)) = state.next_outside() {
@@ -269,7 +283,7 @@ impl Ring {
         if let Some((content, leaf)) = state.claim() {
             return Some(Claim { ring: self, content, leaf, outside: false });
         }
-        let (content, leaf) = state.next_aside()?;
+        let (content, leaf) = if state.head == state.tail { state.next_aside() } else { None }?;
         Some(Claim { ring: self, content, leaf, outside: true })
     }
 

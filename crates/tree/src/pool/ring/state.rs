@@ -60,12 +60,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// An empty ring of about `bytes` in segments of `size`.
-    pub(super) fn new(bytes: u64, size: SegmentSize) -> Self {
+    /// An empty ring in segments of `size`.
+    pub(super) fn new(size: SegmentSize) -> Self {
         Self {
             size,
             segments: VecDeque::new(),
-            chunks: Chunks::new(bytes, size),
+            chunks: Chunks::new(size),
             free: FreeLists::new(size),
             head: 0,
             tail: 0,
@@ -81,7 +81,8 @@ impl State {
 
     /// Changes how much memory there may be; returns the most that head and tail may be apart.
     pub(super) fn set_limit_bytes(&mut self, bytes: u64) -> u64 {
-        self.segments_max = self.chunks.segments_in(bytes).clamp(2, RING_BYTES_MAX / self.segment_bytes());
+        let segments = self.chunks.set_limit_bytes(bytes.min(RING_BYTES_MAX));
+        self.segments_max = segments.max(2);
         self.chunks.trim(self.bytes_max());
         // Head and tail may both stand within a segment.
         (self.segments_max - 1) * self.segment_bytes()

@@ -235,23 +235,72 @@ fn a_lower_limit_asks_writers_not_to_grow_and_the_background_for_the_rest() {
 }
 
 #[test]
-fn what_must_have_memory_gets_it_outside_and_goes_first() {
+fn what_must_have_memory_gets_it_and_what_no_segment_holds_goes_first() {
     let ring = Ring::new(64 << 10, 10, LEAF_BYTES);
     let class = class_for(2048);
     let mut taken = Vec::new();
     while let Some(at) = ring.try_take(class, PageId(1)) {
         taken.push(Taken::new(&ring, at, class, 1));
     }
-    let outside = Taken::new(&ring, ring.take(class, PageId(2)), class, 2);
+    let at_tail = Taken::new(&ring, ring.take(class, PageId(2)), class, 2);
     let large = Taken::new(&ring, ring.take(class_for(100 << 10), PageId(3)), class_for(100 << 10), 3);
-    assert!(!ring.in_second_chance(outside.at));
-    let mut leaves = [ring.claim(), ring.claim()].map(|claim| claim.expect("two outside").leaf().0);
-    leaves.sort_unstable();
-    assert_eq!(leaves, [2, 3]);
+    assert!(!ring.in_second_chance(at_tail.at));
+    let leaves = [ring.claim(), ring.claim()].map(|claim| claim.expect("a large one").leaf().0);
+    assert_eq!(leaves, [3; 2]);
     assert!(ring.is_far_over(), "what is outside counts");
-    taken.extend([outside, large]);
+    taken.extend([at_tail, large]);
     taken.drain(..).for_each(Taken::give);
     assert_eq!(ring.inner.span_bytes.load(Ordering::Relaxed), 0);
+}
+
+/// A piece outside has pages of its own: a batch of small ones there would take a hundred times what it counts.
+#[test]
+fn a_batch_makes_a_full_ring_longer_by_what_it_needs() {
+    let ring = Ring::new(1 << 20, 10, LEAF_BYTES);
+    let class = class_for(64);
+    let mut taken = Vec::new();
+    while let Some(at) = ring.try_take(class, PageId(1)) {
+        taken.push(Taken::new(&ring, at, class, 1));
+    }
+    let held_bytes = ring.held_bytes();
+    taken.extend((0..10_000).map(|_| Taken::new(&ring, ring.take(class, PageId(2)), class, 2)));
+    assert!(
+        ring.held_bytes() - held_bytes <= 10_000 * 73 + (32 << 10),
+        "{} bytes more",
+        ring.held_bytes() - held_bytes
+    );
+    while ring.is_over() {
+        let claim = ring.claim().expect("it is full");
+        assert!(!claim.is_outside());
+        taken.remove(at_claim(&taken, &claim)).give();
+    }
+    assert!(ring.held_bytes() <= 1 << 20, "{} bytes are held", ring.held_bytes());
+    taken.drain(..).for_each(Taken::give);
+}
+
+#[test]
+fn a_ring_of_any_length_can_be_made_short_and_long_again() {
+    let ring = Ring::new(64 << 20, 10, LEAF_BYTES);
+    let class = class_for(2048);
+    let mut taken = std::collections::VecDeque::new();
+    for limit_kib in [64 << 10, 1 << 10, 20 << 10, 300, 64 << 10, 17 << 10, 512] {
+        ring.set_limit_bytes(limit_kib << 10);
+        // Twice round, so that nothing is where it was.
+        let mut left = 2 * (limit_kib << 10) / class_bytes(class) as u64;
+        while left > 0 || ring.is_over_limit() {
+            if ring.is_over_limit() {
+                drop(ring.claim().expect("it is full"));
+                taken.pop_front().map(Taken::give).expect("the oldest is at the head");
+            } else {
+                taken.push_back(Taken::new(&ring, ring.take(class, PageId(1)), class, 1));
+                left -= 1;
+            }
+        }
+        let (held, bytes) = (ring.held_bytes() >> 10, (taken.len() * class_bytes(class)) as u64 >> 10);
+        assert!(held <= limit_kib, "{held} KiB are held of {limit_kib}");
+        assert!(bytes > limit_kib / 4 * 3, "{bytes} KiB of mini-pages in {limit_kib}");
+    }
+    taken.into_iter().for_each(Taken::give);
 }
 
 #[test]
