@@ -11,6 +11,7 @@ use zonda_rt::{MutexGuard, now};
 use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
 use crate::change::{Change, EXTENTS_MAX};
+use crate::commit::can_be_tried_again;
 use crate::copy::Copying;
 use crate::options::JOURNAL;
 use crate::pace::NAP;
@@ -38,6 +39,16 @@ struct Round {
     passed_over: Vec<ZoneId>,
     /// Why a victim was not emptied or reset.
     failed: Option<FileError>,
+}
+
+impl Round {
+    /// What it did; why it did nothing, if that was an error.
+    fn done(self) -> Result<Cleaned> {
+        match self.failed {
+            Some(error) if self.all.zones_freed == 0 => Err(error),
+            _ => Ok(self.all),
+        }
+    }
 }
 
 /// A live extent of a victim.
@@ -69,7 +80,7 @@ impl FileStore {
             return Ok(None);
         }
         let _cleaning = core.cleaning.lock();
-        let cleaned = core.clean(true)?;
+        let cleaned = core.clean(true)?.done()?;
         Ok((cleaned.zones_freed > 0).then_some(cleaned))
     }
 
@@ -117,15 +128,16 @@ impl FileStore {
 }
 
 impl Core {
-    /// Cleans for a writer that found no zone; returns whether it makes sense to look again.
+    /// Cleans for a writer that found no zone; returns whether it makes sense to look again. A zone that can be neither read nor
+    /// reset is no error of the writer's: it gave no space.
     ///
     /// # Errors
-    /// `Stopped`, `Space`.
+    /// `Stopped`, `Space` of the journal.
     pub(crate) fn clean_for_a_writer(&self, free_zones_kept: u32) -> Result<bool> {
         let has_zone = || self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept;
         self.waited(|| match self.cleaning_unless(&has_zone) {
             None => Ok(true),
-            Some(_cleaning) => Ok(self.clean(false)?.zones_freed > 0),
+            Some(_cleaning) => Ok(self.clean(false)?.all.zones_freed > 0),
         })
     }
 
@@ -165,9 +177,8 @@ impl Core {
         spoiled.len() as u64
     }
 
-    /// Frees what is dead, else empties the best victim. A zone that cannot be reset is passed over; its error is returned only if
-    /// no zone became free.
-    fn clean(&self, is_paced: bool) -> Result<Cleaned> {
+    /// Frees what is dead, else empties the best victim. A zone that cannot be emptied or reset is passed over.
+    fn clean(&self, is_paced: bool) -> Result<Round> {
         self.stop.check()?;
         self.finish_all_dead();
         let merged = self.merge_dead()?;
@@ -183,10 +194,7 @@ impl Core {
             round.all.zones_freed += reset.max(u32::from(is_free));
             round.failed = failed.map(FileError::from).or(round.failed);
         }
-        match round.failed {
-            Some(error) if round.all.zones_freed == 0 => Err(error),
-            _ => Ok(round.all),
-        }
+        Ok(round)
     }
 
     /// Finishes open zones in which nothing is live and that nobody writes; returns whether there was one.
@@ -213,12 +221,11 @@ impl Core {
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
-                Err(error @ FileError::Unread { .. }) => {
+                Err(error @ (FileError::Unread { .. } | FileError::Space(SpaceError::Device(_)))) => {
                     self.put_off.put_off((victim.zone, victim.generation), now());
                     round.failed = Some(error);
                 }
-                Err(FileError::Space(SpaceError::NoSpace { .. } | SpaceError::TokensHeld { .. })) => return Ok(None),
-                Err(error @ FileError::Space(SpaceError::Device(_))) => round.failed = Some(error),
+                Err(FileError::Space(error)) if can_be_tried_again(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
@@ -261,13 +268,20 @@ impl Core {
         worth.into_iter().find(|view| view.zone == zone)
     }
 
-    /// Dead bytes that cleaning leaves where they are: in zones with too few of them, and in spoiled ones.
+    /// Dead bytes that cleaning leaves where they are: in zones with too few of them, in spoiled ones, and in those whose last reading
+    /// or reset failed.
     pub(crate) fn stuck_bytes(&self) -> u64 {
-        let spoiled = self.spoiled.lock();
+        let (spoiled, unresettable) = (self.spoiled.lock(), self.unresettable.lock());
+        let is_passed_over = |view: &ZoneView| {
+            let zone = (view.zone, view.generation);
+            !has_enough_dead(view) || spoiled.contains(&zone) || self.put_off.has_failed(zone)
+        };
         let is_stuck = |view: &&ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
-            let is_passed_over = !has_enough_dead(view) || spoiled.contains(&(view.zone, view.generation));
-            is_ours && view.state == ZoneUse::Sealed && view.live_bytes > 0 && is_passed_over
+            let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial);
+            let is_left = view.state == ZoneUse::Sealed && view.live_bytes > 0 && is_passed_over(view);
+            let is_dead = is_done && view.live_bytes == 0;
+            is_ours && (is_left || is_dead && unresettable.contains(&view.zone))
         };
         let views = self.space().view();
         views.iter().filter(is_stuck).map(|view| view.capacity_bytes.saturating_sub(view.live_bytes)).sum()

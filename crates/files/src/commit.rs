@@ -85,7 +85,8 @@ impl Committer {
     }
 }
 
-fn can_be_tried_again(error: &SpaceError) -> bool {
+/// Whether nothing was written for want of zones or tokens.
+pub(crate) fn can_be_tried_again(error: &SpaceError) -> bool {
     matches!(error, SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. })
 }
 

@@ -44,6 +44,11 @@ impl PutOff {
         self.zones.lock().get(&zone).is_some_and(|entry| entry.generation == generation && now < entry.until)
     }
 
+    /// Whether it could not be read when that was last tried.
+    pub(crate) fn has_failed(&self, (zone, generation): ZoneOf) -> bool {
+        self.zones.lock().get(&zone).is_some_and(|entry| entry.generation == generation)
+    }
+
     /// It could be read.
     pub(crate) fn forget(&self, zone: ZoneId) {
         self.zones.lock().remove(&zone);

@@ -424,7 +424,7 @@ impl Core {
     /// Returns when change `number` is durable; subzones and blocks whose files are gone are free then.
     ///
     /// # Errors
-    /// As [`Committer::commit_to`]; `Space` if a subzone cannot be reset.
+    /// As [`Committer::commit_to`].
     pub(crate) fn commit_to(&self, number: u64) -> Result<()> {
         let dead = self.dead_subzones();
         let dead_blocks = self.ground.blocks().and_then(|blocks| Some((blocks, blocks.last_dead()?)));

@@ -157,24 +157,20 @@ impl Core {
         DeadSubzones { full, has_empty_zones: self.space().split_view().iter().any(is_empty) }
     }
 
-    /// Resets subzones that were dead before a commit that is durable now; somebody who is at it already does it for all.
+    /// Resets subzones that were dead before a commit that is durable now; somebody who is at it already does it for all. What fails is
+    /// tried again with later commits: it is no error of whoever made something durable.
     ///
     /// # Errors
-    /// `Space`; `Stopped`, `ReadOnly`: a mount for reading resets nothing.
+    /// `Stopped`, `ReadOnly`: a mount for reading resets nothing.
     pub(crate) fn merge(&self, dead: &DeadSubzones) -> Result<()> {
         self.stop.check()?;
         let Some(_merging) = self.merging.try_lock() else { return Ok(()) };
         let still_dead = self.dead_subzones();
         for &(zone, _) in still_dead.full.iter().filter(|zone| dead.full.contains(zone)) {
-            match self.space().reset(zone) {
-                Ok(ZoneUse::Free | ZoneUse::Retired) => Counters::add(&self.subzones.merges, 1),
-                Ok(_) => {}
-                // Lost with nothing live in it: nobody misses it.
-                Err(_) if self.space().mark_bad(zone)? != ZoneUse::Sealed => {}
-                Err(error) => return Err(error.into()),
-            }
+            let is_merged = matches!(self.space().reset(zone), Ok(ZoneUse::Free | ZoneUse::Retired));
+            Counters::add(&self.subzones.merges, is_merged.into());
         }
-        Counters::add(&self.subzones.joins, self.lanes.join_empty()?);
+        Counters::add(&self.subzones.joins, self.lanes.join_empty());
         Ok(())
     }
 

@@ -18,7 +18,8 @@ pub struct FileUsage {
     /// Live bytes, the journal's included.
     pub live_bytes: u64,
     /// What can still be written after cleaning, without what is kept for flushes and logs, what tables left of their subzones, and
-    /// dead bytes in zones that cleaning passes over, because they have few of them or are spoiled.
+    /// dead bytes in zones that cleaning passes over, because they have few of them, are spoiled, or could not be read or reset
+    /// when that was last tried.
     /// At 0 a compaction is refused.
     pub free_bytes: u64,
     /// Files.

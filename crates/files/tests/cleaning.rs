@@ -282,6 +282,58 @@ fn a_victim_that_cannot_be_read_for_now_is_tried_again_later() {
     assert_eq!(store.check().unwrap().findings, []);
 }
 
+/// Tables of half a zone, every second of them gone, until a compaction is refused.
+fn full_of_half_dead(store: &FileStore) {
+    let mut files = 0;
+    while put(store, FileKind::Data, &format!("/{files}"), 30_000).is_ok() {
+        files += 1;
+    }
+    store.remove(&path(&format!("/{files}"))).unwrap();
+    (0..files).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    store.sync_names().unwrap();
+}
+
+/// What a victim fails with is not the writer's error: it may try again later, and until then nobody is told that there is room.
+#[test]
+fn a_writer_is_refused_for_want_of_space_where_no_victim_can_be_read() {
+    let faulty = Faulty::new(MemDevice::new(geometry(3)).unwrap(), 1);
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+    full_of_half_dead(&store);
+    let (zone, promised) = (store.space().zone_blocks() * 4096, store.usage().free_bytes);
+    assert!(promised > 4 * zone, "{promised}");
+    let effect = FaultEffect::Error(ErrorKind::Io);
+    faulty.inject(Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::From(1), effect });
+    let refused = (0..20).find_map(|file| put(&store, FileKind::Data, &format!("/more{file}"), 30_000).err());
+    assert!(refused.as_ref().is_some_and(FileError::is_no_space), "{refused:?}");
+    assert!(store.usage().free_bytes <= 2 * zone, "{:?}", store.usage());
+    faulty.heal();
+    let mut written = 0;
+    while put(&store, FileKind::Data, &format!("/again{written}"), 30_000).is_ok() {
+        written += 32_768;
+    }
+    assert!(written + 3 * zone >= promised, "{written} of {promised} written");
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+#[test]
+fn a_writer_is_refused_for_want_of_space_where_no_zone_can_be_reset() {
+    let faulty = Faulty::new(MemDevice::new(geometry(3)).unwrap(), 1);
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+    full_of_half_dead(&store);
+    (1..6).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    store.sync_names().unwrap();
+    let (zone, promised) = (store.space().zone_blocks() * 4096, store.usage().free_bytes);
+    assert!(promised > 4 * zone, "{promised}");
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: None, when: FaultWhen::From(1), effect });
+    let refused = (0..20).find_map(|file| put(&store, FileKind::Data, &format!("/more{file}"), 30_000).err());
+    assert!(refused.as_ref().is_some_and(FileError::is_no_space), "{refused:?}");
+    assert!(store.usage().free_bytes <= 2 * zone, "{:?}", store.usage());
+    faulty.heal();
+    (0..4).for_each(|file| put(&store, FileKind::Data, &format!("/again{file}"), 30_000).unwrap());
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// A zone of logs with a piece of a MANIFEST in each, that is being written all the while, and zones of tables with a piece of a table
 /// that is.
 #[test]

@@ -316,6 +316,25 @@ fn faults_of_splitting_and_merging_leave_a_store_that_works() {
     }
 }
 
+/// What was to be durable is durable, and the subzone is reset another time.
+#[test]
+fn a_subzone_that_cannot_be_reset_fails_no_sync() {
+    let faulty = Faulty::new(memory(), 1);
+    let store = store_on(Arc::new(faulty.clone()), "splitzns");
+    (0..3).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: None, when: FaultWhen::From(1), effect });
+    store.remove(&path("/1")).unwrap();
+    store.sync_names().unwrap();
+    put(&store, "/3", 5, 40_000).unwrap();
+    assert!(faulty.injected() > 0 && split(&store).merges == 0);
+    faulty.heal();
+    put(&store, "/4", 5, 40_000).unwrap();
+    assert_eq!(split(&store).merges, 1);
+    assert!([0, 2, 3, 4].iter().all(|file| whole(&store, &format!("/{file}"), 40_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// Half of the zones that are not split is to be free, not half of all: what is in subzones cannot be moved to make room.
 #[test]
 fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
