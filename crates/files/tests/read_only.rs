@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::disturbed::Disturbed;
 use common::{geometry, options, path};
-use zonda_device::{MemDevice, ZonedDevice};
+use zonda_device::{Geometry, MemDevice, ZonedDevice};
 use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, Finding, StoreId, ZoneId};
 use zonda_rt::{Mutex, Rng};
 
@@ -146,5 +146,77 @@ fn what_one_file_says_of_others_is_of_the_same_moment_whenever_the_live_store_go
     for names_before in 0..16 {
         let calls = mounts_at_every_call(names_before);
         assert!(calls > 48, "a mount makes {calls} calls, too few to tell");
+    }
+}
+
+/// What a program does that keeps a log: a record is there before anything else speaks of it.
+struct Logging {
+    live: FileStore,
+    log: FileWriter,
+    manifest: FileWriter,
+    number: u32,
+}
+
+impl Logging {
+    fn on(device: &Arc<MemDevice>) -> Arc<Mutex<Self>> {
+        let live = FileStore::format(Arc::clone(device) as _, StoreId(1), false, options(0)).unwrap();
+        let writer = |name: &str, kind| live.create(&path(name), FileTags::of(kind)).unwrap();
+        let (log, manifest) = (writer("/log", FileKind::Log), writer("/MANIFEST", FileKind::Meta));
+        let mut logging = Self { live, log, manifest, number: 0 };
+        logging.goes_on();
+        Arc::new(Mutex::new(logging))
+    }
+
+    fn goes_on(&mut self) {
+        self.number += 1;
+        for file in [&mut self.log, &mut self.manifest] {
+            file.append(&self.number.to_le_bytes()).unwrap();
+            file.sync().unwrap();
+        }
+        self.live.make_directory(&path(&format!("/{}", self.number))).unwrap();
+        self.live.sync_names().unwrap();
+    }
+}
+
+fn last_number(store: &FileStore, name: &str) -> u32 {
+    let reader = store.open(&path(name)).unwrap();
+    let mut last = 0_u32.to_le_bytes();
+    reader.read_at(reader.size_bytes().saturating_sub(4), &mut last).unwrap();
+    u32::from_le_bytes(last)
+}
+
+fn log_is_no_older_than_manifest(beside: &Arc<Disturbed>, context: &str) {
+    let (store, report) = FileStore::mount_read_only(Arc::clone(beside) as _, options(0)).unwrap();
+    let (logged, named) = (last_number(&store, "/log"), last_number(&store, "/MANIFEST"));
+    assert!(logged >= named, "{context}: the log ends at {logged}, the MANIFEST at {named}, {report:?}");
+}
+
+/// A log that is newer than its MANIFEST is replayed again in part; one that is older lacks what the MANIFEST counts on.
+#[test]
+fn logs_are_no_older_than_what_is_said_of_them() {
+    for active in [14, 3] {
+        let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
+        let logging = Logging::on(&device);
+        for at in 1.. {
+            let again = Arc::clone(&logging);
+            let goes_on = Box::new(move || again.lock().goes_on());
+            let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, goes_on));
+            log_is_no_older_than_manifest(&beside, &format!("call {at}, {active} active"));
+            if !beside.was_disturbed() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn logs_are_no_older_where_the_live_store_never_rests() {
+    let device = Arc::new(MemDevice::new(Geometry::new(16 << 20, 24).with_limits(14, 14)).unwrap());
+    let logging = Logging::on(&device);
+    for at in 1..20 {
+        let again = Arc::clone(&logging);
+        let goes_on = Box::new(move || again.lock().goes_on());
+        let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, goes_on).restless());
+        log_is_no_older_than_manifest(&beside, &format!("from call {at} on"));
     }
 }

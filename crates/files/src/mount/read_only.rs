@@ -7,12 +7,13 @@
 //!    were all there was between the two: none that was reset before is missed, and none was begun.
 //! 2. Between the two the zones of meta files and the journal's are asked in turns how far they are written, until either have not grown from one
 //!    answer to the next, or the journal since the look: what the others said in between is of the same moment. So no MANIFEST names a file that the journal does not know of yet,
-//!    or has forgotten. Logs name no files.
-//! 3. The journal and the logs are read up to there. Records are durable before zones are reset in which they bury something, so
-//!    the journal knows of everything that is missing elsewhere.
+//!    or has forgotten.
+//! 3. Zones of logs alone are read as far as the second look shows them written, the others up to there. Logs name no files, but a MANIFEST counts on
+//!    what was logged before: what is too new in a log is replayed twice, what it lacks is lost. Records are durable before zones are reset
+//!    in which they bury something, so the journal knows of everything that is missing elsewhere.
 //! 4. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
 //!
-//! If not, it is looked at again; where a live store commits faster than it can be asked, without the second after a while, and the report says so. Data zones do as they please: readers ask for their generation at every read.
+//! If not, it is looked at again; where a live store commits faster than it can be asked, after a while the first look stands for the second point, and the report says so. Data zones do as they please: readers ask for their generation at every read.
 
 use std::sync::Arc;
 
@@ -55,8 +56,8 @@ impl FileStore {
         options.check()?;
         // What the look before showed; within, `None` if it showed no store.
         let mut before: Option<Option<Moment>> = None;
-        // The zones as they were at one moment since then.
-        let mut at_once: Option<Vec<RecoveredZone>> = None;
+        // Journal and meta files as they were at one moment since then, or, with `true`, as that look showed them.
+        let mut named: Option<(Vec<RecoveredZone>, bool)> = None;
         for look in 0..LOOKS_MAX {
             let looked = Space::open(Arc::clone(&device), &options.space());
             let moment = looked.as_ref().ok().map(|(_, recovered)| moment(recovered));
@@ -67,16 +68,15 @@ impl FileStore {
                 Err(error) if is_settled => return Err(error.into()),
                 Err(_) => continue,
             };
-            let zones: Vec<RecoveredZone> = recovered.zones.into_iter().filter(is_read).collect();
-            let seen = at_once.take().map(|zones| (zones, false));
-            let seen = seen.or_else(|| (look >= LOOKS_FOR_ONE_MOMENT).then(|| (zones.clone(), true)));
-            match seen.filter(|_| is_settled) {
-                Some((zones, moments_differ)) => match Self::read_only_on(space, &zones, &options) {
+            let zones = recovered.zones.into_iter().filter(is_read);
+            let (logs, naming): (Vec<_>, Vec<_>) = zones.partition(is_of_logs_alone);
+            match named.take().filter(|_| is_settled) {
+                Some((named, moments_differ)) => match Self::read_only_on(space, &[named, logs].concat(), &options) {
                     Err(FileError::Stale { .. }) => {}
                     mounted => return mounted.map(|(store, report)| (store, MountReport { moments_differ, ..report })),
                 },
-                None if look < LOOKS_FOR_ONE_MOMENT => at_once = see_at_once(&space, zones)?,
-                None => {}
+                None if look < LOOKS_FOR_ONE_MOMENT => named = see_at_once(&space, naming)?.map(|zones| (zones, false)),
+                None => named = Some((naming, true)),
             }
         }
         Err(FileError::Unsettled { looks: LOOKS_MAX })
@@ -99,14 +99,13 @@ impl FileStore {
     }
 }
 
-/// The zones that a look showed, with what is written in them at one moment; `None` if journal and meta files grow all the time.
+/// Zones of journal and meta files that a look showed, with what is written in them at one moment; `None` if both grow all the time.
 fn see_at_once(space: &Space, zones: Vec<RecoveredZone>) -> Result<Option<Vec<RecoveredZone>>> {
-    let (mut journal, others): (Vec<_>, Vec<_>) = zones.into_iter().partition(|zone| zone.stream == JOURNAL);
-    let (mut meta, logs): (Vec<_>, Vec<_>) = others.into_iter().partition(|zone| zone.holds.contains(META));
+    let (mut journal, mut meta): (Vec<_>, Vec<_>) = zones.into_iter().partition(|zone| zone.stream == JOURNAL);
     has_grown(space, &mut meta)?;
     for _ in 0..ASKED_MAX {
         if !has_grown(space, &mut journal)? || !has_grown(space, &mut meta)? {
-            return Ok(Some([journal, meta, logs].concat()));
+            return Ok(Some([journal, meta].concat()));
         }
     }
     Ok(None)
@@ -131,4 +130,9 @@ fn moment(recovered: &Recovered) -> Moment {
 /// Whether a mount reads what is in the zone.
 fn is_read(zone: &RecoveredZone) -> bool {
     zone.stream == JOURNAL || zone.holds.contains(LOG) || zone.holds.contains(META)
+}
+
+/// Whether nothing but logs is in the zone.
+fn is_of_logs_alone(zone: &RecoveredZone) -> bool {
+    zone.stream != JOURNAL && !zone.holds.contains(META)
 }

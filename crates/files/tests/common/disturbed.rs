@@ -7,30 +7,37 @@ use zonda_device::{DeviceCounters, Geometry, IoQueue, Lba, MemDevice, Result, Zo
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
-type Happening = Box<dyn FnOnce() + Send>;
+type Happening = Box<dyn FnMut() + Send>;
 
 /// For reading, as one that another has open, hence zones are reported one by one: before one report or read something happens.
 pub(crate) struct Disturbed {
     device: Arc<MemDevice>,
-    calls_left: AtomicU64,
-    happening: Mutex<Option<Happening>>,
+    at: u64,
+    is_restless: bool,
+    calls: AtomicU64,
+    happening: Mutex<Happening>,
 }
 
 impl Disturbed {
     /// `happening` comes before the `at`-th report of a zone or read; 1 is the first.
     pub(crate) fn new(device: Arc<MemDevice>, at: u64, happening: Happening) -> Self {
-        Self { device, calls_left: AtomicU64::new(at), happening: Mutex::new(Some(happening)) }
+        Self { device, at, is_restless: false, calls: AtomicU64::new(0), happening: Mutex::new(happening) }
+    }
+
+    /// It happens before all later ones too.
+    pub(crate) fn restless(self) -> Self {
+        Self { is_restless: true, ..self }
     }
 
     /// Whether there were as many.
     pub(crate) fn was_disturbed(&self) -> bool {
-        self.happening.lock().is_none()
+        self.calls.load(Ordering::Relaxed) >= self.at
     }
 
     fn call(&self) {
-        if self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            let happening = self.happening.lock().take();
-            happening.into_iter().for_each(|happening| happening());
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if call == self.at || self.is_restless && call > self.at {
+            self.happening.lock()();
         }
     }
 }
