@@ -221,11 +221,11 @@ impl Core {
                 Err(error) if is_of_the_victim(&error) => {
                     self.spoiled.lock().insert((victim.zone, victim.generation));
                 }
+                Err(FileError::Space(error)) if can_be_tried_again(&error) => return Ok(None),
                 Err(error @ (FileError::Unread { .. } | FileError::Space(SpaceError::Device(_)))) => {
                     self.put_off.put_off((victim.zone, victim.generation), now());
                     round.failed = Some(error);
                 }
-                Err(FileError::Space(error)) if can_be_tried_again(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }

@@ -45,6 +45,8 @@ struct State {
     durable: u64,
     /// Number of the last change taken off the queue.
     taken: u64,
+    /// Whether a record that was taken off refers to bytes that may not be durable.
+    owes_flush: bool,
     /// Commits since the mount.
     commits: u64,
 }
@@ -52,7 +54,8 @@ struct State {
 impl Committer {
     /// Over a journal that is started; without one nothing can be committed.
     pub(crate) fn new(journal: Option<Journal>) -> Self {
-        Self { state: Mutex::new(State { journal, backlog: VecDeque::new(), durable: 0, taken: 0, commits: 0 }) }
+        let (backlog, durable, taken, owes_flush, commits) = Default::default();
+        Self { state: Mutex::new(State { journal, backlog, durable, taken, owes_flush, commits }) }
     }
 
     /// Returns when change `number` is durable. What the store did is recorded with it.
@@ -85,9 +88,20 @@ impl Committer {
     }
 }
 
-/// Whether nothing was written for want of zones or tokens.
+/// Whether nothing was written for want of zones, tokens or room on the host.
 pub(crate) fn can_be_tried_again(error: &SpaceError) -> bool {
-    matches!(error, SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. })
+    let lacks =
+        matches!(error, SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. });
+    lacks || error.is_host_full()
+}
+
+/// Flushes what records refer to, if that is owed.
+fn flush_owed(owes_flush: &mut bool, space: &Space) -> std::result::Result<(), SpaceError> {
+    if *owes_flush {
+        space.flush()?;
+    }
+    *owes_flush = false;
+    Ok(())
 }
 
 impl State {
@@ -107,10 +121,8 @@ impl State {
     fn take(&mut self, queued: Queued, space: &Space) -> Result<()> {
         self.backlog.extend(queued.records);
         self.taken = self.taken.max(queued.last);
-        if queued.names_new_bytes {
-            space.flush()?;
-        }
-        Ok(())
+        self.owes_flush |= queued.names_new_bytes;
+        Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
     /// A journal that has grown into the reserve gives zones back early.
@@ -130,10 +142,9 @@ impl State {
         };
         let _label = cut_label("journal roll");
         let (queued, items) = names.snapshot();
-        if queued.names_new_bytes {
-            space.flush()?;
-        }
-        let written = journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item)));
+        self.owes_flush |= queued.names_new_bytes;
+        let written = flush_owed(&mut self.owes_flush, space)
+            .and_then(|()| journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item))));
         match written {
             Ok(()) => self.durable = queued.last.max(self.durable),
             // The journal goes on without: what was taken off the queue is still owed.

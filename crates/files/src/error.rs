@@ -191,10 +191,15 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Whether it is for want of space: nothing was lost, deletes work, and what was refused may be tried again after them.
+    /// Whether it is for want of space, in the store or on the host of a device in a file: nothing was lost, deletes work, and what was
+    /// refused may be tried again after them.
     #[must_use]
     pub fn is_no_space(&self) -> bool {
-        matches!(self, Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. }))
+        match self {
+            Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. }) => true,
+            Self::Space(error) => error.is_host_full(),
+            _ => false,
+        }
     }
 }
 

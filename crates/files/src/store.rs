@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zonda_device::{Queues, cut_label};
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, Time, now};
-use zonda_space::{Space, StreamId, Urgency};
+use zonda_space::{Space, SpaceError, StreamId, Urgency};
 
 use crate::call::Call;
 use crate::catalogue::Entry;
@@ -545,9 +545,9 @@ impl Core {
         }
     }
 
-    /// Notes a device error of a write: what was appended before it may be lost.
-    pub(crate) fn write_failed(&self, error: zonda_space::SpaceError) -> FileError {
-        self.stop.set(&error)
+    /// Notes a device error of a write or flush: what was appended before it may be lost, unless the host is full.
+    pub(crate) fn write_failed(&self, error: SpaceError) -> FileError {
+        if error.is_host_full() { error.into() } else { self.stop.set(&error) }
     }
 }
 

@@ -358,9 +358,11 @@ impl FileWriter {
                 None => return self.go_on_in_blocks(),
             },
         };
-        if self.write_to(lease.zone(), until)? {
+        let has_room = self.write_to(lease.zone(), until);
+        if !matches!(has_room, Ok(false)) {
             self.lease = Some(lease);
         }
+        has_room?;
         self.note_zones();
         Ok(())
     }

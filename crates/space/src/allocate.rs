@@ -17,7 +17,7 @@ impl Space {
     /// # Errors
     /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
     /// `TokensHeld`, `NoSuchStream`: nothing was changed. `Device`: if the device lives on, the zones that failed, up to eight, are
-    /// free again and taken last or, where only the flush after it failed, the zone is partly written.
+    /// free again and taken last (but where [the host is full](SpaceError::is_host_full)) or, where only the flush after it failed, the zone is partly written.
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         let held_up = self.tidy()?;
@@ -63,7 +63,8 @@ impl Space {
                 refusals += 1;
                 // The next one needs the token of this one.
                 self.tidy()?;
-                if refusals == REFUSALS_MAX || !self.core.table.lock().has_token(stream) {
+                // On a host that is full no other zone does better.
+                if error.is_host_full() || refusals == REFUSALS_MAX || !self.core.table.lock().has_token(stream) {
                     return Err(error);
                 }
             }
@@ -86,7 +87,7 @@ impl Space {
 
     /// After a failed opening: a lost zone is struck off (and the next is tried), any other is free again, but torn, and taken last.
     pub(crate) fn give_up(&self, zone: ZoneId, error: SpaceError) -> Result<()> {
-        let asked = self.core.ask(zone);
+        let (asked, refused) = (self.core.ask(zone), !error.is_host_full());
         let mut table = self.core.table.lock();
         match asked {
             Ok(asked) => match asked.lost {
@@ -97,10 +98,10 @@ impl Space {
                 None => {
                     // A subzone that is full of nothing is not active.
                     let torn = asked.active || asked.written_blocks > 0;
-                    table.set(zone, Slot { torn, refused: true, ..Slot::FREE }, asked.active);
+                    table.set(zone, Slot { torn, refused, ..Slot::FREE }, asked.active);
                 }
             },
-            Err(_) => table.set(zone, Slot { torn: true, refused: true, ..Slot::FREE }, true),
+            Err(_) => table.set(zone, Slot { torn: true, refused, ..Slot::FREE }, true),
         }
         Err(error)
     }

@@ -1,7 +1,7 @@
 //! Errors of the zone manager.
 
 use thiserror::Error;
-use zonda_device::{DeviceError, ZoneId};
+use zonda_device::{DeviceError, ErrorKind, ZoneId};
 
 use crate::{StoreId, StreamId, ZoneUse};
 
@@ -218,6 +218,13 @@ fn bits(mask: u64) -> String {
 }
 
 impl SpaceError {
+    /// Whether the file system has no room in which the device is a file. The device did nothing, nothing is lost, and the same call may
+    /// succeed when there is room again.
+    #[must_use]
+    pub fn is_host_full(&self) -> bool {
+        matches!(self, Self::Device(error) if error.kind() == ErrorKind::NoSpaceOnHost)
+    }
+
     /// Whether another thread is just finishing or resetting the zone: the same call may succeed a little later.
     #[must_use]
     pub fn is_changing(&self) -> bool {

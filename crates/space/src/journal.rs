@@ -23,7 +23,7 @@ const ITEM_LENGTH_BYTES: usize = 4;
 /// Life cycle: 1 [`read`](crate::read_journal) what an earlier life left -> 2 [`start`](Self::start) with a snapshot in a
 /// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), in the same zone
 /// as long as it has room, and 3 again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not reset (I3).
-/// After a device error it is failed and takes nothing more.
+/// After a device error other than that the host is full it is failed and takes nothing more.
 ///
 /// Cost: a sync writes the records since the last one, padded to blocks, and flushes; a snapshot writes itself and two
 /// blocks.
@@ -88,8 +88,8 @@ impl Journal {
     /// Adds a record. It is durable after the next [`sync`](Self::sync).
     ///
     /// # Errors
-    /// `RecordTooLong`; `NoSpace` and the other errors of [`Space::open_zone`]: this record is not taken, earlier ones are
-    /// kept and it may be tried again. `Device`, `JournalFailed`.
+    /// `RecordTooLong`; `NoSpace`, [a full host](SpaceError::is_host_full) and the other errors of [`Space::open_zone`]: this record is
+    /// not taken, earlier ones are kept and it may be tried again. `Device`, `JournalFailed`.
     pub fn append(&mut self, record: &[u8]) -> Result<()> {
         self.add(ChunkKind::Records, record)
     }
@@ -97,7 +97,8 @@ impl Journal {
     /// Makes all records so far durable.
     ///
     /// # Errors
-    /// `NoSpace` and the other errors of [`Space::open_zone`]: try again. `Device`, `JournalFailed`.
+    /// `NoSpace`, [a full host](SpaceError::is_host_full) and the other errors of [`Space::open_zone`]: try again. `Device`,
+    /// `JournalFailed`.
     pub fn sync(&mut self) -> Result<()> {
         self.write_pending(ChunkKind::Records)?;
         self.flush()
@@ -125,7 +126,8 @@ impl Journal {
         // Items of an incomplete snapshot must not be written later as records.
         self.pending.clear();
         filled?;
-        self.flush()?;
+        // What a whole snapshot covers must not be recorded behind it, as it would be after an error.
+        self.flush().inspect_err(|_| self.failed = true)?;
         (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
         self.release(old_zones);
         Ok(())
@@ -201,10 +203,7 @@ impl Journal {
             match self.writer.as_mut().map(|writer| writer.write(&chunk)) {
                 Some(Ok(_)) => break,
                 Some(Err(SpaceError::ZoneFailed { .. })) | None => self.writer = None,
-                Some(Err(error)) => {
-                    self.failed = true;
-                    return Err(error);
-                }
+                Some(Err(error)) => return Err(self.failed_with(error)),
             }
         }
         self.next_sequence += 1;
@@ -239,7 +238,13 @@ impl Journal {
         if self.failed {
             return Err(SpaceError::JournalFailed);
         }
-        self.space.flush().inspect_err(|_| self.failed = true)
+        self.space.flush().map_err(|error| self.failed_with(error))
+    }
+
+    /// On a host that is full the device did nothing: what is pending is written when there is room.
+    fn failed_with(&mut self, error: SpaceError) -> SpaceError {
+        self.failed = !error.is_host_full();
+        error
     }
 
     /// Resets the first `count` zones: a durable snapshot replaces them. Those whose reset fails wait for the next one.
