@@ -268,8 +268,8 @@ impl Core {
         worth.into_iter().find(|view| view.zone == zone)
     }
 
-    /// Dead bytes that cleaning leaves where they are: in zones with too few of them, in spoiled ones, and in those whose last reading
-    /// or reset failed.
+    /// Dead bytes that cleaning leaves where they are: in zones with too few of them, in spoiled ones, in those whose last reading
+    /// or reset failed, and in those whose header is damaged and that the mount could not reset.
     pub(crate) fn stuck_bytes(&self) -> u64 {
         let (spoiled, unresettable) = (self.spoiled.lock(), self.unresettable.lock());
         let is_passed_over = |view: &ZoneView| {
@@ -281,7 +281,8 @@ impl Core {
             let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::Partial);
             let is_left = view.state == ZoneUse::Sealed && view.live_bytes > 0 && is_passed_over(view);
             let is_dead = is_done && view.live_bytes == 0;
-            is_ours && (is_left || is_dead && unresettable.contains(&view.zone))
+            let is_damaged = view.state == ZoneUse::Damaged;
+            is_damaged || is_ours && (is_left || is_dead && unresettable.contains(&view.zone))
         };
         let views = self.space().view();
         views.iter().filter(is_stuck).map(|view| view.capacity_bytes.saturating_sub(view.live_bytes)).sum()

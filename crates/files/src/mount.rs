@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use zonda_device::cut_label;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneUse,
-    ZonedDevice, read_journal,
+    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneId,
+    ZoneUse, ZonedDevice, read_journal,
 };
 
 use crate::catalogue::{Catalogue, extensions};
@@ -271,7 +271,11 @@ fn take_up(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[Recov
         space.seal_recovered(zone.zone)?;
     }
     for view in space.split_view().iter().filter(|view| view.is_active && view.written == 0) {
-        space.finish_split(view.zone)?;
+        match space.finish_split(view.zone) {
+            // It keeps its token.
+            Ok(()) | Err(SpaceError::Device(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     take_up_wide(ground, lanes, catalogue, &zones)
 }
@@ -285,10 +289,26 @@ fn take_up_wide(ground: &Ground, lanes: &Lanes, catalogue: &Catalogue, zones: &[
             space.seal_recovered(zone.zone)?;
             continue;
         }
+        let writer = match space.adopt_for_writing(zone.zone) {
+            Ok(writer) => writer,
+            Err(SpaceError::Device(_)) => {
+                seal_if_partial(space, zone.zone)?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let first = first_in(catalogue, zone);
-        if let Some(refused) = lanes.adopt(space.adopt_for_writing(zone.zone)?, (first.0, &first.1)) {
+        if let Some(refused) = lanes.adopt(writer, (first.0, &first.1)) {
             space.seal(refused);
         }
+    }
+    Ok(())
+}
+
+/// Finishes a zone that the device does not open, unless that has shown that it is lost.
+fn seal_if_partial(space: &Space, zone: ZoneId) -> Result<()> {
+    if space.mark_bad(zone)? == ZoneUse::Partial {
+        space.seal_recovered(zone)?;
     }
     Ok(())
 }

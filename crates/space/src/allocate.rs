@@ -21,9 +21,9 @@ impl Space {
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         let held_up = self.tidy()?;
-        self.finish_again(stream)?;
+        let held_up = self.finish_again(stream).or(held_up);
         let pick = self.pick_and_prepare(stream, urgency).map_err(|error| match held_up {
-            Some(cause) if matches!(error, SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }) => cause,
+            Some(cause) if matches!(error, SpaceError::TokensHeld { .. }) => cause,
             _ => error,
         })?;
         // Made first: dropped after an error, it leaves its zone where it can be adopted or sealed.

@@ -18,8 +18,8 @@ enum Reset {
 impl Space {
     /// Finishes a writer's zone and gives its token back. Costs one device command, none if the zone is full.
     ///
-    /// Nothing is lost where the device fails: the zone stays partly written and keeps its token until it is reset, or until
-    /// [`open_zone`](Self::open_zone) lacks one and finishes it after all.
+    /// Nothing is lost where the device fails: the zone stays partly written and is set aside. It keeps one of the device's tokens, but none of
+    /// its stream's, until it is reset, or until [`open_zone`](Self::open_zone) lacks one and finishes it after all.
     pub fn seal(&self, writer: ZoneWriter) {
         if writer.is_closed() {
             return;
@@ -40,11 +40,9 @@ impl Space {
         }
     }
 
-    /// If a stream has no token: finishes the zones that could not be finished before.
-    ///
-    /// # Errors
-    /// `Device`, if it has none then either.
-    pub(crate) fn finish_again(&self, stream: StreamId) -> Result<()> {
+    /// If a stream has no token: finishes the zones that could not be finished before. Returns why one could not be, which matters to who
+    /// finds all tokens held.
+    pub(crate) fn finish_again(&self, stream: StreamId) -> Option<SpaceError> {
         let unfinished = {
             let table = self.core.table.lock();
             if table.has_token(stream) { Vec::new() } else { table.unfinished() }
@@ -59,19 +57,17 @@ impl Space {
                 failed = Some(error);
             }
         }
-        match failed {
-            Some(error) if !self.core.table.lock().has_token(stream) => Err(error),
-            _ => Ok(()),
-        }
+        failed
     }
 
-    /// Finishes a partly written zone and gives its token back.
+    /// Finishes a partly written zone and gives its token back; as [`seal`](Self::seal) where the device fails.
     ///
     /// # Errors
-    /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial); `Device`.
+    /// `WrongState` for a zone that is not [`Partial`](ZoneUse::Partial).
     pub fn seal_recovered(&self, zone: ZoneId) -> Result<()> {
         self.change(zone, &[ZoneUse::Partial], "partly written")?;
-        self.finish_changing(zone).map(|_| ())
+        self.finish_or_leave(zone);
+        Ok(())
     }
 
     /// Finishes a zone that nobody else touches, and returns what it is: sealed, or lost.
@@ -158,14 +154,18 @@ impl Space {
     /// Resets every damaged zone that holds no live bytes, and returns how many. Call it when recovery has counted all that is
     /// live: what a page cache loses in a crash is damaged in this way, and nothing refers to it.
     ///
+    /// One that the device does not reset stays as it is.
+    ///
     /// # Errors
-    /// As [`reset`](Self::reset).
+    /// `Device`, if it does not even say what a zone is.
     pub fn clear_damaged(&self) -> Result<u32> {
         let damaged = self.core.table.lock().all_in(ZoneUse::Damaged);
         let mut cleared = 0;
         for zone in damaged.into_iter().filter(|&zone| self.live_bytes(zone) == 0) {
-            self.reset(zone)?;
-            cleared += 1;
+            match self.reset(zone) {
+                Ok(_) => cleared += 1,
+                Err(_) => self.core.ask(zone).map(|_| ())?,
+            }
         }
         Ok(cleared)
     }

@@ -288,9 +288,10 @@ impl Table {
         Ok(())
     }
 
-    /// Tokens of the zones whose stream belongs to this share.
+    /// Tokens of the zones whose stream belongs to this share. Those that the device does not finish are nobody's: they would keep a
+    /// stream of one zone from ever having another.
     fn held_by(&self, share: &Share) -> u32 {
-        let stream_of = |&zone: &u32| self.slot(ZoneId(zone)).stream;
+        let stream_of = |&zone: &u32| self.slot(ZoneId(zone)).stream.filter(|_| !self.slot(ZoneId(zone)).unfinished);
         let held = self.tokens.iter().filter_map(stream_of).filter(|&stream| share.streams.contains(stream)).count();
         u32::try_from(held).expect("no more tokens than zones")
     }

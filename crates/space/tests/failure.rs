@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{COLD, HOT, LOG, blocks, byte_at, device, format, geometry, new_store, options};
+use common::{COLD, HOT, LOG, META, RELOCATED, VALUES, blocks, byte_at, device, format, geometry, new_store, options};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
 use zonda_rt::DeviceCall;
 use zonda_space::{
@@ -210,13 +210,32 @@ fn a_zone_that_was_not_finished_is_finished_when_its_token_is_needed() {
     faulty.inject(Fault { call, zone: Some(zone), when: FaultWhen::From(1), effect });
     space.seal(writer);
     assert_eq!((state(&space), space.usage().active), (ZoneUse::Partial, 1));
-    // The stream of one zone hears why it gets none; others do not.
-    assert!(matches!(space.open_zone(LOG, Urgency::Foreground), Err(SpaceError::Device(_))));
-    let _other = space.open_zone(HOT, Urgency::Foreground).unwrap();
-    assert_eq!(faulty.injected(), 2);
-    faulty.heal();
+    // Its stream has another, and tries again only when the device's tokens are all held.
     let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
-    assert_eq!((state(&space), space.usage().active), (ZoneUse::Sealed, 2));
+    assert_eq!((faulty.injected(), space.usage().active), (1, 2));
+    let streams = [META, META, HOT, HOT, HOT, HOT, VALUES, COLD, COLD, RELOCATED, RELOCATED];
+    let _others: Vec<_> = streams.map(|stream| space.open_zone(stream, Urgency::Reserve).unwrap()).into();
+    assert_eq!((space.usage().active, space.usage().active_max), (13, 14));
+    faulty.heal();
+    assert!(matches!(space.open_zone(LOG, Urgency::Reserve), Err(SpaceError::StreamFull { held: 1, .. })));
+    assert_eq!((state(&space), space.usage().active), (ZoneUse::Sealed, 12));
+}
+
+/// At four active zones each is promised to a stream: one that is not finished costs another stream its own.
+#[test]
+fn who_finds_all_tokens_held_hears_which_zone_is_not_finished() {
+    let faulty = Faulty::new(MemDevice::new(geometry(4)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let zone = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: Some(zone.zone()), when: FaultWhen::From(1), effect });
+    space.seal(zone);
+    let _open = [LOG, META, META].map(|stream| space.open_zone(stream, Urgency::Foreground).unwrap());
+    assert!(matches!(space.open_zone(HOT, Urgency::Foreground), Err(SpaceError::Device(_))));
+    assert_eq!(space.usage().active, 4);
+    faulty.heal();
+    let _next = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_eq!(space.usage().active, 4);
 }
 
 /// In virtual time, so that the other thread finishes as long as this one looks.

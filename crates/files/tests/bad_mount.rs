@@ -1,0 +1,91 @@
+//! Zones that fail while a store is mounted: they are set aside, and the mount goes on.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{geometry, options_with, path};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice};
+use zonda_files::{FileKind, FileStore, FileTags, FileWriter, StoreId};
+use zonda_rt::DeviceCall;
+
+const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
+
+fn name(kind: FileKind) -> String {
+    format!("/{kind:?}")
+}
+
+fn write(store: &FileStore, name: &str, kind: FileKind, byte: u8) -> FileWriter {
+    let mut writer = store.create(&path(name), FileTags::of(kind)).unwrap();
+    writer.append(&[byte; 20_000]).unwrap();
+    writer.sync().unwrap();
+    writer
+}
+
+fn is_whole(store: &FileStore, name: &str, byte: u8) -> bool {
+    let mut read = vec![0; 20_001];
+    let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
+    count == 20_000 && read[..count].iter().all(|found| *found == byte)
+}
+
+/// A store that was not closed: a zone of each kind of file, and of the journal, is partly written.
+fn crashed(device: &Faulty<MemDevice>) {
+    let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+    KINDS.iter().for_each(|&kind| std::mem::forget(write(&store, &name(kind), kind, 1)));
+    // In zones with nothing live in them.
+    KINDS.iter().for_each(|&kind| drop(write(&store, "/gone", kind, 2)));
+    store.remove(&path("/gone")).unwrap();
+    store.sync_names().unwrap();
+}
+
+#[test]
+fn a_mount_goes_on_past_zones_that_the_device_does_not_finish_open_or_reset() {
+    for call in [DeviceCall::Finish, DeviceCall::Open, DeviceCall::Reset] {
+        for zone in 0..8 {
+            let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+            crashed(&device);
+            let (effect, zone) = (FaultEffect::Error(ErrorKind::Media), Some(zonda_files::ZoneId(zone)));
+            device.inject(Fault { call: Some(call), zone, when: FaultWhen::From(1), effect });
+            for life in 0..2 {
+                let context = format!("{call:?} of {zone:?}, life {life}");
+                let mounted = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns"));
+                let (store, report) = mounted.unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "{context}");
+                assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)), "{context}");
+                for kind in KINDS {
+                    drop(write(&store, "/new", kind, 3));
+                    assert!(is_whole(&store, "/new", 3), "{context}");
+                }
+                assert_eq!(store.check().unwrap().findings, [], "{context}");
+            }
+            device.heal();
+            let (store, _) = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns")).unwrap();
+            assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)));
+        }
+    }
+}
+
+/// A header that cannot be read, of a zone that cannot be reset either.
+#[test]
+fn a_mount_goes_on_past_a_damaged_zone_that_the_device_does_not_reset() {
+    let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    crashed(&device);
+    let zone = {
+        let (store, _) = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns")).unwrap();
+        drop(write(&store, "/other", FileKind::Data, 2));
+        let zone = store.extents(&path("/other")).unwrap()[0].zone;
+        KINDS.iter().for_each(|&kind| store.remove(&path(&name(kind))).unwrap());
+        store.remove(&path("/other")).unwrap();
+        store.sync_names().unwrap();
+        Some(zone)
+    };
+    for call in [DeviceCall::Read, DeviceCall::Reset] {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(call), zone, when: FaultWhen::From(1), effect });
+    }
+    let (store, _) = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns")).unwrap();
+    assert_eq!(store.usage().space.damaged_zones, 1);
+    drop(write(&store, "/new", FileKind::Data, 3));
+    assert!(is_whole(&store, "/new", 3));
+}
