@@ -133,6 +133,20 @@ pub enum FileError {
         #[source]
         cause: SpaceError,
     },
+    /// A mount could not read a block of logs, and nothing else shows that the end of this file was not there. What was synced is not
+    /// dropped silently.
+    #[error("the end of file {file} may be lost: zone {zone}, block {block} cannot be read: {cause}")]
+    LogUnreadable {
+        /// Number of the file.
+        file: u64,
+        /// The zone.
+        zone: u32,
+        /// The block.
+        block: u64,
+        /// What the device said.
+        #[source]
+        cause: SpaceError,
+    },
     /// A write to a store that was opened for reading.
     #[error("the store is mounted read-only")]
     ReadOnly,

@@ -28,7 +28,7 @@ use crate::options::{FEATURE_BLOCKS, FEATURE_SUBZONES, JOURNAL, LOG, META};
 use crate::policy::LizaZns;
 use crate::stop::Stop;
 use crate::store::Core;
-use crate::walk::chunks_in;
+use crate::walk::{Lost, chunks_in};
 use crate::{Extent, FileError, FileId, FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, Result};
 
 /// What a mount found.
@@ -205,16 +205,18 @@ impl Mount<'_> {
         Ok(found)
     }
 
-    /// Adds the chunks of logs that continue what is recorded.
+    /// Adds the chunks of logs that continue what is recorded. What cannot be read does not matter to a log that goes on behind it.
     fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
         let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
+        let mut lost: Option<Lost> = None;
         for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
-            chunks_in(self.ground.space(), zone, &mut |header, extent| {
+            let lost_here = chunks_in(self.ground.space(), zone, &mut |header, extent| {
                 let longest = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);
                 if extent.bytes > longest.bytes {
                     *longest = extent;
                 }
             })?;
+            lost = lost_here.into_iter().chain(lost).max_by_key(Lost::place);
         }
         // A file may have been lost with the power and its chunks not: its number must not be given to another.
         let newest = found.keys().max().copied();
@@ -228,7 +230,9 @@ impl Mount<'_> {
             .collect();
         for (file, size, modified_seconds) in open {
             let extents = run_from(size, found.get(&file));
-            self.report.log_bytes_found += extents.iter().map(|extent| extent.bytes).sum::<u64>();
+            let bytes = extents.iter().map(|extent| extent.bytes).sum::<u64>();
+            refuse_lost(file, size + bytes, found.get(&file), &mut lost)?;
+            self.report.log_bytes_found += bytes;
             self.add_chunks(file, size, modified_seconds, extents)?;
         }
         Ok(())
@@ -249,6 +253,20 @@ impl Mount<'_> {
                 self.report.extents_lost += u64::from(!self.ground.revive(extent));
             }
         }
+    }
+}
+
+/// Refuses a log that ends at `end` and of which a chunk may have been lost: there are chunks behind a gap, or none behind what cannot be read.
+/// Chunks of a file lie in the order in which they were written.
+fn refuse_lost(file: FileId, end: u64, chunks: Option<&BTreeMap<u64, Extent>>, lost: &mut Option<Lost>) -> Result<()> {
+    let place = |extent: &Extent| (extent.generation, extent.block);
+    let last = chunks.and_then(|chunks| chunks.range(..end).map(|(_, extent)| place(extent)).max());
+    let has_gap = chunks.is_some_and(|chunks| chunks.range(end..).next().is_some());
+    match lost.take_if(|lost| has_gap || last < Some(lost.place())) {
+        Some(Lost { zone, block, cause, .. }) => {
+            Err(FileError::LogUnreadable { file: file.0, zone: zone.0, block, cause })
+        }
+        None => Ok(()),
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice};
-use zonda_files::{FileKind, FileStore, FileTags, FileWriter, StoreId};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, StoreId, ZoneId};
 use zonda_rt::DeviceCall;
+use zonda_space::{SpaceError, StreamId};
 
 const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
 
@@ -45,7 +46,7 @@ fn a_mount_goes_on_past_zones_that_the_device_does_not_finish_open_or_reset() {
         for zone in 0..8 {
             let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
             crashed(&device);
-            let (effect, zone) = (FaultEffect::Error(ErrorKind::Media), Some(zonda_files::ZoneId(zone)));
+            let (effect, zone) = (FaultEffect::Error(ErrorKind::Media), Some(ZoneId(zone)));
             device.inject(Fault { call: Some(call), zone, when: FaultWhen::From(1), effect });
             for life in 0..2 {
                 let context = format!("{call:?} of {zone:?}, life {life}");
@@ -64,6 +65,107 @@ fn a_mount_goes_on_past_zones_that_the_device_does_not_finish_open_or_reset() {
             assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)));
         }
     }
+}
+
+fn mounted(device: &Faulty<MemDevice>) -> Result<FileStore, FileError> {
+    FileStore::mount(Arc::new(device.clone()), options_with("liza-zns")).map(|(store, _)| store)
+}
+
+/// Everything behind its header is lost.
+fn lose(device: &Faulty<MemDevice>, zone: ZoneId) {
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::From(2), effect });
+}
+
+fn zone_of(store: &FileStore, stream: u8) -> ZoneId {
+    let views = store.space().view().into_iter();
+    views.filter(|view| view.stream == Some(StreamId(stream))).max_by_key(|view| view.generation).unwrap().zone
+}
+
+/// Logs and MANIFESTs are found by walking zones: what they lose there nobody else knows of.
+#[test]
+fn a_log_whose_end_may_be_lost_is_not_mounted_without_it() {
+    for (kind, stream) in [(FileKind::Log, 1), (FileKind::Meta, 2)] {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+        drop(write(&store, "/closed", kind, 2));
+        std::mem::forget(write(&store, &name(kind), kind, 1));
+        let zone = zone_of(&store, stream);
+        drop(store);
+        lose(&device, zone);
+        let error = mounted(&device).unwrap_err();
+        let first = u64::from(zone.0) * 16;
+        let is_named = |block: u64| first < block && block < first + 16;
+        assert!(
+            matches!(error, FileError::LogUnreadable { zone: of, block, .. } if of == zone.0 && is_named(block)),
+            "{error}"
+        );
+        device.heal();
+        assert!(is_whole(&mounted(&device).unwrap(), &name(kind), 1), "nothing was changed");
+    }
+}
+
+#[test]
+fn a_log_that_begins_behind_what_is_lost_is_mounted_and_one_with_a_gap_is_not() {
+    for has_gap in [false, true] {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+        let mut before = write(&store, "/before", FileKind::Log, 2);
+        let zone = zone_of(&store, 1);
+        while zone_of(&store, 1) == zone {
+            before.append(&[2; 8_000]).unwrap();
+            before.sync().unwrap();
+        }
+        if has_gap {
+            std::mem::forget(before);
+        } else {
+            before.close().unwrap();
+            store.sync_names().unwrap();
+            std::mem::forget(write(&store, "/Log", FileKind::Log, 1));
+        }
+        drop(store);
+        lose(&device, zone);
+        match mounted(&device) {
+            Ok(store) => assert!(!has_gap && is_whole(&store, "/Log", 1)),
+            Err(error) => {
+                assert!(
+                    has_gap && matches!(error, FileError::LogUnreadable { zone: of, .. } if of == zone.0),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+/// Closed files are recorded: what is lost of them is heard by who reads it.
+#[test]
+fn lost_blocks_that_no_open_log_needs_refuse_no_mount() {
+    let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+    drop(write(&store, "/closed", FileKind::Log, 2));
+    store.sync_names().unwrap();
+    let zone = zone_of(&store, 1);
+    drop(store);
+    lose(&device, zone);
+    let store = mounted(&device).unwrap();
+    assert!(store.open(&path("/closed")).unwrap().read_at(0, &mut [0; 20_000]).is_err());
+    device.heal();
+    drop(write(&store, "/new", FileKind::Log, 3));
+    assert!(is_whole(&store, "/new", 3));
+}
+
+#[test]
+fn a_journal_whose_end_may_be_lost_is_not_mounted_without_it() {
+    let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    crashed(&device);
+    let journal = ZoneId(1);
+    lose(&device, journal);
+    let error = mounted(&device).unwrap_err();
+    let is_named = matches!(error, FileError::Space(SpaceError::JournalUnreadable { zone, .. }) if zone == journal);
+    assert!(is_named, "{error}");
+    device.heal();
+    let store = mounted(&device).unwrap();
+    assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)));
 }
 
 /// A header that cannot be read, of a zone that cannot be reset either.

@@ -200,6 +200,18 @@ pub enum SpaceError {
         /// The limit.
         bytes_max: usize,
     },
+    /// A block of the journal that the device has lost, and that may hold the last of what is recorded.
+    #[error(
+        "the journal cannot be read in {zone}, block {block}, and what is recorded there may be in no other place: {source}"
+    )]
+    JournalUnreadable {
+        /// The zone.
+        zone: ZoneId,
+        /// The first block that was asked for.
+        block: u64,
+        /// What the device said.
+        source: DeviceError,
+    },
     /// An earlier write or flush of the journal failed, so nobody knows what of it is durable. Open the store again.
     #[error("the journal failed earlier; nothing more can be recorded")]
     JournalFailed,
@@ -218,6 +230,12 @@ fn bits(mask: u64) -> String {
 }
 
 impl SpaceError {
+    /// Whether the device has lost what was to be read: not to be had by trying again.
+    #[must_use]
+    pub fn is_medium(&self) -> bool {
+        matches!(self, Self::Device(error) if error.kind() == ErrorKind::Media)
+    }
+
     /// Whether the file system has no room in which the device is a file. The device did nothing, nothing is lost, and the same call may
     /// succeed when there is room again.
     #[must_use]

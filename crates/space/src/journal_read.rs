@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use zonda_device::{AlignedBuf, ZoneId};
+use zonda_device::{AlignedBuf, DeviceError, ErrorKind, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
 use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
-use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, StreamId, ZoneUse};
+use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
 
 /// One thing that a journal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,13 @@ impl Default for JournalFound {
     }
 }
 
+/// A block that ends the chunks of a zone because it cannot be read.
+struct Unreadable {
+    generation: u64,
+    block: u64,
+    source: DeviceError,
+}
+
 /// A whole chunk on the device.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -44,7 +51,8 @@ struct Place {
 }
 
 /// Delivers the newest complete snapshot and the records after it, up to the first gap in the sequence: the torn tail of
-/// a crash, or damage. Never fails for a bad chunk. Seals zones that are partly written, so that they hold no tokens, and
+/// a crash, or damage. Never fails for a bad chunk; a block that cannot be read is one if what is delivered goes on in a later zone, so that
+/// it holds nothing of that. Else it may hold the last records, or a newer snapshot, and these are not dropped silently. Seals zones that are partly written, so that they hold no tokens, and
 /// resets those in which nothing counts.
 /// `recovered` are the zones that opening found; those of other streams are passed over.
 ///
@@ -52,7 +60,7 @@ struct Place {
 /// bytes for each.
 ///
 /// # Errors
-/// `Device`, and those of `apply`.
+/// `JournalUnreadable`, `Device`, and those of `apply`.
 pub fn read_journal(
     space: &Space,
     stream: StreamId,
@@ -92,19 +100,21 @@ fn deliver_newest(
 ) -> Result<(JournalFound, Option<BTreeSet<ZoneId>>)> {
     let mut buffer = AlignedBuf::with_len(usize::try_from(CHUNK_BLOCKS_MAX).expect("16") * BLOCK_BYTES);
     let mut found = JournalFound::default();
-    let mut chunks = Vec::new();
+    let (mut chunks, mut unreadable) = (Vec::new(), Vec::new());
     for zone in recovered.iter().filter(|zone| zone.stream == stream) {
         hold(space, zone.zone);
         found.zones.push(zone.zone);
-        list_chunks(space, zone, &mut buffer, &mut chunks)?;
+        unreadable.extend(list_chunks(space, zone, &mut buffer, &mut chunks)?);
     }
     found.next_sequence = select(&mut chunks);
     let Some(snapshot) = newest_snapshot(&chunks) else {
+        refuse_lost(space, unreadable, 0)?;
         found.ignored_chunks = chunks.len() as u64;
         return Ok((found, None));
     };
     found.has_snapshot = true;
     let dense = &chunks[snapshot.begin..][..dense_run(&chunks[snapshot.begin..])];
+    refuse_lost(space, unreadable, newest_generation(space, recovered, dense))?;
     found.ignored_chunks = (chunks.len() - snapshot.begin - dense.len()) as u64;
     let end = snapshot.end - snapshot.begin;
     deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
@@ -112,6 +122,22 @@ fn deliver_newest(
     let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
     let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
     Ok((found, Some(delivered.collect())))
+}
+
+/// The generation of the last zone in which a chunk is.
+fn newest_generation(space: &Space, recovered: &[RecoveredZone], chunks: &[Place]) -> u64 {
+    let zones: BTreeSet<ZoneId> = chunks.iter().map(|chunk| space.zone_of(chunk.block)).collect();
+    recovered.iter().filter(|zone| zones.contains(&zone.zone)).map(|zone| zone.generation).max().unwrap_or(0)
+}
+
+/// Refuses a journal of which something cannot be read that does not lie before the zone of generation `up_to`.
+fn refuse_lost(space: &Space, unreadable: Vec<Unreadable>, up_to: u64) -> Result<()> {
+    match unreadable.into_iter().find(|lost| lost.generation >= up_to) {
+        Some(Unreadable { block, source, .. }) => {
+            Err(SpaceError::JournalUnreadable { zone: space.zone_of(block), block, source })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Sorts the chunks by sequence and returns the next one. A chunk whose zone failed was written again, with the same
@@ -146,20 +172,46 @@ fn dense_run(chunks: &[Place]) -> usize {
     chunks.iter().zip(first..).take_while(|(chunk, expected)| chunk.sequence == *expected).count()
 }
 
-/// Adds the whole chunks of a zone, up to the first that is not.
-fn list_chunks(space: &Space, zone: &RecoveredZone, buffer: &mut AlignedBuf, chunks: &mut Vec<Place>) -> Result<()> {
+/// Adds the whole chunks of a zone, up to the first that is not. Returns where that could not be read.
+fn list_chunks(
+    space: &Space,
+    zone: &RecoveredZone,
+    buffer: &mut AlignedBuf,
+    chunks: &mut Vec<Place>,
+) -> Result<Option<Unreadable>> {
     let first = space.first_block(zone.zone);
     let (mut block, end) = (first + 1, first + zone.written_blocks);
     while block < end {
-        let bytes = bytes_of((end - block).min(CHUNK_BLOCKS_MAX));
-        space.read(block, &mut buffer[..bytes])?;
-        let listed = list_buffer(&buffer[..bytes], zone.generation, block, chunks);
+        let (blocks, lost) = read_up_to_lost(space, block, (end - block).min(CHUNK_BLOCKS_MAX), buffer)?;
+        let listed = list_buffer(&buffer[..bytes_of(blocks)], zone.generation, block, chunks);
         if listed == block {
-            break;
+            return Ok(lost.map(|source| Unreadable { generation: zone.generation, block, source }));
         }
         block = listed;
     }
-    Ok(())
+    Ok(None)
+}
+
+/// Reads blocks, or those before the first that the device has lost; returns how many, and what it said.
+fn read_up_to_lost(
+    space: &Space,
+    block: u64,
+    blocks: u64,
+    buffer: &mut AlignedBuf,
+) -> Result<(u64, Option<DeviceError>)> {
+    match space.read(block, &mut buffer[..bytes_of(blocks)]) {
+        Ok(()) => return Ok((blocks, None)),
+        Err(error) if !error.is_medium() => return Err(error),
+        Err(_) => {}
+    }
+    for done in 0..blocks {
+        match space.read(block + done, &mut buffer[bytes_of(done)..bytes_of(done + 1)]) {
+            Ok(()) => {}
+            Err(SpaceError::Device(lost)) if lost.kind() == ErrorKind::Media => return Ok((done, Some(lost))),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((blocks, None))
 }
 
 /// Adds the whole chunks in what was read from `block` on; returns the block after the last.
@@ -186,13 +238,22 @@ fn deliver(
 ) -> Result<()> {
     for chunk in chunks.iter().filter(|chunk| chunk.kind == kind) {
         let bytes = bytes_of(chunk.blocks);
-        space.read(chunk.block, &mut buffer[..bytes])?;
+        space.read(chunk.block, &mut buffer[..bytes]).map_err(|error| unreadable(space, chunk.block, error))?;
         let payload = ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload);
         for item in items(payload) {
             apply(if kind == ChunkKind::Records { JournalEntry::Record(item) } else { JournalEntry::Item(item) })?;
         }
     }
     Ok(())
+}
+
+fn unreadable(space: &Space, block: u64, error: SpaceError) -> SpaceError {
+    match error {
+        SpaceError::Device(source) if source.kind() == ErrorKind::Media => {
+            SpaceError::JournalUnreadable { zone: space.zone_of(block), block, source }
+        }
+        error => error,
+    }
 }
 
 fn bytes_of(blocks: u64) -> usize {

@@ -125,8 +125,12 @@ fn take(units: &Units, completion: Completion, zones: &mut [Scanned]) -> Result<
 /// header is lost too; a header that was damaged later has data behind it.
 fn is_blank(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<bool> {
     let mut start = AlignedBuf::with_len(2 * BLOCK_BYTES);
-    device.read(units.lba(units.first_block(zone)), &mut start)?;
-    Ok(start.iter().all(|&byte| byte == 0))
+    match device.read(units.lba(units.first_block(zone)), &mut start) {
+        Ok(()) => Ok(start.iter().all(|&byte| byte == 0)),
+        // Something was there.
+        Err(error) if error.kind() == ErrorKind::Media => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A header counts only in the zone that it was written to.

@@ -5,9 +5,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{as_zoned, device, format, new_store, options};
-use zonda_device::{CrashModel, CutAt, DeviceError, MemDevice, PowerCut, ZoneState, ZonedDevice};
-use zonda_rt::Rng;
+use common::{as_zoned, device, format, geometry, new_store, options};
+use zonda_device::{
+    CrashModel, CutAt, DeviceError, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, PowerCut, ZoneId,
+    ZoneState, ZonedDevice,
+};
+use zonda_rt::{DeviceCall, Rng};
 use zonda_space::{
     Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions, StreamId, StreamSpec,
     read_journal,
@@ -51,6 +54,58 @@ fn start_after(space: &Space, found: JournalFound, items: &[&[u8]]) -> Journal {
 fn said(items: &[&[u8]], records: &[&[u8]]) -> Said {
     let owned = |list: &[&[u8]]| list.iter().map(|entry| entry.to_vec()).collect();
     Said { items: owned(items), records: owned(records) }
+}
+
+fn reads_fail(faulty: &Faulty<MemDevice>, zone: ZoneId, when: FaultWhen) {
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    faulty.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when, effect });
+}
+
+/// What is not delivered because of it may be the last that was synced.
+#[test]
+fn a_block_that_cannot_be_read_is_named_and_not_taken_for_the_end() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"one"]);
+    for record in [b"a", b"b", b"c"] {
+        journal.append(record).unwrap();
+        journal.sync().unwrap();
+    }
+    let zone = space.view().iter().find(|view| view.stream == Some(JOURNAL)).unwrap().zone;
+    let first = space.first_block(zone);
+    drop((journal, space));
+    for whole in 0..6 {
+        // After the header all blocks at once; then one by one; then those behind what is whole.
+        reads_fail(&faulty, zone, FaultWhen::Nth(2));
+        reads_fail(&faulty, zone, FaultWhen::From(3 + whole));
+        let error = try_read(Arc::new(faulty.clone())).unwrap_err();
+        let is_named = matches!(error, SpaceError::JournalUnreadable { zone: of, block, .. } if of == zone && block == first + 1 + whole);
+        assert!(is_named, "{whole}: {error}");
+        faulty.heal();
+    }
+    assert_eq!(try_read(Arc::new(faulty)).unwrap().2, said(&[b"one"], &[b"a", b"b", b"c"]));
+}
+
+#[test]
+fn what_cannot_be_read_before_the_zone_of_the_snapshot_is_passed_over() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"one"]);
+    let zones = |space: &Space| -> Vec<ZoneId> {
+        space.view().iter().filter(|view| view.stream == Some(JOURNAL)).map(|view| view.zone).collect()
+    };
+    let old = zones(&space)[0];
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    faulty.inject(Fault { call, zone: Some(old), when: FaultWhen::From(1), effect });
+    while zones(&space).len() < 2 {
+        journal.append(&[0; 4000]).unwrap();
+        journal.sync().unwrap();
+    }
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    assert!(zones(&space).contains(&old));
+    drop((journal, space));
+    reads_fail(&faulty, old, FaultWhen::From(2));
+    assert_eq!(try_read(Arc::new(faulty)).unwrap().2, said(&[b"two"], &[]));
 }
 
 #[test]
