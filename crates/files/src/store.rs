@@ -538,7 +538,7 @@ impl Core {
         let zone_bytes = usage.capacity_bytes / u64::from(usage.zones - usage.lost_zones).max(1);
         FileError::NoSpace {
             live_bytes: usage.live_bytes,
-            usable_bytes: usage.usable_bytes,
+            usable_bytes: self.usable_bytes(&usage),
             kept_bytes: u64::from(free_zones_kept) * zone_bytes,
             kept_for,
             free_zones: usage.free_zones,

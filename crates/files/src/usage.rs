@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use zonda_rt::atomic::Ordering;
-use zonda_space::SpaceUsage;
+use zonda_space::{SpaceUsage, ZoneUse, ZoneView};
 
 use crate::FileKind;
+use crate::options::{DATA, JOURNAL};
 use crate::store::Core;
 
 /// Space and work of a store. Bytes.
@@ -13,7 +14,7 @@ use crate::store::Core;
 pub struct FileUsage {
     /// What all zones can hold.
     pub capacity_bytes: u64,
-    /// What live bytes may fill (I9).
+    /// What live bytes may fill (I9): all but the reserve, and what zones that logs, meta files and cleaning have open could still hold.
     pub usable_bytes: u64,
     /// Live bytes, the journal's included.
     pub live_bytes: u64,
@@ -117,12 +118,28 @@ impl BlocksUsage {
     }
 }
 
+impl Core {
+    /// What live bytes may fill of the zones. Tables fill what other tables left of an open zone, and nothing else does.
+    pub(crate) fn usable_bytes(&self, space: &SpaceUsage) -> u64 {
+        let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
+        let is_held = |view: &&ZoneView| {
+            let is_of_tables = view.state == ZoneUse::Open && view.holds.contains(DATA);
+            matches!(view.state, ZoneUse::Open | ZoneUse::Partial) && view.stream != Some(JOURNAL) && !is_of_tables
+        };
+        let views = self.space().view();
+        let held_bytes: u64 =
+            views.iter().filter(is_held).map(|view| view.capacity_bytes.saturating_sub(view.live_bytes)).sum();
+        space.capacity_bytes.saturating_sub(u64::from(self.lanes.reserve_now()) * zone_bytes + held_bytes)
+    }
+}
+
 impl FileUsage {
     pub(crate) fn of(core: &Core) -> Self {
         let space = core.space().usage();
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
         let kept_bytes = u64::from(core.options.flush_reserve_zones) * zone_bytes;
-        let front = space.usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
+        let usable_bytes = core.usable_bytes(&space);
+        let front = usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
         let blocks = BlocksUsage::of(core);
         let wasted_bytes = core.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
         let stuck_bytes = core.stuck_bytes();
@@ -131,7 +148,7 @@ impl FileUsage {
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         Self {
             capacity_bytes: space.capacity_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
-            usable_bytes: space.usable_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
+            usable_bytes: usable_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
             live_bytes: space.live_bytes + blocks.map_or(0, |blocks| blocks.live_bytes),
             free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes + stuck_bytes), |blocks| blocks.free_bytes),
             blocks,

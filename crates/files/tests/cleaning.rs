@@ -296,7 +296,7 @@ fn full_of_half_dead(store: &FileStore) {
 /// What a victim fails with is not the writer's error: it may try again later, and until then nobody is told that there is room.
 #[test]
 fn a_writer_is_refused_for_want_of_space_where_no_victim_can_be_read() {
-    let faulty = Faulty::new(MemDevice::new(geometry(3)).unwrap(), 1);
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
     let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
     full_of_half_dead(&store);
     let (zone, promised) = (store.space().zone_blocks() * 4096, store.usage().free_bytes);
@@ -317,7 +317,7 @@ fn a_writer_is_refused_for_want_of_space_where_no_victim_can_be_read() {
 
 #[test]
 fn a_writer_is_refused_for_want_of_space_where_no_zone_can_be_reset() {
-    let faulty = Faulty::new(MemDevice::new(geometry(3)).unwrap(), 1);
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
     let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
     full_of_half_dead(&store);
     (1..6).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
@@ -460,6 +460,34 @@ fn free_bytes_agree_with_no_space() {
                 assert_eq!(store.check().unwrap().findings, [], "{context}");
             }
         }
+    }
+}
+
+/// Zones that may be open for tables hold tables: the more of them a device allows, the less is lost to other streams.
+#[test]
+fn free_bytes_are_what_can_be_written_however_many_zones_may_be_active() {
+    for active in [4, 14, 40, 0] {
+        let geometry = Geometry::new(64 << 10, 64);
+        let geometry = if active == 0 { geometry } else { geometry.with_limits(active, active) };
+        let device = Arc::new(MemDevice::new(geometry).unwrap());
+        let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
+        let zone = (store.space().zone_blocks() - 1) * 4096;
+        let mut files = 0;
+        let mut put_one = || {
+            files += 1;
+            put(&store, FileKind::Data, &format!("/{files}"), 20_480).is_ok()
+        };
+        put(&store, FileKind::Log, "/log", 4_000).unwrap();
+        put(&store, FileKind::Meta, "/MANIFEST", 4_000).unwrap();
+        while store.usage().space.free_zones > 64 - 45 {
+            assert!(put_one());
+        }
+        let (promised, mut written) = (store.usage().free_bytes, 0);
+        while put_one() {
+            written += 20_480;
+        }
+        assert!(written + 2 * zone >= promised && promised + 2 * zone >= written, "{active}: {promised}, {written}");
+        assert!(store.usage().free_bytes <= 2 * zone && written > 10 * zone, "{active}: {:?}", store.usage());
     }
 }
 
