@@ -96,6 +96,18 @@ impl LogDevice {
     }
 }
 
+impl LogDevice {
+    /// What reclaim does here: zones that failed are no longer anybody's, as there are no pages to be placed again; zones of released segments
+    /// are reset. `true` if there were some of these.
+    ///
+    /// # Errors
+    /// `Space`, `Device`.
+    pub(crate) fn take_back(&self) -> Result<bool, PageError> {
+        self.flusher.replace_failed(&mut |_, _, _| {})?;
+        self.flusher.reset_released()
+    }
+}
+
 /// Its part of what its store says of itself.
 impl LogDevice {
     pub(crate) fn device(&self) -> &Arc<dyn ZonedDevice> {

@@ -11,8 +11,10 @@ impl Flusher {
     /// log or MetaLog does it himself, as reclaim may be late, in a long step, or waiting for him. Until it is done, the log that was written before a
     /// checkpoint and the log after it are there side by side, which the reserve has no room for. Cost: one pass over the zones, if there are some.
     ///
+    /// A zone that is not reset, or that another thread is just finishing, is left to the next call.
+    ///
     /// # Errors
-    /// `Device` if none could be reset. A zone that another thread is just finishing is left to the next call.
+    /// `Device` of a flush, or if the device does not even say what a zone is.
     pub(crate) fn reset_released(&self) -> Result<bool, PageError> {
         if self.released_zones.load(Ordering::Relaxed) == 0 {
             return Ok(false);
@@ -23,10 +25,12 @@ impl Flusher {
         };
         let is_released =
             |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && zone.holds().only_records();
-        let (mut any, mut failed) = (false, None);
+        let mut any = false;
         for (id, zone) in self.zones.iter().filter(|(_, zone)| is_released(zone)) {
             let _label = zonda_device::cut_label("reset");
             let (generation, holds) = (zone.generation(), zone.holds());
+            // Here, so that its failure is not taken for the zone's.
+            self.space.newer_is_durable(generation)?;
             // Before the reset: as soon as it returns, the zone may be open again.
             zone.clear();
             match self.space.reset(id) {
@@ -34,7 +38,9 @@ impl Flusher {
                 Err(error) => {
                     zone.begin(generation, holds);
                     zone.release_segment();
-                    failed = failed.or((!error.is_changing()).then_some(error));
+                    if !error.is_changing() {
+                        self.space.mark_bad(id)?;
+                    }
                 }
             }
         }
@@ -43,9 +49,6 @@ impl Flusher {
             self.hopeless.store(false, Ordering::Relaxed);
             self.gate.wake();
         }
-        match failed {
-            Some(error) if !any => Err(error.into()),
-            _ => Ok(any),
-        }
+        Ok(any)
     }
 }

@@ -193,7 +193,7 @@ impl PageStore for ZonedStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.flusher.reset_released())?;
+        let was_reset = self.log.as_ref().map_or(Ok(false), LogDevice::take_back)?;
         let stepped = self.reclaimer.step(&self.flusher, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }

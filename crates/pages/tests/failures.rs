@@ -4,9 +4,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Toy, create, id};
-use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneState};
-use zonda_pages::{AreaKind, PageStore};
+use common::{Toy, create, id, options};
+use zonda_device::{
+    ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneId, ZoneState, ZonedDevice,
+};
+use zonda_pages::{AreaKind, PageStore, ZonedStore};
 use zonda_rt::{DeviceCall, Rng};
 
 type Device = Arc<Faulty<MemDevice>>;
@@ -148,4 +150,52 @@ fn reclaiming_goes_on_when_zones_wear_out_at_their_reset() {
         toy.check_all();
         assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
     }
+}
+
+/// A store, and the device of its log, of which every zone is reset once its segment is released.
+fn with_log() -> (Toy<ZonedStore>, Device) {
+    let log = faulty();
+    let below = Arc::clone(&log) as Arc<dyn ZonedDevice>;
+    (Toy::new(ZonedStore::create_with_log(faulty(), below, &options()).unwrap()), log)
+}
+
+fn written_zones(log: &Device) -> usize {
+    let reports = log.report(ZoneId(0), log.geometry().zone_count).unwrap();
+    reports.iter().filter(|report| report.state != ZoneState::Empty).count()
+}
+
+/// Logs some zones, and releases all but the last.
+fn log_and_release(toy: &Toy<ZonedStore>) {
+    let area = toy.store.area(AreaKind::Log);
+    for _ in 0..100 {
+        area.append(&[7; 9000]).unwrap();
+    }
+    let segments = area.segments();
+    segments[..segments.len() - 1].iter().for_each(|segment| area.release(segment.id).unwrap());
+}
+
+#[test]
+fn a_zone_that_failed_on_a_device_of_the_log_alone_comes_back() {
+    let (toy, log) = with_log();
+    for _ in 0..4 {
+        fail(&log, FaultWhen::Nth(20), FaultEffect::Torn { blocks: 1 });
+        log_and_release(&toy);
+        (0..4).for_each(|_| toy.reclaim());
+        assert!(written_zones(&log) <= 2, "{} zones are written", written_zones(&log));
+    }
+    assert_eq!(log.injected(), 4);
+}
+
+#[test]
+fn a_zone_of_the_log_that_is_not_reset_for_now_is_nobodys_error() {
+    let (toy, log) = with_log();
+    log_and_release(&toy);
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    log.inject(Fault { call, zone: None, when: FaultWhen::From(1), effect });
+    (0..4).for_each(|_| toy.reclaim());
+    assert!(log.injected() > 1 && written_zones(&log) > 2);
+    toy.store.area(AreaKind::Log).append(&[7; 9000]).unwrap();
+    log.heal();
+    (0..4).for_each(|_| toy.reclaim());
+    assert!(written_zones(&log) <= 2, "{} zones are written", written_zones(&log));
 }

@@ -169,8 +169,11 @@ impl Space {
         }
     }
 
-    /// Whether a header newer than `generation` is durable; flushes if one is written.
-    pub(crate) fn newer_is_durable(&self, generation: u64) -> Result<bool> {
+    /// Whether a header newer than `generation` is durable; flushes if one is written. A [reset](Self::reset) does this too.
+    ///
+    /// # Errors
+    /// `Device`: as [`flush`](Self::flush).
+    pub fn newer_is_durable(&self, generation: u64) -> Result<bool> {
         let (written, durable) = {
             let table = self.core.table.lock();
             (table.written, table.durable)

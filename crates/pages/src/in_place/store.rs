@@ -195,7 +195,7 @@ impl PageStore for InPlaceStore {
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {
-        let was_reset = self.log.as_ref().map_or(Ok(false), |log| log.flusher.reset_released())?;
+        let was_reset = self.log.as_ref().map_or(Ok(false), LogDevice::take_back)?;
         let stepped = self.core.reclaim_step(&self.reclaim, relocate)?;
         Ok(if was_reset { Reclaimed::Progress } else { stepped })
     }
