@@ -316,6 +316,25 @@ fn faults_of_splitting_and_merging_leave_a_store_that_works() {
     }
 }
 
+#[test]
+fn a_subzone_whose_header_cannot_be_written_is_passed_over() {
+    let faulty = Faulty::new(memory(), 1);
+    let store = store_on(Arc::new(faulty.clone()), "splitzns");
+    put(&store, "/0", 5, 40_000).unwrap();
+    let bad = zones(&store, "/0")[0] + 1;
+    let (call, zone) = (Some(DeviceCall::Write), Some(ZoneId(below_of(&store, "/0").0 + 1)));
+    faulty.inject(Fault { call, zone, when: FaultWhen::From(1), effect: FaultEffect::Error(ErrorKind::Media) });
+    (1..6).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+    assert!(
+        (1..6).all(|file| is_in_subzone(&store, &format!("/{file}")) && zones(&store, &format!("/{file}")) != [bad])
+    );
+    assert_eq!(faulty.injected(), 1, "it is taken last");
+    faulty.heal();
+    (6..9).for_each(|file| put(&store, &format!("/{file}"), 5, 40_000).unwrap());
+    assert!((0..9).all(|file| whole(&store, &format!("/{file}"), 40_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// What was to be durable is durable, and the subzone is reset another time.
 #[test]
 fn a_subzone_that_cannot_be_reset_fails_no_sync() {

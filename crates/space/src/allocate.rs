@@ -3,7 +3,7 @@
 use zonda_device::ZoneId;
 
 use crate::release::is_lost;
-use crate::table::{Pick, Slot};
+use crate::table::{Pick, Slot, Table};
 use crate::{Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
 /// So many zones may fail under one opening.
@@ -51,20 +51,30 @@ impl Space {
         }
     }
 
-    /// Takes free zones until one can be used. Zones that turn out to be lost drop out, and of others that fail at most
-    /// `REFUSALS_MAX` are tried, so this ends.
     fn pick_and_prepare(&self, stream: StreamId, urgency: Urgency) -> Result<Pick> {
+        let pick = |table: &mut Table| table.pick(stream, urgency);
+        self.prepare_first(&pick, &|pick| self.prepare(pick), &|table| table.has_token(stream))
+    }
+
+    /// Takes free zones or subzones until one can be used. Those that turn out to be lost drop out, and of others that fail at most
+    /// `REFUSALS_MAX` are tried, as long as there is a token, so this ends.
+    pub(crate) fn prepare_first(
+        &self,
+        pick: &dyn Fn(&mut Table) -> Result<Option<Pick>>,
+        prepare: &dyn Fn(Pick) -> Result<()>,
+        has_token: &dyn Fn(&Table) -> bool,
+    ) -> Result<Pick> {
         let mut refusals = 0;
         loop {
-            let pick = self.core.table.lock().pick(stream, urgency)?;
-            let pick = pick.ok_or_else(|| self.usage().no_space())?;
-            let Err(error) = self.prepare(pick) else { return Ok(pick) };
-            if let Err(error) = self.give_up(pick.zone, error) {
+            let picked = pick(&mut self.core.table.lock())?;
+            let picked = picked.ok_or_else(|| self.usage().no_space())?;
+            let Err(error) = prepare(picked) else { return Ok(picked) };
+            if let Err(error) = self.give_up(picked.zone, error) {
                 refusals += 1;
                 // The next one needs the token of this one.
                 self.tidy()?;
                 // On a host that is full no other zone does better.
-                if error.is_host_full() || refusals == REFUSALS_MAX || !self.core.table.lock().has_token(stream) {
+                if error.is_host_full() || refusals == REFUSALS_MAX || !has_token(&self.core.table.lock()) {
                     return Err(error);
                 }
             }

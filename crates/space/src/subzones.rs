@@ -13,7 +13,7 @@
 
 use zonda_device::{SplitZones, ZoneId, ZonedDevice, cut_label};
 
-use crate::table::{Pick, Slot};
+use crate::table::{Pick, Slot, Table};
 use crate::units::Units;
 use crate::{BLOCK_BYTES, Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneView, ZoneWriter};
 
@@ -24,7 +24,7 @@ pub struct SplitZoneUse {
     pub zone: ZoneId,
     /// Subzones that are sealed, or can never be written again.
     pub full: u32,
-    /// Subzones with nothing in them.
+    /// Subzones with nothing in them, but for those that failed when they were last opened.
     pub empty: u32,
     /// Subzones that have a writer, or had one when it was dropped.
     pub written: u32,
@@ -79,13 +79,14 @@ impl Space {
         let of = |(zone, slot): (ZoneId, &Slot)| {
             let (is_active, used) = (table.is_active(zone), slot.generation);
             let start = SplitZoneUse { zone, full: 0, empty: 0, written: 0, is_active, used, wasted_bytes: 0 };
-            table.subzones_of(zone).fold(start, |sum, (id, slot)| self.counted(sum, id, slot.state))
+            table.subzones_of(zone).fold(start, |sum, (id, slot)| self.counted(sum, id, slot))
         };
         split.map(of).collect()
     }
 
-    fn counted(&self, sum: SplitZoneUse, id: ZoneId, state: ZoneUse) -> SplitZoneUse {
-        match state {
+    fn counted(&self, sum: SplitZoneUse, id: ZoneId, slot: &Slot) -> SplitZoneUse {
+        match slot.state {
+            ZoneUse::Free if slot.refused => sum,
             ZoneUse::Free => SplitZoneUse { empty: sum.empty + 1, ..sum },
             ZoneUse::Open | ZoneUse::Partial | ZoneUse::Changing => SplitZoneUse { written: sum.written + 1, ..sum },
             _ => {
@@ -113,14 +114,9 @@ impl Space {
     pub fn split_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneId> {
         let _allocation = self.core.allocation.lock();
         self.tidy()?;
-        loop {
-            let pick = self.core.table.lock().pick(stream, urgency)?;
-            let pick = pick.ok_or_else(|| self.usage().no_space())?;
-            match self.prepare_split(pick) {
-                Ok(()) => return Ok(pick.zone),
-                Err(error) => self.give_up(pick.zone, error)?,
-            }
-        }
+        let pick = |table: &mut Table| table.pick(stream, urgency);
+        let has_token = |table: &Table| table.has_token(stream);
+        Ok(self.prepare_first(&pick, &|pick| self.prepare_split(pick), &has_token)?.zone)
     }
 
     fn prepare_split(&self, pick: Pick) -> Result<()> {
@@ -142,7 +138,7 @@ impl Space {
     ///
     /// # Errors
     /// `WrongState` if the zone is not split; `NoSpace` if no subzone of it is empty; `StreamFull`, `TokensHeld`: nothing was changed.
-    /// `Device`: the subzone is empty again.
+    /// `Device`: those that failed, up to eight, are empty again and taken last.
     pub fn open_subzone(&self, zone: ZoneId) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         self.tidy()?;
@@ -157,14 +153,8 @@ impl Space {
     }
 
     fn pick_and_prepare_subzone(&self, zone: ZoneId) -> Result<Pick> {
-        loop {
-            let pick = self.core.table.lock().pick_subzone(zone)?;
-            let pick = pick.ok_or_else(|| self.usage().no_space())?;
-            match self.prepare(pick) {
-                Ok(()) => return Ok(pick),
-                Err(error) => self.give_up(pick.zone, error)?,
-            }
-        }
+        let pick = |table: &mut Table| table.pick_subzone(zone);
+        self.prepare_first(&pick, &|pick| self.prepare(pick), &|table| table.is_active(zone))
     }
 
     /// After a failure: the device knows whether a split zone is active.

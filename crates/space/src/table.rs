@@ -241,7 +241,7 @@ impl Table {
         assert!(self.active() <= self.active_max, "I2 {} of {} zones active", self.active(), self.active_max);
     }
 
-    /// Takes an empty subzone of a split zone, the lowest, and a token if the zone was finished; `None` if it has none.
+    /// Takes an empty subzone of a split zone, the lowest that was not refused, else the lowest, and a token if the zone was finished; `None` if it has none.
     ///
     /// # Errors
     /// `WrongState` for a zone that is not split, `StreamFull`, `TokensHeld`; nothing is taken.
@@ -251,8 +251,9 @@ impl Table {
         let Some(share) = share.filter(|_| split.state == ZoneUse::Split) else {
             return Err(SpaceError::WrongState { zone, state: split.state.name(), needed: "split" });
         };
-        let empty = self.subzones_of(zone).find(|(_, slot)| slot.state == ZoneUse::Free);
-        let Some((id, torn)) = empty.map(|(id, slot)| (id, slot.torn)) else { return Ok(None) };
+        let empty = || self.subzones_of(zone).filter(|(_, slot)| slot.state == ZoneUse::Free);
+        let best = empty().find(|(_, slot)| !slot.refused).or_else(|| empty().next());
+        let Some((id, torn)) = best.map(|(id, slot)| (id, slot.torn)) else { return Ok(None) };
         if !self.is_active(zone) {
             self.check_tokens(share.stream, &share)?;
         }

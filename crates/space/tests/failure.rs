@@ -306,3 +306,49 @@ fn a_retired_zone_that_cannot_be_reset_holds_up_nobody() {
     space.seal(space.open_zone(HOT, Urgency::Foreground).unwrap());
     assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Free);
 }
+
+/// The others are as they were: whoever comes next tries them.
+#[test]
+fn at_most_eight_zones_are_tried_in_one_opening() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let free = space.usage().free_zones;
+    let fault = |when| {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        Fault { call: Some(DeviceCall::Write), zone: None, when, effect }
+    };
+    faulty.inject(fault(FaultWhen::From(1)));
+    assert!(matches!(space.open_zone(COLD, Urgency::Foreground), Err(SpaceError::Device(_))));
+    assert_eq!((faulty.injected(), space.usage().free_zones, space.usage().active), (8, free, 0));
+    faulty.heal();
+    let tried: Vec<_> = space.view().iter().filter(|view| view.state == ZoneUse::Free).map(|view| view.zone).collect();
+    let writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    assert_eq!(writer.zone(), tried[8], "those that failed are taken last");
+}
+
+/// A header that was damaged in a zone that the device still counts as active: it is finished for its token, if the device does that.
+#[test]
+fn a_damaged_zone_that_is_active_and_not_finished_holds_up_nobody() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut writer = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    writer.write(&blocks(1, 2)).unwrap();
+    let zone = writer.zone();
+    space.seal(space.open_zone(HOT, Urgency::Foreground).unwrap());
+    drop((writer, space));
+    let fault = |call, when| {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(call), zone: Some(zone), when, effect });
+    };
+    fault(DeviceCall::Read, FaultWhen::Nth(1));
+    let (space, recovered) = Space::open(Arc::new(faulty.clone()), &options()).unwrap();
+    assert_eq!(recovered.damaged.iter().map(|damaged| damaged.zone).collect::<Vec<_>>(), [zone]);
+    assert_eq!(space.usage().active, 1);
+    fault(DeviceCall::Finish, FaultWhen::From(1));
+    let _first = space.open_zone(COLD, Urgency::Foreground).unwrap();
+    let _second = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_eq!(space.usage().active, 3, "it keeps its token");
+    faulty.heal();
+    let _third = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert_eq!((space.usage().active, space.usage().damaged_zones), (3, 1), "it gave it back");
+}
