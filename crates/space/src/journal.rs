@@ -115,7 +115,7 @@ impl Journal {
         self.write_pending(ChunkKind::Records)?;
         match self.writer.take() {
             Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
-            Some(writer) => self.space.seal(writer),
+            Some(writer) => self.leave(writer)?,
             None => {}
         }
         let before = self.bytes_since_snapshot;
@@ -226,12 +226,23 @@ impl Journal {
             if writer.remaining_blocks() >= blocks {
                 return Ok(self.writer.insert(writer).generation());
             }
-            self.space.seal(writer);
+            self.leave(writer)?;
         }
         let writer = self.space.open_zone(self.stream, Urgency::Reserve)?;
         self.zones.push(writer.zone());
         hold(&self.space, writer.zone());
         Ok(self.writer.insert(writer).generation())
+    }
+
+    /// Seals the open zone, but where there is no other to go on in: what still fits there can be recorded.
+    fn leave(&mut self, writer: ZoneWriter) -> Result<()> {
+        let counts = self.space.zone_counts(self.stream);
+        if counts.free + counts.retired == 0 {
+            self.writer = Some(writer);
+            return Err(self.space.usage().no_space());
+        }
+        self.space.seal(writer);
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{as_zoned, device, format, geometry, new_store, options};
+use common::{COLD, as_zoned, device, format, geometry, new_store, options};
 use zonda_device::{
     CrashModel, CutAt, DeviceError, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, PowerCut, ZoneId,
     ZoneState, ZonedDevice,
@@ -13,7 +13,7 @@ use zonda_device::{
 use zonda_rt::{DeviceCall, Rng};
 use zonda_space::{
     Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions, StreamId, StreamSpec,
-    read_journal,
+    Urgency, read_journal,
 };
 
 /// The stream of the journal in the tests' options: may hold two zones.
@@ -54,6 +54,40 @@ fn start_after(space: &Space, found: JournalFound, items: &[&[u8]]) -> Journal {
 fn said(items: &[&[u8]], records: &[&[u8]]) -> Said {
     let owned = |list: &[&[u8]]| list.iter().map(|entry| entry.to_vec()).collect();
     Said { items: owned(items), records: owned(records) }
+}
+
+/// It is the removals that are recorded there which give space back.
+#[test]
+fn a_journal_that_finds_no_zone_for_a_snapshot_goes_on_in_the_one_it_has() {
+    let device = device(14);
+    let space = format(&device);
+    let item = vec![1; 9_000];
+    let mut journal = start(&space, &[&item]);
+    let mut taken = Vec::new();
+    while let Ok(writer) = space.open_zone(COLD, Urgency::Reserve) {
+        taken.push(writer.zone());
+        space.seal(writer);
+    }
+    assert_eq!(space.usage().free_zones, 0);
+    let snapshot = |journal: &mut Journal| journal.snapshot(&mut |snapshot| snapshot.put(&item));
+    // Zones of 15 blocks: two more fit, but not as surely as a snapshot wants.
+    for record in [b"a", b"b", b"c", b"d"] {
+        journal.append(record).unwrap();
+        journal.sync().unwrap();
+    }
+    for record in [b"e", b"f"] {
+        assert!(matches!(snapshot(&mut journal), Err(SpaceError::NoSpace { .. })));
+        journal.append(record).unwrap();
+        journal.sync().unwrap();
+    }
+    assert!(matches!(journal.append(&[0; 50_000]).and_then(|()| journal.sync()), Err(SpaceError::NoSpace { .. })));
+    let (_, _, found) = read(&device);
+    assert_eq!(found.records, [b"a", b"b", b"c", b"d", b"e", b"f"].map(|record| record.to_vec()));
+    for &zone in &taken[..2] {
+        space.reset(zone).unwrap();
+    }
+    snapshot(&mut journal).unwrap();
+    assert_eq!(read(&device).2.items, [vec![1; 9_000]]);
 }
 
 fn reads_fail(faulty: &Faulty<MemDevice>, zone: ZoneId, when: FaultWhen) {
