@@ -4,6 +4,7 @@ use zonda_tree::{BatchOp, Durability};
 
 use crate::chunks::PutChunks;
 use crate::key::KeyRange;
+use crate::open::Access;
 use crate::{Db, Options, Result, Snapshot};
 
 /// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
@@ -12,13 +13,11 @@ use crate::{Db, Options, Result, Snapshot};
 /// # Errors
 /// `AlreadyExists` and the others of creating a store; those of reading and writing. A file that was begun is removed then.
 pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-    let target = options.clone().create_new(true).open(uri)?;
-    let copied = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs));
-    if copied.is_err() {
-        crate::device::remove(uri);
-        options.log_device.iter().for_each(|log| crate::device::remove(log));
-    }
-    copied
+    let options = options.clone().create_new(true);
+    let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
+    let pairs = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs))?;
+    made.keep();
+    Ok(pairs)
 }
 
 fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -> Result<u64> {

@@ -9,6 +9,7 @@ use zonda_device::{BlockDevice, ZonedDevice};
 use crate::backing::Device;
 
 use crate::check::CheckReport;
+use crate::device::Made;
 use crate::open::{self, Access, Devices};
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
@@ -112,9 +113,22 @@ impl Db {
         access: Access,
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Self> {
+        let (db, made) = Self::open_made(uri, options, access, progress)?;
+        made.keep();
+        Ok(db)
+    }
+
+    /// As [`open_as`](Self::open_as), with the files that it made: to be kept when all is well.
+    pub(crate) fn open_made(
+        uri: &str,
+        options: &Options,
+        access: Access,
+        progress: &mut dyn FnMut(RecoveryProgress),
+    ) -> Result<(Self, Made)> {
         options.validate()?;
         let devices = Devices::open(uri, options, access)?;
-        Ok(Self::of(open::store(devices, uri, options, access, progress)?))
+        let store = open::store(&devices, uri, options, access, progress)?;
+        Ok((Self::of(store), devices.made))
     }
 
     /// Opens or makes the store on a device of the caller's, for harnesses that wrap one.
@@ -137,8 +151,8 @@ impl Db {
         options: &Options,
     ) -> Result<Self> {
         options.validate()?;
-        let devices = Devices { pages: Device::Zoned(pages), log };
-        Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
+        let devices = Devices::of(Device::Zoned(pages), log);
+        Ok(Self::of(open::store(&devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
     /// As [`open_devices`](Self::open_devices), for a store in place.
@@ -152,8 +166,8 @@ impl Db {
         options: &Options,
     ) -> Result<Self> {
         options.validate()?;
-        let devices = Devices { pages: Device::Block { device: pages, segment_bytes: options.zone_bytes }, log };
-        Ok(Self::of(open::store(devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
+        let devices = Devices::of(Device::Block { device: pages, segment_bytes: options.zone_bytes }, log);
+        Ok(Self::of(open::store(&devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
     fn of(store: Store) -> Self {

@@ -1,7 +1,7 @@
 //! From a name to a device.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zonda_device::format::DeviceKind;
@@ -15,17 +15,35 @@ use crate::{Error, Options, Result, StoreKind};
 /// A store in place in memory takes all of its capacity at once: at most this, unless its name says how large it is.
 const MEMORY_CAPACITY_BYTES_MAX: u64 = 1 << 30;
 
-/// Opens the device called `uri`, or makes it if the options allow that.
+/// Files that an opening made. Dropping it removes them: drop it before their devices, whose locks keep others out, or [`keep`](Self::keep) them.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Vec<PathBuf>);
+
+impl Made {
+    /// Leaves the files where they are.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // An error leaves the file; the one that stopped the opening is the one to tell.
+        self.0.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+}
+
+/// Opens the device called `uri`, or makes it if the options allow that; `made` takes note of its file then.
 ///
 /// # Errors
 /// `BadUri`, `NotFound`, `AlreadyExists`; `BadOption` if a store of the other kind is there; those of the device.
-pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Device> {
+pub(crate) fn open(uri: &str, options: &Options, access: Access, made: &mut Made) -> Result<Device> {
     let mut device: DeviceUri = uri.parse()?;
     if device.options.direct == Direct::Auto {
         device.options.direct = direct(options);
     }
     if let Place::HostFtl(over) = &device.place {
-        return over_zones(over, options, access);
+        return over_zones(over, options, access, made);
     }
     let exists = match &device.place {
         Place::File(path) => exists(path)?,
@@ -36,31 +54,35 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Devic
         _ => false,
     };
     if let Place::Flash(drive) = &device.place {
-        return modelled(drive, options);
+        return modelled(drive, options, made);
     }
     let mode = mode(uri, options, access, exists)?;
     let kind = kind(&device, options, mode)?;
     if mode == OpenMode::Create {
         shape(&mut device, options, kind);
     }
-    match kind {
-        StoreKind::Zoned => Ok(Device::Zoned(device.open_zoned(mode)?)),
+    let opened = match kind {
+        StoreKind::Zoned => Device::Zoned(device.open_zoned(mode)?),
         StoreKind::InPlace => {
             let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
-            Ok(Device::Block { device: device.open_block(mode)?, segment_bytes })
+            Device::Block { device: device.open_block(mode)?, segment_bytes }
         }
+    };
+    if let (OpenMode::Create, Place::File(path)) = (mode, &device.place) {
+        made.0.push(path.clone());
     }
+    Ok(opened)
 }
 
 /// A host FTL on any zoned device.
-fn over_zones(over: &OverZones, options: &Options, access: Access) -> Result<Device> {
+fn over_zones(over: &OverZones, options: &Options, access: Access, made: &mut Made) -> Result<Device> {
     if options.store == Some(StoreKind::Zoned) {
         return Err(other_kind(StoreKind::Zoned, StoreKind::InPlace));
     }
     let mut below = options.clone();
     below.store = Some(StoreKind::Zoned);
     let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::OpenOrCreate };
-    match open(&over.zones, &below, access)? {
+    match open(&over.zones, &below, access, made)? {
         Device::Zoned(zones) => {
             let named: DeviceUri = over.zones.parse()?;
             let segment_bytes = named.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
@@ -70,8 +92,8 @@ fn over_zones(over: &OverZones, options: &Options, access: Access) -> Result<Dev
     }
 }
 
-/// A modelled SSD: its profile decides the kind of store.
-fn modelled(drive: &str, options: &Options) -> Result<Device> {
+/// A modelled SSD: its profile decides the kind of store. It makes the file of its data if there is none.
+fn modelled(drive: &str, options: &Options, made: &mut Made) -> Result<Device> {
     let drive: Spec = drive.parse()?;
     let kind = if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace };
     if let Some(asked) = options.store
@@ -79,12 +101,15 @@ fn modelled(drive: &str, options: &Options) -> Result<Device> {
     {
         return Err(other_kind(asked, kind));
     }
-    match kind {
-        StoreKind::Zoned => Ok(Device::Zoned(Arc::new(drive.open_zoned()?))),
+    let new_file = drive.data_file().filter(|path| !path.exists());
+    let opened = match kind {
+        StoreKind::Zoned => Device::Zoned(Arc::new(drive.open_zoned()?)),
         StoreKind::InPlace => {
-            Ok(Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_bytes })
+            Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_bytes }
         }
-    }
+    };
+    made.0.extend(new_file.map(Path::to_path_buf));
+    Ok(opened)
 }
 
 /// The kind of store that is there or is to be made.
@@ -130,10 +155,16 @@ fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access)
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) fn open_log(uri: &str, options: &Options, access: Access, is_new: bool) -> Result<Arc<dyn ZonedDevice>> {
+pub(crate) fn open_log(
+    uri: &str,
+    options: &Options,
+    access: Access,
+    is_new: bool,
+    made: &mut Made,
+) -> Result<Arc<dyn ZonedDevice>> {
     let mut options = options.clone().create_new(is_new).create_if_missing(is_new);
     options.store = Some(StoreKind::Zoned);
-    match open(uri, &options, access)? {
+    match open(uri, &options, access, made)? {
         Device::Zoned(device) => Ok(device),
         Device::Block { .. } => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
     }
@@ -174,15 +205,4 @@ fn shape(device: &mut DeviceUri, options: &Options, kind: StoreKind) {
         _ => options.capacity_bytes,
     };
     device.shape.zones.get_or_insert(capacity_bytes.div_ceil(zone_bytes.max(1)));
-}
-
-/// Removes the file of a store that was begun and could not be finished. An error leaves the file, which is no worse.
-pub(crate) fn remove(uri: &str) {
-    match uri.parse() {
-        Ok(DeviceUri { place: Place::File(path), .. }) => {
-            let _ = fs::remove_file(path);
-        }
-        Ok(DeviceUri { place: Place::HostFtl(over), .. }) => remove(&over.zones),
-        _ => {}
-    }
 }

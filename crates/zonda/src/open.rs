@@ -13,7 +13,7 @@ use zonda_tree::{Engine, FilterEviction, TreeOptions};
 use crate::background::Workers;
 use crate::backing::{Device, Pages};
 use crate::catalogue::Catalogue;
-use crate::device;
+use crate::device::{self, Made};
 use crate::format::Superblock;
 use crate::governor::Governor;
 use crate::memory::{MemoryPlan, Wanted};
@@ -38,15 +38,16 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// # Errors
 /// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
 pub(crate) fn store(
-    devices: Devices,
+    devices: &Devices,
     uri: &str,
     options: &Options,
     access: Access,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Store> {
+    let (pages, log) = (devices.pages.clone(), devices.log.clone());
     let (device, log) = match access {
-        Access::ReadWrite => (devices.pages, devices.log),
-        Access::ReadOnly => (devices.pages.overlaid()?, devices.log.map(overlaid).transpose()?),
+        Access::ReadWrite => (pages, log),
+        Access::ReadOnly => (pages.overlaid()?, log.map(overlaid).transpose()?),
     };
     let wanted = Wanted {
         budget_bytes: options.memory_bytes,
@@ -66,26 +67,34 @@ pub(crate) fn store(
 
 /// Where a store is.
 pub(crate) struct Devices {
+    /// The first to be dropped.
+    pub(crate) made: Made,
     pub(crate) pages: Device,
     /// The log's own device, if it has one.
     pub(crate) log: Option<Arc<dyn ZonedDevice>>,
 }
 
 impl Devices {
+    /// Devices of the caller's.
+    pub(crate) fn of(pages: Device, log: Option<Arc<dyn ZonedDevice>>) -> Self {
+        Self { made: Made::default(), pages, log }
+    }
+
     /// Opens the devices called `uri` and [`Options::log_device`], or makes them if the options allow it.
     ///
     /// # Errors
     /// As [`device::open`].
     pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Self> {
-        let pages = device::open(uri, options, access)?;
-        let is_new = pages.is_blank()?;
+        let mut made = Made::default();
+        let pages = device::open(uri, options, access, &mut made)?;
+        let mut devices = Self { made, pages, log: None };
+        let is_new = devices.pages.is_blank()?;
         let makes_it = access == Access::ReadWrite && (options.create_if_missing || options.create_new);
-        let log = match &options.log_device {
-            // Where there is no store, there is no log to look for.
-            Some(log) if !is_new || makes_it => Some(device::open_log(log, options, access, is_new)?),
-            _ => None,
-        };
-        Ok(Self { pages, log })
+        // Where there is no store, there is no log to look for.
+        if let Some(log) = options.log_device.as_deref().filter(|_| !is_new || makes_it) {
+            devices.log = Some(device::open_log(log, options, access, is_new, &mut devices.made)?);
+        }
+        Ok(devices)
     }
 }
 

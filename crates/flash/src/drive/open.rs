@@ -191,6 +191,15 @@ impl Spec {
         self.profile.zoned.is_some()
     }
 
+    /// The file that its data is in, made by opening it if it does not exist.
+    #[must_use]
+    pub fn data_file(&self) -> Option<&Path> {
+        match &self.data {
+            Data::File(path) => Some(path),
+            Data::Memory | Data::Nowhere => None,
+        }
+    }
+
     /// The model alone, for a trace: no data, no clock. What the trace reads before it writes it is there: zones, or all of
     /// a conventional drive.
     ///
