@@ -29,7 +29,7 @@ impl Exit {
             Ok(exit) => exit,
             Err(error) if is_broken_pipe(&error) => Self::Done,
             Err(error) => {
-                eprintln!("zonda: {error:#}");
+                eprintln!("zonda: {}", sentence(&error));
                 Self::Failed
             }
         }
@@ -42,6 +42,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// An error and its causes, each once: some errors end with the words of their cause, others leave them to whoever prints.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.ends_with(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
 /// Whoever read our output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -49,4 +60,21 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
         cause.downcast_ref::<io::Error>().is_some_and(is_pipe) || json == Some(io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let system = || io::Error::from(io::ErrorKind::NotFound);
+        let told = zonda_device::DeviceError::Io { path: "f".into(), action: "open", source: system().into() };
+        let error = anyhow::Error::from(zonda::Error::from(told)).context("cannot open f");
+        assert_eq!(sentence(&error), format!("cannot open f: f: cannot open: {}", system()));
+        let untold = Err::<(), _>(system()).context("cannot read f").unwrap_err();
+        assert_eq!(sentence(&untold), format!("cannot read f: {}", system()));
+    }
 }

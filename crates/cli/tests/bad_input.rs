@@ -31,7 +31,10 @@ fn stores_that_are_not_there_are_made_only_by_load_and_put() {
         assert!(shell.fails(1, command).contains("no store"), "{command}");
     }
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0);
-    assert!(shell.fails(1, "put no/such/directory/s k v").contains("no/such"));
+    assert!(shell.fails(1, "get s k").contains("`zonda put`"), "it says what makes one");
+    let said = shell.fails(1, "put no/such/directory/s k v");
+    assert!(said.contains("no/such"), "{said}");
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
 }
 
 #[test]

@@ -105,8 +105,11 @@ pub enum Error {
         /// What is wrong, naming what is known.
         reason: String,
     },
-    /// There is no store there, and none was to be created.
-    #[error("there is no store at {uri}; `Options::create_if_missing(true)` or `zonda load` makes one")]
+    /// There is no store there, and none was to be created: [`create_if_missing`](crate::Options::create_if_missing) is off, or it was
+    /// to be read only.
+    #[error(
+        "there is no store at {uri} and this makes none: `zonda load` and `zonda put` do, and `create_if_missing` in a program"
+    )]
     NotFound {
         /// Where.
         uri: String,
@@ -173,11 +176,13 @@ pub enum Error {
         /// Their numbers.
         features: String,
     },
-    /// Another process or handle has the store open.
-    #[error("{path} is in use: another process or handle has it open; close that one first")]
+    /// Somebody else has the file or device: another process or handle has it open, or a block device is mounted or part of another.
+    #[error("{path} is in use: {by}; end that first")]
     Locked {
-        /// The file.
+        /// The file or device.
         path: PathBuf,
+        /// By whom, as far as can be known.
+        by: String,
     },
     /// A write to a store that was opened for reading only.
     #[error("the store was opened for reading only")]
@@ -328,7 +333,10 @@ impl From<DeviceError> for Error {
 impl From<&DeviceError> for Error {
     fn from(error: &DeviceError) -> Self {
         match error {
-            DeviceError::Locked { path } => Self::Locked { path: path.clone() },
+            DeviceError::Locked { path } => {
+                Self::Locked { path: path.clone(), by: "another process or handle has it open".to_owned() }
+            }
+            DeviceError::InUse { path, by } => Self::Locked { path: path.clone(), by: by.clone() },
             DeviceError::NotADevice { path, reason } => {
                 Self::NotAStore { what: path.display().to_string(), why: (*reason).to_owned() }
             }
@@ -342,7 +350,7 @@ impl From<&DeviceError> for Error {
             DeviceError::UnknownFeature { bit } => Self::UnknownFeatures { features: bit.to_string() },
             DeviceError::NoSpaceOnHost { path, bytes, .. } => Self::DiskFull { path: path.clone(), bytes: *bytes },
             DeviceError::WriteProtected { .. } => Self::ReadOnly,
-            DeviceError::Geometry { .. } | DeviceError::Mismatch { .. } => {
+            DeviceError::Geometry { .. } | DeviceError::Mismatch { .. } | DeviceError::NotZoned { .. } => {
                 Self::UnsuitableDevice { why: error.to_string() }
             }
             DeviceError::BadName { reason } => Self::BadUri { reason: reason.clone() },
@@ -372,6 +380,15 @@ mod tests {
         let error = Error::from(TreeError::Poisoned(Arc::new(cause)));
         assert!(matches!(error, Error::Poisoned { .. }));
         assert!(error.to_string().contains("the power is cut"), "{error}");
+    }
+
+    #[test]
+    fn what_keeps_a_block_device_from_being_a_store_has_its_variant() {
+        let mounted = DeviceError::InUse { path: "/dev/x".into(), by: "it is mounted on /mnt".to_owned() };
+        let error = Error::from(mounted);
+        assert!(matches!(error, Error::Locked { .. }) && error.to_string().contains("mounted on /mnt"), "{error}");
+        let error = Error::from(DeviceError::NotZoned { path: "/dev/x".into(), reason: "it has no zones" });
+        assert!(matches!(error, Error::UnsuitableDevice { .. }) && error.to_string().contains("no zones"), "{error}");
     }
 
     #[test]
