@@ -92,10 +92,32 @@ fn over_zones(over: &OverZones, options: &Options, access: Access, made: &mut Ma
     }
 }
 
+/// How the store called `uri` lies on its device, or would if `options` made it.
+///
+/// # Errors
+/// `BadUri`; `BadOption` if a store of the other kind was asked for; those of looking at a file.
+pub(crate) fn kind_at(uri: &str, options: &Options) -> Result<StoreKind> {
+    let device: DeviceUri = uri.parse()?;
+    let found = match &device.place {
+        Place::HostFtl(_) => StoreKind::InPlace,
+        Place::Zbd(_) => StoreKind::Zoned,
+        Place::Flash(drive) => kind_of_drive(&drive.parse()?),
+        Place::File(_) | Place::Memory => return kind(&device, options, OpenMode::OpenOrCreate),
+    };
+    match options.store.or(device.layout.map(kind_on)) {
+        Some(asked) if asked != found => Err(other_kind(asked, found)),
+        _ => Ok(found),
+    }
+}
+
+fn kind_of_drive(drive: &Spec) -> StoreKind {
+    if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace }
+}
+
 /// A modelled SSD: its profile decides the kind of store. It makes the file of its data if there is none.
 fn modelled(drive: &str, options: &Options, made: &mut Made) -> Result<Device> {
     let drive: Spec = drive.parse()?;
-    let kind = if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace };
+    let kind = kind_of_drive(&drive);
     if let Some(asked) = options.store
         && asked != kind
     {

@@ -4,7 +4,7 @@ use zonda_tree::MiniPages;
 
 use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind, bad};
 use crate::open::Access;
-use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, limits};
+use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, device, limits};
 
 /// How to create and open a store. Kind, leaf size and geometry are fixed at creation; everything else may differ at every opening.
 ///
@@ -261,10 +261,22 @@ impl Options {
         self
     }
 
-    /// What [`store`](Self::store) was told last; `None`: the URI says.
-    #[must_use]
-    pub fn store_kind(&self) -> Option<StoreKind> {
-        self.store
+    /// How the store called `uri` lies on its device, or would if these options made it. Only a file is looked at.
+    ///
+    /// # Errors
+    /// `BadUri`; `BadOption` if a store of the other kind was asked for; `Locked`, `NotAStore`, `Damaged`, `NewerVersion`, `Io` for the file.
+    ///
+    /// # Examples
+    /// ```
+    /// use zonda::{Options, StoreKind};
+    ///
+    /// assert_eq!(Options::new().store_kind("mem:")?, StoreKind::Zoned);
+    /// assert_eq!(Options::new().store_kind("mem:?layout=blocks")?, StoreKind::InPlace);
+    /// assert_eq!(Options::preset("bftree")?.store_kind("mem:")?, StoreKind::InPlace);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn store_kind(&self, uri: &str) -> Result<StoreKind> {
+        device::kind_at(uri, self)
     }
 
     /// Leaf size in bytes for a new store: 4096 (the default) to 32768, a multiple of 4096. For an existing one it must be what it has.

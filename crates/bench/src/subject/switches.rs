@@ -151,11 +151,11 @@ pub const SWITCHES: &[Switch] = &[
 const OF_ZONES: [&str; 3] = ["sieve", "hot-reads", "flushers-max"];
 const IN_PLACE: &str = "a store on zones: in place all pages are in an LRU pool, and there are no flushers";
 
-/// Sets what `given` says, by name.
+/// Sets what `given` says, by name, for the store called `uri`.
 ///
 /// # Errors
 /// `Usage` for an unknown name or value, and for a switch that does nothing to the store that it is given for.
-pub(super) fn set(options: Options, given: &BTreeMap<String, String>) -> Result<Options> {
+pub(super) fn set(options: Options, given: &BTreeMap<String, String>, uri: &str) -> Result<Options> {
     for (name, value) in given {
         known(name).map_err(|expected| refused(name, value, expected))?;
     }
@@ -165,7 +165,8 @@ pub(super) fn set(options: Options, given: &BTreeMap<String, String>) -> Result<
     })?;
     let idle = given.iter().find(|(name, _)| OF_ZONES.contains(&name.as_str()));
     match idle {
-        Some((name, value)) if options.store_kind() == Some(StoreKind::InPlace) => {
+        // What cannot be told of the store is for its opening to say.
+        Some((name, value)) if matches!(options.store_kind(uri), Ok(StoreKind::InPlace)) => {
             Err(refused(name, value, IN_PLACE.to_owned()))
         }
         _ => Ok(options),
@@ -278,15 +279,27 @@ mod tests {
         };
         for name in OF_ZONES {
             let value = if name == "sieve" { "off" } else { "2" };
-            let refused = set(Options::new(), &given(&[("store", "in-place"), (name, value)])).unwrap_err().to_string();
+            let in_place = given(&[("store", "in-place"), (name, value)]);
+            let refused = set(Options::new(), &in_place, "mem:").unwrap_err().to_string();
             assert!(refused.contains(name) && refused.contains("LRU pool"), "{refused}");
-            let block = Options::preset("zkv-block").expect("known");
-            assert!(set(block, &given(&[(name, value)])).is_err(), "{name}");
-            assert!(set(Options::new(), &given(&[(name, value)])).is_ok(), "{name}");
+            let alone = given(&[(name, value)]);
+            for (design, uri) in [
+                ("zkv-block", "mem:"),
+                ("bftree", "mem:"),
+                ("zonda", "mem:?layout=blocks"),
+                ("zonda", "hftl:mem:"),
+                ("zonda", "flash:test-conv"),
+            ] {
+                let preset = Options::preset(design).expect("known");
+                assert!(set(preset, &alone, uri).is_err(), "{name} for {design} on {uri}");
+            }
+            for (design, uri) in [("zonda", "mem:"), ("bftree", "mem:?layout=zones"), ("zonda", "flash:test")] {
+                let preset = Options::preset(design).expect("known");
+                assert!(set(preset, &alone, uri).is_ok(), "{name} for {design} on {uri}");
+            }
         }
-        assert!(
-            set(Options::new(), &given(&[("store", "in-place"), ("zflusher", "off"), ("group-pages", "2")])).is_ok()
-        );
+        let both = given(&[("store", "in-place"), ("zflusher", "off"), ("group-pages", "2")]);
+        assert!(set(Options::new(), &both, "mem:").is_ok());
     }
 
     /// Pairs that are loaded: twice what the buffers hold.
@@ -351,7 +364,7 @@ mod tests {
             let preset = Options::preset(design).expect("known").log(false);
             let without = unswitched.entry(design).or_insert_with(|| counted(preset.clone()));
             let given = BTreeMap::from([(name.to_owned(), value.to_owned())]);
-            let with = counted(set(preset, &given).expect("a switch"));
+            let with = counted(set(preset, &given, "mem:").expect("a switch"));
             if &with == without {
                 idle.push(format!("--design {design} --switch {name}={value}"));
             }
@@ -365,9 +378,9 @@ mod tests {
     fn parts_of_the_flusher_are_set_after_the_whole_whatever_their_names() {
         let given = [("zflusher", "off"), ("group-pages", "8"), ("flushers-max", "2")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let flusher = set(Options::new(), &given).expect("known").flusher_options();
+        let flusher = set(Options::new(), &given, "mem:").expect("known").flusher_options();
         assert_eq!(flusher, FlusherOptions { group_pages: 8, flushers_max: 2, ..FlusherOptions::base() });
         let unknown = BTreeMap::from([("filtre".to_owned(), "1".to_owned())]);
-        assert!(matches!(set(Options::new(), &unknown), Err(BenchError::Usage { option: "--switch", .. })));
+        assert!(matches!(set(Options::new(), &unknown, "mem:"), Err(BenchError::Usage { option: "--switch", .. })));
     }
 }

@@ -44,7 +44,7 @@ fn options(plan: &StorePlan) -> Result<Options> {
     if let Some(leaf_bytes) = plan.leaf_bytes {
         options = options.leaf_bytes(leaf_bytes);
     }
-    options = switches::set(options, &plan.switches)?;
+    options = switches::set(options, &plan.switches, &plan.uri)?;
     if let Some(zone_bytes) = plan.zone_bytes {
         let zones = plan.zones.map_or(ZONES_DEFAULT, u64::from);
         options = options.zone_bytes(zone_bytes).capacity(zone_bytes.saturating_mul(zones));
