@@ -8,12 +8,12 @@ use crate::open::Access;
 use crate::{Db, Options, Result, Snapshot};
 
 /// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
-/// how to make the store. `progress` hears of the pairs copied so far.
+/// how to make the store; what neither they nor `uri` say is as in the store copied. `progress` hears of the pairs copied so far.
 ///
 /// # Errors
 /// `AlreadyExists` and the others of creating a store; those of reading and writing. A file that was begun is removed then.
 pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-    let options = options.clone().create_new(true);
+    let options = snapshot.store().shape().of_copy(options).create_new(true);
     let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
     let pairs = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs))?;
     made.keep();

@@ -166,7 +166,7 @@ impl Db {
         options: &Options,
     ) -> Result<Self> {
         options.validate()?;
-        let devices = Devices::of(Device::Block { device: pages, segment_bytes: options.zone_bytes }, log);
+        let devices = Devices::of(Device::Block { device: pages, segment_bytes: options.zone_size_bytes() }, log);
         Ok(Self::of(open::store(&devices, "the given device", options, Access::ReadWrite, &mut |_| {})?))
     }
 
@@ -344,6 +344,9 @@ impl Db {
 
     /// Copies the store as of now to a new one at `uri`, which must not exist, while everybody goes on. Returns the number of pairs.
     ///
+    /// The copy is as this store is where its name does not say otherwise: in zones or in place, with leaves of the same size and the same
+    /// [`value_inline`](Options::value_inline), and in a file that may grow to what this one may and a quarter more, 64 GiB at the least.
+    ///
     /// # Errors
     /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was begun is removed.
     ///
@@ -362,7 +365,8 @@ impl Db {
         self.backup_with(uri, &Options::new(), &mut |_| {})
     }
 
-    /// As [`backup`](Self::backup); `options` say how to make the new store, `progress` hears of the number of pairs copied so far.
+    /// As [`backup`](Self::backup); `options` say how to make the new store, where they were set before its name and this store (but not by a
+    /// [preset](Options::preset), which is not asked whether it lies in place). `progress` hears of the number of pairs copied so far.
     ///
     /// # Errors
     /// As `backup`.

@@ -64,7 +64,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access, made: &mut Made
     let opened = match kind {
         StoreKind::Zoned => Device::Zoned(device.open_zoned(mode)?),
         StoreKind::InPlace => {
-            let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
+            let segment_bytes = device.shape.zone_size_bytes.unwrap_or(options.zone_size_bytes());
             Device::Block { device: device.open_block(mode)?, segment_bytes }
         }
     };
@@ -85,7 +85,7 @@ fn over_zones(over: &OverZones, options: &Options, access: Access, made: &mut Ma
     match open(&over.zones, &below, access, made)? {
         Device::Zoned(zones) => {
             let named: DeviceUri = over.zones.parse()?;
-            let segment_bytes = named.shape.zone_size_bytes.unwrap_or(options.zone_bytes);
+            let segment_bytes = named.shape.zone_size_bytes.unwrap_or(options.zone_size_bytes());
             Ok(Device::Block { device: Arc::new(over.over(zones, mode)?), segment_bytes })
         }
         Device::Block { .. } => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
@@ -127,7 +127,7 @@ fn modelled(drive: &str, options: &Options, made: &mut Made) -> Result<Device> {
     let opened = match kind {
         StoreKind::Zoned => Device::Zoned(Arc::new(drive.open_zoned()?)),
         StoreKind::InPlace => {
-            Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_bytes }
+            Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_size_bytes() }
         }
     };
     made.0.extend(new_file.map(Path::to_path_buf));
@@ -221,10 +221,10 @@ fn mode(uri: &str, options: &Options, access: Access, exists: bool) -> Result<Op
 
 /// Fills in what the name leaves open.
 fn shape(device: &mut DeviceUri, options: &Options, kind: StoreKind) {
-    let zone_bytes = *device.shape.zone_size_bytes.get_or_insert(options.zone_bytes);
+    let zone_bytes = *device.shape.zone_size_bytes.get_or_insert(options.zone_size_bytes());
     let capacity_bytes = match (kind, &device.place) {
-        (StoreKind::InPlace, Place::Memory) => options.capacity_bytes.min(MEMORY_CAPACITY_BYTES_MAX),
-        _ => options.capacity_bytes,
+        (StoreKind::InPlace, Place::Memory) => options.largest_bytes().min(MEMORY_CAPACITY_BYTES_MAX),
+        _ => options.largest_bytes(),
     };
     device.shape.zones.get_or_insert(capacity_bytes.div_ceil(zone_bytes.max(1)));
 }

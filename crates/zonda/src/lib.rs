@@ -59,6 +59,7 @@ mod plain_queue;
 mod prefix;
 mod range;
 mod recovery;
+mod shape;
 mod snapshot;
 mod stats;
 mod store;

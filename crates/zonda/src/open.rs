@@ -18,6 +18,7 @@ use crate::format::Superblock;
 use crate::governor::Governor;
 use crate::memory::{MemoryPlan, Wanted};
 use crate::overlay::Overlay;
+use crate::shape::Shape;
 use crate::store::{Parts, Store};
 use crate::{Error, Options, RecoveryProgress, Result};
 
@@ -154,7 +155,7 @@ impl Opening<'_> {
 
     /// Before anything is written.
     fn check_value_inline(&self, superblock: Superblock) -> Result<()> {
-        let (asked, most) = (self.options.value_inline_bytes, superblock.leaf_bytes / 4);
+        let (asked, most) = (self.options.inline_bytes_max(), superblock.leaf_bytes / 4);
         if asked <= most {
             return Ok(());
         }
@@ -176,7 +177,8 @@ impl Opening<'_> {
             true => Some(Workers::start(&engine, governor.clone(), interval)?),
             false => None,
         };
-        let parts = Parts { engine, pages, device: self.device, workers, governor };
+        let shape = Shape::of(&self.device, superblock.leaf_bytes, self.options);
+        let parts = Parts { engine, pages, device: self.device, workers, governor, shape };
         Ok(Store::new(parts, catalogue, self.options.durability, read_only))
     }
 
@@ -211,7 +213,7 @@ impl Opening<'_> {
             batch_runs: self.options.batch_insertion,
             merged_relocation: self.options.merged_relocation,
             leaf_bytes: superblock.leaf_bytes,
-            value_inline_bytes_max: self.options.value_inline_bytes,
+            value_inline_bytes_max: self.options.inline_bytes_max(),
             log_instances: self.log_instances(),
             log_ring_bytes: self.options.log_ring_bytes,
             log_interval_ms: self.options.log_interval_ms,

@@ -37,9 +37,9 @@ pub struct Options {
     /// What the preset makes of a new store if neither its name nor the user says.
     pub(crate) store_of_preset: StoreKind,
     pub(crate) leaf_bytes: Option<u32>,
-    pub(crate) value_inline_bytes: u32,
-    pub(crate) zone_bytes: u64,
-    pub(crate) capacity_bytes: u64,
+    pub(crate) value_inline_bytes: Option<u32>,
+    pub(crate) zone_bytes: Option<u64>,
+    pub(crate) capacity_bytes: Option<u64>,
     pub(crate) create_if_missing: bool,
     pub(crate) create_new: bool,
     pub(crate) log: bool,
@@ -74,9 +74,9 @@ impl Default for Options {
             store: None,
             store_of_preset: StoreKind::default(),
             leaf_bytes: None,
-            value_inline_bytes: VALUE_INLINE_BYTES,
-            zone_bytes: 16 << 20,
-            capacity_bytes: 64 << 30,
+            value_inline_bytes: None,
+            zone_bytes: None,
+            capacity_bytes: None,
             create_if_missing: true,
             create_new: false,
             log: true,
@@ -289,7 +289,7 @@ impl Options {
     /// Zone size in bytes for a new file or memory store, unless the URI says it. Default 16 MiB.
     #[must_use]
     pub fn zone_bytes(mut self, bytes: u64) -> Self {
-        self.zone_bytes = bytes;
+        self.zone_bytes = Some(bytes);
         self
     }
 
@@ -297,7 +297,7 @@ impl Options {
     /// what is written. Default 64 GiB.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
-        self.capacity_bytes = bytes;
+        self.capacity_bytes = Some(bytes);
         self
     }
 
@@ -336,7 +336,7 @@ impl Options {
     /// the leaf. Default 1024 (measured in `docs/measurements.md`). May differ at every opening: what is written stays where it is.
     #[must_use]
     pub fn value_inline(mut self, bytes: u32) -> Self {
-        self.value_inline_bytes = bytes;
+        self.value_inline_bytes = Some(bytes);
         self
     }
 
@@ -441,6 +441,21 @@ impl Options {
         Db::open_read_only_with(uri, self)
     }
 
+    /// Zone size of a new file or memory store.
+    pub(crate) fn zone_size_bytes(&self) -> u64 {
+        self.zone_bytes.unwrap_or(ZONE_BYTES)
+    }
+
+    /// What a new file or memory store may grow to.
+    pub(crate) fn largest_bytes(&self) -> u64 {
+        self.capacity_bytes.unwrap_or(CAPACITY_BYTES)
+    }
+
+    /// The longest value that stands in a leaf.
+    pub(crate) fn inline_bytes_max(&self) -> u32 {
+        self.value_inline_bytes.unwrap_or(VALUE_INLINE_BYTES)
+    }
+
     /// # Errors
     /// `BadOption` for the first number out of its range, before anything is touched.
     pub(crate) fn validate(&self) -> Result<()> {
@@ -449,8 +464,8 @@ impl Options {
             Design::Adb | Design::BTree | Design::BdTree => MEMORY_BYTES_MAX,
         };
         within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, memory_max)?;
-        within("zone_bytes", self.zone_bytes, ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
-        within("capacity", self.capacity_bytes, self.zone_bytes, CAPACITY_BYTES_MAX)?;
+        within("zone_bytes", self.zone_size_bytes(), ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
+        within("capacity", self.largest_bytes(), self.zone_size_bytes(), CAPACITY_BYTES_MAX)?;
         within("log_instances", self.log_instances.into(), 0, LOG_INSTANCES_MAX)?;
         let (ring_min, ring_max) = (limits::LOG_RING_BYTES_MIN, limits::LOG_RING_BYTES_MAX);
         within("log_ring", self.log_ring_bytes.into(), ring_min.into(), ring_max.into())?;
@@ -464,13 +479,13 @@ impl Options {
         if !(0.0..=FILTER_SHARE_MAX).contains(&self.filter_share) {
             return Err(bad("filter", format!("{} is not between 0 and {FILTER_SHARE_MAX}", self.filter_share)));
         }
-        multiple("zone_bytes", self.zone_bytes, 4096)?;
+        multiple("zone_bytes", self.zone_size_bytes(), 4096)?;
         let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(4096));
         within("leaf_bytes", leaf_bytes, 4096, limits::LEAF_BYTES_MAX.into())?;
         multiple("leaf_bytes", leaf_bytes, 4096)?;
         // How large the leaves of an existing store are shows when it is opened.
         let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(limits::LEAF_BYTES_MAX));
-        within("value_inline", self.value_inline_bytes.into(), 0, leaf_bytes / 4)?;
+        within("value_inline", self.inline_bytes_max().into(), 0, leaf_bytes / 4)?;
         self.flusher.fault().map_or(Ok(()), |(name, why)| Err(bad(name, why)))
     }
 }
@@ -479,10 +494,12 @@ impl Options {
 const ZKV_FILTER_SHARE: f64 = 0.125;
 const FILTER_SHARE_MAX: f64 = 0.5;
 const VALUE_INLINE_BYTES: u32 = 1024;
+pub(crate) const ZONE_BYTES: u64 = 16 << 20;
+pub(crate) const CAPACITY_BYTES: u64 = 64 << 30;
 const MEMORY_BYTES_MAX: u64 = 1 << 44;
 const ZONE_BYTES_MIN: u64 = 64 << 10;
-const ZONE_BYTES_MAX: u64 = 1 << 36;
-const CAPACITY_BYTES_MAX: u64 = 1 << 52;
+pub(crate) const ZONE_BYTES_MAX: u64 = 1 << 36;
+pub(crate) const CAPACITY_BYTES_MAX: u64 = 1 << 52;
 const LOG_INSTANCES_MAX: u64 = 64;
 const LOG_INTERVAL_MS_MAX: u64 = 60_000;
 

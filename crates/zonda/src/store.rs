@@ -10,6 +10,7 @@ use crate::backing::{Device, Pages};
 use crate::catalogue::{Catalogue, Named, Names};
 use crate::fork::Opener;
 use crate::governor::Governor;
+use crate::shape::Shape;
 use crate::{Durability, Error, Result, limits, options};
 
 /// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
@@ -32,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) device: Device,
     pub(crate) workers: Option<Workers>,
     pub(crate) governor: Governor,
+    pub(crate) shape: Shape,
 }
 
 impl Store {
@@ -139,6 +141,11 @@ impl Store {
     /// The page store, for statistics.
     pub(crate) fn pages(&self) -> &Pages {
         &self.parts().pages
+    }
+
+    /// What a copy is to be like.
+    pub(crate) fn shape(&self) -> Shape {
+        self.parts().shape
     }
 
     /// The device, for statistics.

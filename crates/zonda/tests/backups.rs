@@ -1,0 +1,50 @@
+//! A backup is like the store that it copies: in zones or in place, leaves, long values, room.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
+mod common;
+
+use common::{Place, fill};
+use zonda::{Db, Error, Options, StoreKind};
+
+/// A store that differs from the default in all that a copy takes over.
+fn unusual(kind: StoreKind) -> Options {
+    Options::new().memory(4 << 20).store(kind).leaf_bytes(8192).zone_bytes(32 << 20).capacity(100 << 30)
+}
+
+/// Bytes of the value log of a store.
+fn long_bytes(db: &Db) -> u64 {
+    db.stats().unwrap().space.live_value_bytes
+}
+
+#[test]
+fn a_copy_has_kind_leaves_and_room_of_its_original() {
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        let copy = place.named("copy");
+        let db = unusual(kind).value_inline(2048).open(&place.uri()).unwrap();
+        fill(&db, 100);
+        db.tree("long").unwrap().put("k", [7; 1500]).unwrap();
+        assert_eq!(db.backup(&copy).unwrap(), 103, "100 and 1, and two records of the tree");
+        assert_eq!(Options::new().store_kind(&copy).unwrap(), kind);
+        assert!(matches!(Options::new().leaf_bytes(4096).open(&copy), Err(Error::BadOption { .. })), "{kind:?}");
+        let copied = Options::new().leaf_bytes(8192).open(&copy).unwrap();
+        let (there, needed) = (copied.stats().unwrap().space, db.stats().unwrap().space);
+        assert!(there.usable_bytes >= needed.usable_bytes, "{kind:?}: {there:?}");
+        assert_eq!(long_bytes(&copied), 0, "{kind:?}");
+        assert_eq!(copied.tree("long").unwrap().get("k").unwrap(), Some(vec![7; 1500]));
+    }
+}
+
+#[test]
+fn options_and_the_name_come_before_the_original() {
+    let place = Place::new();
+    let db = unusual(StoreKind::InPlace).open(&place.uri()).unwrap();
+    let (named, said) = (place.named("named"), place.named("said"));
+    db.backup(&(named.clone() + "?layout=zones&zones=100&zone_size=1MiB")).unwrap();
+    assert_eq!(Options::new().store_kind(&named).unwrap(), StoreKind::Zoned);
+    let capacity = |name: &str| Options::new().open(name).unwrap().stats().unwrap().space.capacity_bytes;
+    assert!(capacity(&named) <= 100 << 20);
+    let options = Options::new().store(StoreKind::Zoned).leaf_bytes(4096).zone_bytes(1 << 20).capacity(200 << 20);
+    db.backup_with(&said, &options, &mut |_| {}).unwrap();
+    assert_eq!(Options::new().store_kind(&said).unwrap(), StoreKind::Zoned);
+    assert!(Options::new().leaf_bytes(4096).open(&said).is_ok() && capacity(&said) <= 200 << 20);
+}
