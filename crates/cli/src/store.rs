@@ -101,6 +101,17 @@ impl TreeArgs {
         }
     }
 
+    /// The tree, which must be there.
+    ///
+    /// # Errors
+    /// `NoSuchTree`.
+    pub(crate) fn existing(&self, db: &Db) -> zonda::Result<Tree> {
+        match &self.tree {
+            Some(name) => db.existing_tree(name),
+            None => Ok(Tree::clone(db)),
+        }
+    }
+
     /// The tree as of now.
     ///
     /// # Errors

@@ -41,6 +41,23 @@ fn scans_of_all_kinds() {
 }
 
 #[test]
+fn named_trees_are_listed_dropped_and_made_only_by_writes() {
+    let shell = filled();
+    assert_eq!(shell.ok("tree list s.zonda"), "");
+    for tree in ["users", "groups"] {
+        shell.ok(&format!("put s.zonda key value --tree {tree}"));
+    }
+    assert!(shell.fails(1, "delete s.zonda key --tree no").contains("no tree"));
+    assert_eq!(shell.ok("tree list s.zonda"), "groups\nusers\n");
+    assert_eq!(shell.ok("tree list s.zonda --json"), "[\"groups\",\"users\"]\n");
+    shell.ok("tree drop s.zonda users");
+    assert!(shell.fails(1, "tree drop s.zonda users").contains("users"));
+    assert_eq!(shell.ok("tree list s.zonda"), "groups\n");
+    assert!(shell.fails(1, "get s.zonda key --tree users").contains("users"));
+    assert_eq!(shell.ok("get s.zonda a"), "1\n");
+}
+
+#[test]
 fn stat_zones_and_check_print_for_people_and_as_json() {
     let shell = filled();
     let stat = shell.ok("stat s.zonda");
@@ -102,7 +119,7 @@ fn devices_are_made_reported_and_reset() {
 #[test]
 fn every_command_explains_itself_with_examples() {
     let shell = Shell::new();
-    let words = "load get put delete scan stat zones check dump compact backup restore device bench";
+    let words = "load get put delete scan stat tree zones check dump compact backup restore device bench";
     for command in words.split(' ').chain(["device create", "device report", "device reset"]) {
         let help = shell.ok(&format!("{command} --help"));
         assert!(help.contains("zonda ") && help.contains("Example"), "{command}: {help}");

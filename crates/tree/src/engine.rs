@@ -153,6 +153,22 @@ impl Engine {
         self.enter()?.get_into(key, into)
     }
 
+    /// Whether `key` exists. At most one leaf read; a large value is not read.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into).
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.enter()?.contains(None, key)
+    }
+
+    /// As [`contains`](Self::contains), as `snapshot` sees it.
+    ///
+    /// # Errors
+    /// As `contains`; `SnapshotTooOld`.
+    pub fn contains_as_of(&self, snapshot: &Snapshot, key: &[u8]) -> Result<bool> {
+        self.enter()?.contains(Some(snapshot.open.number), key)
+    }
+
     /// Values of several keys, device reads in flight together.
     ///
     /// # Errors

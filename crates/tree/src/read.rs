@@ -143,6 +143,22 @@ impl Tree {
         value.or_else(|error| self.snapshots.verify(number).and(Err(error)))
     }
 
+    /// Whether `key` exists, now or as `snapshot` sees it. A large value is not read.
+    ///
+    /// # Errors
+    /// As [`get_into`](Self::get_into); `SnapshotTooOld`.
+    pub(crate) fn contains(&self, snapshot: Option<u64>, key: &[u8]) -> Result<bool> {
+        count(&self.counters.mine().gets);
+        let mut value = Vec::new();
+        let guard = self.epoch.pin();
+        let found = match self.look_as_of(snapshot, key, &mut value, &guard)? {
+            Seen::Known(found) => Ok(found),
+            Seen::AskPage(id, page) => self.ask_page(key, id, page, &mut value),
+        };
+        // A snapshot that was given up meanwhile holds no zone back: what was read in vain is no damage.
+        found.map(|found| found.is_some()).or_else(|error| self.verify(snapshot).and(Err(error)))
+    }
+
     /// What a latched leaf's buffer knows of `key`; one near the ring's head is moved afterwards.
     fn look_latched(&self, leaf: Shared<'_>, key: &[u8], into: &mut Vec<u8>) -> Seen {
         let (seen, id) = (self.look_in(&leaf, key, into), leaf.id());

@@ -12,7 +12,8 @@ use crate::store::Store;
 use crate::{Error, Result, Tree, key};
 
 /// Writes to any trees of one store, applied in order by [`Db::write`](crate::Db::write): atomic over a crash, and to snapshots and scans.
-/// A later write to the same key wins. At most [`BATCH_BYTES_MAX`] bytes.
+/// A later write to the same key wins. At most [`BATCH_BYTES_MAX`] bytes of keys, with the prefixes of named trees, and of values up to
+/// [`value_inline`](crate::Options::value_inline); longer values do not count. Zones of 1 MiB and less take less.
 ///
 /// # Examples
 /// ```
@@ -53,22 +54,65 @@ impl Batch {
     }
 
     /// Maps `key` of the default tree to `value`. A key or value over its limit is refused by `write`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.put("a", "1").put("a", "2");
+    /// db.write(batch)?;
+    /// assert_eq!(db.get("a")?, Some(b"2".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.push(Prefix::DEFAULT, key.as_ref(), Some(value.as_ref()))
     }
 
     /// Removes `key` from the default tree, whether it is there or not.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("a", "1")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.put("b", "1").delete("a");
+    /// db.write(batch)?;
+    /// assert_eq!((db.contains_key("a")?, db.contains_key("b")?), (false, true));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.push(Prefix::DEFAULT, key.as_ref(), None)
     }
 
     /// Maps `key` of `tree` to `value`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let by_name = db.tree("by name")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.put("1", "ada").put_in(&by_name, "ada", "1");
+    /// db.write(batch)?;
+    /// assert_eq!(by_name.get("ada")?, Some(b"1".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn put_in(&mut self, tree: &Tree, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.enlist(tree);
         self.push(tree.named().prefix, key.as_ref(), Some(value.as_ref()))
     }
 
     /// Removes `key` from `tree`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let by_name = db.tree("by name")?;
+    /// let mut batch = zonda::Batch::new();
+    /// batch.delete("1").delete_in(&by_name, "ada");
+    /// db.write(batch)?;
+    /// assert!(!by_name.contains_key("ada")?);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn delete_in(&mut self, tree: &Tree, key: impl AsRef<[u8]>) -> &mut Self {
         self.enlist(tree);
         self.push(tree.named().prefix, key.as_ref(), None)
@@ -86,13 +130,26 @@ impl Batch {
         self.ops.is_empty()
     }
 
-    /// Bytes of its keys and values, named trees' prefixes included.
+    /// Bytes of its keys and all its values, long ones too, named trees' prefixes included.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Empties it, keeping its memory for the next.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let mut batch = zonda::Batch::new();
+    /// for key in 0..3_u8 {
+    ///     batch.put([key], "");
+    ///     db.write_with(&batch, zonda::Durability::Buffered)?;
+    ///     batch.clear();
+    /// }
+    /// assert!(batch.is_empty() && batch.len_bytes() == 0);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ops.clear();

@@ -56,16 +56,19 @@ pub struct Db {
 impl Db {
     /// Opens the store called `uri`, and makes one there if there is none.
     ///
-    /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, with `?key=value&...` for details (`zone_size`,
-    /// `zones`, `max_active`, `layout=blocks` for a store in place, ...; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
+    /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux, `flash:PROFILE` for
+    /// a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`, `max_active`, `layout=blocks` for a store
+    /// in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
     /// the first slash is written `file:PATH`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
     /// ([`Options::log_limit`]).
     ///
     /// # Errors
-    /// `BadUri`; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeatures` for what is there and
-    /// cannot be used, which is left alone; `UnsuitableDevice`; `Io` for a directory, a missing one, or no permission; `DiskFull`;
+    /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
+    /// `NotFound` for a block device that is not there; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeatures` for what is there and
+    /// cannot be used, which is left alone; `UnsuitableDevice` for too few zones, and what has none; `ReadOnly` for a device that cannot be written; `Io` for a
+    /// missing directory, or no permission; `DiskFull`; `Device`. A file that was begun is removed;
     /// `TooLittleMemory` with a budget that suffices, if the index of the store leaves too little of this one.
     ///
     /// # Examples
@@ -180,7 +183,7 @@ impl Db {
         self.default_tree.store()
     }
 
-    /// The tree called `name`, made if there is none. Its keys are its own; a [`Batch`] may write to several trees at once.
+    /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none). Its keys are its own; a [`Batch`] may write to several trees at once.
     ///
     /// # Errors
     /// `TreeName`, `TooManyTrees`; in a store opened for reading only `NoSuchTree`.
@@ -202,6 +205,25 @@ impl Db {
             Err(error) => return Err(error),
         };
         Ok(Tree::new(Arc::clone(store), named))
+    }
+
+    /// The tree called `name`, if there is one: it is not made.
+    ///
+    /// # Errors
+    /// `NoSuchTree`, `Forked`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// assert!(matches!(db.existing_tree("users"), Err(zonda::Error::NoSuchTree { .. })));
+    /// db.tree("users")?.put("1", "ada")?;
+    /// assert_eq!(db.existing_tree("users")?.get("1")?, Some(b"ada".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn existing_tree(&self, name: &str) -> Result<Tree> {
+        let store = self.store();
+        store.reader()?;
+        Ok(Tree::new(Arc::clone(store), store.catalogue().find(name)?))
     }
 
     /// Names of all trees but the default one, in order.

@@ -73,7 +73,7 @@ pub use db::Db;
 pub use error::{Error, Result};
 pub use flusher::FlusherOptions;
 pub use options::Options;
-pub use range::{Pair, Range};
+pub use range::{Keys, Pair, Range};
 pub use recovery::RecoveryProgress;
 pub use snapshot::{Snapshot, View};
 pub use stats::{

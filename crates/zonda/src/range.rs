@@ -70,6 +70,23 @@ impl Range {
         self
     }
 
+    /// The keys alone, from both ends as before: long values are neither read nor copied.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("user:1", "ada")?;
+    /// db.put("user:2", "bob")?;
+    /// let keys: Vec<Vec<u8>> = db.prefix("user:")?.keys().rev().collect::<zonda::Result<_>>()?;
+    /// assert_eq!(keys, [b"user:2", b"user:1"]);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keys(mut self) -> Keys {
+        self.cursor = self.cursor.map(Cursor::keys_only);
+        Keys { range: self }
+    }
+
     /// Shows the next pair to `visit` instead of allocating it; `None` at the end, as of the iterator.
     ///
     /// # Errors
@@ -96,6 +113,15 @@ impl Range {
     ///
     /// # Errors
     /// Those of the iterator's items.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// # db.ingest([("a", "1"), ("b", "22")])?;
+    /// let longest_last = db.iter()?.visit_next_back(|_key, value| value.len()).transpose()?;
+    /// assert_eq!(longest_last, Some(2));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn visit_next_back<R>(&mut self, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
         self.step(Cursor::prev, visit)
     }
@@ -148,6 +174,28 @@ impl DoubleEndedIterator for Range {
 }
 
 impl FusedIterator for Range {}
+
+/// The keys of a [`Range`], owned, ascending from the front and descending from the back; made by [`Range::keys`]. Holds what its range held.
+#[derive(Debug)]
+pub struct Keys {
+    range: Range,
+}
+
+impl Iterator for Keys {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.range.visit_next(|key, _| key.to_vec())
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.range.visit_next_back(|key, _| key.to_vec())
+    }
+}
+
+impl FusedIterator for Keys {}
 
 impl fmt::Debug for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -84,6 +84,17 @@ impl fmt::Debug for Snapshot {
 }
 
 /// One tree as of a [`Snapshot`]. Cheap to clone; keeps the snapshot open.
+///
+/// # Examples
+/// ```
+/// # let db = zonda::Db::open("mem:")?;
+/// let users = db.tree("users")?;
+/// users.put("ada", "1815")?;
+/// let view = db.snapshot()?.tree("users")?;
+/// users.delete("ada")?;
+/// assert_eq!(view.get("ada")?, Some(b"1815".to_vec()));
+/// # Ok::<(), zonda::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct View {
     store: Arc<Store>,
@@ -101,6 +112,15 @@ impl View {
     ///
     /// # Errors
     /// `KeyTooLong`, `SnapshotTooOld`; those of reading.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let before = db.snapshot()?;
+    /// db.put("key", "value")?;
+    /// assert_eq!((before.get("key")?, db.snapshot()?.get("key")?), (None, Some(b"value".to_vec())));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         key::with(self.prefix, key.as_ref(), |full| self.get_full(full))
     }
@@ -115,6 +135,14 @@ impl View {
     ///
     /// # Errors
     /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("a", "1")?;
+    /// assert_eq!(db.snapshot()?.multi_get(["b", "a"])?, [None, Some(b"1".to_vec())]);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
         let engine = self.store.reader()?;
         let keys = key::all(self.prefix, keys)?;
@@ -122,18 +150,36 @@ impl View {
         Ok(engine.multi_get_as_of(&self.snapshot, &keys)?)
     }
 
-    /// Whether `key` existed at that moment.
+    /// Whether `key` existed at that moment. A long value is not read.
     ///
     /// # Errors
     /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let before = db.snapshot()?;
+    /// db.put("key", "value")?;
+    /// assert!(!before.contains_key("key")? && db.contains_key("key")?);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        let engine = self.store.reader()?;
+        key::with(self.prefix, key.as_ref(), |full| Ok(engine.contains_as_of(&self.snapshot, full)?))
     }
 
     /// The pairs of a key range.
     ///
     /// # Errors
     /// `SnapshotTooOld`; those of reading.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.ingest([("ada", ""), ("bob", ""), ("cyd", "")])?;
+    /// assert_eq!(db.snapshot()?.range("ada".."cyd")?.count(), 2);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Range> {
         self.range_of(&KeyRange::of(self.prefix, &range))
     }
@@ -142,6 +188,14 @@ impl View {
     ///
     /// # Errors
     /// As [`range`](Self::range).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.ingest([("user:1", "ada"), ("visits", "7")])?;
+    /// assert_eq!(db.snapshot()?.prefix("user:")?.count(), 1);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn prefix(&self, start: impl AsRef<[u8]>) -> Result<Range> {
         self.range_of(&KeyRange::prefixed(self.prefix, start.as_ref()))
     }
@@ -150,6 +204,15 @@ impl View {
     ///
     /// # Errors
     /// As [`range`](Self::range).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let before = db.snapshot()?;
+    /// db.put("key", "value")?;
+    /// assert_eq!((before.iter()?.count(), db.iter()?.count()), (0, 1));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn iter(&self) -> Result<Range> {
         self.prefix([])
     }
@@ -158,6 +221,14 @@ impl View {
     ///
     /// # Errors
     /// As [`range`](Self::range).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("a", "1")?;
+    /// assert_eq!(db.snapshot()?.first()?, Some((b"a".to_vec(), b"1".to_vec())));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn first(&self) -> Result<Option<Pair>> {
         self.iter()?.next().transpose()
     }
@@ -166,6 +237,14 @@ impl View {
     ///
     /// # Errors
     /// As [`range`](Self::range).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.ingest([("a", "1"), ("b", "2")])?;
+    /// assert_eq!(db.snapshot()?.last()?, Some((b"b".to_vec(), b"2".to_vec())));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn last(&self) -> Result<Option<Pair>> {
         self.iter()?.next_back().transpose()
     }

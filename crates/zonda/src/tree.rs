@@ -116,7 +116,7 @@ impl Tree {
         })
     }
 
-    /// The value of `key`. Costs at most one read of the device, plus one for a long value.
+    /// The value of `key`. Costs at most one read of the device, plus one for each MiB of a long value, in flight together.
     ///
     /// # Errors
     /// `KeyTooLong`.
@@ -173,7 +173,7 @@ impl Tree {
         Ok(engine.multi_get(&keys)?)
     }
 
-    /// Whether `key` exists. Costs what [`get`](Self::get) costs.
+    /// Whether `key` exists. Costs at most one read of the device: a long value is not read.
     ///
     /// # Errors
     /// `KeyTooLong`.
@@ -185,7 +185,8 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.get_into(key, &mut Vec::new())
+        let engine = self.store.reader()?;
+        key::with(self.named.prefix, key.as_ref(), |full| Ok(engine.contains(full)?))
     }
 
     /// Removes `key`, whether it is there or not: a delete does not read. For the old value use [`fetch_update`](Self::fetch_update).
@@ -221,7 +222,7 @@ impl Tree {
     }
 
     /// Replaces the value of `key` by `new` if it is `expected` (`None`: the key does not exist), in one step that no other write
-    /// comes between.
+    /// comes between. A swap that is done is as durable as [`Options::durability`](crate::Options::durability) says.
     ///
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong` for `new`.
@@ -236,22 +237,45 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn compare_and_swap(&self, key: impl AsRef<[u8]>, expected: Option<&[u8]>, new: Option<&[u8]>) -> Result<Swap> {
+        self.compare_and_swap_with(key, expected, new, self.store.durability())
+    }
+
+    /// As [`compare_and_swap`](Self::compare_and_swap), as durably as this call says.
+    ///
+    /// # Errors
+    /// As `compare_and_swap`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// assert!(db.compare_and_swap_with("lock", None, Some(b"mine"), zonda::Durability::Synced)?.is_done());
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn compare_and_swap_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<Swap> {
         key::check_value(new.unwrap_or_default())?;
         let mut done = false;
-        let current = self.fetch_update(key, |current| {
+        let decide = |current: Option<&[u8]>| {
             done = current == expected;
             match new {
                 _ if !done => Update::Keep,
                 Some(new) => Update::Put(new.to_vec()),
                 None => Update::Delete,
             }
-        })?;
+        };
+        let current = self.fetch_update_with(key, decide, durability)?;
         Ok(if done { Swap::Done } else { Swap::Mismatch { current } })
     }
 
     /// Replaces the value of `key` by what `decide` makes of it, in one step that no other write comes between, and returns the value before.
     ///
-    /// `decide` may be called more than once and holds up other writers of the same leaf: it must be short and must not use the store.
+    /// `decide` may be called more than once and holds up other writers of the same key, and of those that share its lock: it must be short
+    /// and must not use the store. What is stored is as durable as [`Options::durability`](crate::Options::durability) says.
     ///
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong` for the new value.
@@ -269,9 +293,32 @@ impl Tree {
     pub fn fetch_update(
         &self,
         key: impl AsRef<[u8]>,
-        mut decide: impl FnMut(Option<&[u8]>) -> Update,
+        decide: impl FnMut(Option<&[u8]>) -> Update,
     ) -> Result<Option<Vec<u8>>> {
-        let durability = self.store.durability().into();
+        self.fetch_update_with(key, decide, self.store.durability())
+    }
+
+    /// As [`fetch_update`](Self::fetch_update), as durably as this call says.
+    ///
+    /// # Errors
+    /// As `fetch_update`.
+    ///
+    /// # Examples
+    /// ```
+    /// use zonda::{Durability, Update};
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let next = |old: Option<&[u8]>| Update::Put(vec![old.map_or(1, |old| old[0] + 1)]);
+    /// db.fetch_update_with("ticket", next, Durability::Synced)?;
+    /// assert_eq!(db.get("ticket")?, Some(vec![1]));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn fetch_update_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut decide: impl FnMut(Option<&[u8]>) -> Update,
+        durability: Durability,
+    ) -> Result<Option<Vec<u8>>> {
+        let durability = durability.into();
         let mut refused = None;
         let admitted = |update| match update {
             Update::Put(_) => self.store.admit_pairs().and_then(|()| checked(update)),
@@ -395,13 +442,29 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        self.delete_range_with(range, self.store.durability())
+    }
+
+    /// As [`delete_range`](Self::delete_range), as durably as this call says: [`Durability::Synced`] syncs each batch.
+    ///
+    /// # Errors
+    /// As `delete_range`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("user:1", "ada")?;
+    /// assert_eq!(db.delete_range_with("user:".."user;", zonda::Durability::Synced)?, 1);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, durability: Durability) -> Result<u64> {
         let range = KeyRange::of(self.named.prefix, &range);
         let engine = self.store.writer()?;
         if range.is_empty() {
             return Ok(0);
         }
         let (_, high) = range.bounds();
-        chunks::delete_range(engine, range.low.clone(), high, |batch| self.write_chunk(batch))
+        chunks::delete_range(engine, range.low.clone(), high, |batch| self.write_chunk(batch, durability))
     }
 
     /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where the
@@ -419,8 +482,27 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Result<u64> {
+        self.ingest_with(pairs, self.store.durability())
+    }
+
+    /// As [`ingest`](Self::ingest), as durably as this call says: [`Durability::Synced`] syncs each batch, of up to 32 KiB.
+    ///
+    /// # Errors
+    /// As `ingest`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// assert_eq!(db.ingest_with([("a", "1"), ("b", "2")], zonda::Durability::Synced)?, 2);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn ingest_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+        durability: Durability,
+    ) -> Result<u64> {
         self.store.writer_to([&self.named])?;
-        let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| self.write_chunk(batch));
+        let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| self.write_chunk(batch, durability));
         let ingested = ingest_into(&mut chunks, self.named.prefix.bytes(), pairs);
         chunks.flush()?;
         ingested
@@ -431,10 +513,10 @@ impl Tree {
     }
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
-    fn write_chunk(&self, batch: &[BatchOp<'_>]) -> Result<()> {
+    fn write_chunk(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
         let (engine, _admitted) = self.store.writer_to([&self.named])?;
         self.store.admit(batch)?;
-        engine.write(batch, self.store.durability().into())?;
+        engine.write(batch, durability.into())?;
         self.store.written();
         Ok(())
     }

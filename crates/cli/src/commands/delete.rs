@@ -38,7 +38,7 @@ impl Delete {
         let keys = self.keys.iter().map(|key| form.parse(key)).collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|why| anyhow!("key: {why}"))?;
         let db = self.store.open()?;
-        let tree = self.tree.of(&db)?;
+        let tree = self.tree.existing(&db)?;
         for key in keys {
             tree.delete(key)?;
         }

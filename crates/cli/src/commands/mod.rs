@@ -14,6 +14,7 @@ mod replay;
 mod restore;
 mod scan;
 mod stat;
+mod tree;
 mod zones;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +37,8 @@ enum Command {
     Delete(delete::Delete),
     Scan(scan::Scan),
     Stat(stat::Stat),
+    #[command(subcommand)]
+    Tree(tree::Tree),
     Zones(zones::Zones),
     Check(check::Check),
     Dump(dump::Dump),
@@ -63,6 +66,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Delete(delete) => delete.run(),
         Command::Scan(scan) => scan.run(),
         Command::Stat(stat) => stat.run(),
+        Command::Tree(tree) => tree.run(),
         Command::Zones(zones) => zones.run(),
         Command::Check(check) => check.run(),
         Command::Dump(dump) => dump.run(),

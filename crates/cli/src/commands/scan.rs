@@ -54,6 +54,9 @@ pub(crate) struct Scan {
     json: bool,
 }
 
+/// A key, and its value if that is printed.
+type Printed = (Vec<u8>, Option<Vec<u8>>);
+
 impl Scan {
     /// # Errors
     /// Those of opening, reading and printing.
@@ -61,10 +64,13 @@ impl Scan {
         let db = self.store.open_read_only()?;
         let range = self.range(&self.tree.view(&db)?)?;
         let limit = self.limit.unwrap_or(usize::MAX);
-        if self.reverse {
-            self.print(range.rev().take(limit))?
-        } else {
-            self.print(range.take(limit))?
+        let alone = |key: zonda::Result<Vec<u8>>| Ok((key?, None));
+        let with_value = |pair: zonda::Result<Pair>| pair.map(|(key, value)| (key, Some(value)));
+        match (self.keys, self.reverse) {
+            (true, true) => self.print(range.keys().rev().take(limit).map(alone))?,
+            (true, false) => self.print(range.keys().take(limit).map(alone))?,
+            (false, true) => self.print(range.rev().take(limit).map(with_value))?,
+            (false, false) => self.print(range.take(limit).map(with_value))?,
         }
         Ok(Exit::Done)
     }
@@ -87,12 +93,11 @@ impl Scan {
         if self.hex { Form::Hex } else { Form::Text }
     }
 
-    fn print(&self, pairs: impl Iterator<Item = zonda::Result<Pair>>) -> anyhow::Result<()> {
+    fn print(&self, pairs: impl Iterator<Item = zonda::Result<Printed>>) -> anyhow::Result<()> {
         let mut out = Output::new();
         let tree = self.tree.tree.as_deref().unwrap_or("");
         for pair in pairs {
             let (key, value) = pair?;
-            let value = (!self.keys).then_some(value);
             if self.json {
                 out.json(&pair_json(tree, &key, value.as_deref()))?;
             } else {

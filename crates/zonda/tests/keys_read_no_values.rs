@@ -1,4 +1,4 @@
-//! Deleting a range or a tree looks at keys only: large values are neither read nor copied.
+//! Deleting a range or a tree, keys alone and whether a key is there: large values are neither read nor copied.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
@@ -34,6 +34,28 @@ fn of_a_range() {
     let read = read_bytes(&device, || assert_eq!(db.delete_range(low..high).unwrap(), 40));
     assert!(read < VALUE_BYTES as u64, "{read} bytes read to delete 40 values of {VALUE_BYTES}");
     assert_eq!(db.iter().unwrap().count(), 20);
+}
+
+#[test]
+fn of_keys_alone() {
+    let (device, db) = store();
+    for number in 0..VALUES {
+        db.put(number.to_be_bytes(), vec![7; VALUE_BYTES]).unwrap();
+    }
+    let snapshot = db.snapshot().unwrap();
+    let read = read_bytes(&device, || {
+        for number in 0..VALUES {
+            assert!(db.contains_key(number.to_be_bytes()).unwrap());
+            assert!(snapshot.contains_key(number.to_be_bytes()).unwrap());
+        }
+        assert!(!db.contains_key("none").unwrap() && !snapshot.contains_key("none").unwrap());
+        let keys: Vec<_> = db.iter().unwrap().keys().map(Result::unwrap).collect();
+        assert_eq!(keys, (0..VALUES).map(|number| number.to_be_bytes()).collect::<Vec<_>>());
+        let mut both = snapshot.range(5_u32.to_be_bytes()..9_u32.to_be_bytes()).unwrap().keys();
+        let ends = (both.next().unwrap().unwrap(), both.next_back().unwrap().unwrap());
+        assert_eq!((ends, both.count()), ((vec![0, 0, 0, 5], vec![0, 0, 0, 8]), 2));
+    });
+    assert!(read < VALUE_BYTES as u64, "{read} bytes read to look at keys of values of {VALUE_BYTES}");
 }
 
 #[test]
