@@ -7,9 +7,10 @@ use crate::{Error, Result};
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
-    /// The write is in memory and on its way to the device (see [`Options::log_interval_ms`](crate::Options::log_interval_ms)); it is durable after the next
-    /// [`sync`](crate::Db::sync), synced write or [`close`](crate::Db::close). A power cut loses at most what was written since then, newest
-    /// first and never half a batch; the death of the process loses at most the last interval.
+    /// The write is in memory; the background hands it to the device every [`log_interval_ms`](crate::Options::log_interval_ms), earlier where a ring of the log
+    /// is full, later where the device or the processor is busy: no time is promised. It is durable after the next [`sync`](crate::Db::sync), synced write or
+    /// [`close`](crate::Db::close). A power cut loses at most what was written since then, the death of the process at most what was not handed over; both
+    /// the newest writes first and never half a batch.
     #[default]
     Buffered,
     /// The write is durable when the call returns: neither a power cut nor the death of the process loses it.

@@ -19,10 +19,10 @@ use zonda_pages::{CachePolicy, FLUSHERS_ANY, StoreOptions};
 pub struct FlusherOptions {
     /// Pages that the ring merger writes at once: 1 to 16. Default 4.
     pub group_pages: u32,
-    /// Reads of a page that waits to be written above which it moves to the read cache when it is. Default 1.
+    /// Reads of a page that waits to be written above which it moves to the read cache when it is, any number. Default 1.
     pub cache_threshold_reads: u32,
     /// Flushers of foreground pages, each with an open zone of its own: at most so many, fewer where the device's limits, its
-    /// number of zones or the memory budget allow no more. Default 16. Pages on their way have a 64th of the budget, and each flusher, with two beside these for
+    /// number of zones or the memory budget allow no more. 1 to 64. Default 16. Pages on their way have a 64th of the budget, and each flusher, with two beside these for
     /// cold and relocated pages, six groups of it: with groups of 4 pages that is 2 flushers to 16 MiB, 3 at 32, 4 at 40, 8 at 64, 16 from 128 on, of which a
     /// device of 14 active zones allows 7. A zone is opened only when those that are open are busy.
     pub flushers_max: u32,

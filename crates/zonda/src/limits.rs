@@ -5,11 +5,12 @@ use crate::prefix::PREFIX_BYTES_MAX;
 /// The longest key in bytes. The empty key is a key like any other.
 pub const KEY_BYTES_MAX: usize = 1024;
 
-/// The longest value in bytes (16 MiB). Long values go to the value log: they are written once and read with one read of their own.
+/// The longest value in bytes (16 MiB). Long values go to the value log: they are written once, and read
+/// with a read for each MiB, all in flight together.
 pub const VALUE_BYTES_MAX: usize = zonda_tree::VALUE_BYTES_MAX;
 
-/// The most bytes that one [`Batch`](crate::Batch) may hold (1 MiB): its keys, and its values as far as they are short enough to
-/// stand in the log. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and
+/// The most bytes that one [`Batch`](crate::Batch) may bring to the log (1 MiB): its keys with the prefixes of named trees, and its values up to
+/// [`Options::value_inline`](crate::Options::value_inline); longer ones go to the value log and do not count. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and
 /// `BatchTooLong` says how large they may be.
 pub const BATCH_BYTES_MAX: usize = zonda_tree::BATCH_BYTES_MAX;
 
@@ -30,6 +31,27 @@ pub const LEAF_BYTES_MAX: u32 = 32 << 10;
 
 /// The least memory budget in bytes; smaller ones cannot hold a page of everything that moves.
 pub const MEMORY_BYTES_MIN: u64 = 2 << 20;
+
+/// The largest memory budget in bytes (16 TiB).
+pub const MEMORY_BYTES_MAX: u64 = 1 << 44;
+
+/// The least zone of a new file or memory store in bytes (64 KiB).
+pub const ZONE_BYTES_MIN: u64 = 64 << 10;
+
+/// The largest zone of a new file or memory store in bytes (64 GiB).
+pub const ZONE_BYTES_MAX: u64 = 1 << 36;
+
+/// The largest capacity of a new file or memory store in bytes (4 PiB).
+pub const CAPACITY_BYTES_MAX: u64 = 1 << 52;
+
+/// The most instances of the log.
+pub const LOG_INSTANCES_MAX: u32 = 64;
+
+/// The longest time in milliseconds that buffered writes may wait for the background (a minute).
+pub const LOG_INTERVAL_MS_MAX: u64 = 60_000;
+
+/// The largest part of the memory budget for the merged filter.
+pub const FILTER_SHARE_MAX: f64 = 0.5;
 
 /// The largest memory budget of [`Design::BfTree`](crate::Design::BfTree) in bytes (16 GiB): its circular buffer is no longer.
 pub const BF_TREE_MEMORY_BYTES_MAX: u64 = zonda_tree::RING_BYTES_MAX;

@@ -6,7 +6,8 @@ use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, 
 use crate::open::Access;
 use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, device, limits};
 
-/// How to create and open a store. Kind, leaf size and geometry are fixed at creation; everything else may differ at every opening.
+/// How to create and open a store. Kind, leaf size, geometry and whether there is a [log device](Self::log_device) are fixed at creation; everything else may
+/// differ at every opening. A number out of its range is refused by the opening (`BadOption`).
 ///
 /// # Examples
 /// ```
@@ -100,9 +101,9 @@ impl Options {
         Self::default()
     }
 
-    /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots. At least
-    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN); with [`Design::BfTree`] at most
-    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX). Default 64 MiB. The code itself and what callers hold come on top.
+    /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots.
+    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN), 2 MiB, to [`MEMORY_BYTES_MAX`](limits::MEMORY_BYTES_MAX), 16 TiB; with [`Design::BfTree`] to
+    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come on top.
     /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
@@ -188,6 +189,14 @@ impl Options {
     ///
     /// # Errors
     /// `BadOption` for another name.
+    ///
+    /// # Examples
+    /// ```
+    /// let db = zonda::Options::preset("zkv")?.memory(8 << 20).open("mem:")?;
+    /// # db.put("key", "value")?;
+    /// assert!(zonda::Options::preset("lsm").is_err());
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn preset(name: &str) -> Result<Self> {
         match name {
             "zonda" => Ok(Self::new()),
@@ -204,7 +213,7 @@ impl Options {
     }
 
     /// The part of the memory budget for the merged filter, a small ordered tree in front of the leaves that keeps hot pairs and hands
-    /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to 0.5. Less where a small budget has no more to
+    /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to [`FILTER_SHARE_MAX`](limits::FILTER_SHARE_MAX), 0.5. Less where a small budget has no more to
     /// spare. Default 0. Beside [fixed shares](Self::memory_shares) it counts instead of theirs for the filter, whichever is set first: with the
     /// preset `zkv`, 0 is ZKV without its filter.
     #[must_use]
@@ -286,15 +295,17 @@ impl Options {
         self
     }
 
-    /// Zone size in bytes for a new file or memory store, unless the URI says it. Default 16 MiB.
+    /// Zone size in bytes for a new file or memory store, unless the URI says it; in place, that of a segment. A multiple of 4096 from
+    /// [`ZONE_BYTES_MIN`](limits::ZONE_BYTES_MIN), 64 KiB, to [`ZONE_BYTES_MAX`](limits::ZONE_BYTES_MAX), 64 GiB. Default 16 MiB.
     #[must_use]
     pub fn zone_bytes(mut self, bytes: u64) -> Self {
         self.zone_bytes = Some(bytes);
         self
     }
 
-    /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones. It takes only
-    /// what is written. Default 64 GiB.
+    /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones, fixed at creation, and less
+    /// the reserve (`usable_bytes` of [`SpaceStats`](crate::SpaceStats)). A file takes only what is written; a store in place in memory takes all of it at
+    /// once, and 1 GiB of it at most. One zone to [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX), 4 PiB. Default 64 GiB.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity_bytes = Some(bytes);
@@ -324,8 +335,8 @@ impl Options {
         self
     }
 
-    /// Instances of the write-ahead log (the ZKV paper's WALA, section 3.5): as many writers can log at a time. 0 to 64; fewer where the
-    /// budget has no memory for their rings. Default 0: one for each core, at most 8.
+    /// Instances of the write-ahead log (the ZKV paper's WALA, section 3.5): as many writers can log at a time. 0 to
+    /// [`LOG_INSTANCES_MAX`](limits::LOG_INSTANCES_MAX), 64; fewer where the budget has no memory for their rings. Default 0: one for each core, at most 8.
     #[must_use]
     pub fn log_instances(mut self, instances: u32) -> Self {
         self.log_instances = instances;
@@ -341,21 +352,22 @@ impl Options {
     }
 
     /// Bytes of the ring of each log instance: [`LOG_RING_BYTES_MIN`](limits::LOG_RING_BYTES_MIN), 4 KiB as in the ZKV paper, to
-    /// [`LOG_RING_BYTES_MAX`](limits::LOG_RING_BYTES_MAX), the default. A ring that is full is written out at once, with what the others hold.
+    /// [`LOG_RING_BYTES_MAX`](limits::LOG_RING_BYTES_MAX), 64 KiB, the default. A ring that is full is written out at once, with what the others hold.
     #[must_use]
     pub fn log_ring(mut self, bytes: u32) -> Self {
         self.log_ring_bytes = bytes;
         self
     }
 
-    /// How long a buffered write waits in memory before it is handed to the device, in milliseconds. Default 1.
+    /// How long a buffered write waits in memory before the background hands it to the device, in milliseconds; more if the device or the processor is
+    /// busy. 0, which is 1, to [`LOG_INTERVAL_MS_MAX`](limits::LOG_INTERVAL_MS_MAX), a minute. Default 1.
     #[must_use]
     pub fn log_interval_ms(mut self, milliseconds: u64) -> Self {
         self.log_interval_ms = milliseconds;
         self
     }
 
-    /// Log bytes after which a checkpoint starts: bounds the time of recovery. Leaf buffers and filter together hold at most a quarter of it; it is
+    /// Log bytes after which a checkpoint starts, any number: bounds the time of recovery. Leaf buffers and filter together hold at most a quarter of it; it is
     /// raised to four times the least that they hold, 2 MiB without a filter. Default 0: five times the leaf buffers, at most a fifth of the device.
     #[must_use]
     pub fn log_limit(mut self, bytes: u64) -> Self {
@@ -417,10 +429,23 @@ impl Options {
         self
     }
 
-    /// Opens a store for reading and writing. See [`Db::open`] for names and errors.
+    /// Opens a store for reading and writing. See [`Db::open`] for names. A creation that fails leaves no file behind.
     ///
     /// # Errors
-    /// As [`Db::open`]; `BadOption`, `TooLittleMemory`.
+    /// As [`Db::open`]; and `BadOption` for an option out of its range, a leaf size that is not the store's, a kind that it is not, or a `value_inline` of
+    /// more than a quarter of its leaf; `NotFound` if there is no store and [`create_if_missing`](Self::create_if_missing) is off; `AlreadyExists` for
+    /// [`create_new`](Self::create_new) where something is; `LogDevice` for a [log device](Self::log_device) that is missing, another store's or one too many.
+    ///
+    /// # Examples
+    /// ```
+    /// use zonda::{Error, Options};
+    ///
+    /// let db = Options::new().memory(8 << 20).capacity(1 << 30).open("mem:")?;
+    /// assert_eq!(db.stats()?.memory.budget_bytes, 8 << 20);
+    /// let missing = Options::new().create_if_missing(false).open("/tmp/there/is/no/such.zonda");
+    /// assert!(matches!(missing, Err(Error::NotFound { .. })));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn open(&self, uri: &str) -> Result<Db> {
         Db::open_with(uri, self)
     }
@@ -429,6 +454,14 @@ impl Options {
     ///
     /// # Errors
     /// As `open`.
+    ///
+    /// # Examples
+    /// ```
+    /// let options = zonda::Options::new();
+    /// let db = options.open_with_progress("mem:", &mut |step| println!("{} of {}", step.done_bytes, step.total_bytes))?;
+    /// # db.put("key", "value")?;
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn open_with_progress(&self, uri: &str, progress: &mut dyn FnMut(RecoveryProgress)) -> Result<Db> {
         Db::open_as(uri, self, Access::ReadWrite, progress)
     }
@@ -436,7 +469,18 @@ impl Options {
     /// Opens a store for reading only. See [`Db::open_read_only`].
     ///
     /// # Errors
-    /// As [`Db::open_read_only`]; `BadOption`, `TooLittleMemory`.
+    /// As [`Db::open_read_only`]; `BadOption`, `LogDevice` as [`open`](Self::open).
+    ///
+    /// # Examples
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("app.zonda");
+    /// # let path = path.to_str().unwrap();
+    /// # zonda::Db::open(path)?.put("key", "value")?;
+    /// let db = zonda::Options::new().memory(4 << 20).open_read_only(path)?;
+    /// assert!(db.contains_key("key")?);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
     pub fn open_read_only(&self, uri: &str) -> Result<Db> {
         Db::open_read_only_with(uri, self)
     }
@@ -461,23 +505,26 @@ impl Options {
     pub(crate) fn validate(&self) -> Result<()> {
         let memory_max = match self.design {
             Design::BfTree => limits::BF_TREE_MEMORY_BYTES_MAX,
-            Design::Adb | Design::BTree | Design::BdTree => MEMORY_BYTES_MAX,
+            Design::Adb | Design::BTree | Design::BdTree => limits::MEMORY_BYTES_MAX,
         };
         within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, memory_max)?;
-        within("zone_bytes", self.zone_size_bytes(), ZONE_BYTES_MIN, ZONE_BYTES_MAX)?;
-        within("capacity", self.largest_bytes(), self.zone_size_bytes(), CAPACITY_BYTES_MAX)?;
-        within("log_instances", self.log_instances.into(), 0, LOG_INSTANCES_MAX)?;
+        within("zone_bytes", self.zone_size_bytes(), limits::ZONE_BYTES_MIN, limits::ZONE_BYTES_MAX)?;
+        within("capacity", self.largest_bytes(), self.zone_size_bytes(), limits::CAPACITY_BYTES_MAX)?;
+        within("log_instances", self.log_instances.into(), 0, limits::LOG_INSTANCES_MAX.into())?;
         let (ring_min, ring_max) = (limits::LOG_RING_BYTES_MIN, limits::LOG_RING_BYTES_MAX);
         within("log_ring", self.log_ring_bytes.into(), ring_min.into(), ring_max.into())?;
-        within("log_interval_ms", self.log_interval_ms, 0, LOG_INTERVAL_MS_MAX)?;
+        within("log_interval_ms", self.log_interval_ms, 0, limits::LOG_INTERVAL_MS_MAX)?;
         let mini = &self.mini_pages;
         within("copy_on_access", mini.copy_on_access_percent.into(), 0, 100)?;
         within("promotion", mini.promotion_percent.into(), 0, 100)?;
         within("scan_promotion", mini.scan_promotion_percent.into(), 0, 100)?;
         within("mini_page_bytes", mini.bytes_max.into(), 64, 4096)?;
         within("delta_records", self.delta_records.into(), 1, u32::MAX.into())?;
-        if !(0.0..=FILTER_SHARE_MAX).contains(&self.filter_share) {
-            return Err(bad("filter", format!("{} is not between 0 and {FILTER_SHARE_MAX}", self.filter_share)));
+        if !(0.0..=limits::FILTER_SHARE_MAX).contains(&self.filter_share) {
+            return Err(bad(
+                "filter",
+                format!("{} is not between 0 and {}", self.filter_share, limits::FILTER_SHARE_MAX),
+            ));
         }
         multiple("zone_bytes", self.zone_size_bytes(), 4096)?;
         let leaf_bytes = u64::from(self.leaf_bytes.unwrap_or(4096));
@@ -492,16 +539,9 @@ impl Options {
 
 /// What the paper gives its filter, of filter, delta buffers and caches together: 1 of 1 + 3 + 4.
 const ZKV_FILTER_SHARE: f64 = 0.125;
-const FILTER_SHARE_MAX: f64 = 0.5;
 const VALUE_INLINE_BYTES: u32 = 1024;
 pub(crate) const ZONE_BYTES: u64 = 16 << 20;
 pub(crate) const CAPACITY_BYTES: u64 = 64 << 30;
-const MEMORY_BYTES_MAX: u64 = 1 << 44;
-const ZONE_BYTES_MIN: u64 = 64 << 10;
-pub(crate) const ZONE_BYTES_MAX: u64 = 1 << 36;
-pub(crate) const CAPACITY_BYTES_MAX: u64 = 1 << 52;
-const LOG_INSTANCES_MAX: u64 = 64;
-const LOG_INTERVAL_MS_MAX: u64 = 60_000;
 
 fn out_of_range(name: &'static str, value: u64, min: u64, max: u64) -> Error {
     bad(name, format!("{value} is not between {min} and {max}"))
@@ -524,18 +564,19 @@ mod tests {
         let refused = [
             Options::new().memory(0),
             Options::new().memory(limits::MEMORY_BYTES_MIN - 1),
-            Options::new().memory(u64::MAX),
+            Options::new().memory(limits::MEMORY_BYTES_MAX + 1),
             Options::new().design(Design::BfTree).memory(limits::BF_TREE_MEMORY_BYTES_MAX + 1),
-            Options::new().zone_bytes(0),
+            Options::new().zone_bytes(limits::ZONE_BYTES_MIN - 4096),
+            Options::new().zone_bytes(limits::ZONE_BYTES_MAX + 4096).capacity(1 << 40),
             Options::new().zone_bytes((64 << 10) + 1),
             Options::new().capacity(1),
-            Options::new().capacity(u64::MAX),
+            Options::new().capacity(limits::CAPACITY_BYTES_MAX + 1),
             Options::new().leaf_bytes(0),
             Options::new().leaf_bytes(4097),
             Options::new().leaf_bytes(u32::MAX),
             Options::new().value_inline(limits::LEAF_BYTES_MAX / 4 + 1),
             Options::new().leaf_bytes(8192).value_inline(2049),
-            Options::new().log_instances(65),
+            Options::new().log_instances(limits::LOG_INSTANCES_MAX + 1),
             Options::new().log_ring(limits::LOG_RING_BYTES_MIN - 1),
             Options::new().log_ring(limits::LOG_RING_BYTES_MAX + 1),
             Options::new().copy_on_access(101),
@@ -544,9 +585,9 @@ mod tests {
             Options::new().mini_page_bytes(63),
             Options::new().mini_page_bytes(4097),
             Options::new().delta_records(0),
-            Options::new().log_interval_ms(u64::MAX),
+            Options::new().log_interval_ms(limits::LOG_INTERVAL_MS_MAX + 1),
             Options::new().filter(-0.1),
-            Options::new().filter(0.51),
+            Options::new().filter(limits::FILTER_SHARE_MAX + 0.01),
             Options::new().filter(f64::NAN),
             Options::new().flusher(FlusherOptions { group_pages: 17, ..FlusherOptions::default() }),
         ];
@@ -554,7 +595,18 @@ mod tests {
             assert!(matches!(options.validate(), Err(Error::BadOption { .. })), "{options:?}");
         }
         Options::new().leaf_bytes(8192).value_inline(2048).validate().unwrap();
-        Options::new().log_instances(64).log_ring(limits::LOG_RING_BYTES_MIN).validate().unwrap();
+        Options::new().zone_bytes(limits::ZONE_BYTES_MIN).capacity(limits::CAPACITY_BYTES_MAX).validate().unwrap();
+        Options::new()
+            .zone_bytes(limits::ZONE_BYTES_MAX)
+            .log_interval_ms(limits::LOG_INTERVAL_MS_MAX)
+            .validate()
+            .unwrap();
+        Options::new().memory(limits::MEMORY_BYTES_MAX).filter(limits::FILTER_SHARE_MAX).validate().unwrap();
+        Options::new()
+            .log_instances(limits::LOG_INSTANCES_MAX)
+            .log_ring(limits::LOG_RING_BYTES_MIN)
+            .validate()
+            .unwrap();
         Options::new().design(Design::BfTree).memory(limits::BF_TREE_MEMORY_BYTES_MAX).validate().unwrap();
         Options::new().memory(limits::MEMORY_BYTES_MIN).leaf_bytes(32 << 10).filter(0.5).validate().unwrap();
     }

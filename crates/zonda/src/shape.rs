@@ -1,7 +1,8 @@
 //! What a copy of a store takes over from it.
 
 use crate::backing::Device;
-use crate::options::{CAPACITY_BYTES, CAPACITY_BYTES_MAX, ZONE_BYTES, ZONE_BYTES_MAX};
+use crate::limits::{CAPACITY_BYTES_MAX, ZONE_BYTES_MAX};
+use crate::options::{CAPACITY_BYTES, ZONE_BYTES};
 use crate::{Options, StoreKind};
 
 /// A copy may have more in its reserve than its original: zones of another size, a longer log with more memory, at most a fifth. So its capacity is
