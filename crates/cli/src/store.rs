@@ -9,7 +9,7 @@ use crate::progress;
 /// Which store, and how much memory to use.
 #[derive(Args, Debug)]
 pub(crate) struct StoreArgs {
-    /// Path or URI of the store: `app.zonda`, `file:PATH`, `mem:`, with `?key=value` for details
+    /// Path or URI of the store: `app.zonda`, `file:PATH`, `zbd:/dev/NAME`, with `?key=value` for details (`zonda --help` has the keys)
     pub(crate) store: String,
     /// The device of the store's log, if that is not beside its pages: path or URI, the same at every opening
     #[arg(long, value_name = "URI")]

@@ -129,6 +129,14 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
+fn the_help_names_every_key_of_a_uri() {
+    let shell = Shell::new();
+    let (help, said) = (shell.ok("--help"), shell.fails(1, "put mem:?wings=2 k v"));
+    let known: Vec<&str> = said.trim().split("known are ").nth(1).unwrap().split(", ").collect();
+    assert!(known.len() > 10 && known.iter().all(|key| help.contains(key)), "{known:?}: {help}");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let shell = Shell::new();
     shell.write("in.tsv", (0..20_000).map(|n| format!("{n}\tvalue\n")).collect::<String>());

@@ -584,6 +584,29 @@ mod tests {
         assert!(parse(&zones).open_block(OpenMode::Open).is_err());
     }
 
+    /// A value that `key` takes on a device in memory.
+    fn example(key: &str) -> &'static str {
+        match key {
+            "layout" => "zones",
+            "queue" => "sync",
+            "direct" | "full_length" | "populate" => "off",
+            "block" => "4KiB",
+            _ => "1MiB",
+        }
+    }
+
+    #[test]
+    fn the_documented_keys_are_those_that_are_known() {
+        const DOCUMENT: &str = include_str!("../../../docs/devices.md");
+        let section = DOCUMENT.split("\n## ").find(|section| section.starts_with("Keys of the URI")).unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let documented: Vec<&str> = rows.collect();
+        let mut known: Vec<&str> = KEYS.split(", ").collect();
+        known.iter().for_each(|key| drop(parse(&format!("mem:?{key}={}", example(key)))));
+        known.push("op");
+        assert_eq!(documented, known);
+    }
+
     #[test]
     fn mistakes_are_named() {
         assert!(refusal("mem:?zone=1").contains("known are block, zone_size"));

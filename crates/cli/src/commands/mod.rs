@@ -21,9 +21,19 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Exit};
 
+/// Names of stores and devices, for `--help`; the whole table is in `docs/devices.md`.
+const NAMES: &str = "\
+Stores and devices are named by a path or a URI, with ?key=value&key=value behind:
+  PATH, file:PATH   an ordinary file        mem:            memory
+  zbd:/dev/NAME     a zoned block device    flash:PROFILE   a modelled SSD (`zonda device profiles`)
+  hftl:URI          blocks on zones         conv:PROFILE    a modelled conventional drive (`zonda fs`)
+Keys (docs/devices.md): block, zone_size, zone_capacity, zones, max_open, max_active, append_max shape a new device;
+  layout=zones|blocks, direct=on|off|auto, queue=uring|sync|auto, full_length=on|off, populate=on|off; op=PERCENT for hftl:
+";
+
 /// An ordered key-value store for zoned flash and ordinary files.
 #[derive(Parser, Debug)]
-#[command(name = "zonda", version, after_help = exit::HELP, arg_required_else_help = true)]
+#[command(name = "zonda", version, after_help = format!("{NAMES}\n{}", exit::HELP), arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
