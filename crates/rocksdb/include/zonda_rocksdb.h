@@ -4,7 +4,8 @@
  * C++ programs need nothing of this: rocksdb::Env::CreateFromUri(config, "", "zonda://...", &env, &guard).
  *
  * A URI is zonda://DEVICE?key=value&key=value; docs/rocksdb-operators.md says what devices and keys there are. All who name
- * one device in one process share it; another process is kept out by the device's lock. */
+ * one device in one process share it; another process that would write it is kept out by the device's lock, and one that mounts it
+ * with read_only=on is not. */
 #ifndef ZONDA_ROCKSDB_H
 #define ZONDA_ROCKSDB_H
 

@@ -9,6 +9,14 @@ use common::{fill, keys, memory};
 use proptest::prelude::*;
 
 #[test]
+fn ranges_move_between_threads() {
+    fn is<T: Send + 'static>() {}
+    is::<zonda::Range>();
+    is::<zonda::Keys>();
+    is::<zonda::View>();
+}
+
+#[test]
 fn every_kind_of_bound() {
     let db = memory();
     for key in ["", "a", "ab", "b", "c"] {

@@ -59,8 +59,8 @@ pub struct RunArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// So many seeds, one after the other from --seed on, for experiments with stock `db_bench` in dilated time: what is shown is their
-    /// mean with the least and the most. With --resume seeds are added to those that the results have
+    /// As many runs, with the seeds from --seed on, for experiments with stock `db_bench` in dilated time: shown are the mean, the least
+    /// and the most. With --resume those that the results have are taken from there, and the others added
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Where stores are made; decides which file system is measured

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 pub enum Scale {
     /// Seconds, to see that it works; its figures mean nothing.
     Tiny,
-    /// Minutes on a machine with two cores.
+    /// Minutes on a machine with two cores; more where several engines are raced.
     #[default]
     Laptop,
-    /// The paper's own size: 200 million pairs, 400 MB, 56 threads.
+    /// The paper's own size, for ZKV 200 million pairs, 400 MB, 56 threads; races of engines take the pairs and memory, not the threads.
     Paper,
 }
 
