@@ -10,7 +10,7 @@
 //! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
 //! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use zonda_device::ZoneId;
 use zonda_rt::Mutex;
@@ -39,6 +39,8 @@ const CROWDED_STEPS_MAX: u32 = 8;
 struct Work {
     victim: Option<Victim>,
     condemned: Vec<Condemned>,
+    /// Zones that the device did not reset: one of them is tried again before anything is moved.
+    unreset: VecDeque<ZoneId>,
     /// Zones that hold something live which cannot be read.
     stuck: HashSet<ZoneId>,
 }
@@ -112,6 +114,9 @@ impl Scene<'_> {
             return Ok(Reclaimed::Progress);
         }
         if work.victim.is_none() {
+            if self.flusher.is_low(self.flusher.spare_zones()) && self.reset_again(work)? {
+                return Ok(Reclaimed::Progress);
+            }
             work.victim = self.choose(work);
         }
         let cleaned = match work.victim.take() {
@@ -124,32 +129,43 @@ impl Scene<'_> {
         Ok(if work.victim.is_none() && work.condemned.is_empty() { Reclaimed::Idle } else { Reclaimed::Waiting })
     }
 
-    /// Resets condemned zones whose moves are committed and whose readers are gone. One that another thread is just finishing is left to the next step.
+    /// Resets condemned zones whose moves are committed and whose readers are gone. One that is not reset is nobody's error, as nobody needs what is in it.
     fn reset_drained(&self, work: &mut Work) -> Result<bool, PageError> {
         let drained = |zone: &Condemned| zone.committed && self.relocate.drained(zone.stamp);
         let mut any = false;
         while let Some(index) = work.condemned.iter().position(drained) {
-            match self.reset(work.condemned[index].zone) {
-                Err(PageError::Space(error)) if error.is_changing() => break,
-                reset => reset?,
-            }
+            let zone = work.condemned[index].zone;
+            let was_reset = self.reset(zone)?;
             work.condemned.swap_remove(index);
-            any = true;
+            any |= was_reset;
+            if !was_reset {
+                work.unreset.push_back(zone);
+            }
         }
         Ok(any)
     }
 
-    fn reset(&self, id: ZoneId) -> Result<(), PageError> {
-        let _label = zonda_device::cut_label("reset");
+    /// Tries again to reset a zone that was not.
+    fn reset_again(&self, work: &mut Work) -> Result<bool, PageError> {
+        let Some(&zone) = work.unreset.front() else { return Ok(false) };
+        let was_reset = self.reset(zone)?;
+        work.unreset.pop_front();
+        if !was_reset {
+            work.unreset.push_back(zone);
+        }
+        Ok(was_reset)
+    }
+
+    fn reset(&self, id: ZoneId) -> Result<bool, PageError> {
         let flusher = self.flusher;
         flusher.failed.forget(|at| flusher.space.zone_of(at.block()) == id);
-        // Before the reset: as soon as it returns, the zone may be open again.
-        flusher.zones.of(id).clear();
-        flusher.space.reset(id)?;
+        if !flusher.reset_zone(id)? {
+            return Ok(false);
+        }
         flusher.note_space();
         flusher.gate.wake();
         flusher.hopeless.store(false, Ordering::Relaxed);
-        Ok(())
+        Ok(true)
     }
 
     /// Condemns the zones in which nothing is live, but for the victim, without reading them. Cost: one pass over the zones.

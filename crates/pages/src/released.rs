@@ -1,5 +1,6 @@
 //! Zones of released segments of log and MetaLog: nobody reads them any more, so they wait for no reader and no commit.
 
+use zonda_device::ZoneId;
 use zonda_rt::atomic::Ordering;
 
 use crate::PageError;
@@ -26,23 +27,8 @@ impl Flusher {
         let is_released =
             |zone: &Zone| zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && zone.holds().only_records();
         let mut any = false;
-        for (id, zone) in self.zones.iter().filter(|(_, zone)| is_released(zone)) {
-            let _label = zonda_device::cut_label("reset");
-            let (generation, holds) = (zone.generation(), zone.holds());
-            // Here, so that its failure is not taken for the zone's.
-            self.space.newer_is_durable(generation)?;
-            // Before the reset: as soon as it returns, the zone may be open again.
-            zone.clear();
-            match self.space.reset(id) {
-                Ok(_) => any = true,
-                Err(error) => {
-                    zone.begin(generation, holds);
-                    zone.release_segment();
-                    if !error.is_changing() {
-                        self.space.mark_bad(id)?;
-                    }
-                }
-            }
+        for (id, _) in self.zones.iter().filter(|(_, zone)| is_released(zone)) {
+            any |= self.reset_zone(id)?;
         }
         self.note_space();
         if any {
@@ -50,5 +36,29 @@ impl Flusher {
             self.gate.wake();
         }
         Ok(any)
+    }
+
+    /// Resets a zone that nobody needs; `false`: the device did not, or another thread is just finishing it. Then it is what it was.
+    ///
+    /// # Errors
+    /// As [`reset_released`](Self::reset_released).
+    pub(crate) fn reset_zone(&self, id: ZoneId) -> Result<bool, PageError> {
+        let _label = zonda_device::cut_label("reset");
+        let zone = self.zones.of(id);
+        let (generation, holds, is_condemned) = (zone.generation(), zone.holds(), zone.is_condemned());
+        // Here, so that its failure is not taken for the zone's.
+        self.space.newer_is_durable(generation)?;
+        // Before the reset: as soon as it returns, the zone may be open again.
+        zone.clear();
+        let Err(error) = self.space.reset(id) else { return Ok(true) };
+        zone.begin(generation, holds);
+        zone.release_segment();
+        if is_condemned {
+            zone.condemn();
+        }
+        if !error.is_changing() {
+            self.space.mark_bad(id)?;
+        }
+        Ok(false)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use common::{Toy, create, id, options};
@@ -150,6 +151,35 @@ fn reclaiming_goes_on_when_zones_wear_out_at_their_reset() {
         toy.check_all();
         assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
     }
+}
+
+/// Nobody needs what is in such a zone, so it is nobody's error, and it is not lost either.
+#[test]
+fn reclaiming_goes_on_past_zones_that_are_not_reset() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    let mut rng = Rng::seeded(6);
+    let unreset = [ZoneId(3), ZoneId(4)];
+    let (call, effect) = (Some(DeviceCall::Reset), FaultEffect::Error(ErrorKind::Media));
+    for zone in unreset {
+        device.inject(Fault { call, zone: Some(zone), when: FaultWhen::From(1), effect });
+    }
+    let mut came_back = BTreeSet::new();
+    for n in 0..12_000 {
+        if n == 6_000 {
+            assert!(device.injected() > 2, "they are tried again");
+            assert_eq!(came_back, BTreeSet::new());
+            device.heal();
+        }
+        // Writers look for room by themselves, as nobody reclaims before they are short of it.
+        toy.put(id(rng.below(1200)), n, 1).unwrap();
+        let reports = device.report(ZoneId(0), device.geometry().zone_count).unwrap();
+        let is_empty = |zone: &ZoneId| n > 1_000 && reports[zone.0 as usize].state == ZoneState::Empty;
+        came_back.extend(unreset.into_iter().filter(is_empty));
+    }
+    assert_eq!(came_back, BTreeSet::from(unreset));
+    toy.check_all();
+    assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
 }
 
 /// A store, and the device of its log, of which every zone is reset once its segment is released.
