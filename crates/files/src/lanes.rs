@@ -14,7 +14,7 @@ use crate::pace::NAP;
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
 use crate::{FileError, FileId, FileTags, Lifetime, Result};
 
-pub(crate) use subzones::Steps;
+pub(crate) use subzones::SplitSteps;
 
 /// A zone with a writer.
 ///
@@ -122,6 +122,7 @@ pub(crate) struct Lanes {
     opened: AtomicU64,
     finished_unwritten: AtomicU64,
     finishing_nanos: AtomicU64,
+    pub(crate) split_steps: SplitSteps,
 }
 
 /// Who asks for a zone.
@@ -180,7 +181,8 @@ impl Lanes {
         let has_tokens = lanes.iter().any(|lane| lane.streams.contains(DATA) && lane.zones_max > 1);
         let (splits, lanes) = (splits && has_tokens, Mutex::new(lanes));
         let (opened, finished_unwritten, finishing_nanos) = Default::default();
-        Self { space, splits, lanes, sealed: Condvar::new(), opened, finished_unwritten, finishing_nanos }
+        let split_steps = SplitSteps::default();
+        Self { space, splits, lanes, sealed: Condvar::new(), opened, finished_unwritten, finishing_nanos, split_steps }
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full.
@@ -215,7 +217,12 @@ impl Lanes {
             let usable = if self.is_left_to_cleaning(lane, request) { &[] } else { lane.open.as_slice() };
             let views: Vec<OpenZoneView> = usable.iter().map(|zone| zone.view()).collect();
             let has_token = lane.open.len() + lane.sealing < self.wide_max(lane);
-            let may_open = has_token && self.may_open(request);
+            let has_zone = self.may_open(request);
+            let may_open = has_token && has_zone;
+            // A worse match is better than to waste a zone, but not than to let a split zone idle.
+            if has_zone && !has_token && wants_new(choose, &views) && self.take_split_token(lane) {
+                continue;
+            }
             if views.is_empty() && !may_open {
                 if lane.sealing == 0 {
                     return Ok(None);
@@ -412,6 +419,10 @@ impl Lanes {
     pub(crate) fn finishing_time(&self) -> Duration {
         Duration::from_nanos(self.finishing_nanos.load(Ordering::Relaxed))
     }
+}
+
+fn wants_new(choose: &dyn Fn(&[OpenZoneView], bool) -> Decision, views: &[OpenZoneView]) -> bool {
+    views.is_empty() || !matches!(choose(views, true).choice, Choice::Open(_))
 }
 
 fn lacks_token(error: &FileError) -> bool {

@@ -1,14 +1,14 @@
 //! Tables in subzones: when their subzones are emptied, and what became of them in numbers.
 //!
 //! Life of a subzone of a table: 1 the policy wants one, and the allocator finds it -> 2 the table is written to it; what does not fit
-//! goes into a wide zone -> 3 the file is closed: the subzone is finished -> 4 the file is gone, and the record of that durable: the
-//! subzone is reset by the next commit (the paper's MERGE), at no copy -> 5 when all subzones of a zone are empty it is an ordinary
-//! zone again. Cleaning never moves anything out of a subzone.
+//! goes into a wide zone -> 3 the file is closed: the subzone is finished, and the split zone if it is full -> 4 the file is gone, and
+//! the record of that durable: the subzone is reset by the next commit (the paper's MERGE), at no copy -> 5 when all subzones of a zone
+//! are empty it is an ordinary zone again. Cleaning never moves anything out of a subzone.
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ZoneId, ZoneUse};
 
-use crate::lanes::{Lease, Request, Steps};
+use crate::lanes::{Lease, Request, SplitSteps};
 use crate::policy::SubzoneWish;
 use crate::store::{Core, Counters};
 use crate::{FileKind, Result};
@@ -23,8 +23,6 @@ pub(crate) struct SubzoneCounters {
     subzone_bytes: AtomicU64,
     overflowing: AtomicU64,
     overflow_bytes: AtomicU64,
-    splits: AtomicU64,
-    finishes: AtomicU64,
     merges: AtomicU64,
     joins: AtomicU64,
 }
@@ -60,7 +58,7 @@ pub struct SplitUsage {
     pub overflow_bytes: u64,
     /// Zones that were split.
     pub splits: u64,
-    /// Split zones that were finished because tokens were short.
+    /// Split zones that were finished because tokens were short; not those that were full.
     pub finishes: u64,
     /// Subzones that were reset alone.
     pub merges: u64,
@@ -85,11 +83,6 @@ impl DeadSubzones {
 }
 
 impl SubzoneCounters {
-    fn note(&self, steps: Steps) {
-        Counters::add(&self.splits, u64::from(steps.split));
-        Counters::add(&self.finishes, u64::from(steps.finished));
-    }
-
     /// Bytes of a table were written.
     pub(crate) fn note_table_bytes(&self, bytes: u64, in_subzone: bool) {
         Counters::add(&self.table_bytes, bytes);
@@ -120,9 +113,8 @@ impl Core {
         let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
         let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
         match self.lanes.place_subzone(request, Some(percent))? {
-            Some((lease, steps)) => {
+            Some(lease) => {
                 Counters::add(&self.subzones.tables, 1);
-                self.subzones.note(steps);
                 Ok(Some(lease))
             }
             None => {
@@ -140,8 +132,7 @@ impl Core {
         if !self.lanes.splits() || !is_table(request.tags.kind) {
             return Ok(None);
         }
-        let Some((lease, steps)) = self.lanes.place_subzone(request, None)? else { return Ok(None) };
-        self.subzones.note(steps);
+        let Some(lease) = self.lanes.place_subzone(request, None)? else { return Ok(None) };
         Counters::add(&self.subzones.pressed, 1);
         Ok(Some(lease))
     }
@@ -191,7 +182,7 @@ impl Core {
     pub(crate) fn split_usage(&self) -> Option<SplitUsage> {
         self.space().subzones()?;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.subzones;
+        let (counters, SplitSteps { splits, finishes }) = (&self.subzones, &self.lanes.split_steps);
         let since = SplitUsage {
             tables: count(&counters.tables),
             refused: count(&counters.refused),
@@ -200,8 +191,8 @@ impl Core {
             subzone_bytes: count(&counters.subzone_bytes),
             overflowing: count(&counters.overflowing),
             overflow_bytes: count(&counters.overflow_bytes),
-            splits: count(&counters.splits),
-            finishes: count(&counters.finishes),
+            splits: count(splits),
+            finishes: count(finishes),
             merges: count(&counters.merges),
             joins: count(&counters.joins),
             ..SplitUsage::default()

@@ -61,6 +61,10 @@ fn put(store: &FileStore, name: &str, level: u8, bytes: usize) -> Result<(), Fil
     writer.close()
 }
 
+fn deep() -> FileTags {
+    FileTags::of(FileKind::Data).with_lifetime(Lifetime::Long).with_level(4)
+}
+
 fn whole(store: &FileStore, name: &str, bytes: usize) -> bool {
     let mut read = vec![0; bytes];
     let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
@@ -160,24 +164,67 @@ fn no_more_zones_are_split_than_the_share_allows_and_nobody_waits() {
 }
 
 #[test]
-fn the_split_zone_used_longest_ago_gives_its_token() {
+fn a_split_zone_gives_its_token_back_when_it_is_full() {
     let store = store("splitzns,share=90");
     for file in 0..16 {
         put(&store, &format!("/{file}"), 4, 40_000).unwrap();
     }
     let usage = split(&store);
-    assert_eq!(
-        (usage.split_zones, usage.active_split_zones),
-        (4, 2),
-        "one token of three is for wide zones: {usage:?}"
-    );
-    assert_eq!(usage.finishes, 2);
-    // A subzone of the finished one is empty: it is used again with a token of another.
+    assert_eq!((usage.split_zones, usage.active_split_zones, usage.finishes), (4, 0, 0), "{usage:?}");
+    // A subzone of one that was finished is used again with a token.
     let first = zones(&store, "/0")[0];
     store.remove(&path("/0")).unwrap();
     store.sync_names().unwrap();
-    put(&store, "/again", 4, 40_000).unwrap();
-    assert_eq!((zones(&store, "/again"), split(&store).finishes), (vec![first], 3));
+    let mut writer = store.create(&path("/again"), deep()).unwrap();
+    writer.append(&[7; 40_000]).unwrap();
+    writer.sync().unwrap();
+    assert_eq!((zones(&store, "/again"), split(&store).active_split_zones), (vec![first], 1));
+    writer.close().unwrap();
+    assert_eq!(split(&store).active_split_zones, 0);
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+/// Of three tokens two are with split zones: one that is full but for a subzone, and another.
+fn with_two_split_zones_active() -> FileStore {
+    let store = store("splitzns,share=90");
+    let write = |name: &str| {
+        let mut writer = store.create(&path(name), deep()).unwrap();
+        writer.append(&[7; 40_000]).unwrap();
+        writer.sync().unwrap();
+        writer
+    };
+    put(&store, "/dies", 4, 40_000).unwrap();
+    let writers = ["/1", "/2", "/3", "/4"].map(write);
+    store.remove(&path("/dies")).unwrap();
+    store.sync_names().unwrap();
+    writers.into_iter().for_each(|writer| writer.close().unwrap());
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.active_split_zones, usage.written_subzones), (2, 2, 0), "{usage:?}");
+    store
+}
+
+#[test]
+fn the_split_zone_used_longest_ago_gives_its_token_to_a_wide_one() {
+    let store = with_two_split_zones_active();
+    let wide = |name: &str, lifetime: Lifetime| {
+        let tags = FileTags::of(FileKind::Data).with_lifetime(lifetime).with_level(1);
+        let mut writer = store.create(&path(name), tags).unwrap();
+        writer.append(&[7; 4_000]).unwrap();
+        writer.sync().unwrap();
+        writer.close().unwrap();
+        zones(&store, name)[0]
+    };
+    let medium = wide("/medium", Lifetime::Medium);
+    assert_eq!((split(&store).active_split_zones, split(&store).finishes), (2, 0), "one token was left");
+    let long = wide("/long", Lifetime::Long);
+    assert_ne!(long, medium, "lifetimes are mixed while a split zone idles");
+    assert_eq!((split(&store).active_split_zones, split(&store).finishes), (1, 1));
+    // One is left to tables that want a subzone.
+    assert!([medium, long].contains(&wide("/extreme", Lifetime::Extreme)));
+    assert_eq!((split(&store).active_split_zones, split(&store).finishes), (1, 1));
+    put(&store, "/deep", 4, 40_000).unwrap();
+    assert!(is_in_subzone(&store, "/deep"));
+    assert_eq!(store.check().unwrap().findings, []);
 }
 
 #[test]

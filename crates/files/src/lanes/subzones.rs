@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneWriter};
 
 use super::{Lane, Lanes, Lease, Request, lane_of};
@@ -9,13 +10,13 @@ use crate::options::DATA;
 use crate::policy::{AfterFinish, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 use crate::{Result, ZoneId};
 
-/// What was done to split zones on the way to a subzone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Steps {
-    /// A zone was split.
-    pub(crate) split: bool,
-    /// A split zone was finished for its token.
-    pub(crate) finished: bool,
+/// What was done to split zones for tokens and subzones.
+#[derive(Debug, Default)]
+pub(crate) struct SplitSteps {
+    /// Zones that were split.
+    pub(crate) splits: AtomicU64,
+    /// Split zones that were finished for their token.
+    pub(crate) finishes: AtomicU64,
 }
 
 impl Lanes {
@@ -43,11 +44,7 @@ impl Lanes {
     ///
     /// # Errors
     /// `Space` other than for want of zones or tokens, or for a zone that failed.
-    pub(crate) fn place_subzone(
-        &self,
-        request: &Request<'_>,
-        split_percent_max: Option<u32>,
-    ) -> Result<Option<(Lease, Steps)>> {
+    pub(crate) fn place_subzone(&self, request: &Request<'_>, split_percent_max: Option<u32>) -> Result<Option<Lease>> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, request.stream);
         lane.drop_full();
@@ -68,32 +65,24 @@ impl Lanes {
                     && self.space.has_token(lane.stream),
             },
         );
-        let mut steps = Steps::default();
-        let opened = self.follow_choice(lane, choice, &mut steps);
-        let writer = match opened {
+        let writer = match self.follow_choice(lane, choice) {
             Ok(writer) => writer,
             Err(error) if is_passed_over(&error) => None,
             Err(error) => return Err(error.into()),
         };
         Ok(writer.map(|writer| {
             let open = self.open_zone(writer, (request.file, request.tags));
-            (Lease::of(Arc::new(open)), steps)
+            Lease::of(Arc::new(open))
         }))
     }
 
-    fn follow_choice(
-        &self,
-        lane: &Lane,
-        choice: SplitChoice,
-        steps: &mut Steps,
-    ) -> std::result::Result<Option<ZoneWriter>, SpaceError> {
+    fn follow_choice(&self, lane: &Lane, choice: SplitChoice) -> std::result::Result<Option<ZoneWriter>, SpaceError> {
         let next = match choice {
             SplitChoice::Wide => return Ok(None),
             SplitChoice::Subzone(zone) => AfterFinish::Subzone(zone),
             SplitChoice::Split => AfterFinish::Split,
             SplitChoice::Finish(zone, next) => {
-                self.space.finish_split(zone)?;
-                steps.finished = true;
+                self.finish_for_token(zone)?;
                 next
             }
         };
@@ -101,7 +90,7 @@ impl Lanes {
             AfterFinish::Subzone(zone) => zone,
             AfterFinish::Split => {
                 let zone = self.space.split_zone(lane.stream, Urgency::Foreground)?;
-                steps.split = true;
+                self.split_steps.splits.fetch_add(1, Ordering::Relaxed);
                 zone
             }
         };
@@ -117,13 +106,40 @@ impl Lanes {
         empty.map(|view| u64::from(self.space.join(view.zone).is_ok())).sum()
     }
 
-    /// Ends the writing of a subzone: what its table did not fill stays empty until the table is gone.
+    /// Ends the writing of a subzone: what its table did not fill stays empty until the table is gone. A split zone that is full by
+    /// that gives its token back: it would hold it until somebody who wants a subzone has none, and wide zones would have to do with fewer.
     pub(super) fn release_subzone(&self, lease: Lease) {
         let writer = lease.zone.writer().take();
         drop(lease);
         if let Some(writer) = writer {
             self.space.seal(writer);
         }
+        let _lanes = self.lanes.lock();
+        for zone in self.idle_split().filter(|view| view.empty == 0) {
+            // One that is not finished keeps its token until somebody needs it.
+            _ = self.space.finish_split(zone.zone);
+        }
+    }
+
+    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token. Returns whether
+    /// there was one.
+    pub(super) fn take_split_token(&self, lane: &Lane) -> bool {
+        if !self.splits || !lane.streams.contains(DATA) || self.active_split() < 2 {
+            return false;
+        }
+        let idle = self.idle_split().min_by_key(|view| view.used);
+        idle.is_some_and(|view| self.finish_for_token(view.zone).is_ok())
+    }
+
+    fn finish_for_token(&self, zone: ZoneId) -> std::result::Result<(), SpaceError> {
+        self.space.finish_split(zone)?;
+        self.split_steps.finishes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Split zones that hold a token and in which nothing is written.
+    fn idle_split(&self) -> impl Iterator<Item = SplitZoneUse> {
+        self.space.split_view().into_iter().filter(|view| view.is_active && view.written == 0)
     }
 
     /// Whether a number is that of a subzone.

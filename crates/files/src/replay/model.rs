@@ -194,6 +194,11 @@ impl Model {
         it.open.len() + active < all && active + 1 < all
     }
 
+    /// Takes the token of a split zone that idles for a wide one of the lane, which has none; returns whether there was one.
+    pub(super) fn take_split_token(&mut self, lane: usize) -> bool {
+        self.splits && self.lanes[lane].streams.contains(&DATA) && self.split.take_token()
+    }
+
     /// Splits an empty zone and returns it, if there is one.
     pub(super) fn split_empty(&mut self) -> Option<usize> {
         let at = self.zones.iter().position(is_empty)?;

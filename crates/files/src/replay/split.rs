@@ -55,7 +55,7 @@ pub struct SplitReport {
     pub wasted_bytes: u64,
     /// Zones that were split.
     pub splits: u64,
-    /// Split zones that were finished because tokens were short.
+    /// Split zones that were finished because tokens were short; not those that were full.
     pub finishes: u64,
     /// Subzones that were reset alone: the paper's MERGE.
     pub merges: u64,
@@ -188,15 +188,33 @@ impl SplitZones {
         let part_bytes = self.part_bytes;
         let part = self.part(at);
         if part.state != PartState::Written {
-            return;
+            return self.give_up_full(at);
         }
         let unwritten = part_bytes - part.written;
         (part.state, part.written) = (PartState::Full, part_bytes);
         let is_dead = part.live == 0;
         self.counts.wasted_bytes += unwritten;
+        self.give_up_full(at);
         if is_dead {
             self.merge(at);
         }
+    }
+
+    /// A split zone of which all subzones are full gives its token back.
+    fn give_up_full(&mut self, at: usize) {
+        let (zone, _) = self.place(at);
+        let split = self.zones.get_mut(&zone).expect("a subzone is of a split zone");
+        split.active &= split.parts.iter().any(|part| part.state != PartState::Full);
+    }
+
+    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token. Returns whether
+    /// there was one.
+    pub(super) fn take_token(&mut self) -> bool {
+        let is_idle = |split: &SplitZone| split.active && split.count(PartState::Written) == 0;
+        let idle = self.zones.iter().filter(|(_, split)| is_idle(split)).min_by_key(|(_, split)| split.used);
+        let Some(zone) = idle.map(|(zone, _)| *zone).filter(|_| self.active() > 1) else { return false };
+        self.finish(zone);
+        true
     }
 
     /// Bytes die; a subzone that is done and in which nothing is live is reset.

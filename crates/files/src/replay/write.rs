@@ -145,6 +145,10 @@ impl Run<'_> {
             // A store gives up the victim where it has no zone to move to; here it goes on with the last ones.
             let kept = if want.is_moved && views.is_empty() { 0 } else { kept };
             let (has_token, has_empty) = (self.model.has_token(lane), self.model.empty_zones() > kept);
+            let wants_new = || views.is_empty() || !matches!(self.ask(want, &views, true).choice, Choice::Open(_));
+            if has_empty && !has_token && wants_new() && self.model.take_split_token(lane) {
+                continue;
+            }
             // A store does not clean for a choice: where no zone may be opened an open one is joined.
             let wants_empty = has_token && !has_empty && !is_as_store;
             if views.is_empty() && !(has_token && has_empty) {
