@@ -304,8 +304,8 @@ impl Core {
         self.waiting.len()
     }
 
-    /// Makes a write without early acknowledgement wait for `programs` programs more, or for as many calls of
-    /// [`release`](Self::release). Called from its admission on.
+    /// Makes a request that no event answers wait for `programs` programs more, or for as many calls of [`release`](Self::release): a
+    /// write without early acknowledgement, from its admission on, or a read that has parts.
     pub fn expect_programs(&mut self, request: RequestId, programs: u32) {
         self.requests[request.0].parts_left += programs;
     }
@@ -407,7 +407,11 @@ impl Core {
         }
     }
 
-    fn pass_to(&mut self, now: Nanos) {
+    /// Lets time pass, of which all events were taken: what is said after it is said at that time.
+    ///
+    /// # Panics
+    /// If that is before the last call's.
+    pub fn pass_to(&mut self, now: Nanos) {
         debug_assert!(self.next_event().is_none_or(|at| at >= now), "events before {now} were not taken");
         assert!(now >= self.now, "time goes back from {} to {now}", self.now);
         self.now = now;

@@ -216,13 +216,13 @@ impl Core {
         self.admit_waiting();
     }
 
-    /// A program that a write without early acknowledgement waits for is done.
+    /// A program, or what else a request waits for that is no read of its own, is done.
     pub(super) fn program_done(&mut self, request: u32) {
         let entry = &mut self.requests[request];
         entry.parts_left -= 1;
         if entry.parts_left == 0 {
             let known = entry.attribution.total_ns();
-            entry.attribution.cell_ns = self.now - entry.submitted - known;
+            entry.attribution.cell_ns += self.now - entry.submitted - known;
             self.answer(request);
         }
     }

@@ -384,6 +384,8 @@ fn share_of(ns: Nanos, part: u64, whole: u64) -> Nanos {
 impl Model for ZonedModel {
     fn submit(&mut self, now: Nanos, token: u64, command: Command) -> Ticket {
         assert!(token < TOKEN_MAX, "token {token}");
+        // Before anything is given up that a write waits for, which gets it now and not at the last event.
+        self.core.pass_to(now);
         self.note_submitted(now, token, command);
         let request = match command {
             Command::Read { at, bytes } => return self.read_any(now, token, (at, bytes), None),

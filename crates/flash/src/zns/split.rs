@@ -345,7 +345,8 @@ impl ZonedModel {
         self.core.delay(now, token, self.shape.finish_empty_ns)
     }
 
-    /// The power is gone and back: what was in the ring is on flash if capacitors wrote it, else it is lost.
+    /// The power is gone and back, with nothing in flight: what was in the ring is on flash if capacitors wrote it, else it is lost, and
+    /// subzones that lost some are not finished any more. Nobody knows what was read.
     pub fn lose_power(&mut self) {
         let Some(splits) = &mut self.splits else { return };
         let durable = splits.shape.ring_durable || splits.shape.ring_bytes == 0;
@@ -353,8 +354,10 @@ impl ZonedModel {
             let timing = &subzone.timing;
             let (kept, finished) = (if durable { timing.admitted() } else { timing.on_flash() }, timing.is_finished());
             self.core.release_buffer(timing.admitted() - timing.dispatched());
-            subzone.timing.hold(kept, finished);
+            subzone.timing.hold(kept, finished && kept == timing.admitted());
+            (subzone.read_pointer, subzone.preread) = (0, None);
         }
+        splits.read_in_order.clear();
         splits.ring.forget();
     }
 

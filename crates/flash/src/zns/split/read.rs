@@ -9,7 +9,7 @@
 pub use zonda_device::ReadOrigin;
 
 use super::{Id, Purpose, ZonedModel};
-use crate::core::{Class, Nanos, ReadPart};
+use crate::core::{Class, Nanos, ReadPart, RequestId};
 use crate::model::Ticket;
 
 /// How reads of subzones were taken, and what answered them.
@@ -44,11 +44,11 @@ pub(super) struct Preread {
 
 /// A read that waits for what is read ahead.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    token: u64,
-    bytes: u64,
-    /// What is read from flash after that.
-    rest: Vec<ReadPart>,
+pub(super) enum Waiting {
+    /// For all of it: it goes to the host then.
+    Whole { token: u64, bytes: u64 },
+    /// For its beginning; the rest is on its way from flash, too.
+    Rest(RequestId),
 }
 
 /// What a read gets of what is read ahead.
@@ -96,10 +96,22 @@ impl ZonedModel {
             self.read_ahead(now, id);
         }
         if let Some(tag) = ahead.and_then(|ahead| ahead.tag) {
-            self.splits().waiting.entry(tag).or_default().push(Waiting { token, bytes, rest: parts });
-            return Ticket::Job;
+            return self.wait_for_preread(now, (token, bytes), &parts, tag);
         }
         Ticket::Request(self.core.read(now, token, &parts, bytes))
+    }
+
+    /// A read waits for its beginning, which was asked for before; what is not read ahead of it is asked for now.
+    fn wait_for_preread(&mut self, now: Nanos, (token, bytes): (u64, u64), rest: &[ReadPart], tag: u64) -> Ticket {
+        let (waiting, ticket) = if rest.is_empty() {
+            (Waiting::Whole { token, bytes }, Ticket::Job)
+        } else {
+            let request = self.core.read(now, token, rest, bytes);
+            self.core.expect_programs(request, 1);
+            (Waiting::Rest(request), Ticket::Request(request))
+        };
+        self.splits().waiting.entry(tag).or_default().push(waiting);
+        ticket
     }
 
     /// Takes a read for one of a compaction or a query, and moves the read pointer.
@@ -151,7 +163,10 @@ impl ZonedModel {
             preread.tag = None;
         }
         for waiting in splits.waiting.remove(&tag).unwrap_or_default() {
-            self.core.read(at, waiting.token, &waiting.rest, waiting.bytes);
+            match waiting {
+                Waiting::Whole { token, bytes } => _ = self.core.read(at, token, &[], bytes),
+                Waiting::Rest(request) => self.core.release(request),
+            }
         }
     }
 

@@ -231,6 +231,58 @@ fn a_read_that_goes_past_what_was_read_ahead_gets_the_rest_from_flash() {
 }
 
 #[test]
+fn the_rest_of_a_read_does_not_wait_behind_what_came_later() {
+    let (mut model, [first, second]) = two_tables(ALL);
+    let sense = model.core().shape().sense_ns;
+    takes(&mut model, Command::Read { at: first + (64 << 10), bytes: 64 << 10 });
+    let now = model.core().now();
+    // Reads the first's next 64 KiB ahead.
+    model.submit(now, 7, Command::Read { at: second + (64 << 10), bytes: 64 << 10 });
+    model.submit(now, 8, Command::Read { at: first + (128 << 10), bytes: 128 << 10 });
+    // Another on the first's chip, in order as well.
+    model.submit(now, 9, Command::Read { at: first + (256 << 10), bytes: 64 << 10 });
+    let mut answers = Vec::new();
+    model.advance(u64::MAX, &mut answers);
+    let at = |token: u64| answers.iter().find(|answer| answer.token == token).unwrap();
+    assert_eq!([8, 9].map(|token| at(token).at - now), [2 * sense, 3 * sense]);
+    assert_eq!(at(8).attribution.total_ns(), 2 * sense, "{:?}", at(8).attribution);
+}
+
+#[test]
+fn a_reset_lets_a_write_into_the_ring_that_waits() {
+    let mut model = drive(ALL);
+    let subzone = subzone_bytes(&model);
+    for zone in 0..3 {
+        takes(&mut model, Command::Split { zone });
+    }
+    for at in 0..32_u16 {
+        takes(&mut model, Command::AppendSubzone { zone: u32::from(at / 16), index: at % 16, bytes: subzone });
+    }
+    let start = model.core().now();
+    model.submit(start, 1, Command::AppendSubzone { zone: 2, index: 0, bytes: subzone / 2 });
+    let mut answers = Vec::new();
+    model.advance(start + 1_000, &mut answers);
+    assert_eq!((answers.len(), model.split_counts().unwrap().ring_waits), (0, 1), "the ring is full");
+    model.submit(start + 1_000, 2, Command::ResetSubzone { zone: 0, index: 5 });
+    model.advance(u64::MAX, &mut answers);
+    let at = answers.iter().find(|answer| answer.token == 1).unwrap().at;
+    assert_eq!(at, start + 1_000, "not before the reset, and no later");
+}
+
+#[test]
+fn a_subzone_that_lost_its_end_is_not_finished() {
+    for (ring_durable, kept) in [(true, true), (false, false)] {
+        let mut model = drive(SplitShape { ring_durable, ..ALL });
+        takes(&mut model, Command::Split { zone: 0 });
+        takes(&mut model, Command::AppendSubzone { zone: 0, index: 0, bytes: 1 << 20 });
+        takes(&mut model, Command::FinishSubzone { zone: 0, index: 0 });
+        model.lose_power();
+        let timing = &model.splits().subzone((0, 0)).timing;
+        assert_eq!((timing.is_finished(), timing.admitted() > 0), (kept, kept));
+    }
+}
+
+#[test]
 fn a_read_near_the_pointer_is_at_it_if_it_is_long() {
     let mut model = drive(ALL);
     takes(&mut model, Command::Split { zone: 0 });
