@@ -12,14 +12,13 @@ use crate::policy::Candidate;
 use crate::store::Core;
 use crate::{Extent, FileError, Result, unit};
 
-/// Blocks that one read or write moves at most.
-const COPY_BLOCKS_MAX: u64 = 256;
-
 /// A copy in progress.
 pub(crate) struct Copying<'a> {
     core: &'a Core,
     live: &'a LiveExtent,
     is_paced: bool,
+    /// Blocks that one read or write moves at most.
+    blocks_max: u64,
     at_block: u64,
     crc: u32,
     copies: Vec<Extent>,
@@ -28,7 +27,8 @@ pub(crate) struct Copying<'a> {
 impl<'a> Copying<'a> {
     /// One that has not begun.
     pub(crate) fn new(core: &'a Core, live: &'a LiveExtent, is_paced: bool) -> Self {
-        Self { core, live, is_paced, at_block: 0, crc: 0, copies: Vec::new() }
+        let blocks_max = u64::from(core.options.copy_buffer_bytes) / BLOCK_BYTES as u64;
+        Self { core, live, is_paced, blocks_max, at_block: 0, crc: 0, copies: Vec::new() }
     }
 
     /// What was written so far.
@@ -44,7 +44,7 @@ impl<'a> Copying<'a> {
                 return Ok(false);
             }
             let count = self.blocks_of_next_write(blocks - self.at_block, lease.as_ref());
-            let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("at most 256") * BLOCK_BYTES);
+            let mut buffer = AlignedBuf::with_len(usize::try_from(count).expect("a buffer") * BLOCK_BYTES);
             let read = self.core.ground.read(self.live.extent.block + self.at_block, &mut buffer);
             read.map_err(|error| self.unread(error))?;
             self.write(&buffer, lease)?;
@@ -60,11 +60,11 @@ impl<'a> Copying<'a> {
 
     /// Blocks that are moved next, of those that are left.
     fn blocks_of_next_write(&self, left: u64, lease: Option<&Lease>) -> u64 {
-        if left <= COPY_BLOCKS_MAX {
+        if left <= self.blocks_max {
             return left;
         }
         let at = lease.and_then(|lease| Some(lease.zone().writer().as_ref()?.written_blocks()));
-        unit::blocks_to_end_of_unit(at.unwrap_or(0), COPY_BLOCKS_MAX)
+        unit::blocks_to_end_of_unit(at.unwrap_or(0), self.blocks_max)
     }
 
     /// What the device has lost is lost; after any other error the bytes may be read another time.

@@ -53,6 +53,8 @@ pub struct FileStoreOptions {
     pub write_buffer_bytes: u32,
     /// The same for logs and meta files, which are mostly written by their syncs.
     pub log_buffer_bytes: u32,
+    /// Bytes that cleaning reads at a time and then writes: a multiple of 4096.
+    pub copy_buffer_bytes: u32,
     /// Bytes of tables that may wait in memory until their keys are known, for policies that place by keys. Tables past it are
     /// placed as they are written, by their first key and those of their jobs' inputs.
     pub held_bytes_max: u64,
@@ -77,6 +79,7 @@ impl Default for FileStoreOptions {
             victims: VictimPolicy::Greedy,
             write_buffer_bytes: 1 << 20,
             log_buffer_bytes: 64 << 10,
+            copy_buffer_bytes: 1 << 20,
             held_bytes_max: 256 << 20,
             streams: false,
             active_limit: None,
@@ -93,9 +96,12 @@ impl FileStoreOptions {
         if self.reserve_zones < 3 {
             return bad("reserve_zones", self.reserve_zones.into(), "cleaning and the journal need 3");
         }
-        for (option, bytes) in
-            [("write_buffer_bytes", self.write_buffer_bytes), ("log_buffer_bytes", self.log_buffer_bytes)]
-        {
+        let buffers = [
+            ("write_buffer_bytes", self.write_buffer_bytes),
+            ("log_buffer_bytes", self.log_buffer_bytes),
+            ("copy_buffer_bytes", self.copy_buffer_bytes),
+        ];
+        for (option, bytes) in buffers {
             if bytes == 0 || !bytes.is_multiple_of(4096) || bytes > 64 << 20 {
                 return bad(option, bytes.into(), "it is a multiple of 4096 up to 64 MiB");
             }

@@ -103,6 +103,29 @@ fn resets_of_a_thread_are_in_flight_together() {
     });
 }
 
+#[test]
+fn no_more_is_copied_at_a_time_than_the_buffer_holds() {
+    let reads_of_blocks = |copy_buffer_bytes: u32| {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let options = FileStoreOptions { clean_below_free_percent: 60, copy_buffer_bytes, ..options(2) };
+        let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
+        half_dead(&store);
+        let (call, when) = (Some(DeviceCall::Read), FaultWhen::From(1));
+        faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(Duration::ZERO) });
+        while store.usage().copied_bytes < 100_000 {
+            store.clean_step().unwrap();
+        }
+        (faulty.injected(), store.usage().copied_bytes / 4096)
+    };
+    let (reads, blocks) = reads_of_blocks(4096);
+    assert!(reads >= blocks, "{reads} reads of {blocks} blocks");
+    let (reads, blocks) = reads_of_blocks(1 << 20);
+    assert!(2 * reads < blocks, "{reads} reads of {blocks} blocks");
+    let options = FileStoreOptions { copy_buffer_bytes: 1000, ..options(2) };
+    let refused = FileStore::format(memory(), StoreId(1), false, options).err().unwrap();
+    assert!(refused.to_string().contains("copy_buffer_bytes"), "{refused}");
+}
+
 /// Files that take several reads to copy: whichever is copied first has lost its name before the second.
 #[test]
 fn removing_a_file_ends_its_copy() {

@@ -9,7 +9,7 @@ use crate::options;
 
 /// Our keys; every other one is the device's.
 const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
-                    finish_percent, write_buffer, log_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
+                    finish_percent, write_buffer, log_buffer, copy_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
 
 /// The share of zones below which a thread cleans where the name does not say, in percent: so much that writers seldom have to wait, and
 /// little enough that zones have time to die by themselves.
@@ -33,7 +33,7 @@ const CLEAN_BELOW_FREE_PERCENT: u8 = 5;
 /// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`) |
 /// | `fs=xfs-like`, `f2fs-like` | the device is a conventional drive, and tables are placed in blocks as a model of that file system does ([`Placement`]); `conv:PROFILE` is a modelled one, and means `fs=xfs-like` where nothing else is said |
 /// | `streams=on` | on a conventional drive: lifetimes become streams of the drive |
-/// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer` | as in [`FileStoreOptions`] |
+/// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer`, `copy_buffer` | as in [`FileStoreOptions`] |
 ///
 /// Other keys are the device's (`zone_size`, `zones`, `max_active`, `direct`, ...).
 #[derive(Clone, Debug)]
@@ -172,6 +172,7 @@ impl Uri {
             "finish_percent" => options.finish_percent = percent()?,
             "write_buffer" => options.write_buffer_bytes = buffer()?,
             "log_buffer" => options.log_buffer_bytes = buffer()?,
+            "copy_buffer" => options.copy_buffer_bytes = buffer()?,
             _ => return Ok(false),
         }
         Ok(true)

@@ -186,6 +186,11 @@ impl Contender {
         Self { name, has_ring_memory: true, ..self }
     }
 
+    /// The same with other keys of the file system's name.
+    pub(super) const fn keyed(self, name: &'static str, keys: &'static str) -> Self {
+        Self { name, keys, ..self }
+    }
+
     /// The same with other parts of the drive.
     pub(super) const fn on(self, name: &'static str, split: &'static str) -> Self {
         Self { name, split: Some(split), ..self }

@@ -18,7 +18,7 @@ use crate::report::Table;
 use crate::repro::Scale;
 use db_bench::{Outcome, Tools};
 use images::Images;
-use options::{LOG_BUFFER, RocksOptions};
+use options::{COPY_BUFFER, LOG_BUFFER, RocksOptions};
 
 /// Operations per second.
 pub(super) const OPS: &str = "ops/s";
@@ -276,7 +276,7 @@ impl Live {
         let (policy, split) = (system.policy.replace("%2B", "+"), system.split);
         let data = path.display();
         format!(
-            "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}&log_buffer={LOG_BUFFER}"
+            "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}"
         )
     }
 }
@@ -306,6 +306,7 @@ impl Sizes {
             line("operations of a thread", "1000000", self.operations),
             line("reads of a thread", "1000000", self.reads),
             ("log_buffer of the file system", "1MiB".to_owned(), LOG_BUFFER.to_owned()),
+            ("copy_buffer of the file system", "128KiB".to_owned(), COPY_BUFFER.to_owned()),
         ]
     }
 }

@@ -1,7 +1,7 @@
 //! How large, how slow, and what of the paper's setting is changed.
 
 use super::super::super::super::Scale;
-use super::super::live::options::{LOG_BUFFER, Line, RocksOptions};
+use super::super::live::options::{COPY_BUFFER, LOG_BUFFER, Line, RocksOptions};
 use super::super::live::{LOADED_BYTES, Live, Sizes};
 
 /// Bytes of a zone at full size.
@@ -171,10 +171,10 @@ impl Setting {
         let data = path.display();
         match split {
             Some(split) => format!(
-                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}&{keys}"
+                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}&{keys}"
             ),
             None => format!(
-                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}&{keys}"
+                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}&{keys}"
             ),
         }
     }

@@ -44,6 +44,8 @@ const TABLE_ROOM_PERCENT: u64 = 2;
 const TABLE_ROOM_BYTES: u64 = 16 << 10;
 /// Bytes that a log collects in memory before they are written, with every policy: as `ZenFS`. Half would go to half of the chips, and writers would wait as long.
 pub(in super::super) const LOG_BUFFER: &str = "1MiB";
+/// Bytes that cleaning reads and writes at a time, with every policy: as `ZenFS`.
+pub(in super::super) const COPY_BUFFER: &str = "128KiB";
 
 /// What an untimed load has otherwise, behind other options in a string of `RocksDB`'s: `RocksDB` counts seconds of the host, and a rate for dilated time would
 /// hold it up.
