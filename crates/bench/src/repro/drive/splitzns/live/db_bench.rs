@@ -200,6 +200,32 @@ pub(in super::super) fn output_of(command: &mut Command) -> Result<String> {
     if output.status.success() && !said.contains("error") {
         return Ok(text);
     }
-    let last: Vec<&str> = text.lines().chain(said.lines()).rev().take(6).collect();
-    Err(BenchError::Child(format!("{name}: {}: {}", output.status, last.join(" | "))))
+    Err(BenchError::Child(format!("{name}: {}: {}", output.status, last_words(&text, &said))))
+}
+
+/// The last lines that a program printed, errors last, without what threads repeat and how far they came.
+fn last_words(printed: &str, said: &str) -> String {
+    let lines = printed.lines().chain(said.lines()).filter_map(|line| {
+        let pieces = line.split('\r').map(str::trim);
+        pieces.filter(|piece| !piece.is_empty() && !piece.starts_with("... finished")).next_back()
+    });
+    let mut lines: Vec<&str> = lines.collect();
+    lines.dedup();
+    lines[lines.len().saturating_sub(6)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words;
+
+    #[test]
+    fn errors_are_told_and_not_how_far_threads_came() {
+        let printed = "CPUCache: 1024 KB\n";
+        let said = "... finished 100 ops   \r... finished 200 ops   \rput error: no space\nput error: no space\n\
+                    ... finished 300 ops   \rpthread unlock: Invalid argument\n";
+        let words = last_words(printed, said);
+        assert_eq!(words, "CPUCache: 1024 KB | put error: no space | pthread unlock: Invalid argument");
+        let many: String = (0..20).map(|line| format!("{line}\n")).collect();
+        assert_eq!(last_words(&many, ""), "14 | 15 | 16 | 17 | 18 | 19");
+    }
 }
