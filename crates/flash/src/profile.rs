@@ -76,6 +76,9 @@ pub struct Flash {
     pub reads_per_gap: u32,
     /// What an interruption costs.
     pub resume_ns: Nanos,
+    /// See [`CoreShape::reads_in_order`].
+    #[serde(default)]
+    pub reads_in_order: bool,
     /// Channel speed; 0 is infinite.
     pub channel_bytes_per_s: u64,
     /// Piece in which program data crosses a channel.
@@ -146,6 +149,9 @@ pub struct Zoned {
     pub finish_empty_ns: Nanos,
     /// See [`ZonedShape::finish_min_ns`].
     pub finish_min_ns: Nanos,
+    /// See [`ZonedShape::finish_pads`].
+    #[serde(default = "yes")]
+    pub finish_pads: bool,
     /// Present for drives that split zones.
     pub split: Option<Split>,
 }
@@ -346,6 +352,7 @@ impl Profile {
             slice_ns: flash.slice_ns.unwrap_or(u64::MAX),
             collection_slice_ns: flash.collection_slice_ns.or(flash.slice_ns).unwrap_or(u64::MAX),
             reads_per_gap: flash.reads_per_gap,
+            reads_in_order: flash.reads_in_order,
             resume_ns: flash.resume_ns,
             channel_bytes_per_s: flash.channel_bytes_per_s,
             channel_piece_bytes: flash.channel_piece_bytes,
@@ -396,6 +403,7 @@ impl Profile {
             reset_unfinished_ns: zoned.reset_unfinished_ns,
             finish_empty_ns: zoned.finish_empty_ns,
             finish_min_ns: zoned.finish_min_ns,
+            finish_pads: zoned.finish_pads,
         })
     }
 
@@ -521,6 +529,16 @@ mod tests {
         let text = include_str!("../profiles/test.toml");
         assert!(Profile::parse(&text.replace("dies = ", "dice = ")).unwrap_err().0.contains("dice"));
         assert!(Profile::parse(&text.replace("planes = 2", "planes = 0")).unwrap_err().0.contains("planes"));
+    }
+
+    #[test]
+    fn drives_that_are_compared_have_the_same_flash() {
+        for (one, other) in
+            [("splitzns", "splitzns-conv-20op"), ("atc21-zns", "atc21-7op"), ("atc21-zns", "atc21-28op")]
+        {
+            let flash = |name: &str| format!("{:?}", Profile::named(name).unwrap().flash);
+            assert_eq!(flash(one), flash(other), "{one} and {other}");
+        }
     }
 
     #[test]

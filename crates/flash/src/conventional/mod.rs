@@ -174,10 +174,11 @@ impl ConventionalModel {
         if index >= self.progress[block as usize].on_flash {
             return None;
         }
+        let in_order = self.core.shape().reads_in_order;
         let row = u64::from(slot.0) * self.shape.map_bytes / self.shape.sense_bytes;
         match parts.last_mut() {
             Some(part) if last == Some(row) => part.bytes += bytes,
-            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes, in_order: false }),
+            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes, in_order }),
         }
         Some(row)
     }
@@ -325,7 +326,8 @@ impl ConventionalModel {
         let tag = self.tag(Purpose::Collected { first, end });
         let (block, index) = self.place_of(Slot(first));
         let (die, bytes) = (self.die_of(block, index), live * self.shape.map_bytes);
-        let part = ReadPart { die, senses: rows, bytes, in_order: false };
+        let in_order = self.core.shape().reads_in_order;
+        let part = ReadPart { die, senses: rows, bytes, in_order };
         self.core.collect(at, &part, Class::Collection, tag);
         true
     }

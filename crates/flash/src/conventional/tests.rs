@@ -225,3 +225,25 @@ fn collection_that_shares_the_hosts_superblock_is_not_starved_by_it() {
     let amplification = drive.flash_writes().amplification();
     assert!((1.8..4.0).contains(&amplification), "{amplification}");
 }
+
+#[test]
+fn reads_go_before_programs_only_if_the_drive_has_a_scheduler() {
+    let behind_programs = |reads_in_order: bool| {
+        let profile = Profile::named("splitzns-conv-20op").unwrap().scaled(64).unwrap();
+        let core = CoreShape { reads_in_order, ..profile.core_shape(1) };
+        let mut drive = ConventionalModel::new(core, profile.conventional_shape().unwrap());
+        let unit_bytes = 64 << 10;
+        closed_loop(&mut drive, 1, 1, |_| Command::Write { at: 0, bytes: unit_bytes, stream: 0 });
+        let now = drive.core().now();
+        // Three programs for every die, of which one runs.
+        (0..48).for_each(|i| {
+            _ = drive.submit(now, i, Command::Write { at: (i + 1) * unit_bytes, bytes: unit_bytes, stream: 0 })
+        });
+        drive.advance(now, &mut Vec::new());
+        drive.submit(now, 99, Command::Read { at: 0, bytes: 4096 });
+        let mut answers = Vec::new();
+        drive.advance(u64::MAX, &mut answers);
+        answers.iter().find(|answer| answer.token == 99).unwrap().at - now
+    };
+    assert_eq!([false, true].map(behind_programs), [960_000 + 35_000, 3 * 960_000 + 35_000]);
+}

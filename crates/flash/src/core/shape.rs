@@ -20,6 +20,8 @@ pub struct CoreShape {
     pub collection_slice_ns: Nanos,
     /// Reads that come between two slices.
     pub reads_per_gap: u32,
+    /// True if reads wait for their turn among programs and erases, as in a drive without a scheduler; else they go before them.
+    pub reads_in_order: bool,
     /// Time that an interruption costs the program or erase.
     pub resume_ns: Nanos,
     /// Bytes a second of one channel; 0 is infinitely fast.

@@ -10,6 +10,7 @@ fn shape() -> CoreShape {
         slice_ns: u64::MAX,
         collection_slice_ns: u64::MAX,
         reads_per_gap: 2,
+        reads_in_order: false,
         resume_ns: 0,
         channel_bytes_per_s: 0,
         channel_piece_bytes: 32 << 10,

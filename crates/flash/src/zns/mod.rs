@@ -2,7 +2,7 @@
 //!
 //! A zone is striped over its dies in program units, from a die that differs from zone to zone. Bytes that were admitted
 //! to the buffer collect in the zone until they fill a unit; then it is programmed. Finishing programs the rest of the
-//! zone as padding, resetting erases every die of the zone. States, limits and errors of zones are not here: the device
+//! zone as padding unless the drive needs none, resetting erases every die of the zone. States, limits and errors of zones are not here: the device
 //! has the one zone state machine, and a command comes here after it was allowed.
 mod shape;
 mod split;
@@ -157,7 +157,7 @@ impl ZonedModel {
             let to = end.min((unit + 1) * self.shape.unit_bytes);
             let rows = to.div_ceil(self.shape.sense_bytes) - from / self.shape.sense_bytes;
             let senses = u32::try_from(rows).unwrap_or(u32::MAX);
-            let in_order = self.reads_in_order();
+            let in_order = self.core.shape().reads_in_order;
             parts.push(ReadPart { die: self.die_of(zone, unit), senses, bytes: to - from, in_order });
             from = to;
         }
@@ -256,7 +256,7 @@ impl ZonedModel {
         }
         self.program_to(now, zone, admitted, None);
         let first = admitted.div_ceil(self.shape.unit_bytes);
-        let last = capacity.div_ceil(self.shape.unit_bytes);
+        let last = if self.shape.finish_pads { capacity.div_ceil(self.shape.unit_bytes) } else { first };
         let job = self.jobs.begin(token, now, last.saturating_sub(first) + 1);
         self.core.delay(now, TOKEN_MAX + job, self.shape.finish_min_ns);
         for unit in first..last {

@@ -38,6 +38,8 @@ pub struct ZonedShape {
     pub finish_empty_ns: Nanos,
     /// Least that finishing a written zone costs.
     pub finish_min_ns: Nanos,
+    /// True if finishing programs what is left of a zone; else the drive only remembers that it is full.
+    pub finish_pads: bool,
     /// On drives that split zones.
     pub split: Option<super::SplitShape>,
 }

@@ -121,3 +121,16 @@ fn small_zones_lie_on_few_dies() {
     assert_eq!((dies(0).len(), dies(1).len()), (width, width));
     assert!(dies(0).is_disjoint(&dies(1)));
 }
+
+#[test]
+fn a_zone_is_finished_without_padding_where_the_drive_needs_none() {
+    let mut drive = model("splitzns");
+    drive.preset(3, 128 * MIB, false);
+    drive.submit(0, 1, Command::Append { zone: 3, bytes: 64 << 10 });
+    drive.submit(0, 2, Command::Finish { zone: 3 });
+    assert_eq!(last_ns(&mut drive), 960_000, "the append's page");
+    assert_eq!(drive.flash_writes().padding_bytes, 0);
+    let now = drive.core().now();
+    drive.submit(now, 3, Command::Finish { zone: 3 });
+    assert_eq!(last_ns(&mut drive), now, "once more");
+}

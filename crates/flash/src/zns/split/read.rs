@@ -66,11 +66,6 @@ impl ZonedModel {
         self.splits.as_ref().is_some_and(|splits| splits.zones.contains_key(&zone))
     }
 
-    /// True if reads of the drive wait for their turn unless they are queries of subzones.
-    pub(in crate::zns) fn reads_in_order(&self) -> bool {
-        self.splits.is_some()
-    }
-
     /// A read of a split zone.
     pub(in crate::zns) fn read_split(
         &mut self,
@@ -86,11 +81,12 @@ impl ZonedModel {
         let in_order = self.take_read(id, from, to, origin);
         let ahead = if in_order { self.take_preread(id, from, to) } else { None };
         let mut parts = Vec::new();
-        let first = !in_order && self.splits().shape.queries_first;
-        self.subzone_parts(id, (ahead.map_or(from, |ahead| ahead.end), to), !first, &mut parts);
+        let is_first = !in_order && self.splits().shape.queries_first;
+        let waits = self.core.shape().reads_in_order && !is_first;
+        self.subzone_parts(id, (ahead.map_or(from, |ahead| ahead.end), to), waits, &mut parts);
         // A read may go on in the next subzone.
         if to - from < bytes && index + 1 < self.splits().subzones {
-            self.subzone_parts((zone, index + 1), (0, bytes - (to - from)), !first, &mut parts);
+            self.subzone_parts((zone, index + 1), (0, bytes - (to - from)), waits, &mut parts);
         }
         if in_order && !parts.is_empty() {
             self.read_ahead(now, id);
@@ -200,6 +196,7 @@ impl ZonedModel {
             |model: &mut Self, id: Id| model.splits().subzone(id).chip.map(|chip| model.die_of_chip(id.0, chip));
         let mut busy = vec![zone_chip(self, reader)];
         let page = self.splits().shape.page_bytes;
+        let in_order = self.core.shape().reads_in_order;
         for at in 0..self.splits().read_in_order.len() {
             let id = self.splits().read_in_order[at];
             let die = zone_chip(self, id);
@@ -215,8 +212,7 @@ impl ZonedModel {
             self.splits().subzone(id).preread = Some(Preread { start, end, tag: Some(tag) });
             self.splits().counts.reads.prereads += 1;
             let senses = u32::try_from(end.div_ceil(self.shape.sense_bytes) - start / self.shape.sense_bytes);
-            let part =
-                ReadPart { die: die_number, senses: senses.unwrap_or(u32::MAX), bytes: end - start, in_order: true };
+            let part = ReadPart { die: die_number, senses: senses.unwrap_or(u32::MAX), bytes: end - start, in_order };
             self.core.collect(now, &part, Class::Host, tag);
         }
         self.forget_read();
