@@ -207,7 +207,7 @@ pub(in super::super) fn output_of(command: &mut Command) -> Result<String> {
 fn last_words(printed: &str, said: &str) -> String {
     let lines = printed.lines().chain(said.lines()).filter_map(|line| {
         let pieces = line.split('\r').map(str::trim);
-        pieces.filter(|piece| !piece.is_empty() && !piece.starts_with("... finished")).next_back()
+        pieces.rev().find(|piece| !piece.is_empty() && !piece.starts_with("... finished"))
     });
     let mut lines: Vec<&str> = lines.collect();
     lines.dedup();
