@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 typedef struct zonda_system zonda_system;
+typedef struct zonda_watch zonda_watch;
 typedef struct zonda_writable zonda_writable;
 typedef struct zonda_readable zonda_readable;
 
@@ -114,17 +115,21 @@ zonda_outcome zonda_bridge_lock(const zonda_system*, zonda_text path);
 zonda_outcome zonda_bridge_unlock(const zonda_system*, zonda_text path);
 uint64_t zonda_bridge_free_bytes(const zonda_system*);
 
+// Tells the file system what its databases do, as long as it is mounted; later it hears nothing.
+zonda_watch* zonda_bridge_watch(const zonda_system*);
+void zonda_bridge_free_watch(zonda_watch*);
+
 // Of a blob file too.
-void zonda_bridge_table_begun(const zonda_system*, zonda_text database, zonda_text family, zonda_text path, int job,
+void zonda_bridge_table_begun(const zonda_watch*, zonda_text database, zonda_text family, zonda_text path, int job,
                               uint8_t reason);
 // A compaction, or with no inputs a flush; on the thread that will run it.
-void zonda_bridge_job_begun(const zonda_system*, zonda_job, int output_level, const uint64_t* inputs,
+void zonda_bridge_job_begun(const zonda_watch*, zonda_job, int output_level, const uint64_t* inputs,
                             size_t input_count);
-void zonda_bridge_job_ended(const zonda_system*, zonda_job);
+void zonda_bridge_job_ended(const zonda_watch*, zonda_job);
 // An error of a database is told on this thread.
-void zonda_bridge_job_failed(const zonda_system*);
-void zonda_bridge_subcompaction_begun(const zonda_system*, int job, int output_level);
-void zonda_bridge_subcompaction_ended(const zonda_system*);
+void zonda_bridge_job_failed(const zonda_watch*);
+void zonda_bridge_subcompaction_begun(const zonda_watch*, int job, int output_level);
+void zonda_bridge_subcompaction_ended(const zonda_watch*);
 
 // From Rust to C++: a rocksdb_env_t on the file system of this name, or null and the reason, freed with free().
 void* zonda_shim_new_env(zonda_text uri, char** error);

@@ -1,6 +1,7 @@
 #include "file_system.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "jobs.h"
 #include "files.h"
@@ -57,14 +58,24 @@ FileSystem::FileSystem(std::string uri, zonda_system* system)
 
 FileSystem::~FileSystem() { zonda_bridge_close(system_); }
 
+// The one public place where a FileSystem meets the options of a database is their validation. They are const so that this changes no
+// meaning; a listener that only watches changes none.
+void FileSystem::ListenIn(std::vector<std::shared_ptr<rocksdb::EventListener>>& listeners) const {
+  // Several databases may be opened at once with the same options.
+  static std::mutex opening;
+  const std::lock_guard<std::mutex> held(opening);
+  if (std::find(listeners.begin(), listeners.end(), listener_) != listeners.end()) {
+    return;
+  }
+  // Options that were used before, on another file system of ours.
+  const auto is_ours = [](const auto& listener) { return dynamic_cast<JobListener*>(listener.get()) != nullptr; };
+  listeners.erase(std::remove_if(listeners.begin(), listeners.end(), is_ours), listeners.end());
+  listeners.push_back(listener_);
+}
+
 rocksdb::Status FileSystem::ValidateOptions(const rocksdb::DBOptions& db_options,
                                             const rocksdb::ColumnFamilyOptions& cf_options) const {
-  // The one public place where a FileSystem meets the options of a database. They are const so that validation changes no
-  // meaning; a listener that only watches changes none.
-  auto& listeners = const_cast<rocksdb::DBOptions&>(db_options).listeners;
-  if (std::find(listeners.begin(), listeners.end(), listener_) == listeners.end()) {
-    listeners.push_back(listener_);
-  }
+  ListenIn(const_cast<rocksdb::DBOptions&>(db_options).listeners);
   const bool levels_move = cf_options.compaction_style == rocksdb::kCompactionStyleLevel &&
                            cf_options.level_compaction_dynamic_level_bytes;
   const IOStatus refused = ToStatus(zonda_bridge_check_levels(system_, levels_move));

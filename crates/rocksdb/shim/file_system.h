@@ -75,6 +75,9 @@ class FileSystem final : public rocksdb::FileSystem {
   IOStatus IsDirectory(const std::string& path, const IOOptions&, bool* is_directory, IODebugContext*) override;
 
  private:
+  // Adds our listener to those of a database, in place of any other of ours.
+  void ListenIn(std::vector<std::shared_ptr<rocksdb::EventListener>>& listeners) const;
+
   // A file to write, which `open` opens.
   template <typename Open>
   IOStatus WrapWritable(const std::string& name, const rocksdb::FileOptions&, std::unique_ptr<rocksdb::FSWritableFile>*,

@@ -37,9 +37,16 @@ bool IsCompactionRead(const IOOptions& options) {
   }
 }
 
+// RocksDB gives no memory where it would look at a mapped file (allow_mmap_reads).
+IOStatus WithoutMemory() { return IOStatus::NotSupported("zonda files cannot be mapped into memory: no allow_mmap_reads"); }
+
 IOStatus ReadAt(const zonda_readable* file, uint64_t offset, size_t n, bool is_compaction, Slice* result,
                 char* scratch) {
   size_t read = 0;
+  if (scratch == nullptr && n > 0) {
+    *result = Slice();
+    return WithoutMemory();
+  }
   IOStatus status = ToStatus(zonda_bridge_read(file, offset, scratch, n, is_compaction, &read));
   *result = Slice(scratch, read);
   return status;
@@ -114,10 +121,14 @@ IOStatus RandomAccessFile::Read(uint64_t offset, size_t n, const IOOptions& opti
 IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
                                      IODebugContext*) {
   std::vector<zonda_many_read> reads(count);
+  bool has_memory = true;
   for (size_t i = 0; i < count; i++) {
     reads[i] = {requests[i].offset, requests[i].scratch, requests[i].len, 0};
+    has_memory = has_memory && (requests[i].scratch != nullptr || requests[i].len == 0);
   }
-  const IOStatus status = ToStatus(zonda_bridge_read_many(file_, reads.data(), count, IsCompactionRead(options)));
+  const IOStatus status =
+      has_memory ? ToStatus(zonda_bridge_read_many(file_, reads.data(), count, IsCompactionRead(options)))
+                 : WithoutMemory();
   for (size_t i = 0; i < count; i++) {
     requests[i].result = Slice(requests[i].scratch, reads[i].read);
     requests[i].status = status;

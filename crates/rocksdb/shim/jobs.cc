@@ -43,21 +43,21 @@ zonda_job JobOf(rocksdb::DB* db, const Info& info) {
 }  // namespace
 
 void JobListener::OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) {
-  zonda_bridge_table_begun(system_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
+  zonda_bridge_table_begun(watch_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
                            ReasonOf(info.reason));
 }
 
 void JobListener::OnBlobFileCreationStarted(const rocksdb::BlobFileCreationBriefInfo& info) {
-  zonda_bridge_table_begun(system_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
+  zonda_bridge_table_begun(watch_, Text(info.db_name), Text(info.cf_name), Text(info.file_path), info.job_id,
                            ReasonOf(info.reason));
 }
 
 void JobListener::OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
-  zonda_bridge_job_begun(system_, JobOf(db, info), 0, nullptr, 0);
+  zonda_bridge_job_begun(watch_, JobOf(db, info), 0, nullptr, 0);
 }
 
 void JobListener::OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) {
-  zonda_bridge_job_ended(system_, JobOf(db, info));
+  zonda_bridge_job_ended(watch_, JobOf(db, info));
 }
 
 void JobListener::OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
@@ -67,23 +67,23 @@ void JobListener::OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJo
   for (const auto& input : info.input_file_infos) {
     inputs.push_back(input.file_number);
   }
-  zonda_bridge_job_begun(system_, JobOf(db, info), info.output_level, inputs.data(), inputs.size());
+  zonda_bridge_job_begun(watch_, JobOf(db, info), info.output_level, inputs.data(), inputs.size());
 }
 
 void JobListener::OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) {
-  zonda_bridge_job_ended(system_, JobOf(db, info));
+  zonda_bridge_job_ended(watch_, JobOf(db, info));
 }
 
 void JobListener::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status*) {
-  zonda_bridge_job_failed(system_);
+  zonda_bridge_job_failed(watch_);
 }
 
 void JobListener::OnSubcompactionBegin(const rocksdb::SubcompactionJobInfo& info) {
-  zonda_bridge_subcompaction_begun(system_, info.job_id, info.output_level);
+  zonda_bridge_subcompaction_begun(watch_, info.job_id, info.output_level);
 }
 
 void JobListener::OnSubcompactionCompleted(const rocksdb::SubcompactionJobInfo&) {
-  zonda_bridge_subcompaction_ended(system_);
+  zonda_bridge_subcompaction_ended(watch_);
 }
 
 }  // namespace zonda

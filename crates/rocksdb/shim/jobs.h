@@ -9,8 +9,9 @@ namespace zonda {
 // Its name is empty, as the base says: so it is not written into OPTIONS files.
 class JobListener final : public rocksdb::EventListener {
  public:
-  // `system` outlives every database that has this listener: their environment holds the file system.
-  explicit JobListener(const zonda_system* system) : system_(system) {}
+  // May outlive the file system: it stays in the options that a database was opened with.
+  explicit JobListener(const zonda_system* system) : watch_(zonda_bridge_watch(system)) {}
+  ~JobListener() override { zonda_bridge_free_watch(watch_); }
 
   void OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& info) override;
   void OnBlobFileCreationStarted(const rocksdb::BlobFileCreationBriefInfo& info) override;
@@ -24,7 +25,7 @@ class JobListener final : public rocksdb::EventListener {
   void OnSubcompactionCompleted(const rocksdb::SubcompactionJobInfo& info) override;
 
  private:
-  const zonda_system* const system_;
+  zonda_watch* const watch_;
 };
 
 }  // namespace zonda

@@ -1,13 +1,40 @@
 //! What the event listener says, over the border. Nothing here can fail: what is not understood is not known.
 
 use std::ffi::c_int;
+use std::sync::{Arc, Weak};
 
 use zonda_files::FilePath;
 
 use super::{Text, catch};
 use crate::failure::Failure;
-use crate::lsm::{NewTable, Reason, Running};
+use crate::lsm::{NewTable, Reason, Running, View};
+use crate::mount::Mounted;
 use crate::system::System;
+
+/// The file system that a listener speaks to, if it is still mounted.
+struct Watch(Weak<Mounted>);
+
+impl Watch {
+    /// Tells it something; a panic is its own affair.
+    fn tell(&self, what: impl FnOnce(&View) -> Result<(), Failure>) {
+        if let Some(mount) = self.0.upgrade() {
+            let _unheard = catch(|| what(&mount.lsm));
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn zonda_bridge_watch(system: &System) -> *mut Watch {
+    Box::into_raw(Box::new(Watch(Arc::downgrade(system.mount()))))
+}
+
+/// # Safety
+/// `watch` comes from `zonda_bridge_watch` and is not used again.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn zonda_bridge_free_watch(watch: *mut Watch) {
+    // SAFETY: as this function's.
+    drop(unsafe { Box::from_raw(watch) });
+}
 
 /// A level of the tree; what is none is not known.
 fn level(level: c_int) -> Option<u8> {
@@ -18,7 +45,7 @@ fn level(level: c_int) -> Option<u8> {
 /// `database`, `family` and `path` are text.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn zonda_bridge_table_begun(
-    system: &System,
+    watch: &Watch,
     database: Text,
     family: Text,
     path: Text,
@@ -31,11 +58,11 @@ unsafe extern "C" fn zonda_bridge_table_begun(
         2 => Reason::Recovery,
         _ => Reason::Other,
     };
-    let _unheard = catch(|| -> Result<(), Failure> {
+    watch.tell(|lsm| {
         // SAFETY: as this function's.
         let (database, family, path) = unsafe { (database.get()?, family.get()?, path.get()?) };
         let (database, path) = (FilePath::parse(database)?, FilePath::parse(path)?);
-        system.mount().lsm.table_begun(NewTable { database, family, path, job, reason });
+        lsm.table_begun(NewTable { database, family, path, job, reason });
         Ok(())
     });
 }
@@ -54,13 +81,13 @@ struct JobOf {
 /// `of` has two texts, and `inputs` points to `input_count` numbers, or there are none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn zonda_bridge_job_begun(
-    system: &System,
+    watch: &Watch,
     of: JobOf,
     output_level: c_int,
     inputs: *const u64,
     input_count: usize,
 ) {
-    let _unheard = catch(|| -> Result<(), Failure> {
+    watch.tell(|lsm| {
         let inputs = match input_count {
             0 => Vec::new(),
             // SAFETY: as this function's.
@@ -70,7 +97,7 @@ unsafe extern "C" fn zonda_bridge_job_begun(
         let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
         if let Some(output_level) = level(output_level) {
             let running = Running { column_family: of.family_number, output_level, inputs, id: None };
-            system.mount().lsm.job_begun(database, of.number, family, running);
+            lsm.job_begun(database, of.number, family, running);
         }
         Ok(())
     });
@@ -79,30 +106,37 @@ unsafe extern "C" fn zonda_bridge_job_begun(
 /// # Safety
 /// `of` has two texts.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn zonda_bridge_job_ended(system: &System, of: JobOf) {
-    let _unheard = catch(|| -> Result<(), Failure> {
+unsafe extern "C" fn zonda_bridge_job_ended(watch: &Watch, of: JobOf) {
+    watch.tell(|lsm| {
         // SAFETY: as this function's.
         let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
-        system.mount().lsm.job_ended(database, of.number, family);
+        lsm.job_ended(database, of.number, family);
         Ok(())
     });
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn zonda_bridge_job_failed(system: &System) {
-    let _unheard = catch(|| system.mount().lsm.job_failed());
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn zonda_bridge_subcompaction_begun(system: &System, job: c_int, output_level: c_int) {
-    let _unheard = catch(|| {
-        if let Some(output_level) = level(output_level) {
-            system.mount().lsm.subcompaction_begun(job, output_level);
-        }
+extern "C" fn zonda_bridge_job_failed(watch: &Watch) {
+    watch.tell(|lsm| {
+        lsm.job_failed();
+        Ok(())
     });
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn zonda_bridge_subcompaction_ended(system: &System) {
-    let _unheard = catch(|| system.mount().lsm.subcompaction_ended());
+extern "C" fn zonda_bridge_subcompaction_begun(watch: &Watch, job: c_int, output_level: c_int) {
+    watch.tell(|lsm| {
+        if let Some(output_level) = level(output_level) {
+            lsm.subcompaction_begun(job, output_level);
+        }
+        Ok(())
+    });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn zonda_bridge_subcompaction_ended(watch: &Watch) {
+    watch.tell(|lsm| {
+        lsm.subcompaction_ended();
+        Ok(())
+    });
 }
