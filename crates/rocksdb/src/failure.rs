@@ -25,7 +25,8 @@ pub enum Kind {
     Io = 8,
 }
 
-/// How far an error reaches.
+/// How far an error reaches. A flush or compaction that meets one of one file is tried again by RocksDB, and again, whatever it is: so only what
+/// is wrong with a name is of one file, and everything else of the file system, as on the default one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scope {
@@ -63,18 +64,22 @@ impl From<FileError> for Failure {
     /// A full store is worth another try, as on the default file system: RocksDB's recovery goes on by itself once space
     /// was freed. A store that stopped writing must be mounted again first.
     fn from(error: FileError) -> Self {
-        let (kind, scope) = match &error {
-            FileError::NotFound { .. } => (Kind::NotFound, Scope::File),
-            error if error.is_no_space() => (Kind::NoSpace, Scope::FileSystem),
-            FileError::Busy { .. } => (Kind::Busy, Scope::File),
-            FileError::Damaged { .. } => (Kind::Corruption, Scope::File),
-            FileError::Stale { .. } | FileError::Unsettled { .. } => (Kind::Stale, Scope::File),
-            FileError::BadPath { .. } | FileError::BadOption { .. } | FileError::UnknownPolicy { .. } => {
-                (Kind::InvalidArgument, Scope::File)
-            }
-            FileError::NotAtEnd { .. } | FileError::Longer { .. } => (Kind::NotSupported, Scope::File),
-            FileError::Stopped { .. } | FileError::ReadOnly => (Kind::Io, Scope::FileSystem),
-            _ => (Kind::Io, Scope::File),
+        let kind = match &error {
+            FileError::NotFound { .. } => Kind::NotFound,
+            error if error.is_no_space() => Kind::NoSpace,
+            FileError::Busy { .. } => Kind::Busy,
+            FileError::Damaged { .. } => Kind::Corruption,
+            FileError::Stale { .. } | FileError::Unsettled { .. } => Kind::Stale,
+            FileError::BadPath { .. }
+            | FileError::BadOption { .. }
+            | FileError::UnknownPolicy { .. }
+            | FileError::MovingLevels { .. } => Kind::InvalidArgument,
+            FileError::NotAtEnd { .. } | FileError::Longer { .. } => Kind::NotSupported,
+            _ => Kind::Io,
+        };
+        let scope = match kind {
+            Kind::NotFound | Kind::InvalidArgument => Scope::File,
+            _ => Scope::FileSystem,
         };
         let message = chain(&error);
         Self { kind, scope, is_retryable: kind == Kind::NoSpace, message }
@@ -98,6 +103,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use zonda_files::FilePath;
+
     use super::*;
 
     #[test]
@@ -114,8 +121,12 @@ mod tests {
     #[test]
     fn damage_and_staleness_are_told_apart() {
         let stale = Failure::from(FileError::Stale { zone: 1, found: None, expected: 2 });
-        assert_eq!(stale.kind, Kind::Stale);
+        assert_eq!((stale.kind, stale.scope), (Kind::Stale, Scope::FileSystem), "RocksDB would compact it for ever");
+        let missing = Failure::from(FileError::NotFound { path: FilePath::root() });
+        assert_eq!((missing.kind, missing.scope), (Kind::NotFound, Scope::File));
+        let levels = Failure::from(FileError::MovingLevels { policy: "splitzns" });
+        assert_eq!((levels.kind, levels.scope), (Kind::InvalidArgument, Scope::File));
         let damaged = Failure::from(FileError::Damaged { file: 1, zone: 2, block: 3 });
-        assert_eq!((damaged.kind, damaged.scope), (Kind::Corruption, Scope::File));
+        assert_eq!((damaged.kind, damaged.scope), (Kind::Corruption, Scope::FileSystem));
     }
 }
