@@ -19,8 +19,9 @@ const CURRENT_BYTES_MAX: usize = 300;
 
 /// What the databases of a file system are doing; the store below is told of it.
 ///
-/// One entry per directory with a MANIFEST in it. A database writes a new MANIFEST beside the one that counts and then renames
-/// a file to CURRENT: so all of them are followed, and CURRENT says whose shape holds.
+/// One entry per directory of a database that is open for writing; elsewhere a MANIFEST is copied like any file, by a checkpoint or a backup,
+/// and is not followed. A database writes a new MANIFEST beside the one that counts and then renames a file to CURRENT: so all of
+/// its are followed, and CURRENT says whose shape holds.
 ///
 /// Locks: its own, held while a MANIFEST is read from the store and while the store is told; nobody who holds one of the
 /// store's asks the view.
@@ -36,7 +37,7 @@ struct State {
     directories: BTreeMap<FilePath, Directory>,
     /// By directory and number: level at creation of tables that no MANIFEST has named yet.
     unnamed: BTreeMap<(FilePath, u64), Option<u8>>,
-    /// Directories of databases that are open for writing. Elsewhere a MANIFEST may be copied like any file.
+    /// Directories of databases that are open for writing.
     open: BTreeSet<FilePath>,
     counts: LevelCounts,
 }
@@ -201,23 +202,23 @@ impl View {
 
     /// A MANIFEST begins.
     pub(crate) fn manifest_created(&self, path: &FilePath) {
-        let Some(parent) = path.parent() else { return };
-        self.state.lock().directories.entry(parent).or_default().manifests.insert(path.clone(), Shape::default());
+        if let Some(directory) = self.state.lock().followed(path) {
+            directory.manifests.insert(path.clone(), Shape::default());
+        }
     }
 
     /// A MANIFEST of an earlier life goes on.
     pub(crate) fn manifest_reopened(&self, path: &FilePath) {
-        let Some(parent) = path.parent() else { return };
-        let mut state = self.state.lock();
-        let directory = state.directories.entry(parent).or_default();
-        directory.manifests.insert(path.clone(), read_shape(&self.store, path));
+        if let Some(directory) = self.state.lock().followed(path) {
+            directory.manifests.insert(path.clone(), read_shape(&self.store, path));
+        }
     }
 
     /// Bytes were appended to a MANIFEST.
     pub(crate) fn manifest_appended(&self, path: &FilePath, bytes: &[u8]) {
         let Some(parent) = path.parent() else { return };
         let mut state = self.state.lock();
-        let State { directories, unnamed, open, counts } = &mut *state;
+        let State { directories, unnamed, counts, .. } = &mut *state;
         let Some(directory) = directories.get_mut(&parent) else { return };
         let Some(shape) = directory.manifests.get_mut(path) else { return };
         let applied = shape.feed(bytes);
@@ -225,7 +226,6 @@ impl View {
         let before = before.and_then(|current| directory.manifests.get(current));
         let begun = |table| match unnamed.remove(&(parent.clone(), table)) {
             Some(level) => Origin::Begun(level),
-            None if !open.contains(&parent) => Origin::Known,
             // A new MANIFEST repeats the one before it.
             None if before.is_some_and(|shape| shape.table(table).is_some()) => Origin::Known,
             None => Origin::Unheard,
@@ -264,8 +264,9 @@ impl View {
         let Some(parent) = to.parent() else { return };
         let mut state = self.state.lock();
         if role_of(to) == Role::Current {
-            let directory = state.directories.entry(parent.clone()).or_default();
-            directory.find_current(&self.store, &parent);
+            if let Some(directory) = state.followed(to) {
+                directory.find_current(&self.store, &parent);
+            }
             return;
         }
         // Nobody writes in a directory that is renamed.
@@ -292,7 +293,7 @@ impl View {
 enum Origin {
     /// It was begun, for this level if that was known, and was not named before.
     Begun(Option<u8>),
-    /// It is in the MANIFEST before this one, or nothing is created here.
+    /// It is in the MANIFEST before this one.
     Known,
     /// Nobody said that it was begun, or it was named before.
     Unheard,
@@ -320,6 +321,14 @@ fn count(applied: &[Applied], mut origin: impl FnMut(u64) -> Origin, counts: &mu
             Origin::Known => {}
             Origin::Unheard => counts.unheard += 1,
         }
+    }
+}
+
+impl State {
+    /// The directory of a file if a database is open there.
+    fn followed(&mut self, file: &FilePath) -> Option<&mut Directory> {
+        let parent = file.parent().filter(|parent| self.open.contains(parent))?;
+        Some(self.directories.entry(parent).or_default())
     }
 }
 
@@ -420,6 +429,28 @@ mod tests {
         let bytes = BTreeMap::from([(0, created(800 + 1_000)), (1, created(900))]);
         let counts = LevelCounts { right: 1, wrong: 1, unknown: 1, unheard: 1, moved: 0, bytes };
         assert_eq!(view.level_counts(), counts);
+    }
+
+    #[test]
+    fn copies_of_manifests_are_not_kept_in_memory() {
+        let view = view();
+        view.store.make_directory(&path("/checkpoint")).unwrap();
+        view.manifest_created(&path("/checkpoint/MANIFEST-000001"));
+        let mut copy = Manifest { view: &view, path: path("/checkpoint/MANIFEST-000001"), bytes: Vec::new() };
+        copy.add(3, 7);
+        for (name, bytes) in [("MANIFEST-000001", copy.bytes.as_slice()), ("CURRENT", b"MANIFEST-000001\n")] {
+            let tags = zonda_files::FileTags::of(role_of(&path(name)).kind());
+            let mut file = view.store.create(&path("/checkpoint").join(name).unwrap(), tags).unwrap();
+            file.append(bytes).unwrap();
+            file.close().unwrap();
+        }
+        view.renamed(&path("/checkpoint/CURRENT.tmp"), &path("/checkpoint/CURRENT"));
+        view.manifest_reopened(&path("/checkpoint/MANIFEST-000001"));
+        assert!(view.state.lock().directories.is_empty());
+        let level = view.with_shape(&path("/checkpoint"), |shape| shape.table(7).map(|(level, _)| level));
+        assert_eq!(level, Some(Some(3)), "its files say it");
+        view.database_opened(&path("/checkpoint"));
+        assert_eq!(view.state.lock().directories.len(), 1);
     }
 
     #[test]
