@@ -18,18 +18,29 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_PLUGIN").is_none() {
         return;
     }
-    let Some(include) = include_directory() else { return };
+    let places = include_directories();
+    // Also of those that are not there: headers that are installed later are found by the next build.
+    places.iter().for_each(|place| println!("cargo::rerun-if-changed={}", header_in(place).display()));
+    let Some(include) = places.into_iter().find(|place| header_in(place).is_file()) else {
+        println!(
+            "cargo::warning=without rocksdb/file_system.h (librocksdb-dev), or ROCKSDB_INCLUDE_DIR, this is no plugin"
+        );
+        return;
+    };
     println!("cargo::rerun-if-changed={}", include.join("rocksdb/version.h").display());
     println!("cargo::rustc-cfg=with_rocksdb");
     build_shim(&include);
     link();
 }
 
-/// Where `rocksdb/file_system.h` is.
-fn include_directory() -> Option<PathBuf> {
+/// Where headers may be, the first place first.
+fn include_directories() -> Vec<PathBuf> {
     let named = std::env::var_os("ROCKSDB_INCLUDE_DIR").map(PathBuf::from);
-    let usual = ["/usr/include", "/usr/local/include"].map(PathBuf::from);
-    named.into_iter().chain(usual).find(|directory| directory.join("rocksdb/file_system.h").is_file())
+    named.into_iter().chain(["/usr/include", "/usr/local/include"].map(PathBuf::from)).collect()
+}
+
+fn header_in(directory: &Path) -> PathBuf {
+    directory.join("rocksdb/file_system.h")
 }
 
 fn build_shim(include: &Path) {
