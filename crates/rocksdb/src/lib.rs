@@ -25,6 +25,7 @@ mod name;
 mod options;
 mod report;
 mod system;
+mod tell;
 mod uri;
 mod writable;
 

@@ -17,6 +17,7 @@ use crate::locks::Locks;
 use crate::log_order::LogOrder;
 use crate::lsm::View;
 use crate::options::{random, thread_cpu_time};
+use crate::tell::tell;
 use crate::uri::Uri;
 
 /// What is mounted, by the name of its device and whether it is read only.
@@ -109,7 +110,7 @@ impl Mounted {
         let mounting_cpu_time = thread_cpu_time().saturating_sub(before);
         if let (placement, Some(reason)) = store.placement() {
             let asked = uri.options.policy.name();
-            eprintln!("zonda: {uri}: policy={asked} does not work as asked, {placement} is in use: {reason}");
+            tell(format_args!("{uri}: policy={asked} does not work as asked, {placement} is in use: {reason}"));
         }
         let cleaner = uri.clean_rate.filter(|_| !uri.is_read_only).map(|rate| {
             store.set_clean_rate(rate);
@@ -174,7 +175,7 @@ fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Op
     let Opened { modelled, device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
     let store = if uri.is_read_only {
         let (store, report) = FileStore::mount_read_only(device, options)?;
-        report.warning().into_iter().for_each(|warning| eprintln!("zonda: {uri}: {warning}"));
+        report.warning().into_iter().for_each(|warning| tell(format_args!("{uri}: {warning}")));
         store
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
         FileStore::format(device, new_id(), false, options)?

@@ -12,6 +12,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use crate::devices::Modelled;
 use crate::lsm::LevelBytes;
 use crate::mount::Mounted;
+use crate::tell::tell;
 use zonda_files::policy::Rule;
 use zonda_flash::zns::SplitCounts;
 
@@ -207,11 +208,11 @@ impl Drop for Mounted {
     /// Ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is unmounted.
     fn drop(&mut self) {
         if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.finish()) {
-            eprintln!("zonda: the trace is not complete: {error}");
+            tell(format_args!("the trace is not complete: {error}"));
         }
         let Some(path) = std::env::var_os("ZONDA_REPORT") else { return };
         if let Err(error) = append(&path, &format!("{}\n", self.report())) {
-            eprintln!("zonda: no report in {}: {error}", path.display());
+            tell(format_args!("no report in {}: {error}", path.display()));
         }
     }
 }
