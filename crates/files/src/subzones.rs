@@ -5,11 +5,12 @@
 //! the record of that durable: the subzone is reset by the next commit (the paper's MERGE), at no copy -> 5 when all subzones of a zone
 //! are empty it is an ordinary zone again. Cleaning never moves anything out of a subzone.
 
+use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ZoneId, ZoneUse};
 
 use crate::lanes::{Lease, Request, SplitSteps};
-use crate::policy::SubzoneWish;
+use crate::policy::{Refusals, SubzoneWish};
 use crate::store::{Core, Counters};
 use crate::{FileKind, Result};
 
@@ -17,7 +18,7 @@ use crate::{FileKind, Result};
 #[derive(Debug, Default)]
 pub(crate) struct SubzoneCounters {
     tables: AtomicU64,
-    refused: AtomicU64,
+    refused: Mutex<Refusals>,
     pressed: AtomicU64,
     table_bytes: AtomicU64,
     subzone_bytes: AtomicU64,
@@ -45,7 +46,7 @@ pub struct SplitUsage {
     /// Tables that got a subzone.
     pub tables: u64,
     /// Tables that the policy wanted in a subzone and that went into a wide zone, because none could be had without waiting.
-    pub refused: u64,
+    pub refused: Refusals,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
     /// Bytes of tables that were written, wherever.
@@ -113,12 +114,12 @@ impl Core {
         let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
         let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
         match self.lanes.place_subzone(request, Some(percent))? {
-            Some(lease) => {
+            Ok(lease) => {
                 Counters::add(&self.subzones.tables, 1);
                 Ok(Some(lease))
             }
-            None => {
-                Counters::add(&self.subzones.refused, 1);
+            Err(lacking) => {
+                self.subzones.refused.lock().count(lacking);
                 Ok(None)
             }
         }
@@ -132,7 +133,7 @@ impl Core {
         if !self.lanes.splits() || !is_table(request.tags.kind) {
             return Ok(None);
         }
-        let Some(lease) = self.lanes.place_subzone(request, None)? else { return Ok(None) };
+        let Ok(lease) = self.lanes.place_subzone(request, None)? else { return Ok(None) };
         Counters::add(&self.subzones.pressed, 1);
         Ok(Some(lease))
     }
@@ -185,7 +186,7 @@ impl Core {
         let (counters, SplitSteps { splits, finishes }) = (&self.subzones, &self.lanes.split_steps);
         let since = SplitUsage {
             tables: count(&counters.tables),
-            refused: count(&counters.refused),
+            refused: *counters.refused.lock(),
             pressed: count(&counters.pressed),
             table_bytes: count(&counters.table_bytes),
             subzone_bytes: count(&counters.subzone_bytes),

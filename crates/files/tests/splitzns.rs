@@ -159,7 +159,7 @@ fn no_more_zones_are_split_than_the_share_allows_and_nobody_waits() {
         put(&store, &format!("/{file}"), 4, 40_000).unwrap();
     }
     let usage = split(&store);
-    assert_eq!((usage.split_zones, usage.tables, usage.refused), (2, 8, 4), "{usage:?}");
+    assert_eq!((usage.split_zones, usage.tables, usage.refused.share), (2, 8, 4), "{usage:?}");
     assert!((0..12).all(|file| whole(&store, &format!("/{file}"), 40_000)));
 }
 

@@ -9,7 +9,7 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use zonda_bench::lsm::LOADED;
 use zonda_bench::traces;
-use zonda_files::policy::{self, Policy};
+use zonda_files::policy::{self, Policy, Refusals};
 use zonda_files::replay::{
     CleaningTrigger, FreeSpace, LevelBytes, ORACLE, ReplayOptions, ReplayReport, SplitReport, replay, replay_oracle,
 };
@@ -246,19 +246,24 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
 
 fn split_as_json(split: &SplitReport) -> Value {
     json!({
-        "tables": split.tables, "bytes": split.bytes, "live_bytes": split.live_bytes, "refused": split.refused,
+        "tables": split.tables, "bytes": split.bytes, "live_bytes": split.live_bytes, "refused": split.refused.total(), "refused_for": refused_for(&split.refused),
         "pressed": split.pressed, "overflowing": split.overflowing, "overflow_bytes": split.overflow_bytes,
         "wasted_bytes": split.wasted_bytes, "splits": split.splits, "finishes": split.finishes, "merges": split.merges,
         "joins": split.joins, "split_zones_max": split.split_zones_max,
     })
 }
 
+fn refused_for(refused: &Refusals) -> Value {
+    json!({ "share": refused.share, "zones": refused.zones, "tokens": refused.tokens })
+}
+
 fn print_split(out: &mut Output, split: &SplitReport) -> std::io::Result<()> {
     out.line(format!(
-        "  subzones: {} tables, {} written, {} live at the end; {} tables found none, {} overflowed by {}, {} wasted, {} pressed",
+        "  subzones: {} tables, {} written, {} live at the end; {} tables found none ({}), {} overflowed by {}, {} wasted, {} pressed",
         split.tables,
         HumanBytes(split.bytes),
         HumanBytes(split.live_bytes),
+        split.refused.total(),
         split.refused,
         split.overflowing,
         HumanBytes(split.overflow_bytes),

@@ -7,7 +7,7 @@ use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneWriter};
 
 use super::{Lane, Lanes, Lease, Request, lane_of};
 use crate::options::DATA;
-use crate::policy::{AfterFinish, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
+use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 use crate::{Result, ZoneId};
 
 /// What was done to split zones for tokens and subzones.
@@ -39,12 +39,16 @@ impl Lanes {
         self.space.split_view().iter().filter(|view| view.is_active).count()
     }
 
-    /// An empty subzone for one table; `None` if it is to go into a wide zone. With a percentage zones may be split for it, up to
+    /// An empty subzone for one table, or why it is to go into a wide zone. With a percentage zones may be split for it, up to
     /// that share of all; without, only what is split is used.
     ///
     /// # Errors
     /// `Space` other than for want of zones or tokens, or for a zone that failed.
-    pub(crate) fn place_subzone(&self, request: &Request<'_>, split_percent_max: Option<u32>) -> Result<Option<Lease>> {
+    pub(crate) fn place_subzone(
+        &self,
+        request: &Request<'_>,
+        split_percent_max: Option<u32>,
+    ) -> Result<std::result::Result<Lease, Lacking>> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, request.stream);
         lane.drop_full();
@@ -53,32 +57,25 @@ impl Lanes {
         let all = lane.zones_max as usize;
         let kept = self.reserve_now() + request.free_zones_kept;
         let empty_zones = self.free_now().saturating_sub(kept).min(self.counts().free);
-        let choice = choose_subzone(
-            true,
-            &SplitChoices {
-                split: &views,
-                zones: self.space.usage().zones,
-                empty_zones,
-                percent_max: split_percent_max.unwrap_or(0),
-                has_token: lane.open.len() + lane.sealing + active < all
-                    && active + 1 < all
-                    && self.space.has_token(lane.stream),
-            },
-        );
-        let writer = match self.follow_choice(lane, choice) {
-            Ok(writer) => writer,
-            Err(error) if is_passed_over(&error) => None,
-            Err(error) => return Err(error.into()),
+        let choice = choose_subzone(&SplitChoices {
+            split: &views,
+            zones: self.space.usage().zones,
+            empty_zones,
+            percent_max: split_percent_max.unwrap_or(0),
+            has_token: lane.open.len() + lane.sealing + active < all
+                && active + 1 < all
+                && self.space.has_token(lane.stream),
+        });
+        let opened = match choice.map(|choice| self.follow_choice(lane, choice)) {
+            Ok(Ok(writer)) => Ok(self.open_zone(writer, (request.file, request.tags))),
+            Ok(Err(error)) => Err(lacking(&error).ok_or(error)?),
+            Err(lacking) => Err(lacking),
         };
-        Ok(writer.map(|writer| {
-            let open = self.open_zone(writer, (request.file, request.tags));
-            Lease::of(Arc::new(open))
-        }))
+        Ok(opened.map(|open| Lease::of(Arc::new(open))))
     }
 
-    fn follow_choice(&self, lane: &Lane, choice: SplitChoice) -> std::result::Result<Option<ZoneWriter>, SpaceError> {
+    fn follow_choice(&self, lane: &Lane, choice: SplitChoice) -> std::result::Result<ZoneWriter, SpaceError> {
         let next = match choice {
-            SplitChoice::Wide => return Ok(None),
             SplitChoice::Subzone(zone) => AfterFinish::Subzone(zone),
             SplitChoice::Split => AfterFinish::Split,
             SplitChoice::Finish(zone, next) => {
@@ -94,7 +91,7 @@ impl Lanes {
                 zone
             }
         };
-        self.space.open_subzone(zone).map(Some)
+        self.space.open_subzone(zone)
     }
 
     /// Makes ordinary zones of split ones in which nothing is; returns how many. Those that fail stay split. Not while a zone is split
@@ -153,16 +150,18 @@ fn view_of(split: &SplitZoneUse) -> SplitZoneView {
     SplitZoneView { zone, full, empty, written, active, used }
 }
 
-/// A table that finds no subzone goes into a wide zone: for want of zones and tokens, and past a zone that fails.
-fn is_passed_over(error: &SpaceError) -> bool {
+/// A table that finds no subzone goes into a wide zone: for want of zones and tokens, and past a zone that fails. `None`: an error that is told.
+fn lacking(error: &SpaceError) -> Option<Lacking> {
     use ErrorKind as Kind;
     match error {
-        SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. } => true,
-        SpaceError::WrongState { .. } => true,
-        SpaceError::Device(error) => matches!(
-            error.kind(),
-            Kind::TooManyActive | Kind::TooManyOpen | Kind::ReadOnly | Kind::Offline | Kind::Media
-        ),
-        _ => false,
+        SpaceError::NoSpace { .. } => Some(Lacking::Zones),
+        SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. } => Some(Lacking::Tokens),
+        SpaceError::WrongState { .. } => Some(Lacking::Device),
+        SpaceError::Device(error) => match error.kind() {
+            Kind::TooManyActive | Kind::TooManyOpen => Some(Lacking::Tokens),
+            Kind::ReadOnly | Kind::Offline | Kind::Media => Some(Lacking::Device),
+            _ => None,
+        },
+        _ => None,
     }
 }

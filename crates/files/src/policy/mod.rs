@@ -32,7 +32,8 @@ pub use liza_caza::LizaCaza;
 pub use liza_zenfs::LizaZenfs;
 pub use liza_zns::LizaZns;
 pub use splitzns::{
-    AfterFinish, SPLIT_PERCENT_MAX, SplitChoice, SplitChoices, SplitZns, SplitZoneView, SubzoneLevels, choose_subzone,
+    AfterFinish, Lacking, Refusals, SPLIT_PERCENT_MAX, SplitChoice, SplitChoices, SplitZns, SplitZoneView,
+    SubzoneLevels, choose_subzone,
 };
 
 /// An open zone with room, as a policy sees it.

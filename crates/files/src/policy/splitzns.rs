@@ -4,7 +4,7 @@ mod allocate;
 
 use std::str::FromStr;
 
-pub use allocate::{AfterFinish, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
+pub use allocate::{AfterFinish, Lacking, Refusals, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 
 use super::{Candidate, Choices, Decision, Ldp, NAMES, Policy, SubzoneWish};
 use crate::lsm::LsmShape;

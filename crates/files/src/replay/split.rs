@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::model::zone_id;
-use crate::policy::SplitZoneView;
+use crate::policy::{Refusals, SplitZoneView};
 
 /// What a subzone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct SplitReport {
     /// Bytes written to subzones.
     pub bytes: u64,
     /// Tables that the policy wanted in a subzone and that went into a wide zone, because none could be had.
-    pub refused: u64,
+    pub refused: Refusals,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
     /// Tables that were longer than their subzone.

@@ -3,7 +3,7 @@
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
 use crate::FileKind;
-use crate::policy::{AfterFinish, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
+use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
 
 impl Run<'_> {
     /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had.
@@ -25,10 +25,10 @@ impl Run<'_> {
         }
         let subzone = self.take_subzone(want, self.options.policy.split_percent_max()?);
         match subzone {
-            Some(_) => self.model.split.counts.tables += 1,
-            None => self.model.split.counts.refused += 1,
+            Ok(_) => self.model.split.counts.tables += 1,
+            Err(lacking) => self.model.split.counts.refused.count(lacking),
         }
-        subzone
+        subzone.ok()
     }
 
     /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.
@@ -36,13 +36,13 @@ impl Run<'_> {
         if !self.model.splits || !is_table(want) || want.is_moved {
             return None;
         }
-        let subzone = self.take_subzone(want, 0)?;
+        let subzone = self.take_subzone(want, 0).ok()?;
         self.model.split.counts.pressed += 1;
         Some(subzone)
     }
 
     /// Zones may be split up to this share of all.
-    fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> Option<usize> {
+    fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> Result<usize, Lacking> {
         let lane = self.model.lane_of(want.tags, false);
         let views = self.model.split.views();
         let choices = SplitChoices {
@@ -52,8 +52,7 @@ impl Run<'_> {
             percent_max,
             has_token: self.model.has_split_token(lane),
         };
-        let next = match choose_subzone(true, &choices) {
-            SplitChoice::Wide => return None,
+        let next = match choose_subzone(&choices)? {
             SplitChoice::Subzone(zone) => AfterFinish::Subzone(zone),
             SplitChoice::Split => AfterFinish::Split,
             SplitChoice::Finish(zone, next) => {
@@ -63,9 +62,9 @@ impl Run<'_> {
         };
         let zone = match next {
             AfterFinish::Subzone(zone) => zone.0 as usize,
-            AfterFinish::Split => self.model.split_empty()?,
+            AfterFinish::Split => self.model.split_empty().ok_or(Lacking::Zones)?,
         };
-        Some(self.model.split.take(zone))
+        Ok(self.model.split.take(zone))
     }
 }
 

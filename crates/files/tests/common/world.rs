@@ -39,7 +39,6 @@ impl Tally {
         self.placed_by_keys += counts.sum::<u64>();
         let Some(split) = store.split_usage() else { return };
         self.split.tables += split.tables;
-        self.split.refused += split.refused;
         self.split.pressed += split.pressed;
         self.split.overflowing += split.overflowing;
         self.split.splits += split.splits;

@@ -1,14 +1,13 @@
 //! The allocator of the `SplitZNS` paper (section 4.3): of which split zone a table gets its subzone.
 //!
 //! A pure function of the zones of a device that splits zones. It never waits for a token: where no subzone can be had the table goes into a
-//! wide zone, by its lifetime. The steps, in order:
+//! wide zone, by its lifetime, as one of a low level does. The steps, in order:
 //!
-//! 1. a table of a low level: wide;
-//! 2. an empty subzone of the fullest split zone that has its resources;
-//! 3. the same of one that was finished, if a token is left: its first write takes it;
-//! 4. another zone is split, if a token and an empty zone are left and not too many are split;
-//! 5. tokens are short: the split zone that was used longest ago and in which nothing is written is finished, then 3 or 4;
-//! 6. wide.
+//! 1. an empty subzone of the fullest split zone that has its resources;
+//! 2. the same of one that was finished, if a token is left: its first write takes it;
+//! 3. another zone is split, if a token and an empty zone are left and not too many are split;
+//! 4. tokens are short: the split zone that was used longest ago and in which nothing is written is finished, then 2 or 3;
+//! 5. wide, for [want](Lacking) of one of these.
 
 use zonda_space::ZoneId;
 
@@ -44,17 +43,67 @@ pub struct SplitChoices<'a> {
     pub has_token: bool,
 }
 
-/// Where a table goes.
+/// Where a table gets its subzone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitChoice {
-    /// Into a wide zone, by its lifetime.
-    Wide,
-    /// Into an empty subzone of this zone.
+    /// An empty subzone of this zone.
     Subzone(ZoneId),
     /// An empty zone is split, and the table gets a subzone of it.
     Split,
     /// This split zone is finished for its token; then what the other says.
     Finish(ZoneId, AfterFinish),
+}
+
+/// Why a table that is to have a subzone has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// No split zone has an empty one, and as many zones are split as may be.
+    Share,
+    /// The same, and no empty zone may be split.
+    Zones,
+    /// All tokens are held by who is writing.
+    Tokens,
+    /// The device refused what was chosen.
+    Device,
+}
+
+/// Tables that found no subzone, by what was lacking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// See [`Lacking::Share`].
+    pub share: u64,
+    /// See [`Lacking::Zones`].
+    pub zones: u64,
+    /// See [`Lacking::Tokens`].
+    pub tokens: u64,
+    /// See [`Lacking::Device`].
+    pub device: u64,
+}
+
+impl Refusals {
+    /// Counts one.
+    pub fn count(&mut self, lacking: Lacking) {
+        *match lacking {
+            Lacking::Share => &mut self.share,
+            Lacking::Zones => &mut self.zones,
+            Lacking::Tokens => &mut self.tokens,
+            Lacking::Device => &mut self.device,
+        } += 1;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Self { share, zones, tokens, device } = self;
+        share + zones + tokens + device
+    }
+}
+
+impl std::fmt::Display for Refusals {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { share, zones, tokens, device } = self;
+        write!(out, "{share} for the share, {zones} for zones, {tokens} for tokens, {device} for the device")
+    }
 }
 
 /// What a token that was freed is for.
@@ -66,36 +115,39 @@ pub enum AfterFinish {
     Split,
 }
 
-/// Chooses for a table that wants a subzone or not.
-#[must_use]
-pub fn choose_subzone(wants_subzone: bool, choices: &SplitChoices<'_>) -> SplitChoice {
-    if !wants_subzone {
-        return SplitChoice::Wide;
-    }
+/// Chooses for a table that is to have a subzone.
+///
+/// # Errors
+/// What is lacking; the table goes into a wide zone.
+pub fn choose_subzone(choices: &SplitChoices<'_>) -> Result<SplitChoice, Lacking> {
     // The fullest, so that chips are used alike; of those the one used longest, so that the choice is one.
     let fullest = |active: bool| {
         let open = choices.split.iter().filter(|view| view.active == active && view.empty > 0);
         open.max_by_key(|view| (view.full, std::cmp::Reverse(view.used))).map(|view| view.zone)
     };
     if let Some(zone) = fullest(true) {
-        return SplitChoice::Subzone(zone);
+        return Ok(SplitChoice::Subzone(zone));
     }
     let next = match fullest(false) {
         Some(zone) => AfterFinish::Subzone(zone),
-        None if may_split(choices) => AfterFinish::Split,
-        None => return SplitChoice::Wide,
+        None if choices.is_share_used_up() => return Err(Lacking::Share),
+        None if choices.empty_zones == 0 => return Err(Lacking::Zones),
+        None => AfterFinish::Split,
     };
     if choices.has_token {
-        return match next {
+        return Ok(match next {
             AfterFinish::Subzone(zone) => SplitChoice::Subzone(zone),
             AfterFinish::Split => SplitChoice::Split,
-        };
+        });
     }
     let idle = choices.split.iter().filter(|view| view.active && view.written == 0);
-    idle.min_by_key(|view| view.used).map_or(SplitChoice::Wide, |view| SplitChoice::Finish(view.zone, next))
+    let idle = idle.min_by_key(|view| view.used).ok_or(Lacking::Tokens)?;
+    Ok(SplitChoice::Finish(idle.zone, next))
 }
 
-fn may_split(choices: &SplitChoices<'_>) -> bool {
-    let split = choices.split.len() as u64 + 1;
-    choices.empty_zones > 0 && split * 100 <= u64::from(choices.zones) * u64::from(choices.percent_max)
+impl SplitChoices<'_> {
+    fn is_share_used_up(&self) -> bool {
+        let split = self.split.len() as u64 + 1;
+        split * 100 > u64::from(self.zones) * u64::from(self.percent_max)
+    }
 }

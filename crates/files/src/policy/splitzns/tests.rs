@@ -18,39 +18,38 @@ fn low_levels_are_wide_and_high_ones_are_not() {
     assert_eq!([3, 4, 6].map(|level| paper.contains(level, 6)), [false, true, true]);
     let moving = SubzoneLevels::FromBottom(1);
     assert_eq!([4, 5, 6].map(|level| moving.contains(level, 6)), [false, false, true]);
-    assert_eq!(choose_subzone(false, &choices(&[view(1, [0, 16, 0], true)])), SplitChoice::Wide);
 }
 
 #[test]
 fn the_fullest_zone_with_a_token_comes_first() {
     let split =
         [view(1, [2, 10, 4], true), view(2, [9, 1, 6], true), view(3, [15, 1, 0], false), view(4, [16, 0, 0], true)];
-    assert_eq!(choose_subzone(true, &choices(&split)), SplitChoice::Subzone(ZoneId(2)));
+    assert_eq!(choose_subzone(&choices(&split)), Ok(SplitChoice::Subzone(ZoneId(2))));
     assert_eq!(
-        choose_subzone(true, &choices(&split[2..])),
-        SplitChoice::Subzone(ZoneId(3)),
+        choose_subzone(&choices(&split[2..])),
+        Ok(SplitChoice::Subzone(ZoneId(3))),
         "a finished one is reopened"
     );
-    assert_eq!(choose_subzone(true, &choices(&[])), SplitChoice::Split);
+    assert_eq!(choose_subzone(&choices(&[])), Ok(SplitChoice::Split));
 }
 
 #[test]
 fn not_too_many_zones_are_split() {
     let full: Vec<_> = (0..6).map(|zone| view(zone, [16, 0, 0], false)).collect();
-    assert_eq!(choose_subzone(true, &choices(&full[..5])), SplitChoice::Split);
-    assert_eq!(choose_subzone(true, &choices(&full)), SplitChoice::Wide, "six of ten are");
+    assert_eq!(choose_subzone(&choices(&full[..5])), Ok(SplitChoice::Split));
+    assert_eq!(choose_subzone(&choices(&full)), Err(Lacking::Share), "six of ten are");
     let none = SplitChoices { empty_zones: 0, ..choices(&[]) };
-    assert_eq!(choose_subzone(true, &none), SplitChoice::Wide);
+    assert_eq!(choose_subzone(&none), Err(Lacking::Zones));
 }
 
 #[test]
 fn a_token_is_taken_from_who_was_used_longest_ago_and_never_waited_for() {
     let split = [view(1, [14, 0, 2], true), view(2, [16, 0, 0], true), view(3, [16, 0, 0], true)];
     let short = SplitChoices { has_token: false, ..choices(&split) };
-    assert_eq!(choose_subzone(true, &short), SplitChoice::Finish(ZoneId(2), AfterFinish::Split));
+    assert_eq!(choose_subzone(&short), Ok(SplitChoice::Finish(ZoneId(2), AfterFinish::Split)));
     let with_finished = [split[0], split[2], view(7, [5, 11, 0], false)];
     let short = SplitChoices { split: &with_finished, ..short };
-    assert_eq!(choose_subzone(true, &short), SplitChoice::Finish(ZoneId(3), AfterFinish::Subzone(ZoneId(7))));
+    assert_eq!(choose_subzone(&short), Ok(SplitChoice::Finish(ZoneId(3), AfterFinish::Subzone(ZoneId(7)))));
     let busy = SplitChoices { split: &split[..1], ..short };
-    assert_eq!(choose_subzone(true, &busy), SplitChoice::Wide, "all tokens are held by writers");
+    assert_eq!(choose_subzone(&busy), Err(Lacking::Tokens), "all tokens are held by writers");
 }

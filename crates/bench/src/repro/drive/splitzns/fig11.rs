@@ -113,7 +113,7 @@ fn one(
         row = row
             .number(WRITTEN_IN, mean(&runs, |report| report.split.as_ref().map_or(0.0, |split| written(split, report))))
             .number(LIVE_IN, mean(&runs, |report| report.split.as_ref().map_or(0.0, |split| live(split, report))))
-            .number("found none", of(|split| split.refused as f64))
+            .number("found none", of(|split| split.refused.total() as f64))
             .number("overflow MiB", of(|split| split.overflow_bytes as f64 / 1_048_576.0))
             .number("wasted MiB", of(|split| split.wasted_bytes as f64 / 1_048_576.0))
             .number("merges", of(|split| split.merges as f64))

@@ -50,6 +50,12 @@ pub(super) const WRITTEN_IN: &str = "written in subzones %";
 pub(super) const LIVE_OF: &str = "live of the drive %";
 /// Tables that were to have a subzone and got none, of all that were to have one.
 pub(super) const REFUSED: &str = "refused %";
+/// Of the same, those for which no more zones could be split.
+const REFUSED_FOR_SHARE: &str = "for the share %";
+/// Those for which no zone was empty.
+const REFUSED_FOR_ZONES: &str = "for zones %";
+/// Those for which all tokens were held.
+const REFUSED_FOR_TOKENS: &str = "for tokens %";
 /// Bytes of tables behind the ends of their subzones.
 pub(super) const OVERFLOW: &str = "overflow MiB";
 /// Reads of subzones of which the drive guessed right whether they were of a compaction (section 4.5.3).
@@ -78,7 +84,19 @@ pub(super) const COLUMNS: &[&str] = &[
     MACHINE, VOID,
 ];
 /// What of the drive stands in a table of its own.
-const OF_DRIVE: [&str; 8] = [WEAR, WEAR_MEAN, WEAR_LEAST, RING_WAITS, PREREAD_HITS, REFUSED, OVERFLOW, MEMORY];
+const OF_DRIVE: [&str; 11] = [
+    WEAR,
+    WEAR_MEAN,
+    WEAR_LEAST,
+    RING_WAITS,
+    PREREAD_HITS,
+    REFUSED,
+    REFUSED_FOR_SHARE,
+    REFUSED_FOR_ZONES,
+    REFUSED_FOR_TOKENS,
+    OVERFLOW,
+    MEMORY,
+];
 /// Bytes of tables that came to a level: its number follows.
 const CREATED: &str = "created MiB L";
 /// Those that moved there without being written.
@@ -396,10 +414,14 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
     let mib = |name: &str| report(name) / 1_048_576.0;
     let in_subzones = report("subzones_full") * subzone_bytes as f64 - report("subzones_wasted_bytes");
     let share = |part: &str, whole: f64| (whole > 0.0).then(|| 100.0 * report(part) / whole);
+    let wanted = report("subzone_tables_refused") + report("subzone_tables");
     let row = row
         .number(WRITTEN_IN, share("subzone_bytes", report("table_bytes")))
         .number(LIVE_OF, share("live_bytes", report("capacity_bytes")))
-        .number(REFUSED, share("subzone_tables_refused", report("subzone_tables_refused") + report("subzone_tables")))
+        .number(REFUSED, share("subzone_tables_refused", wanted))
+        .number(REFUSED_FOR_SHARE, share("subzone_tables_refused_for_share", wanted))
+        .number(REFUSED_FOR_ZONES, share("subzone_tables_refused_for_zones", wanted))
+        .number(REFUSED_FOR_TOKENS, share("subzone_tables_refused_for_tokens", wanted))
         .number(OVERFLOW, mib("subzone_overflow_bytes"))
         .number(TOLD_RIGHT, share("reads_told_right", report("reads_told_right") + report("reads_told_wrong")))
         .number(PREREAD_HITS, share("preread_hits", report("subzone_compaction_read_count")))
