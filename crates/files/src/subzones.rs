@@ -10,7 +10,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ZoneId, ZoneUse};
 
 use crate::lanes::{Lease, Request, SplitSteps};
-use crate::policy::{Refusals, SubzoneWish};
+use crate::policy::{Lacking, Refusals, SubzoneWish};
 use crate::store::{Core, Counters};
 use crate::{FileKind, Result};
 
@@ -113,7 +113,11 @@ impl Core {
         let policy = &self.options.policy;
         let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
         let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
-        match self.lanes.place_subzone(request, Some(percent))? {
+        let mut placed = self.lanes.place_subzone(request, Some(percent))?;
+        if matches!(placed, Err(Lacking::Zones | Lacking::Share)) && self.free_what_is_dead(request.free_zones_kept)? {
+            placed = self.lanes.place_subzone(request, Some(percent))?;
+        }
+        match placed {
             Ok(lease) => {
                 Counters::add(&self.subzones.tables, 1);
                 Ok(Some(lease))
@@ -123,6 +127,15 @@ impl Core {
                 Ok(None)
             }
         }
+    }
+
+    /// Merges subzones in which nothing is live, and resets such zones if none is free: as for a table that would go into a wide zone. Returns
+    /// whether there were any.
+    fn free_what_is_dead(&self, free_zones_kept: u32) -> Result<bool> {
+        let has_dead = !self.dead_subzones().is_nothing() || self.dying_zones() > 0;
+        self.merge_dead()?;
+        self.reset_dead_if_short(free_zones_kept)?;
+        Ok(has_dead)
     }
 
     /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.

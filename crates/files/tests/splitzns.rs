@@ -164,6 +164,17 @@ fn no_more_zones_are_split_than_the_share_allows_and_nobody_waits() {
 }
 
 #[test]
+fn a_table_gets_the_subzone_of_one_that_is_gone_where_there_is_no_other() {
+    let store = store("splitzns,share=10");
+    (0..8).for_each(|file| put(&store, &format!("/{file}"), 4, 40_000).unwrap());
+    store.remove(&path("/3")).unwrap();
+    put(&store, "/9", 4, 40_000).unwrap();
+    let usage = split(&store);
+    assert_eq!((usage.tables, usage.refused.total(), usage.merges), (9, 0, 1), "{usage:?}");
+    assert!(is_in_subzone(&store, "/9") && whole(&store, "/9", 40_000));
+}
+
+#[test]
 fn a_split_zone_gives_its_token_back_when_it_is_full() {
     let store = store("splitzns,share=90");
     for file in 0..16 {
