@@ -102,10 +102,10 @@ impl SubzoneCounters {
 }
 
 impl Core {
-    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had.
+    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had; what is dead is freed for it.
     ///
     /// # Errors
-    /// `Space` other than for want of zones or tokens.
+    /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to).
     pub(crate) fn place_in_subzone(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
         if !self.lanes.splits() || !is_table(request.tags.kind) {
             return Ok(None);
@@ -129,8 +129,8 @@ impl Core {
         }
     }
 
-    /// Merges subzones in which nothing is live, and resets such zones if none is free: as for a table that would go into a wide zone. Returns
-    /// whether there were any.
+    /// Merges dead subzones, and resets dead zones if none is free: as for a table that would go into a wide zone. Returns whether any
+    /// were dead.
     fn free_what_is_dead(&self, free_zones_kept: u32) -> Result<bool> {
         let has_dead = !self.dead_subzones().is_nothing() || self.dying_zones() > 0;
         self.merge_dead()?;
@@ -141,7 +141,7 @@ impl Core {
     /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.
     ///
     /// # Errors
-    /// As [`place_in_subzone`](Self::place_in_subzone).
+    /// `Space` other than for want of zones or tokens.
     pub(crate) fn press_into_subzone(&self, request: &Request<'_>) -> Result<Option<Lease>> {
         if !self.lanes.splits() || !is_table(request.tags.kind) {
             return Ok(None);

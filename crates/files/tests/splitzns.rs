@@ -175,6 +175,21 @@ fn a_table_gets_the_subzone_of_one_that_is_gone_where_there_is_no_other() {
 }
 
 #[test]
+fn a_zone_that_is_dead_is_split_for_a_table_where_there_is_no_other() {
+    let store = store("splitzns,share=90");
+    (0..8).for_each(|file| put(&store, &format!("/wide{file}"), 1, 80_000).unwrap());
+    let mut deep = 0;
+    while split(&store).refused.zones == 0 {
+        put(&store, &format!("/deep{deep}"), 4, 40_000).unwrap();
+        deep += 1;
+    }
+    (0..8).for_each(|file| store.remove(&path(&format!("/wide{file}"))).unwrap());
+    put(&store, "/9", 4, 40_000).unwrap();
+    assert_eq!((split(&store).refused.total(), split(&store).tables), (1, deep), "{:?}", split(&store));
+    assert!(is_in_subzone(&store, "/9") && whole(&store, "/9", 40_000));
+}
+
+#[test]
 fn a_split_zone_gives_its_token_back_when_it_is_full() {
     let store = store("splitzns,share=90");
     for file in 0..16 {
