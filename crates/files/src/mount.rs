@@ -1,22 +1,24 @@
 //! Makes and mounts a store.
 //!
-//! Life of a mount: 1 zone headers are read -> 2 the journal gives names and extents; a record that does not apply is counted
+//! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does not apply is counted
 //! and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live bytes are
 //! counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
 //! are its old zones reset.
 
 mod blocks;
 mod read_only;
+mod recognise;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use zonda_device::cut_label;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, NewStore, RecoveredZone, Space, SpaceError, StoreId, StreamId, ZoneId,
-    ZoneUse, ZonedDevice, read_journal,
+    Journal, JournalEntry, JournalFound, NewStore, Recovered, RecoveredZone, Space, SpaceError, StoreId, StreamId,
+    ZoneId, ZoneUse, ZonedDevice, read_journal,
 };
 
+use self::recognise::with_recognised;
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
 use crate::commit::Committer;
@@ -48,12 +50,20 @@ pub struct MountReport {
     /// The live store beside which this was mounted for reading never rested: meta files and logs are of a moment close to that of the names, not of
     /// the same. A MANIFEST may name a table that is not there.
     pub moments_differ: bool,
+    /// Zones whose header cannot be read, where the store was mounted for reading: what is in them is missing here. A mount for writing recognises
+    /// them by what is behind the header.
+    pub zones_unknown: u32,
 }
 
 impl MountReport {
     /// What a user should know who mounted it for reading, if anything: one line.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
+        if self.zones_unknown > 0 {
+            return Some(
+                "the device cannot read the headers of some zones, and what is in them is missing here; mount for writing to recover it",
+            );
+        }
         self.moments_differ.then_some(
             "the live store commits faster than it can be looked at: a MANIFEST may name a table that is not there; mount again for another moment",
         )
@@ -84,15 +94,17 @@ impl FileStore {
     /// Mounts the store on a device.
     ///
     /// # Errors
-    /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two.
+    /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two; `LogUnreadable` and `ZoneUnreadable` where the
+    /// device has lost what may be the end of a log or of the journal.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check()?;
         let (space, recovered) = Space::open(device, &options.space())?;
         check_features(&space, false)?;
-        Self::mount_on(Ground::of_zones(space), recovered.zones, options)
+        Self::mount_on(Ground::of_zones(space), recovered, options)
     }
 
-    fn mount_on(ground: Ground, zones: Vec<RecoveredZone>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+    fn mount_on(ground: Ground, recovered: Recovered, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        let zones = with_recognised(&ground, recovered)?;
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
         let found = mount.read_journal(&zones, read_journal)?;
         mount.collect_chunks(&zones)?;

@@ -37,10 +37,10 @@ pub(crate) fn chunks_in(
     let mut lost = None;
     let first = space.first_block(zone.zone);
     let end = first + zone.written_blocks;
-    let mut window = Window { space, end, at: 0, bytes: AlignedBuf::default() };
+    let mut window = Window::up_to(space, end);
     let mut block = first + 1;
     while block < end {
-        let blocks = match window.chunk_at(block, zone.generation) {
+        let blocks = match window.chunk_at(block, Some(zone.generation)) {
             Err(cause) if cause.is_medium() => {
                 lost = Some(Lost { zone: zone.zone, generation: zone.generation, block, cause });
                 1
@@ -63,17 +63,32 @@ pub(crate) fn chunks_in(
 }
 
 /// Blocks in memory, moved along.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     space: &'a Space,
     end: u64,
     at: u64,
     bytes: AlignedBuf,
 }
 
-impl Window<'_> {
-    fn chunk_at(&mut self, block: u64, generation: u64) -> std::result::Result<Option<ChunkHeader>, SpaceError> {
+impl<'a> Window<'a> {
+    /// For blocks before `end`.
+    pub(crate) fn up_to(space: &'a Space, end: u64) -> Self {
+        Self { space, end, at: 0, bytes: AlignedBuf::default() }
+    }
+
+    /// The block behind the last.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The whole chunk that begins at a block, of this generation or, with `None`, of any.
+    pub(crate) fn chunk_at(
+        &mut self,
+        block: u64,
+        generation: Option<u64>,
+    ) -> std::result::Result<Option<ChunkHeader>, SpaceError> {
         let Some(header) = ChunkHeader::peek(self.bytes_at(block, 1)?) else { return Ok(None) };
-        if header.generation != generation || block + header.blocks() > self.end {
+        if generation.is_some_and(|generation| header.generation != generation) || block + header.blocks() > self.end {
             return Ok(None);
         }
         let store = self.space.identity().store;
@@ -89,7 +104,7 @@ impl Window<'_> {
     }
 
     /// So many blocks from `block` on, which the caller knows to be within the zone.
-    fn bytes_at(&mut self, block: u64, blocks: u64) -> std::result::Result<&[u8], SpaceError> {
+    pub(crate) fn bytes_at(&mut self, block: u64, blocks: u64) -> std::result::Result<&[u8], SpaceError> {
         let have = (self.bytes.len() / BLOCK_BYTES) as u64;
         if block < self.at || block + blocks > self.at + have {
             let wanted = blocks.max(WINDOW_BLOCKS).min(self.end - block);

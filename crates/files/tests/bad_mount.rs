@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{geometry, options_with, path};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZonedDevice};
 use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, StoreId, ZoneId};
 use zonda_rt::DeviceCall;
 use zonda_space::{SpaceError, StreamId};
@@ -75,6 +75,12 @@ fn mounted(device: &Faulty<MemDevice>) -> Result<FileStore, FileError> {
 fn lose(device: &Faulty<MemDevice>, zone: ZoneId) {
     let effect = FaultEffect::Error(ErrorKind::Media);
     device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::From(2), effect });
+}
+
+/// Everything is lost.
+fn lose_all(device: &Faulty<MemDevice>, zone: ZoneId) {
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::From(1), effect });
 }
 
 fn zone_of(store: &FileStore, stream: u8) -> ZoneId {
@@ -168,6 +174,81 @@ fn a_journal_whose_end_may_be_lost_is_not_mounted_without_it() {
     assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)));
 }
 
+/// The header of a zone is not read.
+fn lose_header(device: &Faulty<MemDevice>, zone: ZoneId) {
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::Nth(1), effect });
+}
+
+#[test]
+fn a_header_that_is_not_read_costs_nothing() {
+    for zone in 0..14 {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        crashed(&device);
+        for life in 0..3 {
+            let context = format!("zone {zone}, life {life}");
+            lose_header(&device, ZoneId(zone));
+            let mounted = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns"));
+            let (store, report) = mounted.unwrap_or_else(|error| panic!("{context}: {error}"));
+            device.heal();
+            assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "{context}");
+            assert_eq!(store.usage().space.damaged_zones, 0, "{context}");
+            assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)), "{context}");
+            for kind in KINDS {
+                drop(write(&store, "/new", kind, 3));
+                assert!(is_whole(&store, "/new", 3), "{context}");
+            }
+            assert_eq!(store.check().unwrap().findings, [], "{context}");
+        }
+    }
+}
+
+#[test]
+fn a_zone_that_may_be_the_end_of_log_or_journal_is_not_mounted_without() {
+    let mut refused = 0;
+    for zone in (0..14).map(ZoneId) {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        crashed(&device);
+        let before = device.inner().counters();
+        lose_all(&device, zone);
+        match mounted(&device) {
+            Err(FileError::ZoneUnreadable { zone: of, .. }) => {
+                let since = device.inner().counters().since(&before);
+                assert_eq!((of, since.writes, since.resets, since.finishes), (zone.0, 0, 0, 0), "nothing was changed");
+                refused += 1;
+            }
+            Err(error) => panic!("{zone}: {error}"),
+            // Nothing, or tables that are named.
+            Ok(store) => assert!(KINDS.iter().all(|&kind| store.open(&path(&name(kind))).is_ok()), "{zone}"),
+        }
+        device.heal();
+        let store = mounted(&device).unwrap();
+        assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)), "{zone}");
+    }
+    assert_eq!(
+        refused, 4,
+        "journal, log and meta, and the zone of a new store's header, which nobody can tell from these"
+    );
+}
+
+/// Beside a live store nothing is recognised, and that is said.
+#[test]
+fn a_mount_for_reading_says_that_a_header_was_not_read() {
+    let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    crashed(&device);
+    let read_only = |device: &Faulty<MemDevice>| {
+        FileStore::mount_read_only(Arc::new(device.clone()), options_with("liza-zns")).unwrap().1
+    };
+    assert_eq!(read_only(&device).warning(), None);
+    let store = mounted(&device).unwrap();
+    let zone = store.extents(&path(&name(FileKind::Data))).unwrap()[0].zone;
+    drop(store);
+    lose_all(&device, zone);
+    let report = read_only(&device);
+    assert_eq!(report.zones_unknown, 1);
+    assert!(report.warning().is_some_and(|warning| warning.contains("headers")));
+}
+
 /// A header that cannot be read, of a zone that cannot be reset either.
 #[test]
 fn a_mount_goes_on_past_a_damaged_zone_that_the_device_does_not_reset() {
@@ -180,13 +261,12 @@ fn a_mount_goes_on_past_a_damaged_zone_that_the_device_does_not_reset() {
         KINDS.iter().for_each(|&kind| store.remove(&path(&name(kind))).unwrap());
         store.remove(&path("/other")).unwrap();
         store.sync_names().unwrap();
-        Some(zone)
+        zone
     };
-    for call in [DeviceCall::Read, DeviceCall::Reset] {
-        let effect = FaultEffect::Error(ErrorKind::Media);
-        device.inject(Fault { call: Some(call), zone, when: FaultWhen::From(1), effect });
-    }
-    let (store, _) = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns")).unwrap();
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    device.inject(Fault { call: Some(DeviceCall::Reset), zone: Some(zone), when: FaultWhen::From(1), effect });
+    lose_header(&device, zone);
+    let store = mounted(&device).unwrap();
     assert_eq!(store.usage().space.damaged_zones, 1);
     drop(write(&store, "/new", FileKind::Data, 3));
     assert!(is_whole(&store, "/new", 3));

@@ -104,6 +104,16 @@ pub(crate) fn trusted_page(bytes: &[u8]) -> Result<PageFrame<'_>, Fault> {
     Ok(PageFrame { id: PageId(header.id.get()), sequence: header.sequence.get(), blocks, body })
 }
 
+/// The generation that the frame in `bytes` says to be of, if one seems to begin there; nothing is verified.
+pub(crate) fn generation_in(bytes: &[u8]) -> Option<u64> {
+    let (start, _) = FrameStart::ref_from_prefix(bytes).ok()?;
+    match start.magic {
+        PAGE_MAGIC => PageHeader::ref_from_prefix(bytes).ok().map(|(header, _)| header.generation.get()),
+        CHUNK_MAGIC => ChunkHeader::ref_from_prefix(bytes).ok().map(|(header, _)| header.generation.get()),
+        _ => None,
+    }
+}
+
 /// Blocks of a page with a body of `body_bytes`.
 pub(crate) fn page_blocks(body_bytes: usize) -> u64 {
     (PAGE_HEADER_BYTES + body_bytes).div_ceil(BLOCK_BYTES) as u64

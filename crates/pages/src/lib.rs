@@ -36,6 +36,7 @@ mod pool;
 mod read_queue;
 mod reader;
 mod reclaim;
+mod recognise;
 mod records;
 mod released;
 mod relocate;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use zonda_device::ZonedDevice;
-use zonda_space::{NewStore, Recovered, Space, SpaceOptions, StoreId, StreamSpec};
+use zonda_space::{NewStore, Space, SpaceOptions, StoreId, StreamSpec};
 
 use crate::flusher::Flusher;
 use crate::reserve::Reserve;
@@ -81,12 +81,12 @@ impl LogDevice {
         options: &StoreOptions,
     ) -> Result<Self, PageError> {
         let (space_options, reserve) = plan(device.as_ref(), options)?;
-        let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
-        if identity.store != store {
-            return Err(PageError::LogOfOtherStore { store, log_of: identity.store });
+        let (space, recovered) = Space::open(device, &space_options)?;
+        if recovered.identity.store != store {
+            return Err(PageError::LogOfOtherStore { store, log_of: recovered.identity.store });
         }
         let flusher = open::build(space, reserve, &without_pages(options));
-        zones.iter().try_for_each(|zone| flusher.recover(zone))?;
+        flusher.with_recognised(recovered)?.iter().try_for_each(|zone| flusher.recover(zone))?;
         flusher.note_space();
         Ok(Self::new(flusher))
     }

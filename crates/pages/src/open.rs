@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zonda_device::{Geometry, Queues, ZonedDevice};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use zonda_space::{Budget, Identity, NewStore, Recovered, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
+use zonda_space::{Budget, Identity, NewStore, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
 use crate::ahead::AheadBudget;
 use crate::counters::Counters;
@@ -55,10 +55,11 @@ pub(crate) fn open(
     options: &StoreOptions,
 ) -> Result<(Flusher, Vec<u8>), PageError> {
     let (space_options, reserve) = plan(device.as_ref(), log, options)?;
-    let (space, Recovered { identity, zones, .. }) = Space::open(device, &space_options)?;
+    let (space, recovered) = Space::open(device, &space_options)?;
+    let identity = recovered.identity.clone();
     log.check(identity.features)?;
     let flusher = build(space, reserve, options);
-    for zone in &zones {
+    for zone in &flusher.with_recognised(recovered)? {
         flusher.recover(zone)?;
     }
     flusher.note_space();

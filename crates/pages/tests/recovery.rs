@@ -5,9 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{Toy, create, device, id, options};
-use zonda_device::{CutAt, Geometry, PowerCut, ZonedDevice};
-use zonda_pages::{PageError, PageStore, StoreId, StoreOptions, ZonedStore};
-use zonda_rt::Rng;
+use zonda_device::{
+    CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZonedDevice,
+};
+use zonda_pages::{AreaKind, PageError, PageStore, SegmentId, StoreId, StoreOptions, ZonedStore};
+use zonda_rt::{DeviceCall, Rng};
 
 #[test]
 fn pages_and_their_live_bytes_are_there_after_reopening() {
@@ -31,6 +33,67 @@ fn pages_and_their_live_bytes_are_there_after_reopening() {
     }
     assert_eq!(toy.store.usage().active_zones, active, "the partly written zone is continued");
     toy.check_all();
+}
+
+/// Pages, values, log and MetaLog in zones that are partly written, and some that are full.
+fn with_everything() -> (Faulty<MemDevice>, Toy, SegmentId) {
+    let device = Faulty::new(MemDevice::new(Geometry::new(256 << 10, 64).with_limits(14, 14)).unwrap(), 1);
+    let toy = Toy::new(ZonedStore::create(Arc::new(device.clone()), &options()).unwrap());
+    for n in 0..200 {
+        toy.put(id(n), n, 1 + n % 2).unwrap();
+        toy.put_value(&vec![u8::try_from(n).unwrap(); 3_000]).unwrap();
+    }
+    let (_, segment) = toy.store.area(AreaKind::Log).append(b"logged").unwrap();
+    toy.commit().unwrap();
+    (device, toy, segment)
+}
+
+#[test]
+fn a_zone_header_that_is_not_read_costs_nothing() {
+    let (device, toy, segment) = with_everything();
+    let (leaves, values) = (toy.leaves.lock().clone(), toy.values.lock().clone());
+    drop(toy);
+    let mut segments = None;
+    for zone in (0..64).map(ZoneId) {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::Nth(1), effect });
+        let (store, _) = ZonedStore::open(Arc::new(device.clone()), &options()).unwrap();
+        device.heal();
+        let ids = |kind| store.area(kind).segments().iter().map(|segment| segment.id).collect::<Vec<_>>();
+        let found = [AreaKind::Log, AreaKind::Meta].map(ids);
+        assert_eq!(*segments.get_or_insert_with(|| found.clone()), found, "{zone}");
+        let mut logged = Vec::new();
+        store
+            .area(AreaKind::Log)
+            .read_segment(segment, &mut |chunk| {
+                logged.push(chunk.payload.to_vec());
+                Ok(true)
+            })
+            .unwrap();
+        assert_eq!(logged, [b"logged"], "{zone}");
+        let toy = Toy::recover(store);
+        assert_eq!(*toy.leaves.lock(), leaves, "{zone}");
+        assert_eq!(*toy.values.lock(), values, "{zone}");
+        toy.check_all();
+        toy.check_values();
+    }
+}
+
+#[test]
+fn a_zone_that_may_be_the_end_of_the_log_is_not_opened_without() {
+    let (device, toy, _) = with_everything();
+    drop(toy);
+    let mut refused = 0;
+    for zone in (0..64).map(ZoneId) {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::From(1), effect });
+        if let Err(error) = ZonedStore::open(Arc::new(device.clone()), &options()) {
+            assert!(matches!(error, PageError::Damaged { what: "zone header", .. }), "{error}");
+            refused += 1;
+        }
+        device.heal();
+    }
+    assert!(refused >= 4, "log, MetaLog, pages, values: {refused}");
 }
 
 #[test]
@@ -117,7 +180,7 @@ fn after_any_power_cut_the_last_commit_is_whole_and_the_store_goes_on() {
 fn cuts_hit_every_labelled_point() {
     let device = PowerCut::new(Geometry::new(256 << 10, 40).with_limits(6, 6)).unwrap();
     let toy = Toy::new(ZonedStore::create(Arc::new(device.clone()), &options()).unwrap());
-    toy.store.area(zonda_pages::AreaKind::Log).append(b"log").unwrap();
+    toy.store.area(AreaKind::Log).append(b"log").unwrap();
     run_until_cut(&device, &toy, &mut Rng::seeded(1), 1).unwrap();
     let labels = device.operations_by_label();
     for label in ["page group", "log", "address record", "values", "reset", "finish"] {

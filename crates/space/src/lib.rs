@@ -44,6 +44,7 @@ mod gauge;
 mod journal;
 mod journal_read;
 mod options;
+mod recognise;
 mod recover;
 mod release;
 mod scan;
@@ -64,6 +65,7 @@ pub use format::{ChunkHeader, ChunkKind, HeaderFault, Identity, VERSION, ZoneHea
 pub use journal::{Journal, SnapshotWriter};
 pub use journal_read::{JournalEntry, JournalFound, look_at_journal, read_journal};
 pub use options::{NewStore, SUPERBLOCK_BYTES_MAX, SpaceOptions, StoreId, Urgency};
+pub use recognise::Recognised;
 pub use recover::{DamagedZone, Recovered, RecoveredZone};
 pub use space::{Space, WrittenBytes};
 pub use stream::{STREAM_ID_MAX, StreamId, StreamSet, StreamSpec};

@@ -30,8 +30,8 @@ pub struct RecoveredZone {
     pub state: ZoneUse,
 }
 
-/// A zone whose header cannot be read although something is written behind it. It is left alone until
-/// [`reset`](Space::reset) names it or [`clear_damaged`](Space::clear_damaged) is called.
+/// A zone whose header cannot be read although something is written behind it. It is left alone until its client
+/// [recognises](Space::recognise) what is in it, [`reset`](Space::reset) names it or [`clear_damaged`](Space::clear_damaged) is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedZone {
     /// The zone.
@@ -92,12 +92,12 @@ impl Space {
         let mut damaged = Vec::new();
         for zone in zones {
             let slot = slot_of(zone);
-            if let (ZoneUse::Damaged, Some(Err(fault))) = (slot.state, &zone.header) {
+            if let (ZoneUse::Damaged | ZoneUse::ReadOnly, Some(Err(fault))) = (slot.state, &zone.header) {
                 damaged.push(damaged_zone(zone, *fault));
             }
             let blocks = if slot.state == ZoneUse::Free { 0 } else { zone.written_blocks };
             self.core.gauges.restart(zone.report.zone, blocks);
-            note_generation(&mut table, slot.generation);
+            table.note_generation(slot.generation);
             table.set(zone.report.zone, slot, zone.report.state.is_active());
         }
         adopt_split(&mut table, zones);
@@ -136,11 +136,6 @@ fn adopt_split(table: &mut Table, zones: &[Scanned]) {
         let is_active = table.is_active(id);
         table.set(id, slot, is_active);
     }
-}
-
-fn note_generation(table: &mut Table, generation: u64) {
-    table.issued = table.issued.max(generation);
-    table.written = table.written.max(generation);
 }
 
 /// The intact header with the highest generation, once it is sure that all belong to one store.

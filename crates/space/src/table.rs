@@ -197,6 +197,12 @@ impl Table {
         slot.unfinished = slot.state == ZoneUse::Partial;
     }
 
+    /// A zone of an earlier life has this generation.
+    pub(crate) fn note_generation(&mut self, generation: u64) {
+        self.issued = self.issued.max(generation);
+        self.written = self.written.max(generation);
+    }
+
     /// Marks whether a zone's live data is being moved; returns whether that changed anything.
     pub(crate) fn set_relocating(&mut self, zone: ZoneId, relocating: bool) -> bool {
         let slot = &mut self.slots[zone.0 as usize];

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use common::{COLD, DATA_BLOCKS, HOT, LOG, META, as_zoned, blocks, byte_at, device, format, new_store, options};
 use zonda_device::{AlignedBuf, Geometry, Lba, MemDevice, ZoneId, ZoneState, ZonedDevice};
 use zonda_space::{
-    BLOCK_BYTES, NewStore, Recovered, Space, SpaceError, SpaceOptions, StoreId, StreamSpec, Urgency, VERSION,
-    ZoneHeader, ZoneUse,
+    BLOCK_BYTES, NewStore, Recognised, Recovered, Space, SpaceError, SpaceOptions, StoreId, StreamSet, StreamSpec,
+    Urgency, VERSION, ZoneHeader, ZoneUse,
 };
 
 fn open(device: &Arc<MemDevice>) -> (Space, Recovered) {
@@ -150,6 +150,36 @@ fn a_damaged_header_with_data_behind_it_is_left_alone_until_it_is_named() {
     assert!(writer.generation() > highest + 1, "the hidden generation is not used again");
     space.reset(ZoneId(9)).unwrap();
     assert_eq!(space.view()[9].state, ZoneUse::Free);
+}
+
+#[test]
+fn a_damaged_zone_counts_again_as_what_its_client_recognises() {
+    let device = device(3);
+    let [cold, log, meta] = store(&device);
+    let newest = header_of(&device, meta).generation + 1;
+    device.write(device.geometry().zone_start(ZoneId(9)), &blocks(0xee, 3)).unwrap();
+    device.finish(ZoneId(9)).unwrap();
+    device.write(device.geometry().zone_start(ZoneId(10)), &blocks(0xee, 3)).unwrap();
+    let (space, recovered) = open(&device);
+    assert_eq!(recovered.damaged.iter().map(|damaged| damaged.zone.0).collect::<Vec<_>>(), [9, 10]);
+    let found = |generation| Recognised { stream: COLD, holds: StreamSet::of(COLD), generation };
+    let of_another = space.generation_of(cold).unwrap();
+    assert_eq!(space.recognise(ZoneId(9), found(of_another)).unwrap(), None, "a copy");
+    for (zone, generation) in [(ZoneId(9), newest), (ZoneId(10), newest + 4)] {
+        let zone = space.recognise(zone, found(generation)).unwrap().unwrap();
+        assert_eq!((zone.stream, zone.generation, zone.state), (COLD, generation, ZoneUse::Sealed));
+        assert_eq!((zone.written_blocks >= 3, space.generation_of(zone.zone)), (true, Some(generation)));
+    }
+    assert!(matches!(space.recognise(ZoneId(9), found(99)), Err(SpaceError::WrongState { .. })));
+    assert!(matches!(space.recognise(log, found(99)), Err(SpaceError::WrongState { .. })));
+    // The token of the active one is there when it is needed.
+    assert_eq!(space.usage().active, 3);
+    let hot = space.open_zone(HOT, Urgency::Foreground).unwrap();
+    assert!(hot.generation() > newest + 4);
+    assert_eq!(device.report(ZoneId(10), 1).unwrap()[0].state, ZoneState::Full);
+    for zone in [ZoneId(9), ZoneId(10)] {
+        assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+    }
 }
 
 #[test]

@@ -74,7 +74,7 @@ impl FileStore {
         let damaged = || DeviceError::Damaged { what: "superblock", offset: 0, reason: "no placement of this number" };
         let placement = placement.ok_or_else(damaged).map_err(SpaceError::from)?;
         let blocks = Blocks::new(device, first, placement, options.streams);
-        Self::mount_on(Ground::with_blocks(space, Arc::new(blocks)), recovered.zones, options)
+        Self::mount_on(Ground::with_blocks(space, Arc::new(blocks)), recovered, options)
     }
 }
 

@@ -68,12 +68,16 @@ impl FileStore {
                 Err(error) if is_settled => return Err(error.into()),
                 Err(_) => continue,
             };
+            let zones_unknown = u32::try_from(recovered.damaged.len()).unwrap_or(u32::MAX);
             let zones = recovered.zones.into_iter().filter(is_read);
             let (logs, naming): (Vec<_>, Vec<_>) = zones.partition(is_of_logs_alone);
             match named.take().filter(|_| is_settled) {
                 Some((named, moments_differ)) => match Self::read_only_on(space, &[named, logs].concat(), &options) {
                     Err(FileError::Stale { .. }) => {}
-                    mounted => return mounted.map(|(store, report)| (store, MountReport { moments_differ, ..report })),
+                    mounted => {
+                        let said = |report| MountReport { moments_differ, zones_unknown, ..report };
+                        return mounted.map(|(store, report)| (store, said(report)));
+                    }
                 },
                 None if look < LOOKS_FOR_ONE_MOMENT => named = see_at_once(&space, naming)?.map(|zones| (zones, false)),
                 None => named = Some((naming, true)),
