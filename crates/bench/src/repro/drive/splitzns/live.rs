@@ -56,6 +56,8 @@ const REFUSED_FOR_SHARE: &str = "for the share %";
 const REFUSED_FOR_ZONES: &str = "for zones %";
 /// Those for which all tokens were held.
 const REFUSED_FOR_TOKENS: &str = "for tokens %";
+/// Subzones that were given to tables for wide zones, for want of these: of all that were given to tables.
+const PRESSED: &str = "pressed %";
 /// Bytes of tables behind the ends of their subzones.
 pub(super) const OVERFLOW: &str = "overflow MiB";
 /// Reads of subzones of which the drive guessed right whether they were of a compaction (section 4.5.3).
@@ -84,7 +86,7 @@ pub(super) const COLUMNS: &[&str] = &[
     MACHINE, VOID,
 ];
 /// What of the drive stands in a table of its own.
-const OF_DRIVE: [&str; 11] = [
+const OF_DRIVE: [&str; 12] = [
     WEAR,
     WEAR_MEAN,
     WEAR_LEAST,
@@ -94,6 +96,7 @@ const OF_DRIVE: [&str; 11] = [
     REFUSED_FOR_SHARE,
     REFUSED_FOR_ZONES,
     REFUSED_FOR_TOKENS,
+    PRESSED,
     OVERFLOW,
     MEMORY,
 ];
@@ -415,6 +418,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
     let in_subzones = report("subzones_full") * subzone_bytes as f64 - report("subzones_wasted_bytes");
     let share = |part: &str, whole: f64| (whole > 0.0).then(|| 100.0 * report(part) / whole);
     let wanted = report("subzone_tables_refused") + report("subzone_tables");
+    let given = report("subzone_tables_pressed") + report("subzone_tables");
     let row = row
         .number(WRITTEN_IN, share("subzone_bytes", report("table_bytes")))
         .number(LIVE_OF, share("live_bytes", report("capacity_bytes")))
@@ -422,6 +426,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(REFUSED_FOR_SHARE, share("subzone_tables_refused_for_share", wanted))
         .number(REFUSED_FOR_ZONES, share("subzone_tables_refused_for_zones", wanted))
         .number(REFUSED_FOR_TOKENS, share("subzone_tables_refused_for_tokens", wanted))
+        .number(PRESSED, share("subzone_tables_pressed", given))
         .number(OVERFLOW, mib("subzone_overflow_bytes"))
         .number(TOLD_RIGHT, share("reads_told_right", report("reads_told_right") + report("reads_told_wrong")))
         .number(PREREAD_HITS, share("preread_hits", report("subzone_compaction_read_count")))
