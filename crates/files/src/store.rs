@@ -451,7 +451,7 @@ impl Core {
         let (free_zones_kept, kept_for) = self.kept_from(candidate.tags.kind);
         let request = self.request(candidate, free_zones_kept);
         if let Some(wish) = wish
-            && let Some(lease) = self.place_in_subzone(&request, wish)?
+            && let Some(lease) = self.place_as_wished(&request, wish)?
         {
             return Ok(lease);
         }

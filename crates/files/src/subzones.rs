@@ -14,6 +14,9 @@ use crate::policy::{Lacking, Refusals, SubzoneWish};
 use crate::store::{Core, Counters};
 use crate::{FileKind, Result};
 
+/// How often a table waits for a zone that can be split, where others take those that become empty.
+const WAITS_MAX: u32 = 16;
+
 /// What happened to subzones since the mount.
 #[derive(Debug, Default)]
 pub(crate) struct SubzoneCounters {
@@ -45,7 +48,7 @@ pub struct SplitUsage {
     pub wasted_bytes: u64,
     /// Tables that got a subzone.
     pub tables: u64,
-    /// Tables that the policy wanted in a subzone and that went into a wide zone, because none could be had without waiting.
+    /// Tables that the policy wanted in a subzone and that went into a wide zone.
     pub refused: Refusals,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
@@ -102,20 +105,25 @@ impl SubzoneCounters {
 }
 
 impl Core {
-    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had; what is dead is freed for it.
+    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had. Where no zone is empty that may be split, it
+    /// cleans as for a wide zone: a table that is copied costs more than one that waits.
     ///
     /// # Errors
-    /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to).
-    pub(crate) fn place_in_subzone(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
+    /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to) and
+    /// [`clean_for_a_writer`](Self::clean_for_a_writer).
+    pub(crate) fn place_as_wished(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
         if !self.lanes.splits() || !is_table(request.tags.kind) {
             return Ok(None);
         }
         let policy = &self.options.policy;
         let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
         let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
-        let mut placed = self.lanes.place_subzone(request, Some(percent))?;
-        if matches!(placed, Err(Lacking::Zones | Lacking::Share)) && self.free_what_is_dead(request.free_zones_kept)? {
-            placed = self.lanes.place_subzone(request, Some(percent))?;
+        let mut placed = self.place_in_subzone(request, percent)?;
+        for _ in 0..WAITS_MAX {
+            if !matches!(placed, Err(Lacking::Zones)) || !self.clean_for_a_writer(request.free_zones_kept)? {
+                break;
+            }
+            placed = self.place_in_subzone(request, percent)?;
         }
         match placed {
             Ok(lease) => {
@@ -127,6 +135,15 @@ impl Core {
                 Ok(None)
             }
         }
+    }
+
+    /// A subzone, if there is one when what is dead is freed.
+    fn place_in_subzone(&self, request: &Request<'_>, percent: u32) -> Result<std::result::Result<Lease, Lacking>> {
+        let placed = self.lanes.place_subzone(request, Some(percent))?;
+        if matches!(placed, Err(Lacking::Zones | Lacking::Share)) && self.free_what_is_dead(request.free_zones_kept)? {
+            return self.lanes.place_subzone(request, Some(percent));
+        }
+        Ok(placed)
     }
 
     /// Merges dead subzones, and resets dead zones if none is free: as for a table that would go into a wide zone. Returns whether any

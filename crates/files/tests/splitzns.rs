@@ -189,6 +189,23 @@ fn a_zone_that_is_dead_is_split_for_a_table_where_there_is_no_other() {
     assert!(is_in_subzone(&store, "/9") && whole(&store, "/9", 40_000));
 }
 
+/// Rather than to put the table among others of which it would have to be moved.
+#[test]
+fn a_zone_is_emptied_and_split_for_a_table_where_there_is_no_other() {
+    let store = store("splitzns,share=90");
+    (0..24).for_each(|file| put(&store, &format!("/wide{file}"), 1, 80_000).unwrap());
+    (0..).take_while(|deep| put(&store, &format!("/deep{deep}"), 4, 40_000).is_ok()).for_each(drop);
+    let before = split(&store);
+    assert!(before.refused.zones > 0, "{before:?}");
+    (0..24).step_by(2).for_each(|file| store.remove(&path(&format!("/wide{file}"))).unwrap());
+    put(&store, "/9", 4, 40_000).unwrap();
+    let after = split(&store);
+    assert_eq!((after.refused, after.tables), (before.refused, before.tables + 1));
+    assert!(is_in_subzone(&store, "/9") && whole(&store, "/9", 40_000));
+    assert!(store.usage().copied_bytes > 0, "{:?}", store.usage());
+    assert!((1..24).step_by(2).all(|file| whole(&store, &format!("/wide{file}"), 80_000)));
+}
+
 #[test]
 fn a_split_zone_gives_its_token_back_when_it_is_full() {
     let store = store("splitzns,share=90");

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 pub use allocate::{AfterFinish, Lacking, Refusals, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 
-use super::{Candidate, Choices, Decision, Ldp, NAMES, Policy, SubzoneWish};
+use super::{Candidate, Choices, Decision, Ldp, NAMES, OpenZoneView, Policy, SubzoneWish};
 use crate::lsm::LsmShape;
 use crate::{FileError, Result};
 
@@ -35,7 +35,8 @@ impl SubzoneLevels {
     }
 }
 
-/// Subzones for tables of deep levels, wide zones by lifetime for all others.
+/// Subzones for tables of deep levels, wide zones by lifetime for all others. Where a table of a deep level finds no subzone, it goes into a wide zone
+/// with others of these.
 ///
 /// By name `splitzns`, or `splitzns+`, which also gives a subzone to a table of the level above if it overlaps nothing of the first
 /// of these levels: it will be moved there without being written again. Options behind commas: `from=4` (level 4 and deeper, the
@@ -125,8 +126,16 @@ impl Policy for SplitZns {
         matches!(self.levels, SubzoneLevels::FromBottom(_))
     }
 
+    /// By lifetime, and tables that were to have a subzone apart from others: those of two levels often have one lifetime, and the deeper ones
+    /// live on when the others are gone.
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
-        Ldp.choose(candidate, choices)
+        let bottom = choices.shape.bottom(candidate.table.map(|table| table.tree)).unwrap_or(0);
+        let is_deep =
+            |level: Option<u8>| level.is_some_and(|level| self.levels.contains(level.into(), bottom.max(level).into()));
+        let is_of_deep = is_deep(candidate.tags.level);
+        let alike: Vec<OpenZoneView> =
+            choices.open.iter().filter(|view| is_deep(view.level) == is_of_deep).copied().collect();
+        Ldp.choose(candidate, &Choices { open: &alike, ..*choices })
     }
 }
 

@@ -1,13 +1,33 @@
 //! Tables of a replay find their subzones, by the allocator that a store has.
 
+use super::CleaningTrigger;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
-use crate::FileKind;
 use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
+use crate::{FileKind, Result};
 
 impl Run<'_> {
-    /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had.
-    pub(super) fn place_in_subzone(&mut self, want: &Want<'_>) -> Option<usize> {
+    /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had; cleans where no zone is empty that may be
+    /// split, as a store does.
+    ///
+    /// # Errors
+    /// `NoSpace` if the bytes of a victim find no place.
+    pub(super) fn place_in_subzone(&mut self, want: &Want<'_>) -> Result<Option<usize>> {
+        let Some(percent_max) = self.percent_for(want) else { return Ok(None) };
+        let mut subzone = self.take_subzone(want, percent_max);
+        let may_clean = self.options.trigger != CleaningTrigger::Never;
+        if subzone == Err(Lacking::Zones) && may_clean && self.clean(self.zones_wanted(want))? {
+            subzone = self.take_subzone(want, percent_max);
+        }
+        match subzone {
+            Ok(_) => self.model.split.counts.tables += 1,
+            Err(lacking) => self.model.split.counts.refused.count(lacking),
+        }
+        Ok(subzone.ok())
+    }
+
+    /// Percent of the zones that may be split for a table; `None` if it is to have no subzone.
+    fn percent_for(&mut self, want: &Want<'_>) -> Option<u32> {
         let file = self.model.files.get(&want.file)?;
         if let [(first, _)] = file.pieces.as_slice()
             && self.model.split.is_subzone(*first)
@@ -20,15 +40,8 @@ impl Run<'_> {
         let hint = file.hint.as_ref();
         let level = hint.map(|hint| hint.level).or(want.tags.level);
         let (tree, range) = (hint.map(|hint| hint.tree), want.table.map(|table| &table.range));
-        if !self.options.policy.wants_subzone(&SubzoneWish { level, tree, range }, &self.shape) {
-            return None;
-        }
-        let subzone = self.take_subzone(want, self.options.policy.split_percent_max()?);
-        match subzone {
-            Ok(_) => self.model.split.counts.tables += 1,
-            Err(lacking) => self.model.split.counts.refused.count(lacking),
-        }
-        subzone.ok()
+        let wants = self.options.policy.wants_subzone(&SubzoneWish { level, tree, range }, &self.shape);
+        self.options.policy.split_percent_max().filter(|_| wants)
     }
 
     /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.
@@ -42,7 +55,7 @@ impl Run<'_> {
     }
 
     /// Zones may be split up to this share of all.
-    fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> Result<usize, Lacking> {
+    fn take_subzone(&mut self, want: &Want<'_>, percent_max: u32) -> std::result::Result<usize, Lacking> {
         let lane = self.model.lane_of(want.tags, false);
         let views = self.model.split.views();
         let choices = SplitChoices {

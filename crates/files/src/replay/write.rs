@@ -85,7 +85,7 @@ impl Run<'_> {
 
     fn lease(&mut self, file: FileId, tags: &FileTags, bytes: u64, table: Option<&TableKeys>) -> Result<usize> {
         let want = Want { file, tags, bytes, table, is_moved: false };
-        let zone = match self.place_in_subzone(&want) {
+        let zone = match self.place_in_subzone(&want)? {
             Some(subzone) => subzone,
             None => self.place(&want)?,
         };
@@ -189,7 +189,7 @@ impl Run<'_> {
     }
 
     /// Empty zones that cleaning for `want` must reach, whatever the threshold.
-    fn zones_wanted(&self, want: &Want<'_>) -> u32 {
+    pub(super) fn zones_wanted(&self, want: &Want<'_>) -> u32 {
         if self.options.free == FreeSpace::Room { self.zones_kept(want, 0) + 1 } else { 0 }
     }
 

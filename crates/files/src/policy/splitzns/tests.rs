@@ -2,7 +2,10 @@
 
 use zonda_space::ZoneId;
 
+use super::super::Choice;
+use super::super::testing::zones;
 use super::*;
+use crate::{FileId, FileKind, FileTags, Lifetime};
 
 fn view(zone: u32, [full, empty, written]: [u32; 3], active: bool) -> SplitZoneView {
     SplitZoneView { zone: ZoneId(zone), full, empty, written, active, used: zone.into() }
@@ -52,4 +55,20 @@ fn a_token_is_taken_from_who_was_used_longest_ago_and_never_waited_for() {
     assert_eq!(choose_subzone(&short), Ok(SplitChoice::Finish(ZoneId(3), AfterFinish::Subzone(ZoneId(7)))));
     let busy = SplitChoices { split: &split[..1], ..short };
     assert_eq!(choose_subzone(&busy), Err(Lacking::Tokens), "all tokens are held by writers");
+}
+
+#[test]
+fn in_wide_zones_deep_tables_are_apart_from_others_of_their_lifetime() {
+    let level = |level| FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(level);
+    let mut open = zones(&[Lifetime::Extreme, Lifetime::Extreme, Lifetime::Long]);
+    (open[0].level, open[1].level) = (Some(3), Some(5));
+    let choose = |tags: &FileTags, open: &[OpenZoneView]| {
+        let candidate = Candidate { file: FileId(1), tags, bytes: 1, table: None };
+        let choices = Choices { open, may_open: true, shape: &LsmShape::default() };
+        SplitZns::default().choose(&candidate, &choices).choice
+    };
+    assert_eq!(choose(&level(3), &open), Choice::Open(ZoneId(0)));
+    assert_eq!(choose(&level(4), &open), Choice::Open(ZoneId(1)));
+    assert_eq!(choose(&level(4), &open[..1]), Choice::New);
+    assert_eq!(choose(&level(2), &open[1..]), Choice::New);
 }
