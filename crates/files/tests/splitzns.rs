@@ -371,6 +371,37 @@ fn a_subzone_that_fails_costs_its_table_nothing() {
     }
 }
 
+#[test]
+fn a_subzone_whose_header_is_not_read_costs_nothing() {
+    for which in 0..3 {
+        let faulty = Faulty::new(memory(), 1);
+        let store = store_on(Arc::new(faulty.clone()), "splitzns");
+        ["/a", "/gone"].iter().for_each(|name| put(&store, name, 5, 40_000).unwrap());
+        let mut writer = store.create(&path("/b"), deep()).unwrap();
+        writer.append(&[b'b'; 20_000]).unwrap();
+        writer.sync().unwrap();
+        let below = [below_of(&store, "/a"), below_of(&store, "/gone"), below_of_open(&store, &writer)][which];
+        store.remove(&path("/gone")).unwrap();
+        store.sync_names().unwrap();
+        std::mem::forget(writer);
+        drop(store);
+        for life in 0..2 {
+            faulty.inject(fault(DeviceCall::Read, Some(below), FaultEffect::Error(ErrorKind::Media)));
+            let device = over(Arc::new(faulty.clone()), TimeMode::Untimed, 1).unwrap();
+            let (store, report) = FileStore::mount(device, options_with("splitzns")).unwrap();
+            faulty.heal();
+            assert_eq!(report.extents_lost, 0, "{which}, life {life}");
+            assert!(whole(&store, "/a", 40_000) && whole(&store, "/b", 20_000), "{which}, life {life}");
+            assert_eq!(
+                (split(&store).written_subzones, split(&store).active_split_zones),
+                (0, 0),
+                "{which}, life {life}"
+            );
+            assert_eq!(store.check().unwrap().findings, [], "{which}, life {life}");
+        }
+    }
+}
+
 fn below_of_open(store: &FileStore, writer: &zonda_files::FileWriter) -> ZoneId {
     assert_eq!(writer.size_bytes(), 20_000);
     let open = store.space().subzone_view();

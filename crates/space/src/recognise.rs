@@ -20,7 +20,8 @@ impl Space {
     /// Enters a [damaged](crate::Recovered::damaged) zone as what its client has recognised it as, so that what it holds counts
     /// again. Returns it as a zone of an earlier life, or `None` if another zone has this generation: what was found there is a copy.
     ///
-    /// Nobody goes on in it: it counts as sealed, and where the device has it active it is finished when its token is needed. Writes nothing.
+    /// Nobody goes on in it: it counts as sealed, and where the device has it active it is finished when its token is needed. A subzone that is partly
+    /// written is said to be so, and its client seals it. Writes nothing.
     ///
     /// # Errors
     /// `WrongState` for a zone that is not damaged.
@@ -36,17 +37,18 @@ impl Space {
             return Ok(None);
         }
         let is_active = table.is_active(zone);
+        let is_partial = is_active || table.slot(zone).unfinished;
         let state = match state {
-            ZoneUse::Damaged if is_active => ZoneUse::Partial,
+            ZoneUse::Damaged if is_partial => ZoneUse::Partial,
             ZoneUse::Damaged => ZoneUse::Sealed,
             lost => lost,
         };
         table.note_generation(generation);
-        table.set(zone, Slot { state, stream: Some(stream), holds, generation, ..Slot::FREE }, is_active);
-        table.set_unfinished(zone);
+        let slot = Slot { state, stream: Some(stream), holds, generation, unfinished: is_active, ..Slot::FREE };
+        table.set(zone, slot, is_active);
         drop(table);
         let written_blocks = self.core.gauges.written_blocks(zone);
-        let state = if state == ZoneUse::Partial { ZoneUse::Sealed } else { state };
+        let state = if is_active { ZoneUse::Sealed } else { state };
         Ok(Some(RecoveredZone { zone, stream, holds, generation, written_blocks, state }))
     }
 }

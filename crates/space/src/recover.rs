@@ -215,7 +215,8 @@ fn slot_of(zone: &Scanned) -> Slot {
     if interrupted || !zone.is_written() {
         return Slot { torn: zone.report.state != ZoneState::Empty, ..Slot::FREE };
     }
-    Slot { state: ZoneUse::Damaged, ..Slot::FREE }
+    // Of a subzone nothing else would know that it is not full.
+    Slot { state: ZoneUse::Damaged, unfinished: zone.is_subzone && active, ..Slot::FREE }
 }
 
 fn damaged_zone(zone: &Scanned, fault: HeaderFault) -> DamagedZone {

@@ -154,7 +154,7 @@ fn a_damaged_header_with_data_behind_it_is_left_alone_until_it_is_named() {
 
 #[test]
 fn a_damaged_zone_counts_again_as_what_its_client_recognises() {
-    let device = device(3);
+    let device = device(4);
     let [cold, log, meta] = store(&device);
     let newest = header_of(&device, meta).generation + 1;
     device.write(device.geometry().zone_start(ZoneId(9)), &blocks(0xee, 3)).unwrap();
@@ -173,7 +173,8 @@ fn a_damaged_zone_counts_again_as_what_its_client_recognises() {
     assert!(matches!(space.recognise(ZoneId(9), found(99)), Err(SpaceError::WrongState { .. })));
     assert!(matches!(space.recognise(log, found(99)), Err(SpaceError::WrongState { .. })));
     // The token of the active one is there when it is needed.
-    assert_eq!(space.usage().active, 3);
+    let _second = space.open_zone(META, Urgency::Reserve).unwrap();
+    assert_eq!(space.usage().active, 4);
     let hot = space.open_zone(HOT, Urgency::Foreground).unwrap();
     assert!(hot.generation() > newest + 4);
     assert_eq!(device.report(ZoneId(10), 1).unwrap()[0].state, ZoneState::Full);
