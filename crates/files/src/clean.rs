@@ -316,7 +316,7 @@ impl Core {
         zones.iter().map(of_zone).collect()
     }
 
-    /// What is live in a zone or group, file by file; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
+    /// What is live in a zone or group, in order, on a device that splits zones file by file; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
     /// but no name.
     pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
@@ -326,7 +326,9 @@ impl Core {
             live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent }));
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
-        live.sort_by_key(|live| (live.file, live.extent.block));
+        // Tables that may go to a subzone go there in one piece.
+        let by_file = |live: &LiveExtent| self.lanes.splits().then_some(live.file);
+        live.sort_by_key(|live| (by_file(live), live.extent.block));
         (known == self.live_bytes(zone)).then_some(live)
     }
 
@@ -348,14 +350,17 @@ impl Core {
     }
 
     /// Moves everything that can be moved; a bad extent stays, and is told of at the end. With the second that cannot be read it ends: a
-    /// device that is away may take long to say so. Each file's bytes go where the policy has them.
+    /// device that is away may take long to say so. The policy chooses a zone for the first bytes, and again when that is full: a zone for each file's
+    /// lifetime would leave more of them partly written where the device is full.
     pub(crate) fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
-        let mut moved = Moved::default();
+        let (mut moved, mut wide) = (Moved::default(), None);
         for of_file in live.chunk_by(|one, next| one.file == next.file) {
-            let mut lease = self.place_moved_in_subzone(of_file)?;
+            let mut lease = self.place_moved_in_subzone(of_file)?.or_else(|| wide.take());
             let ended = of_file.iter().try_for_each(|one| self.move_one(one, is_paced, &mut lease, &mut moved));
-            if let Some(subzone) = lease.filter(|lease| self.space().is_subzone(lease.zone().zone())) {
-                self.release(subzone, DATA);
+            match lease {
+                Some(subzone) if self.space().is_subzone(subzone.zone().zone()) => self.release(subzone, DATA),
+                Some(lease) => wide = Some(lease),
+                None => {}
             }
             ended?;
         }

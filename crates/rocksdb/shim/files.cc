@@ -126,14 +126,20 @@ IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t co
     reads[i] = {requests[i].offset, requests[i].scratch, requests[i].len, 0};
     has_memory = has_memory && (requests[i].scratch != nullptr || requests[i].len == 0);
   }
-  const IOStatus status =
-      has_memory ? ToStatus(zonda_bridge_read_many(file_, reads.data(), count, IsCompactionRead(options)))
-                 : WithoutMemory();
+  const bool is_compaction = IsCompactionRead(options);
+  const IOStatus together =
+      has_memory ? ToStatus(zonda_bridge_read_many(file_, reads.data(), count, is_compaction)) : WithoutMemory();
   for (size_t i = 0; i < count; i++) {
-    requests[i].result = Slice(requests[i].scratch, reads[i].read);
-    requests[i].status = status;
+    rocksdb::FSReadRequest& request = requests[i];
+    if (together.ok()) {
+      request.result = Slice(request.scratch, reads[i].read);
+      request.status = together;
+    } else {
+      // Which of them fails? The others are not to fail with it.
+      request.status = ReadAt(file_, request.offset, request.len, is_compaction, &request.result, request.scratch);
+    }
   }
-  return status;
+  return IOStatus::OK();
 }
 
 size_t RandomAccessFile::GetUniqueId(char* id, size_t max_size) const {

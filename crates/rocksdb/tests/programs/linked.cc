@@ -1,5 +1,5 @@
 // A program that is linked with the plugin and uses one DBOptions for everything: several databases at once, another file system of ours,
-// and RocksDB's own after ours is gone. Prints one line for each scene, or why it failed.
+// and RocksDB's own after ours is gone; and reads of a file together. Prints one line for each scene, or why it failed.
 
 #include <cstdio>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 
@@ -64,6 +65,34 @@ void Tell(const char* scene, const Status& status, const rocksdb::DBOptions& opt
   std::printf("%s: %s, %zu listeners\n", scene, status.ToString().c_str(), options.listeners.size());
 }
 
+// Three reads of a file at once, the second without memory for what it reads.
+void ReadTogether(rocksdb::Env* env) {
+  Status status = rocksdb::WriteStringToFile(env, "0123456789", "/ten", true);
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  if (status.ok()) {
+    status = env->GetFileSystem()->NewRandomAccessFile("/ten", rocksdb::FileOptions(), &file, nullptr);
+  }
+  if (!status.ok()) {
+    std::printf("together: %s\n", status.ToString().c_str());
+    return;
+  }
+  char first[4];
+  char last[4];
+  std::vector<rocksdb::FSReadRequest> requests(3);
+  const std::vector<char*> into = {first, nullptr, last};
+  for (size_t i = 0; i < requests.size(); i++) {
+    requests[i].offset = 3 * i;
+    requests[i].len = 4;
+    requests[i].scratch = into[i];
+  }
+  status = file->MultiRead(requests.data(), requests.size(), rocksdb::IOOptions(), nullptr);
+  std::printf("together: %s", status.ToString().c_str());
+  for (const rocksdb::FSReadRequest& request : requests) {
+    std::printf("; %s %s", request.status.ToString().c_str(), request.result.ToString().c_str());
+  }
+  std::printf("\n");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -91,6 +120,7 @@ int main(int, char** arguments) {
     plain.table_factory.reset(rocksdb::NewPlainTableFactory());
     plain.prefix_extractor.reset(rocksdb::NewNoopTransform());
     Tell("mapped plain tables", Use(mapped, "/plain", plain), mapped);
+    ReadTogether(first.env);
   }
   options.env = rocksdb::Env::Default();
   Tell("after it", Use(options, directory + "/plain"), options);
