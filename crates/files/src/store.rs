@@ -39,7 +39,7 @@ const ROUNDS_MAX: u32 = 1000;
 /// **Durability**: what a [`FileWriter::sync`] or [`sync_names`](Self::sync_names) that returned covers survives a power cut.
 /// Changes of names become durable in their order, with the next sync of anything at the latest; a rename is atomic. After
 /// a crash a file has at least its synced bytes and at most what was appended, and never other bytes.
-/// **Space**: a compaction is refused first, then flushed tables and logs; deletes never (I9). A writer that needs a zone
+/// **Space**: a compaction is refused first, then flushed tables and logs, then meta files; deletes never (I9). A writer that needs a zone
 /// cleans, rather than fail with space that could be freed.
 /// **After an error** of the device that leaves durability unknown every change is `Stopped`; reads go on.
 ///
@@ -448,7 +448,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
     pub(crate) fn place(&self, candidate: &Candidate<'_>, wish: Option<&SubzoneWish<'_>>) -> Result<Lease> {
-        let (free_zones_kept, kept_for) = self.kept_from(candidate.tags.kind);
+        let free_zones_kept = self.zones_kept_from(candidate.tags.kind);
         let request = self.request(candidate, free_zones_kept);
         if let Some(wish) = wish
             && let Some(lease) = self.place_as_wished(&request, wish)?
@@ -469,7 +469,7 @@ impl Core {
             }
         }
         let pressed = self.press_into_subzone(&request)?;
-        pressed.ok_or_else(|| self.no_space(free_zones_kept, kept_for))
+        pressed.ok_or_else(|| self.no_space(candidate.tags.kind))
     }
 
     /// Gives back the zone of a file that is closed. If it is to be finished, a thread does it where there is one: on a drive that
@@ -523,26 +523,6 @@ impl Core {
         let following = self.follow.lock();
         let (tree, table) = following.shape.find(file)?;
         Some(TableKeys { tree, level: table.level, range: table.range.clone() })
-    }
-
-    /// Free zones that a writer of this kind must leave, and for whom.
-    fn kept_from(&self, kind: FileKind) -> (u32, &'static str) {
-        match kind {
-            FileKind::Data => (self.options.flush_reserve_zones, "flushes and logs"),
-            FileKind::Flushed | FileKind::Log | FileKind::Meta => (0, "cleaning and the journal"),
-        }
-    }
-
-    fn no_space(&self, free_zones_kept: u32, kept_for: &'static str) -> FileError {
-        let usage = self.space().usage();
-        let zone_bytes = usage.capacity_bytes / u64::from(usage.zones - usage.lost_zones).max(1);
-        FileError::NoSpace {
-            live_bytes: usage.live_bytes,
-            usable_bytes: self.usable_bytes(&usage),
-            kept_bytes: u64::from(free_zones_kept) * zone_bytes,
-            kept_for,
-            free_zones: usage.free_zones,
-        }
     }
 
     /// Notes a device error of a write or flush: what was appended before it may be lost, unless the host is full.

@@ -137,7 +137,7 @@ impl FileUsage {
     pub(crate) fn of(core: &Core) -> Self {
         let space = core.space().usage();
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
-        let kept_bytes = u64::from(core.options.flush_reserve_zones) * zone_bytes;
+        let kept_bytes = u64::from(core.zones_kept_from(FileKind::Data)) * zone_bytes;
         let usable_bytes = core.usable_bytes(&space);
         let front = usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
         let blocks = BlocksUsage::of(core);

@@ -50,6 +50,7 @@ pub struct FileWriter {
     in_subzone: bool,
     /// It was longer than its subzone.
     overflows: bool,
+    is_expendable: bool,
     is_closed: bool,
 }
 
@@ -76,6 +77,7 @@ impl FileWriter {
             is_placed_early: false,
             in_subzone: false,
             overflows: false,
+            is_expendable: false,
             is_closed: false,
         }
     }
@@ -96,6 +98,12 @@ impl FileWriter {
     #[must_use]
     pub fn tags(&self) -> FileTags {
         self.file.tags()
+    }
+
+    /// From now on it is refused while a compaction would be, although other files of its kind are not: for notes that nobody needs to go
+    /// on. What was appended waits in memory, as far as its buffer goes.
+    pub fn give_way(&mut self) {
+        self.is_expendable = true;
     }
 
     /// Says how long its data will live, or its level; what is placed already stays.
@@ -348,6 +356,9 @@ impl FileWriter {
 
     /// Writes the tail, or as much of it as is asked for and the zone or the run of blocks holds.
     fn write_out(&mut self, until: Until) -> Result<()> {
+        if self.is_expendable {
+            self.core.check_room_for_notes()?;
+        }
         if self.is_in_blocks() {
             return self.write_to_blocks();
         }

@@ -152,14 +152,14 @@ fn no_space_for_logs_is_no_space_in_blocks() {
         let refused = (0..MIB).find_map(|_| table.append(&vec![1; 1 << 20]).err()).unwrap();
         assert!(refused.is_no_space(), "{placement:?}: {refused}");
         assert_eq!(blocks(&store).free_bytes, 0, "{placement:?}: what is said to be free can be had");
-        // The log has all zones, and what is kept from compactions, before it is refused.
+        // The log has all zones, and what is kept from compactions but for the room of MANIFESTs, before it is refused.
         let mut log = store.create(&path("/1.log"), FileTags::of(FileKind::Log)).unwrap();
         let mut refused = None;
         while refused.is_none() {
             refused = log.append(&[2; 50_000]).and_then(|()| log.sync()).err();
         }
         let refused = refused.unwrap();
-        let FileError::NoSpace { usable_bytes, kept_bytes: 0, .. } = refused else {
+        let FileError::NoSpace { usable_bytes, kept_for: "MANIFESTs", .. } = refused else {
             panic!("{placement:?}: {refused:?}")
         };
         assert_eq!(usable_bytes, blocks(&store).capacity_bytes, "{placement:?}: it is of blocks that nothing is left");

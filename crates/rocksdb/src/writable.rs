@@ -73,7 +73,10 @@ pub enum Order {
 }
 
 impl Writable {
-    pub(crate) fn new(mount: &Arc<Mounted>, path: FilePath, role: Role, writer: FileWriter) -> Self {
+    pub(crate) fn new(mount: &Arc<Mounted>, path: FilePath, role: Role, mut writer: FileWriter) -> Self {
+        if role == Role::InfoLog {
+            writer.give_way();
+        }
         Self::in_state(mount, path, role, State::Open(writer))
     }
 

@@ -1,0 +1,104 @@
+//! Full stores: who is refused first, and what goes on all the same.
+#![expect(clippy::unwrap_used, reason = "a test that fails says where")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{geometry, options_with, path};
+use zonda_device::{MemBlockDevice, MemDevice};
+use zonda_files::{FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
+
+fn on_zones(active: u32) -> FileStore {
+    let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
+    FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap()
+}
+
+fn on_blocks(placement: Placement) -> FileStore {
+    let device = Arc::new(MemBlockDevice::new(4096, 40 << 8).unwrap());
+    FileStore::format_on_blocks(device, placement, StoreId(1), false, FileStoreOptions::default()).unwrap()
+}
+
+fn create(store: &FileStore, name: &str, kind: FileKind) -> FileWriter {
+    store.create(&path(name), FileTags::of(kind)).unwrap()
+}
+
+/// Appends and syncs until that is refused; returns the bytes.
+fn fill(store: &FileStore, name: &str, kind: FileKind, piece: usize) -> u64 {
+    let mut writer = create(store, name, kind);
+    while writer.append(&vec![7; piece]).and_then(|()| writer.sync()).is_ok() {}
+    let bytes = writer.size_bytes();
+    let refused = writer.append(&[7; 1 << 20]).and_then(|()| writer.sync()).unwrap_err();
+    assert!(refused.is_no_space(), "{refused}");
+    drop(writer);
+    bytes
+}
+
+/// As an LSM-tree fills a device: tables, the tables of flushes, logs; the last of these is refused.
+fn fill_up(store: &FileStore) {
+    for (name, kind) in [("/table", FileKind::Data), ("/flushed", FileKind::Flushed), ("/log", FileKind::Log)] {
+        assert!(fill(store, name, kind, 20_000) > 0 || kind == FileKind::Log, "{name}");
+    }
+}
+
+/// What makes room begins with a record in a MANIFEST.
+fn takes_records_and_gives_back(store: &FileStore, records: usize, context: &str) {
+    fill_up(store);
+    let mut manifest = create(store, "/MANIFEST", FileKind::Meta);
+    for record in 0..records {
+        let done = manifest.append(&[1; 100]).and_then(|()| manifest.sync());
+        assert!(done.is_ok(), "{context}, record {record}: {done:?}, {:?}", store.usage());
+    }
+    store.remove(&path("/flushed")).unwrap();
+    store.remove(&path("/table")).unwrap();
+    manifest.append(&[1; 100]).and_then(|()| manifest.sync()).unwrap();
+    manifest.close().unwrap();
+    fill(store, "/again", FileKind::Data, 20_000);
+    assert_eq!(store.check().unwrap().findings, [], "{context}");
+}
+
+#[test]
+fn a_manifest_has_room_where_logs_have_none() {
+    for active in [3, 4, 6, 14] {
+        takes_records_and_gives_back(&on_zones(active), 12, &format!("{active} active"));
+    }
+    for placement in Placement::ALL {
+        takes_records_and_gives_back(&on_blocks(placement), 12, placement.name());
+    }
+}
+
+/// Notes share zones with MANIFESTs, and would have the last of them.
+fn notes_leave_it(store: &FileStore, context: &str) {
+    let mut notes = create(store, "/LOG", FileKind::Meta);
+    notes.give_way();
+    notes.append(&[2; 5_000]).and_then(|()| notes.sync()).unwrap();
+    let mut manifest = create(store, "/MANIFEST", FileKind::Meta);
+    manifest.append(&[1; 100]).and_then(|()| manifest.sync()).unwrap();
+    fill_up(store);
+    let before = store.usage().writes.meta_files;
+    let refused = (0..1_000).find_map(|_| notes.append(&[2; 5_000]).and_then(|()| notes.sync()).err());
+    assert!(refused.is_some_and(|refused| refused.is_no_space()), "{context}");
+    assert_eq!(store.usage().writes.meta_files, before, "{context}");
+    for record in 0..12 {
+        let done = manifest.append(&[1; 100]).and_then(|()| manifest.sync());
+        assert!(done.is_ok(), "{context}, record {record}: {done:?}");
+    }
+    store.remove(&path("/table")).unwrap();
+    // What waited is there, and more is taken.
+    let waited = notes.size_bytes();
+    notes.append(&[2; 5_000]).and_then(|()| notes.sync()).unwrap();
+    assert!(waited > 5_000 && notes.size_bytes() == waited + 5_000, "{context}: {waited}");
+    notes.close().unwrap();
+    manifest.close().unwrap();
+    assert_eq!(store.check().unwrap().findings, [], "{context}");
+}
+
+#[test]
+fn notes_that_give_way_leave_the_last_room_to_manifests() {
+    for active in [3, 4, 6, 14] {
+        notes_leave_it(&on_zones(active), &format!("{active} active"));
+    }
+    for placement in Placement::ALL {
+        notes_leave_it(&on_blocks(placement), placement.name());
+    }
+}
