@@ -13,7 +13,8 @@ use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 use crate::change::{Change, EXTENTS_MAX};
 use crate::commit::can_be_tried_again;
 use crate::copy::Copying;
-use crate::options::JOURNAL;
+use crate::lanes::Lease;
+use crate::options::{DATA, JOURNAL};
 use crate::pace::NAP;
 use crate::policy::VictimView;
 use crate::store::{Core, Counters};
@@ -125,6 +126,14 @@ impl FileStore {
     pub fn clean_rate(&self) -> u64 {
         self.core.pace.get()
     }
+}
+
+/// What of a victim was moved so far.
+#[derive(Default)]
+struct Moved {
+    bytes: u64,
+    /// The last that could not be read.
+    bad: Option<FileError>,
 }
 
 impl Core {
@@ -307,7 +316,7 @@ impl Core {
         zones.iter().map(of_zone).collect()
     }
 
-    /// What is live in a zone or group; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
+    /// What is live in a zone or group, file by file; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
     /// but no name.
     pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
@@ -317,7 +326,7 @@ impl Core {
             live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent }));
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
-        live.sort_by_key(|live| live.extent.block);
+        live.sort_by_key(|live| (live.file, live.extent.block));
         (known == self.live_bytes(zone)).then_some(live)
     }
 
@@ -339,31 +348,42 @@ impl Core {
     }
 
     /// Moves everything that can be moved; a bad extent stays, and is told of at the end. With the second that cannot be read it ends: a
-    /// device that is away may take long to say so.
+    /// device that is away may take long to say so. Each file's bytes go where the policy has them.
     pub(crate) fn move_all(&self, live: &[LiveExtent], is_paced: bool) -> Result<u64> {
-        let (mut lease, mut bytes, mut bad) = (None, 0, None);
-        for one in live {
-            let mut copy = Copying::new(self, one, is_paced);
-            match copy.run(&mut lease) {
-                Ok(true) => {
-                    bytes += one.extent.device_bytes();
-                    self.publish(one, copy.copies())?;
-                }
-                Ok(false) => self.bury(copy.copies()),
-                Err(error) => {
-                    self.bury(copy.copies());
-                    match (&error, &bad) {
-                        (FileError::Unread { .. }, Some(FileError::Unread { .. })) => return Err(error),
-                        // It says that there may be more to move later.
-                        (FileError::Damaged { .. }, Some(FileError::Unread { .. })) => {}
-                        (FileError::Unread { .. } | FileError::Damaged { .. }, _) => bad = Some(error),
-                        _ => return Err(error),
-                    }
+        let mut moved = Moved::default();
+        for of_file in live.chunk_by(|one, next| one.file == next.file) {
+            let mut lease = self.place_moved_in_subzone(of_file)?;
+            let ended = of_file.iter().try_for_each(|one| self.move_one(one, is_paced, &mut lease, &mut moved));
+            if let Some(subzone) = lease.filter(|lease| self.space().is_subzone(lease.zone().zone())) {
+                self.release(subzone, DATA);
+            }
+            ended?;
+        }
+        let Moved { bytes, bad } = moved;
+        Counters::add(&self.counters.copied, bytes);
+        bad.map_or(Ok(bytes), Err)
+    }
+
+    fn move_one(&self, one: &LiveExtent, is_paced: bool, lease: &mut Option<Lease>, moved: &mut Moved) -> Result<()> {
+        let mut copy = Copying::new(self, one, is_paced);
+        match copy.run(lease) {
+            Ok(true) => {
+                moved.bytes += one.extent.device_bytes();
+                self.publish(one, copy.copies())?;
+            }
+            Ok(false) => self.bury(copy.copies()),
+            Err(error) => {
+                self.bury(copy.copies());
+                match (&error, &moved.bad) {
+                    (FileError::Unread { .. }, Some(FileError::Unread { .. })) => return Err(error),
+                    // It says that there may be more to move later.
+                    (FileError::Damaged { .. }, Some(FileError::Unread { .. })) => {}
+                    (FileError::Unread { .. } | FileError::Damaged { .. }, _) => moved.bad = Some(error),
+                    _ => return Err(error),
                 }
             }
         }
-        Counters::add(&self.counters.copied, bytes);
-        bad.map_or(Ok(bytes), Err)
+        Ok(())
     }
 
     /// Bytes that nobody will refer to.

@@ -3,16 +3,18 @@
 //! Life of a subzone of a table: 1 the policy wants one, and the allocator finds it -> 2 the table is written to it; what does not fit
 //! goes into a wide zone -> 3 the file is closed: the subzone is finished, and the split zone if it is full -> 4 the file is gone, and
 //! the record of that durable: the subzone is reset by the next commit (the paper's MERGE), at no copy -> 5 when all subzones of a zone
-//! are empty it is an ordinary zone again. Cleaning never moves anything out of a subzone.
+//! are empty it is an ordinary zone again. Cleaning never moves anything out of a subzone; deep tables it moves into empty ones.
 
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_space::{ZoneId, ZoneUse};
 
+use crate::catalogue::Inode;
+use crate::clean::LiveExtent;
 use crate::lanes::{Lease, Request, SplitSteps};
-use crate::policy::{Lacking, Refusals, SubzoneWish};
+use crate::policy::{Candidate, Lacking, Refusals, SubzoneWish};
 use crate::store::{Core, Counters};
-use crate::{FileKind, Result};
+use crate::{FileKind, FileTags, Result};
 
 /// How often a table waits for a zone that can be split, where others take those that become empty.
 const WAITS_MAX: u32 = 16;
@@ -23,6 +25,7 @@ pub(crate) struct SubzoneCounters {
     tables: AtomicU64,
     refused: Mutex<Refusals>,
     pressed: AtomicU64,
+    moved: AtomicU64,
     table_bytes: AtomicU64,
     subzone_bytes: AtomicU64,
     overflowing: AtomicU64,
@@ -52,6 +55,8 @@ pub struct SplitUsage {
     pub refused: Refusals,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
+    /// Tables that cleaning moved out of wide zones into empty subzones.
+    pub moved: u64,
     /// Bytes of tables that were written, wherever.
     pub table_bytes: u64,
     /// Of these, bytes that were written in subzones.
@@ -112,12 +117,7 @@ impl Core {
     /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to) and
     /// [`clean_for_a_writer`](Self::clean_for_a_writer).
     pub(crate) fn place_as_wished(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
-        if !self.lanes.splits() || !is_table(request.tags.kind) {
-            return Ok(None);
-        }
-        let policy = &self.options.policy;
-        let wants = policy.wants_subzone(wish, &self.follow.lock().shape);
-        let Some(percent) = policy.split_percent_max().filter(|_| wants) else { return Ok(None) };
+        let Some(percent) = self.percent_for(request.tags, wish) else { return Ok(None) };
         let mut placed = self.place_in_subzone(request, percent)?;
         for _ in 0..WAITS_MAX {
             if !matches!(placed, Err(Lacking::Zones)) || !self.clean_for_a_writer(request.free_zones_kept)? {
@@ -135,6 +135,38 @@ impl Core {
                 Ok(None)
             }
         }
+    }
+
+    /// Percent of the zones that may be split for a table; `None` if it is to have no subzone.
+    fn percent_for(&self, tags: &FileTags, wish: &SubzoneWish<'_>) -> Option<u32> {
+        let policy = &self.options.policy;
+        let wants = || policy.wants_subzone(wish, &self.follow.lock().shape);
+        policy.split_percent_max().filter(|_| self.lanes.splits() && is_table(tags.kind) && wants())
+    }
+
+    /// An empty subzone, of a zone that is split already, for a table that cleaning moves as a whole: from there it is moved no more.
+    ///
+    /// # Errors
+    /// `Space` other than for want of zones or tokens.
+    pub(crate) fn place_moved_in_subzone(&self, table: &[LiveExtent]) -> Result<Option<Lease>> {
+        let (Some(LiveExtent { file, tags, .. }), Some(room)) = (table.first(), self.space().subzone_bytes()) else {
+            return Ok(None);
+        };
+        let is_whole = |inode: &Inode| inode.extents.iter().count() == table.len();
+        let fits = table.iter().map(|live| live.extent.device_bytes()).sum::<u64>() <= room;
+        if !fits || !self.names.lock().catalogue.inode(*file).is_some_and(is_whole) {
+            return Ok(None);
+        }
+        let keys = self.keys_of(*file);
+        let level = keys.as_ref().map(|keys| keys.level).or(tags.level);
+        let (tree, range) = (keys.as_ref().map(|keys| keys.tree), keys.as_ref().map(|keys| &keys.range));
+        if self.percent_for(tags, &SubzoneWish { level, tree, range }).is_none() {
+            return Ok(None);
+        }
+        let candidate = Candidate { file: *file, tags, bytes: 0, table: None };
+        let placed = self.lanes.place_subzone(&self.request(&candidate, 0), None)?.ok();
+        Counters::add(&self.subzones.moved, placed.is_some().into());
+        Ok(placed)
     }
 
     /// A subzone, if there is one when what is dead is freed.
@@ -218,6 +250,7 @@ impl Core {
             tables: count(&counters.tables),
             refused: *counters.refused.lock(),
             pressed: count(&counters.pressed),
+            moved: count(&counters.moved),
             table_bytes: count(&counters.table_bytes),
             subzone_bytes: count(&counters.subzone_bytes),
             overflowing: count(&counters.overflowing),

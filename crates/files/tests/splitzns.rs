@@ -497,6 +497,31 @@ fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
     panic!("never cleaned: {:?}", store.usage());
 }
 
+/// Those that found none when they were written: then they are moved once.
+#[test]
+fn a_deep_table_that_is_moved_gets_an_empty_subzone() {
+    let options = FileStoreOptions { clean_below_free_percent: 90, ..options_with("splitzns,share=10") };
+    let store = store_with(Arc::new(memory()), options);
+    let deep = |range: std::ops::Range<u32>| range.map(|file| format!("/deep{file}")).collect::<Vec<_>>();
+    deep(0..20).iter().for_each(|name| put(&store, name, 4, 40_000).unwrap());
+    let wide: Vec<String> = deep(0..20).into_iter().filter(|name| !is_in_subzone(&store, name)).collect();
+    assert_eq!((split(&store).refused.share, wide.len()), (12, 12));
+    // Two of the first wide zone go, and three subzones become empty.
+    for name in deep(0..3).iter().chain(&wide[..2]) {
+        store.remove(&path(name)).unwrap();
+    }
+    store.sync_names().unwrap();
+    while split(&store).moved == 0 {
+        assert!(store.clean_step().unwrap().is_some(), "{:?}", split(&store));
+    }
+    let usage = split(&store);
+    assert_eq!((usage.moved, usage.tables, usage.empty_subzones, usage.written_subzones), (3, 8, 0, 0), "{usage:?}");
+    let left = &wide[2..];
+    assert_eq!(left.iter().filter(|name| is_in_subzone(&store, name)).count(), 3);
+    assert!(left.iter().chain(&deep(3..8)).all(|name| whole(&store, name, 40_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 /// Overwrites at 70 % of the device for a while: nothing is ever moved out of a subzone (which is asserted where it would be), and
 /// nobody is refused.
 #[test]

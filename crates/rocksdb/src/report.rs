@@ -70,6 +70,7 @@ impl Mounted {
             ("subzone_tables_refused_for_zones", split.refused.zones),
             ("subzone_tables_refused_for_tokens", split.refused.tokens),
             ("subzone_tables_pressed", split.pressed),
+            ("subzone_tables_moved", split.moved),
             ("table_bytes", split.table_bytes),
             ("subzone_bytes", split.subzone_bytes),
             ("subzone_overflow_bytes", split.overflow_bytes),

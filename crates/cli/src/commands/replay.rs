@@ -247,7 +247,7 @@ fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Res
 fn split_as_json(split: &SplitReport) -> Value {
     json!({
         "tables": split.tables, "bytes": split.bytes, "live_bytes": split.live_bytes, "refused": split.refused.total(), "refused_for": refused_for(&split.refused),
-        "pressed": split.pressed, "overflowing": split.overflowing, "overflow_bytes": split.overflow_bytes,
+        "pressed": split.pressed, "moved": split.moved, "overflowing": split.overflowing, "overflow_bytes": split.overflow_bytes,
         "wasted_bytes": split.wasted_bytes, "splits": split.splits, "finishes": split.finishes, "merges": split.merges,
         "joins": split.joins, "split_zones_max": split.split_zones_max,
     })
@@ -259,7 +259,7 @@ fn refused_for(refused: &Refusals) -> Value {
 
 fn print_split(out: &mut Output, split: &SplitReport) -> std::io::Result<()> {
     out.line(format!(
-        "  subzones: {} tables, {} written, {} live at the end; {} tables found none ({}), {} overflowed by {}, {} wasted, {} pressed",
+        "  subzones: {} tables, {} written, {} live at the end; {} tables found none ({}), {} overflowed by {}, {} wasted, {} pressed, {} moved there",
         split.tables,
         HumanBytes(split.bytes),
         HumanBytes(split.live_bytes),
@@ -268,7 +268,8 @@ fn print_split(out: &mut Output, split: &SplitReport) -> std::io::Result<()> {
         split.overflowing,
         HumanBytes(split.overflow_bytes),
         HumanBytes(split.wasted_bytes),
-        split.pressed
+        split.pressed,
+        split.moved
     ))?;
     out.line(format!(
         "  zones split {}, at most {} at a time; finished {}, subzones merged {}, zones joined {}",

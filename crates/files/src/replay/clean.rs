@@ -133,9 +133,9 @@ impl Run<'_> {
         let is_here = |file: &&FileId| self.model.files[*file].pieces.iter().any(|(at, _)| *at == zone);
         let mut files: Vec<FileId> = self.model.files.keys().filter(is_here).copied().collect();
         files.sort_unstable();
-        let (mut copied, mut lease) = (0, None);
+        let mut copied = 0;
         for file in files {
-            copied += self.move_out(file, zone, &mut lease)?;
+            copied += self.move_out(file, zone)?;
         }
         self.counts.copied_bytes += copied;
         self.reset(zone, copied);
@@ -143,8 +143,10 @@ impl Run<'_> {
     }
 
     /// Moves the pieces of a file out of a zone; returns their bytes. Where free space is counted as a store does, the policy chooses a zone
-    /// for the first bytes that leave a victim, and again when that `lease` is full; else for the bytes of each file.
-    fn move_out(&mut self, file: FileId, zone: usize, lease: &mut Option<usize>) -> Result<u64> {
+    /// for the first, and again when that is full; else for each. A table that is moved as a whole may get an empty subzone.
+    fn move_out(&mut self, file: FileId, zone: usize) -> Result<u64> {
+        let mut lease = self.place_moved_in_subzone(file, zone);
+        let subzone = lease;
         let Some(it) = self.model.files.get_mut(&file) else { return Ok(0) };
         let (tags, pieces) = (it.tags, std::mem::take(&mut it.pieces));
         let keys = self.keys(file);
@@ -159,16 +161,17 @@ impl Run<'_> {
             let mut left = bytes;
             while left > 0 {
                 let want = Want { file, tags: &tags, bytes: left, table: keys.as_ref(), is_moved: true };
-                let leased = lease.filter(|to| self.options.free == FreeSpace::AsStore && !self.model.is_done(*to));
-                let to = match leased {
+                let is_kept = |to: &usize| self.options.free == FreeSpace::AsStore && !self.model.is_done(*to);
+                let to = match lease.filter(|to| subzone == Some(*to) || is_kept(to)) {
                     Some(to) => to,
                     None => self.place(&want)?,
                 };
-                *lease = Some(to);
+                lease = Some(to);
                 left -= self.model.write(to, file, left);
             }
             self.model.kill(zone, bytes);
         }
+        subzone.into_iter().for_each(|subzone| self.model.close_subzone(subzone));
         let zones = self.model.files[&file].zones();
         self.shape.set_zones(file, &zones);
         Ok(moved)

@@ -47,6 +47,8 @@ pub struct SplitReport {
     pub refused: Refusals,
     /// Times that a table got an empty subzone because there was no wide zone left for it.
     pub pressed: u64,
+    /// Tables that cleaning moved out of wide zones into empty subzones.
+    pub moved: u64,
     /// Tables that were longer than their subzone.
     pub overflowing: u64,
     /// Bytes of these that are in wide zones.
@@ -90,6 +92,11 @@ impl SplitZones {
     /// Counts anew.
     pub(super) fn forget(&mut self) {
         self.counts = SplitReport { split_zones_max: self.zones.len() as u64, ..SplitReport::default() };
+    }
+
+    /// Bytes that a subzone holds.
+    pub(super) fn part_bytes(&self) -> u64 {
+        self.part_bytes
     }
 
     /// Whether a number is that of a subzone.

@@ -4,7 +4,7 @@ use super::CleaningTrigger;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
 use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SubzoneWish, choose_subzone};
-use crate::{FileKind, Result};
+use crate::{FileId, FileKind, Result};
 
 impl Run<'_> {
     /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had; cleans where no zone is empty that may be
@@ -26,6 +26,25 @@ impl Run<'_> {
         Ok(subzone.ok())
     }
 
+    /// An empty subzone, of a zone that is split already, for a table that cleaning moves out of `victim` as a whole: from there it is moved no more.
+    pub(super) fn place_moved_in_subzone(&mut self, file: FileId, victim: usize) -> Option<usize> {
+        let it = self.model.files.get(&file)?;
+        let bytes = it.pieces.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let is_whole = it.pieces.iter().all(|(zone, _)| *zone == victim);
+        if !is_whole || !self.model.splits || bytes > self.model.split.part_bytes() {
+            return None;
+        }
+        let (tags, keys) = (it.tags, self.keys(file));
+        let want = Want { file, tags: &tags, bytes, table: keys.as_ref(), is_moved: false };
+        let level = self.shape.find(file).map(|(_, table)| table.level).or(tags.level);
+        if !is_table(&want) || !self.wants_subzone(&want, level) {
+            return None;
+        }
+        let subzone = self.take_subzone(&want, 0).ok()?;
+        self.model.split.counts.moved += 1;
+        Some(subzone)
+    }
+
     /// Percent of the zones that may be split for a table; `None` if it is to have no subzone.
     fn percent_for(&mut self, want: &Want<'_>) -> Option<u32> {
         let file = self.model.files.get(&want.file)?;
@@ -37,11 +56,14 @@ impl Run<'_> {
         if !self.model.splits || !is_table(want) || !file.pieces.is_empty() {
             return None;
         }
-        let hint = file.hint.as_ref();
-        let level = hint.map(|hint| hint.level).or(want.tags.level);
+        let level = file.hint.as_ref().map(|hint| hint.level).or(want.tags.level);
+        self.options.policy.split_percent_max().filter(|_| self.wants_subzone(want, level))
+    }
+
+    fn wants_subzone(&self, want: &Want<'_>, level: Option<u8>) -> bool {
+        let hint = self.model.files.get(&want.file).and_then(|file| file.hint.as_ref());
         let (tree, range) = (hint.map(|hint| hint.tree), want.table.map(|table| &table.range));
-        let wants = self.options.policy.wants_subzone(&SubzoneWish { level, tree, range }, &self.shape);
-        self.options.policy.split_percent_max().filter(|_| wants)
+        self.options.policy.wants_subzone(&SubzoneWish { level, tree, range }, &self.shape)
     }
 
     /// Any empty subzone, for bytes of a table for which there is no wide zone: rather than to refuse them.

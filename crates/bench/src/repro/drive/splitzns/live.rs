@@ -58,6 +58,8 @@ const REFUSED_FOR_ZONES: &str = "for zones %";
 const REFUSED_FOR_TOKENS: &str = "for tokens %";
 /// Subzones that were given to tables for wide zones, for want of these: of all that were given to tables.
 const PRESSED: &str = "pressed %";
+/// Tables that cleaning moved into subzones.
+const MOVED_IN: &str = "moved into subzones";
 /// Bytes of tables behind the ends of their subzones.
 pub(super) const OVERFLOW: &str = "overflow MiB";
 /// Reads of subzones of which the drive guessed right whether they were of a compaction (section 4.5.3).
@@ -86,7 +88,7 @@ pub(super) const COLUMNS: &[&str] = &[
     MACHINE, VOID,
 ];
 /// What of the drive stands in a table of its own.
-const OF_DRIVE: [&str; 12] = [
+const OF_DRIVE: [&str; 13] = [
     WEAR,
     WEAR_MEAN,
     WEAR_LEAST,
@@ -97,6 +99,7 @@ const OF_DRIVE: [&str; 12] = [
     REFUSED_FOR_ZONES,
     REFUSED_FOR_TOKENS,
     PRESSED,
+    MOVED_IN,
     OVERFLOW,
     MEMORY,
 ];
@@ -430,6 +433,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(REFUSED_FOR_ZONES, share("subzone_tables_refused_for_zones", wanted))
         .number(REFUSED_FOR_TOKENS, share("subzone_tables_refused_for_tokens", wanted))
         .number(PRESSED, share("subzone_tables_pressed", given))
+        .number(MOVED_IN, report("subzone_tables_moved"))
         .number(OVERFLOW, mib("subzone_overflow_bytes"))
         .number(TOLD_RIGHT, share("reads_told_right", report("reads_told_right") + report("reads_told_wrong")))
         .number(PREREAD_HITS, share("preread_hits", report("subzone_compaction_read_count")))
