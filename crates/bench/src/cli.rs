@@ -47,8 +47,8 @@ struct CommonArgs {
     /// Where temporary stores are made; decides which file system is measured
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
-    /// Preset of the store: zonda, zkv, zkv-block, adb, btree, bdtree, or bftree, which lies in place unless `--switch store=zoned` or the device says
-    /// otherwise; `map` is the standard library's ordered map, which shows what the bench itself costs
+    /// Preset of the store: zonda, zkv, zkv-block, adb, btree, bdtree, or bftree, which lies in place unless `--switch store=zoned` or the
+    /// device says otherwise; `map` is the standard library's ordered map, which shows what the bench itself costs
     #[arg(long, default_value = "zonda")]
     design: String,
 }
@@ -114,7 +114,8 @@ struct YcsbArgs {
     /// Where to make the store, e.g. file:PATH or mem:; a temporary file by default
     #[arg(long, value_name = "URI")]
     on: Option<String>,
-    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N, multi-get:N, mix:PERCENT-OF-READS; several with commas, run one after the other
+    /// zkv-a..e, skew-a..e, ycsb-a..f, get, update, mix, scan:N, multi-get:N, mix:PERCENT-OF-READS; several with commas, run one after the
+    /// other
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "zkv-a,zkv-b,zkv-c,zkv-d,zkv-e")]
     workload: Vec<Workload>,
     /// uniform, hot, hot-range, zipf:0.9 or latest, instead of the workloads' own
@@ -135,7 +136,8 @@ struct YcsbArgs {
     /// Memory budget of the store, e.g. 8MiB
     #[arg(long, value_parser = parse_bytes, default_value = "8MiB")]
     memory: u64,
-    /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own and of a share for it; what it leaves is divided as the shares say
+    /// Part of the memory for the merged filter, 0 (none) to 0.5, instead of the preset's own and of a share for it; what it leaves is
+    /// divided as the shares say
     #[arg(long, value_name = "SHARE")]
     filter: Option<f64>,
     /// Sizes of delta buffers: `large`, or `paper` for 64, 128 and 256 bytes

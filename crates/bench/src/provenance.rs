@@ -27,8 +27,8 @@ pub struct Provenance {
 pub struct Moment {
     /// Date and time, UTC.
     pub utc: String,
-    /// Load average of the last minute, where the system has one: what else ran when a measurement began, and that with the measurement's own
-    /// threads when it ended.
+    /// Load average of the last minute, where the system has one: what else ran when a measurement began, and that with the measurement's
+    /// own threads when it ended.
     pub load_average: Option<f64>,
 }
 

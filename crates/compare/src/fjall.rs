@@ -1,12 +1,12 @@
 //! fjall. A quarter of the budget is memtables, an eighth the block cache; it reads through the system's page cache beside that. Its
 //! journal is always written, and synced only when asked for.
 //!
-//! Its own limit of a memtable does not bound memory: a writer that passes it asks a worker to seal the memtable and goes on, so while workers are behind
-//! memtables grow to many times the limit, and they count no more than half of what records of a few bytes take. So
-//! this adapter counts what records take, seals the memtable itself, and lets a writer wait until the one before is flushed. By default fjall also keeps
-//! filters and indexes of the upper levels in memory for good, and builds the filter of a table of 64 MiB in one piece; here they are
-//! partitioned, and live in the cache as other blocks do. Compactions and scans take about as much again as it is told: with half and a quarter of 32 MiB
-//! its heap grew to 43 MiB, and its group killed it.
+//! Its own limit of a memtable does not bound memory: a writer that passes it asks a worker to seal the memtable and goes on, so while
+//! workers are behind memtables grow to many times the limit, and they count no more than half of what records of a few bytes take. So
+//! this adapter counts what records take, seals the memtable itself, and lets a writer wait until the one before is flushed. By default
+//! fjall also keeps filters and indexes of the upper levels in memory for good, and builds the filter of a table of 64 MiB in one piece;
+//! here they are partitioned, and live in the cache as other blocks do. Compactions and scans take about as much again as it is told: with
+//! half and a quarter of 32 MiB its heap grew to 43 MiB, and its group killed it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

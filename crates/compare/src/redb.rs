@@ -1,10 +1,10 @@
 //! redb. Each put is a transaction of its own, without durability unless it is asked for. It reads through the system's page
-//! cache beside its own: a quarter of the budget is its cache, so that the rest, and what else its memory group allows, holds pages of the file and what it
-//! remembers of commits. Even so a group of 14 MiB for 8 killed it, with 6 MiB of its own: the rest was dirty pages of the file when the kernel needed memory for
-//! them. So its group is wider ([`HELD_MORE_BYTES`]), and reports say so.
+//! cache beside its own: a quarter of the budget is its cache, so that the rest, and what else its memory group allows, holds pages of the
+//! file and what it remembers of commits. Even so a group of 14 MiB for 8 killed it, with 6 MiB of its own: the rest was dirty pages of the
+//! file when the kernel needed memory for them. So its group is wider ([`HELD_MORE_BYTES`]), and reports say so.
 //!
-//! Commits without durability leave traces in memory, some hundred bytes each, until one with it follows: redb's documentation asks for one now and then.
-//! Without, a process that does 4 million holds hundreds of MiB more than its cache.
+//! Commits without durability leave traces in memory, some hundred bytes each, until one with it follows: redb's documentation asks for one
+//! now and then. Without, a process that does 4 million holds hundreds of MiB more than its cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -190,8 +190,8 @@ fn bftree_races(scale: Scale) -> Vec<Race> {
     ]
 }
 
-/// Pairs that all engines can keep in memory. They are read for as long as caches are warmed elsewhere, since bf-tree keeps but three of ten pages that it reads;
-/// what it still reads is judged, and stands in the column of bytes read.
+/// Pairs that all engines can keep in memory. They are read for as long as caches are warmed elsewhere, since bf-tree keeps but three of
+/// ten pages that it reads; what it still reads is judged, and stands in the column of bytes read.
 fn in_memory(scale: Scale) -> Race {
     let records = scale.pick(10_000, 4_000_000, 64_000_000);
     let memory_bytes = scale.pick(8 << 20, 512 << 20, 8 << 30);

@@ -17,8 +17,8 @@ const RESERVED_BYTES_MAX: usize = 64 << 20;
 
 /// A zoned device in memory. Clones are handles to the same device.
 ///
-/// A zone takes memory for the most that was ever written to it, and keeps it when it is reset; a [populated](Self::populated) device has all of it
-/// from the beginning. Calls run side by side, but for writes to one zone: they
+/// A zone takes memory for the most that was ever written to it, and keeps it when it is reset; a [populated](Self::populated) device has
+/// all of it from the beginning. Calls run side by side, but for writes to one zone: they
 /// exclude each other and the zone's reads while they copy.
 #[derive(Clone)]
 pub struct MemDevice {
@@ -38,8 +38,8 @@ pub(crate) struct MemZones {
     is_populated: bool,
 }
 
-/// The content of a zone up to the last byte that was ever written; what counts of it the zone's state says. Clones are handles to the same content, so that
-/// nobody holds up other zones while he copies.
+/// The content of a zone up to the last byte that was ever written; what counts of it the zone's state says. Clones are handles to the same
+/// content, so that nobody holds up other zones while he copies.
 #[derive(Clone, Default)]
 pub(crate) struct ZoneBytes(Arc<RwLock<Vec<u8>>>);
 
@@ -181,8 +181,8 @@ impl MemDevice {
         Ok(Self::from_zones(MemZones::new(Self::backend_geometry(geometry))))
     }
 
-    /// The same with all memory there from the beginning, for measuring: a drive has no page faults, and writing new memory is little else. The process
-    /// holds the whole capacity at once, and the call takes a quarter of a second to two seconds for each GiB.
+    /// The same with all memory there from the beginning, for measuring: a drive has no page faults, and writing new memory is little else.
+    /// The process holds the whole capacity at once, and the call takes a quarter of a second to two seconds for each GiB.
     ///
     /// # Errors
     /// As [`new`](Self::new).

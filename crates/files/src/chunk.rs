@@ -51,8 +51,8 @@ impl ChunkHeader {
         (CHUNK_HEADER_BYTES as u64 + u64::from(self.payload_bytes)).div_ceil(BLOCK_BYTES as u64)
     }
 
-    /// Writes the header in front of the payload, which stands in `chunk` already and has the CRC-32C `payload_crc`. `store` keeps the chunks of one store,
-    /// stored as a file in another, from being taken for its own.
+    /// Writes the header in front of the payload, which stands in `chunk` already and has the CRC-32C `payload_crc`. `store` keeps the
+    /// chunks of one store, stored as a file in another, from being taken for its own.
     pub(crate) fn encode(&self, store: StoreId, payload_crc: u32, chunk: &mut [u8]) {
         let end = CHUNK_HEADER_BYTES + self.payload_bytes as usize;
         let payload = &chunk[CHUNK_HEADER_BYTES..end];

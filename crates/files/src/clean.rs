@@ -316,8 +316,8 @@ impl Core {
         zones.iter().map(of_zone).collect()
     }
 
-    /// What is live in a zone or group, file by file; `None` if some of it cannot be moved now: it is in no record, or belongs to a file that has readers
-    /// but no name.
+    /// What is live in a zone or group, file by file; `None` if some of it cannot be moved now: it is in no record, or belongs to a file
+    /// that has readers but no name.
     pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
         let mut live = Vec::new();

@@ -147,8 +147,8 @@ pub enum FileError {
         #[source]
         cause: SpaceError,
     },
-    /// A mount found a zone without a readable header, and too little in it that can be read to tell what it was: it may hold the end of the
-    /// journal or of a log. Nothing was changed. Reset the zone on the device to go on without what is in it.
+    /// A mount found a zone without a readable header, and too little in it that can be read to tell what it was: it may hold the end of
+    /// the journal or of a log. Nothing was changed. Reset the zone on the device to go on without what is in it.
     #[error(
         "zone {zone} may hold the end of the journal or of a log: neither its header nor block {block} can be read: {cause}; \
          if the device does not read it again, reset the zone to mount without it"

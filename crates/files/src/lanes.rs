@@ -350,8 +350,8 @@ impl Lanes {
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
-    /// token back. If somebody else `finishes`, it is left to [`finish_one`](Self::finish_one); returns whether it was. That is asked with the lanes
-    /// locked: who says no more that it finishes, and looks then, finds whatever was left to it.
+    /// token back. If somebody else `finishes`, it is left to [`finish_one`](Self::finish_one); returns whether it was. That is asked with
+    /// the lanes locked: who says no more that it finishes, and looks then, finds whatever was left to it.
     pub(crate) fn release(
         &self,
         lease: Lease,

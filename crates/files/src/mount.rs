@@ -1,8 +1,8 @@
 //! Makes and mounts a store.
 //!
-//! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does not apply is counted
-//! and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live bytes are
-//! counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
+//! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does
+//! not apply is counted and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live
+//! bytes are counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
 //! are its old zones reset.
 
 mod blocks;
@@ -47,11 +47,11 @@ pub struct MountReport {
     /// Extents whose zone holds something else now: damage, or beside a live store what it has cleaned while it was mounted for
     /// reading. Their files cannot be opened.
     pub extents_lost: u64,
-    /// The live store beside which this was mounted for reading never rested: meta files and logs are of a moment close to that of the names, not of
-    /// the same. A MANIFEST may name a table that is not there.
+    /// The live store beside which this was mounted for reading never rested: meta files and logs are of a moment close to that of the
+    /// names, not of the same. A MANIFEST may name a table that is not there.
     pub moments_differ: bool,
-    /// Zones whose header cannot be read, where the store was mounted for reading: what is in them is missing here. A mount for writing recognises
-    /// them by what is behind the header.
+    /// Zones whose header cannot be read, where the store was mounted for reading: what is in them is missing here. A mount for writing
+    /// recognises them by what is behind the header.
     pub zones_unknown: u32,
 }
 
@@ -268,8 +268,8 @@ impl Mount<'_> {
     }
 }
 
-/// Refuses a log that ends at `end` and of which a chunk may have been lost: there are chunks behind a gap, or none behind what cannot be read.
-/// Chunks of a file lie in the order in which they were written.
+/// Refuses a log that ends at `end` and of which a chunk may have been lost: there are chunks behind a gap, or none behind what cannot be
+/// read. Chunks of a file lie in the order in which they were written.
 fn refuse_lost(file: FileId, end: u64, chunks: Option<&BTreeMap<u64, Extent>>, lost: &mut Option<Lost>) -> Result<()> {
     let place = |extent: &Extent| (extent.generation, extent.block);
     let last = chunks.and_then(|chunks| chunks.range(..end).map(|(_, extent)| place(extent)).max());

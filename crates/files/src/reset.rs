@@ -36,7 +36,8 @@ const TOGETHER: Resets = Resets { zones_max: 8, at_once: 8 };
 pub(crate) type Done = (u32, Option<SpaceError>);
 
 impl FileStore {
-    /// Resets what is dead, however much is free, so that no writer has to wait for that; beside whoever empties zones. Returns how many zones are free for it, a few at most; `None`: there was none.
+    /// Resets what is dead, however much is free, so that no writer has to wait for that; beside whoever empties zones. Returns how many
+    /// zones are free for it, a few at most; `None`: there was none.
     ///
     /// # Errors
     /// `Stopped`, `Space`.

@@ -110,8 +110,8 @@ impl SubzoneCounters {
 }
 
 impl Core {
-    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had. Where no zone is empty that may be split, it
-    /// cleans as for a wide zone: a table that is copied costs more than one that waits.
+    /// A subzone for a table of which nothing is written, if the policy wants one and one can be had. Where no zone is empty that may be
+    /// split, it cleans as for a wide zone: a table that is copied costs more than one that waits.
     ///
     /// # Errors
     /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to) and

@@ -3,8 +3,8 @@
 //! One command on a line: the time in nanoseconds, what, its numbers. `120500 read 4096 8192` reads 8,192 bytes from byte
 //! 4,096; `write AT BYTES STREAM`, `trim AT BYTES`, `append ZONE BYTES`, `open ZONE`, `close ZONE`, `finish ZONE`,
 //! `reset ZONE`, `flush`, `report`; for subzones `append-sub ZONE INDEX BYTES`, `finish-sub ZONE INDEX`, `reset-sub ZONE INDEX`,
-//! `write-window ZONE BYTES COMMITTED`, `commit-window ZONE BYTES`; `split ZONE`, `finish-split ZONE`, `join ZONE`; `read-query AT BYTES` and `read-compaction AT BYTES` say who reads. Times do not
-//! go back.
+//! `write-window ZONE BYTES COMMITTED`, `commit-window ZONE BYTES`; `split ZONE`, `finish-split ZONE`, `join ZONE`; `read-query AT BYTES`
+//! and `read-compaction AT BYTES` say who reads. Times do not go back.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;

@@ -89,8 +89,8 @@ pub trait Area: Send + Sync {
     /// `Device`; `Damaged` when there is no whole chunk at that address.
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError>;
 
-    /// Reads several chunks, each an address and a hint as [`read_chunk`](Area::read_chunk) has it, with the device reads in flight together as far as 4 MiB
-    /// go, but always one. `visit` gets the index into `chunks` and the payload, in any order.
+    /// Reads several chunks, each an address and a hint as [`read_chunk`](Area::read_chunk) has it, with the device reads in flight
+    /// together as far as 4 MiB go, but always one. `visit` gets the index into `chunks` and the payload, in any order.
     ///
     /// # Errors
     /// As `read_chunk`; some may have been visited.

@@ -3,13 +3,13 @@
 //! SIEVE: a queue in order of entry; a hit only sets the page's visited bit; the hand walks from the oldest to the newest,
 //! clears set bits and evicts the first page without one. A hit so costs a lookup under the shard's lock and no list change.
 //!
-//! Of a page only what its body fills is kept, to the next 256 bytes: leaves that grew at random are two thirds full, and the cache then holds half as
-//! many again. Pages lie in mapped memory, and what counts is what of that the process holds (I6): pages between which too little is free for another
-//! take that too, until one goes that lies beside it.
+//! Of a page only what its body fills is kept, to the next 256 bytes: leaves that grew at random are two thirds full, and the cache then
+//! holds half as many again. Pages lie in mapped memory, and what counts is what of that the process holds (I6): pages between which too
+//! little is free for another take that too, until one goes that lies beside it.
 //!
-//! **Admission**: a page that was read and for which another would have to go enters at its second read. The first only leaves a mark, so that pages that
-//! nobody wants again, nearly all of uniform reads, displace nothing and are not copied. By simulation of Zipf-distributed scans favourites are found as
-//! often as without, for a quarter of the entries.
+//! **Admission**: a page that was read and for which another would have to go enters at its second read. The first only leaves a mark, so
+//! that pages that nobody wants again, nearly all of uniform reads, displace nothing and are not copied. By simulation of Zipf-distributed
+//! scans favourites are found as often as without, for a quarter of the entries.
 //!
 //! The key is (address, zone generation): a page of a zone that was reset is never found again (I5), it just ages out.
 
@@ -101,14 +101,14 @@ struct Shard {
     marks: Marks,
 }
 
-/// Which pages were turned away lately: prints of 32 bits, four in the slot that the key says, the latest first. To take one page for another, once in
-/// tens of millions, costs a copy.
+/// Which pages were turned away lately: prints of 32 bits, four in the slot that the key says, the latest first. To take one page for
+/// another, once in tens of millions, costs a copy.
 #[derive(Default)]
 struct Marks(Box<[[u32; MARKS_PER_SLOT]]>);
 
 impl Marks {
-    /// Room for `count` marks, rounded down to a power of two of slots; twice as much stays, so that a capacity that trembles costs nothing. Marks are
-    /// kept: slots of a larger table begin as those that they were part of.
+    /// Room for `count` marks, rounded down to a power of two of slots; twice as much stays, so that a capacity that trembles costs
+    /// nothing. Marks are kept: slots of a larger table begin as those that they were part of.
     fn resize(&mut self, count: u64) {
         let slots = (count / MARKS_PER_SLOT as u64).checked_ilog2().map_or(0, |log| 1 << log);
         let before = self.0.len();
@@ -136,11 +136,12 @@ impl Marks {
     }
 }
 
-/// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2 thousandths of it, and
-/// for a page's part of the tables for each thread that enters one just now.
+/// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2
+/// thousandths of it, and for a page's part of the tables for each thread that enters one just now.
 ///
-/// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none. A page that
-/// comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked at a time.
+/// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none.
+/// A page that comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked
+/// at a time.
 pub(crate) struct ReadCache {
     shards: Box<[Mutex<Shard>]>,
     hits: PerThread<AtomicU64>,

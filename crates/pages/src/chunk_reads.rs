@@ -1,4 +1,5 @@
-//! Chunks read by address, in flight together: what many large values, or one of many segments, cost is the device's bandwidth, not a wait for each.
+//! Chunks read by address, in flight together: what many large values, or one of many segments, cost is the device's bandwidth, not a wait
+//! for each.
 
 use zonda_device::Completion;
 

@@ -1,8 +1,8 @@
 //! ZFlusher (ZKV 3.4): the sequencers of all open zones, the read cache and the zones below them.
 //!
 //! Life of a page: 1 [`place`](Flusher::place) puts it into a sequencer under its leaf's latch -> 2 [`pump`](Flusher::pump) or
-//! [`settle`](Flusher::settle) writes its group, with no latch held -> 3 it is in the read cache if it was read meanwhile, and on the device.
-//! Pages of a zone that fails are placed again ([`failed`](crate::failed)). Opening zones, chunks, reads and live bytes have
+//! [`settle`](Flusher::settle) writes its group, with no latch held -> 3 it is in the read cache if it was read meanwhile, and on the
+//! device. Pages of a zone that fails are placed again ([`failed`](crate::failed)). Opening zones, chunks, reads and live bytes have
 //! files of their own.
 //!
 //! Lock order: `replacing`, `opening`, a sequencer's writer, then memory locks (a stream's list, a sequencer's queue, a

@@ -1,9 +1,9 @@
 //! The write-ahead log on a device of its own (ZKV 3.5), of a store on zones or in place.
 //!
 //! The log device holds nothing but the log's segments, in zones with headers of its own kind of client and the id of the store
-//! that it belongs to; the store's own headers (in place, its superblock) carry a feature bit that says that the log is elsewhere. So neither is ever opened
-//! without the other, and never with a stranger. MetaLog and values stay with the pages: the order in which their records become durable
-//! (write-ahead rule) crosses the two devices in one place only, where the MetaLog waits for the log.
+//! that it belongs to; the store's own headers (in place, its superblock) carry a feature bit that says that the log is elsewhere. So
+//! neither is ever opened without the other, and never with a stranger. MetaLog and values stay with the pages: the order in which their
+//! records become durable (write-ahead rule) crosses the two devices in one place only, where the MetaLog waits for the log.
 //!
 //! A segment that is released is reset by the next reclaim step, or by an append that finds no zone: nobody but recovery reads it, and
 //! the checkpoint that released it is durable.
@@ -97,8 +97,8 @@ impl LogDevice {
 }
 
 impl LogDevice {
-    /// What reclaim does here: zones that failed are no longer anybody's, as there are no pages to be placed again; zones of released segments
-    /// are reset. `true` if there were some of these.
+    /// What reclaim does here: zones that failed are no longer anybody's, as there are no pages to be placed again; zones of released
+    /// segments are reset. `true` if there were some of these.
     ///
     /// # Errors
     /// `Space`, `Device`.

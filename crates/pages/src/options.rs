@@ -4,8 +4,8 @@ use zonda_space::{StoreId, VictimPolicy};
 
 use crate::CachePolicy;
 
-/// Options of a [`ZonedStore`](crate::ZonedStore). Identity, superblock and `overwrite` count at creation only; the others may differ at every
-/// opening.
+/// Options of a [`ZonedStore`](crate::ZonedStore). Identity, superblock and `overwrite` count at creation only; the others may differ at
+/// every opening.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Identity of a new store, made at random by the caller.

@@ -5,8 +5,8 @@ use zonda_device::{AlignedBuf, Completion, Io, IoQueue};
 use crate::PageError;
 use crate::source::Source;
 
-/// Reads of one caller in flight. Contract: every buffer that comes is given [back](Self::give_back). Dropped before that, after an error, it waits
-/// for what is in flight and frees all of it; else its queue serves the next caller.
+/// Reads of one caller in flight. Contract: every buffer that comes is given [back](Self::give_back). Dropped before that, after an error,
+/// it waits for what is in flight and frees all of it; else its queue serves the next caller.
 pub(crate) struct ReadQueue<'a, S: Source> {
     source: &'a S,
     /// There until it is dropped.

@@ -4,8 +4,8 @@
 //! live -> 3 *condemned*: nothing in it is live, [`Relocate::stamp`] taken -> 4 committed: one [`Relocate::commit_moves`] for the
 //! whole batch -> 5 [`Relocate::drained`] -> 6 reset. Zones whose pages all died are condemned without being read.
 //!
-//! Zones of log and MetaLog are reset as soon as their segment is released (`released.rs`). Only recovery reads them, and `release` says that it does
-//! not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
+//! Zones of log and MetaLog are reset as soon as their segment is released (`released.rs`). Only recovery reads them, and `release` says
+//! that it does not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
 //!
 //! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
 //! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe.
@@ -129,7 +129,8 @@ impl Scene<'_> {
         Ok(if work.victim.is_none() && work.condemned.is_empty() { Reclaimed::Idle } else { Reclaimed::Waiting })
     }
 
-    /// Resets condemned zones whose moves are committed and whose readers are gone. One that is not reset is nobody's error, as nobody needs what is in it.
+    /// Resets condemned zones whose moves are committed and whose readers are gone. One that is not reset is nobody's error, as nobody
+    /// needs what is in it.
     fn reset_drained(&self, work: &mut Work) -> Result<bool, PageError> {
         let drained = |zone: &Condemned| zone.committed && self.relocate.drained(zone.stamp);
         let mut any = false;

@@ -14,11 +14,12 @@ use crate::{AreaKind, BLOCK_BYTES, PageError};
 const UNREADABLE_MAX: u32 = 256;
 
 impl Flusher {
-    /// What opening found, with the damaged zones among the others, by generation. A zone without any frame is nobody's, if it could be read.
-    /// Writes nothing. Cost: nothing if no zone is damaged; else reads these as far as their first frame.
+    /// What opening found, with the damaged zones among the others, by generation. A zone without any frame is nobody's, if it could be
+    /// read. Writes nothing. Cost: nothing if no zone is damaged; else reads these as far as their first frame.
     ///
     /// # Errors
-    /// `Damaged` for a zone in which too little can be read to tell what it was: it may hold the end of log or MetaLog. Those of the device.
+    /// `Damaged` for a zone in which too little can be read to tell what it was: it may hold the end of log or MetaLog. Those of the
+    /// device.
     pub(crate) fn with_recognised(&self, recovered: Recovered) -> Result<Vec<RecoveredZone>, PageError> {
         let Recovered { mut zones, damaged, .. } = recovered;
         for zone in &damaged {

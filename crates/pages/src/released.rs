@@ -8,9 +8,10 @@ use crate::flusher::Flusher;
 use crate::zone_table::Zone;
 
 impl Flusher {
-    /// Resets them; `true` if there were some, or another thread had just begun with them. Reclaim does this in each of its steps; who finds no zone for
-    /// log or MetaLog does it himself, as reclaim may be late, in a long step, or waiting for him. Until it is done, the log that was written before a
-    /// checkpoint and the log after it are there side by side, which the reserve has no room for. Cost: one pass over the zones, if there are some.
+    /// Resets them; `true` if there were some, or another thread had just begun with them. Reclaim does this in each of its steps; who
+    /// finds no zone for log or MetaLog does it himself, as reclaim may be late, in a long step, or waiting for him. Until it is done, the
+    /// log that was written before a checkpoint and the log after it are there side by side, which the reserve has no room for. Cost: one
+    /// pass over the zones, if there are some.
     ///
     /// A zone that is not reset, or that another thread is just finishing, is left to the next call.
     ///

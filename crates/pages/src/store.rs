@@ -171,8 +171,9 @@ pub trait PageStore: Send + Sync {
         false
     }
 
-    /// Says that a writer needs zones for `pages` pages at once, or 0 when it does no more: until then reclaim goes on while there are fewer. Returns
-    /// whether there are as many. For values of more than one zone, which reclaim keeps free anyway; of several writers who needs most counts.
+    /// Says that a writer needs zones for `pages` pages at once, or 0 when it does no more: until then reclaim goes on while there are
+    /// fewer. Returns whether there are as many. For values of more than one zone, which reclaim keeps free anyway; of several writers who
+    /// needs most counts.
     fn press_for(&self, _pages: u32) -> bool {
         true
     }

@@ -19,8 +19,8 @@ impl Wanted {
         FOREGROUND_FLOOR + self.most.load(Ordering::Relaxed)
     }
 
-    /// The current thread needs `pages` pages in zones of `pages_per_zone`, or 0 if it needs no more, and `spare` zones are there. Returns whether they are
-    /// enough; one always is, as reclaim keeps that free for everybody.
+    /// The current thread needs `pages` pages in zones of `pages_per_zone`, or 0 if it needs no more, and `spare` zones are there. Returns
+    /// whether they are enough; one always is, as reclaim keeps that free for everybody.
     pub(crate) fn press(&self, pages: u32, pages_per_zone: u64, spare: u32) -> bool {
         let zones = u32::try_from(u64::from(pages).div_ceil(pages_per_zone.max(1))).unwrap_or(u32::MAX / 2);
         if zones == 1 {

@@ -25,8 +25,8 @@ pub enum Kind {
     Io = 8,
 }
 
-/// How far an error reaches. A flush or compaction that meets one of one file is tried again by RocksDB, and again, whatever it is: so only what
-/// is wrong with a name is of one file, and everything else of the file system, as on the default one.
+/// How far an error reaches. A flush or compaction that meets one of one file is tried again by RocksDB, and again, whatever it is: so only
+/// what is wrong with a name is of one file, and everything else of the file system, as on the default one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scope {

@@ -4,7 +4,8 @@
 //! between two of them. A log's last bytes wait in memory, and two zones become durable in any order. So without this order a
 //! power cut, or a killed process, could leave a newer log and not the end of the older one: a hole, and no prefix of the writes.
 //!
-//! Where the end of the older log finds no room, the newer one's first record waits in memory, and what would bring it to the device is refused.
+//! Where the end of the older log finds no room, the newer one's first record waits in memory, and what would bring it to the device is
+//! refused.
 //!
 //! Cost: a flush of the device for each log, which is one for each memtable.
 

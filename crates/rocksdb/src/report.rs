@@ -210,7 +210,8 @@ fn microseconds(time: Duration) -> u64 {
 }
 
 impl Drop for Mounted {
-    /// Ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is unmounted.
+    /// Ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is
+    /// unmounted.
     fn drop(&mut self) {
         if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.finish()) {
             tell(format_args!("the trace is not complete: {error}"));

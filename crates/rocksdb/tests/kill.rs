@@ -17,7 +17,8 @@ use zonda_rt::Rng;
 /// Kills of an ordinary run.
 const KILLS: u64 = 3;
 
-/// Writes and kills a few times, with more keys of the device's name, or a drive that splits zones; after each kill what is there is a prefix of the batches, with all that the program said.
+/// Writes and kills a few times, with more keys of the device's name, or a drive that splits zones; after each kill what is there is a
+/// prefix of the batches, with all that the program said.
 fn nothing_that_was_said_is_lost(how: &str, keys: &str) {
     if !is_here(&["c++"]) {
         return;

@@ -1,4 +1,5 @@
-//! A C++ program that is linked with the plugin, as the operators' page says, and uses its options again and again; and reads of a file together.
+//! A C++ program that is linked with the plugin, as the operators' page says, and uses its options again and again; and reads of a file
+//! together.
 #![cfg(with_rocksdb)]
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 

@@ -1,10 +1,10 @@
-//! Huge pages for long-lived memory that is read at random: fewer entries of the translation buffer, shorter walks where one misses. And none for memory
-//! that is counted by small ones.
+//! Huge pages for long-lived memory that is read at random: fewer entries of the translation buffer, shorter walks where one misses. And
+//! none for memory that is counted by small ones.
 
 use std::ptr::NonNull;
 
-/// Asks the system to put `bytes` of memory at `at` on huge pages, where it has them and the memory is aligned to them. Advice only: nothing
-/// that can be seen of the memory changes, and a refusal is no error.
+/// Asks the system to put `bytes` of memory at `at` on huge pages, where it has them and the memory is aligned to them. Advice only:
+/// nothing that can be seen of the memory changes, and a refusal is no error.
 pub fn prefer_huge_pages(at: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     advise(at, bytes, libc::MADV_HUGEPAGE);
@@ -12,8 +12,8 @@ pub fn prefer_huge_pages(at: NonNull<u8>, bytes: usize) {
     let _ = (at, bytes);
 }
 
-/// Asks the system to keep huge pages away from `bytes` of memory at `at`, also where they are its habit: one that is written to for the first time then
-/// holds no more than it seems to. Advice only, as above.
+/// Asks the system to keep huge pages away from `bytes` of memory at `at`, also where they are its habit: one that is written to for the
+/// first time then holds no more than it seems to. Advice only, as above.
 pub(crate) fn prefer_small_pages(at: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     advise(at, bytes, libc::MADV_NOHUGEPAGE);

@@ -1,15 +1,16 @@
 //! Long-lived memory in aligned pieces, straight from the system.
 //!
-//! An allocator keeps a note in front of every piece. Pieces that are as long as they are aligned then lie a piece apart, and what is between them
-//! fills with small things of every kind: the process holds twice what anybody counted (I6). Pieces from here lie side by side.
+//! An allocator keeps a note in front of every piece. Pieces that are as long as they are aligned then lie a piece apart, and what is
+//! between them fills with small things of every kind: the process holds twice what anybody counted (I6). Pieces from here lie side by
+//! side.
 //!
 //! Unsafe, because what is mapped is raw memory, and the standard library has no call for it.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// Zeroed memory of `layout`, whose size is a multiple of its alignment and not 0; `None` if the system has none. It goes back by [`unmap_memory`]. Costs up to
-/// three calls of the system; the memory is held once it is touched.
+/// Zeroed memory of `layout`, whose size is a multiple of its alignment and not 0; `None` if the system has none. It goes back by
+/// [`unmap_memory`]. Costs up to three calls of the system; the memory is held once it is touched.
 ///
 /// # Panics
 /// If the size is no multiple of the alignment, or 0.
@@ -28,8 +29,8 @@ pub unsafe fn unmap_memory(at: NonNull<u8>, layout: Layout) {
     unsafe { system::unmap(at, layout) }
 }
 
-/// Gives back to the system what `bytes` of memory at `at` hold, as far as these are whole pages of its: content is lost, the memory stays the
-/// caller's and takes place again when it is next written. Nothing happens on systems other than Linux. Costs a call of the system.
+/// Gives back to the system what `bytes` of memory at `at` hold, as far as these are whole pages of its: content is lost, the memory stays
+/// the caller's and takes place again when it is next written. Nothing happens on systems other than Linux. Costs a call of the system.
 ///
 /// # Safety
 /// The caller owns these bytes, and nobody reads them before they are written again.

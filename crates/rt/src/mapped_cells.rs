@@ -1,7 +1,8 @@
 //! Runs of bytes in mapped segments, for what comes and goes with the work.
 //!
-//! Memory that an allocator gives to pages or buffers of a few KiB comes back full of holes, between which small things of every kind lie: no budget counts them, and
-//! a process that was told 22 MiB held 35 (I6). Segments from here go back to the system whole, and free pages of those that are in use when there are many.
+//! Memory that an allocator gives to pages or buffers of a few KiB comes back full of holes, between which small things of every kind lie:
+//! no budget counts them, and a process that was told 22 MiB held 35 (I6). Segments from here go back to the system whole, and free pages
+//! of those that are in use when there are many.
 //!
 //! Unsafe code: pointers into segments, for those who keep what is not bytes there, and the call that gives free pages of a segment back.
 
@@ -57,9 +58,9 @@ struct Segment {
     discarded: Box<[bool]>,
 }
 
-/// Segments, and runs in them: the first that is long enough is taken, from where a run was last taken or given back, so that each search looks at as many segments as
-/// there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments' lengths, `taken` that of the runs in use, `discarded` that of
-/// their pages that the system has.
+/// Segments, and runs in them: the first that is long enough is taken, from where a run was last taken or given back, so that each search
+/// looks at as many segments as there are at the most. Memory overhead: a bit for 256 bytes. Always: `bytes` is the sum of the segments'
+/// lengths, `taken` that of the runs in use, `discarded` that of their pages that the system has.
 #[derive(Default)]
 pub struct MappedCells {
     segments: Vec<Option<Segment>>,
@@ -149,8 +150,9 @@ impl MappedCells {
         self.segment(cell.segment).give(cell);
     }
 
-    /// Gives back to the system what a segment has free: its memory if all of it is free, its free pages if more than `idle_bytes_max` of all segments' memory is idle.
-    /// Costs a call of the system, if there is something to be given back, and a look at each page of the segment.
+    /// Gives back to the system what a segment has free: its memory if all of it is free, its free pages if more than `idle_bytes_max` of
+    /// all segments' memory is idle. Costs a call of the system, if there is something to be given back, and a look at each page of the
+    /// segment.
     pub fn release(&mut self, segment: u32, idle_bytes_max: usize) {
         let is_idle = self.idle_bytes() > idle_bytes_max;
         let place = &mut self.segments[segment as usize];
@@ -228,7 +230,8 @@ impl Segment {
                 page += 1;
                 continue;
             }
-            // SAFETY: the pages lie within the segment, which is ours, and no run has any byte of them; whoever takes one finds initialised memory, zero or not.
+            // SAFETY: the pages lie within the segment, which is ours, and no run has any byte of them; whoever takes one finds initialised
+            // memory, zero or not.
             unsafe { discard_memory(self.memory.start().add(first * SYSTEM_PAGE_BYTES), run_bytes) };
             bytes += run_bytes;
         }

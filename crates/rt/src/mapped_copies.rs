@@ -1,7 +1,7 @@
 //! Copies of bytes in mapped memory, for caches whose size follows the work.
 //!
-//! What a cache gives up, the process gives up: an allocator would keep it, and a process with a budget of 64 MiB held 124 after its cache of pages had
-//! shrunk (I6).
+//! What a cache gives up, the process gives up: an allocator would keep it, and a process with a budget of 64 MiB held 124 after its cache
+//! of pages had shrunk (I6).
 //!
 //! Unsafe code: a copy is a pointer into a segment that its owner keeps mapped.
 

@@ -17,7 +17,8 @@ impl Space {
     /// # Errors
     /// `NoSpace` when no zone is free, or none above the reserve for [`Urgency::Foreground`]; `StreamFull`,
     /// `TokensHeld`, `NoSuchStream`: nothing was changed. `Device`: if the device lives on, the zones that failed, up to eight, are
-    /// free again and taken last (but where [the host is full](SpaceError::is_host_full)) or, where only the flush after it failed, the zone is partly written.
+    /// free again and taken last (but where [the host is full](SpaceError::is_host_full)) or, where only the flush after it failed, the
+    /// zone is partly written.
     pub fn open_zone(&self, stream: StreamId, urgency: Urgency) -> Result<ZoneWriter> {
         let _allocation = self.core.allocation.lock();
         let held_up = self.tidy()?;

@@ -22,8 +22,8 @@ const ITEM_LENGTH_BYTES: usize = 4;
 ///
 /// Life cycle: 1 [`read`](crate::read_journal) what an earlier life left -> 2 [`start`](Self::start) with a snapshot in a
 /// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), in the same zone
-/// as long as it has room, and 3 again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not reset (I3).
-/// After a device error other than that the host is full it is failed and takes nothing more.
+/// as long as it has room, and 3 again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not
+/// reset (I3). After a device error other than that the host is full it is failed and takes nothing more.
 ///
 /// Cost: a sync writes the records since the last one, padded to blocks, and flushes; a snapshot writes itself and two
 /// blocks.
@@ -104,8 +104,8 @@ impl Journal {
         self.flush()
     }
 
-    /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins; those whose reset fails are tried again behind the
-    /// next. Records so far are covered
+    /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins; those whose reset fails are tried again
+    /// behind the next. Records so far are covered
     /// by it: whatever `fill` writes must include their effect. It begins in the open zone, if that seems to have room: to finish
     /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile.
     ///
@@ -271,8 +271,8 @@ pub(crate) fn hold(space: &Space, zone: ZoneId) {
     space.add_live(zone, (space.zone_blocks() - 1) * BLOCK_BYTES as u64);
 }
 
-/// Resets a zone of which recovery reads nothing any more. `false`: the device did not; the zone is held as before. That costs room and time at the next
-/// mount, and keeps nobody from the journal.
+/// Resets a zone of which recovery reads nothing any more. `false`: the device did not; the zone is held as before. That costs room and
+/// time at the next mount, and keeps nobody from the journal.
 pub(crate) fn give_back(space: &Space, zone: ZoneId) -> bool {
     space.sub_live(zone, u64::MAX);
     let is_reset = space.reset(zone).is_ok();

@@ -51,9 +51,9 @@ struct Place {
 }
 
 /// Delivers the newest complete snapshot and the records after it, up to the first gap in the sequence: the torn tail of
-/// a crash, or damage. Never fails for a bad chunk; a block that cannot be read is one if what is delivered goes on in a later zone, so that
-/// it holds nothing of that. Else it may hold the last records, or a newer snapshot, and these are not dropped silently. Seals zones that are partly written, so that they hold no tokens, and
-/// resets those in which nothing counts.
+/// a crash, or damage. Never fails for a bad chunk; a block that cannot be read is one if what is delivered goes on in a later zone, so
+/// that it holds nothing of that. Else it may hold the last records, or a newer snapshot, and these are not dropped silently. Seals zones
+/// that are partly written, so that they hold no tokens, and resets those in which nothing counts.
 /// `recovered` are the zones that opening found; those of other streams are passed over.
 ///
 /// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 32

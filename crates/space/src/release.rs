@@ -18,8 +18,8 @@ enum Reset {
 impl Space {
     /// Finishes a writer's zone and gives its token back. Costs one device command, none if the zone is full.
     ///
-    /// Nothing is lost where the device fails: the zone stays partly written and is set aside. It keeps one of the device's tokens, but none of
-    /// its stream's, until it is reset, or until [`open_zone`](Self::open_zone) lacks one and finishes it after all.
+    /// Nothing is lost where the device fails: the zone stays partly written and is set aside. It keeps one of the device's tokens, but
+    /// none of its stream's, until it is reset, or until [`open_zone`](Self::open_zone) lacks one and finishes it after all.
     pub fn seal(&self, writer: ZoneWriter) {
         if writer.is_closed() {
             return;
@@ -90,8 +90,8 @@ impl Space {
     /// zone may be reset. Returns what the zone is now: free, retired, read-only or offline.
     ///
     /// # Errors
-    /// `WrongState` for a zone that is free or open, or that another thread is just finishing ([`SpaceError::is_changing`]: try again later);
-    /// `Device`: the zone is as it was.
+    /// `WrongState` for a zone that is free or open, or that another thread is just finishing ([`SpaceError::is_changing`]: try again
+    /// later); `Device`: the zone is as it was.
     ///
     /// # Panics
     /// If something in the zone is live (I3).

@@ -191,7 +191,8 @@ impl Space {
         Some(table.slot(zone).generation).filter(|&generation| generation != 0)
     }
 
-    /// How many blocks of a zone are written, its header included, as the device says now: for who reads beside the store's owner. One report.
+    /// How many blocks of a zone are written, its header included, as the device says now: for who reads beside the store's owner. One
+    /// report.
     ///
     /// # Errors
     /// `Device`.

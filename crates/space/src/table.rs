@@ -216,8 +216,8 @@ impl Table {
         self.wakes += 1;
     }
 
-    /// Takes the lowest free zone that was not refused, else the lowest, and a token for a stream, or `None` if no free zone may be taken. The lowest: a device
-    /// in a file then grows no more than it must.
+    /// Takes the lowest free zone that was not refused, else the lowest, and a token for a stream, or `None` if no free zone may be taken.
+    /// The lowest: a device in a file then grows no more than it must.
     ///
     /// # Errors
     /// `NoSuchStream`, `StreamFull`, `TokensHeld`; nothing is taken.
@@ -247,7 +247,8 @@ impl Table {
         assert!(self.active() <= self.active_max, "I2 {} of {} zones active", self.active(), self.active_max);
     }
 
-    /// Takes an empty subzone of a split zone, the lowest that was not refused, else the lowest, and a token if the zone was finished; `None` if it has none.
+    /// Takes an empty subzone of a split zone, the lowest that was not refused, else the lowest, and a token if the zone was finished;
+    /// `None` if it has none.
     ///
     /// # Errors
     /// `WrongState` for a zone that is not split, `StreamFull`, `TokensHeld`; nothing is taken.

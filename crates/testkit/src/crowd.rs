@@ -40,7 +40,8 @@ struct Account {
 }
 
 impl Crowd {
-    /// A run of about `steps` operations by `clients` clients, on a world with an empty device whose zones hold `value_bytes_max` bytes and more.
+    /// A run of about `steps` operations by `clients` clients, on a world with an empty device whose zones hold `value_bytes_max` bytes and
+    /// more.
     #[must_use]
     pub fn new(world: World, mut rng: Rng, clients: u64, steps: u64, value_bytes_max: usize) -> Self {
         let registers = Registers::draw(&mut rng, value_bytes_max);

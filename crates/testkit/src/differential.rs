@@ -1,8 +1,8 @@
 //! A long life of one database beside a [`BTreeMap`]: every answer of millions of operations is compared.
 //!
 //! No power cuts; the simulator has those. Here the store lives on a device in memory and on the threads of the system, at full speed, with
-//! a budget of a small part of its data, which is there from the beginning, so that buffers are evicted and merged all the time. It is closed and opened again
-//! now and then.
+//! a budget of a small part of its data, which is there from the beginning, so that buffers are evicted and merged all the time. It is
+//! closed and opened again now and then.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -279,7 +279,8 @@ impl Run {
         Ok(())
     }
 
-    /// Another budget, from the least that there is to the one that the store was opened with; an index that is too large for it is a reason to refuse.
+    /// Another budget, from the least that there is to the one that the store was opened with; an index that is too large for it is a
+    /// reason to refuse.
     fn set_memory(&mut self) -> Step<()> {
         let (least, most) = (MEMORY_BYTES_MIN, self.memory_bytes);
         let bytes = if self.rng.chance(0.3) { most } else { least + self.rng.below(most - least + 1) };

@@ -11,8 +11,8 @@ pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 ///
 /// Always: `now` is `durable` with all of `unsynced` applied, in order.
 ///
-/// Of a store without a log only what a checkpoint or closing wrote is durable; a sync is not. What came later may survive leaf by leaf, as leaves were
-/// merged, so that each key has its durable value or any later one, and neither the order of changes nor batches are kept.
+/// Of a store without a log only what a checkpoint or closing wrote is durable; a sync is not. What came later may survive leaf by leaf, as
+/// leaves were merged, so that each key has its durable value or any later one, and neither the order of changes nor batches are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     unlogged: bool,
@@ -93,8 +93,8 @@ impl Model {
         }
     }
 
-    /// Takes over what a store holds after a power cut, if it may: the durable pairs and a prefix of the unsynced units; without a log the durable pairs and
-    /// any later values. Answers how many units survived for certain, without a log none.
+    /// Takes over what a store holds after a power cut, if it may: the durable pairs and a prefix of the unsynced units; without a log the
+    /// durable pairs and any later values. Answers how many units survived for certain, without a log none.
     ///
     /// # Errors
     /// What is wrong with `found`: the first key that differs from the prefix that fits best.

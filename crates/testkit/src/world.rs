@@ -143,7 +143,8 @@ pub fn small_geometry(rng: &mut Rng) -> Geometry {
     limited(rng, zone_blocks, zones)
 }
 
-/// A device for the log alone: from just as many zones as a log of `log_limit_bytes` may need to some to spare, with one active zone or more.
+/// A device for the log alone: from just as many zones as a log of `log_limit_bytes` may need to some to spare, with one active zone or
+/// more.
 #[must_use]
 pub fn log_geometry(rng: &mut Rng, log_limit_bytes: u64) -> Geometry {
     let zone_blocks = *pick(rng, &[16, 24, 64]);

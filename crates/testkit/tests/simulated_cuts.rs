@@ -122,9 +122,9 @@ fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
 
 #[test]
 fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
-    // Recovery reclaimed page by page, each with a block of MetaLog, until no segment was left; the power went, and opening failed. Later a cut within
-    // recovery left a page with records of an image over newer ones, which the next recovery took for merged. Both were met by the first seed, whose course
-    // every change of the division of memory alters; the second meets more cuts in a store as full.
+    // Recovery reclaimed page by page, each with a block of MetaLog, until no segment was left; the power went, and opening failed. Later a
+    // cut within recovery left a page with records of an image over newer ones, which the next recovery took for merged. Both were met by
+    // the first seed, whose course every change of the division of memory alters; the second meets more cuts in a store as full.
     let ground = Some(GroundKind::Blocks);
     let settings = Settings { steps: 800, design: None, ground, clients: None, bug: None, flash: None, verbose: false };
     let mut all = Outcome::default();

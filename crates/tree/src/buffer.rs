@@ -8,9 +8,10 @@
 //! no fences: its leaf's range comes from the parent. Records hold suffixes behind [`Buffer::prefix`].
 //! Life cycle: 1 made for the first record -> 2 grows class by class -> 3 merged into the leaf's page -> freed.
 //!
-//! A **mini-page** (Bf-Tree section 3) is a buffer in the ring. It has marks behind its records (`buffer/marks.rs`), so that it may hold clean ones beside dirty
-//! ones: *insert* (dirty), *cache* (a clean copy of a record of the page), *tombstone* (dirty), *phantom* (clean, and known to be
-//! absent from the page). In every other buffer all records are dirty, unless it mirrors its page. What must reach the page, images and snapshots is
+//! A **mini-page** (Bf-Tree section 3) is a buffer in the ring. It has marks behind its records (`buffer/marks.rs`), so that it may hold
+//! clean ones beside dirty ones: *insert* (dirty), *cache* (a clean copy of a record of the page), *tombstone* (dirty), *phantom* (clean,
+//! and known to be absent from the page). In every other buffer all records are dirty, unless it mirrors its page. What must reach the
+//! page, images and snapshots is
 //! [`dirty_records`](Buffer::dirty_records); the others may be dropped at any time under the exclusive latch.
 
 mod marks;
@@ -294,8 +295,8 @@ impl Buffer {
         Some(slots.record(index))
     }
 
-    /// The record of `key` if its value dies when it is overwritten here. The value of a clean record that may still be asked from the page dies
-    /// when both are merged.
+    /// The record of `key` if its value dies when it is overwritten here. The value of a clean record that may still be asked from the page
+    /// dies when both are merged.
     pub(crate) fn find_own(&self, key: &[u8]) -> Option<Record<'_>> {
         let slots = self.slots();
         let index = slots.search(key.strip_prefix(self.prefix())?).ok()?;

@@ -17,8 +17,8 @@ use crate::{
 const LOG_LIMIT_BYTES_MIN: u64 = 4 << 20;
 
 impl Tree {
-    /// The most log in bytes, at least 4 x the buffers and the filter (R) unless told otherwise: writers wait for a checkpoint there. One is begun in the
-    /// background at 4/5 of it.
+    /// The most log in bytes, at least 4 x the buffers and the filter (R) unless told otherwise: writers wait for a checkpoint there. One
+    /// is begun in the background at 4/5 of it.
     pub(crate) fn log_limit_bytes(&self) -> u64 {
         match self.options.log_limit_bytes {
             0 => (5 * (self.pool.limit_bytes() + self.options.filter_bytes)).max(LOG_LIMIT_BYTES_MIN),

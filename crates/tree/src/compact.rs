@@ -272,8 +272,8 @@ impl Tree {
     }
 }
 
-/// How many of the leading leaves with so many `bytes` are to be joined, into pages with so much `room`: those that give the most pages back, and one
-/// for four at least, as every other one is written anew for it; of equals the fewest. 1 if none do.
+/// How many of the leading leaves with so many `bytes` are to be joined, into pages with so much `room`: those that give the most pages
+/// back, and one for four at least, as every other one is written anew for it; of equals the fewest. 1 if none do.
 fn best_group(bytes: impl Iterator<Item = usize>, room: usize) -> usize {
     let sums = bytes.scan(0, |sum, bytes| {
         *sum += bytes;

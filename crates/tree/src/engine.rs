@@ -295,8 +295,8 @@ impl Engine {
         tree.reclaim_step()
     }
 
-    /// Background step: merges buffers down to a limit that was lowered, while writers only keep them from growing. Takes out empty leaves that waited for
-    /// snapshots.
+    /// Background step: merges buffers down to a limit that was lowered, while writers only keep them from growing. Takes out empty leaves
+    /// that waited for snapshots.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -314,8 +314,9 @@ impl Engine {
         }
     }
 
-    /// Merges buffers until they are within what they and the whole tree may take, a leaf each at the most, beside whoever else merges: for who lowered
-    /// a limit and cannot wait for [`buffer_step`](Self::buffer_step). If others are in the way for half a second without a pause, it leaves the rest to that.
+    /// Merges buffers until they are within what they and the whole tree may take, a leaf each at the most, beside whoever else merges: for
+    /// who lowered a limit and cannot wait for [`buffer_step`](Self::buffer_step). If others are in the way for half a second without a
+    /// pause, it leaves the rest to that.
     ///
     /// # Errors
     /// Those of the device. A full store is none, nor is a damaged page.
@@ -373,13 +374,14 @@ impl Engine {
         self.tree.pool.set_limit_bytes(bytes);
     }
 
-    /// Changes what snapshots may keep, in bytes ([`TreeOptions::snapshot_bytes_max`]). Takes effect at once: the oldest are given up until the others fit.
+    /// Changes what snapshots may keep, in bytes ([`TreeOptions::snapshot_bytes_max`]). Takes effect at once: the oldest are given up until
+    /// the others fit.
     pub fn set_snapshot_bytes(&self, bytes: u64) {
         self.tree.snapshots.set_bytes_max(bytes + self.tree.options.filter_bytes / 3);
     }
 
-    /// Changes the memory of the record cache, in bytes, up to [`TreeOptions::record_cache_bytes_max`]; at first it has none. Takes effect at
-    /// once.
+    /// Changes the memory of the record cache, in bytes, up to [`TreeOptions::record_cache_bytes_max`]; at first it has none. Takes effect
+    /// at once.
     pub fn set_record_cache_bytes(&self, bytes: u64) {
         self.tree.records.resize(bytes);
     }

@@ -77,8 +77,8 @@ impl Tree {
     /// the way, or no zone can be had just now. No latch may be held.
     ///
     /// # Errors
-    /// `NoSpace`, those of the device. `Damaged` if there is nothing but buffers of leaves whose pages are damaged: else it is for who reads
-    /// those pages to hear of it.
+    /// `NoSpace`, those of the device. `Damaged` if there is nothing but buffers of leaves whose pages are damaged: else it is for who
+    /// reads those pages to hear of it.
     pub(crate) fn evict(&self) -> Result<bool> {
         if let Some(ring) = self.pool.ring() {
             return self.evict_mini_page(ring);
@@ -111,8 +111,8 @@ impl Tree {
         Ok(false)
     }
 
-    /// Makes the buffers of `leaves` anew, so that the memory where few are left becomes free: that costs copies of a few hundred bytes where a
-    /// merge costs a page. Returns whether all could be had.
+    /// Makes the buffers of `leaves` anew, so that the memory where few are left becomes free: that costs copies of a few hundred bytes
+    /// where a merge costs a page. Returns whether all could be had.
     fn gather(&self, leaves: &[PageId]) -> bool {
         let moved = |&id: &PageId| {
             let Some(mut leaf) = self.table.try_lock(id) else { return false };

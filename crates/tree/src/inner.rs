@@ -1,9 +1,9 @@
 //! Inner nodes: immutable but for the child pointers of upper levels (decision 0003).
 //!
 //! A separator is kept as one integer, its *head*: the first bytes of the suffix behind the node's prefix, big-endian, then the
-//! suffix length (one more than those bytes for "longer"). Heads order like the byte strings, so a node of short separators is searched as a
-//! sorted array of integers. *Narrow* heads, of three bytes, are for nodes whose suffixes are no longer: 4 bytes a separator and 4 a leaf;
-//! *wide* ones have seven. Longer suffixes stand in full beside wide heads and break ties.
+//! suffix length (one more than those bytes for "longer"). Heads order like the byte strings, so a node of short separators is searched as
+//! a sorted array of integers. *Narrow* heads, of three bytes, are for nodes whose suffixes are no longer: 4 bytes a separator and 4 a
+//! leaf; *wide* ones have seven. Longer suffixes stand in full beside wide heads and break ties.
 //!
 //! Owner: the one cell (root, or a child cell of the level above) that points to it; a replaced node is marked obsolete and
 //! freed through the epoch.
@@ -112,8 +112,8 @@ impl Heads {
     }
 }
 
-/// Looks at the last of each stride, then goes through one: all that it reads of a node it can ask of memory at once, where each step of a binary search
-/// would wait for the one before.
+/// Looks at the last of each stride, then goes through one: all that it reads of a node it can ask of memory at once, where each step of a
+/// binary search would wait for the one before.
 fn equal_range<T: Ord + Copy>(heads: &[T], head: T) -> (usize, usize) {
     let strides = heads.chunks_exact(STRIDE).filter(|stride| stride[STRIDE - 1] < head).count();
     let rest = &heads[strides * STRIDE..];

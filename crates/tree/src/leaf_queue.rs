@@ -21,8 +21,8 @@ struct Waiting {
 }
 
 impl LeafQueue {
-    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again: the newer key counts, as its range
-    /// may be another now, but without room for it the older one stays.
+    /// Lets leaf `id`, whose range holds `key`, wait; `false` if too many do. The one that came last does not come again: the newer key
+    /// counts, as its range may be another now, but without room for it the older one stays.
     pub(crate) fn push(&self, id: PageId, key: &[u8]) -> bool {
         let mut waiting = self.0.lock();
         let again = waiting.leaves.back().filter(|last| last.0 == id).map(|(_, key)| key.len() + ENTRY_BYTES);

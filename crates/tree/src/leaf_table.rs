@@ -1,11 +1,11 @@
 //! The leaf table: from leaf id to one word of latch and location (Bf-Tree 3.3).
 //!
-//! Word: bit 63 exclusive latch | bits 48..63 count of shared holders | bit 47 "exclusive wanted" | bit 46 "is a buffer" | bits 0..46 location: a page
-//! address, or the address of a [`Buffer`] divided by 8; 0 = neither (an empty leaf that was never written).
+//! Word: bit 63 exclusive latch | bits 48..63 count of shared holders | bit 47 "exclusive wanted" | bit 46 "is a buffer" | bits 0..46
+//! location: a page address, or the address of a [`Buffer`] divided by 8; 0 = neither (an empty leaf that was never written).
 //!
 //! Latches (lock order: ARCHITECTURE): exclusive holders own the location, shared holders may read it and the buffer behind
-//! it. Memory: 9 bytes a leaf, in segments of 4,096, these in groups of 256, that appear as leaves do. Unsafe code here turns words back into the
-//! buffers that the words own.
+//! it. Memory: 9 bytes a leaf, in segments of 4,096, these in groups of 256, that appear as leaves do. Unsafe code here turns words back
+//! into the buffers that the words own.
 
 use std::{mem::ManuallyDrop, sync::OnceLock};
 

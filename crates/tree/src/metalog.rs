@@ -132,8 +132,8 @@ pub(crate) struct MetaLog {
 
 impl MetaLog {
     /// The MetaLog of a new session, whose first chunk has the number `next_chunk` (0 in an empty store, else
-    /// [`next_chunk`](recovery::MetaEnd::next_chunk) of recovery). Makes durable what recovery read, and then the session's record: before that no
-    /// chunk of the session's log may be written. One device write, two flushes.
+    /// [`next_chunk`](recovery::MetaEnd::next_chunk) of recovery). Makes durable what recovery read, and then the session's record: before
+    /// that no chunk of the session's log may be written. One device write, two flushes.
     ///
     /// # Errors
     /// Those of the area.

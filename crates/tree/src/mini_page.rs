@@ -2,8 +2,9 @@
 //!
 //! Rules. Readers only *try* latches, take memory only where the ring has some, and never write a page: to make room they drop clean
 //! mini-pages at the head, and where a dirty one stands there they do without and let the background know ([`Ring::want_room`]).
-//! What was read from a page is cached only if the page is still the leaf's: under an epoch guard from before the address was read no other page can
-//! have that address, so neither a merge nor a split came between (*same page*). A record that the mini-page has already is newer or the same.
+//! What was read from a page is cached only if the page is still the leaf's: under an epoch guard from before the address was read no other
+//! page can have that address, so neither a merge nor a split came between (*same page*). A record that the mini-page has already is newer
+//! or the same.
 
 use zonda_pages::{PageAddress, PageId};
 
@@ -55,8 +56,8 @@ impl Tree {
         self.options.mini_pages.bytes_max as usize
     }
 
-    /// Keeps the answer of a point read, which is in `leaf_page`, the page of leaf `id` at `page`, now and then. No latch may be held; the epoch is pinned
-    /// since before the address was read.
+    /// Keeps the answer of a point read, which is in `leaf_page`, the page of leaf `id` at `page`, now and then. No latch may be held; the
+    /// epoch is pinned since before the address was read.
     pub(crate) fn promote(&self, (id, page): (PageId, PageAddress), leaf_page: &LeafPage<'_>, answer: &Record<'_>) {
         if !self.pool.draws(self.options.mini_pages.promotion_percent) || !self.has_room_for_readers() {
             return;
@@ -210,8 +211,8 @@ impl Tree {
         }
     }
 
-    /// A writer is about to change a latched leaf: as [`give_second_chance`](Self::give_second_chance). `true`, if the oldest go first: it holds dirty
-    /// records that nobody used for a round of the ring, so it should be merged instead, which keeps the others.
+    /// A writer is about to change a latched leaf: as [`give_second_chance`](Self::give_second_chance). `true`, if the oldest go first: it
+    /// holds dirty records that nobody used for a round of the ring, so it should be merged instead, which keeps the others.
     pub(crate) fn is_due_near_head(&self, leaf: &mut Exclusive<'_>) -> bool {
         if !self.is_near_head(leaf.location()) {
             return false;
@@ -224,7 +225,8 @@ impl Tree {
         false
     }
 
-    /// Copies a latched leaf's mini-page to the tail without its cold clean records. Without room there it is marked, so that whoever evicts it tries again.
+    /// Copies a latched leaf's mini-page to the tail without its cold clean records. Without room there it is marked, so that whoever
+    /// evicts it tries again.
     fn copy_to_tail(&self, leaf: &mut Exclusive<'_>) -> bool {
         let Some(buffer) = leaf.location().buffer() else { return true };
         if !buffer.is_worth_a_copy() {
@@ -245,7 +247,8 @@ impl Tree {
     /// small ones gather until they are worth a page write ([`Eviction::Oldest`]: each as it comes).
     ///
     /// # Errors
-    /// `NoSpace`, those of the device. `Damaged` if there is nothing but mini-pages whose pages are damaged: else it is for who reads those pages to hear of it.
+    /// `NoSpace`, those of the device. `Damaged` if there is nothing but mini-pages whose pages are damaged: else it is for who reads those
+    /// pages to hear of it.
     pub(crate) fn evict_mini_page(&self, ring: &Ring) -> Result<bool> {
         // While nothing is claimed: whoever waits must not hold the head back.
         self.admit(FOR_A_MERGE)?;
@@ -319,8 +322,8 @@ impl Tree {
         }
     }
 
-    /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it left the ring
-    /// for that.
+    /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it
+    /// left the ring for that.
     fn move_out_of_the_way(&self, ring: &Ring, claim: &Claim<'_>) -> bool {
         let Some(mut leaf) = self.table.try_lock(claim.leaf()) else { return false };
         let Some(buffer) = claimed(leaf.location(), claim) else { return false };

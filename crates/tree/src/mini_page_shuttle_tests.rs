@@ -1,4 +1,5 @@
-//! Mini-pages and their ring under many schedules: writers, readers that promote, scans that mirror, evictions and merges beside each other.
+//! Mini-pages and their ring under many schedules: writers, readers that promote, scans that mirror, evictions and merges beside each
+//! other.
 
 use std::{collections::BTreeMap, ops::Bound, ptr::NonNull, sync::Arc};
 

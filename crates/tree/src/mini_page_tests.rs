@@ -1,4 +1,5 @@
-//! What mini-pages keep, drop and become (Bf-Tree section 5), seen from the reads and writes that they spare. Answers alone would be right without any of it.
+//! What mini-pages keep, drop and become (Bf-Tree section 5), seen from the reads and writes that they spare. Answers alone would be right
+//! without any of it.
 #![cfg(not(feature = "shuttle"))]
 
 use std::{ops::Bound, sync::Arc};

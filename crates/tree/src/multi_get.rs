@@ -1,5 +1,5 @@
-//! Many point reads at once: one pass through index and buffers in the order of the keys, the pages that are missing in flight together meanwhile, then the
-//! large values that they point to, likewise. Keys of one leaf share its read (I8: at most one leaf read per key).
+//! Many point reads at once: one pass through index and buffers in the order of the keys, the pages that are missing in flight together
+//! meanwhile, then the large values that they point to, likewise. Keys of one leaf share its read (I8: at most one leaf read per key).
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ struct Answers<'k> {
     found: Vec<Option<Found>>,
 }
 
-/// The pages that must answer what memory does not, found while those before are read: keys are looked up in their order, so that those of one leaf
-/// follow each other.
+/// The pages that must answer what memory does not, found while those before are read: keys are looked up in their order, so that those of
+/// one leaf follow each other.
 struct Asking<'a, 'k> {
     tree: &'a Tree,
     guard: &'a Guard<'a>,

@@ -54,13 +54,14 @@ pub enum BufferClasses {
     /// Sixteen bytes apart, to three quarters of a leaf.
     #[default]
     Large,
-    /// 64, 128 and 256 bytes of records as they are stored; a leaf with more is merged. The paper's largest has 15 pairs of 8 B + 8 B and their
-    /// fingerprints; without these, and with the prefix that a leaf's keys share stored once, it has 256 / (16 - shared bytes) pairs: 16 if they share nothing,
-    /// 18 with the two bytes that keys at random in leaves of twenty million pairs mostly share, 28 with seven.
+    /// 64, 128 and 256 bytes of records as they are stored; a leaf with more is merged. The paper's largest has 15 pairs of 8 B + 8 B and
+    /// their fingerprints; without these, and with the prefix that a leaf's keys share stored once, it has 256 / (16 - shared bytes) pairs:
+    /// 16 if they share nothing, 18 with the two bytes that keys at random in leaves of twenty million pairs mostly share, 28 with seven.
     Paper,
 }
 
-/// Which buffer is merged when memory is short. Mini-pages: those that hold most when they come to the head of the ring, or as they come (Bf-Tree 4.2).
+/// Which buffer is merged when memory is short. Mini-pages: those that hold most when they come to the head of the ring, or as they come
+/// (Bf-Tree 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Eviction {
@@ -110,8 +111,8 @@ pub struct TreeOptions {
     /// Memory for the merged filter in front of the leaves (ZKV 3.2), in bytes, on top of `buffer_bytes`; 0 = no filter. A store may
     /// be opened with another value every time.
     pub filter_bytes: u64,
-    /// The most that the record cache may grow to, in bytes; 0: there is none. Of the designs only [`Design::Adb`] has one. It starts without memory
-    /// ([`Engine::set_record_cache_bytes`](crate::Engine::set_record_cache_bytes)).
+    /// The most that the record cache may grow to, in bytes; 0: there is none. Of the designs only [`Design::Adb`] has one. It starts
+    /// without memory ([`Engine::set_record_cache_bytes`](crate::Engine::set_record_cache_bytes)).
     pub record_cache_bytes_max: u64,
     /// What leaves the filter first.
     pub filter_eviction: FilterEviction,
@@ -137,7 +138,8 @@ pub struct TreeOptions {
     pub snapshot_bytes_max: u64,
     /// Seed of everything random in the tree.
     pub seed: u64,
-    /// `false`: no log at all; for measurements. A crash then loses what was not checkpointed, but for leaves that were merged since, and syncs do nothing.
+    /// `false`: no log at all; for measurements. A crash then loses what was not checkpointed, but for leaves that were merged since, and
+    /// syncs do nothing.
     pub log: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Whole pages in memory, the conventional B+-tree ([`Design::BTree`]): a mirror is a complete buffer, and the pool's clock hand takes those that nobody
-//! used.
+//! Whole pages in memory, the conventional B+-tree ([`Design::BTree`]): a mirror is a complete buffer, and the pool's clock hand takes
+//! those that nobody used.
 //!
 //! Before a leaf is changed its page is brought in, as a page cache must have a page to change it: a change costs a read where the page is
-//! not there, and merging a mirror reads nothing. Bringing in happens before a write is logged, without latches. Where it comes to nothing, because others
-//! had the leaf latched or it was evicted again meanwhile, the record waits beside its page like in the other designs.
+//! not there, and merging a mirror reads nothing. Bringing in happens before a write is logged, without latches. Where it comes to nothing,
+//! because others had the leaf latched or it was evicted again meanwhile, the record waits beside its page like in the other designs.
 
 use zonda_pages::{PageAddress, PageId};
 
@@ -21,8 +21,8 @@ use crate::{
 const MIRROR_BYTES_MAX: usize = 64 << 10;
 
 impl Tree {
-    /// Reads the page of the leaf of `key` into memory if it is not there and the design has whole pages. What it takes beyond the budget the next writer
-    /// evicts. No latch may be held. Costs a comparison in every other design.
+    /// Reads the page of the leaf of `key` into memory if it is not there and the design has whole pages. What it takes beyond the budget
+    /// the next writer evicts. No latch may be held. Costs a comparison in every other design.
     ///
     /// # Errors
     /// Those of the device. A damaged page is left to whoever reads or merges it.

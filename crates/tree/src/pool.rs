@@ -1,13 +1,14 @@
 //! The memory of all leaf buffers, and which leaf gives its buffer up next.
 //!
 //! Owned by the tree. What buffers take may pass the limit for a moment, because applying a logged record never fails: writers
-//! make room *before* they log (I6). When the limit is lowered, writers do not have to give up the difference: they see to it that buffers do not
-//! grow (the *ceiling*), and the background merges down to the limit.
+//! make room *before* they log (I6). When the limit is lowered, writers do not have to give up the difference: they see to it that buffers
+//! do not grow (the *ceiling*), and the background merges down to the limit.
 //!
 //! Choice of victims. Delta buffers: the fullest, exactly, because the arena keeps buffers by size: the more records share
 //! one page write, the fewer bytes are written (ZKV 3.3 takes "an ADB-256 as much as possible" for the same reason). A leaf that
 //! its merge will split costs two page writes, so it must be larger than others by [`SPLIT_WORTH`] before it is taken; that
-//! it fills its page meanwhile also makes fewer leaves. Or, as the paper has it, the oldest of the largest (`pool/oldest.rs`). Mirrored pages: the first that a clock hand finds unused since it last passed.
+//! it fills its page meanwhile also makes fewer leaves. Or, as the paper has it, the oldest of the largest (`pool/oldest.rs`). Mirrored
+//! pages: the first that a clock hand finds unused since it last passed.
 
 pub(crate) mod arena;
 mod aside;
@@ -175,7 +176,8 @@ impl Pool {
         }
     }
 
-    /// Until the limit is next set, buffers may hold `bytes` at the most, what lies idle between them included; half of what was set at the least.
+    /// Until the limit is next set, buffers may hold `bytes` at the most, what lies idle between them included; half of what was set at the
+    /// least.
     pub(crate) fn hold_to(&self, bytes: u64) {
         let most = bytes.max(self.granted_bytes.load(Ordering::Relaxed) / 2);
         match &self.memory {

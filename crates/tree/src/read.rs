@@ -220,8 +220,8 @@ impl Tree {
         found
     }
 
-    /// What a page that was read knows of `key`: its value, if it has one, is added to `into`, and in the designs whose buffers or caches keep what is
-    /// read they may. Called with no latch of a leaf held, under an epoch guard from before the page's address was read.
+    /// What a page that was read knows of `key`: its value, if it has one, is added to `into`, and in the designs whose buffers or caches
+    /// keep what is read they may. Called with no latch of a leaf held, under an epoch guard from before the page's address was read.
     ///
     /// # Errors
     /// `Damaged`.
@@ -245,8 +245,8 @@ impl Tree {
         Ok(copy_value(&answer, into))
     }
 
-    /// Keeps what the page at `page` says in the record cache, if it is the page of leaf `id` still: no other can have its address while the
-    /// epoch is pinned.
+    /// Keeps what the page at `page` says in the record cache, if it is the page of leaf `id` still: no other can have its address while
+    /// the epoch is pinned.
     fn keep_record(&self, (id, page): (PageId, PageAddress), answer: &Record<'_>) {
         if self.records.is_off() {
             return;

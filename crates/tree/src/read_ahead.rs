@@ -2,8 +2,8 @@
 //!
 //! A scan that ends within its first leaf reads nothing ahead; afterwards it reads as many leaves ahead as it has used, so what
 //! is read in vain is never more than that. Whoever knows how many pairs he will
-//! take says so ([`expect_pairs`](Ahead::expect_pairs)): those leaves are asked for at once, the second beside the first if what the first holds
-//! behind the scan's start will not do, by the start's place between the leaf's bounds. Memory: at most 32 leaves and
+//! take says so ([`expect_pairs`](Ahead::expect_pairs)): those leaves are asked for at once, the second beside the first if what the first
+//! holds behind the scan's start will not do, by the start's place between the leaf's bounds. Memory: at most 32 leaves and
 //! 256 KiB for each end of a scan, within the store's bound for all.
 
 use zonda_pages::{PageAddress, PageId, ReadAhead};

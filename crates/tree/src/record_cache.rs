@@ -1,16 +1,16 @@
 //! The record cache: records that point reads found in pages, by key, so that favourites cost no second read (decision 0029).
 //!
-//! It stands between a leaf's buffer and its page. **Always**: under a leaf's latch, what the cache says of a key of that leaf is what the leaf's
-//! page says. So readers look here only under the latch and only for what the buffer does not know; they keep a record only under the latch and only while
-//! the page that they read is still the leaf's; and whoever gives a leaf pages with other records says here, before the latch goes, what became of each
-//! record that changed ([`RecordCache::update`]). Keys move between leaves as they like.
+//! It stands between a leaf's buffer and its page. **Always**: under a leaf's latch, what the cache says of a key of that leaf is what the
+//! leaf's page says. So readers look here only under the latch and only for what the buffer does not know; they keep a record only under
+//! the latch and only while the page that they read is still the leaf's; and whoever gives a leaf pages with other records says here,
+//! before the latch goes, what became of each record that changed ([`RecordCache::update`]). Keys move between leaves as they like.
 //!
-//! Memory is **segments** of one size, of **buckets** of 1 KiB ([`Bucket`]); a key's hash says which. Segments come and go one at a time at run time, as
-//! in a linear hash table: a new one takes over keys of one that was there before, and gives them up when it goes. A removed segment's records are
-//! forgotten, never found again: a segment holds only keys that are its own now.
+//! Memory is **segments** of one size, of **buckets** of 1 KiB ([`Bucket`]); a key's hash says which. Segments come and go one at a time at
+//! run time, as in a linear hash table: a new one takes over keys of one that was there before, and gives them up when it goes. A removed
+//! segment's records are forgotten, never found again: a segment holds only keys that are its own now.
 //!
-//! Cost of a look: one hash, one uncontended lock, a walk over at most 1 KiB. Memory beside keys and values: 4 bytes a record, and what is left free at the
-//! ends of buckets. Records of more than 256 bytes in all are not kept: a page cache holds them as well.
+//! Cost of a look: one hash, one uncontended lock, a walk over at most 1 KiB. Memory beside keys and values: 4 bytes a record, and what is
+//! left free at the ends of buckets. Records of more than 256 bytes in all are not kept: a page cache holds them as well.
 
 mod bucket;
 
@@ -138,8 +138,8 @@ impl RecordCache {
         Some(found)
     }
 
-    /// Keeps a record of the page of its key's leaf (a tombstone: the page has none), in place of others that were not used. Under the leaf's
-    /// latch.
+    /// Keeps a record of the page of its key's leaf (a tombstone: the page has none), in place of others that were not used. Under the
+    /// leaf's latch.
     pub(crate) fn keep(&self, record: &Record<'_>) {
         let inserted = self.with_bucket(record.key, |mut bucket, tag| {
             bucket.search(tag, record.key).is_none().then(|| bucket.insert(tag, record))
@@ -151,8 +151,8 @@ impl RecordCache {
         }
     }
 
-    /// The page of this key's leaf has this record from now on (a tombstone: none): what is kept of the key follows, if anything is. Under the
-    /// leaf's exclusive latch.
+    /// The page of this key's leaf has this record from now on (a tombstone: none): what is kept of the key follows, if anything is. Under
+    /// the leaf's exclusive latch.
     pub(crate) fn update(&self, record: &Record<'_>) {
         self.with_bucket(record.key, |mut bucket, tag| {
             if let Some(at) = bucket.search(tag, record.key)

@@ -1,4 +1,5 @@
-//! The record cache under many schedules: writers, readers that keep what they read, merges, and memory that comes and goes, beside each other.
+//! The record cache under many schedules: writers, readers that keep what they read, merges, and memory that comes and goes, beside each
+//! other.
 
 use std::{collections::BTreeMap, sync::Arc};
 

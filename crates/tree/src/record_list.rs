@@ -1,5 +1,5 @@
-//! Sorted records with full keys that a scan takes with it when it lets a leaf go: copies, one behind the other in one piece of memory, so that
-//! a record costs no allocation.
+//! Sorted records with full keys that a scan takes with it when it lets a leaf go: copies, one behind the other in one piece of memory, so
+//! that a record costs no allocation.
 
 use crate::record::{Kind, Record};
 

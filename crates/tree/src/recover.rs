@@ -187,8 +187,8 @@ struct Leaf {
     page: Option<PageAddress>,
     /// Since the checkpoint came to it: every operation below is in the page.
     merged_to: u64,
-    /// It is as the checkpoint found it. That it has the same page does not say so: its id may be another leaf's now, or its page another one at
-    /// the same address.
+    /// It is as the checkpoint found it. That it has the same page does not say so: its id may be another leaf's now, or its page another
+    /// one at the same address.
     is_untouched: bool,
 }
 
@@ -202,8 +202,8 @@ struct ReplayedLeaf {
 
 /// All leaves; those that were merged since the checkpoint came to them need most of the log not to be replayed onto them.
 ///
-/// Ranges do not grow during replay (empty leaves stay). Only leaves that still have the page the MetaLog says are looked at: when replay itself merges a leaf, everything from there
-/// on is applied to it, which is right because it is applied in order to the end.
+/// Ranges do not grow during replay (empty leaves stay). Only leaves that still have the page the MetaLog says are looked at: when replay
+/// itself merges a leaf, everything from there on is applied to it, which is right because it is applied in order to the end.
 struct ReplayedLeaves(Vec<ReplayedLeaf>);
 
 impl ReplayedLeaves {
@@ -495,8 +495,8 @@ mod tests {
         assert!(!told(&[]).is_untouched(PageId(20)));
     }
 
-    /// What the checkpoint found in the buffer of one leaf is not to come into that of another, which has its id now and by chance a page at the
-    /// same address (`sim --seed 143001 --steps 800 --design bdtree` found it).
+    /// What the checkpoint found in the buffer of one leaf is not to come into that of another, which has its id now and by chance a page
+    /// at the same address (`sim --seed 143001 --steps 800 --design bdtree` found it).
     #[test]
     fn another_leaf_with_the_same_id_at_the_same_address_is_touched() {
         let upserts = [Upsert { id: LEAF, low_key: b"x", address: Some(at(85)) }];

@@ -66,8 +66,8 @@ impl Tree {
         }
     }
 
-    /// The same for a write that found too few zones for all its pages although it was admitted: reclaims first until there are as many, or nothing is
-    /// left to be gained.
+    /// The same for a write that found too few zones for all its pages although it was admitted: reclaims first until there are as many, or
+    /// nothing is left to be gained.
     ///
     /// # Errors
     /// As `admit`.
@@ -161,7 +161,8 @@ impl Tree {
         self.has_room(pages)
     }
 
-    /// About how many bytes the page of leaf `id` uses; all of it if that is not known since the store was opened: nothing was deleted from it either.
+    /// About how many bytes the page of leaf `id` uses; all of it if that is not known since the store was opened: nothing was deleted from
+    /// it either.
     pub(crate) fn known_bytes(&self, id: PageId) -> usize {
         match self.table.fill_bytes(id, self.body_bytes()) {
             0 => self.body_bytes(),

@@ -94,8 +94,8 @@ impl Relocate for Tree {
 
     fn commit_moves(&self) -> PageResult<()> {
         self.flush_meta()?;
-        // Values that moved are referred to by log records only; overwritten ones died by log records. Without a log the newest checkpoint still refers to
-        // where they were. While it is being read there are no such yet.
+        // Values that moved are referred to by log records only; overwritten ones died by log records. Without a log the newest checkpoint
+        // still refers to where they were. While it is being read there are no such yet.
         let needs_checkpoint = !self.options.log && !self.store.area(AreaKind::Values).segments().is_empty();
         if needs_checkpoint && !self.recovering.load(Ordering::Acquire) {
             // Who takes one may be this thread, which looks for room.

@@ -1,7 +1,8 @@
 //! Room on the device for what a writer is to do: helping reclaim, waiting for others that reclaim, and when to stop.
 //!
-//! Whoever waits holds no latch and no epoch guard. It is refused when the store says that nothing can be gained, or when for a long time nobody made
-//! any progress; as long as somebody does, however slowly, it waits: on a busy machine a thread that reclaims may not run for seconds.
+//! Whoever waits holds no latch and no epoch guard. It is refused when the store says that nothing can be gained, or when for a long time
+//! nobody made any progress; as long as somebody does, however slowly, it waits: on a busy machine a thread that reclaims may not run for
+//! seconds.
 
 use std::time::Duration;
 
@@ -22,10 +23,11 @@ const SNAPSHOT_PATIENCE: u32 = 50;
 const PRESSED_PAUSES_MAX: u32 = 10;
 /// Steps of reclaim for each page that it needs at the most, should they gain nothing.
 const PRESSED_STEPS_PER_PAGE: u32 = 8;
-/// Pauses in which nobody reclaimed anything or was about to, after which a merge in a full store is refused: what it would free is not lost, and who
-/// deletes is not to wait.
+/// Pauses in which nobody reclaimed anything or was about to, after which a merge in a full store is refused: what it would free is not
+/// lost, and who deletes is not to wait.
 const FULL_PAUSES_MAX: u32 = 10;
-/// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s, and longer where the store waits for zones between them.
+/// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s, and longer where the store waits for zones between
+/// them.
 const IDLE_PAUSES_MAX: u32 = 5_000;
 /// Pauses after which it is refused although others make progress: a minute, or longer likewise.
 const PAUSES_MAX: u32 = 30_000;
@@ -59,9 +61,9 @@ impl Patience {
 }
 
 impl Tree {
-    /// Calls `attempt` again while it finds no zone and reclaim can make one, or others may, but not for ever. Log and MetaLog keep what they could not
-    /// write, so trying again is right. No latch and no epoch guard may be held. Recovery, which is alone, waits for nobody, and whoever reclaims
-    /// himself only for a moment.
+    /// Calls `attempt` again while it finds no zone and reclaim can make one, or others may, but not for ever. Log and MetaLog keep what
+    /// they could not write, so trying again is right. No latch and no epoch guard may be held. Recovery, which is alone, waits for nobody,
+    /// and whoever reclaims himself only for a moment.
     ///
     /// # Errors
     /// Those of `attempt` and of reclaim; `Poisoned` once the store is.
@@ -157,14 +159,15 @@ impl Tree {
         reclaimed
     }
 
-    /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back, and
-    /// there is none before recovery ends: it keeps to the segment that its session began, so that the next opening finds zones too (I9).
+    /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back,
+    /// and there is none before recovery ends: it keeps to the segment that its session began, so that the next opening finds zones too
+    /// (I9).
     fn may_reclaim(&self) -> bool {
         !self.recovering.load(Ordering::Acquire) || !self.meta.has_outgrown_a_segment()
     }
 
-    /// What a writer of so many pages does that was told to wait: helps, gives up snapshots that stand in the way after a while, and refuses
-    /// after a long one. A merge in a full store, which may have nothing to gain, waits for who reclaims at the moment only.
+    /// What a writer of so many pages does that was told to wait: helps, gives up snapshots that stand in the way after a while, and
+    /// refuses after a long one. A merge in a full store, which may have nothing to gain, waits for who reclaims at the moment only.
     fn wait_for_room(&self, patience: &mut Patience, pages: u32) -> Result<()> {
         // Others may have failed meanwhile; then nobody makes room any more.
         self.check_writable()?;

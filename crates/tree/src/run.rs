@@ -1,9 +1,9 @@
 //! The pairs of one leaf range that a scan has not handed out yet.
 //!
-//! Page and records of the buffer are merged pair by pair, from either end: a scan pays for what it takes, not for the leaf, and a pair is copied as far
-//! as its key lies in two places. Nothing is held. Large values are read when the turn of the first comes, under the protection of the snapshot: that one
-//! alone at first, then two, four and more in flight together, so that what is read in vain is less than what was used. Whoever said how many pairs he will
-//! take gets that many at once.
+//! Page and records of the buffer are merged pair by pair, from either end: a scan pays for what it takes, not for the leaf, and a pair is
+//! copied as far as its key lies in two places. Nothing is held. Large values are read when the turn of the first comes, under the
+//! protection of the snapshot: that one alone at first, then two, four and more in flight together, so that what is read in vain is less
+//! than what was used. Whoever said how many pairs he will take gets that many at once.
 
 mod fetched;
 mod left;
@@ -187,8 +187,8 @@ impl Run {
         }
     }
 
-    /// Reads what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told when its turn
-    /// comes.
+    /// Reads what comes next, which has a large value, with those behind it that are read together. What is wrong with a later one is told
+    /// when its turn comes.
     fn fetch(&mut self, tree: &Tree, end: End) -> Result<()> {
         let count = self.large_values;
         match self.fetch_up_to(tree, (end, count)) {

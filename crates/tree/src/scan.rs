@@ -20,7 +20,8 @@ use crate::{
     tree::{Result, Tree},
 };
 
-/// About how many records above a leaf's buffer a scan copies at once. Leaves have fewer, but for stores that lie in the filter almost wholly.
+/// About how many records above a leaf's buffer a scan copies at once. Leaves have fewer, but for stores that lie in the filter almost
+/// wholly.
 const UPPER_RECORDS: usize = 256;
 
 /// A key and its value, until the scan goes on.
@@ -388,8 +389,8 @@ impl Tree {
         Ok(run)
     }
 
-    /// Puts what filter and array hold above a leaf's buffer into the view, and returns `range`; if they hold much, that of a part only, from the end
-    /// that is wanted, and cuts the view and the range down to it: a scan pays for what it takes.
+    /// Puts what filter and array hold above a leaf's buffer into the view, and returns `range`; if they hold much, that of a part only,
+    /// from the end that is wanted, and cuts the view and the range down to it: a scan pays for what it takes.
     fn narrow<'r>(&self, view: &mut LeafView, snapshot: u64, range: &'r Range, end: End) -> Result<Cow<'r, Range>> {
         let Some(filter) = &self.filter else { return Ok(Cow::Borrowed(range)) };
         let (low, high) = range.keys_within(&view.low, view.high.as_deref());

@@ -7,7 +7,8 @@
 //! Keys here are *suffixes*: the owner strips the prefix that all its keys share.
 //!
 //! Header, little-endian: count u16 | form u8 | kind u8 | key_bytes u16 | value_bytes u16, and for the slotted form heap_low u32 |
-//! garbage u32: 8 bytes if dense, else 16. Slot, from the high bits: look-ahead 16 | offset 18 | key length 11 | value length 14 | kind 2 | unused 3.
+//! garbage u32: 8 bytes if dense, else 16. Slot, from the high bits: look-ahead 16 | offset 18 | key length 11 | value length 14 | kind 2 |
+//! unused 3.
 //!
 //! Cost: search is a binary search; insert moves at most the bytes behind the position. Slices are at most 256 KiB.
 
@@ -284,8 +285,8 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// As [`search`](Self::search), where keys are as long as `suffix` and fit a word, and records of `stride` bytes are not shorter than one: keys are compared
-    /// as integers, and no step hangs on a branch.
+    /// As [`search`](Self::search), where keys are as long as `suffix` and fit a word, and records of `stride` bytes are not shorter than
+    /// one: keys are compared as integers, and no step hangs on a branch.
     fn search_words(&self, suffix: &[u8], stride: usize) -> Result<usize, usize> {
         let unused_bits = 8 * (WORD_BYTES - suffix.len());
         let mut wanted = [0; WORD_BYTES];

@@ -1,14 +1,15 @@
 //! Leaves that deletes left with little: empty ones leave the tree, and neighbours that fit fewer pages are joined in the background.
 //!
-//! A leaf that becomes part of its neighbour has snapshots keep both states (decision 0004). Where much was deleted, merges in the background leave leaf after
-//! leaf so, and a scan beside them would be given up for the memory of states that nobody changed. So they wait until no snapshot is open, as many as fit a
-//! bound; past it empty ones go at once, and of the others the next merge, `compact` or a full store takes care. They do no harm meanwhile: an empty leaf has
-//! no page.
+//! A leaf that becomes part of its neighbour has snapshots keep both states (decision 0004). Where much was deleted, merges in the
+//! background leave leaf after leaf so, and a scan beside them would be given up for the memory of states that nobody changed. So they wait
+//! until no snapshot is open, as many as fit a bound; past it empty ones go at once, and of the others the next merge, `compact` or a full
+//! store takes care. They do no harm meanwhile: an empty leaf has no page.
 //!
-//! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as many records were
-//! deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at, those are merged that leave their page sparse and half as long at
-//! the most, and leaves that are sparse already, for which there was no room among those that wait, wait again. It costs a lookup and a
-//! glance at a buffer for each leaf, and no read but those of what it merges; while deletes go on a quarter of that for each.
+//! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as
+//! many records were deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at,
+//! those are merged that leave their page sparse and half as long at the most, and leaves that are sparse already, for which there was no
+//! room among those that wait, wait again. It costs a lookup and a glance at a buffer for each leaf, and no read but those of what it
+//! merges; while deletes go on a quarter of that for each.
 
 use zonda_pages::PageId;
 use zonda_rt::{Mutex, atomic::Ordering};
@@ -79,7 +80,8 @@ impl Search {
     }
 }
 
-/// What became of work that nobody waits for: a full store joins leaves before it refuses a write, and whoever reads a damaged page hears of it.
+/// What became of work that nobody waits for: a full store joins leaves before it refuses a write, and whoever reads a damaged page hears
+/// of it.
 fn in_background<T>(outcome: Result<T>) -> Result<Step> {
     match outcome {
         Err(error) if can_go_on(&error) => Ok(Step::Idle),
@@ -112,9 +114,9 @@ impl Tree {
         }
     }
 
-    /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back, or, if none waits, searches on for leaves that deletes
-    /// would leave so once they are merged. Reads up to eight neighbours while they are latched. Waits for no zones: while they are short there is better to do
-    /// with them.
+    /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back, or, if none waits, searches on for
+    /// leaves that deletes would leave so once they are merged. Reads up to eight neighbours while they are latched. Waits for no zones:
+    /// while they are short there is better to do with them.
     ///
     /// # Errors
     /// Those of the device, but not damage: whoever reads that page hears of it.
@@ -205,8 +207,8 @@ impl Tree {
         of_page + pending_bytes
     }
 
-    /// The low fence of the leaf with which a group begins that holds leaf `id`, whose range holds `key`, and seems to fit fewer pages: of its own, or of its
-    /// neighbour's to the left.
+    /// The low fence of the leaf with which a group begins that holds leaf `id`, whose range holds `key`, and seems to fit fewer pages: of
+    /// its own, or of its neighbour's to the left.
     fn joinable_with(&self, id: PageId, key: &[u8]) -> Option<Vec<u8>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);

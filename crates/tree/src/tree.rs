@@ -432,8 +432,8 @@ impl Tree {
             + self.snapshots.kept_bytes()
     }
 
-    /// Looks at all memory after something that makes inner nodes, garbage or MetaLog records: what they take that was not promised to them, buffers
-    /// give up, or do not grow by, as the next writers make room.
+    /// Looks at all memory after something that makes inner nodes, garbage or MetaLog records: what they take that was not promised to
+    /// them, buffers give up, or do not grow by, as the next writers make room.
     pub(crate) fn hold_memory(&self) {
         let bytes = self.memory_bytes();
         self.counters.memory_peak.fetch_max(bytes, Ordering::Relaxed);

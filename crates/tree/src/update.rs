@@ -1,7 +1,7 @@
 //! Atomic updates of one key.
 //!
-//! What is to be written is known only once the old value was seen, under the key's stripe, so room for it is asked afterwards: the stripe is let
-//! go while reclaim works, which may need it, and then the decision stands if the value is still the one that it was made for.
+//! What is to be written is known only once the old value was seen, under the key's stripe, so room for it is asked afterwards: the stripe
+//! is let go while reclaim works, which may need it, and then the decision stands if the value is still the one that it was made for.
 
 use crate::{
     Durability, Update,
@@ -34,8 +34,8 @@ impl Update {
 }
 
 impl Tree {
-    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value before. `decide` is called again
-    /// only if another writer changed the key while room was made for what it wanted written.
+    /// Lets `decide` see the value of `key` and change it, with all other writers of `key` kept out. Returns the value before. `decide` is
+    /// called again only if another writer changed the key while room was made for what it wanted written.
     ///
     /// # Errors
     /// As [`put`](Self::put); a full store takes deletes from its reserve.

@@ -2,8 +2,8 @@
 //!
 //! Life of a write: 1 limits are checked and room is made, while nothing is logged yet; 2 the key's stripe is taken, so that
 //! writers of one key are ordered; 3 a large value goes to the value log; 4 the record is logged and gets its sequence number;
-//! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails; 6 leaves that grew too large are merged; 7 with `Synced` the log is
-//! made durable.
+//! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails; 6 leaves that grew too large are merged; 7 with
+//! `Synced` the log is made durable.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
@@ -31,9 +31,9 @@ pub(crate) const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
 pub(crate) const VALUE_TRIES: u32 = 4;
 
-/// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a fingerprint
-/// each in it, and merges at once what brings more than 16. Here it is (264 - 8) / (16 - shared) pairs, whose keys share that many bytes, stored once: 16 that
-/// share nothing, 28 that share seven.
+/// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a
+/// fingerprint each in it, and merges at once what brings more than 16. Here it is (264 - 8) / (16 - shared) pairs, whose keys share that
+/// many bytes, stored once: 16 that share nothing, 28 that share seven.
 const PAPER_BYTES_MAX: usize = 256 + crate::slots::DENSE_HEADER_BYTES;
 
 /// A batch that grows a buffer past this merges it at once.
@@ -289,8 +289,8 @@ impl Tree {
         }
     }
 
-    /// Puts sorted records, at least one, into the buffer of their latched leaf, under sequence numbers up to `sequence`. Snapshots have had
-    /// their chance to keep what was there.
+    /// Puts sorted records, at least one, into the buffer of their latched leaf, under sequence numbers up to `sequence`. Snapshots have
+    /// had their chance to keep what was there.
     pub(crate) fn apply_latched<'r>(
         &self,
         leaf: &mut Exclusive<'_>,
@@ -401,8 +401,9 @@ impl Tree {
         }
     }
 
-    /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the log and
-    /// the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops writing.
+    /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the
+    /// log and the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops
+    /// writing.
     pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
         match self.flush_leaf(id) {
             Ok(Flushed::Raced) => self.check_end(id, TreeError::from(PageError::Busy)),

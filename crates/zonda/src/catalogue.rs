@@ -1,8 +1,8 @@
 //! Names of trees: a map in memory, and its records in tree 0.
 //!
 //! Life cycle of a tree: 1 named (name record, written in one batch with the counter) -> 2 dropping (name record gone, dropping record
-//! there, same batch; no write gets in any more) -> 3 gone (pairs deleted in batches, then the dropping record). A crash in 2 is finished by the next
-//! opening. Numbers are not used again, so a stale handle can never reach another tree.
+//! there, same batch; no write gets in any more) -> 3 gone (pairs deleted in batches, then the dropping record). A crash in 2 is finished
+//! by the next opening. Numbers are not used again, so a stale handle can never reach another tree.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

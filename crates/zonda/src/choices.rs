@@ -7,10 +7,10 @@ use crate::{Error, Result};
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Durability {
-    /// The write is in memory; the background hands it to the device every [`log_interval_ms`](crate::Options::log_interval_ms), earlier where a ring of the log
-    /// is full, later where the device or the processor is busy: no time is promised. It is durable after the next [`sync`](crate::Db::sync), synced write or
-    /// [`close`](crate::Db::close). A power cut loses at most what was written since then, the death of the process at most what was not handed over; both
-    /// the newest writes first and never half a batch.
+    /// The write is in memory; the background hands it to the device every [`log_interval_ms`](crate::Options::log_interval_ms), earlier
+    /// where a ring of the log is full, later where the device or the processor is busy: no time is promised. It is durable after the next [`sync`](crate::Db::sync), synced write or
+    /// [`close`](crate::Db::close). A power cut loses at most what was written since then, the death of the process at most what was not
+    /// handed over; both the newest writes first and never half a batch.
     #[default]
     Buffered,
     /// The write is durable when the call returns: neither a power cut nor the death of the process loses it.
@@ -47,10 +47,11 @@ pub enum Design {
     Adb,
     /// Whole leaves are cached and rewritten: the conventional B+-tree.
     BTree,
-    /// Up to [`delta_records`](crate::Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares with.
+    /// Up to [`delta_records`](crate::Options::delta_records) changes of a leaf are chained to it: the BD-Tree that the ZKV paper compares
+    /// with.
     BdTree,
-    /// Small sorted pages of variable length in a circular buffer keep what changed, what is read often, what is known to be absent, or a whole leaf (the
-    /// mini-pages of the Bf-Tree paper).
+    /// Small sorted pages of variable length in a circular buffer keep what changed, what is read often, what is known to be absent, or a
+    /// whole leaf (the mini-pages of the Bf-Tree paper).
     BfTree,
 }
 

@@ -21,11 +21,12 @@ use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, 
 ///
 /// Cheap to clone; all clones are one store, usable from any thread.
 ///
-/// **Closing.** Dropping the last handle (clones, [`Tree`]s, [`Snapshot`]s and iterators count) writes everything and marks the store clean, as [`close`](Db::close)
-/// does, but cannot tell of errors. A process that dies without either loses what [`Durability`] says, and the next opening recovers.
+/// **Closing.** Dropping the last handle (clones, [`Tree`]s, [`Snapshot`]s and iterators count) writes everything and marks the store
+/// clean, as [`close`](Db::close) does, but cannot tell of errors. A process that dies without either loses what [`Durability`] says, and
+/// the next opening recovers.
 ///
-/// **Isolation.** A get sees the newest acknowledged write. A batch is all or nothing to snapshots, scans and crashes. A read may see a value that
-/// is not yet synced.
+/// **Isolation.** A get sees the newest acknowledged write. A batch is all or nothing to snapshots, scans and crashes. A read may see a
+/// value that is not yet synced.
 ///
 /// **Forks.** A child process must open the store itself; every call on its parent's handle answers `Forked`.
 ///
@@ -56,20 +57,21 @@ pub struct Db {
 impl Db {
     /// Opens the store called `uri`, and makes one there if there is none.
     ///
-    /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux, `flash:PROFILE` for
-    /// a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`, `max_active`, `layout=blocks` for a store
-    /// in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known ones are named). A path with a `?` or a colon in front of
-    /// the first slash is written `file:PATH`.
+    /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux,
+    /// `flash:PROFILE` for a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`,
+    /// `max_active`, `layout=blocks` for a store in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known
+    /// ones are named). A path with a `?` or a colon in front of the first slash is written `file:PATH`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
     /// ([`Options::log_limit`]).
     ///
     /// # Errors
     /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
-    /// `NotFound` for a block device that is not there; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `UnknownFeatures` for what is there and
-    /// cannot be used, which is left alone; `UnsuitableDevice` for too few zones, and what has none; `ReadOnly` for a device that cannot be written; `Io` for a
-    /// missing directory, or no permission; `DiskFull`; `Device`. A file that was begun is removed;
-    /// `TooLittleMemory` with a budget that suffices, if the index of the store leaves too little of this one.
+    /// `NotFound` for a block device that is not there; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
+    /// `NewerVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `UnsuitableDevice` for too few zones,
+    /// and what has none; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
+    /// `Device`. A file that was begun is removed; `TooLittleMemory` with a budget that suffices, if the index of the store leaves too
+    /// little of this one.
     ///
     /// # Examples
     /// ```
@@ -82,7 +84,8 @@ impl Db {
     }
 
     /// Opens a store that exists, for reading only, beside other readers. Never beside a writer, nor the other way round: the second
-    /// gets `Locked`. A store that was not closed is recovered in memory; the file is not written, whatever happens. Writes answer `ReadOnly`.
+    /// gets `Locked`. A store that was not closed is recovered in memory; the file is not written, whatever happens. Writes answer
+    /// `ReadOnly`.
     ///
     /// # Errors
     /// `NotFound`; as [`open`](Self::open).
@@ -183,7 +186,8 @@ impl Db {
         self.default_tree.store()
     }
 
-    /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none). Its keys are its own; a [`Batch`] may write to several trees at once.
+    /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none). Its keys are its own; a [`Batch`]
+    /// may write to several trees at once.
     ///
     /// # Errors
     /// `TreeName`, `TooManyTrees`; in a store opened for reading only `NoSuchTree`.
@@ -316,7 +320,8 @@ impl Db {
         Snapshot::new(self.store())
     }
 
-    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device. Without a
+    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device. Without
+    /// a
     /// [log](Options::log) it does nothing: a checkpoint is needed.
     ///
     /// # Errors
@@ -370,7 +375,8 @@ impl Db {
     /// [`value_inline`](Options::value_inline), and in a file that may grow to what this one may and a quarter more, 64 GiB at the least.
     ///
     /// # Errors
-    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was begun is removed.
+    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was
+    /// begun is removed.
     ///
     /// # Examples
     /// ```
@@ -387,7 +393,8 @@ impl Db {
         self.backup_with(uri, &Options::new(), &mut |_| {})
     }
 
-    /// As [`backup`](Self::backup); `options` say how to make the new store, where they were set before its name and this store (but not by a
+    /// As [`backup`](Self::backup); `options` say how to make the new store, where they were set before its name and this store (but not by
+    /// a
     /// [preset](Options::preset), which is not asked whether it lies in place). `progress` hears of the number of pairs copied so far.
     ///
     /// # Errors
@@ -403,8 +410,8 @@ impl Db {
         backup::copy(&self.snapshot()?, uri, options, progress)
     }
 
-    /// Merges all buffers and joins leaves that fit fewer pages together, so that the store takes the least space: joined leaves are full but for a
-    /// twentieth, and split when they grow. `progress(done, total)` counts leaves. Others go on meanwhile.
+    /// Merges all buffers and joins leaves that fit fewer pages together, so that the store takes the least space: joined leaves are full
+    /// but for a twentieth, and split when they grow. `progress(done, total)` counts leaves. Others go on meanwhile.
     ///
     /// # Errors
     /// Those of every write.
@@ -434,7 +441,8 @@ impl Db {
         Ok(self.store().writer()?.checkpoint()?)
     }
 
-    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding` as a sentence; `progress(done, total)` counts leaves.
+    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding` as a sentence; `progress(done, total)`
+    /// counts leaves.
     ///
     /// # Errors
     /// Those that keep it from going on. Damage is a finding, not an error.
@@ -451,17 +459,19 @@ impl Db {
         CheckReport::of(self.store(), progress, finding)
     }
 
-    /// Changes the memory budget, [`Options::memory`], of the open store for all handles: to what it was opened with at the most, as the log and what is
-    /// reserved for it have their size by that (decision 0048). So open with the most that it is ever to have, and give it less at once or at any time.
+    /// Changes the memory budget, [`Options::memory`], of the open store for all handles: to what it was opened with at the most, as the
+    /// log and what is reserved for it have their size by that (decision 0048). So open with the most that it is ever to have, and give it
+    /// less at once or at any time.
     ///
-    /// Caches follow before this returns, and changes that no longer fit are merged into their leaves: a page write each or two, and a read. Writers and
-    /// readers go on meanwhile. Snapshots may keep less, a sixteenth of the new budget: the oldest are given up until the others fit (`SnapshotTooOld`). Log
-    /// rings, write buffers and the merged filter keep their size.
+    /// Caches follow before this returns, and changes that no longer fit are merged into their leaves: a page write each or two, and a
+    /// read. Writers and readers go on meanwhile. Snapshots may keep less, a sixteenth of the new budget: the oldest are given up until the
+    /// others fit (`SnapshotTooOld`). Log rings, write buffers and the merged filter keep their size.
     ///
     /// # Errors
-    /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a budget that suffices, if the
-    /// index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of every write: the budget is the new one, and buffers follow in
-    /// the background, as they do on a full store, and where other threads kept their leaves latched for half a second.
+    /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a
+    /// budget that suffices, if the index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of
+    /// every write: the budget is the new one, and buffers follow in the background, as they do on a full store, and where other threads
+    /// kept their leaves latched for half a second.
     ///
     /// # Examples
     /// ```
@@ -491,8 +501,8 @@ impl Db {
         self.store().step()
     }
 
-    /// Writes everything, takes a checkpoint and closes the store for all handles: they answer `Closed`. The file and its lock are free when the
-    /// last handle is dropped. A second close does nothing.
+    /// Writes everything, takes a checkpoint and closes the store for all handles: they answer `Closed`. The file and its lock are free
+    /// when the last handle is dropped. A second close does nothing.
     ///
     /// # Errors
     /// Those of every write. What was synced is safe then, and the next opening recovers.

@@ -4,8 +4,8 @@ use zonda_pages::{CachePolicy, FLUSHERS_ANY, StoreOptions};
 
 /// How leaves are written and cached below the leaf buffers. May differ at every opening.
 ///
-/// In place only `group_pages` has an effect: clean pages are in an LRU pool there, which written pages enter however often they were read, and there are no
-/// flushers.
+/// In place only `group_pages` has an effect: clean pages are in an LRU pool there, which written pages enter however often they were read,
+/// and there are no flushers.
 ///
 /// ```
 /// use zonda::{FlusherOptions, Options};
@@ -22,9 +22,10 @@ pub struct FlusherOptions {
     /// Reads of a page that waits to be written above which it moves to the read cache when it is, any number. Default 1.
     pub cache_threshold_reads: u32,
     /// Flushers of foreground pages, each with an open zone of its own: at most so many, fewer where the device's limits, its
-    /// number of zones or the memory budget allow no more. 1 to 64. Default 16. Pages on their way have a 64th of the budget, and each flusher, with two beside these for
-    /// cold and relocated pages, six groups of it: with groups of 4 pages that is 2 flushers to 16 MiB, 3 at 32, 4 at 40, 8 at 64, 16 from 128 on, of which a
-    /// device of 14 active zones allows 7. A zone is opened only when those that are open are busy.
+    /// number of zones or the memory budget allow no more. 1 to 64. Default 16. Pages on their way have a 64th of the budget, and each
+    /// flusher, with two beside these for cold and relocated pages, six groups of it: with groups of 4 pages that is 2 flushers to 16 MiB,
+    /// 3 at 32, 4 at 40, 8 at 64, 16 from 128 on, of which a device of 14 active zones allows 7. A zone is opened only when those that are
+    /// open are busy.
     pub flushers_max: u32,
     /// `false`: a buffer pool in which what was used longest ago goes first takes the place of the read cache (SIEVE), and written
     /// pages enter it. Default `true`.

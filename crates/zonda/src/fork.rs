@@ -1,7 +1,8 @@
 //! Notices that the process forked. A child shares the parent's files and locks but not its threads: if it wrote to a store
 //! that the parent opened, both would write at one write pointer.
 //!
-//! Safe code is not enough: the only portable sign besides a `getpid` system call per operation is a handler that the C library runs in the child.
+//! Safe code is not enough: the only portable sign besides a `getpid` system call per operation is a handler that the C library runs in the
+//! child.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,8 +9,8 @@
 //! | 20 | 8 | zero |
 //! | 28 | 4 | CRC-32C of the bytes before |
 //!
-//! The catalogue is tree 0. A key `n` + name holds a tree record (`TreeRecord`); a key `d` + number (4 bytes, most significant first) with an empty value
-//! marks a tree that is being dropped; the key `c` holds the next free number (4 bytes, little-endian).
+//! The catalogue is tree 0. A key `n` + name holds a tree record (`TreeRecord`); a key `d` + number (4 bytes, most significant first) with
+//! an empty value marks a tree that is being dropped; the key `c` holds the next free number (4 bytes, little-endian).
 
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,

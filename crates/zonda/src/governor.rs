@@ -3,15 +3,16 @@
 //!
 //! The rule: a byte belongs where it saves more device traffic. Over some thousand operations the governor counts what leaf
 //! buffers saved a byte (page writes and the reads before them go down as buffers grow; gets that a buffer answers), what the
-//! cache of pages saved a byte (its hits, those of scans too) and what the cache of records did (its hits). The best of the three that could use
-//! more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has favourites with much of it in the cache of
-//! records, one of scans in that of pages; what buffers leave unused saves nothing there. Each keeps a little always, without which it could not show what it is worth. With fixed shares
-//! ([`MemoryShares`](crate::MemoryShares)) nothing moves.
+//! cache of pages saved a byte (its hits, those of scans too) and what the cache of records did (its hits). The best of the three that
+//! could use more takes a step from the worst. An insert-only run so ends with nearly everything in buffers, one of gets that has
+//! favourites with much of it in the cache of records, one of scans in that of pages; what buffers leave unused saves nothing there. Each
+//! keeps a little always, without which it could not show what it is worth. With fixed shares ([`MemoryShares`](crate::MemoryShares))
+//! nothing moves.
 //!
-//! While nobody writes, nothing comes that buffers could gather (unless the design keeps what was read in them, too): they save only the gets that they answer.
-//! Once nobody has written for as many operations as they may hold changes, they have to show what they are worth: what they hold has to be merged at some
-//! time anyway, and a cache gets their memory unless they are clearly better. Before that, as beside writers, only if it is: readers may rest, too, and what
-//! is merged for each of them has gathered less.
+//! While nobody writes, nothing comes that buffers could gather (unless the design keeps what was read in them, too): they save only the
+//! gets that they answer. Once nobody has written for as many operations as they may hold changes, they have to show what they are worth:
+//! what they hold has to be merged at some time anyway, and a cache gets their memory unless they are clearly better. Before that, as
+//! beside writers, only if it is: readers may rest, too, and what is merged for each of them has gathered less.
 
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ use crate::{Error, Result};
 const WINDOW_OPERATIONS: u64 = 4_096;
 /// A step moves this part of what may move.
 const STEP_SHARE: u64 = 32;
-/// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it gives up is clean.
-/// What buffers give up has to be merged into pages. While somebody writes, whose own merges wait for the same device, they give by single steps.
+/// Where one saves more than twice what a cache does, time and again, steps from that cache become longer, to this many times: what it
+/// gives up is clean. What buffers give up has to be merged into pages. While somebody writes, whose own merges wait for the same device,
+/// they give by single steps.
 const STEPS_MAX: u64 = 4;
 /// With fewer puts than one for so many operations nobody writes.
 const READING_SHARE: u64 = 256;
@@ -38,8 +40,8 @@ const CHANGE_BYTES: u64 = 16;
 const BETTER_TENTHS: u128 = 12;
 /// Tenths from which one is so much better that a longer step does not go too far.
 const MUCH_BETTER_TENTHS: u128 = 20;
-/// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: there is room for two pages always
-/// (`memory.rs`), so one that wants a page more than it holds is full to two thirds at the least.
+/// A cache of pages that is less full than this, in tenths, has no use for more. It does not fill up wholly: there is room for two pages
+/// always (`memory.rs`), so one that wants a page more than it holds is full to two thirds at the least.
 const FULL_TENTHS: u64 = 6;
 /// Nor has a cache of records that displaces less than one for so many that it keeps.
 const DISPLACED_SHARE: u64 = 4;
@@ -92,7 +94,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Length in steps of `step`: twice that of the one before if both go the same way for much, and not from buffers that are written to; else one.
+    /// Length in steps of `step`: twice that of the one before if both go the same way for much, and not from buffers that are written to;
+    /// else one.
     fn next(&mut self, step: Step, is_reading: bool) -> u64 {
         let way = (step.is_much && (is_reading || step.from != Place::Buffers)).then_some((step.from, step.to));
         let goes_on = way.is_some() && way == self.last;
@@ -194,8 +197,8 @@ impl Work {
         self.puts * READING_SHARE < self.operations
     }
 
-    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges. While nobody writes,
-    /// what is merged is what buffers give up.
+    /// Leaves that buffers save the device: a merge reads and writes one, and half the buffers would mean twice the merges. While nobody
+    /// writes, what is merged is what buffers give up.
     fn saved_by_buffers(&self, is_reading: bool) -> u64 {
         if is_reading { self.buffer_hits } else { 2 * self.merges + self.buffer_hits }
     }
@@ -224,8 +227,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// The same with what it saved less what may be chance, twice the root: a small cache that hits a few times in a window is not worth the
-    /// changes that buffers would have to merge for it.
+    /// The same with what it saved less what may be chance, twice the root: a small cache that hits a few times in a window is not worth
+    /// the changes that buffers would have to merge for it.
     fn beyond_chance(self) -> Self {
         Self { saved: self.saved.saturating_sub(2 * self.saved.isqrt()), ..self }
     }
@@ -339,8 +342,9 @@ impl Governor {
     /// Divides what the others leave between leaf buffers and read cache; never less for buffers than they need to work. Cheap:
     /// call it every few milliseconds.
     pub(crate) fn adjust(&self) {
-        // The maintenance thread and whoever calls the steps himself take turns: what one counted is never older than the window that another began,
-        // and none hands out memory that the other has just given elsewhere. Nothing below takes a latch or waits for a device.
+        // The maintenance thread and whoever calls the steps himself take turns: what one counted is never older than the window that
+        // another began, and none hands out memory that the other has just given elsewhere. Nothing below takes a latch or waits for a
+        // device.
         let mut window = self.seen.window.lock();
         let plan = self.plan();
         let stats = self.engine.stats();
@@ -369,7 +373,8 @@ impl Governor {
         self.engine.set_memory_bytes_max(plan.budget_bytes.saturating_sub(others));
     }
 
-    /// Gives both caches their sizes. What the record cache would lose by a little less memory for a moment, the pages bear, as far as they can.
+    /// Gives both caches their sizes. What the record cache would lose by a little less memory for a moment, the pages bear, as far as they
+    /// can.
     fn give(&self, wanted: Caches, stats: &EngineStats, movable: u64) -> Caches {
         let slack = (movable / SLACK_SHARE).min(wanted.pages - wanted.pages.min(self.caches_min().pages));
         let has = stats.record_cache_room_bytes;
@@ -430,7 +435,8 @@ impl Governor {
         window.caches
     }
 
-    /// What leaf buffers can have at the most in the long run: what comes and goes, as snapshots, reads in flight and removed nodes do, does not count.
+    /// What leaf buffers can have at the most in the long run: what comes and goes, as snapshots, reads in flight and removed nodes do,
+    /// does not count.
     fn left_by_index(&self, stats: &EngineStats) -> u64 {
         self.budget_bytes().saturating_sub(self.bytes_but_buffers(stats))
     }

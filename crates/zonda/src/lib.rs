@@ -1,8 +1,8 @@
 //! An ordered key-value store for zoned flash and ordinary files.
 //!
-//! A [`Db`] maps byte keys to byte values, in key order, small pairs above all. It lives in one ordinary file by default, or on a device of zones,
-//! with nothing but its name changed. Writes are atomic one by one and in a [`Batch`], over any number of named [`Tree`]s; reads and scans see
-//! a consistent [`Snapshot`]; a crash loses nothing that was synced and never half of anything.
+//! A [`Db`] maps byte keys to byte values, in key order, small pairs above all. It lives in one ordinary file by default, or on a device of
+//! zones, with nothing but its name changed. Writes are atomic one by one and in a [`Batch`], over any number of named [`Tree`]s; reads and
+//! scans see a consistent [`Snapshot`]; a crash loses nothing that was synced and never half of anything.
 //!
 //! ```
 //! use zonda::{Batch, Db};

@@ -1,4 +1,5 @@
-//! Limits of keys, values, batches and names. Each is checked before anything is written; those of keys, values and names are tested at +-1.
+//! Limits of keys, values, batches and names. Each is checked before anything is written; those of keys, values and names are tested at
+//! +-1.
 
 use crate::prefix::PREFIX_BYTES_MAX;
 
@@ -9,9 +10,11 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// with a read for each MiB, all in flight together.
 pub const VALUE_BYTES_MAX: usize = zonda_tree::VALUE_BYTES_MAX;
 
-/// The most bytes that one [`Batch`](crate::Batch) may bring to the log (1 MiB): its keys with the prefixes of named trees, and its values up to
-/// [`Options::value_inline`](crate::Options::value_inline); longer ones go to the value log and do not count. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and
-/// `BatchTooLong` says how large they may be.
+/// The most bytes that one [`Batch`](crate::Batch) may bring to the log (1 MiB): its keys with the prefixes of named trees, and its values
+/// up to
+/// [`Options::value_inline`](crate::Options::value_inline); longer ones go to the value log and do not count. One batch is one log record,
+/// so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and `BatchTooLong` says how large
+/// they may be.
 pub const BATCH_BYTES_MAX: usize = zonda_tree::BATCH_BYTES_MAX;
 
 /// The longest name of a tree in bytes.

@@ -57,19 +57,20 @@ pub(crate) struct Wanted {
 /// Leaf buffers of less would make every other write merge a leaf.
 pub(crate) const BUFFER_BYTES_MIN: u64 = 512 << 10;
 
-/// A store whose index has outgrown the budget takes no more pairs, but what leaves this much is opened and takes deletes: what was written with a budget is
-/// read with it.
+/// A store whose index has outgrown the budget takes no more pairs, but what leaves this much is opened and takes deletes: what was written
+/// with a budget is read with it.
 pub(crate) const BUFFER_BYTES_OUTGROWN: u64 = BUFFER_BYTES_MIN / 2;
 
 /// What the cache of pages needs for one beside its bytes, at most.
 const CACHED_PAGE_BYTES: u64 = 512;
 
-/// Leaf buffers take at most this part of the capacity. On a device that is full of leaves, bytes written for an operation go as leaves over buffers:
-/// less here would cost more in them than it gives in space. More would not fit the log: see [`LOG_OVER_BUFFERS`].
+/// Leaf buffers take at most this part of the capacity. On a device that is full of leaves, bytes written for an operation go as leaves
+/// over buffers: less here would cost more in them than it gives in space. More would not fit the log: see [`LOG_OVER_BUFFERS`].
 const CAPACITY_SHARE: u64 = 22;
 
-/// The log is so many times as long as what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the log. On small
-/// devices it ends at a fifth of the capacity, 4.4 times the buffers; what a checkpoint writes must stay below a quarter of it (the page store's reserve).
+/// The log is so many times as long as what buffers and filter hold, so that a checkpoint, at 4/5 of it, writes little compared with the
+/// log. On small devices it ends at a fifth of the capacity, 4.4 times the buffers; what a checkpoint writes must stay below a quarter of
+/// it (the page store's reserve).
 const LOG_OVER_BUFFERS: u64 = 5;
 const LOG_CAPACITY_SHARE: u64 = 5;
 /// The least of that: a checkpoint's images are reserved a quarter of the log (DESIGN's rule).
@@ -138,8 +139,8 @@ impl MemoryPlan {
             .with_log_limit(wanted.log_limit_bytes)
     }
 
-    /// The same with a log of at most so many bytes, if that is not 0: buffers hold no more than a quarter of it less what the filter holds, and it is raised to
-    /// four times the least that both hold.
+    /// The same with a log of at most so many bytes, if that is not 0: buffers hold no more than a quarter of it less what the filter
+    /// holds, and it is raised to four times the least that both hold.
     fn with_log_limit(self, bytes: u64) -> Self {
         if bytes == 0 {
             return self;
@@ -171,8 +172,8 @@ impl MemoryPlan {
         }
     }
 
-    /// The same for leaves of `leaf_bytes`: a cache of pages, if there is one that memory moves to and from, has room for two always. In less it could not show
-    /// what it is worth, or would never seem full.
+    /// The same for leaves of `leaf_bytes`: a cache of pages, if there is one that memory moves to and from, has room for two always. In
+    /// less it could not show what it is worth, or would never seem full.
     pub(crate) fn with_leaves_of(self, leaf_bytes: u32) -> Self {
         let two_pages = 2 * (u64::from(leaf_bytes) + CACHED_PAGE_BYTES);
         let moves = self.shares.is_none() && self.read_cache_bytes_min > 0;
@@ -180,8 +181,8 @@ impl MemoryPlan {
         Self { read_cache_bytes_min: least, read_cache_bytes: self.read_cache_bytes.max(least), ..self }
     }
 
-    /// The same with another budget, at most the one it was made for. What has its size from opening on keeps it; fixed shares become smaller alike, and so
-    /// does what snapshots may keep.
+    /// The same with another budget, at most the one it was made for. What has its size from opening on keeps it; fixed shares become
+    /// smaller alike, and so does what snapshots may keep.
     pub(crate) fn with_budget(self, bytes: u64) -> Self {
         let part = |of: u64| match self.shares {
             Some(_) => u64::try_from(u128::from(of) * u128::from(bytes) / u128::from(self.budget_bytes)).unwrap_or(of),

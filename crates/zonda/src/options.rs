@@ -6,8 +6,8 @@ use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, 
 use crate::open::Access;
 use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, device, limits};
 
-/// How to create and open a store. Kind, leaf size, geometry and whether there is a [log device](Self::log_device) are fixed at creation; everything else may
-/// differ at every opening. A number out of its range is refused by the opening (`BadOption`).
+/// How to create and open a store. Kind, leaf size, geometry and whether there is a [log device](Self::log_device) are fixed at creation;
+/// everything else may differ at every opening. A number out of its range is refused by the opening (`BadOption`).
 ///
 /// # Examples
 /// ```
@@ -102,8 +102,10 @@ impl Options {
     }
 
     /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots.
-    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN), 2 MiB, to [`MEMORY_BYTES_MAX`](limits::MEMORY_BYTES_MAX), 16 TiB; with [`Design::BfTree`] to
-    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come on top.
+    /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN), 2 MiB, to [`MEMORY_BYTES_MAX`](limits::MEMORY_BYTES_MAX), 16 TiB; with
+    /// [`Design::BfTree`] to
+    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come
+    /// on top.
     /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
@@ -112,10 +114,11 @@ impl Options {
     }
 
     /// Fixed shares of the budget for merged filter, leaf buffers and flusher. Default `None`: memory follows the work, between leaf
-    /// buffers and read cache. So while there are only gets and scans, which write nothing themselves, the background merges changes that wait in buffers
-    /// and gives their memory to the cache: each once, as the next write would, and then nothing is written any more.
+    /// buffers and read cache. So while there are only gets and scans, which write nothing themselves, the background merges changes that
+    /// wait in buffers and gives their memory to the cache: each once, as the next write would, and then nothing is written any more.
     ///
-    /// A [filter](Self::filter) that is set as well has that part instead of its share, and the other two divide what is left as their shares say.
+    /// A [filter](Self::filter) that is set as well has that part instead of its share, and the other two divide what is left as their
+    /// shares say.
     #[must_use]
     pub fn memory_shares(mut self, shares: Option<MemoryShares>) -> Self {
         self.memory_shares = shares;
@@ -129,7 +132,8 @@ impl Options {
         self
     }
 
-    /// Which delta buffer of [`Design::Adb`], or which of the mini-pages at the head of the ring of [`Design::BfTree`], is merged first. Default
+    /// Which delta buffer of [`Design::Adb`], or which of the mini-pages at the head of the ring of [`Design::BfTree`], is merged first.
+    /// Default
     /// [`Eviction::Fullest`].
     #[must_use]
     pub fn eviction(mut self, eviction: Eviction) -> Self {
@@ -167,8 +171,8 @@ impl Options {
         self
     }
 
-    /// The largest mini-page of [`Design::BfTree`] in bytes, 64 to 4096: one that would outgrow it is merged, or becomes a mirror of its page
-    /// (Bf-Tree, section 5.5). Default 2048.
+    /// The largest mini-page of [`Design::BfTree`] in bytes, 64 to 4096: one that would outgrow it is merged, or becomes a mirror of its
+    /// page (Bf-Tree, section 5.5). Default 2048.
     #[must_use]
     pub fn mini_page_bytes(mut self, bytes: u32) -> Self {
         self.mini_pages.bytes_max = bytes;
@@ -182,10 +186,11 @@ impl Options {
         self
     }
 
-    /// The options that a preset stands for: `zonda` (the defaults), `zkv` (the ZKV paper's: delta buffers of its sizes, of which the oldest of the
-    /// largest go first, behind a merged filter that evicts its coldest nodes, memory in its shares 1:3:4), `zkv-block` (the same in place, with a pool that
-    /// forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), `bftree` (mini-pages; a new store lies in place, as in the Bf-Tree paper,
-    /// where its device and its name leave the choice), or the name of another [`Design`]. Each part may be set otherwise afterwards.
+    /// The options that a preset stands for: `zonda` (the defaults), `zkv` (the ZKV paper's: delta buffers of its sizes, of which the
+    /// oldest of the largest go first, behind a merged filter that evicts its coldest nodes, memory in its shares 1:3:4), `zkv-block` (the
+    /// same in place, with a pool that forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), `bftree` (mini-pages;
+    /// a new store lies in place, as in the Bf-Tree paper, where its device and its name leave the choice), or the name of another
+    /// [`Design`]. Each part may be set otherwise afterwards.
     ///
     /// # Errors
     /// `BadOption` for another name.
@@ -213,9 +218,9 @@ impl Options {
     }
 
     /// The part of the memory budget for the merged filter, a small ordered tree in front of the leaves that keeps hot pairs and hands
-    /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to [`FILTER_SHARE_MAX`](limits::FILTER_SHARE_MAX), 0.5. Less where a small budget has no more to
-    /// spare. Default 0. Beside [fixed shares](Self::memory_shares) it counts instead of theirs for the filter, whichever is set first: with the
-    /// preset `zkv`, 0 is ZKV without its filter.
+    /// cold ones over in sorted batches (the ZKV paper, section 3.2): 0, no filter, to [`FILTER_SHARE_MAX`](limits::FILTER_SHARE_MAX), 0.5.
+    /// Less where a small budget has no more to spare. Default 0. Beside [fixed shares](Self::memory_shares) it counts instead of theirs
+    /// for the filter, whichever is set first: with the preset `zkv`, 0 is ZKV without its filter.
     #[must_use]
     pub fn filter(mut self, share: f64) -> Self {
         self.filter_share = share;
@@ -239,8 +244,8 @@ impl Options {
         self
     }
 
-    /// Whether [`Design::Adb`] keeps records that gets had to read a leaf for, beside whole leaves and changes: memory then follows the work
-    /// between the three. Not with [fixed shares](Self::memory_shares). Default `true`; `false` is for measurements.
+    /// Whether [`Design::Adb`] keeps records that gets had to read a leaf for, beside whole leaves and changes: memory then follows the
+    /// work between the three. Not with [fixed shares](Self::memory_shares). Default `true`; `false` is for measurements.
     #[must_use]
     pub fn record_cache(mut self, record_cache: bool) -> Self {
         self.record_cache = record_cache;
@@ -273,7 +278,8 @@ impl Options {
     /// How the store called `uri` lies on its device, or would if these options made it. Only a file is looked at.
     ///
     /// # Errors
-    /// `BadUri`; `BadOption` if a store of the other kind was asked for; `Locked`, `NotAStore`, `Damaged`, `NewerVersion`, `Io` for the file.
+    /// `BadUri`; `BadOption` if a store of the other kind was asked for; `Locked`, `NotAStore`, `Damaged`, `NewerVersion`, `Io` for the
+    /// file.
     ///
     /// # Examples
     /// ```
@@ -303,9 +309,10 @@ impl Options {
         self
     }
 
-    /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones, fixed at creation, and less
-    /// the reserve (`usable_bytes` of [`SpaceStats`](crate::SpaceStats)). A file takes only what is written; a store in place in memory takes all of it at
-    /// once, and 1 GiB of it at most. One zone to [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX), 4 PiB. Default 64 GiB.
+    /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones, fixed at creation, and
+    /// less the reserve (`usable_bytes` of [`SpaceStats`](crate::SpaceStats)). A file takes only what is written; a store in place in
+    /// memory takes all of it at once, and 1 GiB of it at most. One zone to [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX), 4 PiB.
+    /// Default 64 GiB.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity_bytes = Some(bytes);
@@ -326,8 +333,9 @@ impl Options {
         self
     }
 
-    /// Whether there is a write-ahead log. Without one a crash loses what was written since the last checkpoint, except where leaves were merged since: keys
-    /// have their value of then or a later one, batches may be torn, and [`Db::sync`] and synced writes make nothing durable, only [`Db::checkpoint`] and
+    /// Whether there is a write-ahead log. Without one a crash loses what was written since the last checkpoint, except where leaves were
+    /// merged since: keys have their value of then or a later one, batches may be torn, and [`Db::sync`] and synced writes make nothing
+    /// durable, only [`Db::checkpoint`] and
     /// [`Db::close`] do: for measurements. Default `true`.
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
@@ -336,15 +344,17 @@ impl Options {
     }
 
     /// Instances of the write-ahead log (the ZKV paper's WALA, section 3.5): as many writers can log at a time. 0 to
-    /// [`LOG_INSTANCES_MAX`](limits::LOG_INSTANCES_MAX), 64; fewer where the budget has no memory for their rings. Default 0: one for each core, at most 8.
+    /// [`LOG_INSTANCES_MAX`](limits::LOG_INSTANCES_MAX), 64; fewer where the budget has no memory for their rings. Default 0: one for each
+    /// core, at most 8.
     #[must_use]
     pub fn log_instances(mut self, instances: u32) -> Self {
         self.log_instances = instances;
         self
     }
 
-    /// Values of more bytes stand in the value log, each in blocks of 4 KiB of its own; shorter ones in leaves (ZKV section 3.5). 0 to a quarter of
-    /// the leaf. Default 1024 (measured in `docs/measurements.md`). May differ at every opening: what is written stays where it is.
+    /// Values of more bytes stand in the value log, each in blocks of 4 KiB of its own; shorter ones in leaves (ZKV section 3.5). 0 to a
+    /// quarter of the leaf. Default 1024 (measured in `docs/measurements.md`). May differ at every opening: what is written stays where it
+    /// is.
     #[must_use]
     pub fn value_inline(mut self, bytes: u32) -> Self {
         self.value_inline_bytes = Some(bytes);
@@ -352,23 +362,25 @@ impl Options {
     }
 
     /// Bytes of the ring of each log instance: [`LOG_RING_BYTES_MIN`](limits::LOG_RING_BYTES_MIN), 4 KiB as in the ZKV paper, to
-    /// [`LOG_RING_BYTES_MAX`](limits::LOG_RING_BYTES_MAX), 64 KiB, the default. A ring that is full is written out at once, with what the others hold.
+    /// [`LOG_RING_BYTES_MAX`](limits::LOG_RING_BYTES_MAX), 64 KiB, the default. A ring that is full is written out at once, with what the
+    /// others hold.
     #[must_use]
     pub fn log_ring(mut self, bytes: u32) -> Self {
         self.log_ring_bytes = bytes;
         self
     }
 
-    /// How long a buffered write waits in memory before the background hands it to the device, in milliseconds; more if the device or the processor is
-    /// busy. 0, which is 1, to [`LOG_INTERVAL_MS_MAX`](limits::LOG_INTERVAL_MS_MAX), a minute. Default 1.
+    /// How long a buffered write waits in memory before the background hands it to the device, in milliseconds; more if the device or the
+    /// processor is busy. 0, which is 1, to [`LOG_INTERVAL_MS_MAX`](limits::LOG_INTERVAL_MS_MAX), a minute. Default 1.
     #[must_use]
     pub fn log_interval_ms(mut self, milliseconds: u64) -> Self {
         self.log_interval_ms = milliseconds;
         self
     }
 
-    /// Log bytes after which a checkpoint starts, any number: bounds the time of recovery. Leaf buffers and filter together hold at most a quarter of it; it is
-    /// raised to four times the least that they hold, 2 MiB without a filter. Default 0: five times the leaf buffers, at most a fifth of the device.
+    /// Log bytes after which a checkpoint starts, any number: bounds the time of recovery. Leaf buffers and filter together hold at most a
+    /// quarter of it; it is raised to four times the least that they hold, 2 MiB without a filter. Default 0: five times the leaf buffers,
+    /// at most a fifth of the device.
     #[must_use]
     pub fn log_limit(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = bytes;
@@ -382,17 +394,18 @@ impl Options {
         self
     }
 
-    /// Seed of everything random, for runs that are to be repeated: the choices of the tree, and the id of a store that is made. Stores made with the same seed
-    /// have the same id, by which pages and logs of another store are told. Default: from the operating system.
+    /// Seed of everything random, for runs that are to be repeated: the choices of the tree, and the id of a store that is made. Stores
+    /// made with the same seed have the same id, by which pages and logs of another store are told. Default: from the operating system.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The write-ahead log of the store is on a device of its own (ZKV, section 3.5), so that its small writes and flushes are not in the way of
-    /// the pages. Named as a store is, and on zones whatever the store is on; made with the store, and given at every opening from then on: neither device is a store
-    /// without the other. All that recovery needs beside the log (MetaLog, values, pages) stays on the store's own device. Default: none.
+    /// The write-ahead log of the store is on a device of its own (ZKV, section 3.5), so that its small writes and flushes are not in the
+    /// way of the pages. Named as a store is, and on zones whatever the store is on; made with the store, and given at every opening from
+    /// then on: neither device is a store without the other. All that recovery needs beside the log (MetaLog, values, pages) stays on the
+    /// store's own device. Default: none.
     ///
     /// After the power failed on either device or on both the store is as after any power cut. A log device that is lost for good
     /// takes with it what was written since the last checkpoint, and the store cannot be opened without it; a backup has its log
@@ -422,7 +435,8 @@ impl Options {
         self.flusher
     }
 
-    /// Whether to go around the operating system's page cache, where the file system can. Default: as the URI says, else the device's default.
+    /// Whether to go around the operating system's page cache, where the file system can. Default: as the URI says, else the device's
+    /// default.
     #[must_use]
     pub fn direct_io(mut self, direct: bool) -> Self {
         self.direct_io = Some(direct);
@@ -432,9 +446,11 @@ impl Options {
     /// Opens a store for reading and writing. See [`Db::open`] for names. A creation that fails leaves no file behind.
     ///
     /// # Errors
-    /// As [`Db::open`]; and `BadOption` for an option out of its range, a leaf size that is not the store's, a kind that it is not, or a `value_inline` of
-    /// more than a quarter of its leaf; `NotFound` if there is no store and [`create_if_missing`](Self::create_if_missing) is off; `AlreadyExists` for
-    /// [`create_new`](Self::create_new) where something is; `LogDevice` for a [log device](Self::log_device) that is missing, another store's or one too many.
+    /// As [`Db::open`]; and `BadOption` for an option out of its range, a leaf size that is not the store's, a kind that it is not, or a
+    /// `value_inline` of more than a quarter of its leaf; `NotFound` if there is no store and
+    /// [`create_if_missing`](Self::create_if_missing) is off; `AlreadyExists` for
+    /// [`create_new`](Self::create_new) where something is; `LogDevice` for a [log device](Self::log_device) that is missing, another
+    /// store's or one too many.
     ///
     /// # Examples
     /// ```

@@ -17,8 +17,9 @@ pub type Pair = (Vec<u8>, Vec<u8>);
 /// The pairs of a key range as of one moment, ascending from the front and descending from the back.
 ///
 /// Holds no lock between items, so writers go on; what they change after the range was made is not seen. While it lives, its
-/// snapshot keeps old pages and memory, up to a sixteenth of the budget: where others change more than that under it, it ends with `SnapshotTooOld`, and
-/// whoever reads on makes a new one behind the last key. After an error, which is an item of its own, it is at its end.
+/// snapshot keeps old pages and memory, up to a sixteenth of the budget: where others change more than that under it, it ends with
+/// `SnapshotTooOld`, and whoever reads on makes a new one behind the last key. After an error, which is an item of its own, it is at its
+/// end.
 ///
 /// # Examples
 /// ```
@@ -175,7 +176,8 @@ impl DoubleEndedIterator for Range {
 
 impl FusedIterator for Range {}
 
-/// The keys of a [`Range`], owned, ascending from the front and descending from the back; made by [`Range::keys`]. Holds what its range held.
+/// The keys of a [`Range`], owned, ascending from the front and descending from the back; made by [`Range::keys`]. Holds what its range
+/// held.
 #[derive(Debug)]
 pub struct Keys {
     range: Range,

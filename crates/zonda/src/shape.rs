@@ -5,8 +5,8 @@ use crate::limits::{CAPACITY_BYTES_MAX, ZONE_BYTES_MAX};
 use crate::options::{CAPACITY_BYTES, ZONE_BYTES};
 use crate::{Options, StoreKind};
 
-/// A copy may have more in its reserve than its original: zones of another size, a longer log with more memory, at most a fifth. So its capacity is
-/// a quarter more, and so many zones.
+/// A copy may have more in its reserve than its original: zones of another size, a longer log with more memory, at most a fifth. So its
+/// capacity is a quarter more, and so many zones.
 const CAPACITY_MORE: u64 = 4;
 const ZONES_MORE: u64 = 64;
 

@@ -93,8 +93,8 @@ pub struct TreeStats {
     pub height: u32,
     /// Point reads.
     pub gets: u64,
-    /// Leaf pages that point reads asked for, those included that the read cache or a page on its way had: what the device read is in [`DeviceStats`].
-    /// Scans and merges are not counted.
+    /// Leaf pages that point reads asked for, those included that the read cache or a page on its way had: what the device read is in
+    /// [`DeviceStats`]. Scans and merges are not counted.
     pub leaf_reads: u64,
     /// Point reads that a record kept from an earlier read answered.
     pub record_hits: u64,
@@ -304,8 +304,8 @@ impl WaitStats {
 }
 
 impl WrittenStats {
-    /// The page store counts the MetaLog as one; the tree knows what share of its content was moves. The rest, framing and padding included,
-    /// counts as image.
+    /// The page store counts the MetaLog as one; the tree knows what share of its content was moves. The rest, framing and padding
+    /// included, counts as image.
     fn of(written: &WrittenBy, tree: &EngineStats) -> Self {
         let content = (tree.meta_bytes_moves + tree.meta_bytes_images).max(1);
         let journal = u128::from(written.meta) * u128::from(tree.meta_bytes_moves) / u128::from(content);

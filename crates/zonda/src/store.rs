@@ -15,8 +15,8 @@ use crate::{Durability, Error, Result, limits, options};
 
 /// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
 ///
-/// Life cycle: 1 open -> 2 closed (by [`Store::close`] or the last drop; everyone gets `Closed`) -> 3 dropped (device and its lock are free).
-/// In a child of the opening process nothing but 3 happens, and without touching the device.
+/// Life cycle: 1 open -> 2 closed (by [`Store::close`] or the last drop; everyone gets `Closed`) -> 3 dropped (device and its lock are
+/// free). In a child of the opening process nothing but 3 happens, and without touching the device.
 pub(crate) struct Store {
     /// Taken by `drop` alone, and not dropped in a forked child: the last engine and device would write to the parent's files.
     parts: Option<Parts>,

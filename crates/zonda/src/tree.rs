@@ -52,9 +52,11 @@ impl Swap {
 /// Keys take 0 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) bytes, values 0 to [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX).
 ///
 /// Every call may fail with `Closed`, `Forked`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also with `ReadOnly`,
-/// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory budget: deletes and
-/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a poisoned store's was not made;
-/// one that was to be synced may have been made and not be durable yet, if there was no space for that (`NoSpace`, `DiskFull`).
+/// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
+/// budget: deletes and
+/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a
+/// poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no space for that
+/// (`NoSpace`, `DiskFull`).
 #[derive(Clone)]
 pub struct Tree {
     store: Arc<Store>,
@@ -272,7 +274,8 @@ impl Tree {
         Ok(if done { Swap::Done } else { Swap::Mismatch { current } })
     }
 
-    /// Replaces the value of `key` by what `decide` makes of it, in one step that no other write comes between, and returns the value before.
+    /// Replaces the value of `key` by what `decide` makes of it, in one step that no other write comes between, and returns the value
+    /// before.
     ///
     /// `decide` may be called more than once and holds up other writers of the same key, and of those that share its lock: it must be short
     /// and must not use the store. What is stored is as durable as [`Options::durability`](crate::Options::durability) says.
@@ -335,8 +338,8 @@ impl Tree {
         refused.map_or(Ok(before), Err)
     }
 
-    /// The pairs of a key range, as of now: a [`Range`] sees one consistent moment while writers go on. An empty or inverted range has no pairs.
-    /// For all pairs use [`iter`](Self::iter).
+    /// The pairs of a key range, as of now: a [`Range`] sees one consistent moment while writers go on. An empty or inverted range has no
+    /// pairs. For all pairs use [`iter`](Self::iter).
     ///
     /// # Errors
     /// Those of every call.
@@ -425,8 +428,8 @@ impl Tree {
     }
 
     /// Removes all keys of a range and returns how many. Works in batches of up to 1,024 keys, so memory is bounded and the
-    /// log does not swell; *not* atomic as a whole: after an error or a crash a part from the low end is gone, and keys that others put meanwhile
-    /// may stay. For few keys use a [`Batch`](crate::Batch).
+    /// log does not swell; *not* atomic as a whole: after an error or a crash a part from the low end is gone, and keys that others put
+    /// meanwhile may stay. For few keys use a [`Batch`](crate::Batch).
     ///
     /// # Errors
     /// Those of every write.
@@ -467,8 +470,9 @@ impl Tree {
         chunks::delete_range(engine, range.low.clone(), high, |batch| self.write_chunk(batch, durability))
     }
 
-    /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where the
-    /// keys are above all others. Works in batches; *not* atomic as a whole: after an error or a crash a part from the low end is stored.
+    /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where
+    /// the keys are above all others. Works in batches; *not* atomic as a whole: after an error or a crash a part from the low end is
+    /// stored.
     ///
     /// # Errors
     /// `OutOfOrder` names the first item that is not above the one before; `KeyTooLong`, `ValueTooLong`.

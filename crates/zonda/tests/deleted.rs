@@ -1,4 +1,5 @@
-//! Where everything was deleted a scan reads each page that is left once at the most; the background gives nearly all space back, compaction all of it.
+//! Where everything was deleted a scan reads each page that is left once at the most; the background gives nearly all space back,
+//! compaction all of it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 

@@ -86,7 +86,8 @@ fn pages_that_scans_come_back_to_are_kept() {
     assert!(memory.page_bytes > before.page_bytes + BUDGET_BYTES / 16, "{before:?} and then {memory:?}");
 }
 
-/// Gets without favourites show too little in a while to be told from chance, so changes stay in buffers while readers may only rest; in the end nobody adds to them.
+/// Gets without favourites show too little in a while to be told from chance, so changes stay in buffers while readers may only rest; in
+/// the end nobody adds to them.
 #[test]
 fn caches_get_the_memory_of_changes_that_nobody_has_added_to_for_long() {
     let db = loaded_with(4096);

@@ -1,5 +1,5 @@
-//! Reclaim that merges the leaves it moves with what waits for them does useful flushing: the same answers for fewer bytes than reclaim that
-//! moves leaves as they are.
+//! Reclaim that merges the leaves it moves with what waits for them does useful flushing: the same answers for fewer bytes than reclaim
+//! that moves leaves as they are.
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
 use std::collections::BTreeMap;

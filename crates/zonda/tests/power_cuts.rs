@@ -1,5 +1,5 @@
-//! The power fails under each preset as `Options` divides its memory: with fixed shares, and while the governor and `Db::set_memory` move it.
-//! The simulator of `zonda-testkit` cuts the engine below, with far smaller budgets and with every switch.
+//! The power fails under each preset as `Options` divides its memory: with fixed shares, and while the governor and `Db::set_memory` move
+//! it. The simulator of `zonda-testkit` cuts the engine below, with far smaller budgets and with every switch.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Reads write no pages, even where they find buffers or the ring of mini-pages full of changes; the maintenance thread merges each change once to make room
-//! for what is read (decision 0040).
+//! Reads write no pages, even where they find buffers or the ring of mini-pages full of changes; the maintenance thread merges each change
+//! once to make room for what is read (decision 0040).
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 mod common;
 

@@ -58,7 +58,8 @@ pub(super) fn bftree(memory_bytes: u64) -> Contender {
     on_zones(memory_bytes).called(BFTREE).with("store", "in-place")
 }
 
-/// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1), and evicts each mini-page as it comes to the head (section 4.1).
+/// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1), and evicts each mini-page as it comes to the head
+/// (section 4.1).
 pub(super) fn on_zones(memory_bytes: u64) -> Contender {
     Contender::new(ON_ZONES, store("bftree", memory_bytes))
         .with("promotion", "20")

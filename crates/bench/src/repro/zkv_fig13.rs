@@ -1,8 +1,8 @@
 //! What each technique adds, one switch at a time.
 //!
 //! The steps of the paper: a B+-tree in place; on zones through the flusher; with the merged filter in front; with adaptive
-//! delta buffers for its pages; with cooperative batch insertion. Memory is in the paper's shares from the filter on; without one, what is the filter's is
-//! the buffers'.
+//! delta buffers for its pages; with cooperative batch insertion. Memory is in the paper's shares from the filter on; without one, what is
+//! the filter's is the buffers'.
 
 use super::contenders::{LOG_RING, SHARES, btree, zkv};
 use super::fact::cell;

@@ -1,7 +1,8 @@
-//! Where memory goes: the same store with memory that follows the work, and with the paper's fixed shares, each at one kind of work after a load.
+//! Where memory goes: the same store with memory that follows the work, and with the paper's fixed shares, each at one kind of work after a
+//! load.
 //!
-//! Memory that follows should be in leaf buffers where everything is inserted and in caches where everything is read. What that is worth is bytes
-//! per operation, which do not depend on how busy the machine is.
+//! Memory that follows should be in leaf buffers where everything is inserted and in caches where everything is read. What that is worth is
+//! bytes per operation, which do not depend on how busy the machine is.
 
 use super::contenders::zkv;
 use super::{Axis, Experiment, Figure, Metric, Results, Scale};

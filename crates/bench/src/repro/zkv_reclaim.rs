@@ -1,8 +1,8 @@
 //! What cleaning costs: updates on devices that are 60, 80 and 90 % live, plain and with relocation merged with buffers.
 //!
-//! The device is made so large that the loaded leaves are that share of its usable bytes, in 256 zones or more (at scale tiny in fewer). One load
-//! and one round of updates settle it; the round after that is judged. A nearly empty device is the yardstick. At 80 % it is also judged
-//! how steadily updates go on beside reclaim and checkpoints.
+//! The device is made so large that the loaded leaves are that share of its usable bytes, in 256 zones or more (at scale tiny in fewer).
+//! One load and one round of updates settle it; the round after that is judged. A nearly empty device is the yardstick. At 80 % it is also
+//! judged how steadily updates go on beside reclaim and checkpoints.
 
 use super::contenders::{ZONDA, zonda};
 use super::fact::cell;

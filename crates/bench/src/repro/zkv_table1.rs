@@ -3,8 +3,8 @@
 //! The formulas count node accesses: `log_b m` for a search, divided by K for a buffered write. All levels above the
 //! leaves are in memory here as in the paper's own systems, so what is left of `log_b m` on the device is one leaf: a read
 //! costs at most 1, a write of the B+-tree about 1 (and more, for splits), and K is how many times less a buffered tree
-//! writes. The paper's table has formulas and no counts, so they stand beside the counts as they are printed there; K is "typically around 30"
-//! in it, and L the length of a list of deltas.
+//! writes. The paper's table has formulas and no counts, so they stand beside the counts as they are printed there; K is "typically around
+//! 30" in it, and L the length of a list of deltas.
 
 use super::contenders::{BDTREE, BTREE, ZKV, ZONDA, all};
 use super::fact::cell;

@@ -333,8 +333,8 @@ mod tests {
         format!("{:?} {:?} {:?}", stats.tree, stats.written, stats.device)
     }
 
-    /// Those that are not here need buffers that are evicted, reclaim, several threads or the clock. Their tests: `pool` of the crate `zonda-tree`, `merged_relocation`, `log_device`, `log_rings` and `set_memory`
-    /// of the crate `zonda`, `zflusher` of `zonda-pages`.
+    /// Those that are not here need buffers that are evicted, reclaim, several threads or the clock. Their tests: `pool` of the crate
+    /// `zonda-tree`, `merged_relocation`, `log_device`, `log_rings` and `set_memory` of the crate `zonda`, `zflusher` of `zonda-pages`.
     #[test]
     fn switches_have_effects() {
         let (mut unswitched, mut idle) = (BTreeMap::new(), Vec::new());

@@ -8,8 +8,9 @@ use super::lines::Lines;
 use super::{BadRecord, Next, Record, Records};
 use crate::bytes::from_hex;
 
-/// Reads one object per line. `key` is a string, or `key_hex` its bytes; `value` a string, which is stored as its text, or any other JSON, which is
-/// stored as JSON without spaces, or `value_hex` its bytes; `tree` names a tree. Other fields are refused, so that nothing is lost unnoticed.
+/// Reads one object per line. `key` is a string, or `key_hex` its bytes; `value` a string, which is stored as its text, or any other JSON,
+/// which is stored as JSON without spaces, or `value_hex` its bytes; `tree` names a tree. Other fields are refused, so that nothing is lost
+/// unnoticed.
 pub(crate) struct Jsonl {
     lines: Lines,
 }

@@ -4,8 +4,8 @@ use std::io::{BufRead, ErrorKind, Result};
 
 use super::{BadRecord, Next, Record, Records};
 
-/// Reads keys. Each is stored with its bytes turned around, so that the order of keys is that of numbers; its value is its index in the file,
-/// as 8 bytes turned around as well.
+/// Reads keys. Each is stored with its bytes turned around, so that the order of keys is that of numbers; its value is its index in the
+/// file, as 8 bytes turned around as well.
 pub(crate) struct Sosd {
     input: Box<dyn BufRead>,
     /// Keys that the file promises; `None` until it is read.

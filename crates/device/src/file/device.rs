@@ -29,8 +29,8 @@ use crate::{
 /// [`ZonedDevice`] for what they may be).
 ///
 /// Costs: an append is one data write; a flush one `fdatasync`, and in a zone that is flushed in small steps 256 KiB more
-/// written now and then, so that the steps that follow write over blocks that are there; the first write of a zone one table write more; a reset
-/// one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
+/// written now and then, so that the steps that follow write over blocks that are there; the first write of a zone one table write more; a
+/// reset one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
 /// durable when it returns.
 #[derive(Clone)]
 pub struct FileDevice {

@@ -118,8 +118,8 @@ impl Lanes {
         }
     }
 
-    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token. Returns whether
-    /// there was one.
+    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token.
+    /// Returns whether there was one.
     pub(super) fn take_split_token(&self, lane: &Lane) -> bool {
         if !self.splits || !lane.streams.contains(DATA) || self.active_split() < 2 {
             return false;
@@ -150,7 +150,8 @@ fn view_of(split: &SplitZoneUse) -> SplitZoneView {
     SplitZoneView { zone, full, empty, written, active, used }
 }
 
-/// A table that finds no subzone goes into a wide zone: for want of zones and tokens, and past a zone that fails. `None`: an error that is told.
+/// A table that finds no subzone goes into a wide zone: for want of zones and tokens, and past a zone that fails. `None`: an error that is
+/// told.
 fn lacking(error: &SpaceError) -> Option<Lacking> {
     use ErrorKind as Kind;
     match error {

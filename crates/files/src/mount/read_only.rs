@@ -5,15 +5,19 @@
 //!
 //! 1. Two looks at all zone headers, one after the other, show the same zones of the journal and of logs, by generation. So these
 //!    were all there was between the two: none that was reset before is missed, and none was begun.
-//! 2. Between the two the zones of meta files and the journal's are asked in turns how far they are written, until either have not grown from one
-//!    answer to the next, or the journal since the look: what the others said in between is of the same moment. So no MANIFEST names a file that the journal does not know of yet,
+//! 2. Between the two the zones of meta files and the journal's are asked in turns how far they are written, until either have not grown
+//!    from one
+//!    answer to the next, or the journal since the look: what the others said in between is of the same moment. So no MANIFEST names a file
+//!    that the journal does not know of yet,
 //!    or has forgotten.
-//! 3. Zones of logs alone are read as far as the second look shows them written, the others up to there. Logs name no files, but a MANIFEST counts on
+//! 3. Zones of logs alone are read as far as the second look shows them written, the others up to there. Logs name no files, but a MANIFEST
+//!    counts on
 //!    what was logged before: what is too new in a log is replayed twice, what it lacks is lost. Records are durable before zones are reset
 //!    in which they bury something, so the journal knows of everything that is missing elsewhere.
 //! 4. Each of these zones still has its generation afterwards, so that nothing else was read in its place.
 //!
-//! If not, it is looked at again; where a live store commits faster than it can be asked, after a while the first look stands for the second point, and the report says so. Data zones do as they please: readers ask for their generation at every read.
+//! If not, it is looked at again; where a live store commits faster than it can be asked, after a while the first look stands for the
+//! second point, and the report says so. Data zones do as they please: readers ask for their generation at every read.
 
 use std::sync::Arc;
 

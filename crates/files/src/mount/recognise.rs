@@ -28,8 +28,8 @@ struct Nameless {
     unreadable: Option<(u64, SpaceError)>,
 }
 
-/// What opening found, with the damaged zones among the others, by generation. Writes nothing. Cost: nothing if there are none; else reads these as
-/// far as the first chunk, and the journal one time more if one of them has none.
+/// What opening found, with the damaged zones among the others, by generation. Writes nothing. Cost: nothing if there are none; else reads
+/// these as far as the first chunk, and the journal one time more if one of them has none.
 ///
 /// # Errors
 /// `ZoneUnreadable`; those of reading the journal.
@@ -77,7 +77,8 @@ fn by_chunks(space: &Space, zone: &DamagedZone) -> Result<std::result::Result<Re
     Ok(Err(Nameless { zone: zone.zone, unreadable }))
 }
 
-/// The chunk at a block. Those of the journal do not name their store, so they count only where a zone begins: in a table anything may stand.
+/// The chunk at a block. Those of the journal do not name their store, so they count only where a zone begins: in a table anything may
+/// stand.
 fn chunk_at(
     window: &mut Window<'_>,
     block: u64,

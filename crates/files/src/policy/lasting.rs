@@ -11,8 +11,8 @@ const YOUNG_QUARTERS: u64 = 1;
 const OLD_QUARTERS: u64 = 6;
 
 /// New tables go where [`LevelKeys`] has them; what cleaning moves fills one zone after the other, whatever its level: where little is
-/// free, a second zone that is half empty costs more than it gains. The zone that is emptied is that with the most of `gain * gain / live * sqrt(life)`,
-/// where `life` is how long its live bytes will last.
+/// free, a second zone that is half empty costs more than it gains. The zone that is emptied is that with the most of `gain * gain / live *
+/// sqrt(life)`, where `life` is how long its live bytes will last.
 ///
 /// Why: a byte gained costs `live / gain` bytes copied. While tables die that cost falls by itself, in a life by `live / (gain * gain)`
 /// for each byte of the zone; so the zone is to be emptied for which waiting helps least, which would be the most of `gain * gain / live *

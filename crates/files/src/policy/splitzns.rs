@@ -35,8 +35,8 @@ impl SubzoneLevels {
     }
 }
 
-/// Subzones for tables of deep levels, wide zones by lifetime for all others. Where a table of a deep level finds no subzone, it goes into a wide zone
-/// with others of these.
+/// Subzones for tables of deep levels, wide zones by lifetime for all others. Where a table of a deep level finds no subzone, it goes into
+/// a wide zone with others of these.
 ///
 /// By name `splitzns`, or `splitzns+`, which also gives a subzone to a table of the level above if it overlaps nothing of the first
 /// of these levels: it will be moved there without being written again. Options behind commas: `from=4` (level 4 and deeper, the
@@ -126,8 +126,8 @@ impl Policy for SplitZns {
         matches!(self.levels, SubzoneLevels::FromBottom(_))
     }
 
-    /// By lifetime, and tables that were to have a subzone apart from others: those of two levels often have one lifetime, and the deeper ones
-    /// live on when the others are gone.
+    /// By lifetime, and tables that were to have a subzone apart from others: those of two levels often have one lifetime, and the deeper
+    /// ones live on when the others are gone.
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
         let bottom = choices.shape.bottom(candidate.table.map(|table| table.tree)).unwrap_or(0);
         let is_deep =

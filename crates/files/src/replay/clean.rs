@@ -142,8 +142,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Moves the pieces of a file out of a zone; returns their bytes. Where free space is counted as a store does, the policy chooses a zone
-    /// for the first, and again when that is full; else for each. A table that is moved as a whole may get an empty subzone.
+    /// Moves the pieces of a file out of a zone; returns their bytes. Where free space is counted as a store does, the policy chooses a
+    /// zone for the first, and again when that is full; else for each. A table that is moved as a whole may get an empty subzone.
     fn move_out(&mut self, file: FileId, zone: usize) -> Result<u64> {
         let mut lease = self.place_moved_in_subzone(file, zone);
         let subzone = lease;

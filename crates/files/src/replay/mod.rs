@@ -13,8 +13,8 @@
 //! placed before its keys are known has its first one, as in a store; a trace has that from what is said of the table later.
 //!
 //! Policies of subzones find a device that splits zones into [`ReplayOptions::subzones`]. What a store does only with its next commit,
-//! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. What cleaning keeps free, it keeps of zones that are
-//! not split.
+//! to reset subzones and to join zones, is done here at once, as in the `SplitZNS` paper. What cleaning keeps free, it keeps of zones that
+//! are not split.
 
 mod clean;
 mod model;

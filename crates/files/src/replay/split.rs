@@ -214,8 +214,8 @@ impl SplitZones {
         split.active &= split.parts.iter().any(|part| part.state != PartState::Full);
     }
 
-    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token. Returns whether
-    /// there was one.
+    /// Finishes the split zone that was used longest ago and in which nothing is written, for a wide zone, if another keeps its token.
+    /// Returns whether there was one.
     pub(super) fn take_token(&mut self) -> bool {
         let is_idle = |split: &SplitZone| split.active && split.count(PartState::Written) == 0;
         let idle = self.zones.iter().filter(|(_, split)| is_idle(split)).min_by_key(|(_, split)| split.used);

@@ -7,8 +7,8 @@ use crate::policy::{AfterFinish, Lacking, SplitChoice, SplitChoices, SubzoneWish
 use crate::{FileId, FileKind, Result};
 
 impl Run<'_> {
-    /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had; cleans where no zone is empty that may be
-    /// split, as a store does.
+    /// An empty subzone for a table of which nothing is written, if the policy wants one and one can be had; cleans where no zone is empty
+    /// that may be split, as a store does.
     ///
     /// # Errors
     /// `NoSpace` if the bytes of a victim find no place.
@@ -26,7 +26,8 @@ impl Run<'_> {
         Ok(subzone.ok())
     }
 
-    /// An empty subzone, of a zone that is split already, for a table that cleaning moves out of `victim` as a whole: from there it is moved no more.
+    /// An empty subzone, of a zone that is split already, for a table that cleaning moves out of `victim` as a whole: from there it is
+    /// moved no more.
     pub(super) fn place_moved_in_subzone(&mut self, file: FileId, victim: usize) -> Option<usize> {
         let it = self.model.files.get(&file)?;
         let bytes = it.pieces.iter().map(|(_, bytes)| bytes).sum::<u64>();

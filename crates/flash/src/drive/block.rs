@@ -79,8 +79,8 @@ impl FlashBlock {
     }
 }
 
-/// The shape for another capacity, with the same ratio of flash to capacity. Where what streams and reserve need would be more than that leaves,
-/// superblocks are smaller, at least a row of units over all dies; where even these are too few, there is more flash.
+/// The shape for another capacity, with the same ratio of flash to capacity. Where what streams and reserve need would be more than that
+/// leaves, superblocks are smaller, at least a row of units over all dies; where even these are too few, there is more flash.
 fn fit(shape: ConventionalShape, capacity_bytes: u64, row_bytes: u64) -> ConventionalShape {
     let ratio = shape.usable_bytes() as f64 / shape.logical_bytes as f64;
     let beside_data = shape.streams as usize + shape.collect_below + 2;

@@ -39,8 +39,8 @@ enum Data {
 /// A drive's name, taken apart.
 ///
 /// `scale=1/16` makes blocks and zones smaller, `k=10` is the dilation, `time=untimed` answers at once, `data=none` keeps
-/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `chips=N` changes how many a zoned one has, `faults=RULES` makes it
-/// fail, `seed=N` decides what is drawn.
+/// none and `data=PATH` keeps it in a sparse file, `zones=N` and `capacity=BYTES` shrink the drive, `chips=N` changes how many a zoned one
+/// has, `faults=RULES` makes it fail, `seed=N` decides what is drawn.
 #[derive(Clone, Debug)]
 pub struct Spec {
     profile: Profile,

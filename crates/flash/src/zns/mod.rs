@@ -2,8 +2,8 @@
 //!
 //! A zone is striped over its dies in program units, from a die that differs from zone to zone. Bytes that were admitted
 //! to the buffer collect in the zone until they fill a unit; then it is programmed. Finishing programs the rest of the
-//! zone as padding unless the drive needs none, resetting erases every die of the zone. States, limits and errors of zones are not here: the device
-//! has the one zone state machine, and a command comes here after it was allowed.
+//! zone as padding unless the drive needs none, resetting erases every die of the zone. States, limits and errors of zones are not here:
+//! the device has the one zone state machine, and a command comes here after it was allowed.
 mod shape;
 mod split;
 mod times;

@@ -34,8 +34,8 @@ const CONDEMNED_BATCH: usize = 8;
 #[derive(Default)]
 pub(crate) struct Work {
     victim: Option<Victim>,
-    /// Segments that hold something live which cannot be read, or that nobody has released yet, each as it was left. One in which anything changed
-    /// since, or that holds something else by now, is a segment like any other.
+    /// Segments that hold something live which cannot be read, or that nobody has released yet, each as it was left. One in which anything
+    /// changed since, or that holds something else by now, is a segment like any other.
     stuck: HashMap<SegmentIndex, Left>,
 }
 
@@ -212,8 +212,8 @@ impl Scene<'_> {
         victim
     }
 
-    /// The segment with the smallest live share, in thousandths below `live_max`, of which something can be gained. One of pages needs holes elsewhere or a segment
-    /// that relocation may take; one of values such a segment.
+    /// The segment with the smallest live share, in thousandths below `live_max`, of which something can be gained. One of pages needs
+    /// holes elsewhere or a segment that relocation may take; one of values such a segment.
     fn emptiest(
         &self,
         table: &Table,

@@ -58,7 +58,8 @@ impl InPlaceStore {
         Ok(Self::new(open::create(device, LogPlace::Here, options)?, None))
     }
 
-    /// As [`create`](Self::create), with the log on a zoned device of its own: see [`ZonedStore::create_with_log`](crate::ZonedStore::create_with_log).
+    /// As [`create`](Self::create), with the log on a zoned device of its own: see
+    /// [`ZonedStore::create_with_log`](crate::ZonedStore::create_with_log).
     ///
     /// # Errors
     /// As `create`, of either device.

@@ -19,8 +19,8 @@ const CURRENT_BYTES_MAX: usize = 300;
 
 /// What the databases of a file system are doing; the store below is told of it.
 ///
-/// One entry per directory of a database that is open for writing; elsewhere a MANIFEST is copied like any file, by a checkpoint or a backup,
-/// and is not followed. A database writes a new MANIFEST beside the one that counts and then renames a file to CURRENT: so all of
+/// One entry per directory of a database that is open for writing; elsewhere a MANIFEST is copied like any file, by a checkpoint or a
+/// backup, and is not followed. A database writes a new MANIFEST beside the one that counts and then renames a file to CURRENT: so all of
 /// its are followed, and CURRENT says whose shape holds.
 ///
 /// Locks: its own, held while a MANIFEST is read from the store and while the store is told; nobody who holds one of the

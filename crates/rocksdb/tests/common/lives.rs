@@ -5,8 +5,8 @@
 //! crash, and what was synced must be there after it. So the thread that aborts is stopped for good, its database is left
 //! alone, and the next life begins on what the device kept.
 //!
-//! After an error of a log `RocksDB` sometimes does not return from closing a database either (`DBImpl::CloseHelper` waits for work, while all
-//! threads of its pool are idle and nothing of ours runs or is locked; seen in one of some hundred cuts). Without power nothing
+//! After an error of a log `RocksDB` sometimes does not return from closing a database either (`DBImpl::CloseHelper` waits for work, while
+//! all threads of its pool are idle and nothing of ours runs or is locked; seen in one of some hundred cuts). Without power nothing
 //! can change any more, so such a life is left alone too, unless a thread is in a call of the library that does not return: that
 //! is a hang of ours, and fails. gdb tells (`stacks.rs`); where it cannot, the life is left alone and counted.
 //!

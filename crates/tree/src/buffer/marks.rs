@@ -2,8 +2,8 @@
 //! the mini-page was made). With the record's kind they are the paper's four types (Bf-Tree table 1).
 //!
 //! They stand behind the records, in memory of their own: readers set *used* under a shared latch, so these bytes are atomics and
-//! no slice of the buffer covers them. Order between threads is the latch's; all accesses are relaxed. They are std's atomics also under shuttle, where
-//! no reader may depend on *used* anyway and *dirty* changes under the exclusive latch only.
+//! no slice of the buffer covers them. Order between threads is the latch's; all accesses are relaxed. They are std's atomics also under
+//! shuttle, where no reader may depend on *used* anyway and *dirty* changes under the exclusive latch only.
 
 use std::{
     ptr::NonNull,

@@ -42,8 +42,9 @@ impl Buffer {
         }
     }
 
-    /// A copy at the tail of the ring for another round of it, if there is room. Clean records that nobody used stay behind, the marks of use
-    /// are gone. A mirror stays one if a scan or most of its records were used, or it is dirty: a dirty one that lost records could not tell any more whose values died.
+    /// A copy at the tail of the ring for another round of it, if there is room. Clean records that nobody used stay behind, the marks of
+    /// use are gone. A mirror stays one if a scan or most of its records were used, or it is dirty: a dirty one that lost records could not
+    /// tell any more whose values died.
     pub(crate) fn copied_to_tail(&self, memory: &Memory, owner: Owner) -> Option<Self> {
         let slots = self.slots();
         let was_used = self.is_referenced() || 2 * self.used_records().count() >= slots.len();
@@ -83,8 +84,8 @@ impl Buffer {
         self.is_dirty() || self.is_complete() && self.is_referenced() || self.used_records().next().is_some()
     }
 
-    /// A mirror of `page` under the dirty records of this mini-page, if there is room. `merged` are all records that a reader of both sees, with
-    /// full keys and tombstones; this one's `dirty_records` stay dirty.
+    /// A mirror of `page` under the dirty records of this mini-page, if there is room. `merged` are all records that a reader of both sees,
+    /// with full keys and tombstones; this one's `dirty_records` stay dirty.
     pub(crate) fn mirror_over(
         &self,
         memory: &Memory,

@@ -50,8 +50,8 @@ fn write(tree: &Arc<Tree>, first: u8, puts: usize) {
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().expect("no panic"));
 }
 
-/// Writers that come along while there is an array take a batch each, before their own write; every record of the array reaches its leaf, once,
-/// and those of a batch that belong to one leaf with one walk.
+/// Writers that come along while there is an array take a batch each, before their own write; every record of the array reaches its leaf,
+/// once, and those of a batch that belong to one leaf with one walk.
 fn scene() {
     let tree = behind_an_empty_filter();
     let mut written = 0;

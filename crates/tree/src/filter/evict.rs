@@ -1,8 +1,8 @@
 //! Eviction: cold records become the batch array (ZKV 3.2).
 //!
-//! By node, as in the paper: the coldest quarter of the nodes leaves, found with a heap over their counts of accesses (decision 0038). By pair: a hand
-//! goes round the nodes and takes the records that were not written again since it last came by, until a quarter of the bytes is out;
-//! where hot keys are scattered among cold ones, no node is hot or cold as a whole.
+//! By node, as in the paper: the coldest quarter of the nodes leaves, found with a heap over their counts of accesses (decision 0038). By
+//! pair: a hand goes round the nodes and takes the records that were not written again since it last came by, until a quarter of the bytes
+//! is out; where hot keys are scattered among cold ones, no node is hot or cold as a whole.
 //!
 //! Cost: one walk over all nodes without latches (by node), and the latches of what leaves until the array is published; memory only.
 //! Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write.

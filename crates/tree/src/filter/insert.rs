@@ -197,7 +197,8 @@ mod tests {
         assert!(pairs >= KEYS && runs == pairs, "{pairs} pairs in {runs} runs");
     }
 
-    /// ZKV 3.3: a buffer is begun as large as the pairs that come to it ask for. What a leaf's keys share is stored once, and does not count less for that.
+    /// ZKV 3.3: a buffer is begun as large as the pairs that come to it ask for. What a leaf's keys share is stored once, and does not
+    /// count less for that.
     #[test]
     fn with_the_papers_classes_a_buffer_begins_as_its_pairs_say_whatever_they_share() {
         let options =
@@ -215,7 +216,8 @@ mod tests {
         }
     }
 
-    /// The leaf of `key`: how many bytes its keys share, the room of its buffer beside those and the header, and its records; `None` without a buffer.
+    /// The leaf of `key`: how many bytes its keys share, the room of its buffer beside those and the header, and its records; `None`
+    /// without a buffer.
     fn buffered(tree: &Tree, key: &[u8]) -> Option<(usize, usize, usize)> {
         let leaf = tree.table.lock_shared(tree.leaf_of(key).0);
         let buffer = leaf.location().buffer()?;
@@ -229,8 +231,8 @@ mod tests {
         tree.empty_filter().expect("room");
     }
 
-    /// ZKV 3.3: more than 16 pairs of 8 B + 8 B that come to a leaf at once are merged directly. A pair counts as it is stored, here after nothing that all
-    /// keys share, below after seven bytes.
+    /// ZKV 3.3: more than 16 pairs of 8 B + 8 B that come to a leaf at once are merged directly. A pair counts as it is stored, here after
+    /// nothing that all keys share, below after seven bytes.
     #[test]
     fn with_the_papers_classes_more_than_16_pairs_at_once_merge_directly() {
         let options = TreeOptions {

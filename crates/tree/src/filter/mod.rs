@@ -156,8 +156,8 @@ impl Filter {
         self.array.load(guard)?.find(key).map(|record| found(&record))
     }
 
-    /// Puts a logged record into its node; `numbers` are those of its batch. `replaced` hears of the record it overwrites here. Returns whether nodes were
-    /// unlinked or split, which takes inner nodes out of use.
+    /// Puts a logged record into its node; `numbers` are those of its batch. `replaced` hears of the record it overwrites here. Returns
+    /// whether nodes were unlinked or split, which takes inner nodes out of use.
     pub(crate) fn upsert(
         &self,
         record: &Record<'_>,

@@ -1,16 +1,16 @@
 //! The memory of leaf buffers: cells of slabs, class by class, so that no buffer is an allocation of its own.
 //!
-//! A **slab** is 4 to 16 KiB ([`Size`]) of cells of one class, behind a header and the leaf id of each cell; slabs are cut from chunks of 256 KiB.
-//! A **list** has all slabs of one class and one [`Family`]. Because a list knows its cells and each cell its leaf, the lists are
+//! A **slab** is 4 to 16 KiB ([`Size`]) of cells of one class, behind a header and the leaf id of each cell; slabs are cut from chunks of
+//! 256 KiB. A **list** has all slabs of one class and one [`Family`]. Because a list knows its cells and each cell its leaf, the lists are
 //! also the exact order of leaf buffers by size: whoever wants the largest takes a cell of the highest list (`pool.rs`).
 //! Classes above a quarter of a slab are *large*: runs of mapped segments, in a map by class and leaf.
 //!
 //! Cells are given back anywhere, and a list whose buffers become fewer would keep slabs of a few cells each. Such a slab is *sparse*
-//! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back. And before a list without
-//! room begins a slab, a cell of the next two classes does.
+//! if its list has room for its cells elsewhere: whoever moves those buffers ([`Arena::sparse`]) has the slab back. And before a list
+//! without room begins a slab, a cell of the next two classes does.
 //!
-//! Large buffers come and go with the work: what their segments have free meanwhile nobody counts, but free segments go back to the system, and free pages of others when
-//! they are more than a sixteenth of what is used.
+//! Large buffers come and go with the work: what their segments have free meanwhile nobody counts, but free segments go back to the system,
+//! and free pages of others when they are more than a sixteenth of what is used.
 //!
 //! Memory overhead of a buffer: 4 bytes, its share of the slab's header and end (some 2 %), and a part of a slab for each
 //! list, and 256 KiB of free slabs that wait for the next: the memory of others goes back to the system as they become empty.
@@ -77,8 +77,8 @@ pub(crate) enum Family {
     Splits,
 }
 
-/// A buffer may have a cell of one of so many next classes where its own has none left: what would lie idle in slabs of few buffers it grows
-/// into instead, and a record more is no copy.
+/// A buffer may have a cell of one of so many next classes where its own has none left: what would lie idle in slabs of few buffers it
+/// grows into instead, and a record more is no copy.
 const LARGER_CLASSES: usize = 2;
 
 const FAMILIES: [Family; 2] = [Family::Stays, Family::Splits];
@@ -269,8 +269,8 @@ impl Arena {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Memory for a buffer of `owner` and its class: `class`, or up to two more where buffers have the size that they need. It is initialised,
-    /// aligned to 16, and goes back by [`give`].
+    /// Memory for a buffer of `owner` and its class: `class`, or up to two more where buffers have the size that they need. It is
+    /// initialised, aligned to 16, and goes back by [`give`].
     pub(crate) fn take(&self, class: usize, owner: Owner) -> (NonNull<u8>, usize) {
         let (at, class) = if class < self.size().slab_classes() {
             self.inner.take(class, owner)
@@ -302,8 +302,8 @@ impl Arena {
             + self.inner.large_bytes.load(Ordering::Relaxed)
     }
 
-    /// Leaf of one of the largest buffers of `family` and its class; of those above slabs if `family` is [`Family::Stays`]. Leaves that are set
-    /// `aside`, so many at the most, are passed over.
+    /// Leaf of one of the largest buffers of `family` and its class; of those above slabs if `family` is [`Family::Stays`]. Leaves that are
+    /// set `aside`, so many at the most, are passed over.
     pub(crate) fn largest(
         &self,
         family: Family,

@@ -79,8 +79,9 @@ impl Sizing {
         }
     }
 
-    /// Payload to ask for when a buffer is begun with pairs of `whole_bytes`, of which it stores `payload_bytes` because their prefix is stored once.
-    /// In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do there, whatever they share.
+    /// Payload to ask for when a buffer is begun with pairs of `whole_bytes`, of which it stores `payload_bytes` because their prefix is
+    /// stored once. In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do
+    /// there, whatever they share.
     pub(crate) fn at_first(self, payload_bytes: usize, whole_bytes: usize) -> usize {
         if self == Self::Paper { whole_bytes + whole_bytes / 4 } else { payload_bytes }
     }

@@ -92,8 +92,8 @@ impl Memory {
         }
     }
 
-    /// Memory for a buffer of `owner`, initialised, aligned to 8, and its class: `class`, or one a little larger. It goes back by [`give`]. `None` only
-    /// for what is [`Spare`](Demand::Spare), where the ring has no room; slabs always have some.
+    /// Memory for a buffer of `owner`, initialised, aligned to 8, and its class: `class`, or one a little larger. It goes back by [`give`].
+    /// `None` only for what is [`Spare`](Demand::Spare), where the ring has no room; slabs always have some.
     pub(crate) fn take(&self, class: usize, owner: Owner, demand: Demand) -> Option<(NonNull<u8>, usize)> {
         match (self, demand) {
             (Self::Slabs(arena), _) => Some(arena.take(class, owner)),

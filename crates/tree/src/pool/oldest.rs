@@ -4,7 +4,8 @@
 //! meets an entry asks the leaf. Lists are swept when they have become a sixteenth longer than after the last sweep, so that each is at
 //! most about that longer than its valid entries. Lock order: an instance after a leaf latch; leaves are only tried from here.
 //!
-//! What lists take, buffers lack: an entry is the place of the leaf among those of its instance, two bytes in stores of up to some 2 million leaves.
+//! What lists take, buffers lack: an entry is the place of the leaf among those of its instance, two bytes in stores of up to some 2
+//! million leaves.
 
 mod entries;
 
@@ -104,8 +105,8 @@ impl Oldest {
         self.bytes.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// The oldest buffer of the highest list that has one, by turns over the instances; leaves that are set `aside` are passed over. It goes to
-    /// the end, in case that it is not merged after all.
+    /// The oldest buffer of the highest list that has one, by turns over the instances; leaves that are set `aside` are passed over. It
+    /// goes to the end, in case that it is not merged after all.
     pub(super) fn next(&self, table: &LeafTable, aside: &dyn Fn(PageId) -> bool) -> Option<PageId> {
         let hand = self.hand.fetch_add(1, Ordering::Relaxed) as usize;
         let count = self.instances.len();

@@ -2,17 +2,17 @@
 //!
 //! Mini-pages are taken at the **tail**; when all is full, those at the **head** are evicted. Between them the **second-chance address**
 //! divides the ring: a mini-page behind it is changed in place, one before it (the copy-on-access region, 10 % unless options say
-//! otherwise) is copied to the tail by whoever uses it, and so escapes the head. What is given back, because a mini-page grew or moved, is listed by size
-//! class and taken again first, unless it lies in the copy-on-access region and will soon be passed.
+//! otherwise) is copied to the tail by whoever uses it, and so escapes the head. What is given back, because a mini-page grew or moved, is
+//! listed by size class and taken again first, unless it lies in the copy-on-access region and will soon be passed.
 //!
 //! States of a piece: 1 taken -> 2 claimed by an evictor -> 3 given back -> 4 passed by the head; or 1 -> listed -> 1. Evictions
 //! run beside each other and *finish in order*: the head passes a piece only when all before it are given back (*in order*).
 //!
-//! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is logged must be applied:
-//! the ring gets longer than its limit, and whoever makes room next evicts it down again. What is too large for a segment lies outside, is counted
-//! against the limit and evicted first. Writers make room before they log (I6), which keeps both rare. Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`).
-//! When the limit is lowered, the background evicts down to it; writers meanwhile only keep the ring from growing (the *ceiling*, which follows what
-//! is there down to the limit).
+//! Room: [`Ring::try_take`] refuses when the ring is full, at once; readers then do without. [`Ring::take`] never fails, because what is
+//! logged must be applied: the ring gets longer than its limit, and whoever makes room next evicts it down again. What is too large for a
+//! segment lies outside, is counted against the limit and evicted first. Writers make room before they log (I6), which keeps both rare.
+//! Segments are long enough for mirrors of the store's leaves (`ring/segment_size.rs`). When the limit is lowered, the background evicts
+//! down to it; writers meanwhile only keep the ring from growing (the *ceiling*, which follows what is there down to the limit).
 //!
 //! Cost: one lock and a few stores to take or give back; memory overhead 8 bytes a mini-page, one segment of the limit, and what lies
 //! free between mini-pages. The lock is a leaf in the lock order: taken under leaf latches, nothing is taken under it.
@@ -41,8 +41,8 @@ use state::State;
 
 use crate::limits::RING_BYTES_MAX;
 
-/// Part of the ring that writers keep free for what they take between making room and writing. Readers leave as much again free for writers:
-/// what readers cache is made room for by the background, which looks every few milliseconds, and a writer does not pay for it.
+/// Part of the ring that writers keep free for what they take between making room and writing. Readers leave as much again free for
+/// writers: what readers cache is made room for by the background, which looks every few milliseconds, and a writer does not pay for it.
 const HEADROOM_SHARE: u64 = 32;
 /// But no more than this: 25 MB a second each.
 const HEADROOM_BYTES_MAX: u64 = 128 << 10;
@@ -150,8 +150,9 @@ impl Inner {
 }
 
 impl Ring {
-    /// An empty ring of up to `limit_bytes`, of which `copy_on_access_percent`, to 100, is the copy-on-access region when it is full. Its segments are as
-    /// long as mirrors of leaves of `leaf_bytes` ask for, if so many bytes allow it ([`SegmentSize::of`]); the limit may change, they stay.
+    /// An empty ring of up to `limit_bytes`, of which `copy_on_access_percent`, to 100, is the copy-on-access region when it is full. Its
+    /// segments are as long as mirrors of leaves of `leaf_bytes` ask for, if so many bytes allow it ([`SegmentSize::of`]); the limit may
+    /// change, they stay.
     pub(crate) fn new(limit_bytes: u64, copy_on_access_percent: u32, leaf_bytes: u32) -> Self {
         let segment = SegmentSize::of(leaf_bytes, limit_bytes);
         let inner = Inner {
@@ -273,8 +274,8 @@ impl Ring {
         over
     }
 
-    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet. One that was set aside only if
-    /// there is nothing else, not even in the hands of others.
+    /// The next mini-page to be evicted: one outside of the ring, else the first from the head that nobody evicts yet. One that was set
+    /// aside only if there is nothing else, not even in the hands of others.
     pub(crate) fn claim(&self) -> Option<Claim<'_>> {
         let mut state = self.inner.state.lock();
         if let Some((content, leaf)) = state.next_outside() {
@@ -287,8 +288,8 @@ impl Ring {
         Some(Claim { ring: self, content, leaf, outside: true })
     }
 
-    /// The mini-page at `content`, whose leaf is latched, cannot be evicted: if it lies outside of the ring it is claimed last from now on, so that
-    /// others can be.
+    /// The mini-page at `content`, whose leaf is latched, cannot be evicted: if it lies outside of the ring it is claimed last from now on,
+    /// so that others can be.
     pub(crate) fn set_aside(&self, content: NonNull<u8>) {
         self.inner.state.lock().set_aside(content);
     }

@@ -1,11 +1,11 @@
 //! One bucket: records in the order in which they came, and a hand (SIEVE).
 //!
-//! Layout of 1,024 bytes: count (1 byte) | hand, the number of a record (1) | bytes of all bodies (2) | heads, one behind the other | free | bodies, the first
-//! one last. A head: tag (1) | kind and uses (1) | length of the key (1) | of the value (1). A body: key | value. So a search goes over heads that
+//! Layout of 1,024 bytes: count (1 byte) | hand, the number of a record (1) | bytes of all bodies (2) | heads, one behind the other | free
+//! | bodies, the first one last. A head: tag (1) | kind and uses (1) | length of the key (1) | of the value (1). A body: key | value. So a search goes over heads that
 //! lie close together, whose places do not depend on each other's lengths, and looks at one body.
 //!
-//! Zeroed memory is an empty bucket. A use is noted up to three times; the hand goes over the records, takes one use from each, and removes the first that has
-//! none. New ones come last and have none: what is read once goes soon.
+//! Zeroed memory is an empty bucket. A use is noted up to three times; the hand goes over the records, takes one use from each, and removes
+//! the first that has none. New ones come last and have none: what is read once goes soon.
 
 use crate::record::{Kind, Record};
 
@@ -128,8 +128,8 @@ impl<'a> Bucket<'a> {
         true
     }
 
-    /// Adds a record that is not here, and removes others until there is room; nothing if it is too long. Whether it was added, and how many
-    /// were removed.
+    /// Adds a record that is not here, and removes others until there is room; nothing if it is too long. Whether it was added, and how
+    /// many were removed.
     pub(super) fn insert(&mut self, tag: u8, record: &Record<'_>) -> (bool, u64) {
         let (Ok(key_bytes), Ok(value_bytes)) = (u8::try_from(record.key.len()), u8::try_from(record.value.len()))
         else {

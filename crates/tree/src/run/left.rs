@@ -39,8 +39,8 @@ impl<'a> Sources<'a> {
 
 /// Records that were not handed out yet.
 ///
-/// Always: no slot that is left lies on the other side of a record of the buffer that is left than when it began, so a standing stays true while its record is
-/// left.
+/// Always: no slot that is left lies on the other side of a record of the buffer that is left than when it began, so a standing stays true
+/// while its record is left.
 #[derive(Clone)]
 pub(super) struct Left {
     /// Of the page.

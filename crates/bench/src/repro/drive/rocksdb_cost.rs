@@ -5,8 +5,8 @@
 //! many times where a log on zones has one for each sync.
 //!
 //! Rates and percentiles are those of the benchmark that the row names; CPU is that of the whole process, load and compactions
-//! included, but for what making the device took, over all its operations. Ratios compare, absolute figures do not: the machine does other things, and Debian's
-//! RocksDB has its assertions on.
+//! included, but for what making the device took, over all its operations. Ratios compare, absolute figures do not: the machine does other
+//! things, and Debian's RocksDB has its assertions on.
 
 use super::stock::{On, Ran, Stock, in_memory};
 use super::{DriveExperiment, DriveResults, DriveRow, Point};

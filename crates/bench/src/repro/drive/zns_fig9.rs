@@ -1,5 +1,5 @@
-//! The ZNS paper's figure 9: RocksDB writing on drives with 7 and with 28 % over-provisioning, each as full as the other: with the same bytes on
-//! both the same flash would be free for collection, because what is deleted is discarded.
+//! The ZNS paper's figure 9: RocksDB writing on drives with 7 and with 28 % over-provisioning, each as full as the other: with the same
+//! bytes on both the same flash would be free for collection, because what is deleted is discarded.
 
 use super::zns_rocksdb::{COLUMNS, FILL, HOW, OVERWRITE, RATE, Reads, System, bars, point, ratio};
 use super::{DriveExperiment, DriveResults};

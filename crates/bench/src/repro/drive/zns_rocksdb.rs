@@ -2,9 +2,9 @@
 //! time, behind a block interface with models of two file systems, and with zones.
 //!
 //! A point is one system: the drive is new, then it is written. For figures of writing `fillrandom` draws pairs of six tenths of the
-//! 28 % drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many are drawn, and reads follow.
-//! All of it is one process, because a modelled drive forgets what its flash has been through when it is closed. Rates and latencies are
-//! in the drive's time. Figures share the points that they have in common.
+//! 28 % drive's bytes (figure 9: of each drive's own), and `overwrite` as many again. For figures of reading one and a half times as many
+//! are drawn, and reads follow. All of it is one process, because a modelled drive forgets what its flash has been through when it is
+//! closed. Rates and latencies are in the drive's time. Figures share the points that they have in common.
 
 use std::fs;
 
@@ -24,8 +24,8 @@ pub(super) const RATE: &str = "k per s";
 pub(super) const AMPLIFICATION: &str = "flash over drive bytes";
 /// Moved by cleaning of the file store, for each byte that it was given.
 pub(super) const CLEANED: &str = "cleaned over file bytes";
-/// What the tree may owe to compactions before writes are slowed down and stopped: one of so many parts of the drive. RocksDB's defaults, 64
-/// and 256 GiB, are a twenty-third and a sixth of the paper's drive; the first would slow so small a tree down all the time.
+/// What the tree may owe to compactions before writes are slowed down and stopped: one of so many parts of the drive. RocksDB's defaults,
+/// 64 and 256 GiB, are a twenty-third and a sixth of the paper's drive; the first would slow so small a tree down all the time.
 const SLOWED_OF: u64 = 12;
 /// See [`SLOWED_OF`].
 const STOPPED_OF: u64 = 6;
@@ -72,11 +72,11 @@ const ZONES: u64 = 1900;
 const BYTES_PER_DRAW_PERCENT: u64 = 60;
 /// Limit of level 1 at the paper's scale, where it is not given: so that the level above the last holds a sixth of the drive.
 const LEVEL_BASE_BYTES: u64 = 256 << 20;
-/// What compactions read at once is not divided: dies and page sizes of the drive are not either, and with less each of them would wait for one page
-/// of one die at a time.
+/// What compactions read at once is not divided: dies and page sizes of the drive are not either, and with less each of them would wait for
+/// one page of one die at a time.
 const READAHEAD_BYTES_MIN: u64 = 256 << 10;
-/// Size of a table at the paper's scale, which has 128 MiB but for `ZenFS`, where a table fills a zone. On a drive so small a level 1 of one
-/// table would hold up the levels above it; `zns-table2` shows what the size does.
+/// Size of a table at the paper's scale, which has 128 MiB but for `ZenFS`, where a table fills a zone. On a drive so small a level 1 of
+/// one table would hold up the levels above it; `zns-table2` shows what the size does.
 const TABLE_BYTES: u64 = 128 << 20;
 
 /// What runs where.
@@ -125,8 +125,8 @@ impl System {
         Self { name, ..self }
     }
 
-    /// The same, the 7 % drive holding as large a share of its bytes as the 28 % drive of its own: the paper's benchmarks are scaled to 80 % of
-    /// each.
+    /// The same, the 7 % drive holding as large a share of its bytes as the 28 % drive of its own: the paper's benchmarks are scaled to 80
+    /// % of each.
     pub(super) fn equally_full(self) -> Self {
         Self { name: format!("{}, as full", self.name), data_of: BYTES_7, ..self }
     }

@@ -1,4 +1,5 @@
-//! File stores on conventional drives, under the names that the RocksDB plugin has for them: `DEVICE?fs=xfs-like`, `conv:PROFILE?data=FILE`.
+//! File stores on conventional drives, under the names that the RocksDB plugin has for them: `DEVICE?fs=xfs-like`,
+//! `conv:PROFILE?data=FILE`.
 
 use std::sync::Arc;
 

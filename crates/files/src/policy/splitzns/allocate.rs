@@ -1,7 +1,7 @@
 //! The allocator of the `SplitZNS` paper (section 4.3): of which split zone a table gets its subzone.
 //!
-//! A pure function of the zones of a device that splits zones. It never waits for a token: where no subzone can be had the table goes into a
-//! wide zone, by its lifetime, as one of a low level does. The steps, in order:
+//! A pure function of the zones of a device that splits zones. It never waits for a token: where no subzone can be had the table goes into
+//! a wide zone, by its lifetime, as one of a low level does. The steps, in order:
 //!
 //! 1. an empty subzone of the fullest split zone that has its resources;
 //! 2. the same of one that was finished, if a token is left: its first write takes it;

@@ -1,9 +1,9 @@
 //! `zonda-db-bench`: workloads on unmodified `RocksDB` whose compactions this program chooses, through `CompactFiles`, with automatic
 //! compactions off.
 //!
-//! It is for policies that `RocksDB` does not have: the competitors of the `SplitZNS` paper (section 5.1.3), *Gear* and *LLC*. What it prints looks like
-//! what `db_bench` prints. `--policy=native` leaves compactions to `RocksDB` and runs the same workloads; `--policy=min-overlap` chooses as
-//! `RocksDB` does: what the two differ by is what the way through this program costs.
+//! It is for policies that `RocksDB` does not have: the competitors of the `SplitZNS` paper (section 5.1.3), *Gear* and *LLC*. What it
+//! prints looks like what `db_bench` prints. `--policy=native` leaves compactions to `RocksDB` and runs the same workloads;
+//! `--policy=min-overlap` chooses as `RocksDB` does: what the two differ by is what the way through this program costs.
 //!
 //! Not as `RocksDB`: tables of level 0 are never merged among themselves, a job is never split into several, and tables are not
 //! cut where much lies two levels below.

@@ -1,10 +1,10 @@
 //! The next compaction: a level that is due, a table of it that the policy names, and all that must go with it.
 //!
-//! *Trivial moves.* `RocksDB`'s public interface moves no table from one level to the next: `CompactFiles` writes what it is given. So a table with
-//! nothing below it is read and written once, into the next level, where `RocksDB` would move it for nothing ([`Job::is_written_move`]), and that is
-//! counted.
-//! To merge such tables with the first level that has some of their keys would save these bytes, and was tried: levels then keep the gaps that choosing in the
-//! order of keys makes in them, and three quarters of what Gear compacted went past a level.
+//! *Trivial moves.* `RocksDB`'s public interface moves no table from one level to the next: `CompactFiles` writes what it is given. So a
+//! table with nothing below it is read and written once, into the next level, where `RocksDB` would move it for nothing
+//! ([`Job::is_written_move`]), and that is counted.
+//! To merge such tables with the first level that has some of their keys would save these bytes, and was tried: levels then keep the gaps
+//! that choosing in the order of keys makes in them, and three quarters of what Gear compacted went past a level.
 
 use super::choose::{Policy, Turns};
 use super::levels::{Levels, Limits, Span, Table};

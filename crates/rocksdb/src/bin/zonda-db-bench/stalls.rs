@@ -1,5 +1,5 @@
-//! When writers are slowed down or held up, by the rules of `RocksDB`, which drops them where automatic compactions are off: by tables of level 0, and by
-//! the bytes that compactions still have to write. What it does for memtables it does itself.
+//! When writers are slowed down or held up, by the rules of `RocksDB`, which drops them where automatic compactions are off: by tables of
+//! level 0, and by the bytes that compactions still have to write. What it does for memtables it does itself.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The workloads of the `SplitZNS` paper's table 2.
 //!
-//! Uniform: `fillrandom` (every key once, by one thread), `fillshared` (the same by all threads), `overwrite`, `readrandom`. By Zipf's law: `ycsbl` (writes only), `ycsba` (half reads, half
-//! writes), `ycsbb` (95 % reads), `ycsbc` (reads), `ycsbe` (95 % scans of 1 to 100 pairs, inserts), `ycsbf` (half reads, half reads with a
-//! write behind them). `ycsbd`: 95 % reads, of what is newest above all, and inserts.
+//! Uniform: `fillrandom` (every key once, by one thread), `fillshared` (the same by all threads), `overwrite`, `readrandom`. By Zipf's law:
+//! `ycsbl` (writes only), `ycsba` (half reads, half writes), `ycsbb` (95 % reads), `ycsbc` (reads), `ycsbe` (95 % scans of 1 to 100 pairs,
+//! inserts), `ycsbf` (half reads, half reads with a write behind them). `ycsbd`: 95 % reads, of what is newest above all, and inserts.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Chunks of 256 KiB that slabs are cut from, and slabs that no list has.
 //!
-//! They are mapped: between chunks that lie among what an allocator hands out, whatever large was there for a moment leaves holes that nobody counts,
-//! and a process with a budget of 22 MiB held 13 MiB more (I6).
+//! They are mapped: between chunks that lie among what an allocator hands out, whatever large was there for a moment leaves holes that
+//! nobody counts, and a process with a budget of 22 MiB held 13 MiB more (I6).
 //!
 //! Unsafe code: chunks are raw memory, owned here until the arena is dropped.
 

@@ -4,8 +4,9 @@
 //! Slab | leaf id u32 of each cell, or the next free cell | cells, aligned to 16
 //! ```
 //!
-//! Unsafe code: a slab is raw memory that starts at a multiple of its size, so that a cell leads to its slab. Always: it belongs to one list, and all its
-//! fields but `inner`, `list` and `size`, which never change while a cell of it is taken, are touched under that list's lock only.
+//! Unsafe code: a slab is raw memory that starts at a multiple of its size, so that a cell leads to its slab. Always: it belongs to one
+//! list, and all its fields but `inner`, `list` and `size`, which never change while a cell of it is taken, are touched under that list's
+//! lock only.
 
 use std::ptr::NonNull;
 

@@ -55,7 +55,8 @@ impl Entries {
         }
     }
 
-    /// Keeps the last of each number, in order, of those that `holds` says yes to; it is asked about the last ones first. Room is given back.
+    /// Keeps the last of each number, in order, of those that `holds` says yes to; it is asked about the last ones first. Room is given
+    /// back.
     pub(super) fn retain_last(&mut self, holds: impl FnMut(u32) -> bool) {
         match self {
             Self::Short(numbers) => retain_last(numbers, holds),

@@ -1,9 +1,11 @@
 //! Where the segments of a ring come from: each alone, or, for a large ring, from chunks of 2 MiB on huge pages where the system has them.
 //!
-//! Both are mapped rather than allocated: pieces as long as they are aligned would lie a piece apart, and the process would hold twice the ring.
+//! Both are mapped rather than allocated: pieces as long as they are aligned would lie a piece apart, and the process would hold twice the
+//! ring.
 //!
-//! The lowest segment is used first, so that the chunks that a shrinking ring does not need become empty, and go back. Where a limit asks for chunks of
-//! another size, those that are there *retire*: none of their segments is used again, and each goes when its last one comes back.
+//! The lowest segment is used first, so that the chunks that a shrinking ring does not need become empty, and go back. Where a limit asks
+//! for chunks of another size, those that are there *retire*: none of their segments is used again, and each goes when its last one comes
+//! back.
 
 use std::{
     alloc::{Layout, handle_alloc_error},

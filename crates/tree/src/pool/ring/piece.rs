@@ -1,12 +1,12 @@
 //! The raw memory of a ring: segments, and in them pieces back to back.
 //!
-//! A segment is of the ring's [`SegmentSize`], aligned to that, and begins with a head of 16 bytes, so that whoever has a piece finds its segment and the
-//! ring. A piece is a head of 8 bytes and its content, which begins at any multiple of 8. A large piece is an allocation of its own
-//! that begins like a segment.
+//! A segment is of the ring's [`SegmentSize`], aligned to that, and begins with a head of 16 bytes, so that whoever has a piece finds its
+//! segment and the ring. A piece is a head of 8 bytes and its content, which begins at any multiple of 8. A large piece is an allocation of
+//! its own that begins like a segment.
 //!
-//! Unsafe code: both are reached by address from wherever a buffer is. Always: heads of pieces are changed, and the content of pieces that nobody has
-//! taken is touched, under the ring's lock only; a segment's head does not change while a piece of it is taken. The atomics are std's also under
-//! shuttle: they lie in raw memory, and what they order the lock orders.
+//! Unsafe code: both are reached by address from wherever a buffer is. Always: heads of pieces are changed, and the content of pieces that
+//! nobody has taken is touched, under the ring's lock only; a segment's head does not change while a piece of it is taken. The atomics are
+//! std's also under shuttle: they lie in raw memory, and what they order the lock orders.
 
 use std::{
     ptr::NonNull,
@@ -30,8 +30,8 @@ pub(super) const PIECE_HEAD_BYTES: usize = size_of::<u64>();
 const OUTSIDE: u64 = 1 << 63;
 
 const UNIT_BYTES: usize = 8;
-/// Head of a piece, from the low bits: state 3 | leaf 27 | place 34. The place is the logical address of its segment and, below a segment's length, the
-/// piece's own: it is shorter than its segment. In units, so that the same 34 bits do for segments of any size.
+/// Head of a piece, from the low bits: state 3 | leaf 27 | place 34. The place is the logical address of its segment and, below a segment's
+/// length, the piece's own: it is shorter than its segment. In units, so that the same 34 bits do for segments of any size.
 const LEAF_SHIFT: u32 = 3;
 const PLACE_SHIFT: u32 = LEAF_SHIFT + 27;
 const _: () = assert!(LEAVES_MAX <= 1 << (PLACE_SHIFT - LEAF_SHIFT));
@@ -217,7 +217,8 @@ impl Piece {
         self.word().store(raw, Ordering::Relaxed);
     }
 
-    /// Whether a taken piece lies before the address `bound`, which is no further away than a ring is long. For its owner, without the lock.
+    /// Whether a taken piece lies before the address `bound`, which is no further away than a ring is long. For its owner, without the
+    /// lock.
     pub(super) fn is_before(self, bound: u64, segment: SegmentSize) -> bool {
         let head = self.head();
         let offset = self.0.addr().get() & (segment.bytes() - 1);

@@ -1,7 +1,7 @@
 //! What a ring's lock guards: the segments from head to tail, free lists, pieces outside.
 //!
-//! Logical addresses: a piece's address is (order of its segment) x (length of a segment) + offset; it only ever grows. An address at the beginning
-//! of a segment stands for the end of the one before.
+//! Logical addresses: a piece's address is (order of its segment) x (length of a segment) + offset; it only ever grows. An address at the
+//! beginning of a segment stands for the end of the one before.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},

@@ -1,5 +1,5 @@
-//! Controls beside the break-down: whether it is the ring's memory alone that helps, what reading from the ring is worth, and whether cleaning
-//! is only slow because it copies as little at a time as `ZenFS`.
+//! Controls beside the break-down: whether it is the ring's memory alone that helps, what reading from the ring is worth, and whether
+//! cleaning is only slow because it copies as little at a time as `ZenFS`.
 
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::driven::{self, BURST, Contender, LDP, OVERWRITE, READRANDOM, SPLITZNS, Setting};

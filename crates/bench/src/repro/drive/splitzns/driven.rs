@@ -1,8 +1,8 @@
-//! `zonda-db-bench` on the modelled drive, in dilated time: what stock `db_bench` cannot do. Compactions by the rules of *Gear* and *LLC* (section 5.1.3), and
-//! all workloads of table 2, with Zipf's law.
+//! `zonda-db-bench` on the modelled drive, in dilated time: what stock `db_bench` cannot do. Compactions by the rules of *Gear* and *LLC*
+//! (section 5.1.3), and all workloads of table 2, with Zipf's law.
 //!
-//! A contender is a file system, a part of the drive's extensions and who compacts how. Each is loaded once for every setting, untimed, and its drive
-//! cloned for every run. Rows are in the drive's time, as those of [`live`](super::live).
+//! A contender is a file system, a part of the drive's extensions and who compacts how. Each is loaded once for every setting, untimed, and
+//! its drive cloned for every run. Rows are in the drive's time, as those of [`live`](super::live).
 
 mod images;
 mod program;
@@ -65,7 +65,8 @@ pub(super) const COMPETITORS: [Contender; 6] = [LDP, MIN_OVERLAP, SPLITZNS, GEAR
 /// So far the way through `zonda-db-bench` may be from `RocksDB`'s own.
 const APART_PERCENT_MAX: f64 = 10.0;
 
-/// A run on a loaded drive: steps of `zonda-db-bench`, and the rows that they make. Steps that only read have numbers of their own, which the setting says.
+/// A run on a loaded drive: steps of `zonda-db-bench`, and the rows that they make. Steps that only read have numbers of their own, which
+/// the setting says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     name: &'static str,

@@ -1,6 +1,7 @@
 //! Figure 17: YCSB-A against keys and values kept apart (`RocksDB`'s `BlobDB`), on zones and on a conventional drive of the same flash.
 //!
-//! A conventional drive is loaded and run in one process, in dilated time, because it forgets its translation when it is closed; zones are loaded untimed.
+//! A conventional drive is loaded and run in one process, in dilated time, because it forgets its translation when it is closed; zones are
+//! loaded untimed.
 
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::driven::{self, Contender, LDP, SPLITZNS, Setting, YCSB_A};

@@ -243,7 +243,8 @@ impl Live {
         }
     }
 
-    /// The same untimed, with so much loaded and such a limit of level 1, both at full size (not for tiny runs), and held up no more than a load.
+    /// The same untimed, with so much loaded and such a limit of level 1, both at full size (not for tiny runs), and held up no more than a
+    /// load.
     pub(super) fn untimed(self, loaded_bytes: u64, base_bytes: u64) -> Self {
         let keys = loaded_bytes / super::PAIR_BYTES / self.divisor;
         let is_tiny = self.keys == TINY_KEYS;

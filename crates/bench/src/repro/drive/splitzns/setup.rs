@@ -1,4 +1,5 @@
-//! Bytes alone, untimed: by them it was decided how much the live figures load and where their tree has its levels, before anything was timed.
+//! Bytes alone, untimed: by them it was decided how much the live figures load and where their tree has its levels, before anything was
+//! timed.
 //!
 //! A set-up is good if cleaning has to copy at least 1.3 times what is written with `ldp`, as it has in the paper (figure 11), and
 //! if the tree has at least half of its live bytes, and writes at least 15 %, at the levels that get subzones.

@@ -1,5 +1,5 @@
-//! Overwriting for four times as long as in figure 13: a burst of the paper's length is partly over before what it makes cleaning copy has to be
-//! copied, because a drive with a fifth free bears it.
+//! Overwriting for four times as long as in figure 13: a burst of the paper's length is partly over before what it makes cleaning copy has
+//! to be copied, because a drive with a fifth free bears it.
 
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::live::{self, COLUMNS, LONG_BURST, Live, OPS, OVERWRITE, P99, READRANDOM, WIDER};

@@ -34,21 +34,22 @@ const READAHEAD_BYTES: u64 = 2 << 20;
 const SMALLEST_READAHEAD: u64 = 256 << 10;
 /// Bytes a second that hold up nobody.
 const LOADING_RATE: u64 = 1 << 30;
-/// Jobs of a load. `RocksDB` keeps each dead table until all jobs that began before it was made are done: sixteen at a time on two processors
-/// are so slow that a drive with 55 % live filled up (1/32).
+/// Jobs of a load. `RocksDB` keeps each dead table until all jobs that began before it was made are done: sixteen at a time on two
+/// processors are so slow that a drive with 55 % live filled up (1/32).
 const LOADING_JOBS: &str = "4";
 /// Room in a subzone for what a table has besides its pairs: of its size, for the index, and so many bytes for the header of the subzone,
 /// the footer and the block that `RocksDB` begins before it sees that the table is full.
 const TABLE_ROOM_PERCENT: u64 = 2;
 /// See [`TABLE_ROOM_PERCENT`].
 const TABLE_ROOM_BYTES: u64 = 16 << 10;
-/// Bytes that a log collects in memory before they are written, with every policy: as `ZenFS`. Half would go to half of the chips, and writers would wait as long.
+/// Bytes that a log collects in memory before they are written, with every policy: as `ZenFS`. Half would go to half of the chips, and
+/// writers would wait as long.
 pub(in super::super) const LOG_BUFFER: &str = "1MiB";
 /// Bytes that cleaning reads and writes at a time, with every policy: as `ZenFS`.
 pub(in super::super) const COPY_BUFFER: &str = "128KiB";
 
-/// What an untimed load has otherwise, behind other options in a string of `RocksDB`'s: `RocksDB` counts seconds of the host, and a rate for dilated time would
-/// hold it up.
+/// What an untimed load has otherwise, behind other options in a string of `RocksDB`'s: `RocksDB` counts seconds of the host, and a rate
+/// for dilated time would hold it up.
 pub(in super::super) fn of_load() -> String {
     format!(";delayed_write_rate={LOADING_RATE};max_background_jobs={LOADING_JOBS}")
 }
@@ -102,8 +103,9 @@ impl RocksOptions {
         ]
     }
 
-    /// A wait for the flash takes as long on a small drive as on a large one, so compactions that waited for an eighth of the bytes would be bound by waits
-    /// where the paper's are by bytes. The paper's read-ahead stays, then, as far as tables do: half of one at the most, else there is nothing ahead to be read.
+    /// A wait for the flash takes as long on a small drive as on a large one, so compactions that waited for an eighth of the bytes would
+    /// be bound by waits where the paper's are by bytes. The paper's read-ahead stays, then, as far as tables do: half of one at the most,
+    /// else there is nothing ahead to be read.
     fn readahead_bytes(&self) -> u64 {
         READAHEAD_BYTES.min(self.table_bytes / self.divisor / 2).max(SMALLEST_READAHEAD)
     }
