@@ -11,6 +11,7 @@ use zonda_rt::{MutexGuard, now};
 use zonda_space::{SpaceError, ZoneId, ZoneUse, ZoneView};
 
 use crate::change::{Change, EXTENTS_MAX};
+use crate::claim::COMPACTION;
 use crate::commit::can_be_tried_again;
 use crate::copy::Copying;
 use crate::lanes::Lease;
@@ -18,7 +19,7 @@ use crate::options::{DATA, JOURNAL};
 use crate::pace::NAP;
 use crate::policy::VictimView;
 use crate::store::{Core, Counters};
-use crate::{Extent, FileError, FileId, FileKind, FileStore, FileTags, Result};
+use crate::{Extent, FileError, FileId, FileStore, FileTags, Result};
 
 /// A zone with more than this share of its bytes live is not worth moving, in percent.
 const LIVE_PERCENT_MAX: u64 = 97;
@@ -175,7 +176,7 @@ impl Core {
     pub(crate) fn is_short_of_zones(&self, more: usize) -> bool {
         let zones = u64::from(self.space().device().geometry().zone_count) - self.space().split_view().len() as u64;
         let share = zones * u64::from(self.options.clean_below_free_percent) / 100;
-        let wanted = share.max(u64::from(self.options.reserve_zones + self.zones_kept_from(FileKind::Data)) + 1);
+        let wanted = share.max(u64::from(self.options.reserve_zones + self.zones_kept_from(COMPACTION)) + 1);
         u64::from(self.lanes.free_now()) + (more as u64) < wanted
     }
 

@@ -9,6 +9,7 @@ use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex, MutexGuard, now};
 use zonda_space::{BLOCK_BYTES, Space, SpaceError, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
 
+use crate::claim::LAST_ZONES;
 use crate::options::{DATA, JOURNAL, RELOCATED};
 use crate::pace::NAP;
 use crate::policy::{Choice, Decision, OpenZoneView, Rule, least_bad};
@@ -28,13 +29,15 @@ pub(crate) struct OpenZone {
     lifetime: Lifetime,
     level: Option<u8>,
     opened: u64,
+    /// It was opened for one with the [last claim](crate::Claim::Last), when there was no zone for others.
+    is_last: bool,
     writers: AtomicU32,
     remaining_blocks: AtomicU64,
     writer: Mutex<Option<ZoneWriter>>,
 }
 
 impl OpenZone {
-    fn new(writer: ZoneWriter, (first, tags): (FileId, &FileTags), opened: u64) -> Self {
+    fn new(writer: ZoneWriter, (first, tags): (FileId, &FileTags), (opened, is_last): (u64, bool)) -> Self {
         Self {
             zone: writer.zone(),
             generation: writer.generation(),
@@ -42,6 +45,7 @@ impl OpenZone {
             lifetime: tags.lifetime,
             level: tags.level,
             opened,
+            is_last,
             writers: AtomicU32::new(0),
             remaining_blocks: AtomicU64::new(writer.remaining_blocks()),
             writer: Mutex::new(Some(writer)),
@@ -56,6 +60,11 @@ impl OpenZone {
     /// The number of its allocation.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether it is left to those with the last claim, as long as no other zone is free.
+    pub(crate) fn is_last(&self) -> bool {
+        self.is_last
     }
 
     /// Exclusive use of its writer; held over a device write (I1).
@@ -138,6 +147,8 @@ pub(crate) struct Request<'a> {
     pub(crate) urgency: Urgency,
     /// Free zones that must be left.
     pub(crate) free_zones_kept: u32,
+    /// Whether it has the [last claim](crate::Claim::Last).
+    pub(crate) has_last_claim: bool,
     /// A zone with less room than this may be finished.
     pub(crate) finish_below_bytes: u64,
 }
@@ -192,12 +203,12 @@ impl Lanes {
         if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 {
             return Some(writer);
         }
-        lane.open.push(Arc::new(self.open_zone(writer, first)));
+        lane.open.push(Arc::new(self.open_zone(writer, first, false)));
         None
     }
 
-    fn open_zone(&self, writer: ZoneWriter, first: (FileId, &FileTags)) -> OpenZone {
-        OpenZone::new(writer, first, self.opened.fetch_add(1, Ordering::Relaxed))
+    fn open_zone(&self, writer: ZoneWriter, first: (FileId, &FileTags), is_last: bool) -> OpenZone {
+        OpenZone::new(writer, first, (self.opened.fetch_add(1, Ordering::Relaxed), is_last))
     }
 
     /// A zone with room, as `choose` has it of the open zones and whether another may be opened, and by which rule; `None` if a
@@ -214,10 +225,11 @@ impl Lanes {
         loop {
             let lane = lane_of(&mut lanes, request.stream);
             lane.drop_full();
-            let usable = if self.is_left_to_cleaning(lane, request) { &[] } else { lane.open.as_slice() };
-            let views: Vec<OpenZoneView> = usable.iter().map(|zone| zone.view()).collect();
-            let has_token = lane.open.len() + lane.sealing < self.wide_max(lane);
             let has_zone = self.may_open(request);
+            let usable = if self.is_left_to_cleaning(lane, request) { &[] } else { lane.open.as_slice() };
+            let may_use = |zone: &&Arc<OpenZone>| !zone.is_last || request.has_last_claim || has_zone;
+            let views: Vec<OpenZoneView> = usable.iter().filter(may_use).map(|zone| zone.view()).collect();
+            let has_token = lane.open.len() + lane.sealing < self.wide_max(lane);
             let may_open = has_token && has_zone;
             // A worse match is better than to waste a zone, but not than to let a split zone idle.
             if has_zone && !has_token && wants_new(choose, &views) && self.take_split_token(lane) {
@@ -307,8 +319,12 @@ impl Lanes {
         let counts = self.counts();
         let is_lent = request.urgency == Urgency::Foreground && counts.free <= counts.reserve;
         let urgency = if is_lent { Urgency::Reserve } else { request.urgency };
+        // Asked before the zone is taken.
+        let is_last = request.has_last_claim
+            && request.urgency == Urgency::Foreground
+            && self.free_now() <= self.reserve_now() + LAST_ZONES;
         let writer = self.space.open_zone(lane.stream, urgency)?;
-        let open = Arc::new(self.open_zone(writer, (request.file, request.tags)));
+        let open = Arc::new(self.open_zone(writer, (request.file, request.tags), is_last));
         lane.open.push(Arc::clone(&open));
         Ok(Lease::of(open))
     }
@@ -456,7 +472,15 @@ mod tests {
         views[0].remaining_bytes = 4096;
         let tags = FileTags::of(FileKind::Data);
         let (stream, file, urgency) = (DATA, FileId(1), Urgency::Foreground);
-        let request = Request { stream, file, tags: &tags, urgency, free_zones_kept: 0, finish_below_bytes: 4097 };
+        let request = Request {
+            stream,
+            file,
+            tags: &tags,
+            urgency,
+            free_zones_kept: 0,
+            has_last_claim: false,
+            finish_below_bytes: 4097,
+        };
         let is_finished = |request: &Request<'_>, zone| lanes.is_to_be_finished(request, &views, ZoneId(zone));
         assert!(is_finished(&request, 0));
         assert!(!is_finished(&Request { finish_below_bytes: 4096, ..request }, 0), "so much is room, not waste");

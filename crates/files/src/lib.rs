@@ -39,6 +39,7 @@ mod catalogue;
 mod change;
 mod check;
 mod chunk;
+mod claim;
 mod clean;
 mod cleaner;
 mod commit;
@@ -78,6 +79,7 @@ mod writer;
 
 pub use blocks::Placement;
 pub use check::{CheckReport, Finding};
+pub use claim::Claim;
 pub use clean::Cleaned;
 pub use cleaner::{Cleaner, CleanerReport};
 pub use error::{FileError, Result};

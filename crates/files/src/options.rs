@@ -27,10 +27,6 @@ pub(crate) const FEATURE_SUBZONES: u64 = 1;
 /// a [`Placement`](crate::Placement), in one byte.
 pub(crate) const FEATURE_BLOCKS: u64 = 2;
 
-/// Zones above the reserve that only meta files may take: logs fill a device to the last zone that they get, and what makes room then,
-/// a deletion of tables by RocksDB, begins with a record in the MANIFEST. One zone holds dozens of them.
-pub(crate) const META_RESERVE_ZONES: u32 = 1;
-
 /// Open zones of tables at the most: as many as a device without limits lets a policy have.
 const DATA_ZONES_MAX: u32 = 4096;
 
@@ -44,7 +40,7 @@ pub struct FileStoreOptions {
     pub policy: Arc<dyn Policy>,
     /// Zones that only cleaning (one) and the journal (the others) may take, so that cleaning can always go on: at least 3.
     pub reserve_zones: u32,
-    /// Zones above the reserve, and the one that is left to meta files, that only logs and flushed tables may take, so that compactions
+    /// Zones above the reserve, and those for MANIFESTs and first records of logs, that only logs and flushed tables may take, so that compactions
     /// are refused first: one for each.
     pub flush_reserve_zones: u32,
     /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.

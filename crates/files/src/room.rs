@@ -1,34 +1,20 @@
-//! Room: what files of one kind leave to those of another, and on a conventional drive blocks for writers, and segments that are emptied
-//! for them.
+//! Room on a conventional drive: blocks for writers, and segments that are emptied for them.
 
 use zonda_device::cut_label;
 use zonda_rt::now;
 
 use crate::blocks::{Run, Want};
+use crate::claim::{Claim, Claimant};
 use crate::clean::{Cleaned, LiveExtent, is_of_the_victim};
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::Lease;
-use crate::options::META_RESERVE_ZONES;
 use crate::policy::Candidate;
 use crate::store::Core;
-use crate::{BLOCK_BYTES, FileError, FileKind, FileUsage, Lifetime, Result, ZoneId};
+use crate::{BLOCK_BYTES, FileError, FileKind, Lifetime, Result, ZoneId};
 
-/// The share of the blocks that flushed tables may take and compactions may not: one of so many.
-const KEPT_OF: u64 = 64;
-/// The share that only meta files may take, and blocks at the most: what makes room begins with a record in a MANIFEST.
-const KEPT_FOR_META: (u64, u64) = (256, 4096);
 /// The share of the zones in front that logs leave to the journal, beyond the reserve: a snapshot beside the old journal, with an extent
 /// for each sync of a MANIFEST, may take many.
 const KEPT_OF_ZONES: u32 = 4;
-
-/// Who may have what is kept from a writer of this kind.
-fn kept_for(kind: FileKind) -> &'static str {
-    match kind {
-        FileKind::Data => "flushes, logs and MANIFESTs",
-        FileKind::Flushed | FileKind::Log => "MANIFESTs",
-        FileKind::Meta => "cleaning and the journal",
-    }
-}
 
 impl Core {
     /// Live bytes of a zone, or of a group of blocks.
@@ -36,39 +22,6 @@ impl Core {
         match self.ground.group(zone) {
             Some((blocks, group)) => blocks.live_in(group) * BLOCK_BYTES as u64,
             None => self.space().live_bytes(zone),
-        }
-    }
-
-    /// Free zones above the reserve that a writer of this kind must leave.
-    pub(crate) fn zones_kept_from(&self, kind: FileKind) -> u32 {
-        match kind {
-            FileKind::Data => self.options.flush_reserve_zones + META_RESERVE_ZONES,
-            FileKind::Flushed | FileKind::Log => META_RESERVE_ZONES,
-            FileKind::Meta => 0,
-        }
-    }
-
-    /// A writer of this kind finds no zone.
-    pub(crate) fn no_space(&self, kind: FileKind) -> FileError {
-        let usage = self.space().usage();
-        let zone_bytes = usage.capacity_bytes / u64::from(usage.zones - usage.lost_zones).max(1);
-        FileError::NoSpace {
-            live_bytes: usage.live_bytes,
-            usable_bytes: self.usable_bytes(&usage),
-            kept_bytes: u64::from(self.zones_kept_from(kind)) * zone_bytes,
-            kept_for: kept_for(kind),
-            free_zones: usage.free_zones,
-        }
-    }
-
-    /// Blocks that a writer of this kind must leave: compactions are refused first.
-    pub(crate) fn blocks_kept_from(&self, kind: FileKind) -> u64 {
-        let count = self.ground.blocks().map_or(0, |blocks| blocks.count());
-        let for_meta = (count / KEPT_FOR_META.0).min(KEPT_FOR_META.1);
-        match kind {
-            FileKind::Data => count / KEPT_OF + for_meta,
-            FileKind::Flushed | FileKind::Log => for_meta,
-            FileKind::Meta => 0,
         }
     }
 
@@ -88,21 +41,10 @@ impl Core {
     ///
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
-    pub(crate) fn allocate(&self, want: &Want, kind: FileKind) -> Result<Run> {
-        self.allocate_keeping(want, (self.blocks_kept_from(kind), kind))
-    }
-
-    /// Blocks for what cleaning moves.
-    ///
-    /// # Errors
-    /// As [`allocate`](Self::allocate).
-    pub(crate) fn allocate_for_copy(&self, blocks: u64, lifetime: Lifetime) -> Result<Run> {
-        self.allocate_keeping(&Want { blocks, more: 0, after: None, lifetime, is_moved: true }, (0, FileKind::Meta))
-    }
-
-    fn allocate_keeping(&self, want: &Want, (kept, kind): (u64, FileKind)) -> Result<Run> {
-        let no_space = || self.no_blocks(kept, kind);
+    pub(crate) fn allocate(&self, want: &Want, by: Claimant) -> Result<Run> {
+        let no_space = || self.no_blocks(by);
         let blocks = self.ground.blocks().ok_or_else(no_space)?;
+        let kept = self.blocks_kept_from(by);
         loop {
             self.stop.check()?;
             if let Some(run) = blocks.allocate(want, kept) {
@@ -114,30 +56,13 @@ impl Core {
         }
     }
 
-    /// Refuses what its file can do without while a compaction would be refused: what is left is for those that others depend on.
+    /// Blocks for what cleaning moves.
     ///
     /// # Errors
-    /// `NoSpace`.
-    pub(crate) fn check_room_for_notes(&self) -> Result<()> {
-        match FileUsage::of(self).free_bytes {
-            0 if self.ground.blocks().is_some() => {
-                Err(self.no_blocks(self.blocks_kept_from(FileKind::Data), FileKind::Data))
-            }
-            0 => Err(self.no_space(FileKind::Data)),
-            _ => Ok(()),
-        }
-    }
-
-    fn no_blocks(&self, kept: u64, kind: FileKind) -> FileError {
-        let (count, (free, dead)) = self.ground.blocks().map_or((0, (0, 0)), |blocks| (blocks.count(), blocks.free()));
-        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
-        FileError::NoSpace {
-            live_bytes: bytes(count - free - dead),
-            usable_bytes: bytes(count),
-            kept_bytes: bytes(kept),
-            kept_for: kept_for(kind),
-            free_zones: self.space().usage().free_zones,
-        }
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_for_copy(&self, blocks: u64, lifetime: Lifetime) -> Result<Run> {
+        let want = Want { blocks, more: 0, after: None, lifetime, is_moved: true };
+        self.allocate(&want, (FileKind::Data, Claim::Last))
     }
 
     /// Empties a segment if fewer than wanted are free, for placements that need free ones.

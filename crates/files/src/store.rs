@@ -11,6 +11,7 @@ use zonda_space::{Space, SpaceError, StreamId, Urgency};
 use crate::call::Call;
 use crate::catalogue::Entry;
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::commit::{Committer, Source};
 use crate::file::FileState;
 use crate::follow::Follow;
@@ -447,9 +448,15 @@ impl Core {
     ///
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
-    pub(crate) fn place(&self, candidate: &Candidate<'_>, wish: Option<&SubzoneWish<'_>>) -> Result<Lease> {
-        let free_zones_kept = self.zones_kept_from(candidate.tags.kind);
-        let request = self.request(candidate, free_zones_kept);
+    pub(crate) fn place(
+        &self,
+        candidate: &Candidate<'_>,
+        claim: Claim,
+        wish: Option<&SubzoneWish<'_>>,
+    ) -> Result<Lease> {
+        let kind = candidate.tags.kind;
+        let free_zones_kept = self.zones_kept_from((kind, claim));
+        let request = Request { has_last_claim: claim.is_last(kind), ..self.request(candidate, free_zones_kept) };
         if let Some(wish) = wish
             && let Some(lease) = self.place_as_wished(&request, wish)?
         {
@@ -469,7 +476,7 @@ impl Core {
             }
         }
         let pressed = self.press_into_subzone(&request)?;
-        pressed.ok_or_else(|| self.no_space(candidate.tags.kind))
+        pressed.ok_or_else(|| self.no_zone((kind, claim)))
     }
 
     /// Gives back the zone of a file that is closed. If it is to be finished, a thread does it where there is one: on a drive that
@@ -488,6 +495,7 @@ impl Core {
             tags: candidate.tags,
             urgency: Urgency::Foreground,
             free_zones_kept,
+            has_last_claim: false,
             finish_below_bytes: self.finish_below_bytes(),
         }
     }

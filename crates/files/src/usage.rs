@@ -6,6 +6,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_space::{SpaceUsage, ZoneUse, ZoneView};
 
 use crate::FileKind;
+use crate::claim::COMPACTION;
 use crate::options::{DATA, JOURNAL};
 use crate::store::Core;
 
@@ -112,7 +113,7 @@ impl BlocksUsage {
             capacity_bytes: bytes(blocks.count()),
             live_bytes: bytes(blocks.count() - free - dead),
             dead_bytes: bytes(dead),
-            free_bytes: bytes((free + dead).saturating_sub(core.blocks_kept_from(crate::FileKind::Data))),
+            free_bytes: bytes((free + dead).saturating_sub(core.blocks_kept_from(COMPACTION))),
             spilled_bytes: core.counters.spilled.load(Ordering::Relaxed),
         })
     }
@@ -137,7 +138,7 @@ impl FileUsage {
     pub(crate) fn of(core: &Core) -> Self {
         let space = core.space().usage();
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
-        let kept_bytes = u64::from(core.zones_kept_from(FileKind::Data)) * zone_bytes;
+        let kept_bytes = u64::from(core.zones_kept_from(COMPACTION)) * zone_bytes;
         let usable_bytes = core.usable_bytes(&space);
         let front = usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
         let blocks = BlocksUsage::of(core);

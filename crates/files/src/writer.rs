@@ -11,6 +11,7 @@ use zonda_space::SpaceError;
 
 use crate::blocks::Run;
 use crate::change::Change;
+use crate::claim::{Claim, Claimant};
 use crate::file::FileState;
 use crate::lanes::{Lease, OpenZone};
 use crate::lsm::{Table, TableHint};
@@ -50,7 +51,7 @@ pub struct FileWriter {
     in_subzone: bool,
     /// It was longer than its subzone.
     overflows: bool,
-    is_expendable: bool,
+    claim: Claim,
     is_closed: bool,
 }
 
@@ -77,7 +78,7 @@ impl FileWriter {
             is_placed_early: false,
             in_subzone: false,
             overflows: false,
-            is_expendable: false,
+            claim: Claim::Usual,
             is_closed: false,
         }
     }
@@ -100,10 +101,19 @@ impl FileWriter {
         self.file.tags()
     }
 
-    /// From now on it is refused while a compaction would be, although other files of its kind are not: for notes that nobody needs to go
-    /// on. What was appended waits in memory, as far as its buffer goes.
-    pub fn give_way(&mut self) {
-        self.is_expendable = true;
+    /// Bytes that were handed to the device.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.file.content().extents.bytes()
+    }
+
+    /// What it may have of the last room, from now on.
+    pub fn claim(&mut self, claim: Claim) {
+        self.claim = claim;
+    }
+
+    fn claimant(&self) -> Claimant {
+        (self.file.tags().kind, self.claim)
     }
 
     /// Says how long its data will live, or its level; what is placed already stays.
@@ -356,13 +366,12 @@ impl FileWriter {
 
     /// Writes the tail, or as much of it as is asked for and the zone or the run of blocks holds.
     fn write_out(&mut self, until: Until) -> Result<()> {
-        if self.is_expendable {
-            self.core.check_room_for_notes()?;
-        }
+        self.core.check_claim(self.claim)?;
         if self.is_in_blocks() {
             return self.write_to_blocks();
         }
-        let lease = match self.lease.take() {
+        let claimant = self.claimant();
+        let lease = match self.lease.take().filter(|lease| self.core.may_go_on(lease, claimant)) {
             Some(lease) => lease,
             None => match self.place()? {
                 Some(lease) => lease,
@@ -393,7 +402,7 @@ impl FileWriter {
         if self.core.ground.blocks().is_some() {
             return self.core.place_in_front(&candidate);
         }
-        let lease = self.core.place(&candidate, wish.as_ref())?;
+        let lease = self.core.place(&candidate, self.claim, wish.as_ref())?;
         let is_subzone = self.core.space().is_subzone(lease.zone().zone());
         if is_first {
             self.in_subzone = is_subzone;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{MemBlockDevice, MemDevice};
-use zonda_files::{FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
+use zonda_files::{Claim, FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
 
 fn on_zones(active: u32) -> FileStore {
     let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
@@ -70,7 +70,7 @@ fn a_manifest_has_room_where_logs_have_none() {
 /// Notes share zones with MANIFESTs, and would have the last of them.
 fn notes_leave_it(store: &FileStore, context: &str) {
     let mut notes = create(store, "/LOG", FileKind::Meta);
-    notes.give_way();
+    notes.claim(Claim::GiveWay);
     notes.append(&[2; 5_000]).and_then(|()| notes.sync()).unwrap();
     let mut manifest = create(store, "/MANIFEST", FileKind::Meta);
     manifest.append(&[1; 100]).and_then(|()| manifest.sync()).unwrap();

@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, Weak};
 
-use zonda_files::FilePath;
+use zonda_files::{Claim, FilePath};
 use zonda_rt::Mutex;
 
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ impl LogOrder {
     /// Those of a sync; the logs that are not durable then are tried again by the next call.
     pub(crate) fn settle_before(&self, directory: &FilePath, newer: &Arc<Shared>) -> Result<(), Failure> {
         for older in self.older_than(directory, newer) {
-            older.sync_if_open()?;
+            older.sync_if_open(Claim::Last)?;
             self.end(&older);
         }
         Ok(())

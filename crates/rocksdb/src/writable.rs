@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_files::lsm::{KeyRange, TableHint};
-use zonda_files::{FilePath, FileWriter, Lifetime};
-use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_files::{Claim, FilePath, FileWriter, Lifetime};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::{Mutex, Time, now};
 
 use crate::failure::{Failure, Kind};
@@ -28,6 +28,8 @@ pub struct Writable {
     writer: Arc<Shared>,
     /// A log whose older ones are durable, or no log.
     has_settled: AtomicBool,
+    /// Of a log: how long its first record is. `RocksDB` does not recover where that one is refused, and so it has the last claim.
+    first_record_bytes: AtomicU64,
     /// What is known of a table that waits for its keys, and in which order they are.
     waiting: Mutex<Option<(TableHint, Order)>>,
     /// Of an info log: when it was flushed last.
@@ -45,9 +47,12 @@ impl Shared {
     ///
     /// # Errors
     /// Those of a sync.
-    pub(crate) fn sync_if_open(&self) -> Result<(), Failure> {
+    pub(crate) fn sync_if_open(&self, claim: Claim) -> Result<(), Failure> {
         match &mut *self.state.lock() {
-            State::Open(writer) => Ok(writer.sync()?),
+            State::Open(writer) => {
+                writer.claim(claim);
+                Ok(writer.sync()?)
+            }
             State::Refused(_) | State::Closed => Ok(()),
         }
     }
@@ -75,7 +80,7 @@ pub enum Order {
 impl Writable {
     pub(crate) fn new(mount: &Arc<Mounted>, path: FilePath, role: Role, mut writer: FileWriter) -> Self {
         if role == Role::InfoLog {
-            writer.give_way();
+            writer.claim(Claim::GiveWay);
         }
         Self::in_state(mount, path, role, State::Open(writer))
     }
@@ -100,6 +105,7 @@ impl Writable {
             role,
             writer,
             has_settled,
+            first_record_bytes: AtomicU64::new(0),
             waiting: Mutex::default(),
             flushed: Mutex::default(),
         }
@@ -128,7 +134,13 @@ impl Writable {
 
     fn with(&self, call: impl FnOnce(&mut FileWriter) -> zonda_files::Result<()>) -> Result<(), Failure> {
         let done = match &mut *self.writer.state.lock() {
-            State::Open(writer) => call(writer).map_err(Failure::from),
+            State::Open(writer) => {
+                if self.role == Role::Wal {
+                    let has_first = writer.written_bytes() >= self.first_record_bytes.load(Ordering::Relaxed);
+                    writer.claim(if has_first { Claim::Usual } else { Claim::Last });
+                }
+                call(writer).map_err(Failure::from)
+            }
             State::Refused(why) => Err(why.clone()),
             State::Closed => Err(Failure::new(Kind::Io, format!("{}: is closed", self.path))),
         };
@@ -148,6 +160,8 @@ impl Writable {
     pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.settle_before_append(bytes)?;
         self.note_first_key(bytes);
+        let _noted =
+            self.first_record_bytes.compare_exchange(0, bytes.len() as u64, Ordering::Relaxed, Ordering::Relaxed);
         self.with(|writer| writer.append(bytes))?;
         if self.role == Role::Manifest {
             self.mount.lsm.manifest_appended(&self.path, bytes);
@@ -264,7 +278,7 @@ impl Writable {
             *self.writer.state.lock() = State::Closed;
             return dropped.and(Err(failure));
         }
-        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open() } else { Ok(()) };
+        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open(Claim::Usual) } else { Ok(()) };
         let closed = match std::mem::replace(&mut *self.writer.state.lock(), State::Closed) {
             State::Open(writer) => synced.and(writer.close().map_err(Failure::from)),
             State::Refused(why) => Err(why),

@@ -29,6 +29,17 @@ fn rocksdb_goes_on_when_another_database_is_gone() {
     on_small_devices(&["other", "other-managed"]);
 }
 
+/// Where every write is synced, a full device refuses a record rather than a whole log.
+#[test]
+fn rocksdb_goes_on_where_every_write_is_synced() {
+    on_small_devices(&["other-synced", "other-synced-managed", "range-synced", "range-synced-managed"]);
+}
+
+#[test]
+fn rocksdb_goes_on_where_the_first_record_of_a_log_is_refused() {
+    on_small_devices(&["few-records", "few-records-synced", "few-records-synced-managed"]);
+}
+
 /// Flushes draw on their reserve for blob files as they do for tables.
 #[test]
 fn blob_files_do_not_change_what_is_refused() {

@@ -67,7 +67,7 @@ impl Lanes {
                 && self.space.has_token(lane.stream),
         });
         let opened = match choice.map(|choice| self.follow_choice(lane, choice)) {
-            Ok(Ok(writer)) => Ok(self.open_zone(writer, (request.file, request.tags))),
+            Ok(Ok(writer)) => Ok(self.open_zone(writer, (request.file, request.tags), false)),
             Ok(Err(error)) => Err(lacking(&error).ok_or(error)?),
             Err(lacking) => Err(lacking),
         };

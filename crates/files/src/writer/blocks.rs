@@ -6,7 +6,7 @@ use super::FileWriter;
 use crate::blocks::Want;
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::store::Counters;
-use crate::{Extent, FileKind, Result};
+use crate::{Claim, Extent, FileKind, Result};
 
 /// Blocks that a growing file is given beyond what it asks for, at most.
 const MORE_BLOCKS_MAX: u64 = 64 << 20 >> 12;
@@ -29,7 +29,7 @@ impl FileWriter {
         let Some(blocks) = self.core.ground.blocks().cloned() else { return Ok(()) };
         let run = match self.run.take() {
             Some(run) => run,
-            None => self.core.allocate(&self.want(), self.file.tags().kind)?,
+            None => self.core.allocate(&self.want(), self.claimant())?,
         };
         let lifetime = self.file.tags().lifetime;
         let mut content = self.file.content_mut();
@@ -60,7 +60,8 @@ impl FileWriter {
         let blocks = |bytes: u64| bytes.div_ceil(BLOCK_BYTES as u64);
         Want {
             blocks: blocks(content.waiting()).max(1),
-            more: blocks(content.extents.bytes()).min(MORE_BLOCKS_MAX),
+            // With the last room it is given what it asks for.
+            more: if self.claim == Claim::Last { 0 } else { blocks(content.extents.bytes()).min(MORE_BLOCKS_MAX) },
             after,
             lifetime: self.file.tags().lifetime,
             is_moved: false,

@@ -80,7 +80,7 @@ enum class By { kResume, kManager };
 static Options Going(By by, const Options& options) { return by == By::kManager ? Managed(options) : options; }
 
 // A device that holds one database and not two; the other one goes.
-static void OtherGoes(By by, const Options& base) {
+static void OtherGoes(By by, const Options& base, bool syncs = false) {
   std::unique_ptr<DB> other(Open(base, "/other"));
   FillHalf(other.get());
   OK(other->Close());
@@ -89,6 +89,7 @@ static void OtherGoes(By by, const Options& base) {
   // It is flushes that are refused where there are blob files, not logs.
   WriteOptions write;
   write.disableWAL = base.enable_blob_files;
+  write.sync = syncs;
   const int kept = FillUp(db.get(), 1, write);
   MakeRoom(db.get(), kept, [&] { OK(DestroyDB("/other", base)); }, by == By::kResume);
   Ends(std::move(db), options, 0, kept);
@@ -112,10 +113,12 @@ static void CheckpointGoes(By by) {
 }
 
 // The tables of most keys are deleted whole.
-static void RangeGoes(By by) {
+static void RangeGoes(By by, bool syncs = false) {
   const Options options = Going(by, Tight());
   std::unique_ptr<DB> db(Open(options, "/full"));
-  const int kept = FillUp(db.get(), 1);
+  WriteOptions write;
+  write.sync = syncs;
+  const int kept = FillUp(db.get(), 1, write);
   const std::string first = Key(0), last = Key(kept / 4 * 3);
   const Slice begin = first, end = last;
   MakeRoom(db.get(), kept, [&] { OK(DeleteFilesInRange(db.get(), db->DefaultColumnFamily(), &begin, &end)); },
@@ -135,6 +138,45 @@ class Errors : public EventListener {
 
   std::atomic<int> seen{0};
 };
+
+// Logs of a few records each: where the device is full it is often the first one of a log that finds no room. `syncs`: each of them is
+// durable before the next.
+static void FewRecords(By by, bool syncs) {
+  Options options = Going(by, Tight());
+  options.write_buffer_size = 64 << 10;
+  WriteOptions write;
+  write.sync = syncs;
+  for (int kib = 3; kib < 45; kib += 3) {
+    const std::string value(kib << 10, 'w');
+    std::unique_ptr<WritableFile> crowd;
+    OK(env->NewWritableFile("/crowd", &crowd, EnvOptions()));
+    OK(crowd->Append(std::string(7 << 20, 'c')));
+    OK(crowd->Close());
+    std::unique_ptr<DB> db(Open(options, "/few"));
+    int kept = 0;
+    Status status;
+    while ((status = db->Put(write, Key(kept), value)).ok()) kept++;
+    if (!status.IsNoSpace()) Fail(__LINE__, std::to_string(kib) + " KiB: " + status.ToString());
+    OK(env->DeleteFile("/crowd"));
+    for (int attempt = 0; attempt < 600; attempt++) {
+      if (by == By::kResume) db->Resume().PermitUncheckedError();
+      status = db->Put(write, Key(kept), value);
+      if (status.ok()) break;
+      env->SleepForMicroseconds(100000);
+    }
+    if (!status.ok()) Fail(__LINE__, std::to_string(kib) + " KiB, " + std::to_string(kept) + " kept: " + status.ToString());
+    for (int reopened = 0; reopened < 2; reopened++) {
+      std::string read;
+      for (int i = 0; i <= kept; i++) {
+        OK(db->Get(ReadOptions(), Key(i), &read));
+        CHECK(read == value);
+      }
+      OK(db->Close());
+      db.reset(reopened == 0 ? Open(options, "/few") : nullptr);
+    }
+    OK(DestroyDB("/few", options));
+  }
+}
 
 // Takes all the room that compactions may have.
 static void Crowd() {
@@ -179,6 +221,13 @@ int main(int count, char** arguments) {
                  {"other", [] { OtherGoes(By::kResume, Tight()); }},
                  {"other-managed", [] { OtherGoes(By::kManager, Tight()); }},
                  {"other-blobs", [] { OtherGoes(By::kResume, WithBlobs(Tight())); }},
+                 {"other-synced", [] { OtherGoes(By::kResume, Tight(), true); }},
+                 {"other-synced-managed", [] { OtherGoes(By::kManager, Tight(), true); }},
+                 {"range-synced", [] { RangeGoes(By::kResume, true); }},
+                 {"range-synced-managed", [] { RangeGoes(By::kManager, true); }},
+                 {"few-records", [] { FewRecords(By::kResume, false); }},
+                 {"few-records-synced", [] { FewRecords(By::kResume, true); }},
+                 {"few-records-synced-managed", [] { FewRecords(By::kManager, true); }},
                  {"checkpoint", [] { CheckpointGoes(By::kResume); }},
                  {"checkpoint-managed", [] { CheckpointGoes(By::kManager); }},
                  {"range", [] { RangeGoes(By::kResume); }},
