@@ -475,10 +475,10 @@ fn a_subzone_that_cannot_be_reset_fails_no_sync() {
     assert_eq!(store.check().unwrap().findings, []);
 }
 
-/// Half of the zones that are not split is to be free, not half of all: what is in subzones cannot be moved to make room.
+/// A share of the zones that are not split is to be free, not of all: what is in subzones cannot be moved to make room.
 #[test]
 fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
-    let options = FileStoreOptions { clean_below_free_percent: 50, ..options_with("splitzns,share=30") };
+    let options = FileStoreOptions { clean_below_free_percent: 65, ..options_with("splitzns,share=30") };
     let store = store_with(Arc::new(memory()), options);
     (0..24).for_each(|file| put(&store, &format!("/deep{file}"), 5, SUBZONE_BYTES).unwrap());
     ["/a", "/b", "/c"].iter().for_each(|name| put(&store, name, 1, 80_000).unwrap());
@@ -488,7 +488,7 @@ fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
     for file in 0..12 {
         let free = store.usage().space.free_zones;
         let cleaned = store.clean_step().unwrap();
-        assert_eq!(cleaned.is_some_and(|cleaned| cleaned.bytes_copied > 0), free < 7, "{free} free, {cleaned:?}");
+        assert_eq!(cleaned.is_some_and(|cleaned| cleaned.bytes_copied > 0), free < 9, "{free} free, {cleaned:?}");
         if cleaned.is_some() {
             return;
         }
