@@ -102,3 +102,42 @@ fn notes_that_give_way_leave_the_last_room_to_manifests() {
         notes_leave_it(&on_blocks(placement), placement.name());
     }
 }
+
+/// Logs that begin on a full store: somebody cannot go on without their first records, and does without the rest.
+fn first_records_leave_it_to_others(store: &FileStore, context: &str) {
+    const LOGS: usize = 12;
+    fill_up(store);
+    let mut logs = Vec::new();
+    for number in 0..LOGS {
+        let mut log = create(store, &format!("/log {number}"), FileKind::Log);
+        log.claim(Claim::Last);
+        let done = log.append(&[3; 100]).and_then(|()| log.sync());
+        assert!(done.is_ok(), "{context}, log {number}: {done:?}, {:?}", store.usage());
+        log.claim(Claim::Usual);
+        let refused = (0..1_000).find_map(|_| log.append(&[3; 5_000]).and_then(|()| log.sync()).err());
+        assert!(refused.is_some_and(|refused| refused.is_no_space()), "{context}, log {number}");
+        logs.push(log);
+    }
+    let mut manifest = create(store, "/MANIFEST", FileKind::Meta);
+    manifest.append(&[1; 100]).and_then(|()| manifest.sync()).unwrap();
+    store.remove(&path("/table")).unwrap();
+    // All go on.
+    for (number, log) in logs.into_iter().enumerate() {
+        let bytes = log.size_bytes();
+        let done = log.close();
+        assert!(done.is_ok() && bytes > 5_000, "{context}, log {number} of {bytes} bytes: {done:?}");
+        assert_eq!(store.info(&path(&format!("/log {number}"))).unwrap().size_bytes, bytes, "{context}, log {number}");
+    }
+    manifest.close().unwrap();
+    assert_eq!(store.check().unwrap().findings, [], "{context}");
+}
+
+#[test]
+fn many_logs_begin_where_none_goes_on() {
+    for active in [3, 4, 6, 14] {
+        first_records_leave_it_to_others(&on_zones(active), &format!("{active} active"));
+    }
+    for placement in Placement::ALL {
+        first_records_leave_it_to_others(&on_blocks(placement), placement.name());
+    }
+}
