@@ -2,11 +2,11 @@
 
 use crate::lanes::Lease;
 use crate::store::Core;
-use crate::{BLOCK_BYTES, FileError, FileKind, FileUsage, Result};
+use crate::{BLOCK_BYTES, FileError, FileKind, Result};
 
-/// Zones above the reserve that only those with the last claim may take: one for MANIFESTs, and one for what logs cannot go on without. Logs
-/// fill a device to the last zone that they get, and what makes room then, a deletion of tables by `RocksDB`, begins with a record in the
-/// MANIFEST. One zone holds dozens of such records.
+/// Zones above the reserve that only those with the last claim may take: one for MANIFESTs, and one for what logs cannot go on without.
+/// Logs fill a device to the last zone that they get, and what makes room then, a deletion of tables by `RocksDB`, begins with a record in
+/// the MANIFEST. One zone holds dozens of such records.
 pub(crate) const LAST_ZONES: u32 = 2;
 /// The same of the blocks of a conventional drive: one of so many, and so many at the most.
 const LAST_BLOCKS: (u64, u64) = (256, 4096);
@@ -21,8 +21,8 @@ pub enum Claim {
     /// What its kind has: compactions are refused first, then flushed tables and logs, then meta files.
     #[default]
     Usual,
-    /// As much as a meta file: a few bytes that somebody cannot go on without. What is left of the zone where they went is for the next of
-    /// these, as long as no other zone is free.
+    /// As much as a meta file: what somebody cannot go on without, mostly a few bytes. What is left of the zone where they went is for the
+    /// next of these, as long as no other zone is free.
     Last,
 }
 
@@ -78,7 +78,7 @@ impl Core {
     /// # Errors
     /// `NoSpace`.
     pub(crate) fn check_claim(&self, claim: Claim) -> Result<()> {
-        if claim != Claim::GiveWay || FileUsage::of(self).free_bytes > 0 {
+        if claim != Claim::GiveWay || self.free_bytes() > 0 {
             return Ok(());
         }
         Err(if self.ground.blocks().is_some() { self.no_blocks(COMPACTION) } else { self.no_zone(COMPACTION) })

@@ -361,7 +361,6 @@ impl Core {
             ended?;
         }
         let Moved { bytes, bad } = moved;
-        Counters::add(&self.counters.copied, bytes);
         bad.map_or(Ok(bytes), Err)
     }
 
@@ -370,6 +369,7 @@ impl Core {
         match copy.run(lease) {
             Ok(true) => {
                 moved.bytes += one.extent.device_bytes();
+                self.counters.add_copied(one.tags.level, one.extent.device_bytes());
                 self.publish(one, copy.copies())?;
             }
             Ok(false) => self.bury(copy.copies()),

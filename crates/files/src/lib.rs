@@ -92,7 +92,7 @@ pub use reader::FileReader;
 pub use store::{FileInfo, FileStore};
 pub use subzones::SplitUsage;
 pub use tags::{FileKind, FileTags, Lifetime};
-pub use usage::{BlocksUsage, FileUsage, WriteCounts};
+pub use usage::{BlocksUsage, FileUsage, LEVELS_COUNTED, WriteCounts};
 pub use work::Work;
 pub use writer::FileWriter;
 pub use zonda_space::{BLOCK_BYTES, ReadOrigin, StoreId, VictimPolicy, ZoneId};

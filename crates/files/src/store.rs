@@ -27,7 +27,7 @@ use crate::subzones::{SplitUsage, SubzoneCounters};
 use crate::trace::TraceEvent;
 use crate::{
     Extent, FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter,
-    Result, Work, ZoneId,
+    LEVELS_COUNTED, Result, Work, ZoneId,
 };
 
 /// Rounds of cleaning after which a writer that still finds no zone is refused.
@@ -105,6 +105,8 @@ pub(crate) struct Counters {
     pub(crate) writes: [AtomicU64; 4],
     /// Copied by cleaning.
     pub(crate) copied: AtomicU64,
+    /// Of these, of tables by [level](crate::FileUsage::copied_of_levels).
+    pub(crate) copied_of_levels: [AtomicU64; LEVELS_COUNTED],
     /// Of write-ahead logs, written to blocks because no zone in front was left for them.
     pub(crate) spilled: AtomicU64,
     /// Zones reset after what was live had been copied.
@@ -124,6 +126,14 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Adds what cleaning copied of a file, which may be a table of a level.
+    pub(crate) fn add_copied(&self, level: Option<u8>, bytes: u64) {
+        Self::add(&self.copied, bytes);
+        if let Some(level) = level {
+            Self::add(&self.copied_of_levels[usize::from(level).min(LEVELS_COUNTED - 1)], bytes);
+        }
     }
 
     /// Adds the time since `began`, in nanoseconds.

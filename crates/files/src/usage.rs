@@ -10,6 +10,9 @@ use crate::claim::COMPACTION;
 use crate::options::{DATA, JOURNAL};
 use crate::store::Core;
 
+/// Levels of an LSM-tree that are told apart by [`FileUsage::copied_of_levels`]: as many as a tree of `RocksDB` has unless told otherwise.
+pub const LEVELS_COUNTED: usize = 7;
+
 /// Space and work of a store. Bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileUsage {
@@ -19,9 +22,9 @@ pub struct FileUsage {
     pub usable_bytes: u64,
     /// Live bytes, the journal's included.
     pub live_bytes: u64,
-    /// What can still be written after cleaning, without what is kept for flushes and logs, what tables left of their subzones, and
-    /// dead bytes in zones that cleaning passes over, because they have few of them, are spoiled, or could not be read or reset
-    /// when that was last tried.
+    /// What can still be written after cleaning, without what is kept for flushes, logs and MANIFESTs, what tables left of their
+    /// subzones, and dead bytes in zones that cleaning passes over, because they have few of them, are spoiled, or could not be read or
+    /// reset when that was last tried.
     /// At 0 a compaction is refused.
     pub free_bytes: u64,
     /// Files.
@@ -34,6 +37,8 @@ pub struct FileUsage {
     pub writes: WriteCounts,
     /// Copied by cleaning since the mount.
     pub copied_bytes: u64,
+    /// Of these, of tables whose level is known, by level; the last stands for all deeper ones, too.
+    pub copied_of_levels: [u64; LEVELS_COUNTED],
     /// Zones that cleaning passes over, because it found them damaged; their files stay as they are.
     pub spoiled_zones: u64,
     /// Zones that were reset after what was live in them had been copied, since the mount.
@@ -98,7 +103,7 @@ pub struct BlocksUsage {
     pub live_bytes: u64,
     /// Of files that are gone, but not durably: free with the next sync.
     pub dead_bytes: u64,
-    /// What can still be written, without what is kept for flushes: at 0 a compaction is refused.
+    /// What can still be written, without what is kept for flushes, logs and MANIFESTs: at 0 a compaction is refused.
     pub free_bytes: u64,
     /// Of write-ahead logs, written to blocks since the mount because no zone in front was left for them.
     pub spilled_bytes: u64,
@@ -132,18 +137,28 @@ impl Core {
             views.iter().filter(is_held).map(|view| view.capacity_bytes.saturating_sub(view.live_bytes)).sum();
         space.capacity_bytes.saturating_sub(u64::from(self.lanes.reserve_now()) * zone_bytes + held_bytes)
     }
+
+    /// See [`FileUsage::free_bytes`]. Waits for no commit.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let of_zones = || self.free_bytes_of_zones(&self.space().usage());
+        BlocksUsage::of(self).map_or_else(of_zones, |blocks| blocks.free_bytes)
+    }
+
+    fn free_bytes_of_zones(&self, space: &SpaceUsage) -> u64 {
+        let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
+        let kept_bytes = u64::from(self.zones_kept_from(COMPACTION)) * zone_bytes;
+        let left_bytes = self.usable_bytes(space).saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
+        let wasted_bytes = self.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
+        left_bytes.saturating_sub(wasted_bytes + self.stuck_bytes())
+    }
 }
 
 impl FileUsage {
     pub(crate) fn of(core: &Core) -> Self {
         let space = core.space().usage();
-        let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
-        let kept_bytes = u64::from(core.zones_kept_from(COMPACTION)) * zone_bytes;
         let usable_bytes = core.usable_bytes(&space);
-        let front = usable_bytes.saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
         let blocks = BlocksUsage::of(core);
-        let wasted_bytes = core.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
-        let stuck_bytes = core.stuck_bytes();
+        let free_bytes = blocks.map_or_else(|| core.free_bytes_of_zones(&space), |blocks| blocks.free_bytes);
         // A statement of its own: within the last expression the names would stay locked to its end, and a commit locks them last.
         let files = core.names.lock().catalogue.files().count() as u64;
         let count = |counter: &zonda_rt::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -151,13 +166,14 @@ impl FileUsage {
             capacity_bytes: space.capacity_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
             usable_bytes: usable_bytes + blocks.map_or(0, |blocks| blocks.capacity_bytes),
             live_bytes: space.live_bytes + blocks.map_or(0, |blocks| blocks.live_bytes),
-            free_bytes: blocks.map_or(front.saturating_sub(wasted_bytes + stuck_bytes), |blocks| blocks.free_bytes),
+            free_bytes,
             blocks,
             files,
             journal_bytes: core.committer.journal_bytes(),
             written_bytes: count(&core.counters.written),
             writes: WriteCounts::of(core),
             copied_bytes: count(&core.counters.copied),
+            copied_of_levels: std::array::from_fn(|level| count(&core.counters.copied_of_levels[level])),
             spoiled_zones: core.spoiled_zones(),
             resets_with_copy: count(&core.counters.resets_with_copy),
             resets_without_copy: count(&core.counters.resets_without_copy),

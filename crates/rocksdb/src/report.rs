@@ -1,6 +1,6 @@
 //! A mount in numbers, as one JSON object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -13,6 +13,7 @@ use crate::devices::Modelled;
 use crate::lsm::LevelBytes;
 use crate::mount::Mounted;
 use crate::tell::tell;
+use zonda_files::LEVELS_COUNTED;
 use zonda_files::policy::Rule;
 use zonda_flash::zns::SplitCounts;
 
@@ -82,7 +83,9 @@ impl Mounted {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
         }
         self.push_times(&mut json);
-        json.push_str(&(allocations_json(&allocations) + &levels_json(&self.lsm.level_counts().bytes)));
+        json.push_str(
+            &(allocations_json(&allocations) + &levels_json(&self.lsm.level_counts().bytes, &usage.copied_of_levels)),
+        );
         json.push('}');
         json
     }
@@ -196,12 +199,18 @@ fn allocations_json(allocations: &[(Rule, Option<u8>, u64)]) -> String {
     format!(", \"allocations\": [{}]", all.join(", "))
 }
 
-/// Bytes of tables that were written into each level, and that moved into it without being written.
-fn levels_json(levels: &BTreeMap<u8, LevelBytes>) -> String {
-    let one = |(level, LevelBytes { created, moved }): (&u8, &LevelBytes)| {
-        format!("{{\"level\": {level}, \"created_bytes\": {created}, \"moved_bytes\": {moved}}}")
+/// By level, bytes of tables that were written into it since the mount, that an edit moved into it, and that cleaning copied.
+fn levels_json(levels: &BTreeMap<u8, LevelBytes>, copied: &[u64; LEVELS_COUNTED]) -> String {
+    let is_copied = copied.iter().zip(0_u8..).filter(|(bytes, _)| **bytes > 0).map(|(_, level)| level);
+    let all: BTreeSet<u8> = levels.keys().copied().chain(is_copied).collect();
+    let one = |level: u8| {
+        let LevelBytes { created, moved } = levels.get(&level).copied().unwrap_or_default();
+        let copied = copied.get(usize::from(level)).copied().unwrap_or(0);
+        format!(
+            "{{\"level\": {level}, \"created_bytes\": {created}, \"moved_bytes\": {moved}, \"copied_bytes\": {copied}}}"
+        )
     };
-    let all: Vec<String> = levels.iter().map(one).collect();
+    let all: Vec<String> = all.into_iter().map(one).collect();
     format!(", \"levels\": [{}]", all.join(", "))
 }
 

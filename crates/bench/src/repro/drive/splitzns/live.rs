@@ -107,6 +107,8 @@ const OF_DRIVE: [&str; 13] = [
 const CREATED: &str = "created MiB L";
 /// Those that moved there without being written.
 const MOVED: &str = "moved MiB L";
+/// Those that cleaning copied.
+const COPIED_OF: &str = "copied MiB L";
 
 /// Tables of their own below that of the columns: bytes by level, first of all, and what the drive did. Empty for what is not live.
 pub(in super::super) fn tables(shown: &DriveResults) -> String {
@@ -118,8 +120,9 @@ pub(in super::super) fn tables(shown: &DriveResults) -> String {
         }
     }
     levels.sort_unstable();
-    let moved: Vec<String> = levels.iter().map(|level| level.replace(CREATED, MOVED)).collect();
-    let of_levels: Vec<&str> = levels.into_iter().chain(moved.iter().map(String::as_str)).collect();
+    let others = [MOVED, COPIED_OF].map(|other| levels.iter().map(move |level| level.replace(CREATED, other)));
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    let of_levels: Vec<&str> = levels.iter().copied().chain(others.iter().map(String::as_str)).collect();
     let mut text = String::new();
     for (what, columns) in [("bytes of tables by level", &of_levels[..]), ("the drive", &OF_DRIVE[..])] {
         if rows.is_empty() || columns.is_empty() {
@@ -444,9 +447,10 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(WEAR_MEAN, report("flash_wear_total") / report("flash_blocks").max(1.0))
         .number(MEMORY, mib("ring_memory_bytes") + mib("preread_memory_bytes") + mib("split_table_memory_bytes"));
     let mut row = row;
-    for (level, created, moved) in &outcome.levels {
-        let mib = |bytes: f64| bytes / 1_048_576.0;
-        row = row.number(&format!("{CREATED}{level}"), mib(*created)).number(&format!("{MOVED}{level}"), mib(*moved));
+    for of in &outcome.levels {
+        for (name, bytes) in [(CREATED, of.created), (MOVED, of.moved), (COPIED_OF, of.copied)] {
+            row = row.number(&format!("{name}{}", of.level), bytes / 1_048_576.0);
+        }
     }
     row.number(OPS, step.map(|step| step.per_second * k))
         .number(P50, first.map(|latency| latency.p50 / k))
@@ -465,11 +469,18 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
 
 #[cfg(test)]
 mod tests {
+    use super::db_bench::OfLevel;
     use super::*;
 
     #[test]
     fn bytes_by_level_and_wear_stand_in_tables_of_their_own() {
-        let mut outcome = Outcome { levels: vec![(0, 2_097_152.0, 0.0), (4, 0.0, 1_048_576.0)], ..Outcome::default() };
+        let mut outcome = Outcome {
+            levels: vec![
+                OfLevel { created: 2_097_152.0, ..OfLevel::default() },
+                OfLevel { level: 4, moved: 1_048_576.0, copied: 3_145_728.0, ..OfLevel::default() },
+            ],
+            ..Outcome::default()
+        };
         let report =
             [("flash_wear_max", 7.0), ("flash_wear_min", 1.0), ("flash_wear_total", 10.0), ("flash_blocks", 4.0)];
         outcome.report = report.map(|(name, value)| (name.to_owned(), value)).into();
@@ -480,7 +491,8 @@ mod tests {
         let of = |cells: &[&str]| lines.iter().any(|line| line.starts_with(cells));
         assert!(text.contains("created MiB L0") && text.contains("moved MiB L4"), "{text}");
         assert!(
-            of(&["ldp", "overwrite", "2.0", "0.0", "0.0", "1.0"]) && of(&["ldp", "overwrite", "7.0", "2.5", "1.0"]),
+            of(&["ldp", "overwrite", "2.0", "0.0", "0.0", "1.0", "0.0", "3.0"])
+                && of(&["ldp", "overwrite", "7.0", "2.5", "1.0"]),
             "{text}"
         );
         assert_eq!(tables(&DriveResults::new("zns-fig1", Scale::Laptop)), "");

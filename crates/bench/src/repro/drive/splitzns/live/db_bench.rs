@@ -29,14 +29,26 @@ pub(super) struct Tools {
     library: PathBuf,
 }
 
+/// Bytes of the tables of a level.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct OfLevel {
+    pub(in super::super) level: u64,
+    /// Written there.
+    pub(in super::super) created: f64,
+    /// Moved there without being written.
+    pub(in super::super) moved: f64,
+    /// Copied by cleaning.
+    pub(in super::super) copied: f64,
+}
+
 /// What a run gave, in the host's time.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Outcome {
     pub(in super::super) steps: Vec<Step>,
     /// The numbers of the file system's report.
     pub(in super::super) report: BTreeMap<String, f64>,
-    /// By level: bytes of tables that were written there, and of those that moved there.
-    pub(in super::super) levels: Vec<(u64, f64, f64)>,
+    /// By level.
+    pub(in super::super) levels: Vec<OfLevel>,
     /// CPU time of the process over the processors' time.
     pub(in super::super) cpu_percent: f64,
     /// All programs' CPU time over the processors' time, without the user time of those that give way.
@@ -154,9 +166,11 @@ pub(in super::super) fn told(live: &Live, system: &System) -> String {
 }
 
 /// What the file system's report says of levels.
-fn levels(report: &serde_json::Value) -> Vec<(u64, f64, f64)> {
-    let of = |level: &serde_json::Value| {
-        Some((level["level"].as_u64()?, level["created_bytes"].as_f64()?, level["moved_bytes"].as_f64()?))
+fn levels(report: &serde_json::Value) -> Vec<OfLevel> {
+    let of = |of: &serde_json::Value| {
+        let bytes = |name: &str| of[name].as_f64();
+        let (created, moved, copied) = (bytes("created_bytes")?, bytes("moved_bytes")?, bytes("copied_bytes")?);
+        Some(OfLevel { level: of["level"].as_u64()?, created, moved, copied })
     };
     report.as_array().into_iter().flatten().filter_map(of).collect()
 }
