@@ -91,11 +91,12 @@ impl<'a> Copying<'a> {
                 Some(open) => open,
                 None => self.place()?,
             };
-            let written = self.write_to(&open, buffer)?;
-            buffer = &buffer[written..];
-            if written > 0 {
+            let written = self.write_to(&open, buffer);
+            // After an error, too: a subzone is of no lane, so that nobody else gives it up.
+            if !matches!(written, Ok(0)) {
                 *lease = Some(open);
             }
+            buffer = &buffer[written?..];
         }
         Ok(())
     }

@@ -203,7 +203,9 @@ impl Lanes {
         if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 {
             return Some(writer);
         }
-        lane.open.push(Arc::new(self.open_zone(writer, first, false)));
+        // Which of them was one of the last is on no device: if one of these is taken, all that are open are treated so.
+        let is_last = !lane.streams.contains(DATA) && self.free_now() < self.reserve_now() + LAST_ZONES;
+        lane.open.push(Arc::new(self.open_zone(writer, first, is_last)));
         None
     }
 

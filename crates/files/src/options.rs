@@ -40,8 +40,8 @@ pub struct FileStoreOptions {
     pub policy: Arc<dyn Policy>,
     /// Zones that only cleaning (one) and the journal (the others) may take, so that cleaning can always go on: at least 3.
     pub reserve_zones: u32,
-    /// Zones above the reserve, and those for MANIFESTs and first records of logs, that only logs and flushed tables may take, so that compactions
-    /// are refused first: one for each.
+    /// Zones above the reserve, and those for MANIFESTs and first records of logs, that only logs and flushed tables may take, so that
+    /// compactions are refused first: one for each.
     pub flush_reserve_zones: u32,
     /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.
     pub finish_percent: u8,

@@ -14,6 +14,12 @@ fn on_zones(active: u32) -> FileStore {
     FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap()
 }
 
+fn again_on_zones(store: FileStore) -> FileStore {
+    let device = Arc::clone(store.space().device());
+    drop(store);
+    FileStore::mount(device, options_with("liza-zns")).unwrap().0
+}
+
 fn on_blocks(placement: Placement) -> FileStore {
     let device = Arc::new(MemBlockDevice::new(4096, 40 << 8).unwrap());
     FileStore::format_on_blocks(device, placement, StoreId(1), false, FileStoreOptions::default()).unwrap()
@@ -64,6 +70,25 @@ fn a_manifest_has_room_where_logs_have_none() {
     }
     for placement in Placement::ALL {
         takes_records_and_gives_back(&on_blocks(placement), 12, placement.name());
+    }
+}
+
+/// Nobody knows after a mount who opened the zones that are open: they are not given away then.
+#[test]
+fn the_last_zones_are_so_after_a_mount() {
+    for active in [3, 4, 6, 14] {
+        let mut store = on_zones(active);
+        fill_up(&store);
+        for mount in 0..4 {
+            let manifest = format!("/MANIFEST {mount}");
+            let mut manifest = create(&store, &manifest, FileKind::Meta);
+            let done = manifest.append(&[1; 100]).and_then(|()| manifest.sync());
+            assert!(done.is_ok(), "{active} active, mount {mount}: {done:?}, {:?}", store.usage());
+            manifest.close().unwrap();
+            store = again_on_zones(store);
+            fill(&store, &format!("/log {mount}"), FileKind::Log, 20_000);
+        }
+        assert_eq!(store.check().unwrap().findings, [], "{active} active");
     }
 }
 

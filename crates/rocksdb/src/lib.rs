@@ -17,6 +17,7 @@
 mod abi;
 mod devices;
 mod failure;
+mod first_record;
 mod locks;
 mod log_order;
 pub mod lsm;

@@ -339,7 +339,7 @@ impl System {
         Ok(())
     }
 
-    /// Bytes that can still be written after cleaning, without what is kept for flushes and logs.
+    /// Bytes that can still be written after cleaning, without what is kept for flushes, logs and MANIFESTs.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.mount.store.usage().free_bytes

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use zonda_files::lsm::{KeyRange, TableHint};
 use zonda_files::{Claim, FilePath, FileWriter, Lifetime};
-use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, Time, now};
 
 use crate::failure::{Failure, Kind};
+use crate::first_record::FirstRecord;
 use crate::lsm::first_key;
 use crate::mount::Mounted;
 use crate::name::Role;
@@ -28,8 +29,9 @@ pub struct Writable {
     writer: Arc<Shared>,
     /// A log whose older ones are durable, or no log.
     has_settled: AtomicBool,
-    /// Of a log: how long its first record is. `RocksDB` does not recover where that one is refused, and so it has the last claim.
-    first_record_bytes: AtomicU64,
+    /// Of a log: where its first record ends. `RocksDB` does not recover where that one is refused, and so the calls that write it have the
+    /// last claim: with it what it hands over in the last of them, a buffer of `writable_file_max_buffer_size` at most.
+    first_record: Mutex<FirstRecord>,
     /// What is known of a table that waits for its keys, and in which order they are.
     waiting: Mutex<Option<(TableHint, Order)>>,
     /// Of an info log: when it was flushed last.
@@ -105,7 +107,7 @@ impl Writable {
             role,
             writer,
             has_settled,
-            first_record_bytes: AtomicU64::new(0),
+            first_record: Mutex::default(),
             waiting: Mutex::default(),
             flushed: Mutex::default(),
         }
@@ -136,7 +138,7 @@ impl Writable {
         let done = match &mut *self.writer.state.lock() {
             State::Open(writer) => {
                 if self.role == Role::Wal {
-                    let has_first = writer.written_bytes() >= self.first_record_bytes.load(Ordering::Relaxed);
+                    let has_first = self.first_record.lock().end().is_some_and(|end| writer.written_bytes() >= end);
                     writer.claim(if has_first { Claim::Usual } else { Claim::Last });
                 }
                 call(writer).map_err(Failure::from)
@@ -160,8 +162,9 @@ impl Writable {
     pub fn append(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.settle_before_append(bytes)?;
         self.note_first_key(bytes);
-        let _noted =
-            self.first_record_bytes.compare_exchange(0, bytes.len() as u64, Ordering::Relaxed, Ordering::Relaxed);
+        if self.role == Role::Wal {
+            self.first_record.lock().see(bytes);
+        }
         self.with(|writer| writer.append(bytes))?;
         if self.role == Role::Manifest {
             self.mount.lsm.manifest_appended(&self.path, bytes);
@@ -266,7 +269,8 @@ impl Writable {
         self.with(FileWriter::sync)
     }
 
-    /// Writes everything and gives up writing; a second time does nothing. A log that no newer one has made durable becomes so.
+    /// Writes everything and gives up writing; a second time does nothing. A log that no newer one has made durable becomes so: what
+    /// waits of it in memory was acknowledged, and has the last claim.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -278,7 +282,7 @@ impl Writable {
             *self.writer.state.lock() = State::Closed;
             return dropped.and(Err(failure));
         }
-        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open(Claim::Usual) } else { Ok(()) };
+        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open(Claim::Last) } else { Ok(()) };
         let closed = match std::mem::replace(&mut *self.writer.state.lock(), State::Closed) {
             State::Open(writer) => synced.and(writer.close().map_err(Failure::from)),
             State::Refused(why) => Err(why),
