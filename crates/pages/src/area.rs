@@ -30,6 +30,15 @@ pub struct Segment {
     pub bytes: u64,
 }
 
+/// Values of a segment that are live, in bytes of their chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveValues {
+    /// The segment.
+    pub segment: SegmentId,
+    /// How many, whole blocks.
+    pub bytes: u64,
+}
+
 /// One chunk as recovery reads it back.
 #[derive(Debug)]
 pub struct Chunk<'a> {

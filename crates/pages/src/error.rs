@@ -61,10 +61,12 @@ pub enum PageError {
     #[error("no segment {0}")]
     NoSuchSegment(u64),
     /// The store's log is on a device of its own, and none was given.
-    #[error("the log of this store is on a device of its own: name it")]
+    #[error("the log of this store is on a device of its own: name it (`Options::log_device`, `--log-on`)")]
     LogElsewhere,
     /// A log device was given, but the store has its log beside its pages.
-    #[error("this store has its log beside its pages: open it without a log device")]
+    #[error(
+        "this store has its log beside its pages: open it without a log device (`Options::log_device`, `--log-on`)"
+    )]
     LogIsHere,
     /// The log device belongs to another store.
     #[error("the log device belongs to store {log_of}, not to this one, {store}")]

@@ -51,11 +51,11 @@ mod zone_table;
 mod zoned;
 
 pub use address::{BLOCK_BYTES, PAGE_BLOCKS_MAX, PageAddress, PageId};
-pub use area::{Area, AreaKind, Chunk, ChunkAddress, Segment, SegmentId};
+pub use area::{Area, AreaKind, Chunk, ChunkAddress, LiveValues, Segment, SegmentId};
 pub use error::PageError;
 pub use in_place::{CachePolicy, InPlaceOptions, InPlaceStore};
 pub use map::ZoneMapEntry;
-pub use options::{FLUSHERS_ANY, StoreOptions};
+pub use options::{FLUSHERS_ANY, GARBAGE_ZONES_MIN, StoreOptions};
 pub use records::RecordPressure;
 pub use relocate::{Relocate, Relocated, Stamp};
 pub use store::{CacheUsage, Heat, NewPage, PageStore, PagesWanted, ReadAhead, Reclaimed, StoreUsage, WrittenBy};

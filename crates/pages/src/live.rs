@@ -5,8 +5,11 @@ use zonda_rt::atomic::Ordering;
 
 use crate::flusher::Flusher;
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, chunk_blocks};
-use crate::zone_table::Zone;
-use crate::{BLOCK_BYTES, PageAddress, PageError, StoreUsage, WrittenBy};
+use crate::reclaim::is_sealed;
+use crate::zone_table::{Holds, Zone};
+use crate::{
+    AreaKind, BLOCK_BYTES, GARBAGE_ZONES_MIN, LiveValues, PageAddress, PageError, SegmentId, StoreUsage, WrittenBy,
+};
 
 impl Flusher {
     /// The page at `at` is superseded.
@@ -60,6 +63,28 @@ impl Flusher {
         }
     }
 
+    /// See [`PageStore::live_values`](crate::PageStore::live_values).
+    pub(crate) fn live_values(&self) -> Vec<LiveValues> {
+        let zone_bytes = self.space.zone_blocks() * BLOCK_BYTES as u64;
+        let (values, mut live) = (Holds::area(AreaKind::Values), Vec::new());
+        for (_, zone) in self.zones.iter().filter(|(_, zone)| zone.holds().any_of(values) && is_sealed(zone)) {
+            let bytes = zone.value_bytes();
+            if 8 * bytes <= 7 * zone_bytes {
+                live.push(LiveValues { segment: SegmentId(zone.generation()), bytes });
+            }
+        }
+        live
+    }
+
+    /// See [`PageStore::adopt_values`](crate::PageStore::adopt_values).
+    pub(crate) fn adopt_values(&self, live: &[LiveValues]) {
+        for &LiveValues { segment, bytes } in live {
+            if let Some((id, zone)) = self.zones.find(segment.0).filter(|(_, zone)| zone.is_estimated()) {
+                self.sub_live_value(id, zone.value_bytes().saturating_sub(bytes));
+            }
+        }
+    }
+
     /// Usable space in bytes. One load.
     pub(crate) fn usable_bytes(&self) -> u64 {
         self.capacity_bytes.load(Ordering::Relaxed).saturating_sub(self.reserve.bytes)
@@ -91,6 +116,7 @@ impl Flusher {
             usable_bytes: space.capacity_bytes.saturating_sub(self.reserve.bytes),
             live_page_bytes,
             live_value_bytes,
+            live_values_are_estimated: self.has_estimates(),
             free_zones: space.free_zones,
             zones: space.zones,
             active_zones: space.active,
@@ -125,6 +151,19 @@ impl Flusher {
     pub(crate) fn is_over_full(&self) -> bool {
         let (pages, values) = self.counters.live();
         pages + values > self.usable_bytes()
+    }
+
+    /// Whether more is dead in zones of pages and values than the client wants to bear; `coming` of them are on their way back. Their
+    /// unwritten ends count as dead. A few loads.
+    pub(crate) fn holds_garbage(&self, coming: u32) -> bool {
+        if !self.bears_garbage.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(percent) = self.garbage_percent_max else { return false };
+        let zones = self.data_zones.load(Ordering::Relaxed).saturating_sub(coming).saturating_sub(GARBAGE_ZONES_MIN);
+        let (pages, values) = self.counters.live();
+        let borne_bytes = (pages + values).saturating_mul(100 + u64::from(percent)) / 100;
+        u64::from(zones) * self.space.zone_blocks() * BLOCK_BYTES as u64 > borne_bytes
     }
 
     /// The error that says so.

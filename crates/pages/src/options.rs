@@ -36,6 +36,10 @@ pub struct StoreOptions {
     pub victim_policy: VictimPolicy,
     /// Log bytes that the client keeps before it truncates: sizes the reserve. Default 4 MiB.
     pub log_limit_bytes: u64,
+    /// Dead bytes in zones of pages and values above which reclaim begins although zones are free, in percent of what is live, and
+    /// [`GARBAGE_ZONES_MIN`] zones besides; it takes zones of which half is dead or more. For devices that share their space with others, as
+    /// a sparse file does. Default: none, reclaim begins when zones are few, which moves least.
+    pub garbage_percent_max: Option<u32>,
     /// Zones kept back beyond those that the store needs; more make reclaim cheaper. Default 0.
     pub extra_reserve_zones: u32,
     /// Fewer active zones than the device allows. Default: the device's limit.
@@ -44,6 +48,9 @@ pub struct StoreOptions {
 
 /// As many flushers as the device's limits allow: its active zones less one for each other stream, in devices without limits 64.
 pub const FLUSHERS_ANY: u32 = 64;
+
+/// Zones whose dead bytes do not count as garbage: those that are being filled, and some that may wait.
+pub const GARBAGE_ZONES_MIN: u32 = 8;
 
 impl Default for StoreOptions {
     fn default() -> Self {
@@ -61,6 +68,7 @@ impl Default for StoreOptions {
             hot_writers_max: 2,
             victim_policy: VictimPolicy::Greedy,
             log_limit_bytes: 4 << 20,
+            garbage_percent_max: None,
             extra_reserve_zones: 0,
             active_limit: None,
         }

@@ -214,13 +214,15 @@ impl Scene<'_> {
         if !short {
             flusher.hopeless.store(false, Ordering::Relaxed);
         }
-        if !has_room || (!short && !must_know) {
+        let garbage = flusher.holds_garbage(coming);
+        if !has_room || !(short || must_know || garbage) {
             return None;
         }
         let eligible =
             |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.stuck.contains(&view.zone);
-        let chosen = flusher.space.victim(self.policy, &eligible).filter(|_| short);
-        let estimated = || self.estimated_zone(&eligible);
+        let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
+        let chosen = flusher.space.victim(self.policy, &wanted).filter(|_| short || garbage);
+        let estimated = || self.estimated_zone(&eligible).filter(|_| short || must_know);
         let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
         // For a writer that needs many zones only what gives some back: else the same few would be moved for ever.
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
@@ -400,7 +402,7 @@ impl Scene<'_> {
     /// Commits the moves of all condemned zones, once it is worth it.
     fn commit(&self, work: &mut Work) -> Result<bool, PageError> {
         let waiting = work.condemned.iter().filter(|zone| !zone.committed).count();
-        let short = self.flusher.is_low(self.flusher.spare_zones());
+        let short = self.flusher.is_low(self.flusher.spare_zones()) || self.flusher.holds_garbage(0);
         if waiting == 0 || (waiting < BATCH && !short) {
             return Ok(false);
         }
@@ -414,7 +416,7 @@ impl Scene<'_> {
 }
 
 /// Whether a zone holds something of this store and nobody writes it.
-fn is_sealed(zone: &Zone) -> bool {
+pub(crate) fn is_sealed(zone: &Zone) -> bool {
     zone.generation() != 0 && !zone.is_open() && !zone.is_kept() && !zone.is_condemned()
 }
 

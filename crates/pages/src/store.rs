@@ -1,6 +1,6 @@
 //! The page store contract.
 
-use crate::{Area, AreaKind, PageAddress, PageError, PageId, RecordPressure, Relocate};
+use crate::{Area, AreaKind, LiveValues, PageAddress, PageError, PageId, RecordPressure, Relocate};
 
 /// What a writer expects of a page's future; decides which stream of zones it goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,8 +52,10 @@ pub struct StoreUsage {
     pub usable_bytes: u64,
     /// Live leaves.
     pub live_page_bytes: u64,
-    /// Live values (an estimate after reopening).
+    /// Live values.
     pub live_value_bytes: u64,
+    /// Some of these are of an earlier life and were not looked at: so many at most, as far as is known.
+    pub live_values_are_estimated: bool,
     /// Zones with nothing in them.
     pub free_zones: u32,
     /// Zones in all.
@@ -209,8 +211,21 @@ pub trait PageStore: Send + Sync {
     /// `place`.
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>);
 
+    /// What is live of the values in segments that are not appended to any more and could give an eighth or more of themselves back. A
+    /// checkpoint keeps it, so that the next life begins with what this one knew.
+    fn live_values(&self) -> Vec<LiveValues> {
+        Vec::new()
+    }
+
+    /// After [`adopt`](Self::adopt), which takes all values of earlier lives for live: there are no more than these in their segments.
+    /// A crash may have brought some back to life; reclaim looks before it gives a segment up.
+    fn adopt_values(&self, _live: &[LiveValues]) {}
+
     /// An append area.
     fn area(&self, kind: AreaKind) -> &dyn Area;
+
+    /// `false`: until told otherwise reclaim goes on as long as half of a zone is dead, whatever is free.
+    fn bear_garbage(&self, _bears: bool) {}
 
     /// One step of reclaim: picks victims when free zones are short, moves their live pages and values, resets what is
     /// empty and drained.

@@ -9,11 +9,12 @@ use crate::format::PAGE_HEADER_BYTES;
 use crate::log_device::{LogDevice, LogPlace};
 use crate::reclaim::Reclaimer;
 use crate::{
-    Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
-    PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage, WrittenBy,
-    in_flight, number, open,
+    Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId,
+    PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage,
+    WrittenBy, in_flight, number, open,
 };
 use zonda_device::ZonedDevice;
+use zonda_rt::atomic::Ordering;
 use zonda_space::Space;
 
 /// A page store on a zoned device (ZKV 3.4, with reclaim).
@@ -184,12 +185,24 @@ impl PageStore for ZonedStore {
         self.flusher.adopt(live);
     }
 
+    fn live_values(&self) -> Vec<LiveValues> {
+        self.flusher.live_values()
+    }
+
+    fn adopt_values(&self, live: &[LiveValues]) {
+        self.flusher.adopt_values(live);
+    }
+
     fn area(&self, kind: AreaKind) -> &dyn Area {
         match kind {
             AreaKind::Log => &self.areas[0],
             AreaKind::Meta => &self.areas[1],
             AreaKind::Values => &self.areas[2],
         }
+    }
+
+    fn bear_garbage(&self, bears: bool) {
+        self.flusher.bears_garbage.store(bears, Ordering::Relaxed);
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {

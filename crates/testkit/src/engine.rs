@@ -163,7 +163,9 @@ fn draw_store(rng: &mut Rng, tree: &TreeOptions, geometry: &Geometry) -> StoreOp
     let mut rng = Seed(tree.seed).derive("flushers").rng();
     let hot_writers_max = *pick(&mut rng, &[store.hot_writers_max, store.hot_writers_max, 4, 16]);
     let cache_policy = *pick(&mut rng, &[CachePolicy::Sieve, CachePolicy::Sieve, CachePolicy::Lru]);
-    StoreOptions { hot_writers_max, cache_policy, ..store }
+    let mut rng = Seed(tree.seed).derive("garbage").rng();
+    let garbage_percent_max = *pick(&mut rng, &[None, None, Some(0), Some(100)]);
+    StoreOptions { hot_writers_max, cache_policy, garbage_percent_max, ..store }
 }
 
 impl Maker for EngineMaker {

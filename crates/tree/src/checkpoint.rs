@@ -5,6 +5,7 @@ use zonda_rt::atomic::Ordering;
 
 use crate::{
     Step,
+    checkpoint_extra::CheckpointExtra,
     filter::Records,
     leaf_table::{Location, Shared},
     log::can_go_on,
@@ -106,7 +107,8 @@ impl Tree {
         let number = *last + 1;
         let replay_from = self.log.low_water();
         let log_is_durable = self.log_is_durable_before(replay_from)?;
-        self.meta.begin_checkpoint(self.begin_record(number, replay_from, log_is_durable));
+        let extra = CheckpointExtra { log_is_durable, live_values: self.store.live_values() }.encode();
+        self.meta.begin_checkpoint(self.begin_record(number, replay_from, &extra));
         self.record_filter()?;
         let mut next = Some(Vec::new());
         while let Some(key) = next {

@@ -79,7 +79,8 @@ impl Tree {
             (leaves, next) = self.compact_group(&key, Fill::Close)?;
             report(leaves);
         }
-        self.flush_meta()
+        self.flush_meta()?;
+        self.reclaim_garbage()
     }
 
     /// Merges all buffers, so that the sizes of leaves are known when neighbours are joined.

@@ -6,6 +6,7 @@
 mod buffer;
 mod check;
 mod checkpoint;
+mod checkpoint_extra;
 mod codec;
 mod compact;
 #[cfg(test)]

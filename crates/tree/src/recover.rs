@@ -7,13 +7,14 @@
 use std::{cell::Cell, collections::HashMap, sync::Arc, time::Duration};
 
 use zonda_pages::{
-    AreaKind, ChunkAddress, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated, Stamp,
+    AreaKind, ChunkAddress, LiveValues, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated,
+    Stamp,
 };
 use zonda_rt::atomic::Ordering;
 
 use crate::{
     RecoveryProgress, TreeError, TreeOptions,
-    format::BEGIN_LOG_DURABLE,
+    checkpoint_extra::CheckpointExtra,
     image,
     index::{Index, LeafEntry},
     leaf_table::{LeafTable, Location},
@@ -65,6 +66,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let end = metalog::replay_from(&*store, &start, &mut Building { structure: &mut structure, progress })?;
     structure.check()?;
     store.adopt(&mut structure.leaves.values().filter_map(|leaf| leaf.page));
+    store.adopt_values(&std::mem::take(&mut structure.live_values));
     free_unused(&*store)?;
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
     let (from, durable) = (structure.replay_from, structure.log_durable_before);
@@ -243,6 +245,8 @@ struct Structure {
     replay_from: u64,
     /// Every operation below was durable in the log: a checkpoint that had begun says so.
     log_durable_before: u64,
+    /// What the checkpoint says of the value log.
+    live_values: Vec<LiveValues>,
 }
 
 impl Structure {
@@ -256,6 +260,7 @@ impl Structure {
             ended: false,
             replay_from: FIRST_SEQUENCE,
             log_durable_before: 0,
+            live_values: Vec::new(),
         }
     }
 
@@ -312,8 +317,15 @@ impl Structure {
             self.replay_from = begin.replay_from;
         }
         self.checkpoint = self.checkpoint.max(begin.checkpoint);
-        if begin.extra.first().is_some_and(|flags| flags & BEGIN_LOG_DURABLE != 0) {
-            self.log_durable_before = self.log_durable_before.max(begin.replay_from);
+    }
+
+    /// What a `Begin` says besides, which is to be applied next.
+    fn note(&mut self, extra: CheckpointExtra, replay_from: u64) {
+        if extra.log_is_durable {
+            self.log_durable_before = self.log_durable_before.max(replay_from);
+        }
+        if self.checkpoint == 0 {
+            self.live_values = extra.live_values;
         }
     }
 
@@ -354,6 +366,9 @@ struct Building<'a> {
 
 impl MetaVisitor for Building<'_> {
     fn record(&mut self, record: MetaRecord<'_>) -> Result<()> {
+        if let MetaRecord::Begin(begin) = &record {
+            self.structure.note(CheckpointExtra::decode(begin.extra)?, begin.replay_from);
+        }
         self.structure.apply(&record);
         Ok(())
     }

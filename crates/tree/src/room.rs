@@ -26,6 +26,8 @@ const PRESSED_STEPS_PER_PAGE: u32 = 8;
 /// Pauses in which nobody reclaimed anything or was about to, after which a merge in a full store is refused: what it would free is not
 /// lost, and who deletes is not to wait.
 const FULL_PAUSES_MAX: u32 = 10;
+/// Bytes that a step of reclaim looks at, or more.
+const RECLAIM_STEP_BYTES: u64 = 256 << 10;
 /// Pauses in which nobody reclaimed anything after which a writer is refused: 10 s, and longer where the store waits for zones between
 /// them.
 const IDLE_PAUSES_MAX: u32 = 5_000;
@@ -157,6 +159,37 @@ impl Tree {
         });
         self.store.press_for(0);
         reclaimed
+    }
+
+    /// Gets back the zones of which half is dead or more, as far as readers and snapshots let it: all that are so now, if nobody writes.
+    ///
+    /// # Errors
+    /// Those of reclaim.
+    pub(crate) fn reclaim_garbage(&self) -> Result<()> {
+        self.store.bear_garbage(false);
+        let reclaimed = self.reclaim_while_garbage();
+        self.store.bear_garbage(true);
+        reclaimed
+    }
+
+    fn reclaim_while_garbage(&self) -> Result<()> {
+        let (mut patience, usage) = (Patience::default(), self.store.usage());
+        let held = usage.capacity_bytes / u64::from(usage.zones.max(1)) * u64::from(usage.zones - usage.free_zones);
+        // Writers may make as much as is got back: so many steps look at all that is here twice.
+        for _ in 0..2 * held / RECLAIM_STEP_BYTES + 1_024 {
+            let reclaimed = self.reclaim()?;
+            let is_over = match reclaimed {
+                Reclaimed::Progress => false,
+                Reclaimed::Idle => true,
+                Reclaimed::Waiting | Reclaimed::Busy | Reclaimed::Inside => {
+                    self.pause(&mut patience, reclaimed) || patience.vain_pauses >= FULL_PAUSES_MAX
+                }
+            };
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back,

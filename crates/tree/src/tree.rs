@@ -16,7 +16,6 @@ use zonda_rt::{
 use crate::{
     Design, EngineStats, TreeError, TreeOptions,
     filter::Filter,
-    format::BEGIN_LOG_DURABLE,
     index::{Index, Path},
     leaf_queue::LeafQueue,
     leaf_table::{Exclusive, LeafTable, Location},
@@ -339,10 +338,9 @@ impl Tree {
         self.poison.watch(flushed)
     }
 
-    /// The record that begins checkpoint `number`. `log_is_durable`: all of it that is below `replay_from`.
-    pub(crate) fn begin_record(&self, number: u64, replay_from: u64, log_is_durable: bool) -> Begin<'static> {
+    /// The record that begins checkpoint `number`, with the bytes of a [`CheckpointExtra`](crate::checkpoint_extra::CheckpointExtra).
+    pub(crate) fn begin_record<'a>(&self, number: u64, replay_from: u64, extra: &'a [u8]) -> Begin<'a> {
         let next_page_id = self.table.len();
-        let extra: &[u8] = if log_is_durable { &[BEGIN_LOG_DURABLE] } else { &[] };
         Begin { checkpoint: number, replay_from, session: self.session, next_page_id, extra }
     }
 

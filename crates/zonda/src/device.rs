@@ -110,6 +110,15 @@ pub(crate) fn kind_at(uri: &str, options: &Options) -> Result<StoreKind> {
     }
 }
 
+/// Whether `uri` names an ordinary file.
+///
+/// # Errors
+/// `BadUri`.
+pub(crate) fn is_file(uri: &str) -> Result<bool> {
+    let device: DeviceUri = uri.parse()?;
+    Ok(matches!(device.place, Place::File(_)))
+}
+
 fn kind_of_drive(drive: &Spec) -> StoreKind {
     if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace }
 }

@@ -60,7 +60,7 @@ pub(crate) fn store(
         log_limit_bytes: options.log_limit_bytes,
     };
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
-    let opening = Opening { plan, options, device, log };
+    let opening = Opening { plan, options, device, log, is_on_file: devices.is_on_file };
     let opened =
         if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(opened, access)
@@ -73,12 +73,14 @@ pub(crate) struct Devices {
     pub(crate) pages: Device,
     /// The log's own device, if it has one.
     pub(crate) log: Option<Arc<dyn ZonedDevice>>,
+    /// Whether the pages share the disk of an ordinary file with others.
+    pub(crate) is_on_file: bool,
 }
 
 impl Devices {
     /// Devices of the caller's.
     pub(crate) fn of(pages: Device, log: Option<Arc<dyn ZonedDevice>>) -> Self {
-        Self { made: Made::default(), pages, log }
+        Self { made: Made::default(), pages, log, is_on_file: false }
     }
 
     /// Opens the devices called `uri` and [`Options::log_device`], or makes them if the options allow it.
@@ -88,7 +90,8 @@ impl Devices {
     pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Self> {
         let mut made = Made::default();
         let pages = device::open(uri, options, access, &mut made)?;
-        let mut devices = Self { made, pages, log: None };
+        let is_on_file = device::is_file(uri)?;
+        let mut devices = Self { made, pages, log: None, is_on_file };
         let is_new = devices.pages.is_blank()?;
         let makes_it = access == Access::ReadWrite && (options.create_if_missing || options.create_new);
         // Where there is no store, there is no log to look for.
@@ -108,6 +111,7 @@ struct Opening<'a> {
     log: Option<Arc<dyn ZonedDevice>>,
     options: &'a Options,
     plan: MemoryPlan,
+    is_on_file: bool,
 }
 
 struct Opened {
@@ -190,6 +194,7 @@ impl Opening<'_> {
             // Lives for as long as a scan does: what is left free is there for that.
             read_ahead_bytes: self.plan.margin_bytes.min(READ_AHEAD_BYTES_MAX),
             log_limit_bytes: self.plan.log_limit_bytes,
+            garbage_percent_max: self.options.garbage_percent_max(self.is_on_file),
             ..StoreOptions::default()
         };
         self.options.flusher.apply(self.plan.sequencer_bytes, &mut options);

@@ -41,6 +41,7 @@ pub struct Options {
     pub(crate) value_inline_bytes: Option<u32>,
     pub(crate) zone_bytes: Option<u64>,
     pub(crate) capacity_bytes: Option<u64>,
+    pub(crate) garbage: Garbage,
     pub(crate) create_if_missing: bool,
     pub(crate) create_new: bool,
     pub(crate) log: bool,
@@ -53,6 +54,14 @@ pub struct Options {
     pub(crate) direct_io: Option<bool>,
     pub(crate) flusher: FlusherOptions,
     pub(crate) log_device: Option<String>,
+}
+
+/// See [`Options::garbage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Garbage {
+    /// [`GARBAGE_PERCENT`] on a file, no limit elsewhere.
+    ByDevice,
+    Limit(Option<u32>),
 }
 
 impl Default for Options {
@@ -78,6 +87,7 @@ impl Default for Options {
             value_inline_bytes: None,
             zone_bytes: None,
             capacity_bytes: None,
+            garbage: Garbage::ByDevice,
             create_if_missing: true,
             create_new: false,
             log: true,
@@ -319,6 +329,24 @@ impl Options {
         self
     }
 
+    /// How much may be dead on the device beside what is live, in percent of that, before reclaim begins although zones are free; `None`:
+    /// reclaim waits until zones are few, which copies least and lets a file grow to its [capacity](Self::capacity). Eight zones (128 MiB,
+    /// if they are not of another size) are dead beyond that, and at most half of a zone is moved to get it back. In place, where new
+    /// pages take the room of dead ones, this is about the value log. Default 100 on an ordinary file, none elsewhere. Up to 10,000.
+    #[must_use]
+    pub fn garbage(mut self, percent: Option<u32>) -> Self {
+        self.garbage = Garbage::Limit(percent);
+        self
+    }
+
+    /// What is to be borne by a store that is on an ordinary file or not.
+    pub(crate) fn garbage_percent_max(&self, is_on_file: bool) -> Option<u32> {
+        match self.garbage {
+            Garbage::ByDevice => is_on_file.then_some(GARBAGE_PERCENT),
+            Garbage::Limit(percent) => percent,
+        }
+    }
+
     /// Whether opening makes a store where there is none. Default `true`.
     #[must_use]
     pub fn create_if_missing(mut self, create: bool) -> Self {
@@ -526,6 +554,7 @@ impl Options {
         within("memory", self.memory_bytes, limits::MEMORY_BYTES_MIN, memory_max)?;
         within("zone_bytes", self.zone_size_bytes(), limits::ZONE_BYTES_MIN, limits::ZONE_BYTES_MAX)?;
         within("capacity", self.largest_bytes(), self.zone_size_bytes(), limits::CAPACITY_BYTES_MAX)?;
+        within("garbage", self.garbage_percent_max(false).unwrap_or(0).into(), 0, GARBAGE_PERCENT_MAX)?;
         within("log_instances", self.log_instances.into(), 0, limits::LOG_INSTANCES_MAX.into())?;
         let (ring_min, ring_max) = (limits::LOG_RING_BYTES_MIN, limits::LOG_RING_BYTES_MAX);
         within("log_ring", self.log_ring_bytes.into(), ring_min.into(), ring_max.into())?;
@@ -556,6 +585,9 @@ impl Options {
 /// What the paper gives its filter, of filter, delta buffers and caches together: 1 of 1 + 3 + 4.
 const ZKV_FILTER_SHARE: f64 = 0.125;
 const VALUE_INLINE_BYTES: u32 = 1024;
+/// What is dead of a file beside what is live, in percent of that: a file shares its disk with others.
+const GARBAGE_PERCENT: u32 = 100;
+const GARBAGE_PERCENT_MAX: u64 = 10_000;
 pub(crate) const ZONE_BYTES: u64 = 16 << 20;
 pub(crate) const CAPACITY_BYTES: u64 = 64 << 30;
 
@@ -587,6 +619,7 @@ mod tests {
             Options::new().zone_bytes((64 << 10) + 1),
             Options::new().capacity(1),
             Options::new().capacity(limits::CAPACITY_BYTES_MAX + 1),
+            Options::new().garbage(Some(10_001)),
             Options::new().leaf_bytes(0),
             Options::new().leaf_bytes(4097),
             Options::new().leaf_bytes(u32::MAX),

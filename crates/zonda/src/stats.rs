@@ -41,8 +41,11 @@ pub struct SpaceStats {
     pub usable_bytes: u64,
     /// Live leaves.
     pub live_page_bytes: u64,
-    /// Live long values; an estimate after opening.
+    /// Live long values.
     pub live_value_bytes: u64,
+    /// Some of these were written before the store was opened, and reclaim has not looked at them since: there may be fewer. What the last
+    /// checkpoint knew to be dead is not among them.
+    pub live_values_are_estimated: bool,
     /// Log that recovery would read.
     pub log_bytes: u64,
     /// Zones in all; of a store in place its segments, which are what zones are to the others.
@@ -231,6 +234,7 @@ impl SpaceStats {
             usable_bytes: usage.usable_bytes,
             live_page_bytes: usage.live_page_bytes,
             live_value_bytes: usage.live_value_bytes,
+            live_values_are_estimated: usage.live_values_are_estimated,
             log_bytes: tree.log_live_bytes,
             zones: usage.zones,
             free_zones: usage.free_zones,

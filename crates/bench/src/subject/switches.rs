@@ -88,6 +88,12 @@ pub const SWITCHES: &[Switch] = &[
     switch("store", "zoned|in-place", "how the store lies on its device", |options, value| {
         Ok(options.store(parsed(value)?))
     }),
+    switch(
+        "garbage",
+        "PERCENT|none",
+        "dead bytes that a store bears, in percent of the live ones; none, as all have it here: until zones are few",
+        |options, value| Ok(options.garbage(if value == "none" { None } else { Some(parsed(value)?) })),
+    ),
     switch("leaf-bytes", "SIZE", "4KiB to 32KiB", |options, value| Ok(options.leaf_bytes(short(value)?))),
     switch(
         "value-inline",

@@ -40,7 +40,8 @@ impl ZondaSubject {
 
 fn options(plan: &StorePlan) -> Result<Options> {
     let preset = Options::preset(&plan.design).map_err(doing("choose the design"))?;
-    let mut options = preset.memory(plan.memory_bytes).seed(plan.seed).log(plan.log);
+    // On a file as on a device of zones: what is measured here is how reclaim does when it has to.
+    let mut options = preset.memory(plan.memory_bytes).seed(plan.seed).log(plan.log).garbage(None);
     if let Some(leaf_bytes) = plan.leaf_bytes {
         options = options.leaf_bytes(leaf_bytes);
     }

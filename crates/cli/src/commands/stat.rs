@@ -44,6 +44,7 @@ impl Stat {
 fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
     let Stats { space, memory, tree, device, .. } = db.stats()?;
     let live = space.live_page_bytes + space.live_value_bytes;
+    let at_most = if space.live_values_are_estimated { " at most, those of earlier openings" } else { "" };
     section(out, "device", &[("kind", device.description), ("zones", zones(&space))])?;
     section(
         out,
@@ -53,7 +54,7 @@ fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
             ("reserve", format!("{} for open zones, log, checkpoints and cleaning", size(space.reserve_bytes))),
             ("usable", size(space.usable_bytes)),
             ("live leaves", size(space.live_page_bytes)),
-            ("live long values", size(space.live_value_bytes)),
+            ("live long values", size(space.live_value_bytes) + at_most),
             ("used", percent(live, space.usable_bytes)),
             ("log to replay", size(space.log_bytes)),
         ],
@@ -112,7 +113,8 @@ fn as_json(db: &Db) -> anyhow::Result<Value> {
         "space": {
             "capacity_bytes": space.capacity_bytes, "reserve_bytes": space.reserve_bytes,
             "usable_bytes": space.usable_bytes, "live_page_bytes": space.live_page_bytes,
-            "live_value_bytes": space.live_value_bytes, "log_bytes": space.log_bytes,
+            "live_value_bytes": space.live_value_bytes, "live_values_are_estimated": space.live_values_are_estimated,
+            "log_bytes": space.log_bytes,
             "zones": space.zones, "free_zones": space.free_zones, "active_zones": space.active_zones,
         },
         "tree": { "leaves": tree.leaves, "levels": tree.height },

@@ -71,6 +71,10 @@ pub(crate) struct Core {
     pub(crate) lost_bytes: AtomicU64,
     pub(crate) headers_written_bytes: AtomicU64,
     pub(crate) segments_reset: AtomicU64,
+    /// See [`StoreOptions::garbage_percent_max`](crate::StoreOptions::garbage_percent_max).
+    pub(crate) garbage_percent_max: Option<u32>,
+    /// See [`PageStore::bear_garbage`](crate::PageStore::bear_garbage).
+    pub(crate) bears_garbage: AtomicBool,
     /// Segments whose value bytes are an estimate.
     pub(crate) estimated: AtomicU32,
     /// See `Flusher` of the zoned store: nothing can be gained; a writer must know how much is live; a page found no room; who reclaims.
@@ -129,6 +133,8 @@ impl Core {
             lost_bytes: AtomicU64::new(0),
             headers_written_bytes: AtomicU64::new(0),
             segments_reset: AtomicU64::new(0),
+            garbage_percent_max: common.garbage_percent_max,
+            bears_garbage: AtomicBool::new(true),
             estimated: AtomicU32::new(0),
             hopeless: AtomicBool::new(false),
             must_look: AtomicBool::new(false),

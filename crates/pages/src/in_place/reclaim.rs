@@ -21,7 +21,7 @@ use super::limbo::Batch;
 use super::table::{Content, Table};
 use super::victim::{Look, Victim};
 use crate::reserve::RELOCATION_FLOOR;
-use crate::{PageAddress, PageError, Reclaimed, Relocate};
+use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
 
 /// Blocks in limbo that are worth a flush while there is room: 16 MiB.
 const COMMIT_BLOCKS_MAX: u64 = 4096;
@@ -191,7 +191,8 @@ impl Scene<'_> {
         if !short {
             core.hopeless.store(false, Ordering::Relaxed);
         }
-        if !short && !must_know {
+        let garbage = self.holds_garbage();
+        if !(short || must_know || garbage) {
             return None;
         }
         let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
@@ -199,8 +200,15 @@ impl Scene<'_> {
             let candidate = |segment: &SegmentIndex| work.stuck.get(segment) != Some(&Left::of(table, *segment));
             // For a writer that needs many segments only what gives an eighth of one back: else the same few would be moved for ever.
             let live_max = if urgent { 1_000 } else { 875 };
-            let chosen = if short { self.emptiest(table, (spare, live_max), &candidate) } else { None };
-            let victim = Victim::new(table, core.layout, chosen.or_else(|| self.estimated(table, &candidate))?);
+            let chosen = match (short, garbage) {
+                (true, _) => self.emptiest(table, (spare, live_max), &candidate),
+                (false, true) => self.emptiest(table, (spare, 500), &|segment| {
+                    candidate(segment) && matches!(table.content(*segment), Content::Area(_))
+                }),
+                (false, false) => None,
+            };
+            let estimated = || self.estimated(table, &candidate).filter(|_| short || must_know);
+            let victim = Victim::new(table, core.layout, chosen.or_else(estimated)?);
             table.close(victim.segment());
             Some(victim)
         });
@@ -210,6 +218,26 @@ impl Scene<'_> {
             core.hopeless.store(false, Ordering::Relaxed);
         }
         victim
+    }
+
+    /// Whether more is dead in segments of values than the client wants to bear, their unwritten ends included. Slots of dead pages take
+    /// new ones, so they are no garbage. Cost: one pass over the segments.
+    fn holds_garbage(&self) -> bool {
+        let core = self.core;
+        if !core.bears_garbage.load(Ordering::Relaxed) {
+            return true;
+        }
+        let Some(percent) = core.garbage_percent_max else { return false };
+        let (_, values) = core.counters.live();
+        let held_bytes: u64 = core.with_table(|table| {
+            let is_sealed = |segment: &SegmentIndex| match table.content(*segment) {
+                Content::Area(run) => run.is_sealed_values(),
+                _ => false,
+            };
+            let sealed = core.layout.all().filter(is_sealed).skip(GARBAGE_ZONES_MIN as usize);
+            sealed.map(|segment| core.layout.data_blocks(segment) * BLOCK_BYTES as u64).sum()
+        });
+        held_bytes > values.saturating_mul(100 + u64::from(percent)) / 100
     }
 
     /// The segment with the smallest live share, in thousandths below `live_max`, of which something can be gained. One of pages needs

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zonda_device::{BlockDevice, ZonedDevice};
 use zonda_rt::Mutex;
+use zonda_rt::atomic::Ordering;
 
 use super::areas::InPlaceArea;
 use super::core::Core;
@@ -14,8 +15,8 @@ use crate::areas::ZonedArea;
 use crate::log_device::{LogDevice, LogPlace};
 use crate::map::ZoneMapEntry;
 use crate::{
-    Area, AreaKind, CacheUsage, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, PagesWanted,
-    ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, in_flight,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore,
+    PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, in_flight,
 };
 
 /// A page store on a block device.
@@ -187,12 +188,24 @@ impl PageStore for InPlaceStore {
         self.core.adopt(live);
     }
 
+    fn live_values(&self) -> Vec<LiveValues> {
+        self.core.live_values()
+    }
+
+    fn adopt_values(&self, live: &[LiveValues]) {
+        self.core.adopt_values(live);
+    }
+
     fn area(&self, kind: AreaKind) -> &dyn Area {
         match kind {
             AreaKind::Log => self.areas[0].as_ref(),
             AreaKind::Meta => self.areas[1].as_ref(),
             AreaKind::Values => self.areas[2].as_ref(),
         }
+    }
+
+    fn bear_garbage(&self, bears: bool) {
+        self.core.bears_garbage.store(bears, Ordering::Relaxed);
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {

@@ -1,5 +1,6 @@
 //! What is live, waiting for space, and space and memory in numbers (I9).
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use zonda_rt::atomic::Ordering;
@@ -10,7 +11,7 @@ use super::layout::SegmentIndex;
 use super::table::{Content, Table};
 use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, chunk_blocks};
 use crate::map::ZoneMapEntry;
-use crate::{AreaKind, BLOCK_BYTES, PageAddress, PageError, StoreUsage, WrittenBy};
+use crate::{AreaKind, BLOCK_BYTES, LiveValues, PageAddress, PageError, SegmentId, StoreUsage, WrittenBy};
 
 /// How often a waiting writer asks whether waiting still makes sense.
 const GATE_PATIENCE: Duration = Duration::from_millis(20);
@@ -143,6 +144,35 @@ impl Core {
         }
     }
 
+    /// See [`PageStore::live_values`](crate::PageStore::live_values).
+    pub(crate) fn live_values(&self) -> Vec<LiveValues> {
+        self.with_table(|table| {
+            let of = |segment: SegmentIndex| match table.content(segment) {
+                Content::Area(run) if run.is_sealed_values() => Some((segment, run.live_bytes())),
+                _ => None,
+            };
+            let could_give = |(segment, bytes): &(SegmentIndex, u64)| {
+                8 * bytes <= 7 * self.layout.data_blocks(*segment) * BLOCK_BYTES as u64
+            };
+            let live = self.layout.all().filter_map(of).filter(could_give);
+            live.map(|(segment, bytes)| LiveValues { segment: SegmentId(table.generation(segment)), bytes }).collect()
+        })
+    }
+
+    /// See [`PageStore::adopt_values`](crate::PageStore::adopt_values).
+    pub(crate) fn adopt_values(&self, live: &[LiveValues]) {
+        let known: HashMap<u64, u64> = live.iter().map(|values| (values.segment.0, values.bytes)).collect();
+        let dead: u64 = self.with_table(|table| {
+            let lower = |segment: SegmentIndex| {
+                let bytes = *known.get(&table.generation(segment))?;
+                let run = table.run_mut(segment).filter(|run| run.is_estimated())?;
+                Some(run.sub_live(run.live_bytes().saturating_sub(bytes)))
+            };
+            self.layout.all().filter_map(lower).sum()
+        });
+        self.counters.sub_live_values(dead);
+    }
+
     /// Bytes written by cause.
     pub(crate) fn written_by(&self) -> WrittenBy {
         self.counters.written_by(self.headers_written_bytes.load(Ordering::Relaxed))
@@ -159,6 +189,7 @@ impl Core {
             usable_bytes: self.usable_bytes(),
             live_page_bytes,
             live_value_bytes,
+            live_values_are_estimated: self.has_estimates(),
             free_zones,
             zones: self.layout.segments(),
             active_zones,

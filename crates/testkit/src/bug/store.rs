@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use zonda_pages::{
-    Area, AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
-    Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
+    Area, AreaKind, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
+    Relocate, Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
 };
 use zonda_rt::Mutex;
 
@@ -69,8 +69,20 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
         self.store.adopt(live);
     }
 
+    fn live_values(&self) -> Vec<LiveValues> {
+        self.store.live_values()
+    }
+
+    fn adopt_values(&self, live: &[LiveValues]) {
+        self.store.adopt_values(live);
+    }
+
     fn area(&self, kind: AreaKind) -> &dyn Area {
         self.store.area(kind)
+    }
+
+    fn bear_garbage(&self, bears: bool) {
+        self.store.bear_garbage(bears);
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed> {
