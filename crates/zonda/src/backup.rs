@@ -13,7 +13,9 @@ use crate::{Db, Options, Result, Snapshot};
 /// # Errors
 /// `AlreadyExists` and the others of creating a store; those of reading and writing. A file that was begun is removed then.
 pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-    let options = snapshot.store().shape().of_copy(options).create_new(true);
+    let usage = snapshot.store().pages().usage();
+    let live_bytes = usage.live_page_bytes + usage.live_value_bytes;
+    let options = snapshot.store().shape().of_copy(options, live_bytes).create_new(true);
     let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
     let pairs = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs))?;
     made.keep();

@@ -6,8 +6,7 @@ use crate::options::{CAPACITY_BYTES, ZONE_BYTES};
 use crate::{Options, StoreKind};
 
 /// A copy may have more in its reserve than its original: zones of another size, a longer log with more memory, at most a fifth. So its
-/// capacity is a quarter more, and so many zones.
-const CAPACITY_MORE: u64 = 4;
+/// capacity is no less than what is live, half of that and so many zones.
 const ZONES_MORE: u64 = 64;
 
 /// How a store lies on its device, and how large it is.
@@ -33,8 +32,9 @@ impl Shape {
         Self { kind, leaf_bytes, value_inline_bytes, zone_bytes, capacity_bytes: device.capacity_bytes() }
     }
 
-    /// `options` for a copy: what they do not say is as here. Zones are no smaller than by default, so that there are not too many.
-    pub(crate) fn of_copy(self, options: &Options) -> Options {
+    /// `options` for a copy of `live_bytes`: what they do not say is as here. Zones are no smaller than by default, so that there are not too
+    /// many; neither is the capacity.
+    pub(crate) fn of_copy(self, options: &Options, live_bytes: u64) -> Options {
         let mut copy = options.clone();
         copy.store_of_preset = self.kind;
         let leaf_bytes = *copy.leaf_bytes.get_or_insert(self.leaf_bytes);
@@ -42,9 +42,37 @@ impl Shape {
             copy.value_inline_bytes.or(self.value_inline_bytes.map(|most| most.min(leaf_bytes / 4)));
         let zone_bytes = self.zone_bytes.unwrap_or(0).next_multiple_of(4096).clamp(ZONE_BYTES, ZONE_BYTES_MAX);
         let zone_bytes = *copy.zone_bytes.get_or_insert(zone_bytes);
-        let more = self.capacity_bytes / CAPACITY_MORE + ZONES_MORE * zone_bytes;
-        let capacity_bytes = (self.capacity_bytes + more).clamp(CAPACITY_BYTES.max(zone_bytes), CAPACITY_BYTES_MAX);
-        copy.capacity_bytes.get_or_insert(capacity_bytes);
+        let needed_bytes = live_bytes + live_bytes / 2 + ZONES_MORE * zone_bytes;
+        let least_bytes = CAPACITY_BYTES.max(zone_bytes);
+        copy.capacity_bytes.get_or_insert(self.capacity_bytes.max(needed_bytes).clamp(least_bytes, CAPACITY_BYTES_MAX));
         copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_of_copies_do_not_grow_but_where_they_are_full() {
+        let capacity_of = |capacity_bytes, live_bytes| {
+            let shape = Shape {
+                kind: StoreKind::Zoned,
+                leaf_bytes: 4096,
+                value_inline_bytes: None,
+                zone_bytes: Some(64 << 20),
+                capacity_bytes,
+            };
+            let copy = shape.of_copy(&Options::new(), live_bytes);
+            assert_eq!(copy.zone_bytes, Some(64 << 20));
+            copy.capacity_bytes.expect("it was asked for")
+        };
+        let tib = 1 << 40;
+        assert_eq!(capacity_of(tib, 0), tib);
+        assert_eq!(capacity_of(tib, tib / 2), tib);
+        let more = capacity_of(tib, tib / 10 * 9);
+        assert!(more > tib && more < 3 * tib / 2);
+        assert_eq!(capacity_of(more, tib / 10 * 9), more, "so much live has its room by now");
+        assert_eq!(capacity_of(1 << 20, 0), CAPACITY_BYTES);
     }
 }

@@ -28,7 +28,9 @@ fn a_copy_has_kind_leaves_and_room_of_its_original() {
         assert!(matches!(Options::new().leaf_bytes(4096).open(&copy), Err(Error::BadOption { .. })), "{kind:?}");
         let copied = Options::new().leaf_bytes(8192).open(&copy).unwrap();
         let (there, needed) = (copied.stats().unwrap().space, db.stats().unwrap().space);
-        assert!(there.usable_bytes >= needed.usable_bytes, "{kind:?}: {there:?}");
+        // Segments in place are shorter there, and have more headers.
+        let differs = there.capacity_bytes.abs_diff(needed.capacity_bytes);
+        assert!(differs <= needed.capacity_bytes / 1_000, "{kind:?}: {there:?}");
         assert_eq!(long_bytes(&copied), 0, "{kind:?}");
         assert_eq!(copied.tree("long").unwrap().get("k").unwrap(), Some(vec![7; 1500]));
     }
