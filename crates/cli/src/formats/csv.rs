@@ -1,6 +1,9 @@
 //! Comma-separated values.
 
-use std::io::{self, BufRead};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
 
 use csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
 
@@ -19,7 +22,8 @@ pub(crate) struct Columns {
 
 /// Reads records with quotes as RFC 4180 has them. Columns besides key and value are not loaded.
 pub(crate) struct Csv {
-    reader: Reader<Box<dyn BufRead>>,
+    reader: Reader<Quotes>,
+    seen: Rc<RefCell<Seen>>,
     columns: Columns,
     /// Indexes of key and value, once the header is read.
     found: Option<(usize, usize)>,
@@ -30,8 +34,10 @@ impl Csv {
     /// The records of `input`.
     pub(crate) fn new(input: Box<dyn BufRead>, columns: Columns) -> Self {
         let has_header = columns.has_header || columns.key.is_some() || columns.value.is_some();
+        let seen = Rc::default();
+        let input = Quotes { input, at: 0, seen: Rc::clone(&seen) };
         let reader = ReaderBuilder::new().has_headers(has_header).flexible(true).from_reader(input);
-        Self { reader, columns, found: None, record: ByteRecord::new() }
+        Self { reader, seen, columns, found: None, record: ByteRecord::new() }
     }
 
     fn columns(&mut self) -> io::Result<(usize, usize)> {
@@ -54,6 +60,14 @@ impl Csv {
         begun.max(self.reader.position().line().saturating_sub(within + 1))
     }
 
+    /// Whether the input ends within quotes: the reader takes all of it for a record then.
+    fn ends_within_quotes(&self) -> bool {
+        let (mut seen, end) = (self.seen.borrow_mut(), self.reader.position().byte());
+        let of_record = seen.quotes.iter().take_while(|&&at| at < end).count();
+        drop(seen.quotes.drain(..of_record));
+        of_record % 2 == 1 && seen.has_ended
+    }
+
     fn parse(&self, (key, value): (usize, usize)) -> Result<Record, BadRecord> {
         let line = self.line();
         let field = |index: usize| {
@@ -71,11 +85,42 @@ impl Records for Csv {
         if !self.reader.read_byte_record(&mut self.record)? {
             return Ok(None);
         }
+        if self.ends_within_quotes() {
+            let why = "a quote that begins here is never closed".to_owned();
+            return Ok(Some(Err(BadRecord { line: self.line(), why })));
+        }
         Ok(Some(self.parse(columns)))
     }
 
     fn bytes_read(&self) -> u64 {
         self.reader.position().byte()
+    }
+}
+
+/// What was seen of the input.
+#[derive(Default)]
+struct Seen {
+    /// Where quotes stand that no record was read up to yet.
+    quotes: VecDeque<u64>,
+    has_ended: bool,
+}
+
+/// Takes note of where quotes are in what it reads.
+struct Quotes {
+    input: Box<dyn BufRead>,
+    at: u64,
+    seen: Rc<RefCell<Seen>>,
+}
+
+impl Read for Quotes {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        let quotes = into[..count].iter().zip(self.at..).filter(|(byte, _)| **byte == b'"');
+        let mut seen = self.seen.borrow_mut();
+        seen.quotes.extend(quotes.map(|(_, at)| at));
+        seen.has_ended |= count == 0;
+        self.at += count as u64;
+        Ok(count)
     }
 }
 
@@ -116,6 +161,18 @@ mod tests {
     fn the_first_two_columns() {
         let records = read("a,1,x\n\"b,\"\"c\",\"2\n3\"\n", Columns::default());
         assert_eq!(records, [pair("a", "1"), pair("b,\"c", "2\n3")]);
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_no_value() {
+        for text in ["x,1\n1,\"a\n2,b\n3,c\n", "x,1\n1,\"a"] {
+            let records = read(text, Columns::default());
+            assert_eq!(records.len(), 2, "{text}");
+            let (line, why) = records[1].as_ref().unwrap_err();
+            assert!(*line == 2 && why.contains("quote"), "{line}: {why}");
+        }
+        let records = read("a\"b,1\n\"2\",\"x\n\"\"y\"", Columns::default());
+        assert_eq!(records, [pair("a\"b", "1"), pair("2", "x\n\"y")]);
     }
 
     #[test]

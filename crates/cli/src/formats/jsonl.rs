@@ -2,15 +2,16 @@
 
 use std::io::BufRead;
 
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::lines::Lines;
 use super::{BadRecord, Next, Record, Records};
 use crate::bytes::from_hex;
 
 /// Reads one object per line. `key` is a string, or `key_hex` its bytes; `value` a string, which is stored as its text, or any other JSON,
-/// which is stored as JSON without spaces, or `value_hex` its bytes; `tree` names a tree. Other fields are refused, so that nothing is lost
-/// unnoticed.
+/// which is stored as it is written but for spaces, or `value_hex` its bytes; `tree` names a tree. Other fields, and the same twice, are
+/// refused, so that nothing is lost unnoticed.
 pub(crate) struct Jsonl {
     lines: Lines,
 }
@@ -35,16 +36,39 @@ impl Records for Jsonl {
     }
 }
 
+/// A line; what is not there is `None`, `null` is there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(default, borrow, deserialize_with = "present")]
+    tree: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    key: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    key_hex: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    value: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    value_hex: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(field).map(Some)
+}
+
 fn parse(line: &[u8]) -> Result<Record, String> {
-    let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(|error| reason(&error))?;
-    let record = Record {
-        tree: tree(object.remove("tree"))?,
-        key: bytes(&mut object, "key", |_| Err("`key` is not a string; give bytes as `key_hex`".to_owned()))?,
-        value: bytes(&mut object, "value", |value| Ok(value.to_string().into_bytes()))?,
-    };
-    if let Some(name) = object.keys().next() {
-        return Err(format!("unknown field `{name}`; known are tree, key, key_hex, value, value_hex"));
+    // Fields could come in an array, too, as far as serde goes.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return Err("no object at column 1".to_owned());
     }
+    let line: Line<'_> = serde_json::from_slice(line).map_err(|error| reason(&error))?;
+    let record = Record {
+        tree: tree(line.tree)?,
+        key: bytes("key", (line.key, line.key_hex), |_| {
+            Err("`key` is not a string; give bytes as `key_hex`".to_owned())
+        })?,
+        value: bytes("value", (line.value, line.value_hex), |json| Ok(without_spaces(json)))?,
+    };
     record.check()
 }
 
@@ -55,28 +79,41 @@ fn reason(error: &serde_json::Error) -> String {
     format!("{cause} at column {}", error.column())
 }
 
-fn tree(name: Option<Value>) -> Result<Option<String>, String> {
-    match name {
-        None => Ok(None),
-        Some(Value::String(name)) => Ok(Some(name)),
-        Some(_) => Err("`tree` is not a string".to_owned()),
-    }
+/// The text of a JSON string; `None` if it is something else.
+fn text(json: &RawValue) -> Option<String> {
+    serde_json::from_str(json.get()).ok()
+}
+
+fn tree(name: Option<&RawValue>) -> Result<Option<String>, String> {
+    name.map(|name| text(name).ok_or_else(|| "`tree` is not a string".to_owned())).transpose()
 }
 
 fn bytes(
-    object: &mut Map<String, Value>,
     name: &str,
-    other: impl FnOnce(Value) -> Result<Vec<u8>, String>,
+    (plain, hex): (Option<&RawValue>, Option<&RawValue>),
+    other: impl FnOnce(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<u8>, String> {
-    let hex_name = format!("{name}_hex");
-    match (object.remove(name), object.remove(&hex_name)) {
-        (Some(Value::String(text)), None) => Ok(text.into_bytes()),
-        (Some(value), None) => other(value),
-        (None, Some(Value::String(hex))) => from_hex(hex.as_bytes()).map_err(|why| format!("`{hex_name}`: {why}")),
-        (None, Some(_)) => Err(format!("`{hex_name}` is not a string")),
+    match (plain, hex) {
+        (Some(json), None) => text(json).map_or_else(|| other(json.get()), |text| Ok(text.into_bytes())),
+        (None, Some(json)) => {
+            let hex = text(json).ok_or_else(|| format!("`{name}_hex` is not a string"))?;
+            from_hex(hex.as_bytes()).map_err(|why| format!("`{name}_hex`: {why}"))
+        }
         (None, None) => Err(format!("no `{name}`")),
-        (Some(_), Some(_)) => Err(format!("both `{name}` and `{hex_name}`")),
+        (Some(_), Some(_)) => Err(format!("both `{name}` and `{name}_hex`")),
     }
+}
+
+/// JSON without the spaces outside of its strings: numbers, and what is in which order, stay as they were written.
+fn without_spaces(json: &str) -> Vec<u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    let is_kept = |&byte: &u8| {
+        let keeps = in_string || !byte.is_ascii_whitespace();
+        in_string ^= byte == b'"' && !escaped;
+        escaped = in_string && byte == b'\\' && !escaped;
+        keeps
+    };
+    json.bytes().filter(is_kept).collect()
 }
 
 #[cfg(test)]
@@ -92,6 +129,10 @@ mod tests {
         assert_eq!(value(r#"{"key":"k","value":"text"}"#), "text");
         assert_eq!(value(r#"{"key":"k","value":{"a": [1, null]}}"#), r#"{"a":[1,null]}"#);
         assert_eq!(value(r#"{"key":"k","value":7}"#), "7");
+        for kept in ["12345678901234567890123", "1.10", "-0", r#"{"b":1,"a":2,"b":3}"#, "null", r#"[" \" ,\\\\"," x"]"#]
+        {
+            assert_eq!(value(&format!(r#"{{"key":"k","value":{kept}}}"#)), kept);
+        }
         assert_eq!(value(r#"{"key_hex":"00ff","value_hex":"41"}"#), "A");
         assert_eq!(parse(br#"{"tree":"t","key":"k","value":""}"#).unwrap().tree.as_deref(), Some("t"));
     }
@@ -104,6 +145,8 @@ mod tests {
         assert!(why(r#"{"key":1,"value":1}"#).contains("key_hex"));
         assert!(why(r#"{"key":"k","key_hex":"00","value":1}"#).contains("both"));
         assert!(why(r#"{"key":"k","value":1,"valu":2}"#).contains("`valu`"));
+        assert!(why(r#"{"key":"a","key":"b","value":1}"#).contains("duplicate field `key`"));
+        assert!(why(r#"{"key":null,"value":1}"#).contains("key_hex"));
         assert!(why(r#"{"key":"k","value_hex":"0"}"#).contains("value_hex"));
         assert!(why(r#"{"key":"k","#).contains("column"));
         assert!(why("[1]").contains("column"));
