@@ -133,6 +133,8 @@ fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
     shell.write("small.trace", "zonda-trace 1\n1 create 0 data long 3 /a\n2 append 0 5000000\n3 sync 0\n4 close 0\n");
     let said = shell.ok("replay small.trace --policy caza,oracle --threshold 5,25");
     assert!(said.matches("amplification 1.000").count() == 4 && said.contains("not known"), "{said}");
+    let said = shell.ok("replay small.trace --policy ldp,splitzns+,from=3,share=50,splitzns");
+    assert_eq!(said.matches(", threshold 15 %").count(), 3, "options belong to the policy before them: {said}");
     let json = shell.ok("replay small.trace --policy ldp --json --scale 3");
     assert!(json.contains("\"table_bytes\":15000000"), "{json}");
     for (code, arguments) in [

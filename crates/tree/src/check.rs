@@ -103,7 +103,10 @@ impl Tree {
 impl Check<'_> {
     fn report(&mut self, seen: &Seen, what: &str) {
         self.report.findings += 1;
-        (self.finding)(format!("leaf {} at {:?}: {what}", seen.id.0, seen.page));
+        let at = seen.page.map_or_else(|| "not written yet".to_owned(), |page| format!("at block {}", page.block()));
+        let from =
+            if seen.low.is_empty() { "the first key".to_owned() } else { format!("key {}", seen.low.escape_ascii()) };
+        (self.finding)(format!("leaf {} from {from} on, {at}: {what}", seen.id.0));
     }
 
     fn leaf(&mut self, seen: &Seen) {

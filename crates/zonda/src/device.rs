@@ -49,7 +49,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access, made: &mut Made
         Place::File(path) => exists(path)?,
         Place::Zbd(path) => {
             only_zoned(&device, options)?;
-            return open_block_device(&device, uri, path, access);
+            return open_block_device(&device, path, access);
         }
         _ => false,
     };
@@ -174,9 +174,9 @@ fn other_kind(asked: StoreKind, found: StoreKind) -> Error {
 }
 
 /// A block device is there or not; whether there is a store on it shows when it is open.
-fn open_block_device(device: &DeviceUri, uri: &str, path: &Path, access: Access) -> Result<Device> {
+fn open_block_device(device: &DeviceUri, path: &Path, access: Access) -> Result<Device> {
     if !exists(path)? {
-        return Err(Error::NotFound { uri: uri.to_owned() });
+        return Err(Error::UnsuitableDevice { why: format!("there is none at {}", path.display()) });
     }
     let mode = if access == Access::ReadOnly { OpenMode::ReadOnly } else { OpenMode::Open };
     Ok(Device::Zoned(device.open_zoned(mode)?))
@@ -195,9 +195,13 @@ pub(crate) fn open_log(
 ) -> Result<Arc<dyn ZonedDevice>> {
     let mut options = options.clone().create_new(is_new).create_if_missing(is_new);
     options.store = Some(StoreKind::Zoned);
-    match open(uri, &options, access, made)? {
-        Device::Zoned(device) => Ok(device),
-        Device::Block { .. } => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
+    match open(uri, &options, access, made) {
+        Ok(Device::Zoned(device)) => Ok(device),
+        Ok(Device::Block { .. }) => Err(other_kind(StoreKind::Zoned, StoreKind::InPlace)),
+        Err(Error::NotFound { uri }) => Err(Error::LogDevice {
+            why: format!("there is no device at {uri}, where the log of the store is said to be"),
+        }),
+        Err(error) => Err(error),
     }
 }
 
@@ -209,13 +213,16 @@ fn direct(options: &Options) -> Direct {
     }
 }
 
-/// Tells "not there" from "not allowed to look".
+/// Tells "not there" from "not allowed to look", and from a link to what is not there.
 fn exists(path: &Path) -> Result<bool> {
-    path.try_exists().map_err(|source| Error::Io {
-        path: path.to_owned(),
-        action: "look it up",
-        source: Arc::new(source),
-    })
+    let looked = path.try_exists();
+    let exists =
+        looked.map_err(|source| Error::Io { path: path.to_owned(), action: "look it up", source: Arc::new(source) })?;
+    if !exists && path.is_symlink() {
+        let (what, why) = (path.display().to_string(), "it is a link to a file that is not there".to_owned());
+        return Err(Error::NotAStore { what, why });
+    }
+    Ok(exists)
 }
 
 fn mode(uri: &str, options: &Options, access: Access, exists: bool) -> Result<OpenMode> {

@@ -62,7 +62,7 @@ fn a_missing_or_foreign_log_is_told_and_nothing_is_written() {
         let said = missing.to_string();
         assert!(matches!(missing, Error::LogDevice { .. }) && said.contains("device of its own"), "{said}");
         let gone = refused(options().log_device(place.named("no.log")), &place.uri());
-        assert!(matches!(&gone, Error::NotFound { uri } if uri.contains("no.log")), "{gone}");
+        assert!(matches!(&gone, Error::LogDevice { why } if why.contains("no.log")), "{gone}");
         assert!(!std::path::Path::new(&place.named("no.log")).exists(), "a lost log is not replaced by an empty one");
         let foreign = refused(options().log_device(other.named("test.log")), &place.uri());
         let said = foreign.to_string();

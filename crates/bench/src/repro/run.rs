@@ -63,6 +63,7 @@ impl Runner {
         let mut results = Results::new(experiment.name, self.scale, seed);
         let races = (experiment.races)(self.scale);
         self.check_points(&races)?;
+        self.check_only(&races)?;
         for mut race in races {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
             if race.data.key_bytes == GIVEN_KEY_BYTES {
@@ -95,6 +96,20 @@ impl Runner {
         let known: Vec<_> = races.iter().map(|race| race.x.as_str()).collect();
         let expected = format!("one of \"{}\"", known.join("\", \""));
         Err(BenchError::Usage { option: "--point", given: unknown.clone(), expected })
+    }
+
+    /// Refuses contenders that the experiment does not have: what was measured would make room for nothing.
+    fn check_only(&self, races: &[Race]) -> Result<()> {
+        let has = |name: &String| races.iter().any(|race| race.contenders.iter().any(|one| one.series == *name));
+        let Some(unknown) = self.only.iter().find(|name| !has(name)) else { return Ok(()) };
+        let mut known: Vec<&str> = Vec::new();
+        for contender in races.iter().flat_map(|race| &race.contenders) {
+            if !known.contains(&contender.series.as_str()) {
+                known.push(&contender.series);
+            }
+        }
+        let expected = format!("one of \"{}\"", known.join("\", \""));
+        Err(BenchError::Usage { option: "--only", given: unknown.clone(), expected })
     }
 
     fn judge(&self, experiment: &Experiment, results: &Results, output: &mut Output) -> Result<()> {

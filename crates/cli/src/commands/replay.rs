@@ -39,8 +39,8 @@ pub(crate) struct Replay {
     /// File of the trace, which may be compressed by gzip; `caza:1` to `caza:3` for recorded ones that come with the program,
     /// `lsm:SEED` for a simulated LSM-tree under the CAZA paper's load
     trace: String,
-    /// Policies, by name; `oracle` is one of them. Without it all
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Policies, by name, each with its options behind it; `oracle` is one of them. Without it all
+    #[arg(long, value_name = "LIST")]
     policy: Vec<String>,
     /// Bytes that a zone holds
     #[arg(long, value_name = "SIZE", default_value = "1000000000", value_parser = zonda_bench::parse_bytes)]
@@ -149,7 +149,7 @@ impl Replay {
         if self.policy.is_empty() {
             return policy::NAMES.into_iter().chain([ORACLE]).map(str::to_owned).collect();
         }
-        self.policy.clone()
+        self.policy.iter().flat_map(|list| split_policies(list)).collect()
     }
 
     fn replayed(
@@ -191,6 +191,18 @@ impl Replay {
             measure_from: self.measure_from.clone().or_else(|| has_mark.then(|| LOADED.to_owned())),
         }
     }
+}
+
+/// The policies of a list: what has a `=` is an option of the policy before it.
+fn split_policies(list: &str) -> Vec<String> {
+    let mut policies: Vec<String> = Vec::new();
+    for word in list.split(',') {
+        match policies.last_mut().filter(|_| word.contains('=')) {
+            Some(policy) => *policy = format!("{policy},{word}"),
+            None => policies.push(word.to_owned()),
+        }
+    }
+    policies
 }
 
 fn print(out: &mut Output, report: &ReplayReport, threshold: u8) -> std::io::Result<()> {
