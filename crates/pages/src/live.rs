@@ -67,8 +67,12 @@ impl Flusher {
     pub(crate) fn live_values(&self) -> Vec<LiveValues> {
         let zone_bytes = self.space.zone_blocks() * BLOCK_BYTES as u64;
         let (values, mut live) = (Holds::area(AreaKind::Values), Vec::new());
-        for (_, zone) in self.zones.iter().filter(|(_, zone)| zone.holds().any_of(values) && is_sealed(zone)) {
-            let bytes = zone.value_bytes();
+        for (_, zone) in self.zones.iter().filter(|(_, zone)| zone.holds().any_of(values)) {
+            let bytes = match (zone.is_condemned(), is_sealed(zone)) {
+                (true, _) => 0,
+                (false, true) => zone.value_bytes(),
+                (false, false) => continue,
+            };
             if 8 * bytes <= 7 * zone_bytes {
                 live.push(LiveValues { segment: SegmentId(zone.generation()), bytes });
             }

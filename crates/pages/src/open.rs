@@ -172,6 +172,7 @@ impl Flusher {
     pub(crate) fn recover(&self, zone: &RecoveredZone) -> Result<(), PageError> {
         let holds = stream::holds(zone.holds);
         self.zones.of(zone.zone).begin(zone.generation, holds);
+        self.zones.of(zone.zone).set_found(zone.written_blocks.saturating_sub(1) * BLOCK_BYTES as u64);
         if zone.written_blocks <= 1 {
             self.zones.of(zone.zone).release_segment();
         }
@@ -203,7 +204,7 @@ impl Flusher {
 
     fn estimate_values(&self, view: &zonda_space::ZoneView) {
         let zone = self.zones.of(view.zone);
-        let bytes = view.written_bytes.saturating_sub(view.live_bytes);
+        let bytes = zone.found_bytes().saturating_sub(view.live_bytes);
         if zone.generation() == 0 || zone.is_open() || !zone.holds().any_of(Holds::area(AreaKind::Values)) || bytes == 0
         {
             return;

@@ -53,6 +53,8 @@ pub(crate) struct Zone {
     /// The value bytes are an estimate: the zone is of an earlier life and was not walked yet.
     estimated: AtomicBool,
     value_bytes: AtomicU64,
+    /// What recovery found written behind the header; 0 in a zone of this life. Sealing makes a zone count as written to its end.
+    found_bytes: AtomicU64,
     open: AtomicBool,
     sequencer: RwLock<Option<Arc<Sequencer>>>,
 }
@@ -95,8 +97,18 @@ impl Zone {
         self.kept.store(holds.any_of(records), Ordering::Relaxed);
         self.condemned.store(false, Ordering::Relaxed);
         self.value_bytes.store(0, Ordering::Relaxed);
+        self.found_bytes.store(0, Ordering::Relaxed);
         self.estimated.store(false, Ordering::Relaxed);
         self.generation.store(generation, Ordering::Release);
+    }
+
+    /// Recovery found so much here.
+    pub(crate) fn set_found(&self, bytes: u64) {
+        self.found_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn found_bytes(&self) -> u64 {
+        self.found_bytes.load(Ordering::Relaxed)
     }
 
     /// Nothing here counts any more, and nothing is counted any more.

@@ -36,24 +36,23 @@ fn taken(place: &Place) -> u64 {
 fn what_earlier_processes_left_dead_is_given_back() {
     for store in StoreKind::ALL {
         let place = Place::new();
-        // One value lives; each life overwrites it and leaves a zone behind that holds hardly more.
-        for life in 0..60_u8 {
+        // One value lives; each life overwrites it and leaves a zone behind that holds little more. Some get part of the way with reclaim.
+        for life in 0..40_u8 {
             let db = roomy(store).open(&place.uri()).unwrap();
-            db.put("kept", "short").unwrap();
-            db.put("value", vec![life; 300_000]).unwrap();
-            if life % 20 == 19 {
-                while db.step().unwrap() {}
-            }
+            db.put("value", vec![life; 30_000]).unwrap();
+            (0..life % 5).for_each(|_| drop(db.step().unwrap()));
         }
         let db = roomy(store).open(&place.uri()).unwrap();
-        let known = db.stats().unwrap().space.live_value_bytes;
-        assert!(known <= 10 * ZONE_BYTES, "{store:?}: {known} bytes are said to be live of 300,000");
+        let space = db.stats().unwrap().space;
+        let (known, held) = (space.live_value_bytes, u64::from(space.zones - space.free_zones));
+        assert!(known <= ZONE_BYTES, "{store:?}: {known} bytes are said to be live of 30,000");
+        assert!(held >= 10, "{store:?}: {held} zones are held, so there is something to give back");
         let before = taken(&place);
         db.compact(&mut |_, _| {}).unwrap();
         let space = db.stats().unwrap().space;
         assert!(space.live_value_bytes < ZONE_BYTES, "{store:?}: {} bytes", space.live_value_bytes);
-        assert!(taken(&place) <= before && taken(&place) <= 10 * ZONE_BYTES, "{store:?}: {before}, {}", taken(&place));
-        assert_eq!(db.get("value").unwrap().unwrap(), vec![59; 300_000]);
+        assert!(u64::from(space.zones - space.free_zones) < held && taken(&place) < before, "{store:?}");
+        assert_eq!(db.get("value").unwrap().unwrap(), vec![39; 30_000]);
     }
 }
 

@@ -149,6 +149,7 @@ impl Core {
         self.with_table(|table| {
             let of = |segment: SegmentIndex| match table.content(segment) {
                 Content::Area(run) if run.is_sealed_values() => Some((segment, run.live_bytes())),
+                Content::Area(run) if run.is_condemned() => Some((segment, 0)),
                 _ => None,
             };
             let could_give = |(segment, bytes): &(SegmentIndex, u64)| {
