@@ -30,13 +30,27 @@ pub struct Segment {
     pub bytes: u64,
 }
 
-/// Values of a segment that are live, in bytes of their chunks.
+/// What is live of the values in a segment, for all that its store knows. Bytes of chunks, whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveValues {
     /// The segment.
     pub segment: SegmentId,
-    /// How many, whole blocks.
+    /// Live bytes.
     pub bytes: u64,
+    /// Bytes that were written in it, if it was still being appended to: what came later is live on top.
+    pub written: Option<u64>,
+}
+
+impl LiveValues {
+    /// The most that can be live when `found` bytes are written in the segment.
+    pub(crate) fn most(&self, found: u64) -> u64 {
+        self.bytes + self.written.map_or(0, |written| found.saturating_sub(written))
+    }
+
+    /// Whether an eighth or more of `bytes` is dead, so that it is worth to be told.
+    pub(crate) fn is_worth_telling(&self, bytes: u64) -> bool {
+        8 * self.bytes <= 7 * self.written.unwrap_or(bytes)
+    }
 }
 
 /// One chunk as recovery reads it back.

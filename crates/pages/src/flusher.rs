@@ -74,9 +74,9 @@ pub(crate) struct Flusher {
     /// See [`StoreOptions::garbage_percent_max`](crate::StoreOptions::garbage_percent_max).
     pub(crate) garbage_percent_max: Option<u32>,
     /// See [`PageStore::bear_garbage`](crate::PageStore::bear_garbage).
-    pub(crate) bears_garbage: AtomicBool,
-    /// Zones of pages and values, at the same time as `spare_zones`.
-    pub(crate) data_zones: AtomicU32,
+    pub(crate) garbage_is_unwanted: AtomicU32,
+    /// Zones of pages and values that nobody writes, at the same time as `spare_zones`.
+    pub(crate) sealed_zones: AtomicU32,
     /// Zones whose value bytes are an estimate.
     pub(crate) estimated_zones: AtomicU32,
     /// Reclaim found that nothing can be gained although space is short.

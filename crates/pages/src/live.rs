@@ -1,5 +1,7 @@
 //! What is live, and space and memory in numbers (I9).
 
+use std::collections::HashMap;
+
 use zonda_device::ZoneId;
 use zonda_rt::atomic::Ordering;
 
@@ -65,26 +67,26 @@ impl Flusher {
 
     /// See [`PageStore::live_values`](crate::PageStore::live_values).
     pub(crate) fn live_values(&self) -> Vec<LiveValues> {
+        let (values, views) = (Holds::area(AreaKind::Values), self.space.view());
         let zone_bytes = self.space.zone_blocks() * BLOCK_BYTES as u64;
-        let (values, mut live) = (Holds::area(AreaKind::Values), Vec::new());
-        for (_, zone) in self.zones.iter().filter(|(_, zone)| zone.holds().any_of(values)) {
-            let bytes = match (zone.is_condemned(), is_sealed(zone)) {
-                (true, _) => 0,
-                (false, true) => zone.value_bytes(),
-                (false, false) => continue,
-            };
-            if 8 * bytes <= 7 * zone_bytes {
-                live.push(LiveValues { segment: SegmentId(zone.generation()), bytes });
+        let of_zone = |(id, zone): (ZoneId, &Zone)| {
+            let segment = SegmentId(zone.generation());
+            if zone.is_condemned() {
+                return LiveValues { segment, bytes: 0, written: None };
             }
-        }
-        live
+            let written = (!is_sealed(zone)).then(|| views[id.0 as usize].written_bytes);
+            LiveValues { segment, bytes: zone.value_bytes(), written }
+        };
+        let zones = self.zones.iter().filter(|(_, zone)| zone.generation() != 0 && zone.holds().any_of(values));
+        zones.map(of_zone).filter(|live| live.is_worth_telling(zone_bytes)).collect()
     }
 
     /// See [`PageStore::adopt_values`](crate::PageStore::adopt_values).
     pub(crate) fn adopt_values(&self, live: &[LiveValues]) {
-        for &LiveValues { segment, bytes } in live {
-            if let Some((id, zone)) = self.zones.find(segment.0).filter(|(_, zone)| zone.is_estimated()) {
-                self.sub_live_value(id, zone.value_bytes().saturating_sub(bytes));
+        let known: HashMap<u64, &LiveValues> = live.iter().map(|live| (live.segment.0, live)).collect();
+        for (id, zone) in self.zones.iter().filter(|(_, zone)| zone.is_estimated()) {
+            if let Some(live) = known.get(&zone.generation()) {
+                self.sub_live_value(id, zone.value_bytes().saturating_sub(live.most(zone.found_bytes())));
             }
         }
     }
@@ -157,17 +159,19 @@ impl Flusher {
         pages + values > self.usable_bytes()
     }
 
-    /// Whether more is dead in zones of pages and values than the client wants to bear; `coming` of them are on their way back. Their
-    /// unwritten ends count as dead. A few loads.
-    pub(crate) fn holds_garbage(&self, coming: u32) -> bool {
-        if !self.bears_garbage.load(Ordering::Relaxed) {
-            return true;
-        }
+    /// Whether more is dead in sealed zones of pages and values than the client wants to bear, and `more_zones`; their unwritten ends
+    /// count as dead. A few loads.
+    pub(crate) fn holds_garbage(&self, more_zones: u32) -> bool {
         let Some(percent) = self.garbage_percent_max else { return false };
-        let zones = self.data_zones.load(Ordering::Relaxed).saturating_sub(coming).saturating_sub(GARBAGE_ZONES_MIN);
+        let zones = self.sealed_zones.load(Ordering::Relaxed).saturating_sub(more_zones + GARBAGE_ZONES_MIN);
         let (pages, values) = self.counters.live();
         let borne_bytes = (pages + values).saturating_mul(100 + u64::from(percent)) / 100;
         u64::from(zones) * self.space.zone_blocks() * BLOCK_BYTES as u64 > borne_bytes
+    }
+
+    /// Whether none is to be borne.
+    pub(crate) fn bears_none(&self) -> bool {
+        self.garbage_is_unwanted.load(Ordering::Relaxed) > 0
     }
 
     /// The error that says so.

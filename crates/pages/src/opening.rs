@@ -98,8 +98,7 @@ impl Flusher {
         self.records.note(kept_of_log, kept_of_meta);
         let released = held_by_log + held_by_meta - (kept_of_log + kept_of_meta);
         self.released_zones.store(released, Ordering::Relaxed);
-        let others = usage.free_zones + usage.lost_zones + held_by_log + held_by_meta;
-        self.data_zones.store(usage.zones.saturating_sub(others), Ordering::Relaxed);
+        self.sealed_zones.store(self.zones.count_sealed_data(), Ordering::Relaxed);
         let log = self.reserve.log_zones.saturating_sub(held_by_log);
         let meta = self.reserve.meta_zones.saturating_sub(held_by_meta);
         self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);

@@ -36,9 +36,9 @@ pub struct StoreOptions {
     pub victim_policy: VictimPolicy,
     /// Log bytes that the client keeps before it truncates: sizes the reserve. Default 4 MiB.
     pub log_limit_bytes: u64,
-    /// Dead bytes in zones of pages and values above which reclaim begins although zones are free, in percent of what is live, and
-    /// [`GARBAGE_ZONES_MIN`] zones besides; it takes zones of which half is dead or more. For devices that share their space with others, as
-    /// a sparse file does. Default: none, reclaim begins when zones are few, which moves least.
+    /// Dead bytes in sealed zones of pages and values above which reclaim begins although zones are free, in percent of what is live, and
+    /// [`GARBAGE_ZONES_MIN`] zones besides; it takes only zones of which half is dead or more. For devices that share their space with
+    /// others, as a sparse file does. Default: none, reclaim begins when zones are few, which moves least.
     pub garbage_percent_max: Option<u32>,
     /// Zones kept back beyond those that the store needs; more make reclaim cheaper. Default 0.
     pub extra_reserve_zones: u32,
@@ -49,7 +49,7 @@ pub struct StoreOptions {
 /// As many flushers as the device's limits allow: its active zones less one for each other stream, in devices without limits 64.
 pub const FLUSHERS_ANY: u32 = 64;
 
-/// Zones whose dead bytes do not count as garbage: those that are being filled, and some that may wait.
+/// Zones whose dead bytes do not count as garbage.
 pub const GARBAGE_ZONES_MIN: u32 = 8;
 
 impl Default for StoreOptions {

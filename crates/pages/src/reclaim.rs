@@ -214,15 +214,16 @@ impl Scene<'_> {
         if !short {
             flusher.hopeless.store(false, Ordering::Relaxed);
         }
-        let garbage = flusher.holds_garbage(coming);
+        // What is moved while snapshots or readers keep what was moved before gives nothing back yet.
+        let garbage = (coming as usize) < BATCH && (flusher.bears_none() || flusher.holds_garbage(coming));
         if !has_room || !(short || must_know || garbage) {
             return None;
         }
         let eligible =
             |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.stuck.contains(&view.zone);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
-        let chosen = flusher.space.victim(self.policy, &wanted).filter(|_| short || garbage);
-        let estimated = || self.estimated_zone(&eligible).filter(|_| short || must_know);
+        let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
+        let estimated = || if short || must_know { self.estimated_zone(&eligible) } else { None };
         let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
         // For a writer that needs many zones only what gives some back: else the same few would be moved for ever.
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
@@ -402,7 +403,7 @@ impl Scene<'_> {
     /// Commits the moves of all condemned zones, once it is worth it.
     fn commit(&self, work: &mut Work) -> Result<bool, PageError> {
         let waiting = work.condemned.iter().filter(|zone| !zone.committed).count();
-        let short = self.flusher.is_low(self.flusher.spare_zones()) || self.flusher.holds_garbage(0);
+        let short = self.flusher.is_low(self.flusher.spare_zones()) || self.flusher.bears_none();
         if waiting == 0 || (waiting < BATCH && !short) {
             return Ok(false);
         }

@@ -5,7 +5,7 @@
 //!
 //! | spare zones | what happens |
 //! |---|---|
-//! | above `low_water` | nothing; with a limit of garbage reclaim moves what is live in zones that are half dead, above that |
+//! | above `low_water` | nothing, unless more is dead than the client bears: then reclaim empties zones that are half dead |
 //! | `low_water` and fewer | reclaim moves live pages |
 //! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim |
 //! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; only log and MetaLog may open zones |

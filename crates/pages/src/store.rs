@@ -54,7 +54,7 @@ pub struct StoreUsage {
     pub live_page_bytes: u64,
     /// Live values.
     pub live_value_bytes: u64,
-    /// Some of these are of an earlier life and were not looked at: so many at most, as far as is known.
+    /// Some of these are of an earlier life, and what is live of those is what that one knew.
     pub live_values_are_estimated: bool,
     /// Zones with nothing in them.
     pub free_zones: u32,
@@ -211,23 +211,23 @@ pub trait PageStore: Send + Sync {
     /// `place`.
     fn adopt(&self, live: &mut dyn Iterator<Item = PageAddress>);
 
-    /// What is live of the values in segments that are not appended to any more and could give an eighth or more of themselves back. A
-    /// checkpoint keeps it, so that the next life begins with what this one knew.
+    /// What is live of the values in segments of which an eighth or more is dead. A checkpoint keeps it, so that the next life begins with
+    /// what this one knew.
     fn live_values(&self) -> Vec<LiveValues> {
         Vec::new()
     }
 
-    /// After [`adopt`](Self::adopt), which takes all values of earlier lives for live: there are no more than these in their segments.
-    /// A crash may have brought some back to life; reclaim looks before it gives a segment up.
+    /// After [`adopt`](Self::adopt), which counts all values of earlier lives as live: in these segments count fewer. Numbers may be wrong
+    /// both ways for what happened after they were taken; reclaim looks before it gives a segment up. One pass over the zones.
     fn adopt_values(&self, _live: &[LiveValues]) {}
 
     /// An append area.
     fn area(&self, kind: AreaKind) -> &dyn Area;
 
-    /// `false`: until told otherwise reclaim goes on as long as half of a zone is dead, whatever is free.
+    /// `false`: reclaim goes on as long as half of a zone is dead, whatever is free, until `true` was called as often.
     fn bear_garbage(&self, _bears: bool) {}
 
-    /// One step of reclaim: picks victims when free zones are short, moves their live pages and values, resets what is
+    /// One step of reclaim: picks victims when free zones are short or too much is dead, moves their live pages and values, resets what is
     /// empty and drained.
     ///
     /// # Errors

@@ -1,9 +1,11 @@
 //! The decoders of this crate, for fuzz targets. Not part of the interface.
 
-use zonda_pages::{ChunkAddress, PageId, SegmentId};
+use zonda_pages::{ChunkAddress, LiveValues, PageId, SegmentId};
 
 use crate::{
+    TreeError,
     buffer::Buffer,
+    checkpoint_extra::CheckpointExtra,
     format::{CHUNK_VERSION, VALUE_MAGIC, ValueChunkHeader},
     image,
     leaf_page::{self, LeafPage},
@@ -105,10 +107,15 @@ pub fn value_chunk_valid() -> Vec<u8> {
     [zerocopy::IntoBytes::as_bytes(&header), b"key", b"value"].concat()
 }
 
-/// Decodes any bytes as the records of a MetaLog group, up to the first that is none; returns how many there are.
+/// Decodes any bytes as the records of a MetaLog group, and what a checkpoint says besides, up to the first that is none; returns how many
+/// there are.
 #[must_use]
 pub fn meta_records(bytes: &[u8]) -> usize {
-    Records::new(bytes).take_while(Result::is_ok).count()
+    let is_sound = |record: &Result<MetaRecord<'_>, TreeError>| match record {
+        Ok(MetaRecord::Begin(begin)) => CheckpointExtra::decode(begin.extra).is_ok(),
+        record => record.is_ok(),
+    };
+    Records::new(bytes).take_while(is_sound).count()
 }
 
 /// One record of each kind.
@@ -118,8 +125,11 @@ pub fn meta_records_valid() -> Vec<u8> {
     let at = address.expect("a block and a length");
     let session = Session { number: 3, first_sequence: 40 };
     let id = zonda_pages::PageId(5);
+    let values = |segment, written| LiveValues { segment: SegmentId(segment), bytes: 8_192, written };
+    let extra = CheckpointExtra { log_is_durable: true, live_values: vec![values(7, None), values(300, Some(16_384))] }
+        .encode();
     let records = [
-        MetaRecord::Begin(Begin { checkpoint: 2, replay_from: 40, session, next_page_id: 6, extra: b"" }),
+        MetaRecord::Begin(Begin { checkpoint: 2, replay_from: 40, session, next_page_id: 6, extra: &extra }),
         MetaRecord::Leaf { id, low_key: b"low", address, image: &buffer_image_valid() },
         MetaRecord::End { checkpoint: 2 },
         MetaRecord::Move { id, address: at, merged_to: 41 },

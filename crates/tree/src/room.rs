@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
-use zonda_pages::{PageError, Reclaimed};
+use zonda_pages::{PageError, PageStore, Reclaimed};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
     Step, TreeError,
+    relocate::can_wait,
     tree::{Result, Tree, is_no_space},
     waits::Cause,
 };
@@ -59,6 +60,22 @@ impl Patience {
         }
         self.steps = steps;
         self.idle_pauses >= IDLE_PAUSES_MAX || self.pauses >= PAUSES_MAX
+    }
+}
+
+/// While it lives, no garbage is to be borne.
+struct Unwanted<'a>(&'a dyn PageStore);
+
+impl<'a> Unwanted<'a> {
+    fn of(store: &'a dyn PageStore) -> Self {
+        store.bear_garbage(false);
+        Self(store)
+    }
+}
+
+impl Drop for Unwanted<'_> {
+    fn drop(&mut self) {
+        self.0.bear_garbage(true);
     }
 }
 
@@ -161,29 +178,24 @@ impl Tree {
         reclaimed
     }
 
-    /// Gets back the zones of which half is dead or more, as far as readers and snapshots let it: all that are so now, if nobody writes.
+    /// Gets back the zones of which half is dead or more, as far as readers, snapshots, damage and room let it: all that are so now, if
+    /// nobody writes.
     ///
     /// # Errors
-    /// Those of reclaim.
+    /// `Closed`, `Poisoned`; those of the device.
     pub(crate) fn reclaim_garbage(&self) -> Result<()> {
-        self.store.bear_garbage(false);
-        let reclaimed = self.reclaim_while_garbage();
-        self.store.bear_garbage(true);
-        reclaimed
-    }
-
-    fn reclaim_while_garbage(&self) -> Result<()> {
+        let _unwanted = Unwanted::of(&*self.store);
         let (mut patience, usage) = (Patience::default(), self.store.usage());
         let held = usage.capacity_bytes / u64::from(usage.zones.max(1)) * u64::from(usage.zones - usage.free_zones);
         // Writers may make as much as is got back: so many steps look at all that is here twice.
         for _ in 0..2 * held / RECLAIM_STEP_BYTES + 1_024 {
-            let reclaimed = self.reclaim()?;
-            let is_over = match reclaimed {
-                Reclaimed::Progress => false,
-                Reclaimed::Idle => true,
-                Reclaimed::Waiting | Reclaimed::Busy | Reclaimed::Inside => {
-                    self.pause(&mut patience, reclaimed) || patience.vain_pauses >= FULL_PAUSES_MAX
-                }
+            self.check_writable()?;
+            let is_over = match self.reclaim() {
+                Ok(Reclaimed::Progress) => false,
+                Ok(Reclaimed::Idle) => true,
+                Ok(reclaimed) => self.pause(&mut patience, reclaimed) || patience.vain_pauses >= FULL_PAUSES_MAX,
+                Err(error) if can_wait(&error) => true,
+                Err(error) => return Err(error),
             };
             if is_over {
                 break;

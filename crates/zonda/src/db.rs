@@ -373,7 +373,7 @@ impl Db {
     ///
     /// The copy is as this store is where its name does not say otherwise: in zones or in place, with leaves of the same size and the same
     /// [`value_inline`](Options::value_inline), and in a file that may grow to what this one may, 64 GiB at the least, or to more where
-    /// more than half of this one is live.
+    /// more than two thirds of this one are live now.
     ///
     /// # Errors
     /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was
@@ -412,7 +412,8 @@ impl Db {
     }
 
     /// Merges all buffers and joins leaves that fit fewer pages together, so that the store takes the least space: joined leaves are full
-    /// but for a twentieth, and split when they grow. Zones of which half is dead or more are given back, as far as snapshots let them. `progress(done, total)` counts leaves. Others go on meanwhile.
+    /// but for a twentieth, and split when they grow. Zones (in place: segments of the value log) of which half is dead or more are given
+    /// back, as far as snapshots let them. `progress(done, total)` counts leaves. Others go on meanwhile.
     ///
     /// # Errors
     /// Those of every write.

@@ -199,7 +199,8 @@ pub enum Error {
         /// Zones with nothing in them.
         free_zones: u32,
     },
-    /// The file system below the store is full.
+    /// The file system below the store is full. Other than in a store that is full itself (`NoSpace`), deletes are refused too, and so is
+    /// opening to write: both need some room on it for log and structure, a few hundred KiB. Reads go on.
     #[error("the file system of {path} is full: {bytes} bytes did not fit; free space there and open the store again")]
     DiskFull {
         /// The store's file.

@@ -330,9 +330,10 @@ impl Options {
     }
 
     /// How much may be dead on the device beside what is live, in percent of that, before reclaim begins although zones are free; `None`:
-    /// reclaim waits until zones are few, which copies least and lets a file grow to its [capacity](Self::capacity). Eight zones (128 MiB,
-    /// if they are not of another size) are dead beyond that, and at most half of a zone is moved to get it back. In place, where new
-    /// pages take the room of dead ones, this is about the value log. Default 100 on an ordinary file, none elsewhere. Up to 10,000.
+    /// reclaim waits until zones are few, which copies least and lets a file grow to its [capacity](Self::capacity). Only zones of which
+    /// half is dead or more are emptied, so that less than 100 asks for more than it gets; eight zones (128 MiB, if they are not of another
+    /// size), those that are being written, log and MetaLog come on top, and what snapshots keep. In place, where new pages take the room
+    /// of dead ones, this is about the value log. Default 100 on an ordinary file, none elsewhere. Up to 10,000.
     #[must_use]
     pub fn garbage(mut self, percent: Option<u32>) -> Self {
         self.garbage = Garbage::Limit(percent);

@@ -43,8 +43,8 @@ pub struct SpaceStats {
     pub live_page_bytes: u64,
     /// Live long values.
     pub live_value_bytes: u64,
-    /// Some of these were written before the store was opened, and reclaim has not looked at them since: there may be fewer. What the last
-    /// checkpoint knew to be dead is not among them.
+    /// Some of these were written before the store was opened, and reclaim has not looked at them since: they are what the last checkpoint
+    /// knew. What was overwritten between it and a crash is among them.
     pub live_values_are_estimated: bool,
     /// Log that recovery would read.
     pub log_bytes: u64,

@@ -3,6 +3,7 @@
 use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::json;
+use zonda::SpaceStats;
 
 use crate::exit::Exit;
 use crate::output::Output;
@@ -13,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   zonda compact app.zonda      after deleting much";
 
-/// Merges buffers and underfull leaves
+/// Merges buffers and underfull leaves, and gives back zones that are half dead
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Compact {
@@ -29,23 +30,29 @@ impl Compact {
     /// Those of opening and writing.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let db = self.store.open()?;
-        let before = db.stats()?.space.live_page_bytes;
+        let before = db.stats()?.space;
         let bar = progress::of_items("compacting leaves");
         let compacted = db.compact(&mut |done, total| progress::show(&bar, done, total));
         bar.finish_and_clear();
         compacted?;
-        let after = db.stats()?.space.live_page_bytes;
+        let after = db.stats()?.space;
         db.close()?;
-        self.print(before, after)?;
+        self.print(&before, &after)?;
         Ok(Exit::Done)
     }
 
-    fn print(&self, before: u64, after: u64) -> std::io::Result<()> {
+    fn print(&self, before: &SpaceStats, after: &SpaceStats) -> std::io::Result<()> {
         let mut out = Output::new();
+        let held = |space: &SpaceStats| space.zones - space.free_zones;
         if self.json {
-            out.json(&json!({ "live_page_bytes_before": before, "live_page_bytes_after": after }))?;
+            out.json(&json!({
+                "live_page_bytes_before": before.live_page_bytes, "live_page_bytes_after": after.live_page_bytes,
+                "zones_before": held(before), "zones_after": held(after),
+            }))?;
         } else {
-            out.line(format!("live leaves: {} before, {} after", HumanBytes(before), HumanBytes(after)))?;
+            let leaves = [before, after].map(|space| HumanBytes(space.live_page_bytes));
+            out.line(format!("live leaves: {} before, {} after", leaves[0], leaves[1]))?;
+            out.line(format!("zones: {} before, {} after", held(before), held(after)))?;
         }
         out.finish()
     }

@@ -44,7 +44,7 @@ impl Stat {
 fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
     let Stats { space, memory, tree, device, .. } = db.stats()?;
     let live = space.live_page_bytes + space.live_value_bytes;
-    let at_most = if space.live_values_are_estimated { " at most, those of earlier openings" } else { "" };
+    let at_most = if space.live_values_are_estimated { ", as the last checkpoint knew" } else { "" };
     section(out, "device", &[("kind", device.description), ("zones", zones(&space))])?;
     section(
         out,

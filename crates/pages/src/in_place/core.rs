@@ -74,7 +74,7 @@ pub(crate) struct Core {
     /// See [`StoreOptions::garbage_percent_max`](crate::StoreOptions::garbage_percent_max).
     pub(crate) garbage_percent_max: Option<u32>,
     /// See [`PageStore::bear_garbage`](crate::PageStore::bear_garbage).
-    pub(crate) bears_garbage: AtomicBool,
+    pub(crate) garbage_is_unwanted: AtomicU32,
     /// Segments whose value bytes are an estimate.
     pub(crate) estimated: AtomicU32,
     /// See `Flusher` of the zoned store: nothing can be gained; a writer must know how much is live; a page found no room; who reclaims.
@@ -134,7 +134,7 @@ impl Core {
             headers_written_bytes: AtomicU64::new(0),
             segments_reset: AtomicU64::new(0),
             garbage_percent_max: common.garbage_percent_max,
-            bears_garbage: AtomicBool::new(true),
+            garbage_is_unwanted: AtomicU32::new(0),
             estimated: AtomicU32::new(0),
             hopeless: AtomicBool::new(false),
             must_look: AtomicBool::new(false),
@@ -282,6 +282,11 @@ impl Core {
     /// Whether so many spare segments are few enough for reclaim to go on.
     pub(crate) fn is_low(&self, spare_segments: u32) -> bool {
         spare_segments <= self.reserve.low_water.max(self.wanted.low_water())
+    }
+
+    /// Whether no garbage is to be borne.
+    pub(crate) fn bears_none(&self) -> bool {
+        self.garbage_is_unwanted.load(Ordering::Relaxed) > 0
     }
 
     /// A writer needs room for so many pages at once; 0: no more. Whether there are segments for them.

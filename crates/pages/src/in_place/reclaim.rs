@@ -191,7 +191,7 @@ impl Scene<'_> {
         if !short {
             core.hopeless.store(false, Ordering::Relaxed);
         }
-        let garbage = self.holds_garbage();
+        let garbage = (coming as usize) < CONDEMNED_BATCH && (core.bears_none() || self.holds_garbage());
         if !(short || must_know || garbage) {
             return None;
         }
@@ -207,7 +207,7 @@ impl Scene<'_> {
                 }),
                 (false, false) => None,
             };
-            let estimated = || self.estimated(table, &candidate).filter(|_| short || must_know);
+            let estimated = || if short || must_know { self.estimated(table, &candidate) } else { None };
             let victim = Victim::new(table, core.layout, chosen.or_else(estimated)?);
             table.close(victim.segment());
             Some(victim)
@@ -224,9 +224,6 @@ impl Scene<'_> {
     /// new ones, so they are no garbage. Cost: one pass over the segments.
     fn holds_garbage(&self) -> bool {
         let core = self.core;
-        if !core.bears_garbage.load(Ordering::Relaxed) {
-            return true;
-        }
         let Some(percent) = core.garbage_percent_max else { return false };
         let (_, values) = core.counters.live();
         let held_bytes: u64 = core.with_table(|table| {
@@ -366,6 +363,7 @@ impl Scene<'_> {
         let room = core.room_blocks();
         let many = released >= COMMIT_BLOCKS_MAX.min(room / COMMIT_SHARE_OF_ROOM);
         many || condemned >= CONDEMNED_BATCH
+            || (core.bears_none() && condemned > 0)
             || (short && (condemned > 0 || released >= room / COMMIT_SHARE_OF_ROOM))
             || core.is_short()
     }

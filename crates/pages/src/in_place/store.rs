@@ -205,7 +205,12 @@ impl PageStore for InPlaceStore {
     }
 
     fn bear_garbage(&self, bears: bool) {
-        self.core.bears_garbage.store(bears, Ordering::Relaxed);
+        let unwanted = &self.core.garbage_is_unwanted;
+        if bears {
+            unwanted.fetch_sub(1, Ordering::Relaxed)
+        } else {
+            unwanted.fetch_add(1, Ordering::Relaxed)
+        };
     }
 
     fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed, PageError> {

@@ -147,27 +147,28 @@ impl Core {
     /// See [`PageStore::live_values`](crate::PageStore::live_values).
     pub(crate) fn live_values(&self) -> Vec<LiveValues> {
         self.with_table(|table| {
-            let of = |segment: SegmentIndex| match table.content(segment) {
-                Content::Area(run) if run.is_sealed_values() => Some((segment, run.live_bytes())),
-                Content::Area(run) if run.is_condemned() => Some((segment, 0)),
-                _ => None,
+            let of_segment = |segment: SegmentIndex| {
+                let Content::Area(run) = table.content(segment) else { return None };
+                if run.kind() != AreaKind::Values {
+                    return None;
+                }
+                let written = run.is_open().then(|| run.written_bytes());
+                let live =
+                    LiveValues { segment: SegmentId(table.generation(segment)), bytes: run.live_bytes(), written };
+                live.is_worth_telling(self.layout.data_blocks(segment) * BLOCK_BYTES as u64).then_some(live)
             };
-            let could_give = |(segment, bytes): &(SegmentIndex, u64)| {
-                8 * bytes <= 7 * self.layout.data_blocks(*segment) * BLOCK_BYTES as u64
-            };
-            let live = self.layout.all().filter_map(of).filter(could_give);
-            live.map(|(segment, bytes)| LiveValues { segment: SegmentId(table.generation(segment)), bytes }).collect()
+            self.layout.all().filter_map(of_segment).collect()
         })
     }
 
     /// See [`PageStore::adopt_values`](crate::PageStore::adopt_values).
     pub(crate) fn adopt_values(&self, live: &[LiveValues]) {
-        let known: HashMap<u64, u64> = live.iter().map(|values| (values.segment.0, values.bytes)).collect();
+        let known: HashMap<u64, &LiveValues> = live.iter().map(|live| (live.segment.0, live)).collect();
         let dead: u64 = self.with_table(|table| {
             let lower = |segment: SegmentIndex| {
-                let bytes = *known.get(&table.generation(segment))?;
+                let live = known.get(&table.generation(segment))?;
                 let run = table.run_mut(segment).filter(|run| run.is_estimated())?;
-                Some(run.sub_live(run.live_bytes().saturating_sub(bytes)))
+                Some(run.sub_live(run.live_bytes().saturating_sub(live.most(run.written_bytes()))))
             };
             self.layout.all().filter_map(lower).sum()
         });
