@@ -163,7 +163,13 @@ fn devices_are_cloned() {
     shell.ok("device clone s.zonda copy.zonda");
     shell.ok("put copy.zonda a other");
     assert_eq!((shell.ok("get s.zonda a"), shell.ok("get copy.zonda a")), ("1\n".into(), "other\n".into()));
-    assert!(shell.fails(1, "device clone s.zonda copy.zonda").contains("copy.zonda"));
+    // What is there stays, whatever it is.
+    shell.write("notes.txt", "notes");
+    for there in ["copy.zonda", "s.zonda", "notes.txt"] {
+        assert!(shell.fails(1, &format!("device clone s.zonda {there}")).contains(there));
+    }
+    assert_eq!((shell.ok("get s.zonda a"), shell.ok("get copy.zonda a")), ("1\n".into(), "other\n".into()));
+    assert_eq!(shell.read("notes.txt"), b"notes");
     shell.fails(1, "device clone in.tsv other");
     shell.fails(1, "device clone mem: other");
     // A modelled drive's file too.

@@ -50,17 +50,24 @@ impl Clone {
         };
         let copied = copy(from, &self.to);
         drop(held);
-        if copied.is_err() && self.to.exists() {
-            fs::remove_file(&self.to).with_context(|| format!("cannot remove {}", self.to.display()))?;
-        }
         copied.with_context(|| format!("cannot clone {} to {}", from.display(), self.to.display()))
     }
 }
 
+/// Makes the new file; a copy that fails is removed, a file that was there is left alone.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<Exit> {
     let mut source = File::open(from)?;
-    let bytes = source.metadata()?.len();
     let mut target = OpenOptions::new().write(true).create_new(true).open(to)?;
+    let copied = fill(&mut source, &mut target);
+    if copied.is_err() {
+        fs::remove_file(to).with_context(|| format!("cannot remove {}", to.display()))?;
+    }
+    copied?;
+    Ok(Exit::Done)
+}
+
+fn fill(source: &mut File, target: &mut File) -> anyhow::Result<()> {
+    let bytes = source.metadata()?.len();
     target.set_len(bytes)?;
     let bar = progress::of_bytes(Some(bytes));
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -81,5 +88,5 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<Exit> {
     target.flush()?;
     target.sync_all()?;
     bar.finish_and_clear();
-    Ok(Exit::Done)
+    Ok(())
 }
