@@ -36,6 +36,67 @@ fn files_go_in_and_come_out() {
     assert!(shell.ok("fs check d.zoned").contains("3 files") && shell.ok("fs dump d.zoned").contains("/copy.sst"));
 }
 
+/// Names in the directory of the host.
+fn on_host(shell: &Shell) -> Vec<String> {
+    let names = fs::read_dir(shell.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_copy_that_fails_leaves_what_was_there() {
+    let shell = store();
+    shell.write("small", bytes(1, 5_000));
+    shell.write("half", bytes(2, 16 << 20));
+    shell.write("large", bytes(3, 40 << 20));
+    shell.ok("fs cp d.zoned small store:/f");
+    for to in ["/f", "/new"] {
+        assert!(shell.fails(1, &format!("fs cp d.zoned large store:{to}")).contains(&format!("cannot write {to}")));
+    }
+    assert_eq!(shell.ok("fs ls d.zoned"), "/f\n");
+    shell.ok("fs cp d.zoned half store:/half");
+    shell.fails(1, "fs cp d.zoned store:/half store:/f");
+    assert_eq!(shell.ok("fs ls d.zoned"), "/f\n/half\n");
+    shell.ok("fs cp d.zoned store:/f out");
+    assert_eq!(shell.read("out"), bytes(1, 5_000));
+    // On the host a file may not be so long: the error comes when some of it is written.
+    let there = on_host(&shell);
+    let zonda = shell.command("fs cp d.zoned store:/half out");
+    let limited = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\"";
+    let mut limit = std::process::Command::new("sh");
+    limit.args(["-c", limited]).arg(zonda.get_program()).args(zonda.get_args()).current_dir(shell.path());
+    assert_eq!(limit.output().unwrap().status.code(), Some(1));
+    assert_eq!((shell.read("out"), on_host(&shell)), (bytes(1, 5_000), there));
+    assert!(shell.fails(1, "fs cp d.zoned store:/f /dev/full").contains("/dev/full"));
+    assert!(shell.fails(1, "fs cp d.zoned store:/f .").contains("directory"));
+    assert!(shell.ok("fs check d.zoned").contains("2 files"));
+}
+
+#[test]
+fn a_copy_replaces_no_device_and_keeps_links() {
+    let shell = store();
+    shell.write("a", bytes(1, 5_000));
+    shell.ok("fs cp d.zoned a store:/a");
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, shell.path().join(name)).unwrap();
+    link("d.zoned", "disk");
+    for (device, target) in [("d.zoned", "d.zoned"), ("file:d.zoned", "./d.zoned"), ("d.zoned", "disk")] {
+        assert!(shell.fails(1, &format!("fs cp {device} store:/a {target}")).contains("device"), "{device} {target}");
+    }
+    let drive = "conv:test-conv?time=untimed&data=drive";
+    shell.ok(&format!("fs mkfs {drive}"));
+    shell.ok(&format!("fs cp {drive} a store:/a"));
+    assert!(shell.fails(1, &format!("fs cp {drive} store:/a drive")).contains("device"));
+    shell.write("real", "x");
+    link("real", "link");
+    shell.ok("fs cp d.zoned store:/a link");
+    assert_eq!(
+        (shell.read("real"), fs::read_link(shell.path().join("link")).unwrap()),
+        (bytes(1, 5_000), "real".into())
+    );
+    assert_eq!(shell.ok("fs ls d.zoned"), "/a\n");
+}
+
 #[test]
 fn a_backup_is_restored_with_its_tags() {
     let shell = store();

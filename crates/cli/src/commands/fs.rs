@@ -14,10 +14,12 @@ mod mkfs;
 mod restore;
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use zonda_device::{DeviceUri, OpenMode};
+use zonda_device::{DeviceUri, OpenMode, Place};
 use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions};
 
 use crate::exit::Exit;
@@ -107,6 +109,23 @@ impl StoreArg {
 
     fn device(&self) -> anyhow::Result<DeviceUri> {
         self.uri.parse().with_context(|| self.cannot("open"))
+    }
+
+    /// Whether the device lies in this file of the host, under whatever name.
+    fn is_in(&self, path: &Path) -> bool {
+        let identity = |path: &Path| path.metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+        let (place, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
+        let place = place.strip_prefix("hftl:").unwrap_or(place);
+        let device = if place.starts_with("flash:") || place.starts_with("conv:") {
+            query.split('&').find_map(|pair| pair.strip_prefix("data=")).map(PathBuf::from)
+        } else {
+            place.parse::<DeviceUri>().ok().and_then(|uri| match uri.place {
+                Place::File(path) | Place::Zbd(path) => Some(path),
+                _ => None,
+            })
+        };
+        device
+            .is_some_and(|device| identity(&device).is_ok_and(|device| identity(path).is_ok_and(|path| path == device)))
     }
 
     fn cannot(&self, verb: &str) -> String {
