@@ -208,7 +208,19 @@ fn modelled_drives_are_listed_measured_and_replayed() {
     assert!(report.contains("amplification") && report.contains("virtual time"), "{report}");
     let replayed = shell.ok("device replay flash:test t.txt");
     assert_eq!(replayed, shell.ok("device replay flash:test t.txt"));
-    assert!(shell.fails(1, "device replay flash:test t.svg").contains("line 1"));
+    assert!(shell.fails(1, "device replay flash:test t.svg").contains("t.svg: line 1"));
+    for (drive, command, why) in [
+        ("test", "reset 9999", "zone 9999 of a drive with"),
+        ("test", "append 0 9999999999", "it takes"),
+        ("test", "read 999999999999 4096", "the drive has"),
+        ("test", "split 0", "does not split"),
+        ("test-conv", "open 0", "no zones"),
+        ("splitzns?scale=1/8", "reset-sub 0 99", "subzone 99 of a zone with 16"),
+    ] {
+        shell.write("own.txt", format!("0 flush\n7 {command}\n"));
+        let said = shell.fails(1, &format!("device replay flash:{drive} own.txt"));
+        assert!(said.contains(&format!("own.txt: line 2 of the trace: `7 {command}`")) && said.contains(why), "{said}");
+    }
     assert!(shell.fails(1, "device bench mem: --virtual").contains("--virtual"));
 }
 

@@ -5,9 +5,13 @@
 //! `reset ZONE`, `flush`, `report`; for subzones `append-sub ZONE INDEX BYTES`, `finish-sub ZONE INDEX`, `reset-sub ZONE INDEX`,
 //! `write-window ZONE BYTES COMMITTED`, `commit-window ZONE BYTES`; `split ZONE`, `finish-split ZONE`, `join ZONE`; `read-query AT BYTES`
 //! and `read-compaction AT BYTES` say who reads. Times do not go back.
+mod places;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+
+pub use places::Places;
 
 use crate::clients::Tally;
 use crate::core::Nanos;
@@ -23,7 +27,10 @@ pub struct TraceEntry {
     pub command: Command,
 }
 
-/// A line that is no command.
+/// The latest time of a trace, in 73 years: what comes of it can still be counted.
+const TIME_MAX: Nanos = 1 << 61;
+
+/// A line that is no command, or none for the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// Number of the line, from 1.
@@ -117,6 +124,18 @@ fn command(what: &str, numbers: &[u64]) -> Result<Command, String> {
 /// # Errors
 /// With the first line that is no command, or goes back in time.
 pub fn parse(text: &str) -> Result<Vec<TraceEntry>, TraceError> {
+    parse_checked(text, &|_| Ok(()))
+}
+
+/// Reads a trace for a drive with these places.
+///
+/// # Errors
+/// As [`parse`]; with the first command about what the drive has not.
+pub fn parse_for(text: &str, places: &Places) -> Result<Vec<TraceEntry>, TraceError> {
+    parse_checked(text, &|command| places.check(command))
+}
+
+fn parse_checked(text: &str, check: &dyn Fn(&Command) -> Result<(), String>) -> Result<Vec<TraceEntry>, TraceError> {
     let mut entries: Vec<TraceEntry> = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let error = |reason| TraceError { line: number + 1, reason };
@@ -124,6 +143,10 @@ pub fn parse(text: &str) -> Result<Vec<TraceEntry>, TraceError> {
         if entries.last().is_some_and(|last| last.at > entry.at) {
             return Err(error(format!("time goes back to {}", entry.at)));
         }
+        if entry.at > TIME_MAX {
+            return Err(error(format!("{} nanoseconds are more than 73 years", entry.at)));
+        }
+        check(&entry.command).map_err(|reason| error(format!("`{}`: {reason}", line.trim())))?;
         entries.push(entry);
     }
     Ok(entries)
@@ -165,7 +188,8 @@ pub struct Replayed {
     pub answers_hash: u64,
 }
 
-/// Gives a drive the commands of a trace, each at its time whether or not earlier ones are answered.
+/// Gives a drive the commands of a trace, each at its time whether or not earlier ones are answered. They must be for its
+/// [`Places`]: a model does not look.
 pub fn replay(model: &mut dyn Model, entries: &[TraceEntry]) -> Replayed {
     let mut replayed = Replayed::default();
     let mut answers: Vec<Answer> = Vec::new();
@@ -208,6 +232,16 @@ mod tests {
         assert_eq!(again.join("\n"), LINES);
         assert_eq!(parse("5 flush\n\n4 flush").unwrap_err().line, 3);
         assert!(parse("5 fly 1").unwrap_err().reason.contains("fly"));
+        assert!(parse("9223372036854775807 flush").unwrap_err().reason.contains("73 years"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_the_drive_has_its_line() {
+        let zones = Places::Zones { zones: 4, size_bytes: 1 << 20, capacity_bytes: 1 << 20, subzones: 0 };
+        assert_eq!(parse_for(LINES, &zones).unwrap(), parse(LINES).unwrap());
+        let error = parse_for("0 reset 3\n\n1 reset 9999", &zones).unwrap_err();
+        assert_eq!(error.line, 3);
+        assert!(error.reason.contains("`1 reset 9999`: zone 9999 of a drive with 4"), "{error}");
     }
 
     #[test]

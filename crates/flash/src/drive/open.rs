@@ -13,7 +13,7 @@ use super::{FlashBlock, FlashZoned, NullBlocks, NullZones, SplitData, TimeMode, 
 use crate::conventional::ConventionalModel;
 use crate::model::Model;
 use crate::profile::{Profile, Split};
-use crate::trace::{TraceEntry, held_before};
+use crate::trace::{Places, TraceEntry, held_before};
 use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
@@ -200,7 +200,30 @@ impl Spec {
         }
     }
 
-    /// The model alone, for a trace: no data, no clock. What the trace reads before it writes it is there: zones, or all of
+    /// What commands of a trace can be about.
+    ///
+    /// # Errors
+    /// `BadName` for a profile that is no drive.
+    pub fn places(&self) -> Result<Places> {
+        match (self.profile.zoned_shape(), self.profile.conventional_shape()) {
+            (Some(shape), _) => Ok(Places::Zones {
+                zones: shape.zones,
+                size_bytes: shape.zone_size_bytes,
+                capacity_bytes: shape.zone_capacity_bytes,
+                subzones: self.subzones().unwrap_or(0),
+            }),
+            (None, Some(shape)) => Ok(Places::Blocks(
+                self.capacity_bytes.map_or(shape.logical_bytes, |bytes| bytes.min(shape.logical_bytes)),
+            )),
+            (None, None) => Err(self.no_drive()),
+        }
+    }
+
+    fn no_drive(&self) -> DeviceError {
+        bad(format!("`{}` is no drive", self.profile.name))
+    }
+
+    /// The model alone, for a trace that fits its [`places`](Self::places): no data, no clock. What the trace reads before it writes it is there: zones, or all of
     /// a conventional drive.
     ///
     /// # Errors
@@ -223,7 +246,7 @@ impl Spec {
                 }
                 Ok(Box::new(model))
             }
-            (None, None) => Err(bad(format!("`{}` is no drive", self.profile.name))),
+            (None, None) => Err(self.no_drive()),
         }
     }
 
