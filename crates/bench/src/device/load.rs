@@ -62,6 +62,9 @@ pub(super) struct Load<'a> {
 
 impl<'a> Load<'a> {
     pub(super) fn new(bench: &'a DeviceBench, target: &'a Target) -> Result<Self> {
+        if bench.rate == Some(0) {
+            return Err(usage("--rate", "0", "at least a byte a second"));
+        }
         let layout = match &target.kind {
             Kind::Zoned(device) => zones(bench, &**device)?,
             Kind::Block(device) => span(bench, device.block_bytes().into(), device.capacity_blocks())?,
@@ -178,7 +181,7 @@ impl<'a> Load<'a> {
             self.started.push((kind, stretch, now()));
             self.submitted += 1;
             if let Some(rate) = self.bench.rate {
-                self.due = self.due + Duration::from_secs_f64(self.bench.block as f64 / rate.max(1) as f64);
+                self.due = self.due + Duration::from_secs_f64(self.bench.block as f64 / rate as f64);
             }
         }
         Ok(())
