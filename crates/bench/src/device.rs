@@ -166,6 +166,7 @@ pub fn replay(uri: &str, trace: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use zonda_device::{DeviceUri, OpenMode};
 
     use super::*;
 
@@ -198,7 +199,9 @@ mod tests {
     fn every_kind_of_device_is_measured() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("z").display().to_string();
-        for uri in ["flash:test", "flash:test-conv", "hftl:flash:test", &format!("{file}?zones=20&zone_size=1MiB")] {
+        let create: DeviceUri = format!("{file}?zones=20&zone_size=1MiB").parse().unwrap();
+        create.open_zoned(OpenMode::Create).unwrap();
+        for uri in ["flash:test", "flash:test-conv", "hftl:flash:test", &file] {
             for operation in ["read", "write", "mixed"] {
                 let time = if uri.contains("flash:") { "--virtual" } else { "" };
                 let words = format!("{uri} --operation {operation} --count 200 --span 4MiB --zones 2 --json {time}");
@@ -242,6 +245,16 @@ mod tests {
         assert!(refusal("flash:test --depth 0 --virtual").contains("depth"));
         for uri in ["flash:test --virtual", "mem:?zones=20&zone_size=1MiB"] {
             assert!(refusal(&format!("{uri} --rate 0")).contains("--rate 0"), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_measurement_makes_no_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("none");
+        for scheme in ["", "file:", "hftl:"] {
+            let said = bench(&format!("{scheme}{}", file.display())).run().unwrap_err().to_string();
+            assert!(said.contains("zonda device create") && !file.exists(), "{said}");
         }
     }
 }

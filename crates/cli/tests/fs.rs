@@ -241,5 +241,12 @@ fn a_conventional_drive_has_the_same_commands() {
         fs::remove_file(shell.path().join("out")).unwrap();
     }
     assert!(shell.fails(1, "fs mkfs conv:test-conv?time=untimed").contains("data=FILE"));
+    let there = on_host(&shell);
+    for command in ["ls", "check", "df", "dump", "cp a.sst store:/a"] {
+        let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let said = shell.fails(1, &format!("fs {verb} conv:test-conv?data=nope {rest}"));
+        assert!(said.contains("no nope") && said.contains("mkfs"), "{command}: {said}");
+    }
+    assert_eq!(on_host(&shell), there, "only mkfs makes a file");
     assert!(shell.fails(1, "fs ls disk?fs=ext4").contains("xfs-like"));
 }

@@ -53,8 +53,12 @@ impl Target {
                 Ok(Self { kind, model: below.model, host_ftl: Some(volume) })
             }
             place => {
-                let is_file = matches!(place, Place::File(path) if !path.exists());
-                let mode = if is_file || *place == Place::Memory { OpenMode::OpenOrCreate } else { OpenMode::Open };
+                if let Place::File(path) = place
+                    && !path.exists()
+                {
+                    return Err(super::usage("device", text, "no such file; `zonda device create` makes one"));
+                }
+                let mode = if *place == Place::Memory { OpenMode::Create } else { OpenMode::Open };
                 let kind = match uri.kind().map_err(failed)?.or(uri.layout) {
                     Some(DeviceKind::Block) => Kind::Block(uri.open_block(mode).map_err(failed)?),
                     _ => Kind::Zoned(uri.open_zoned(mode).map_err(failed)?),

@@ -81,7 +81,7 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive()? {
+        if let Some(drive) = self.drive(false)? {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.device()?.open_zoned(OpenMode::ReadBeside).with_context(|| self.cannot("open"))?;
@@ -96,15 +96,15 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive()? {
+        if let Some(drive) = self.drive(false)? {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.device()?.open_zoned(OpenMode::Open).with_context(|| self.cannot("open"))?;
         Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
     }
 
-    fn drive(&self) -> anyhow::Result<Option<blocks::Drive>> {
-        blocks::Drive::open(&self.uri).with_context(|| self.cannot("open"))
+    fn drive(&self, makes: bool) -> anyhow::Result<Option<blocks::Drive>> {
+        blocks::Drive::open(&self.uri, makes).with_context(|| self.cannot("open"))
     }
 
     fn device(&self) -> anyhow::Result<DeviceUri> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{bail, ensure};
 use zonda_device::{BlockDevice, DeviceUri, OpenMode};
 use zonda_files::{FileStore, Placement, StoreId};
+use zonda_flash::drive::Spec;
 
 use super::options;
 
@@ -16,11 +17,11 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// The drive of a name; `None` if it is of a zoned device.
+    /// The drive of a name; `None` if it is of a zoned device. With `makes` the file of a modelled drive need not be there.
     ///
     /// # Errors
     /// Those of opening; a modelled drive that keeps its data in memory.
-    pub(super) fn open(uri: &str) -> anyhow::Result<Option<Self>> {
+    pub(super) fn open(uri: &str, makes: bool) -> anyhow::Result<Option<Self>> {
         let (place, query) = uri.split_once('?').unwrap_or((uri, ""));
         let is_ours = |pair: &&str| pair.starts_with("fs=") || pair.starts_with("streams=");
         let (ours, keys): (Vec<&str>, Vec<&str>) = query.split('&').filter(|pair| !pair.is_empty()).partition(is_ours);
@@ -38,7 +39,7 @@ impl Drive {
             keys => format!("{place}?{}", keys.join("&")),
         };
         let device = match profile {
-            Some(profile) => modelled(&named(profile), &keys)?,
+            Some(profile) => modelled(&named(profile), makes)?,
             None => named(place).parse::<DeviceUri>()?.open_block(OpenMode::Open)?,
         };
         Ok(Some(Self { device, placement }))
@@ -64,8 +65,11 @@ impl Drive {
     }
 }
 
-fn modelled(name: &str, keys: &[&str]) -> anyhow::Result<Arc<dyn BlockDevice>> {
-    let is_kept = keys.iter().any(|key| key.starts_with("data=") && *key != "data=none");
-    ensure!(is_kept, "a modelled drive keeps its data in memory of one process; `data=FILE` in its name keeps it");
-    Ok(zonda_flash::drive::open_block(name)?)
+fn modelled(name: &str, makes: bool) -> anyhow::Result<Arc<dyn BlockDevice>> {
+    let drive: Spec = name.parse()?;
+    let Some(data) = drive.data_file() else {
+        bail!("a modelled drive keeps its data in memory of one process; `data=FILE` in its name keeps it");
+    };
+    ensure!(makes || data.exists(), "there is no {}; `zonda fs mkfs` makes it", data.display());
+    Ok(Arc::new(drive.open_block()?))
 }

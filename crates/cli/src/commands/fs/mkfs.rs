@@ -37,7 +37,7 @@ impl Mkfs {
     /// Those of opening the device, which must exist, and of writing to it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let context = || self.store.cannot("make a file store on");
-        let store = match self.store.drive()? {
+        let store = match self.store.drive(true)? {
             Some(drive) => drive.format(new_id(), self.force).with_context(context)?,
             None => {
                 let device = self.store.device()?.open_zoned(OpenMode::Open).with_context(context)?;
