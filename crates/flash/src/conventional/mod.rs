@@ -388,11 +388,7 @@ impl ConventionalModel {
 
     fn flush(&mut self, now: Nanos, token: u64) -> Ticket {
         if !self.shape.durable_buffer {
-            for block in 0..small(self.shape.superblocks as u64) {
-                if self.progress[block as usize].host_waiting > 0 {
-                    self.dispatch(now, block, None);
-                }
-            }
+            self.program_partial_units(now);
         }
         if self.shape.durable_buffer || self.host_programs == 0 {
             return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
@@ -400,6 +396,25 @@ impl ConventionalModel {
         let job = self.jobs.begin(token, now, self.host_programs);
         self.flushes.push((job, self.tags));
         Ticket::Job
+    }
+
+    /// Programs what the host wrote and what waits for the rest of its unit.
+    fn program_partial_units(&mut self, now: Nanos) {
+        for block in 0..small(self.shape.superblocks as u64) {
+            if self.progress[block as usize].host_waiting > 0 {
+                self.dispatch(now, block, None);
+            }
+        }
+    }
+
+    /// A write that is larger than the buffer waits for all of it, also for what waits for the rest of its unit: that is programmed when
+    /// nothing else is going on. True if something was.
+    fn unblock(&mut self) -> bool {
+        if self.core.writes_waiting() == 0 || self.core.next_event().is_some() {
+            return false;
+        }
+        self.program_partial_units(self.core.now());
+        self.core.next_event().is_some()
     }
 
     fn tell_flushes(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
@@ -467,8 +482,13 @@ impl Model for ConventionalModel {
     }
 
     fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
-        while let Some(done) = self.core.step(to) {
-            self.handle(done, out);
+        loop {
+            while let Some(done) = self.core.step(to) {
+                self.handle(done, out);
+            }
+            if !self.unblock() {
+                break;
+            }
         }
     }
 

@@ -247,3 +247,11 @@ fn reads_go_before_programs_only_if_the_drive_has_a_scheduler() {
     };
     assert_eq!([false, true].map(behind_programs), [960_000 + 35_000, 3 * 960_000 + 35_000]);
 }
+
+#[test]
+fn a_write_larger_than_the_buffer_does_not_wait_for_ever() {
+    let mut drive = model("test-conv");
+    let bytes = |i| if i % 3 == 0 { 4096 } else { 512 << 10 };
+    closed_loop(&mut drive, 4, 30, |i| Command::Write { at: (i % 12) << 20, bytes: bytes(i), stream: 0 });
+    assert!(drive.flash_writes().host_bytes >= 20 * (512 << 10), "{:?}", drive.flash_writes());
+}

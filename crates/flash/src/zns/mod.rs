@@ -322,6 +322,16 @@ impl ZonedModel {
         self.drain_subzones(now);
     }
 
+    /// A write that is larger than the buffer waits for all of it, also for what waits for the rest of its unit: that is programmed when
+    /// nothing else is going on. True if something was.
+    fn unblock(&mut self) -> bool {
+        if self.core.writes_waiting() == 0 || self.core.next_event().is_some() {
+            return false;
+        }
+        self.program_partial_units(self.core.now());
+        self.core.next_event().is_some()
+    }
+
     fn operation_done(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
         match self.purposes.remove(&tag) {
             Some(Purpose::Unit { zone, cycle, end }) => {
@@ -427,8 +437,13 @@ impl Model for ZonedModel {
 
     fn advance(&mut self, to: Nanos, out: &mut Vec<Answer>) {
         let before = out.len();
-        while let Some(done) = self.core.step(to) {
-            self.handle(done, out);
+        loop {
+            while let Some(done) = self.core.step(to) {
+                self.handle(done, out);
+            }
+            if !self.unblock() {
+                break;
+            }
         }
         self.times.answered(&out[before..]);
     }

@@ -134,3 +134,15 @@ fn a_zone_is_finished_without_padding_where_the_drive_needs_none() {
     drive.submit(now, 3, Command::Finish { zone: 3 });
     assert_eq!(last_ns(&mut drive), now, "once more");
 }
+
+#[test]
+fn a_write_larger_than_the_buffer_does_not_wait_for_ever() {
+    let mut drive = model("test");
+    drive.submit(0, 0, Command::Append { zone: 0, bytes: 4096 });
+    run(&mut drive);
+    let now = drive.core().now();
+    drive.submit(now, 1, Command::Append { zone: 1, bytes: MIB / 2 });
+    drive.submit(now, 2, Command::Append { zone: 2, bytes: MIB / 2 + 4096 });
+    drive.submit(now, 3, Command::Append { zone: 3, bytes: MIB / 2 });
+    assert_eq!(run(&mut drive).len(), 3);
+}
