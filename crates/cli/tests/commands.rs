@@ -25,6 +25,10 @@ fn put_get_and_delete() {
     let piped = shell.pipe("put s.zonda big -", &[b'x'; 100_000]);
     assert_eq!(piped.code, Some(0), "{}", piped.err);
     assert_eq!(shell.ok("get s.zonda big --raw").len(), 100_000);
+    assert_eq!(shell.pipe("put s.zonda --hex 00 -", b"0a0B\n ff\r\n").code, Some(0));
+    assert_eq!(shell.ok("get s.zonda --hex 00"), "0a0bff\n");
+    let odd = shell.pipe("put s.zonda --hex 00 -", b"0a0\n");
+    assert!(odd.code == Some(1) && odd.err.contains("value: 3 hexadecimal digits"), "{odd:?}");
 }
 
 #[test]

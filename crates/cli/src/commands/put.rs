@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::io::Read;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use zonda::Durability;
+use zonda::limits::VALUE_BYTES_MAX;
 
-use crate::bytes::Form;
+use crate::bytes::{Form, from_hex};
 use crate::exit::Exit;
 use crate::store::{StoreArgs, TreeArgs};
 
@@ -15,7 +16,11 @@ const EXAMPLES: &str = "\
 Examples:
   zonda put app.zonda user:1 ada          makes the store if there is none; durable when it returns
   zonda put app.zonda --hex 0001ff 00     key and value in hexadecimal digits
-  zonda put app.zonda picture - < a.png   the value from standard input";
+  zonda put app.zonda picture - < a.png   the value from standard input
+  xxd -p a.png | zonda put app.zonda --hex 00 -";
+
+/// Characters of the longest value in hexadecimal digits, with as much white space again.
+const HEX_BYTES_MAX: usize = 4 * VALUE_BYTES_MAX;
 
 /// Stores a pair
 #[derive(Args, Debug)]
@@ -29,7 +34,7 @@ pub(crate) struct Put {
     value: OsString,
     #[command(flatten)]
     tree: TreeArgs,
-    /// Key and value are hexadecimal digits
+    /// Key and value are hexadecimal digits; on standard input white space among them is passed over
     #[arg(long)]
     hex: bool,
 }
@@ -41,7 +46,7 @@ impl Put {
         let form = if self.hex { Form::Hex } else { Form::Text };
         let key = form.parse(&self.key).map_err(|why| anyhow!("key: {why}"))?;
         let value = if self.value == "-" {
-            read_value()?
+            read_value(form)?
         } else {
             form.parse(&self.value).map_err(|why| anyhow!("value: {why}"))?
         };
@@ -52,10 +57,15 @@ impl Put {
     }
 }
 
-/// All of standard input, but no more than a byte above the limit: that is enough to be refused.
-fn read_value() -> anyhow::Result<Vec<u8>> {
-    let mut value = Vec::new();
-    let limit = zonda::limits::VALUE_BYTES_MAX as u64 + 1;
-    std::io::stdin().lock().take(limit).read_to_end(&mut value).context("cannot read standard input")?;
-    Ok(value)
+/// All of standard input, but no more than is enough to be refused.
+fn read_value(form: Form) -> anyhow::Result<Vec<u8>> {
+    let bytes_max = if form == Form::Hex { HEX_BYTES_MAX } else { VALUE_BYTES_MAX };
+    let mut input = Vec::new();
+    std::io::stdin().lock().take(bytes_max as u64 + 1).read_to_end(&mut input).context("cannot read standard input")?;
+    ensure!(input.len() <= bytes_max, "a value of more than {VALUE_BYTES_MAX} bytes, which is the limit");
+    if form == Form::Text {
+        return Ok(input);
+    }
+    input.retain(|byte| !byte.is_ascii_whitespace());
+    from_hex(&input).map_err(|why| anyhow!("value: {why}"))
 }
