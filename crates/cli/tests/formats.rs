@@ -96,6 +96,9 @@ fn a_malformed_line_is_named_and_ends_the_load_unless_it_is_to_be_skipped() {
 #[test]
 fn keys_and_values_over_their_limits_are_malformed() {
     let shell = Shell::new();
+    shell.write("trees.jsonl", "{\"key\":\"a\",\"value\":1}\n{\"tree\":\"\",\"key\":\"b\",\"value\":2}\n");
+    assert!(shell.fails(1, "load t.zonda trees.jsonl").contains("line 2: a tree name of 0 bytes"));
+    shell.ok("load t.zonda trees.jsonl --skip-bad");
     shell.write("in.tsv", format!("{}\tv\n", "k".repeat(1025)));
     let said = shell.fails(1, "load s.zonda in.tsv");
     assert!(said.contains("line 1") && said.contains("1025") && said.contains("1024"), "{said}");

@@ -148,6 +148,9 @@ mod tests {
         assert!(why(r#"{"key":"a","key":"b","value":1}"#).contains("duplicate field `key`"));
         assert!(why(r#"{"key":null,"value":1}"#).contains("key_hex"));
         assert!(why(r#"{"key":"k","value_hex":"0"}"#).contains("value_hex"));
+        assert!(why(r#"{"tree":"","key":"k","value":1}"#).contains("1 to 255"));
+        let named = |bytes: usize| format!(r#"{{"tree":"{}","key":"k","value":1}}"#, "t".repeat(bytes));
+        assert!(parse(named(255).as_bytes()).is_ok() && why(&named(256)).contains("256"));
         assert!(why(r#"{"key":"k","#).contains("column"));
         assert!(why("[1]").contains("column"));
     }

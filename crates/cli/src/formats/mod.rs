@@ -9,7 +9,7 @@ mod tsv;
 use std::io::BufRead;
 
 use clap::ValueEnum;
-use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use zonda::limits::{KEY_BYTES_MAX, TREE_NAME_BYTES_MAX, VALUE_BYTES_MAX};
 
 pub(crate) use self::csv::{Columns, Csv};
 pub(crate) use jsonl::Jsonl;
@@ -76,6 +76,11 @@ impl Record {
         }
         if self.value.len() > VALUE_BYTES_MAX {
             return Err(format!("a value of {} bytes; the limit is {VALUE_BYTES_MAX}", self.value.len()));
+        }
+        if let Some(bytes) =
+            self.tree.as_ref().map(String::len).filter(|bytes| !(1..=TREE_NAME_BYTES_MAX).contains(bytes))
+        {
+            return Err(format!("a tree name of {bytes} bytes; it must have 1 to {TREE_NAME_BYTES_MAX}"));
         }
         Ok(self)
     }
