@@ -94,6 +94,19 @@ fn a_malformed_line_is_named_and_ends_the_load_unless_it_is_to_be_skipped() {
 }
 
 #[test]
+fn a_full_store_says_how_much_is_loaded() {
+    let shell = Shell::new();
+    let value = "v".repeat(1000);
+    shell.write("in.tsv", (0..40_000).map(|n| format!("{n:05}\t{value}\n")).collect::<String>());
+    let said = shell.fails(1, "load s.zonda?zones=32&zone_size=1MiB in.tsv --memory 4MiB");
+    let (loaded, why) = said.split_once(" pairs before it are loaded: ").unwrap_or_else(|| panic!("{said}"));
+    assert!(why.contains("no space"), "{said}");
+    let loaded: usize = loaded.trim_start_matches("zonda: ").replace(',', "").parse().unwrap();
+    assert!(loaded > 1000, "{said}");
+    assert_eq!(shell.ok("scan s.zonda --keys --memory 4MiB").lines().count(), loaded);
+}
+
+#[test]
 fn keys_and_values_over_their_limits_are_malformed() {
     let shell = Shell::new();
     shell.write("trees.jsonl", "{\"key\":\"a\",\"value\":1}\n{\"tree\":\"\",\"key\":\"b\",\"value\":2}\n");

@@ -225,7 +225,7 @@ pub enum Error {
         bytes_max: u64,
     },
     /// An earlier write or sync failed, so the store refuses writes; reads go on. Open it again: recovery keeps what was durable.
-    #[error("the store refuses writes since an earlier failure: {cause}; close it and open it again")]
+    #[error("the store refuses writes since an earlier failure: {cause}{}", then_open_again(.cause))]
     Poisoned {
         /// The failure.
         cause: Arc<Error>,
@@ -259,6 +259,11 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+}
+
+/// The advice for a store that refuses writes, if its cause does not end with it.
+fn then_open_again(cause: &Error) -> &'static str {
+    if matches!(cause, Error::DiskFull { .. }) { "" } else { "; close it and open it again" }
 }
 
 impl From<TreeError> for Error {
@@ -380,7 +385,9 @@ mod tests {
         let cause = TreeError::from(PageError::Device(DeviceError::PowerLost));
         let error = Error::from(TreeError::Poisoned(Arc::new(cause)));
         assert!(matches!(error, Error::Poisoned { .. }));
-        assert!(error.to_string().contains("the power is cut"), "{error}");
+        assert!(error.to_string().contains("the power is cut; close it and open it again"), "{error}");
+        let full = Error::Poisoned { cause: Arc::new(Error::DiskFull { path: "/x".into(), bytes: 7 }) };
+        assert_eq!(full.to_string().matches("open").count(), 1, "{full}");
     }
 
     #[test]

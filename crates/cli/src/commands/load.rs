@@ -79,9 +79,9 @@ impl Load {
         let loaded = loader.load(&mut *formats::reader(format, input, columns), &bar);
         bar.finish_and_clear();
         // What was read before an error stays.
-        loader.flush()?;
-        db.sync()?;
-        loaded.with_context(|| loader.so_far())?;
+        let (flushed, synced) = (loader.flush(), db.sync());
+        let is_durable = synced.is_ok();
+        loaded.and(flushed.and(synced).map_err(Into::into)).with_context(|| loader.so_far(is_durable))?;
         eprintln!("{}", loader.summary());
         drop(loader);
         db.close()?;
@@ -130,6 +130,8 @@ struct Loader<'a> {
     skip_bad: bool,
     started: Time,
     pairs: u64,
+    /// Those of them that the store has taken.
+    taken: u64,
     bytes: u64,
     bad: u64,
 }
@@ -137,7 +139,7 @@ struct Loader<'a> {
 impl<'a> Loader<'a> {
     fn new(db: &'a Db, tree: Tree, skip_bad: bool) -> Self {
         let (named, batch, started) = (BTreeMap::new(), Batch::new(), zonda_rt::now());
-        Self { db, tree, named, batch, skip_bad, started, pairs: 0, bytes: 0, bad: 0 }
+        Self { db, tree, named, batch, skip_bad, started, pairs: 0, taken: 0, bytes: 0, bad: 0 }
     }
 
     fn load(&mut self, records: &mut dyn Records, bar: &ProgressBar) -> anyhow::Result<()> {
@@ -174,6 +176,7 @@ impl<'a> Loader<'a> {
 
     fn flush(&mut self) -> zonda::Result<()> {
         self.db.write_with(&self.batch, zonda::Durability::Buffered)?;
+        self.taken += self.batch.len() as u64;
         self.batch.clear();
         Ok(())
     }
@@ -190,8 +193,10 @@ impl<'a> Loader<'a> {
         u64::try_from(u128::from(self.pairs) * 1_000_000 / micros).unwrap_or(u64::MAX)
     }
 
-    fn so_far(&self) -> String {
-        format!("{} pairs before it are loaded", HumanCount(self.pairs))
+    /// What is in the store; not all of it where the last of it could not be made durable.
+    fn so_far(&self, is_durable: bool) -> String {
+        let most = if is_durable { "" } else { "at most " };
+        format!("{most}{} pairs before it are loaded", HumanCount(self.taken))
     }
 
     fn summary(&self) -> String {
