@@ -107,6 +107,16 @@ fn a_full_store_says_how_much_is_loaded() {
 }
 
 #[test]
+fn options_of_columns_are_for_columns() {
+    let shell = Shell::new();
+    shell.write("in.jsonl", "{\"key\":\"a\",\"value\":1}\n");
+    for option in ["--key a", "--value b", "--header"] {
+        assert!(shell.fails(1, &format!("load s.zonda in.jsonl {option}")).contains("--format csv"), "{option}");
+    }
+    assert!(!shell.path().join("s.zonda").exists());
+}
+
+#[test]
 fn keys_and_values_over_their_limits_are_malformed() {
     let shell = Shell::new();
     shell.write("trees.jsonl", "{\"key\":\"a\",\"value\":1}\n{\"tree\":\"\",\"key\":\"b\",\"value\":2}\n");

@@ -71,6 +71,9 @@ impl Load {
     /// Those of reading and writing; the first bad record.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let format = self.format()?;
+        if format != Format::Csv && (self.key.is_some() || self.value.is_some() || self.header) {
+            bail!("--key, --value and --header are for --format csv; {} has no columns", self.file.display());
+        }
         let (input, bytes) = open(&self.file)?;
         let columns = Columns { key: self.key, value: self.value, has_header: self.header };
         let db = self.store.open_or_create()?;
