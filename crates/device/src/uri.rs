@@ -52,6 +52,10 @@ pub struct OverZones {
 impl OverZones {
     fn parse(text: &str) -> Result<Self> {
         let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        if place.is_empty() {
+            return Err(bad("`hftl:` needs the name of a zoned device behind it".to_owned()));
+        }
+        query_pairs(query)?;
         let (own, below): (Vec<&str>, Vec<&str>) = query.split('&').partition(|pair| pair.starts_with("op="));
         let below = below.join("&");
         let zones = if below.is_empty() { place.to_owned() } else { format!("{place}?{below}") };
@@ -180,10 +184,7 @@ impl FromStr for DeviceUri {
             return Ok(Self::at(Place::HostFtl(OverZones::parse(over)?)));
         }
         let mut uri = Self::at(parse_place(place)?);
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
-            uri.set(key, value)?;
-        }
+        query_pairs(query)?.into_iter().try_for_each(|(key, value)| uri.set(key, value))?;
         Ok(uri)
     }
 }
@@ -426,7 +427,7 @@ impl Place {
         DeviceError::NotSupported {
             what: match self {
                 Self::Zbd(_) => "zbd: devices here: they are Linux's, and zoned",
-                Self::Flash(_) => "flash: devices; this program knows file:, mem: and zbd:",
+                Self::Flash(_) => "modelled drives (flash:) for this; file:, mem: and zbd: are",
                 Self::HostFtl(_) => "zones of hftl: devices: they are block devices",
                 Self::File(_) | Self::Memory => "this use of the device",
             },
@@ -434,14 +435,34 @@ impl Place {
     }
 }
 
+/// Keys and values of a name, from what stands behind its `?`.
+///
+/// # Errors
+/// `BadName` for what is not `key=value`, and for a key that is given twice.
+pub fn query_pairs(query: &str) -> Result<Vec<(&str, &str)>> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
+        if pairs.iter().any(|&(other, _)| other == key) {
+            return Err(bad(format!("`{key}` is given twice")));
+        }
+        pairs.push((key, value));
+    }
+    Ok(pairs)
+}
+
 fn parse_place(text: &str) -> Result<Place> {
     let no_path = |scheme: &str| bad(format!("`{scheme}` needs a path"));
     match text.split_once(':') {
-        Some(("file" | "zbd", "")) | None if text.is_empty() || text.ends_with(':') => Err(no_path(text)),
+        None if text.is_empty() => Err(bad("an empty name: a device has a path, or a scheme as in mem:".to_owned())),
+        Some(("file" | "zbd", "")) => Err(no_path(text)),
         Some(("file", path)) => Ok(Place::File(path.into())),
         Some(("mem", "")) => Ok(Place::Memory),
         Some(("mem", _)) => Err(bad("`mem:` takes no path".to_owned())),
         Some(("zbd", path)) => Ok(Place::Zbd(path.into())),
+        Some(("conv", _)) => Err(bad(
+            "`conv:` is for file stores, in `zonda fs` and RocksDB; elsewhere a conventional drive is flash:PROFILE, too".to_owned(),
+        )),
         Some((scheme, _)) if is_scheme(scheme) => Err(bad(format!(
             "unknown scheme `{scheme}:`; known are file:, mem:, zbd:, flash:, hftl: (for a file of this name write file:{text})"
         ))),
@@ -616,11 +637,13 @@ mod tests {
         assert!(refusal("mem:?layout=disk").contains("zones or blocks"));
         assert!(refusal("mem:?populate=maybe").contains("on or off"));
         assert!(refusal("file:x?populate=on").contains("mem: only"));
-        assert!(refusal("ftp:x").contains("unknown scheme"));
+        assert!(refusal("mem:?zones=64&zones=65").contains("`zones` is given twice"));
+        assert!(refusal("hftl:mem:?op=5&zones=64&op=5").contains("`op` is given twice"));
+        assert!(refusal("ftp:x").contains("unknown scheme") && refusal("conv:test-conv").contains("zonda fs"));
         assert!(refusal("").contains("path") && refusal("file:").contains("path"));
         assert!(refusal("mem:x").contains("takes no path"));
         assert!(refusal("hftl:mem:?op=many").contains("op=many") && refusal("hftl:hftl:mem:").contains("over zones"));
-        assert!(refusal("hftl:mem:?zone=1").contains("known are"));
+        assert!(refusal("hftl:mem:?zone=1").contains("known are") && refusal("hftl:?op=5").contains("needs the name"));
         assert!(parse("mem:?zones=0").open_zoned(OpenMode::Create).is_err());
         assert!(parse("mem:?zone_size=5000").open_zoned(OpenMode::Create).is_err());
         assert!(parse("mem:?zones=99999999999").open_block(OpenMode::Create).is_err());

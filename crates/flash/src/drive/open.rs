@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zonda_device::{
     BlockDevice, DeviceError, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice, Result,
-    ZonedDevice,
+    ZonedDevice, query_pairs,
 };
 
 use super::faults::Faults;
@@ -70,11 +70,7 @@ impl FromStr for Spec {
             faults: Faults::default(),
             seed: 0,
         };
-        let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
-        for pair in pairs {
-            let (key, value) = pair.split_once('=').ok_or_else(|| bad(format!("`{pair}` is not key=value")))?;
-            spec.set(key, value)?;
-        }
+        query_pairs(query)?.into_iter().try_for_each(|(key, value)| spec.set(key, value))?;
         spec.faults.check(spec.is_zoned(), spec.subzones())?;
         Ok(spec)
     }
@@ -382,6 +378,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         assert!(refusal("nothing").contains("zn540"));
+        assert!(refusal("zn540?seed=1&seed=2").contains("`seed` is given twice"));
         assert!(refusal("zn540?speed=1").contains("known are scale"));
         assert!(refusal("zn540?k=fast").contains("k=fast"));
         assert!(refusal("zn540?capacity=5").contains("conventional"));
