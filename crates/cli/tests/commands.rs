@@ -118,6 +118,22 @@ fn devices_are_made_reported_and_reset() {
     shell.fails(1, "device reset d.zoned --zone 99");
     shell.ok("device reset d.zoned --all");
     assert_eq!(shell.ok("device report d.zoned --used").lines().count(), 1);
+    for name in ["flash:test?data=f", "hftl:f"] {
+        assert!(shell.fails(1, &format!("device create {name}")).contains("`zonda put`"), "{name}");
+    }
+}
+
+#[test]
+fn a_device_of_blocks_is_made_if_asked_for() {
+    let shell = Shell::new();
+    shell.ok("device create b?layout=blocks --zones 32 --zone-size 1MiB");
+    assert!(shell.fails(1, "device report b").contains('b'), "it has no zones");
+    shell.ok("put b?zone_size=1MiB key value --memory 4MiB");
+    assert!(shell.ok("stat b?zone_size=1MiB --memory 4MiB").contains("in place"));
+    for limit in ["--max-open 3", "--max-active 5", "--zone-capacity 4KiB"] {
+        assert!(shell.fails(1, &format!("device create c?layout=blocks {limit}")).contains("layout=blocks"), "{limit}");
+    }
+    assert!(!shell.path().join("c").exists());
 }
 
 #[test]

@@ -1,17 +1,19 @@
-//! `zonda device create`.
+//! `zonda device create`: zones in a file, or with `layout=blocks` a block device.
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use clap::Args;
-use zonda_device::{DeviceUri, OpenMode};
+use zonda_device::format::DeviceKind;
+use zonda_device::{DeviceUri, OpenMode, Place};
 
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
 Examples:
   zonda device create disk.zoned                                     4,096 zones of 16 MiB
-  zonda device create disk.zoned --zones 64 --zone-size 64MiB --zone-capacity 48MiB --max-open 6 --max-active 6";
+  zonda device create disk.zoned --zones 64 --zone-size 64MiB --zone-capacity 48MiB --max-open 6 --max-active 6
+  zonda device create 'disk?layout=blocks' --zones 64 --zone-size 16MiB    1 GiB without zones, for `zonda fs mkfs 'disk?fs=xfs-like'`";
 
-/// Makes a zoned device in a file
+/// Makes a zoned device in a file, or a block device
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Create {
@@ -45,7 +47,22 @@ impl Create {
         shape.zones = self.zones.or(shape.zones);
         shape.max_open = self.max_open.or(shape.max_open);
         shape.max_active = self.max_active.or(shape.max_active);
-        uri.open_zoned(OpenMode::Create).with_context(|| format!("cannot create {}", self.uri))?;
+        let context = || format!("cannot create {}", self.uri);
+        if matches!(uri.place, Place::Flash(_) | Place::HostFtl(_)) {
+            bail!(
+                "{}: `zonda put` and `zonda fs mkfs` make the file of a modelled drive and what a host FTL needs",
+                context()
+            );
+        }
+        match uri.layout {
+            Some(DeviceKind::Block) => {
+                let of_zones = [uri.shape.zone_capacity_bytes, uri.shape.max_open, uri.shape.max_active];
+                let is_plain = of_zones.iter().chain([&uri.shape.append_bytes_max]).all(Option::is_none);
+                ensure!(is_plain, "{}: only zones have capacities and limits, and layout=blocks has none", context());
+                uri.open_block(OpenMode::Create).map(drop).with_context(context)?;
+            }
+            _ => uri.open_zoned(OpenMode::Create).map(drop).with_context(context)?,
+        }
         Ok(Exit::Done)
     }
 }
