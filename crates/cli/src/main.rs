@@ -6,6 +6,7 @@
 
 mod bytes;
 mod commands;
+mod devices;
 mod exit;
 mod formats;
 mod output;

@@ -118,9 +118,15 @@ fn devices_are_made_reported_and_reset() {
     shell.fails(1, "device reset d.zoned --zone 99");
     shell.ok("device reset d.zoned --all");
     assert_eq!(shell.ok("device report d.zoned --used").lines().count(), 1);
+    // Of a modelled drive in memory there is the shape; what would be made of it nobody would see again.
+    assert!(shell.ok("device report flash:zn540 --used").contains("904 zones"));
     for name in ["flash:test?data=f", "hftl:f"] {
         assert!(shell.fails(1, &format!("device create {name}")).contains("`zonda put`"), "{name}");
     }
+    for command in ["reset flash:test?data=f --all", "format flash:test?data=f"] {
+        assert!(shell.fails(1, &format!("device {command}")).contains("no f;"), "{command}");
+    }
+    assert!(!shell.path().join("f").exists());
 }
 
 #[test]

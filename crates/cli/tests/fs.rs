@@ -222,12 +222,13 @@ fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
 fn a_conventional_drive_has_the_same_commands() {
     let shell = Shell::new();
     shell.write("a.sst", bytes(9, 300_000));
+    shell.ok("device create disk?layout=blocks --zones 8 --zone-size 4MiB");
     for (name, other) in [
         ("conv:test-conv?time=untimed&data=drive", "conv:test-conv?time=untimed&data=drive&fs=f2fs-like"),
+        ("flash:test-conv?fs=xfs-like&time=untimed&data=same", "conv:test-conv?time=untimed&data=same&fs=f2fs-like"),
+        ("hftl:flash:test?time=untimed&data=zones&fs=xfs-like", "hftl:flash:test?time=untimed&data=zones&fs=f2fs-like"),
         ("disk?fs=f2fs-like", "disk?fs=xfs-like"),
     ] {
-        let disk = shell.path().join("disk");
-        drop(zonda_device::FileBlockDevice::create(&disk, 4096, 8192, &zonda_device::FileOptions::default()));
         shell.ok(&format!("fs mkfs {name}"));
         assert!(shell.fails(1, &format!("fs mkfs {name}")).contains(name), "it holds a store");
         shell.ok(&format!("fs cp {name} a.sst store:/a.sst"));
@@ -249,4 +250,24 @@ fn a_conventional_drive_has_the_same_commands() {
     }
     assert_eq!(on_host(&shell), there, "only mkfs makes a file");
     assert!(shell.fails(1, "fs ls disk?fs=ext4").contains("xfs-like"));
+    assert!(shell.fails(1, "fs ls disk?fs=f2fs-like&fs=f2fs-like").contains("twice"));
+}
+
+#[test]
+fn a_modelled_drive_with_zones_has_the_same_commands() {
+    let shell = Shell::new();
+    let drive = "flash:test?time=untimed&data=drive";
+    assert!(shell.fails(1, &format!("fs ls {drive}")).contains("no drive"));
+    assert!(shell.fails(1, "fs mkfs flash:test").contains("data=FILE"));
+    assert!(on_host(&shell).is_empty());
+    shell.ok(&format!("fs mkfs {drive}"));
+    shell.write("a", bytes(1, 300_000));
+    shell.ok(&format!("fs cp {drive} a store:/a"));
+    shell.ok(&format!("fs cp {drive} store:/a out"));
+    assert_eq!(shell.read("out"), bytes(1, 300_000));
+    assert!(shell.fails(1, &format!("fs cp {drive} store:/a drive")).contains("device"));
+    assert!(shell.ok(&format!("fs check {drive}")).contains("1 file"));
+    assert!(shell.ok(&format!("device report {drive} --used")).lines().count() > 1);
+    shell.ok(&format!("device reset {drive} --all"));
+    assert_eq!(shell.ok(&format!("device report {drive} --used")).lines().count(), 1);
 }

@@ -16,12 +16,14 @@ mod restore;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use zonda_device::{DeviceUri, OpenMode, Place};
+use zonda_device::{DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions};
 
+use crate::devices::{self, Data};
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
@@ -70,7 +72,8 @@ impl Fs {
 #[derive(Args, Debug)]
 pub(crate) struct StoreArg {
     /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`; a conventional drive is `DEVICE?fs=xfs-like`,
-    /// `DEVICE?fs=f2fs-like` or `conv:PROFILE?data=FILE`, and is not read while another process has it open
+    /// `DEVICE?fs=f2fs-like` or `conv:PROFILE?data=FILE`, a modelled one with zones `flash:PROFILE?data=FILE`; neither is read while
+    /// another process has it open
     #[arg(value_name = "URI")]
     uri: String,
 }
@@ -81,10 +84,10 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive(false)? {
+        if let Some(drive) = self.drive(Data::Kept)? {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
-        let device = self.device()?.open_zoned(OpenMode::ReadBeside).with_context(|| self.cannot("open"))?;
+        let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
         let mounted = FileStore::mount_read_only(device, options());
         let (store, report) = mounted.with_context(|| self.cannot("mount"))?;
         report.warning().into_iter().for_each(|warning| eprintln!("{}: {warning}", self.uri));
@@ -96,19 +99,20 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive(false)? {
+        if let Some(drive) = self.drive(Data::Kept)? {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
-        let device = self.device()?.open_zoned(OpenMode::Open).with_context(|| self.cannot("open"))?;
+        let device = self.zones(OpenMode::Open, Data::Kept)?;
         Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
     }
 
-    fn drive(&self, makes: bool) -> anyhow::Result<Option<blocks::Drive>> {
-        blocks::Drive::open(&self.uri, makes).with_context(|| self.cannot("open"))
+    fn drive(&self, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
+        blocks::Drive::open(&self.uri, data).with_context(|| self.cannot("open"))
     }
 
-    fn device(&self) -> anyhow::Result<DeviceUri> {
-        self.uri.parse().with_context(|| self.cannot("open"))
+    fn zones(&self, mode: OpenMode, data: Data) -> anyhow::Result<Arc<dyn ZonedDevice>> {
+        let cannot = || self.cannot("open");
+        devices::open_zoned(&self.uri.parse().with_context(cannot)?, mode, data).with_context(cannot)
     }
 
     /// Whether the device lies in this file of the host, under whatever name.

@@ -5,6 +5,7 @@ use clap::Args;
 use zonda_device::{DeviceUri, OpenMode, ZoneId, ZoneReport, ZoneState, ZonedDevice};
 use zonda_space::{Space, SpaceError};
 
+use crate::devices::{self, Data};
 use crate::exit::Exit;
 use crate::progress;
 
@@ -31,7 +32,8 @@ impl Format {
     /// If something is written and may not be emptied; those of opening and resetting.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let uri: DeviceUri = self.uri.parse()?;
-        let device = uri.open_zoned(OpenMode::Open).with_context(|| format!("cannot open {}", self.uri))?;
+        let device = devices::open_zoned(&uri, OpenMode::Open, Data::Kept)
+            .with_context(|| format!("cannot open {}", self.uri))?;
         let used = used_zones(&*device)?;
         if !used.is_empty() && !self.force {
             let (used, zones) = (used.len(), device.geometry().zone_count);

@@ -7,6 +7,7 @@ use serde_json::json;
 use zonda_device::{Descriptor, Place, ZbdDevice, ZoneKind};
 use zonda_device::{DeviceUri, Geometry, OpenMode, ZoneId, ZoneReport, ZoneState, ZonedDevice};
 
+use crate::devices::{self, Data};
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -14,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   zonda device report disk.zoned              as `blkzone report`, in sectors of 512 bytes, with the limits above
   zonda device report zbd:/dev/nvme0n1        every line as blkzone's, conventional zones included
+  zonda device report flash:zn540             zones and limits of a modelled drive
   zonda device report disk.zoned --used       only zones that are not empty
   zonda device report disk.zoned --json       a JSON object for the device, then one for each zone";
 
@@ -46,7 +48,7 @@ impl Report {
         if let Place::Zbd(path) = &uri.place {
             return self.block_device(&uri.zbd(path, OpenMode::ReadOnly).with_context(context)?);
         }
-        let device = uri.open_zoned(OpenMode::ReadOnly).with_context(context)?;
+        let device = devices::open_zoned(&uri, OpenMode::ReadOnly, Data::Anywhere).with_context(context)?;
         let mut out = Output::new();
         self.head(&*device, &mut out)?;
         let geometry = device.geometry();

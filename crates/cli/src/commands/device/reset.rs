@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use zonda_device::{DeviceUri, OpenMode, ZoneId};
 
+use crate::devices::{self, Data};
 use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
@@ -32,7 +33,8 @@ impl Reset {
     /// Those of opening and resetting; zones before are empty then.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let uri: DeviceUri = self.uri.parse()?;
-        let device = uri.open_zoned(OpenMode::Open).with_context(|| format!("cannot open {}", self.uri))?;
+        let device = devices::open_zoned(&uri, OpenMode::Open, Data::Kept)
+            .with_context(|| format!("cannot open {}", self.uri))?;
         let count = device.geometry().zone_count;
         self.zones.iter().try_for_each(|&zone| device.geometry().check_zone(ZoneId(zone)))?;
         let all = if self.all { 0..count } else { 0..0 };

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
-use zonda_device::{BlockDevice, DeviceUri, OpenMode};
+use zonda_device::{BlockDevice, OpenMode, query_pairs};
 use zonda_files::{FileStore, Placement, StoreId};
-use zonda_flash::drive::Spec;
 
 use super::options;
+use crate::devices::{self, Data};
 
 /// A conventional drive, open.
 pub(super) struct Drive {
@@ -17,12 +17,13 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// The drive of a name; `None` if it is of a zoned device. With `makes` the file of a modelled drive need not be there.
+    /// The drive of a name; `None` if it is of a zoned device.
     ///
     /// # Errors
-    /// Those of opening; a modelled drive that keeps its data in memory.
-    pub(super) fn open(uri: &str, makes: bool) -> anyhow::Result<Option<Self>> {
+    /// Those of opening; a modelled drive whose data is elsewhere.
+    pub(super) fn open(uri: &str, data: Data) -> anyhow::Result<Option<Self>> {
         let (place, query) = uri.split_once('?').unwrap_or((uri, ""));
+        query_pairs(query)?;
         let is_ours = |pair: &&str| pair.starts_with("fs=") || pair.starts_with("streams=");
         let (ours, keys): (Vec<&str>, Vec<&str>) = query.split('&').filter(|pair| !pair.is_empty()).partition(is_ours);
         let profile = place.strip_prefix("conv:");
@@ -38,10 +39,11 @@ impl Drive {
             [] => place.to_owned(),
             keys => format!("{place}?{}", keys.join("&")),
         };
-        let device = match profile {
-            Some(profile) => modelled(&named(profile), makes)?,
-            None => named(place).parse::<DeviceUri>()?.open_block(OpenMode::Open)?,
+        let name = match profile {
+            Some(profile) => named(&format!("flash:{profile}")),
+            None => named(place),
         };
+        let device = devices::open_block(&name.parse()?, OpenMode::Open, data)?;
         Ok(Some(Self { device, placement }))
     }
 
@@ -63,13 +65,4 @@ impl Drive {
         ensure!(found == asked, "the store was made with fs={found}, not with fs={asked}");
         Ok(store)
     }
-}
-
-fn modelled(name: &str, makes: bool) -> anyhow::Result<Arc<dyn BlockDevice>> {
-    let drive: Spec = name.parse()?;
-    let Some(data) = drive.data_file() else {
-        bail!("a modelled drive keeps its data in memory of one process; `data=FILE` in its name keeps it");
-    };
-    ensure!(makes || data.exists(), "there is no {}; `zonda fs mkfs` makes it", data.display());
-    Ok(Arc::new(drive.open_block()?))
 }

@@ -8,6 +8,7 @@ use zonda_device::OpenMode;
 use zonda_files::{FileStore, StoreId};
 
 use super::{StoreArg, options};
+use crate::devices::Data;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -16,6 +17,8 @@ Examples:
   zonda device create disk.zoned --zones 64 --zone-size 64MiB
   zonda fs mkfs disk.zoned
   zonda fs mkfs zbd:/dev/nvme0n1 --force       whatever is on it is lost
+  zonda device create 'disk?layout=blocks' && zonda fs mkfs 'disk?fs=xfs-like'
+  zonda fs mkfs 'flash:splitzns?scale=1/64&data=drive.data'
   zonda fs mkfs 'conv:atc21-7op?scale=1/64&data=drive.data&fs=f2fs-like'";
 
 /// Makes an empty file store on a device
@@ -34,13 +37,13 @@ pub(crate) struct Mkfs {
 
 impl Mkfs {
     /// # Errors
-    /// Those of opening the device, which must exist, and of writing to it.
+    /// Those of opening the device, which must exist unless it is modelled, and of writing to it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let context = || self.store.cannot("make a file store on");
-        let store = match self.store.drive(true)? {
+        let store = match self.store.drive(Data::Made)? {
             Some(drive) => drive.format(new_id(), self.force).with_context(context)?,
             None => {
-                let device = self.store.device()?.open_zoned(OpenMode::Open).with_context(context)?;
+                let device = self.store.zones(OpenMode::Open, Data::Made)?;
                 FileStore::format(device, new_id(), self.force, options()).with_context(context)?
             }
         };
