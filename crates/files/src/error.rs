@@ -198,6 +198,12 @@ pub enum FileError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A mark that a trace was to be measured from, and that is not in it.
+    #[error("the trace has no mark {mark:?}")]
+    NoSuchMark {
+        /// The mark.
+        mark: String,
+    },
     /// An option that makes no sense.
     #[error("{option} is {value}; {rule}")]
     BadOption {

@@ -88,8 +88,7 @@ impl<'a> Run<'a> {
         if let Some(wanted) = &options.measure_from
             && !marks.into_iter().any(|mark| mark == wanted)
         {
-            let rule = "the trace has no such mark";
-            return Err(FileError::BadOption { option: "measure_from", value: 0, rule });
+            return Err(FileError::NoSuchMark { mark: wanted.clone() });
         }
         Ok(Self {
             options,
