@@ -104,7 +104,7 @@ fn devices_are_made_reported_and_reset() {
     assert!(shell.fails(1, "device create d.zoned").contains("d.zoned"));
     let report = shell.ok("device report d.zoned");
     assert_eq!(report.lines().count(), 33);
-    assert!(report.contains("max active 8"), "{report}");
+    assert!(report.contains("max active 8") && report.contains("max append no limit\n"), "{report}");
     assert!(
         report.contains(
             "  start: 0x000000800, len 0x000800, cap 0x000800, wptr 0x000000 reset:0 non-seq:0, zcond: 1(em)"

@@ -117,12 +117,12 @@ impl Report {
             }));
         }
         out.line(format!(
-            "{kind}: {} zones, blocks of {} bytes, max open {}, max active {}, max append {} blocks",
+            "{kind}: {} zones, blocks of {} bytes, max open {}, max active {}, max append {}",
             geometry.zone_count,
             geometry.block_bytes,
             limit(geometry.max_open),
             limit(geometry.max_active),
-            limit(geometry.append_blocks_max),
+            geometry.append_blocks_max.map_or("no limit".to_owned(), |blocks| format!("{blocks} blocks")),
         ))
     }
 
