@@ -108,6 +108,8 @@ fn options_that_are_zero_or_absurd() {
         let said = shell.fails(code, arguments);
         assert!(said.len() > 20, "{arguments}: {said}");
     }
+    let designs = shell.fails(1, "bench ycsb --on mem: --design nosuch --records 10");
+    assert!(["zonda", "zkv-block", "bftree", "map"].iter().all(|design| designs.contains(design)), "{designs}");
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
 }
 

@@ -196,6 +196,9 @@ impl Options {
         self
     }
 
+    /// The names of all presets.
+    pub const PRESETS: [&str; 7] = ["zonda", "zkv", "zkv-block", "adb", "btree", "bdtree", "bftree"];
+
     /// The options that a preset stands for: `zonda` (the defaults), `zkv` (the ZKV paper's: delta buffers of its sizes, of which the
     /// oldest of the largest go first, behind a merged filter that evicts its coldest nodes, memory in its shares 1:3:4), `zkv-block` (the
     /// same in place, with a pool that forgets what was used longest ago in place of ZFlusher: Exp#11 of the paper), `bftree` (mini-pages;
@@ -213,6 +216,7 @@ impl Options {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn preset(name: &str) -> Result<Self> {
+        let unknown = |_| bad("preset", format!("{name:?} is not one of {}", Self::PRESETS.join(", ")));
         match name {
             "zonda" => Ok(Self::new()),
             "zkv" => {
@@ -223,7 +227,7 @@ impl Options {
             }
             "zkv-block" => Ok(Self::preset("zkv")?.store(StoreKind::InPlace).flusher(FlusherOptions::base())),
             "bftree" => Ok(Self { store_of_preset: StoreKind::InPlace, ..Self::new().design(Design::BfTree) }),
-            _ => Ok(Self::new().design(name.parse()?)),
+            _ => Ok(Self::new().design(name.parse().map_err(unknown)?)),
         }
     }
 
@@ -663,10 +667,11 @@ mod tests {
 
     #[test]
     fn presets_are_valid_and_unknown_ones_refused() {
-        for preset in ["zonda", "zkv", "zkv-block", "adb", "btree", "bdtree", "bftree"] {
+        let said = Options::preset("lsm").unwrap_err().to_string();
+        for preset in Options::PRESETS {
             Options::preset(preset).unwrap().validate().unwrap();
+            assert!(said.contains(preset), "{said}");
         }
-        assert!(Options::preset("lsm").is_err());
         let zkv = Options::preset("zkv").unwrap();
         assert_eq!((zkv.classes, zkv.eviction), (BufferClasses::Paper, Eviction::Oldest));
         assert_eq!((zkv.memory_shares, zkv.filter_by_node), (Some(MemoryShares::ZKV), true));

@@ -2,7 +2,7 @@
 
 use zonda::{Db, Options};
 
-use super::{Counters, Durability, MemoryBy, StorePlan, Subject, Visit, WrittenBytes, switches};
+use super::{Counters, Durability, MAP_DESIGN, MemoryBy, StorePlan, Subject, Visit, WrittenBytes, switches};
 use crate::{BenchError, Result};
 
 /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
@@ -39,7 +39,11 @@ impl ZondaSubject {
 }
 
 fn options(plan: &StorePlan) -> Result<Options> {
-    let preset = Options::preset(&plan.design).map_err(doing("choose the design"))?;
+    let preset = Options::preset(&plan.design).map_err(|_| BenchError::Usage {
+        option: "--design",
+        given: plan.design.clone(),
+        expected: format!("one of {}, {MAP_DESIGN}", Options::PRESETS.join(", ")),
+    })?;
     // On a file as on a device of zones: what is measured here is how reclaim does when it has to.
     let mut options = preset.memory(plan.memory_bytes).seed(plan.seed).log(plan.log).garbage(None);
     if let Some(leaf_bytes) = plan.leaf_bytes {
