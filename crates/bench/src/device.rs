@@ -213,6 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn an_untimed_drive_has_no_busy_shares() {
+        let text = |more: &str| bench(&format!("flash:test{more}")).run().unwrap();
+        assert!(text(" --virtual --count 300").contains("dies busy"));
+        assert!(!text("?time=untimed --count 300").contains("dies busy"));
+        let json: serde_json::Value = serde_json::from_str(&text("?time=untimed --count 300 --json")).unwrap();
+        assert!(json["flash"]["dies"][0]["busy"].is_null() && json["flash"]["channels_busy"][0].is_null(), "{json}");
+        assert!(
+            json["flash"]["requests_in_drive_mean"].is_null() && json["flash"]["amplification"].is_number(),
+            "{json}"
+        );
+    }
+
+    #[test]
     fn rates_are_kept() {
         let text = bench("flash:test --virtual --rate 1MiB --count 64 --depth 8 --json").run().unwrap();
         let rate = number(&text, &["mib_per_second"]);

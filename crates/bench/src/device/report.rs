@@ -77,10 +77,12 @@ impl Report {
         if let Some((before, after)) = &self.flash {
             let writes = after.writes.since(&before.writes);
             put(&mut text, format_args!("{}", flash_line(&writes)));
-            let busy = self.busy_shares(before, after);
-            let mean = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
-            let most = busy.iter().copied().fold(0.0, f64::max);
-            put(&mut text, format_args!("dies busy {:.0} % on average, {:.0} % at most", mean * 100.0, most * 100.0));
+            let busy: Option<Vec<f64>> = self.busy_shares(before, after).collect();
+            if let Some(busy) = busy {
+                let mean = busy.iter().sum::<f64>() / busy.len().max(1) as f64 * 100.0;
+                let most = busy.iter().copied().fold(0.0, f64::max) * 100.0;
+                put(&mut text, format_args!("dies busy {mean:.0} % on average, {most:.0} % at most"));
+            }
         }
         if let Some(ftl) = &self.host_ftl {
             let (memory, own) = (ftl.memory_bytes, ftl.own_time);
@@ -102,10 +104,16 @@ impl Report {
         text.trim_end().to_owned()
     }
 
+    /// Part of the measurement's time; of an untimed drive none is known, whose time is its own.
+    fn share(&self, ns: u128) -> Option<f64> {
+        let is_timed = self.flash.as_ref().is_some_and(|(_, after)| !after.is_untimed);
+        is_timed.then(|| ns as f64 / 1e9 / self.seconds.max(1e-9))
+    }
+
     /// Busy share of each die.
-    fn busy_shares(&self, before: &FlashReport, after: &FlashReport) -> Vec<f64> {
+    fn busy_shares(&self, before: &FlashReport, after: &FlashReport) -> impl Iterator<Item = Option<f64>> {
         let dies = before.core.dies.iter().zip(&after.core.dies);
-        dies.map(|(before, after)| (after.busy_ns() - before.busy_ns()) as f64 / 1e9 / self.seconds.max(1e-9)).collect()
+        dies.map(|(before, after)| self.share((after.busy_ns() - before.busy_ns()).into()))
     }
 
     pub(super) fn json(&self, bench: &DeviceBench) -> Value {
@@ -159,13 +167,13 @@ impl Report {
             })
         });
         let channels = before.core.channel_busy_ns.iter().zip(&after.core.channel_busy_ns);
-        let channels = channels.map(|(before, after)| (after - before) as f64 / 1e9 / self.seconds.max(1e-9));
+        let channels = channels.map(|(before, after)| self.share((after - before).into()));
         let waited = after.core.latency_sum_ns - before.core.latency_sum_ns;
         json!({
             "host_bytes": writes.host_bytes, "collection_bytes": writes.collection_bytes,
             "padding_bytes": writes.padding_bytes, "erases": writes.erases, "amplification": writes.amplification(),
             "dies": dies.collect::<Vec<_>>(), "channels_busy": channels.collect::<Vec<_>>(),
-            "requests_in_drive_mean": waited as f64 / 1e9 / self.seconds.max(1e-9),
+            "requests_in_drive_mean": self.share(waited),
             "buffer_bytes_max": after.core.buffer_bytes_max,
         })
     }

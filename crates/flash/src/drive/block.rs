@@ -47,7 +47,9 @@ impl FlashBlock {
     #[must_use]
     pub fn flash_report(&self) -> FlashReport {
         let (core, writes, waits) = self.timing.stats();
-        FlashReport { core, writes, waits, dilation: self.timing.clock().dilation() }
+        let clock = self.timing.clock();
+        let is_untimed = clock.mode() == TimeMode::Untimed;
+        FlashReport { core, writes, waits, dilation: clock.dilation(), is_untimed }
     }
 
     /// Bytes of the mapping table that such a drive keeps in DRAM.

@@ -42,6 +42,8 @@ pub struct FlashReport {
     pub waits: Waits,
     /// Real time for each unit of simulated time; 1 in a simulation.
     pub dilation: u64,
+    /// Nobody waits for the drive: its times have nothing to do with anybody's.
+    pub is_untimed: bool,
 }
 
 fn bad_profile(profile: &Profile, why: &str) -> DeviceError {

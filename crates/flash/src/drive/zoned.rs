@@ -94,7 +94,9 @@ impl FlashZoned {
     #[must_use]
     pub fn flash_report(&self) -> FlashReport {
         let (core, writes, waits) = self.timing.stats();
-        FlashReport { core, writes, waits, dilation: self.timing.clock().dilation() }
+        let clock = self.timing.clock();
+        let is_untimed = clock.mode() == TimeMode::Untimed;
+        FlashReport { core, writes, waits, dilation: clock.dilation(), is_untimed }
     }
 
     /// Times that a zone was erased: its wear.
