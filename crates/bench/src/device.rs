@@ -226,6 +226,18 @@ mod tests {
     }
 
     #[test]
+    fn reads_that_fail_are_counted_and_others_go_on() {
+        let text = |more: &str| bench(&format!("flash:test?faults=read:{more}")).run().unwrap();
+        let some = text("media@1% --virtual --count 2000 --json");
+        let failed = number(&some, &["failed_reads"]);
+        assert!(failed > 5.0 && failed + number(&some, &["requests"]) == 2000.0, "{some}");
+        assert!(text("io@3 --virtual --count 10").contains("1 reads failed, the first with: "), "{some}");
+        let all = text("media --virtual --count 100");
+        assert!(all.contains("100 reads failed") && all.contains("medium error at block"), "{all}");
+        assert!(bench("flash:test?faults=read:power-lost@3+ --virtual").run().is_err());
+    }
+
+    #[test]
     fn rates_are_kept() {
         let text = bench("flash:test --virtual --rate 1MiB --count 64 --depth 8 --json").run().unwrap();
         let rate = number(&text, &["mib_per_second"]);

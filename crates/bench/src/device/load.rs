@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
-use zonda_device::{AlignedBuf, Completion, Io, IoQueue, Lba, ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, Lba, ZoneId, ZoneState, ZonedDevice};
 use zonda_rt::{Rng, Seed, Time, now, sleep};
 
 use super::report::{NAMES, Report};
@@ -58,6 +58,9 @@ pub(super) struct Load<'a> {
     /// Kind, stretch and start of each request.
     started: Vec<(usize, usize, Time)>,
     latency: [Histogram<u64>; 3],
+    failed_reads: u64,
+    /// What the first of them was answered.
+    first_failure: Option<String>,
 }
 
 impl<'a> Load<'a> {
@@ -80,6 +83,8 @@ impl<'a> Load<'a> {
             deepest: 0,
             started: Vec::new(),
             latency: [histogram()?, histogram()?, histogram()?],
+            failed_reads: 0,
+            first_failure: None,
         })
     }
 
@@ -143,6 +148,8 @@ impl<'a> Load<'a> {
             deepest: self.deepest,
             k,
             latency,
+            failed_reads: self.failed_reads,
+            first_failure: self.first_failure.take(),
             flash: before.zip(after),
             host_ftl: self.target.host_ftl(),
             seen: self.target.seen(),
@@ -217,10 +224,18 @@ impl<'a> Load<'a> {
         }))
     }
 
+    /// A read that fails is counted: others go on. A write that fails leaves its zone to its state, which ends the measurement.
     fn take(&mut self, completion: Completion) -> Result<()> {
-        completion.result.map_err(failed)?;
         let place = usize::try_from(completion.token).expect("a place in a table");
         let (kind, stretch, started) = self.started[place];
+        match completion.result {
+            Err(error) if NAMES[kind] == "read" && matches!(error.kind(), ErrorKind::Media | ErrorKind::Io) => {
+                self.failed_reads += 1;
+                self.first_failure.get_or_insert_with(|| error.to_string());
+                return Ok(());
+            }
+            result => result.map(drop).map_err(failed)?,
+        }
         if NAMES[kind] != "read" {
             self.layout.writes[stretch].busy -= 1;
         }

@@ -31,6 +31,10 @@ pub(super) struct Report {
     pub(super) k: u64,
     /// In nanoseconds of real time, by kind.
     pub(super) latency: [Histogram<u64>; 3],
+    /// Reads that the device did not do; they are in no latency.
+    pub(super) failed_reads: u64,
+    /// What the first of them was answered.
+    pub(super) first_failure: Option<String>,
     /// What the modelled flash had done before, and after.
     pub(super) flash: Option<(FlashReport, FlashReport)>,
     pub(super) host_ftl: Option<HostFtlStats>,
@@ -73,6 +77,9 @@ impl Report {
                 let _ = write!(line, ", {quantile} {:.1}", self.us(histogram.value_at_quantile(share)));
             }
             put(&mut text, format_args!("{line}, max {:.1}", self.us(histogram.max())));
+        }
+        if let Some(first) = &self.first_failure {
+            put(&mut text, format_args!("{} reads failed, the first with: {first}", self.failed_reads));
         }
         if let Some((before, after)) = &self.flash {
             let writes = after.writes.since(&before.writes);
@@ -124,7 +131,7 @@ impl Report {
             "requests": self.requests(), "seconds": self.seconds, "requests_per_second": rate,
             "mib_per_second": rate * bench.block as f64 / f64::from(1 << 20),
             "latency_us": self.latencies(), "seed": bench.seed, "virtual": self.is_virtual, "k": self.k,
-            "void": self.is_void(),
+            "void": self.is_void(), "failed_reads": self.failed_reads,
         });
         if !self.is_virtual {
             object["cpu_share"] = json!(self.cpu_share);
