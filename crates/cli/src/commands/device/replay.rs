@@ -28,7 +28,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// # Errors
-    /// If the trace cannot be read or the drive is none.
+    /// If the trace cannot be read, the drive is none, or it has not what a command is about.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         super::print(&zonda_bench::device::replay(&self.uri, &self.trace)?)
     }
