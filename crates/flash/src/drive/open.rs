@@ -219,8 +219,8 @@ impl Spec {
         bad(format!("`{}` is no drive", self.profile.name))
     }
 
-    /// The model alone, for a trace that fits its [`places`](Self::places): no data, no clock. What the trace reads before it writes it is there: zones, or all of
-    /// a conventional drive.
+    /// The model alone, for a trace that fits its [`places`](Self::places): no data, no clock. What the trace reads before it writes it is
+    /// there: zones, or all of a conventional drive.
     ///
     /// # Errors
     /// `BadName` for a profile that is no drive.

@@ -1,7 +1,7 @@
 //! What of a drive a command can miss: zones that are not there, bytes past an end.
 //!
-//! A model takes what a device has allowed and does not look again; the commands of a trace nobody has allowed. Whether a zone is full, open
-//! or split when a command comes to it is not looked at: that is the device's, and a trace may begin in the middle of its life.
+//! A model takes what a device has allowed and does not look again; the commands of a trace nobody has allowed. Whether a zone is full,
+//! open or split when a command comes to it is not looked at: that is the device's, and a trace may begin in the middle of its life.
 use crate::model::Command;
 
 /// The places of a drive.
