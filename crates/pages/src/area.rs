@@ -44,7 +44,7 @@ pub struct LiveValues {
 impl LiveValues {
     /// The most that can be live when `found` bytes are written in the segment.
     pub(crate) fn most(&self, found: u64) -> u64 {
-        self.bytes + self.written.map_or(0, |written| found.saturating_sub(written))
+        self.bytes.saturating_add(self.written.map_or(0, |written| found.saturating_sub(written)))
     }
 
     /// Whether an eighth or more of `bytes` is dead, so that it is worth to be told.
