@@ -1,14 +1,19 @@
 //! Mini-pages and their ring under many schedules: writers, readers that promote, scans that mirror, evictions and merges beside each
 //! other.
 
-use std::{collections::BTreeMap, ops::Bound, ptr::NonNull, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{Bound, Deref},
+    ptr::NonNull,
+    sync::Arc,
+};
 
 use shuttle::{Config, Runner, scheduler::RandomScheduler};
 use zonda_pages::{PageId, PageStore};
 use zonda_rt::{JoinHandle, spawn};
 
 use crate::{
-    Design, Durability, Engine, MiniPages, TreeOptions,
+    Design, Durability, Engine, Eviction, MiniPages, TreeOptions,
     pool::{
         class::class_for,
         ring::{self, Ring, SegmentSize},
@@ -26,6 +31,9 @@ const STACK_BYTES: usize = 256 << 10;
 const KEYS: u8 = 6;
 const ROUNDS: u8 = 3;
 
+const WRITER_AND_CHECKPOINT: &[fn(&Stage)] =
+    &[|stage| write(stage, 1), |stage| stage.checkpoint().expect("no failure of the device")];
+
 fn explore(scene: impl Fn() + Send + Sync + 'static, schedules: usize) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
@@ -36,66 +44,108 @@ fn join_all(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
 }
 
-/// Everything that is read is kept, and every mini-page that is used half a ring behind the tail moves.
-fn options() -> TreeOptions {
-    let mini_pages =
-        MiniPages { copy_on_access_percent: 90, promotion_percent: 100, scan_promotion_percent: 100, bytes_max: 256 };
-    TreeOptions { design: Design::BfTree, buffer_bytes: 16 << 10, mini_pages, ..TreeOptions::default() }
+/// What the trees of a scene are like.
+#[derive(Clone, Copy)]
+struct Shape {
+    eviction: Eviction,
+    value_bytes: usize,
+    mini_page_bytes_max: u32,
+    leaves_split: bool,
 }
 
-fn create() -> (Arc<MemStore>, Arc<Tree>) {
-    let store = MemStore::new(MemOptions::default());
-    let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options()).expect("an empty store");
-    (store, Arc::new(tree))
+/// Four records fill a mini-page, and all of them one leaf.
+const ONE_LEAF: Shape =
+    Shape { eviction: Eviction::Fullest, value_bytes: 60, mini_page_bytes_max: 256, leaves_split: false };
+
+/// Three records fill a mini-page, and six a leaf: leaves split while mini-pages are read, evicted and merged.
+const MANY_LEAVES: Shape = Shape { value_bytes: 600, mini_page_bytes_max: 2048, leaves_split: true, ..ONE_LEAF };
+
+/// The same, but each mini-page goes as it comes to the head, and who writes to one that is due merges it.
+const QUEUE: Shape = Shape { eviction: Eviction::Oldest, ..MANY_LEAVES };
+
+impl Shape {
+    /// Everything that is read is kept, and every mini-page that is used half a ring behind the tail moves.
+    fn options(self) -> TreeOptions {
+        let mini_pages = MiniPages {
+            copy_on_access_percent: 90,
+            promotion_percent: 100,
+            scan_promotion_percent: 100,
+            bytes_max: self.mini_page_bytes_max,
+        };
+        let eviction = self.eviction;
+        TreeOptions { design: Design::BfTree, eviction, buffer_bytes: 16 << 10, mini_pages, ..TreeOptions::default() }
+    }
+
+    fn value(self, round: u8) -> Vec<u8> {
+        vec![round; self.value_bytes]
+    }
 }
 
-/// Long enough that four fill a mini-page.
-fn value(round: u8) -> [u8; 60] {
-    [round; 60]
+/// A tree on which a scene is played.
+struct Stage {
+    tree: Tree,
+    shape: Shape,
 }
 
-fn round_of(tree: &Tree, key: [u8; 2]) -> u8 {
-    let mut read = Vec::new();
-    let found = tree.get_into(&key, &mut read).expect("readable");
-    assert!(!found || read.len() == 60 && read.iter().all(|byte| *byte == read[0]), "a torn value");
-    if found { read[0] } else { 0 }
+impl Deref for Stage {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl Stage {
+    fn new(shape: Shape) -> (Arc<MemStore>, Arc<Self>) {
+        let store = MemStore::new(MemOptions::default());
+        let pages = Arc::clone(&store) as Arc<dyn PageStore>;
+        let tree = recover::create(pages, shape.options()).expect("an empty store");
+        (store, Arc::new(Self { tree, shape }))
+    }
+
+    fn round_of(&self, key: [u8; 2]) -> u8 {
+        let mut read = Vec::new();
+        let found = self.get_into(&key, &mut read).expect("readable");
+        assert!(!found || read == self.shape.value(read[0]), "a torn value");
+        if found { read[0] } else { 0 }
+    }
 }
 
 /// Puts, rewrites and deletes the keys of one writer; each change is read back, as nobody else writes these keys.
-fn write(tree: &Tree, writer: u8) {
+fn write(stage: &Stage, writer: u8) {
     for round in 1..=ROUNDS {
         for at in 0..KEYS {
             let key = [at, writer];
             if round == 2 && at % 2 == 0 {
-                tree.delete(&key, Durability::Buffered).expect("room");
-                assert_eq!(round_of(tree, key), 0, "a deleted key is there");
+                stage.delete(&key, Durability::Buffered).expect("room");
+                assert_eq!(stage.round_of(key), 0, "a deleted key is there");
             } else {
-                tree.put(&key, &value(round), Durability::Buffered).expect("room");
-                assert_eq!(round_of(tree, key), round, "a put is not there");
+                stage.put(&key, &stage.shape.value(round), Durability::Buffered).expect("room");
+                assert_eq!(stage.round_of(key), round, "a put is not there");
             }
         }
     }
 }
 
 /// Reads keys that are there from the beginning and never change, keys that are never there, and the writers' keys.
-fn read(tree: &Tree) {
+fn read(stage: &Stage) {
     let mut newest: BTreeMap<[u8; 2], u8> = BTreeMap::new();
     for at in (0..KEYS).chain(0..KEYS) {
-        assert_eq!(round_of(tree, [at, 9]), 77, "a record that nobody wrote changed");
-        assert_eq!(round_of(tree, [at, 8]), 0, "a key that nobody wrote is there");
-        let now = round_of(tree, [at, 0]);
+        assert_eq!(stage.round_of([at, 9]), 77, "a record that nobody wrote changed");
+        assert_eq!(stage.round_of([at, 8]), 0, "a key that nobody wrote is there");
+        let now = stage.round_of([at, 0]);
         let before = newest.insert([at, 0], now).unwrap_or(0);
         assert!(now == 0 || now >= before, "key {at} went back from {before} to {now}");
     }
 }
 
-fn evict(tree: &Tree) {
+fn evict(tree: &Stage) {
     for _ in 0..8 {
         tree.evict().expect("no failure of the device");
     }
 }
 
-fn scan(tree: &Tree) {
+fn scan(tree: &Stage) {
     for _ in 0..2 {
         let snapshot = tree.open_snapshot();
         let mut scan = Scan::new(snapshot, Range { low: Bound::Unbounded, high: Bound::Unbounded });
@@ -106,44 +156,78 @@ fn scan(tree: &Tree) {
     }
 }
 
-fn scene(others: &'static [fn(&Tree)]) {
-    let (store, tree) = create();
+fn play(shape: Shape, others: &'static [fn(&Stage)]) {
+    explore(move || scene(shape, others), TREE_SCHEDULES);
+}
+
+fn scene(shape: Shape, others: &[fn(&Stage)]) {
+    let (store, stage) = Stage::new(shape);
     for at in 0..KEYS {
-        tree.put(&[at, 9], &value(77), Durability::Buffered).expect("room");
+        stage.put(&[at, 9], &shape.value(77), Durability::Buffered).expect("room");
     }
-    tree.flush_leaf(PageId(0)).expect("room");
-    let works = [(|tree: &Tree| write(tree, 0)) as fn(&Tree), read].into_iter().chain(others.iter().copied());
+    stage.flush_leaf(PageId(0)).expect("room");
+    let works = [(|stage: &Stage| write(stage, 0)) as fn(&Stage), read].into_iter().chain(others.iter().copied());
     join_all(works.enumerate().map(|(number, work)| {
-        let tree = Arc::clone(&tree);
-        spawn(format!("thread {number}"), move || work(&tree))
+        let stage = Arc::clone(&stage);
+        spawn(format!("thread {number}"), move || work(&stage))
     }));
     for at in 0..KEYS {
-        assert_eq!(round_of(&tree, [at, 0]), ROUNDS);
-        assert_eq!(round_of(&tree, [at, 9]), 77);
+        assert_eq!(stage.round_of([at, 0]), ROUNDS);
+        assert_eq!(stage.round_of([at, 9]), 77);
     }
-    tree.sync_to(tree.log.next_sequence() - 1).expect("no failure of the device");
-    drop(tree);
-    let engine = Engine::open(store.reopen(Survives::Flushed), options(), &mut |_| ()).expect("a whole store");
+    stage.sync_to(stage.log.next_sequence() - 1).expect("no failure of the device");
+    assert_eq!(stage.stats().splits > 0, shape.leaves_split);
+    drop(stage);
+    let engine = Engine::open(store.reopen(Survives::Flushed), shape.options(), &mut |_| ()).expect("a whole store");
     let mut found = Vec::new();
     for at in 0..KEYS {
-        assert!(engine.get_into(&[at, 0], &mut found).expect("readable") && found == value(ROUNDS));
+        assert!(engine.get_into(&[at, 0], &mut found).expect("readable") && found == shape.value(ROUNDS));
     }
 }
 
 #[test]
 fn mini_pages_are_evicted_beside_writers_and_promoting_readers() {
-    explore(|| scene(&[evict]), TREE_SCHEDULES);
+    play(ONE_LEAF, &[evict]);
 }
 
 #[test]
 fn mini_pages_become_mirrors_beside_writers() {
-    explore(|| scene(&[scan, evict]), TREE_SCHEDULES);
+    play(ONE_LEAF, &[scan, evict]);
 }
 
 #[test]
 fn two_writers_share_mini_pages_with_a_checkpoint() {
-    let others: &[fn(&Tree)] = &[|tree| write(tree, 1), |tree| tree.checkpoint().expect("no failure of the device")];
-    explore(move || scene(others), TREE_SCHEDULES);
+    play(ONE_LEAF, WRITER_AND_CHECKPOINT);
+}
+
+#[test]
+fn the_oldest_mini_pages_go_first_beside_writers_and_promoting_readers() {
+    play(QUEUE, &[evict]);
+}
+
+#[test]
+fn the_oldest_mini_pages_go_first_beside_scans_and_evictors() {
+    play(QUEUE, &[scan, evict]);
+}
+
+#[test]
+fn leaves_split_beside_evictions_and_promoting_readers() {
+    play(MANY_LEAVES, &[evict]);
+}
+
+#[test]
+fn leaves_split_beside_scans_and_evictions() {
+    play(MANY_LEAVES, &[scan, evict]);
+}
+
+#[test]
+fn leaves_split_under_two_writers_beside_a_checkpoint() {
+    play(MANY_LEAVES, WRITER_AND_CHECKPOINT);
+}
+
+#[test]
+fn leaves_split_under_two_writers_while_the_oldest_go_first() {
+    play(QUEUE, WRITER_AND_CHECKPOINT);
 }
 
 /// Memory of a ring that a thread of a scene has.
