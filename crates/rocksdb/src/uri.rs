@@ -74,11 +74,14 @@ impl Uri {
             text: text.to_owned(),
             options: FileStoreOptions { clock_seconds: options::seconds_since_1970, ..FileStoreOptions::default() },
         };
-        let (mut device_keys, mut has_threshold) = (Vec::new(), false);
+        let (mut device_keys, mut keys) = (Vec::new(), Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) =
                 pair.split_once('=').ok_or_else(|| Failure::invalid(format!("`{pair}` is not key=value")))?;
-            has_threshold |= key == "clean_threshold";
+            if keys.contains(&key) {
+                return Err(Failure::invalid(format!("`{key}` is given twice")));
+            }
+            keys.push(key);
             if !parsed.set(key, value)? {
                 device_keys.push(pair);
             }
@@ -87,7 +90,7 @@ impl Uri {
             parsed.placement.get_or_insert(Placement::XfsLike);
         }
         parsed.check_placement()?;
-        parsed.settle_cleaning(has_threshold)?;
+        parsed.settle_cleaning(keys.contains(&"clean_threshold"))?;
         parsed.device = match device_keys.as_slice() {
             [] => place.to_owned(),
             keys => format!("{place}?{}", keys.join("&")),
@@ -106,8 +109,7 @@ impl Uri {
         said(self) == said(other)
     }
 
-    /// The device with its keys in the order of their names, which tells one device from another; to open it they stand as they were
-    /// given, because of some the last one counts.
+    /// The device with its keys in the order of their names, which tells one device from another.
     pub(crate) fn device_in_order(&self) -> String {
         let Some((place, query)) = self.device.split_once('?') else { return self.device.clone() };
         let mut pairs: Vec<&str> = query.split('&').collect();
@@ -226,7 +228,6 @@ mod tests {
         ] {
             assert!(!is_same(&format!("zone_size=1MiB&zones=40&{other}")), "{other}");
         }
-        assert!(!parsed("zones=1&zones=2").is_same_mount(&parsed("zones=2&zones=1")), "the last one counts");
     }
 
     #[test]
@@ -282,5 +283,7 @@ mod tests {
         assert!(refusal("zonda://mem:?victims=oldest").contains("cost-benefit"));
         assert!(refusal("zonda://mem:?wal_flush=maybe").contains("on or off"));
         assert!(refusal("zonda://mem:?log_buffer=8GiB").contains("too large"));
+        assert!(refusal("zonda://mem:?policy=caza&clean_rate=1MiB&policy=ldp").contains("`policy` is given twice"));
+        assert!(refusal("zonda://mem:?zones=40&zones=50").contains("`zones` is given twice"));
     }
 }
