@@ -8,10 +8,20 @@ pub(super) struct Step {
     pub(super) operations: f64,
     pub(super) writes: Option<Latency>,
     pub(super) reads: Option<Latency>,
-    /// Of the time since the database was opened, up to the end of this step.
+    /// Of the time since the database was opened, up to the end of this step: where the statistics are first printed behind it.
     pub(super) stalled_percent: Option<f64>,
     /// Read and written by compactions over the time that they took, the same way.
     pub(super) compaction_mb_s: Option<f64>,
+    /// Of the database when its statistics were first printed behind this step, and when last.
+    uptime_seconds: Option<(f64, f64)>,
+}
+
+impl Step {
+    /// Operations a second of this step and of what was waited for between the statistics behind it; nothing if they were printed once.
+    pub(super) fn settled_per_second(&self) -> Option<f64> {
+        let (first, last) = self.uptime_seconds.filter(|(first, last)| last > first)?;
+        Some(self.operations / (self.operations / self.per_second + last - first))
+    }
 }
 
 /// Percentiles in microseconds.
@@ -44,16 +54,22 @@ pub(super) fn steps(text: &str) -> Vec<Step> {
                 p999: of("P99.9: ").unwrap_or(0.0),
             };
             *(if is_of_writes { &mut step.writes } else { &mut step.reads }) = Some(latency);
+        } else if let Some(rest) = line.strip_prefix("Uptime(secs):") {
+            if let (Some(step), Some(now)) = (steps.last_mut(), number_before(rest, "total")) {
+                step.uptime_seconds = Some((step.uptime_seconds.map_or(now, |(first, _)| first), now));
+            }
         } else if line.starts_with("Cumulative stall:") {
             let last = steps.last_mut();
-            last.into_iter().for_each(|step| step.stalled_percent = number_before(line, "percent"));
+            last.into_iter()
+                .for_each(|step| step.stalled_percent = step.stalled_percent.or(number_before(line, "percent")));
         } else if let Some(rest) = line.strip_prefix("Cumulative compaction:") {
             let of = |unit: &str| number_before(rest, unit);
             if let (Some(written), Some(read), Some(seconds)) = (of("GB write"), of("GB read"), of("seconds"))
                 && seconds > 0.0
             {
                 let speed = (written + read) * 1024.0 / seconds;
-                steps.last_mut().into_iter().for_each(|step| step.compaction_mb_s = Some(speed));
+                let last = steps.last_mut();
+                last.into_iter().for_each(|step| step.compaction_mb_s = step.compaction_mb_s.or(Some(speed)));
             }
         }
     }
@@ -93,5 +109,27 @@ Cumulative stall: 00:00:0.500 H:M:S, 24.5 percent
         assert_eq!((steps[0].reads, steps[1].reads.map(|it| it.p99)), (None, Some(320.93)));
         let last = &steps[1];
         assert_eq!((last.stalled_percent, last.compaction_mb_s), (Some(24.5), Some(0.89 * 1024.0 / 2.0)));
+    }
+
+    #[test]
+    fn what_is_waited_for_behind_a_step_counts_and_leaves_its_statistics_alone() {
+        let text = "\
+overwrite    :      44.710 micros/op 40000 ops/sec 1.500 seconds 60000 operations;   88.7 MB/s
+Uptime(secs): 1.6 total, 1.6 interval
+Cumulative compaction: 1.00 GB write, 0 MB/s write, 1.00 GB read, 0 MB/s read, 2.0 seconds
+Uptime(secs): 1.6 total, 0.0 interval
+Cumulative stall: 00:00:0.500 H:M:S, 24.5 percent
+waitforcompaction(/db): finished
+Uptime(secs): 6.1 total, 4.5 interval
+Cumulative compaction: 9.00 GB write, 0 MB/s write, 9.00 GB read, 0 MB/s read, 9.0 seconds
+Uptime(secs): 6.1 total, 0.0 interval
+Cumulative stall: 00:00:0.500 H:M:S, 8.2 percent
+readrandom   :     101.250 micros/op 39505 ops/sec 1.519 seconds 60000 operations;   39.2 MB/s (60000 of 60000 found)
+Uptime(secs): 7.7 total, 1.6 interval
+";
+        let steps = steps(text);
+        assert_eq!(steps[0].settled_per_second(), Some(10_000.0), "60,000 in 1.5 and 4.5 seconds");
+        assert_eq!((steps[0].stalled_percent, steps[0].compaction_mb_s), (Some(24.5), Some(1024.0)));
+        assert_eq!(steps[1].settled_per_second(), None, "nothing was waited for");
     }
 }

@@ -27,7 +27,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
     let all = ["ldp", "+RS", "+diff", "+SZR", "+RP", "native", "splitzns+"];
     let systems = scale.pick(&all[..2], &all, &all);
-    Ok(live::points(&Live::of(scale), systems, &[BURST]))
+    Ok(live::points(&[Live::of(scale)], systems, &[BURST]))
 }
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

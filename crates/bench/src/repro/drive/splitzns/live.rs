@@ -12,7 +12,7 @@ pub(super) mod options;
 use std::sync::Arc;
 
 pub(super) use super::super::seeds::VOID;
-use super::super::{DriveResults, DriveRow, Point};
+use super::super::{DriveResults, DriveRow, Point, printed};
 use crate::Result;
 use crate::report::Table;
 use crate::repro::Scale;
@@ -22,6 +22,8 @@ use options::{COPY_BUFFER, LOG_BUFFER, RocksOptions};
 
 /// Operations per second.
 pub(super) const OPS: &str = "ops/s";
+/// The same of writes and the compactions that they leave behind: what is due is waited for, and counts.
+pub(super) const SETTLED: &str = "settled ops/s";
 /// Percentiles of the operation that the workload is about, in microseconds.
 pub(super) const P50: &str = "P50 us";
 /// See [`P50`].
@@ -190,8 +192,12 @@ pub(super) const BURST: Run = Run {
     arguments: &["--benchmarks=overwrite,stats,readrandom,stats"],
     works: &[OVERWRITE, READRANDOM],
 };
-/// The same where [`Live::longer`] has more overwrites.
-pub(super) const LONG_BURST: Run = Run { name: "long burst", ..BURST };
+/// Overwriting, what is due for it, and reading from a tree in which nothing is left to compact.
+pub(super) const SETTLING: Run = Run {
+    name: "settling",
+    arguments: &["--benchmarks=overwrite,stats,waitforcompaction,stats,readrandom,stats"],
+    works: &[OVERWRITE, READRANDOM],
+};
 
 /// Sizes of a run.
 #[derive(Clone, Copy, Debug)]
@@ -206,6 +212,8 @@ pub(super) struct Live {
     keys: u64,
     /// Overwrites of each of the threads.
     operations: u64,
+    /// Behind the names of workloads.
+    label: &'static str,
     options: RocksOptions,
 }
 
@@ -242,6 +250,7 @@ impl Live {
             zones: scale.pick(40, 160, 160),
             keys: scale.pick(TINY_KEYS, keys, keys),
             operations: scale.pick(300, operations, operations),
+            label: "",
             options,
         }
     }
@@ -261,6 +270,22 @@ impl Live {
     /// The same with so many times as many overwrites.
     pub(super) fn longer(self, times: u64) -> Self {
         Self { operations: times * self.operations, ..self }
+    }
+
+    /// The same with so many bytes loaded at full size (not for tiny runs), which `label` says behind the names of workloads.
+    pub(super) fn loaded(self, bytes: u64, label: &'static str) -> Self {
+        let keys = if self.keys == TINY_KEYS { TINY_KEYS } else { bytes / super::PAIR_BYTES / self.divisor };
+        Self { keys, label, ..self }
+    }
+
+    /// See [`loaded`](Self::loaded).
+    pub(super) fn label(&self) -> &'static str {
+        self.label
+    }
+
+    /// A workload's name in results.
+    pub(super) fn named(&self, work: &Work) -> String {
+        format!("{}{}", work.name, self.label)
     }
 
     /// Whether time is the drive's, not only bytes.
@@ -342,15 +367,17 @@ impl Sizes {
     }
 }
 
-/// A point for each system and run, in this order.
-pub(super) fn points(live: &Live, systems: &[&str], runs: &[Run]) -> Vec<Point> {
+/// A point for each size, system and run, in this order.
+pub(super) fn points(lives: &[Live], systems: &[&str], runs: &[Run]) -> Vec<Point> {
     let images = Arc::new(Images::default());
     let mut points = Vec::new();
-    let systems = systems.iter().filter_map(|name| system(name));
-    for (system, run) in systems.flat_map(|system| runs.iter().map(move |run| (*system, *run))) {
-        let (live, images) = (*live, Arc::clone(&images));
-        let id = format!("live {} {} 1/{} k={}", system.name, run.name, live.divisor, live.k());
-        let run = move |seed| one((&live, &images), (&system, &run), |work| work.name.to_owned(), seed);
+    let systems: Vec<&System> = systems.iter().filter_map(|name| system(name)).collect();
+    let of_live = |live: &Live| systems.iter().map(|system| (*live, **system)).collect::<Vec<_>>();
+    let of_system = |pair: (Live, System)| runs.iter().map(move |run| (pair, *run));
+    for ((live, system), run) in lives.iter().flat_map(of_live).flat_map(of_system) {
+        let images = Arc::clone(&images);
+        let id = format!("live {} {}{} 1/{} k={}", system.name, run.name, live.label, live.divisor, live.k());
+        let run = move |seed| one((&live, &images), (&system, &run), |work| live.named(work), seed);
         points.push(Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) });
     }
     points
@@ -453,6 +480,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         }
     }
     row.number(OPS, step.map(|step| step.per_second * k))
+        .number(SETTLED, step.and_then(printed::Step::settled_per_second).map(|speed| speed * k))
         .number(P50, first.map(|latency| latency.p50 / k))
         .number(P99, first.map(|latency| latency.p99 / k))
         .number(P999, first.map(|latency| latency.p999 / k))

@@ -11,7 +11,11 @@ pub(in super::super) fn rocksdb_options(experiment: &str, scale: Scale) -> Vec<[
     match experiment.strip_prefix("splitzns-").unwrap_or_default() {
         "setup" => of_all(setup::settings(scale).into_iter().map(|(name, live)| (name, live.lines()))),
         "fig13" | "fig14" | "fig15" => of_all([(String::new(), Live::of(scale).lines())].into_iter()),
-        "sustained" => of_all([(String::new(), sustained::setting(scale).lines())].into_iter()),
+        "sustained" => of_all(
+            sustained::settings(scale)
+                .iter()
+                .map(|live| (live.label().trim_start_matches(", ").to_owned(), live.lines())),
+        ),
         "fig9" | "fig10" => of_driven(&fig9::settings(scale), &COMPETITORS),
         "fig16" => of_driven(&fig16::settings(scale), &fig16::CONTENDERS),
         "fig17" => of_driven(&fig17::settings(scale), &fig17::CONTENDERS),

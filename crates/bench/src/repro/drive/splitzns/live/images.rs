@@ -1,5 +1,5 @@
-//! Drives with a loaded database, made when they are first wanted and gone with the experiment. Systems with the same policy share one:
-//! they are loaded untimed, so that what the drive does for subzones changes nothing that is on it. They are as large as a drive: no more
+//! Drives with a loaded database, made when they are first wanted and gone with the experiment. Systems with the same policy and as much
+//! loaded share one: they are loaded untimed, so that what the drive does for subzones changes nothing that is on it. They are as large as a drive: no more
 //! than [`IMAGES_MAX`] are kept, and the one that was used longest ago goes first.
 
 use std::fs;
@@ -22,8 +22,16 @@ pub(super) struct Images(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     directory: Option<TempDir>,
-    /// By policy and seed; the one used last is the last.
-    loaded: Vec<(&'static str, u64, PathBuf)>,
+    /// The one used last is the last.
+    loaded: Vec<(Loaded, PathBuf)>,
+}
+
+/// What a drive was loaded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Loaded {
+    policy: &'static str,
+    keys: u64,
+    seed: u64,
 }
 
 impl Images {
@@ -33,14 +41,15 @@ impl Images {
     /// `Io`, and those of [`db_bench::load`].
     pub(super) fn of(&self, live: &Live, system: &System, tools: &Tools, seed: u64) -> Result<PathBuf> {
         let mut state = self.0.lock();
-        if let Some(at) = state.loaded.iter().position(|(policy, of, _)| (*policy, *of) == (system.policy, seed)) {
+        let wanted = Loaded { policy: system.policy, keys: live.keys, seed };
+        if let Some(at) = state.loaded.iter().position(|(loaded, _)| *loaded == wanted) {
             let found = state.loaded.remove(at);
-            let path = found.2.clone();
+            let path = found.1.clone();
             state.loaded.push(found);
             return Ok(path);
         }
         if state.loaded.len() >= IMAGES_MAX {
-            remove(&state.loaded.remove(0).2)?;
+            remove(&state.loaded.remove(0).1)?;
         }
         let made = match state.directory.take() {
             Some(directory) => directory,
@@ -49,10 +58,10 @@ impl Images {
                 .tempdir()
                 .map_err(|source| BenchError::io("make a temporary directory", source))?,
         };
-        let path = made.path().join(format!("{}-{seed}.drive", system.name));
+        let path = made.path().join(format!("{}-{}-{seed}.drive", system.name, live.keys));
         state.directory = Some(made);
         db_bench::load(tools, live, system, &path, seed)?;
-        state.loaded.push((system.policy, seed, path.clone()));
+        state.loaded.push((wanted, path.clone()));
         Ok(path)
     }
 }
