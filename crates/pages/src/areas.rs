@@ -8,10 +8,10 @@ use std::sync::Arc;
 use zonda_device::ZoneId;
 use zonda_rt::Mutex;
 
-use crate::chunk_reads::{ChunkRead, read_chunks};
+use crate::chunk_reads::{Behind, ChunkReader};
 use crate::flusher::Flusher;
 use crate::format::CHUNK_HEADER_BYTES;
-use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
+use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Frame};
 use crate::stream::Claim;
 use crate::walk::{Eyes, Walk};
 use crate::zone_table::{Holds, Zone};
@@ -70,23 +70,16 @@ impl ZonedArea {
         Walk::new(zone.generation(), first + 1, first + self.flusher.written_blocks(id))
     }
 
-    /// Where to read the chunk at `at`, as long as the hint says, and the blocks that are left in its zone.
-    fn whereabouts(&self, at: ChunkAddress, payload_bytes: usize) -> Result<(ChunkRead, u64), PageError> {
-        let nothing = || Fault::NoFrame.at("chunk", at.0);
-        let (id, zone) = self.flusher.zones.at(at.0).ok_or_else(nothing)?;
-        let end = self.flusher.space.first_block(id) + self.flusher.space.zone_blocks();
-        let left = end.checked_sub(at.0).filter(|&left| left > 0).ok_or_else(nothing)?;
-        let blocks = chunk_blocks(payload_bytes.min(CHUNK_PAYLOAD_BYTES_MAX)).min(left);
-        Ok((ChunkRead { place: Place { generation: zone.generation(), block: at.0 }, blocks }, left))
-    }
-
-    /// Reads the chunk at a block; `CutOff` if it is longer than `blocks`.
-    fn read_at(&self, place: Place, blocks: u64) -> Result<Result<Vec<u8>, Fault>, PageError> {
-        let mut buffer = self.flusher.press.pool.take(blocks);
-        let bytes = &mut buffer[..number::bytes(blocks)];
-        self.flusher.space.read(place.block, bytes)?;
-        self.flusher.counters.read(bytes.len());
-        Ok(self.flusher.press.framing.chunk(bytes, self.kind, place).map(|chunk| chunk.payload.to_vec()))
+    /// What chunks are read with.
+    fn chunks(&self) -> ChunkReader<'_, Flusher, impl Fn(u64) -> Option<Behind>> {
+        let Flusher { zones, space, counters, .. } = self.flusher.as_ref();
+        let behind = |block: u64| {
+            let (id, zone) = zones.at(block)?;
+            let end = space.first_block(id) + space.zone_blocks();
+            let blocks = end.checked_sub(block).filter(|&left| left > 0)?;
+            Some(Behind { generation: zone.generation(), blocks })
+        };
+        ChunkReader { kind: self.kind, source: self.flusher.as_ref(), eyes: self.flusher.eyes(), counters, behind }
     }
 }
 
@@ -165,15 +158,7 @@ impl Area for ZonedArea {
     }
 
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError> {
-        let damaged = |why: Fault| why.at("chunk", at.0);
-        let (ChunkRead { place, blocks }, left) = self.whereabouts(at, payload_bytes)?;
-        match self.read_at(place, blocks)? {
-            Err(Fault::CutOff { needed_bytes }) if chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES) <= left => {
-                let again = self.read_at(place, chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES))?;
-                again.map_err(damaged)
-            }
-            read => read.map_err(damaged),
-        }
+        self.chunks().one(at, payload_bytes)
     }
 
     fn read_chunks(
@@ -181,32 +166,7 @@ impl Area for ZonedArea {
         chunks: &[(ChunkAddress, usize)],
         visit: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<(), PageError> {
-        if let [(at, payload_bytes)] = *chunks {
-            visit(0, &self.read_chunk(at, payload_bytes)?);
-            return Ok(());
-        }
-        let reads = chunks
-            .iter()
-            .map(|&(at, bytes)| Ok(self.whereabouts(at, bytes)?.0))
-            .collect::<Result<Vec<_>, PageError>>()?;
-        let mut again = Vec::new();
-        read_chunks(self.flusher.as_ref(), &reads, &mut |index, bytes| {
-            self.flusher.counters.read(bytes.len());
-            let place = reads[index].place;
-            match self.flusher.press.framing.chunk(bytes, self.kind, place) {
-                Ok(chunk) => visit(index, chunk.payload),
-                // It is longer than the hint says: read again, alone.
-                Err(Fault::CutOff { needed_bytes }) => {
-                    again.push((index, needed_bytes.saturating_sub(CHUNK_HEADER_BYTES)))
-                }
-                Err(fault) => return Err(fault.at("chunk", place.block)),
-            }
-            Ok(())
-        })?;
-        for (index, payload_bytes) in again {
-            visit(index, &self.read_chunk(chunks[index].0, payload_bytes)?);
-        }
-        Ok(())
+        self.chunks().many(chunks, visit)
     }
 
     fn release(&self, segment: SegmentId) -> Result<(), PageError> {

@@ -14,11 +14,11 @@ use super::layout::SegmentIndex;
 use super::run::Run;
 use super::table::Content;
 use crate::areas::HOLE_BLOCKS_MAX;
-use crate::chunk_reads::{ChunkRead, read_chunks};
+use crate::chunk_reads::{Behind, ChunkReader};
 use crate::format::CHUNK_HEADER_BYTES;
-use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
+use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Frame, Place, chunk_blocks};
 use crate::stream::Claim;
-use crate::walk::{Blocks, Walk};
+use crate::walk::Walk;
 use crate::{Area, AreaKind, Chunk, ChunkAddress, PageError, Segment, SegmentId, number};
 
 /// A value chunk is at most this share of a segment, so that little is left unused at its end.
@@ -181,22 +181,14 @@ impl InPlaceArea {
         found
     }
 
-    /// Where to read the chunk at `at`, as long as the hint says, and the blocks that are left in its segment.
-    fn whereabouts(&self, at: ChunkAddress, payload_bytes: usize) -> Result<(ChunkRead, u64), PageError> {
-        let segment = self.core.layout.segment_of(at.0, 1).ok_or_else(|| Fault::NoFrame.at("chunk", at.0))?;
-        let left = self.core.layout.end(segment) - at.0;
-        let place = Place { generation: self.core.generation_at(at.0), block: at.0 };
-        let blocks = chunk_blocks(payload_bytes.min(CHUNK_PAYLOAD_BYTES_MAX)).min(left);
-        Ok((ChunkRead { place, blocks }, left))
-    }
-
-    /// Reads the chunk at a block; `CutOff` if it is longer than `blocks`.
-    fn read_at(&self, place: Place, blocks: u64) -> Result<Result<Vec<u8>, Fault>, PageError> {
-        let mut buffer = self.core.pool.take(blocks);
-        let bytes = &mut buffer[..number::bytes(blocks)];
-        self.core.disk.read(place.block, bytes)?;
-        self.core.counters.read(bytes.len());
-        Ok(self.core.framing.chunk(bytes, self.kind, place).map(|chunk| chunk.payload.to_vec()))
+    /// What chunks are read with.
+    fn chunks(&self) -> ChunkReader<'_, Core, impl Fn(u64) -> Option<Behind>> {
+        let core = self.core.as_ref();
+        let behind = |block: u64| {
+            let segment = core.layout.segment_of(block, 1)?;
+            Some(Behind { generation: core.generation_at(block), blocks: core.layout.end(segment) - block })
+        };
+        ChunkReader { kind: self.kind, source: core, eyes: core.eyes(), counters: &core.counters, behind }
     }
 }
 
@@ -267,15 +259,7 @@ impl Area for InPlaceArea {
     }
 
     fn read_chunk(&self, at: ChunkAddress, payload_bytes: usize) -> Result<Vec<u8>, PageError> {
-        let damaged = |why: Fault| why.at("chunk", at.0);
-        let (ChunkRead { place, blocks }, left) = self.whereabouts(at, payload_bytes)?;
-        match self.read_at(place, blocks)? {
-            Err(Fault::CutOff { needed_bytes }) if chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES) <= left => {
-                let again = self.read_at(place, chunk_blocks(needed_bytes - CHUNK_HEADER_BYTES))?;
-                again.map_err(damaged)
-            }
-            read => read.map_err(damaged),
-        }
+        self.chunks().one(at, payload_bytes)
     }
 
     fn read_chunks(
@@ -283,32 +267,7 @@ impl Area for InPlaceArea {
         chunks: &[(ChunkAddress, usize)],
         visit: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<(), PageError> {
-        if let [(at, payload_bytes)] = *chunks {
-            visit(0, &self.read_chunk(at, payload_bytes)?);
-            return Ok(());
-        }
-        let reads = chunks
-            .iter()
-            .map(|&(at, bytes)| Ok(self.whereabouts(at, bytes)?.0))
-            .collect::<Result<Vec<_>, PageError>>()?;
-        let mut again = Vec::new();
-        read_chunks(self.core.as_ref(), &reads, &mut |index, bytes| {
-            self.core.counters.read(bytes.len());
-            let place = reads[index].place;
-            match self.core.framing.chunk(bytes, self.kind, place) {
-                Ok(chunk) => visit(index, chunk.payload),
-                // It is longer than the hint says: read again, alone.
-                Err(Fault::CutOff { needed_bytes }) => {
-                    again.push((index, needed_bytes.saturating_sub(CHUNK_HEADER_BYTES)))
-                }
-                Err(fault) => return Err(fault.at("chunk", place.block)),
-            }
-            Ok(())
-        })?;
-        for (index, payload_bytes) in again {
-            visit(index, &self.read_chunk(chunks[index].0, payload_bytes)?);
-        }
-        Ok(())
+        self.chunks().many(chunks, visit)
     }
 
     fn release(&self, segment: SegmentId) -> Result<(), PageError> {
