@@ -2,6 +2,7 @@
 
 mod data;
 mod scanned;
+mod updated;
 mod worker;
 
 use std::sync::Arc;
@@ -258,6 +259,33 @@ mod tests {
         }
         assert!(run(&subject, &mut data, "get", 10).is_err());
         assert!(data.verify_all(&subject).is_err());
+    }
+
+    #[test]
+    fn lost_updates_are_found_out() {
+        for (value_bytes, carries_versions) in [(8, true), (3, false)] {
+            let mut data = DataSet::new(8, value_bytes, 1_000, Order::Random, Seed(1)).unwrap();
+            let subject = map();
+            let load = Phase::new(Workload::load(), 320, 2);
+            load.run(&subject, &mut data, "map", &Progress::hidden()).unwrap();
+            run(&subject, &mut data, "update", 4_000).unwrap();
+            assert_eq!(data.verify_all(&subject).unwrap(), 320);
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            for index in 0..320 {
+                data.keys().key(index, &mut key);
+                data.values().fill(index, 0, &mut value);
+                subject.put(&key, &value, Durability::Buffered).unwrap();
+            }
+            for workload in ["get", "multi-get:32", "ycsb-f"] {
+                let found = run(&subject, &mut data.clone(), workload, 2_000);
+                assert_eq!(
+                    found.is_err_and(|error| error.to_string().contains("loaded")),
+                    carries_versions,
+                    "{workload}"
+                );
+            }
+            assert_eq!(data.verify_all(&subject).is_err(), carries_versions);
+        }
     }
 
     #[test]

@@ -30,11 +30,17 @@ impl Values {
         self.value_bytes
     }
 
+    /// Whether a value says which version it is.
+    #[must_use]
+    pub fn carry_versions(&self) -> bool {
+        self.value_bytes >= VERSION_BYTES
+    }
+
     /// Puts version `version` of record `index` into `into`.
     pub fn fill(&self, index: u64, version: u32, into: &mut Vec<u8>) {
         into.clear();
-        let version = if self.value_bytes < VERSION_BYTES { 0 } else { version };
-        if self.value_bytes >= VERSION_BYTES {
+        let version = if self.carry_versions() { version } else { 0 };
+        if self.carry_versions() {
             into.extend_from_slice(&version.to_le_bytes());
         }
         let mut state = mix(self.seed ^ mix(index)) ^ u64::from(version);

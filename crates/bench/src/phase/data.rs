@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zonda_rt::Seed;
 
+use super::updated::Updated;
 use crate::keys::{KeySpace, Order};
 use crate::subject::Subject;
 use crate::values::Values;
@@ -14,6 +15,7 @@ use crate::{BenchError, Result};
 pub struct DataSet {
     keys: Arc<KeySpace>,
     values: Values,
+    updated: Arc<Updated>,
     seed: Seed,
     records: u64,
     capacity: u64,
@@ -31,7 +33,9 @@ impl DataSet {
     /// A data set over these keys, which are for `capacity` records.
     #[must_use]
     pub fn of(keys: KeySpace, value_bytes: usize, capacity: u64, seed: Seed) -> Self {
-        Self { keys: Arc::new(keys), values: Values::new(value_bytes, seed), seed, records: 0, capacity }
+        let values = Values::new(value_bytes, seed);
+        let updated = Arc::new(Updated::new(if values.carry_versions() { capacity } else { 0 }));
+        Self { keys: Arc::new(keys), values, updated, seed, records: 0, capacity }
     }
 
     /// Keys by record.
@@ -44,6 +48,11 @@ impl DataSet {
     #[must_use]
     pub fn values(&self) -> Values {
         self.values
+    }
+
+    /// Records that a phase has updated.
+    pub(super) fn updated(&self) -> &Arc<Updated> {
+        &self.updated
     }
 
     /// Seed of the run.
@@ -78,10 +87,10 @@ impl DataSet {
     /// Reads the whole store in key order and checks every pair; returns how many pairs there are.
     ///
     /// Costs one scan, and one bit of memory per record that can exist. Records beyond [`records`](Self::records) may be
-    /// there (written but not acknowledged); those below must.
+    /// there (written but not acknowledged); those below must. Nobody may write meanwhile.
     ///
     /// # Errors
-    /// `Wrong` for a record that is missing, holds a wrong value or is none of this data set, and for keys out of order.
+    /// `Wrong` for a record that is missing, holds a wrong value or one that a phase replaced, or is none of this data set, and for keys out of order.
     pub fn verify_all(&self, subject: &Arc<dyn Subject>) -> Result<u64> {
         let mut seen = Seen::new(self.capacity);
         let mut scratch = Vec::new();
@@ -92,7 +101,8 @@ impl DataSet {
             if !last.is_empty() && last.as_slice() >= key {
                 return Err(wrong(index, "comes out of order"));
             }
-            self.values.check(index, value, &mut scratch)?;
+            let version = self.values.check(index, value, &mut scratch)?;
+            self.updated.before_reading(index).check(index, version)?;
             seen.insert(index);
             key.clone_into(&mut last);
             Ok(())

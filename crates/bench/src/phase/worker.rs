@@ -6,6 +6,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_rt::{Rng, Time, now};
 
 use super::scanned::{ScanBuffers, Scanned};
+use super::updated::Updated;
 use super::{DataSet, Shared};
 use crate::choose::Chooser;
 use crate::keys::KeySpace;
@@ -26,6 +27,7 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
     keys: Arc<KeySpace>,
     values: Values,
+    updated: Arc<Updated>,
     rng: Rng,
     chooser: Chooser,
     recorder: Recorder,
@@ -48,6 +50,7 @@ impl Worker {
             shared: Arc::clone(shared),
             keys: Arc::clone(data.keys()),
             values: data.values(),
+            updated: Arc::clone(data.updated()),
             rng: data.seed().derive(&label).rng(),
             chooser,
             recorder: Recorder::new(start),
@@ -126,6 +129,7 @@ impl Worker {
         self.new_version(index);
         let begin = now();
         self.put()?;
+        self.updated.acknowledged(index);
         Ok(begin)
     }
 
@@ -146,18 +150,18 @@ impl Worker {
         let mut keys = Vec::with_capacity(gets);
         while keys.len() < gets {
             let index = self.existing();
-            if !indexes.contains(&index) {
-                indexes.push(index);
+            if !indexes.iter().any(|&(other, _)| other == index) {
+                indexes.push((index, self.updated.before_reading(index)));
                 keys.push(self.key.clone());
             }
         }
         let begin = now();
         let values = self.shared.subject.multi_get(&keys)?;
-        for (index, value) in indexes.into_iter().zip(values) {
+        for ((index, freshness), value) in indexes.into_iter().zip(values) {
             let what = || "exists, but a multi-get does not find it".into();
             let value = value.ok_or_else(|| BenchError::Wrong { index, what: what() })?;
             if self.shared.phase.verify {
-                self.values.check(index, &value, &mut self.scratch)?;
+                freshness.check(index, self.values.check(index, &value, &mut self.scratch)?)?;
             }
         }
         Ok(begin)
@@ -169,6 +173,7 @@ impl Worker {
         self.get(index)?;
         self.new_version(index);
         self.put()?;
+        self.updated.acknowledged(index);
         Ok(begin)
     }
 
@@ -210,7 +215,8 @@ impl Worker {
 
     fn new_version(&mut self, index: u64) {
         let [version, ..] = self.rng.next_u64().to_le_bytes();
-        self.values.fill(index, u32::from(version), &mut self.value);
+        // 0 is what is loaded.
+        self.values.fill(index, u32::from(version.max(1)), &mut self.value);
     }
 
     fn put(&mut self) -> Result<()> {
@@ -218,11 +224,12 @@ impl Worker {
     }
 
     fn get(&mut self, index: u64) -> Result<()> {
+        let freshness = self.updated.before_reading(index);
         if !self.shared.subject.get(&self.key, &mut self.value)? {
             return Err(BenchError::Wrong { index, what: "exists, but a read does not find it".into() });
         }
         if self.shared.phase.verify {
-            self.values.check(index, &self.value, &mut self.scratch)?;
+            freshness.check(index, self.values.check(index, &self.value, &mut self.scratch)?)?;
         }
         Ok(())
     }
