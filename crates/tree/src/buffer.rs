@@ -181,6 +181,11 @@ impl Buffer {
         usize::from(self.header().class)
     }
 
+    /// What of its memory is for records: all but its head and the prefix of their keys.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.tail_bytes() - self.prefix_bytes() - slots::DENSE_HEADER_BYTES
+    }
+
     /// Bytes of its memory.
     pub(crate) fn bytes(&self) -> usize {
         class_bytes(self.class())

@@ -119,7 +119,7 @@ impl Pool {
     /// The latched leaf has a new buffer. Costs nothing where age does not count.
     pub(crate) fn entered(&self, table: &LeafTable, leaf: &Exclusive<'_>) {
         if let (Some(oldest), Some(buffer)) = (&self.oldest, leaf.location().buffer()) {
-            oldest.entered(table, leaf.id(), buffer.class());
+            oldest.entered(table, leaf.id(), buffer);
         }
     }
 
@@ -332,6 +332,18 @@ mod tests {
     const LEAVES: u64 = 2_000;
     const CACHED: u64 = 250;
     const VISITS: u64 = 200_000;
+
+    #[test]
+    fn the_papers_pools_have_32_and_64_instances() {
+        let instances = |design, classes, eviction| {
+            let pool = Pool::new(&TreeOptions { design, classes, eviction, ..TreeOptions::default() });
+            pool.oldest.map(|oldest| oldest.instances())
+        };
+        let (oldest, fullest) = (Eviction::Oldest, Eviction::Fullest);
+        assert_eq!(instances(Design::Adb, BufferClasses::Paper, oldest), Some(32), "ZKV, section 3.3");
+        assert_eq!(instances(Design::Deltas, BufferClasses::Large, fullest), Some(64), "ZKV, section 4.1");
+        assert_eq!(instances(Design::Adb, BufferClasses::Large, fullest), None);
+    }
 
     /// Visits of leaves, some far more often than others.
     fn visits(seed: u64, skew: u32) -> Vec<u32> {

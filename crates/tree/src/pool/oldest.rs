@@ -17,11 +17,11 @@ use zonda_rt::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use super::class::class_bytes;
+use crate::buffer::Buffer;
 use crate::leaf_table::LeafTable;
 
-/// Lists of an instance: buffers of up to 96 bytes, 160, 288 (the paper's 64, 128 and 256 bytes of pairs with their heads), more.
-const RANK_BYTES: [usize; 3] = [112, 176, 320];
+/// Lists of an instance: buffers with the paper's 64, 128 and 256 bytes for pairs, or less than a step of the classes more; larger ones.
+const RANK_BYTES: [usize; 3] = [64 + 15, 128 + 15, 256 + 15];
 const RANKS: usize = RANK_BYTES.len() + 1;
 /// A list is swept when it is longer by this part than after the last sweep. Less often would cost less time and more memory.
 const GROWTH_SHARE: usize = 16;
@@ -48,8 +48,9 @@ pub(super) struct Oldest {
     bytes: AtomicU64,
 }
 
-fn rank_of(class: usize) -> usize {
-    RANK_BYTES.iter().position(|&bytes| class_bytes(class) <= bytes).unwrap_or(RANK_BYTES.len())
+/// By what is there for pairs, however long the prefix of their keys is.
+fn rank_of(buffer: &Buffer) -> usize {
+    RANK_BYTES.iter().position(|&bytes| buffer.payload_bytes() <= bytes).unwrap_or(RANK_BYTES.len())
 }
 
 /// The leaves of one instance: every so many-th.
@@ -69,7 +70,7 @@ impl Every {
 /// The list that leaf `id` belongs to; `None` if it has no buffer, an error if somebody has it latched.
 fn rank_now(table: &LeafTable, id: PageId) -> Result<Option<usize>, ()> {
     let leaf = table.try_lock_shared(id).ok_or(())?;
-    Ok(leaf.location().buffer().map(|buffer| rank_of(buffer.class())))
+    Ok(leaf.location().buffer().map(rank_of))
 }
 
 impl Oldest {
@@ -77,6 +78,12 @@ impl Oldest {
     pub(super) fn new(instances: usize) -> Self {
         let instances = (0..instances).map(|_| Mutex::default()).collect();
         Self { instances, hand: AtomicU32::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    /// How many instances there are.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(super) fn instances(&self) -> usize {
+        self.instances.len()
     }
 
     /// Memory of all lists in bytes. Costs a load.
@@ -88,9 +95,9 @@ impl Oldest {
         Every { first, step: self.instances.len() }
     }
 
-    /// The latched leaf `id` has a new buffer of `class`.
-    pub(super) fn entered(&self, table: &LeafTable, id: PageId, class: usize) {
-        let rank = rank_of(class);
+    /// The latched leaf `id` has this new buffer.
+    pub(super) fn entered(&self, table: &LeafTable, id: PageId, buffer: &Buffer) {
+        let rank = rank_of(buffer);
         let count = self.instances.len();
         let (place, first) = (id.0 as usize / count, id.0 as usize % count);
         let mut lists = self.instances[first].lock();
@@ -158,15 +165,28 @@ mod tests {
     use crate::{
         buffer::Buffer,
         leaf_table::Location,
-        pool::{arena::Owner, memory::Memory},
+        pool::{
+            arena::{Arena, Owner},
+            class::Sizing,
+            memory::Memory,
+        },
     };
 
     fn give(table: &LeafTable, arena: &Memory, oldest: &Oldest, id: PageId, payload: usize) {
+        give_with_prefix(table, arena, oldest, id, (b"", payload));
+    }
+
+    fn give_with_prefix(
+        table: &LeafTable,
+        arena: &Memory,
+        oldest: &Oldest,
+        id: PageId,
+        (prefix, payload): (&[u8], usize),
+    ) {
         let mut leaf = table.lock(id);
-        let buffer = Buffer::new(arena, Owner::of(id), None, b"", payload);
-        let class = buffer.class();
+        let buffer = Buffer::new(arena, Owner::of(id), None, prefix, payload);
         drop(leaf.replace(Location::Buffered(buffer)));
-        oldest.entered(table, id, class);
+        oldest.entered(table, id, leaf.location().buffer().expect("just given"));
     }
 
     #[test]
@@ -185,6 +205,45 @@ mod tests {
         drop(table.lock(ids[3]).replace(Location::Empty));
         assert_eq!(oldest.next(&table, &|_| false), Some(ids[0]));
         drop(table.lock(ids[0]).replace(Location::Empty));
+        assert_eq!(oldest.next(&table, &|_| false), None);
+    }
+
+    #[test]
+    fn buffers_of_a_size_share_a_list_however_long_their_prefix_is() {
+        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper));
+        let prefix = [7; 200];
+        for (rank, payload) in [(0, 30), (0, 64), (1, 65), (1, 128), (2, 200), (2, 256), (3, 280), (3, 800)] {
+            for prefix_bytes in [0, 1, 15, 24, 25, 40, 41, 200] {
+                let buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, &prefix[..prefix_bytes], payload);
+                assert_eq!(rank_of(&buffer), rank, "{payload} bytes behind a prefix of {prefix_bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_go_first_behind_long_prefixes_too() {
+        let (table, oldest) = (LeafTable::new(), Oldest::new(1));
+        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper));
+        let ids: Vec<PageId> = (0..3).map(|_| table.allocate().expect("room")).collect();
+        for (id, payload) in ids.iter().zip([128, 256, 128]) {
+            give_with_prefix(&table, &arena, &oldest, *id, (&[7; 32], payload));
+        }
+        assert_eq!(oldest.next(&table, &|_| false), Some(ids[1]), "the oldest is smaller");
+    }
+
+    #[test]
+    fn instances_take_turns_and_each_has_every_so_many_th_leaf() {
+        let (table, oldest) = (LeafTable::new(), Oldest::new(4));
+        let arena = Memory::slabs(1 << 20);
+        let ids: Vec<PageId> = (0..12).map(|_| table.allocate().expect("room")).collect();
+        ids.iter().for_each(|id| give(&table, &arena, &oldest, *id, 64));
+        let gone = |id: PageId| drop(table.lock(id).replace(Location::Empty));
+        let order: Vec<u32> = (0..12)
+            .map(|_| oldest.next(&table, &|_| false).expect("some are left"))
+            .inspect(|id| gone(*id))
+            .map(|id| id.0)
+            .collect();
+        assert_eq!(order, (0..12).collect::<Vec<_>>(), "the oldest of each instance in turn");
         assert_eq!(oldest.next(&table, &|_| false), None);
     }
 
