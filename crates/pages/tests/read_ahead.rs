@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use common::{Toy, id};
 use zonda_device::{
-    BlockDevice, Completion, DeviceCounters, DeviceError, Io, IoQueue, Lba, MemBlockDevice, Rejected, ZonedDevice,
+    BlockDevice, Completion, DeviceCounters, DeviceError, Geometry, Io, IoQueue, Lba, MemBlockDevice, MemDevice,
+    Rejected, ZoneId, ZoneReport, ZonedDevice,
 };
 use zonda_pages::{
-    AreaKind, ChunkAddress, InPlaceOptions, InPlaceStore, PageError, PageStore, StoreOptions, ZonedStore,
+    AreaKind, ChunkAddress, InPlaceOptions, InPlaceStore, PageAddress, PageError, PageId, PageStore, StoreOptions,
+    ZonedStore,
 };
 use zonda_rt::Rng;
 use zonda_rt::atomic::{AtomicUsize, Ordering};
@@ -25,8 +27,8 @@ fn in_place(device: Arc<dyn BlockDevice>) -> Arc<InPlaceStore> {
 
 /// A device whose queues say how many requests were in flight at the most.
 #[derive(Debug)]
-struct Watched {
-    device: Arc<MemBlockDevice>,
+struct Watched<D> {
+    device: Arc<D>,
     most: Arc<AtomicUsize>,
 }
 
@@ -56,7 +58,7 @@ impl IoQueue for WatchedQueue {
     }
 }
 
-impl BlockDevice for Watched {
+impl BlockDevice for Watched<MemBlockDevice> {
     fn block_bytes(&self) -> u32 {
         self.device.block_bytes()
     }
@@ -94,25 +96,128 @@ impl BlockDevice for Watched {
     }
 }
 
-#[test]
-fn pages_of_a_store_in_place_are_in_flight_together_and_read_once() {
-    const PAGES: u64 = 24;
-    let most = Arc::new(AtomicUsize::new(0));
-    let device = Arc::new(Watched { device: common::block_device(), most: Arc::clone(&most) });
-    let toy = Toy::new(in_place(device.clone()));
-    (0..PAGES).for_each(|n| toy.put(id(n), n, 1).unwrap());
-    toy.settle().unwrap();
-    most.store(0, Ordering::SeqCst);
-    let reads = device.counters().reads;
-    let pages: Vec<_> = (0..PAGES).map(|n| (id(n), toy.leaves.lock()[&id(n)].at)).collect();
-    let mut ahead = toy.store.read_ahead().expect("it reads ahead");
-    ahead.want(&pages);
-    assert_eq!(most.load(Ordering::SeqCst), 24, "all of them before the first is taken");
-    for (n, &(page, at)) in (0..).zip(&pages) {
-        assert!(ahead.take(page, at, &mut |body| assert_eq!(body, toy.body(page, n, 1))), "page {n}");
+impl ZonedDevice for Watched<MemDevice> {
+    fn geometry(&self) -> &Geometry {
+        self.device.geometry()
     }
-    assert_eq!(device.counters().reads - reads, PAGES);
-    assert!(!ahead.take(pages[0].0, pages[0].1, &mut |_| ()), "each is handed out once");
+
+    fn report(&self, first: ZoneId, count: u32) -> Result<Vec<ZoneReport>, DeviceError> {
+        self.device.report(first, count)
+    }
+
+    fn read(&self, at: Lba, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.read(at, into)
+    }
+
+    fn write(&self, at: Lba, from: &[u8]) -> Result<(), DeviceError> {
+        self.device.write(at, from)
+    }
+
+    fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba, DeviceError> {
+        self.device.append(zone, from)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.device.flush()
+    }
+
+    fn open(&self, zone: ZoneId) -> Result<(), DeviceError> {
+        self.device.open(zone)
+    }
+
+    fn close(&self, zone: ZoneId) -> Result<(), DeviceError> {
+        self.device.close(zone)
+    }
+
+    fn finish(&self, zone: ZoneId) -> Result<(), DeviceError> {
+        self.device.finish(zone)
+    }
+
+    fn reset(&self, zone: ZoneId) -> Result<(), DeviceError> {
+        self.device.reset(zone)
+    }
+
+    fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>, DeviceError> {
+        Ok(Box::new(WatchedQueue { queue: self.device.queue(depth)?, most: Arc::clone(&self.most) }))
+    }
+
+    fn counters(&self) -> DeviceCounters {
+        self.device.counters()
+    }
+
+    fn describe(&self) -> String {
+        self.device.describe()
+    }
+}
+
+const PAGES: u64 = 24;
+
+/// Settled pages of one block each on a watched device.
+struct Scene {
+    name: &'static str,
+    toy: Toy<dyn PageStore>,
+    most: Arc<AtomicUsize>,
+    reads: Box<dyn Fn() -> u64>,
+}
+
+impl Scene {
+    /// On both kinds of device.
+    fn both() -> [Self; 2] {
+        let (of_zones, of_blocks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let zoned = Arc::new(Watched { device: common::device(), most: Arc::clone(&of_zones) });
+        let blocks = Arc::new(Watched { device: common::block_device(), most: Arc::clone(&of_blocks) });
+        let zones = ZonedStore::create(zoned.clone(), &uncached()).unwrap();
+        [
+            Self::of("zoned", (zones, of_zones), move || zoned.counters().reads),
+            Self::of("in place", (in_place(blocks.clone()), of_blocks), move || blocks.counters().reads),
+        ]
+    }
+
+    fn of(
+        name: &'static str,
+        (store, most): (Arc<dyn PageStore>, Arc<AtomicUsize>),
+        reads: impl Fn() -> u64 + 'static,
+    ) -> Self {
+        let toy = Toy::new(store);
+        (0..PAGES).for_each(|n| toy.put(id(n), n, 1).unwrap());
+        toy.settle().unwrap();
+        most.store(0, Ordering::SeqCst);
+        Self { name, toy, most, reads: Box::new(reads) }
+    }
+
+    fn pages(&self) -> Vec<(PageId, PageAddress)> {
+        (0..PAGES).map(|n| (id(n), self.toy.leaves.lock()[&id(n)].at)).collect()
+    }
+}
+
+#[test]
+fn pages_read_ahead_are_in_flight_together_and_read_once() {
+    for scene in &Scene::both() {
+        let Scene { name, toy, most, reads } = scene;
+        let (before, pages) = (reads(), scene.pages());
+        let mut ahead = toy.store.read_ahead().expect("it reads ahead");
+        ahead.want(&pages);
+        assert_eq!(most.load(Ordering::SeqCst), 24, "{name}: all of them before the first is taken");
+        for (n, &(page, at)) in (0..).zip(&pages) {
+            assert!(ahead.take(page, at, &mut |body| assert_eq!(body, toy.body(page, n, 1))), "{name}: page {n}");
+        }
+        assert_eq!(reads() - before, PAGES, "{name}");
+        assert!(!ahead.take(pages[0].0, pages[0].1, &mut |_| ()), "{name}: each is handed out once");
+    }
+}
+
+#[test]
+fn many_pages_of_one_caller_are_in_flight_together_and_read_once() {
+    for scene in &Scene::both() {
+        let (before, pages, mut seen) = ((scene.reads)(), scene.pages(), 0);
+        common::read_listed(scene.toy.store.as_ref(), &pages, |nth, body: &[u8]| {
+            assert_eq!(body, scene.toy.body(pages[nth].0, nth as u64, 1), "{}: page {nth}", scene.name);
+            seen += 1;
+        })
+        .unwrap();
+        assert_eq!((seen, (scene.reads)() - before), (PAGES, PAGES), "{}", scene.name);
+        assert_eq!(scene.most.load(Ordering::SeqCst), 24, "{}: all of them before the first is waited for", scene.name);
+    }
 }
 
 /// Large values, and the segments of one: as many in flight as there are, but 4 MiB.
