@@ -23,6 +23,8 @@ const RARE_OPERATIONS: u64 = 2_000_000;
 const RARE_TIMES_MAX: u64 = 100;
 /// Pairs of a scan at the most.
 const SCAN_PAIRS_MAX: usize = 60;
+/// So many times fewer keys where each value takes a block: as many bytes as with short ones in leaves.
+const BLOCKS_SHARE: u64 = 64;
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +107,17 @@ impl Differential {
             db,
             model,
             rng,
-            keys: self.keys,
+            keys: if separates_all(self.seed) { self.keys.div_ceil(BLOCKS_SHARE) } else { self.keys },
             memory_bytes: self.memory_bytes,
             rare_times,
             snapshot: None,
         })
     }
+}
+
+/// Whether all values are in the value log, each in a block of its own.
+fn separates_all(seed: u64) -> bool {
+    Seed(seed).derive("separated values").rng().chance(0.2)
 }
 
 /// Options that change where things are and never what is answered.
@@ -121,7 +128,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
     options
         .memory_shares(shares[pick(shares.len())])
         .merged_relocation(pick(3) > 0)
-        .value_inline([1024, 1024, 64][pick(3)])
+        .value_inline([[1024, 1024, 64], [0; 3]][usize::from(separates_all(seed))][pick(3)])
         .filter([0.0, 0.0, 0.05, 0.25][pick(4)])
         .filter_by_node(pick(2) == 0)
         .batch_insertion(pick(4) > 0)

@@ -165,7 +165,9 @@ fn draw_store(rng: &mut Rng, tree: &TreeOptions, geometry: &Geometry) -> StoreOp
     let cache_policy = *pick(&mut rng, &[CachePolicy::Sieve, CachePolicy::Sieve, CachePolicy::Lru]);
     let mut rng = Seed(tree.seed).derive("garbage").rng();
     let garbage_percent_max = *pick(&mut rng, &[None, None, Some(0), Some(100)]);
-    StoreOptions { hot_writers_max, cache_policy, garbage_percent_max, ..store }
+    let mut rng = Seed(tree.seed).derive("longest groups").rng();
+    let group_pages = if rng.chance(0.1) { 16 } else { store.group_pages };
+    StoreOptions { hot_writers_max, cache_policy, garbage_percent_max, group_pages, ..store }
 }
 
 impl Maker for EngineMaker {
