@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::process::Command;
 
 use common::Shell;
 
@@ -120,6 +121,38 @@ fn a_backup_is_restored_with_its_tags() {
     shell.ok("fs restore e.zoned plain");
     assert_eq!(shell.ok("fs cat e.zoned /db/CURRENT"), "x\n");
     assert_eq!(shell.ok("fs ls e.zoned / --recursive"), "/db/\n/db/CURRENT\n");
+}
+
+#[test]
+fn a_backup_that_is_not_whole_is_not_restored() {
+    let shell = store();
+    shell.write("a", bytes(3, 50_000));
+    shell.ok("fs cp d.zoned a store:/a.sst");
+    shell.ok("fs backup d.zoned copy");
+    shell.ok("device create e.zoned --zones 16 --zone-size 2MiB --max-active 14");
+    shell.ok("fs mkfs e.zoned");
+    let refused = |what: &str| {
+        let said = shell.fails(1, "fs restore e.zoned copy");
+        assert!(said.contains(what), "{what}: {said}");
+    };
+    shell.write("copy/a.sst", bytes(3, 49_999));
+    refused("has 49999 bytes; 50000 were copied");
+    assert_eq!(shell.ok("fs ls e.zoned"), "", "nothing was written");
+    shell.write("copy/a.sst", [bytes(3, 49_999), vec![0xee]].concat());
+    refused("checksum differs");
+    refused("mkfs --force");
+    shell.ok("fs mkfs e.zoned --force");
+    shell.write("copy/a.sst", bytes(3, 50_000));
+    shell.write("copy/zonda-files.unfinished", "");
+    refused("did not end");
+    fs::remove_file(shell.path().join("copy/zonda-files.unfinished")).unwrap();
+    shell.ok("fs restore e.zoned copy");
+    assert_eq!(shell.ok("fs ls e.zoned"), "/a.sst\n");
+    // Another directory of the host, with what is no file.
+    fs::create_dir(shell.path().join("plain")).unwrap();
+    assert!(Command::new("mkfifo").arg(shell.path().join("plain/pipe")).status().unwrap().success());
+    shell.ok("fs mkfs e.zoned --force");
+    assert!(shell.fails(1, "fs restore e.zoned plain").contains("is no file"));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use common::Shell;
@@ -44,6 +46,21 @@ fn what_reads_stands_beside_a_live_mount() {
     assert!(shell.ok("fs dump d.zoned").contains("/a.sst") && shell.ok("fs cat d.zoned /b.sst").len() == 300_000);
     put(&store, "/c.sst", 3);
     assert_eq!(store.check().unwrap().findings, [], "the live store noticed nothing");
+}
+
+#[test]
+fn second_names_are_files_of_the_host_too() {
+    let (shell, store) = live_store();
+    put(&store, "/db.sst", 1);
+    let path = |name: &str| FilePath::parse(name).unwrap();
+    store.make_directory(&path("/aaa")).unwrap();
+    store.link(&path("/db.sst"), &path("/aaa/db.sst")).unwrap();
+    store.sync_names().unwrap();
+    shell.ok("fs backup d.zoned copy");
+    let copied = |name: &str| fs::metadata(shell.path().join("copy").join(name)).unwrap().ino();
+    assert_eq!(copied("db.sst"), copied("aaa/db.sst"), "one file under two names");
+    fs::remove_dir_all(shell.path().join("copy/aaa")).unwrap();
+    assert_eq!(shell.read("copy/db.sst"), vec![1; 300_000], "it is whole without the other name");
 }
 
 #[test]

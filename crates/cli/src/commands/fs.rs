@@ -21,7 +21,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use zonda_device::{DeviceUri, OpenMode, Place, ZonedDevice};
-use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions};
+use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions, MountReport};
 
 use crate::devices::{self, Data};
 use crate::exit::Exit;
@@ -84,14 +84,21 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive(Data::Kept)? {
-            return drive.mount().with_context(|| self.cannot("mount"));
-        }
-        let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
-        let mounted = FileStore::mount_read_only(device, options());
-        let (store, report) = mounted.with_context(|| self.cannot("mount"))?;
+        let (store, report) = self.mount_told()?;
         report.warning().into_iter().for_each(|warning| eprintln!("{}: {warning}", self.uri));
         Ok(store)
+    }
+
+    /// The same, with what is to be said of it.
+    ///
+    /// # Errors
+    /// As above.
+    fn mount_told(&self) -> anyhow::Result<(FileStore, MountReport)> {
+        if let Some(drive) = self.drive(Data::Kept)? {
+            return Ok((drive.mount().with_context(|| self.cannot("mount"))?, MountReport::default()));
+        }
+        let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
+        FileStore::mount_read_only(device, options()).with_context(|| self.cannot("mount"))
     }
 
     /// Mounts the store for writing.

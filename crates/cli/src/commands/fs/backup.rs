@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime};
@@ -14,23 +15,30 @@ use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime};
 use super::{StoreArg, host, is_stale, verify, walk};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::progress;
 
 const EXAMPLES: &str = "\
 Examples:
   zonda fs backup disk.zoned db-2026-11-22            every file, as files of the host
   zonda fs backup zbd:/dev/nvme0n1 copy --json
 
-The directory must not exist. Its file `zonda-files.json` keeps what a host's files have no room for: kinds, lifetimes, levels, second names.
+The directory must not exist. Its file `zonda-files.json` keeps what a host's files have no room for, kinds, lifetimes, levels, and what
+`restore` compares them with, lengths and checksums. Second names are hard links on the host, too.
 Every file is compared with its checksums first. Where a program that uses the store deletes or moves what is being copied, what
-was not copied yet is copied from a later moment, and what is gone by then is taken out again: the copy is of one moment.";
+was not copied yet is copied from a later moment, and what is gone by then is taken out again: the copy is of one moment. A backup that
+did not end holds the file `zonda-files.unfinished`, and is not restored.";
 
 /// The file that says what the others are.
 pub(super) const CONTENTS: &str = "zonda-files.json";
+/// The file that is there while a backup is being made.
+pub(super) const UNFINISHED: &str = "zonda-files.unfinished";
 
 /// Moments of the store that are tried. Each goes on where the last one ended.
 const MOMENTS_MAX: u32 = 1000;
 /// Those in a row that may copy nothing: then it is damage that is in the way.
 const IDLE_MOMENTS_MAX: u32 = 10;
+/// Those in a row of which a part may be of a later one.
+const MIXED_MOMENTS_MAX: u32 = 30;
 
 /// One name of the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,9 +60,20 @@ pub(super) struct Entry {
     /// Level of a table.
     #[serde(default)]
     pub(super) level: Option<u8>,
+    /// Length of the file, where it was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<u64>,
+    /// CRC-32C of the file, where it was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) crc32c: Option<u32>,
 }
 
 impl Entry {
+    /// A file or directory of which nothing else is known.
+    pub(super) fn new(path: String, directory: bool) -> Self {
+        Self { path, directory, same_as: None, kind: None, lifetime: None, level: None, bytes: None, crc32c: None }
+    }
+
     /// The tags that it says; what it does not say, by the name.
     pub(super) fn tags(&self, name: &str) -> FileTags {
         let kinds = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
@@ -90,10 +109,15 @@ impl Backup {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         ensure!(!self.to.exists(), "{} exists", self.to.display());
         fs::create_dir(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
-        let mut copy = Copy { to: &self.to, files: BTreeMap::new(), written: 0 };
+        let unfinished = self.to.join(UNFINISHED);
+        write_durably(&unfinished, &mut |_| Ok(()))?;
+        let mut copy = Copy { to: &self.to, files: BTreeMap::new(), written: 0, bar: progress::of_bytes(None) };
         let (entries, moments) = self.entries(&mut copy)?;
+        copy.second_names(&entries)?;
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
+        File::open(&self.to)?.sync_all()?;
+        fs::remove_file(&unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))?;
         let (names, files, bytes) = (entries.len(), copy.files.len(), copy.bytes());
         let mut out = Output::new();
         if self.json {
@@ -107,12 +131,21 @@ impl Backup {
 
     /// Copies moment after moment until one is whole; how many there were.
     fn entries(&self, copy: &mut Copy<'_>) -> anyhow::Result<(Vec<Entry>, u32)> {
-        let mut idle = 0;
+        let (mut idle, mut mixed) = (0, 0);
         for moment in 1..=MOMENTS_MAX {
             let before = copy.written;
-            match copy.all(&self.store.mount_read_only()?) {
+            let (store, report) = self.store.mount_told()?;
+            if report.zones_unknown > 0 {
+                bail!("{}: {}", self.store.uri, report.warning().unwrap_or_default());
+            }
+            match copy.all(&store) {
                 Err(error) if is_stale(&error) && idle < IDLE_MOMENTS_MAX => {
                     idle = if copy.written > before { 0 } else { idle + 1 };
+                }
+                // Whole, but what a MANIFEST says may be of a later moment than the names.
+                Ok(_) if report.moments_differ => {
+                    mixed += 1;
+                    ensure!(mixed < MIXED_MOMENTS_MAX, "{}", TOO_FAST);
                 }
                 entries => return Ok((entries?, moment)),
             }
@@ -121,9 +154,12 @@ impl Backup {
     }
 }
 
+const TOO_FAST: &str = "whoever uses the store commits faster than it can be looked at, so that no copy was of one moment; copy a checkpoint of the database, or stop it for a while";
+
 /// A copy on its way.
 struct Copy<'a> {
     to: &'a Path,
+    bar: ProgressBar,
     /// What is on the host, by the number of the file.
     files: BTreeMap<u64, Copied>,
     /// Files written so far, those included that were taken out again.
@@ -135,6 +171,7 @@ struct Copy<'a> {
 struct Copied {
     path: FilePath,
     bytes: u64,
+    crc32c: u32,
 }
 
 impl Copy<'_> {
@@ -176,8 +213,7 @@ impl Copy<'_> {
         copied_now: &mut BTreeMap<u64, String>,
     ) -> anyhow::Result<Entry> {
         let info = store.info(path)?;
-        let name = path.as_str().to_owned();
-        let mut entry = Entry { path: name, directory: false, same_as: None, kind: None, lifetime: None, level: None };
+        let mut entry = Entry::new(path.as_str().to_owned(), false);
         if info.is_directory {
             let on_host = self.on_host(path);
             fs::create_dir_all(&on_host).with_context(|| format!("cannot make {}", on_host.display()))?;
@@ -187,23 +223,41 @@ impl Copy<'_> {
             copied_now.insert(info.file.0, same_as.clone());
             return Ok(Entry { same_as: Some(same_as), ..entry });
         }
-        self.file(store, path, info.file.0)?;
+        let copied = self.file(store, path, info.file.0)?;
+        (entry.bytes, entry.crc32c) = (Some(copied.bytes), Some(copied.crc32c));
         entry.kind = Some(info.tags.kind.name().to_owned());
         entry.lifetime = Some(info.tags.lifetime.name().to_owned());
         Ok(Entry { level: info.tags.level, ..entry })
     }
 
-    fn file(&mut self, store: &FileStore, path: &FilePath, file: u64) -> anyhow::Result<()> {
+    /// Gives the files of the host the second names that they have in the store.
+    fn second_names(&self, entries: &[Entry]) -> anyhow::Result<()> {
+        for (entry, same_as) in entries.iter().filter_map(|entry| Some((entry, entry.same_as.as_ref()?))) {
+            let [of, name] = [same_as, &entry.path].map(|path| self.to.join(path.trim_start_matches('/')));
+            let linked = fs::hard_link(&of, &name).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound => Err(error),
+                // Not every file system of a host has links.
+                _ => fs::copy(&of, &name).map(drop),
+            });
+            linked.with_context(|| format!("cannot make {}", name.display()))?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, store: &FileStore, path: &FilePath, file: u64) -> anyhow::Result<&Copied> {
         if self.files.get(&file).is_some_and(|copied| copied.path == *path) {
-            return Ok(());
+            return Ok(&self.files[&file]);
         }
         if let Some(elsewhere) = self.files.remove(&file) {
             fs::remove_file(self.on_host(&elsewhere.path))?;
         }
         verify(store, path)?;
-        let (on_host, mut bytes) = (self.on_host(path), 0);
+        self.bar.set_message(path.as_str().to_owned());
+        let (on_host, mut bytes, mut crc32c) = (self.on_host(path), 0, 0);
         let written = write_durably(&on_host, &mut |out| {
-            bytes = host::copy_out(store, path, out)?;
+            let mut summed = Summed { below: out, crc32c: 0, bar: &self.bar };
+            bytes = host::copy_out(store, path, &mut summed)?;
+            crc32c = summed.crc32c;
             Ok(())
         });
         if written.as_ref().is_err_and(is_stale) {
@@ -211,8 +265,37 @@ impl Copy<'_> {
         }
         written?;
         self.written += 1;
-        self.files.insert(file, Copied { path: path.clone(), bytes });
-        Ok(())
+        let copied = Copied { path: path.clone(), bytes, crc32c };
+        Ok(self.files.entry(file).insert_entry(copied).into_mut())
+    }
+}
+
+/// Sums up what goes through it, and shows how much that is.
+pub(super) struct Summed<'a, W> {
+    pub(super) below: W,
+    pub(super) crc32c: u32,
+    pub(super) bar: &'a ProgressBar,
+}
+
+impl<W: Write> Write for Summed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.below.write(bytes)?;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, &bytes[..count]);
+        self.bar.inc(count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.below.flush()
+    }
+}
+
+impl<R: io::Read> io::Read for Summed<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.below.read(into)?;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, &into[..count]);
+        self.bar.inc(count as u64);
+        Ok(count)
     }
 }
 
@@ -220,9 +303,10 @@ impl Copy<'_> {
 fn write_durably(path: &Path, fill: &mut dyn FnMut(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
     let mut out = BufWriter::new(file);
-    fill(&mut out)?;
-    out.flush()?;
-    Ok(out.get_ref().sync_all()?)
+    let cannot = || format!("cannot write {}", path.display());
+    fill(&mut out).with_context(cannot)?;
+    out.flush().with_context(cannot)?;
+    out.get_ref().sync_all().with_context(cannot)
 }
 
 #[cfg(test)]
@@ -263,7 +347,8 @@ mod tests {
         ["/a", "/b", "/c", "/d/x", "/z"].iter().zip(1..).for_each(|(name, byte)| put(&live, name, byte));
         let beside = || FileStore::mount_read_only(Arc::clone(&device), options.clone()).unwrap().0;
         let directory = tempfile::tempdir().unwrap();
-        let mut copy = Copy { to: directory.path(), files: BTreeMap::new(), written: 0 };
+        let bar = ProgressBar::hidden();
+        let mut copy = Copy { to: directory.path(), files: BTreeMap::new(), written: 0, bar };
 
         copy.all(&beside()).unwrap();
         // One goes, one is another file, one gets a second name, one another.
@@ -284,5 +369,10 @@ mod tests {
         assert_eq!(names(directory.path()), expected);
         assert_eq!(names(&directory.path().join("d")), [("y".to_owned(), 4)]);
         assert_eq!((copy.files.len(), copy.bytes()), (4, 800_000));
+        copy.second_names(&entries).unwrap();
+        assert_eq!(
+            names(directory.path()),
+            [("b", 22), ("c", 3), ("e", 3), ("z", 5)].map(|(name, byte)| (name.to_owned(), byte))
+        );
     }
 }

@@ -6,20 +6,24 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde_json::json;
 use zonda_files::{FilePath, FileStore};
 
-use super::backup::{CONTENTS, Entry};
+use super::backup::{CONTENTS, Entry, Summed, UNFINISHED};
 use super::{StoreArg, host, name, parse_path};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::progress;
 
 const EXAMPLES: &str = "\
 Examples:
   zonda fs mkfs other.zoned && zonda fs restore other.zoned db-2026-11-22
   zonda fs restore other.zoned db-2026-11-22 --json
 
-The store must be empty. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names.";
+The store must be empty. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names; so the files of a
+database of the host, restored from its own directory, are in the root: `--db=/`. A backup that did not end is refused, and one
+whose files have other lengths than it says, before anything is written; checksums are compared while it is.";
 
 /// Copies the files of a backup into an empty store
 #[derive(Args, Debug)]
@@ -39,12 +43,22 @@ impl Restore {
     /// Those of reading and writing, and a store that is not empty.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let entries = self.entries()?;
+        let bytes_max = entries.iter().map(|entry| self.look(entry)).sum::<anyhow::Result<u64>>()?;
+        let uri = &self.store.uri;
         let store = self.store.mount()?;
-        ensure!(store.list(&FilePath::root())?.is_empty(), "{} is not empty", self.store.uri);
-        let mut bytes = 0;
+        ensure!(
+            store.list(&FilePath::root())?.is_empty(),
+            "{uri} is not empty; `zonda fs mkfs --force {uri}` makes a new one, without what is there"
+        );
+        let (mut bytes, bar) = (0, progress::of_bytes(Some(bytes_max)));
         for entry in &entries {
-            bytes += self.put(&store, entry).with_context(|| format!("cannot restore {}", entry.path))?;
+            bar.set_message(entry.path.clone());
+            let put = self.put(&store, entry, &bar);
+            bytes += put.with_context(|| {
+                format!("cannot restore {}; the store holds what came before it: `zonda fs mkfs --force {uri}` begins again", entry.path)
+            })?;
         }
+        bar.finish_and_clear();
         store.sync_names()?;
         let mut out = Output::new();
         if self.json {
@@ -56,7 +70,24 @@ impl Restore {
         Ok(Exit::Done)
     }
 
-    fn put(&self, store: &FileStore, entry: &Entry) -> anyhow::Result<u64> {
+    fn on_host(&self, entry: &Entry) -> PathBuf {
+        self.from.join(entry.path.trim_start_matches('/'))
+    }
+
+    /// The length of an entry's file, which is there and as long as the backup says.
+    fn look(&self, entry: &Entry) -> anyhow::Result<u64> {
+        if entry.directory || entry.same_as.is_some() {
+            return Ok(0);
+        }
+        let on_host = self.on_host(entry);
+        let metadata = fs::metadata(&on_host).with_context(|| format!("cannot open {}", on_host.display()))?;
+        ensure!(metadata.is_file(), "{} is no file", on_host.display());
+        let said = entry.bytes.unwrap_or(metadata.len());
+        ensure!(metadata.len() == said, "{} has {} bytes; {said} were copied", on_host.display(), metadata.len());
+        Ok(said)
+    }
+
+    fn put(&self, store: &FileStore, entry: &Entry, bar: &ProgressBar) -> anyhow::Result<u64> {
         let path = parse_path(&entry.path)?;
         if entry.directory {
             store.make_directory(&path)?;
@@ -66,13 +97,25 @@ impl Restore {
             store.link(&parse_path(same_as)?, &path)?;
             return Ok(0);
         }
-        let on_host = self.from.join(path.as_str().trim_start_matches('/'));
+        let on_host = self.on_host(entry);
         let file = File::open(&on_host).with_context(|| format!("cannot open {}", on_host.display()))?;
-        host::copy_in(store, &path, entry.tags(name(&path)), &mut BufReader::new(file))
+        let mut summed = Summed { below: BufReader::new(file), crc32c: 0, bar };
+        let bytes = host::copy_in(store, &path, entry.tags(name(&path)), &mut summed)?;
+        ensure!(
+            entry.crc32c.is_none_or(|said| said == summed.crc32c),
+            "{} is not what was copied: its checksum differs",
+            on_host.display()
+        );
+        Ok(bytes)
     }
 
     /// What `backup` wrote down, or what is there.
     fn entries(&self) -> anyhow::Result<Vec<Entry>> {
+        ensure!(
+            !self.from.join(UNFINISHED).exists(),
+            "the backup in {} did not end; make another",
+            self.from.display()
+        );
         let contents = self.from.join(CONTENTS);
         if contents.exists() {
             let text = fs::read(&contents).with_context(|| format!("cannot read {}", contents.display()))?;
@@ -90,7 +133,7 @@ impl Restore {
                 if directory {
                     waiting.push((found.path(), path.clone()));
                 }
-                entries.push(Entry { path, directory, same_as: None, kind: None, lifetime: None, level: None });
+                entries.push(Entry::new(path, directory));
             }
         }
         entries.sort_by(|one, other| one.path.cmp(&other.path));
