@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
             }
             TraceEvent::Edit { tree, removed, added } => self.edit(*tree, removed, added),
             TraceEvent::Mark { name } if self.options.measure_from.as_ref() == Some(name) => {
-                self.counts = Counts::default();
+                self.counts = Counts { peak_live_bytes: self.model.live(), ..Counts::default() };
                 self.model.split.forget();
             }
             other => return self.file_event(other),
@@ -273,7 +273,6 @@ impl<'a> Run<'a> {
             return;
         }
         self.next_sample = self.model.written + self.model.capacity / SAMPLES_PER_ZONE;
-        self.counts.peak_live_bytes = self.counts.peak_live_bytes.max(self.model.live());
         let mut shares = InvalidShares::default();
         for (at, zone) in self.model.zones.iter().enumerate() {
             let invalid = if zone.is_split { self.model.split.invalid(at) } else { zone.written - zone.live };

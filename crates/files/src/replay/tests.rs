@@ -77,6 +77,25 @@ fn what_dies_together_lies_together_and_costs_no_copy() {
     assert!((report.amplification - 1.0).abs() < 1e-9);
 }
 
+/// The most that is live is told to the byte, however much less than a zone that is: 14 MB when the sixth table of 2 MB is there and
+/// the first has not gone, beside the one that stays.
+#[test]
+fn the_peak_of_live_bytes_is_seen_in_a_zone_that_stays_open() {
+    for policy in crate::policy::NAMES {
+        for zone_bytes in [10 * MB, 1000 * MB] {
+            let options = ReplayOptions { zone_bytes, ..options(policy) };
+            let mut trace = churn(15, [Lifetime::Medium, Lifetime::Extreme]);
+            assert_eq!(replay(&trace, &options).expect("it fits").peak_live_bytes, 14 * MB, "{policy}");
+            trace.push(TraceRecord { at_us: 1000, event: TraceEvent::Mark { name: "loaded".into() } });
+            let after = ReplayOptions { measure_from: Some("loaded".into()), ..options };
+            assert_eq!(replay(&trace, &after).expect("it fits").peak_live_bytes, 12 * MB, "live at the mark");
+        }
+    }
+    // Of a table that is moved both copies are never live.
+    let report = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options("liza-caza")).expect("it fits");
+    assert!(report.copied_bytes > 0 && report.peak_live_bytes == 40 * MB, "{report:?}");
+}
+
 #[test]
 fn what_is_mixed_is_copied() {
     let report = replay(&churn(200, [Lifetime::Medium, Lifetime::Medium]), &options("liza-caza")).expect("it fits");

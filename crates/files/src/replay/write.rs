@@ -63,6 +63,8 @@ impl Run<'_> {
                 None => self.lease(file, &tags, bytes, keys.as_ref())?,
             };
             let written = self.model.write(zone, file, bytes);
+            // Nothing else makes more bytes live: what cleaning writes was live before.
+            self.counts.peak_live_bytes = self.counts.peak_live_bytes.max(self.model.live());
             let it = self.model.files.get_mut(&file).expect("just seen");
             it.waiting -= written;
             let begins_in_subzone = it.pieces.first().is_some_and(|(first, _)| self.model.split.is_subzone(*first));
