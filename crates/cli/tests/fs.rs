@@ -251,6 +251,56 @@ fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
     }
 }
 
+/// Tables of 2 MB of level 4, sixteen at a time.
+fn deep_tables() -> String {
+    let mut lines = vec!["zonda-trace 1".to_owned(), "1 tree 5 bytewise 0 /".to_owned()];
+    for file in 0..60 {
+        lines.push(format!("2 create {file} data extreme 4 /{file}"));
+        lines.push(format!("2 describe {file} 5 - 4 x61 x62"));
+        lines.extend([format!("2 append {file} 2000000"), format!("2 close {file}")]);
+        if let Some(old) = u32::checked_sub(file, 16) {
+            lines.extend([format!("2 edit 5 -{old}"), format!("2 unlink /{old}")]);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_policy_that_runs_out_of_space_is_one_of_the_results() {
+    let shell = Shell::new();
+    shell.write("deep.trace", deep_tables());
+    let replay = "replay deep.trace --policy caza,ldp,splitzns --zones 12 --zone-size 6000000 --reserve 2 --subzones 2";
+    let ended = shell.run(replay);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.contains("2 of 3") && ended.err.contains("caza, threshold 15 %: no space: 3"), "{ended:?}");
+    assert!(ended.out.contains("ldp, threshold 15 %\n  tables 114.44 MiB"), "{ended:?}");
+    assert_eq!(ended.out.matches("threshold 15 %\n  failed: no space: 32000000 bytes").count(), 2, "{ended:?}");
+    let ended = shell.run(&format!("{replay} --json"));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines = ended.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let results: Vec<_> = lines.map(|line| (line["policy"].as_str().unwrap().to_owned(), line)).collect();
+    assert_eq!(results.iter().map(|(policy, _)| policy.as_str()).collect::<Vec<_>>(), ["caza", "ldp", "splitzns"]);
+    let has_failed = |line: &serde_json::Value| line["error"].as_str().is_some_and(|error| error.contains("no space"));
+    assert_eq!(results.iter().map(|(_, line)| has_failed(line)).collect::<Vec<_>>(), [true, false, true], "{ended:?}");
+    assert_eq!((results[0].1["zones"].as_u64(), results[1].1["resets"].as_u64()), (Some(12), Some(14)));
+    // A name that nobody has is told before the first replay.
+    let ended = shell.run("replay deep.trace --policy ldp,best");
+    assert!(ended.code == Some(1) && ended.out.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn a_replay_that_never_cleans_says_what_to_set() {
+    let shell = Shell::new();
+    shell.write("deep.trace", deep_tables());
+    let said = |more: &str| shell.run(&format!("replay deep.trace --policy ldp,splitzns {more}")).err;
+    for json in ["", "--json"] {
+        let hint = said(json);
+        assert_eq!(hint.lines().count(), 1, "{hint}");
+        assert!(hint.contains("32.42 MiB were live on 100 zones of 953.67 MiB; set --zone-size"), "{hint}");
+    }
+    assert_eq!(said("--zone-size 8000000 --zones 12 --reserve 2"), "");
+}
+
 #[test]
 fn a_conventional_drive_has_the_same_commands() {
     let shell = Shell::new();

@@ -9,6 +9,7 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use zonda_bench::lsm::LOADED;
 use zonda_bench::traces;
+use zonda_files::FileError;
 use zonda_files::policy::{self, Policy, Refusals};
 use zonda_files::replay::{
     CleaningTrigger, FreeSpace, LevelBytes, ORACLE, ReplayOptions, ReplayReport, SplitReport, replay, replay_oracle,
@@ -85,7 +86,7 @@ pub(crate) struct Replay {
     /// Writes the trace to a file instead of replaying it: that of a simulated LSM-tree
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     write: Option<std::path::PathBuf>,
-    /// Print one JSON object for each policy and threshold
+    /// Print one JSON object for each policy and threshold; one that ran out of space has an `error` instead of figures
     #[arg(long)]
     json: bool,
     #[arg(long, hide = true)]
@@ -127,14 +128,17 @@ impl Replay {
             trace::write(&trace, std::io::BufWriter::new(file))?;
             return Ok(Exit::Done);
         }
-        let mut out = Output::new();
-        for &threshold in &self.threshold {
-            for name in self.names() {
-                let (report, options) = self.replayed(&name, threshold, &trace)?;
-                if self.json {
-                    out.json(&as_json(&report, &options))?;
-                } else {
-                    print(&mut out, &report, threshold)?;
+        let replays = self.replays()?;
+        let (mut out, mut reports, mut refused) = (Output::new(), Vec::new(), Vec::new());
+        for (name, options) in &replays {
+            match replayed(name, &trace, options)? {
+                Ok(report) => {
+                    self.print(&mut out, &report, options)?;
+                    reports.push(report);
+                }
+                Err(error) => {
+                    self.print_refused(&mut out, name, &error, options)?;
+                    refused.push(format!("{name}, threshold {} %: {error}", options.threshold_percent));
                 }
             }
         }
@@ -142,7 +146,23 @@ impl Replay {
             out.line("not known from a replay: throughput, latency, stalls")?;
         }
         out.finish()?;
-        Ok(Exit::Done)
+        if refused.is_empty() {
+            self.say_if_too_large(&reports);
+            return Ok(Exit::Done);
+        }
+        bail!("{} of {} replays ran out of space: {}", refused.len(), replays.len(), refused.join("; "))
+    }
+
+    /// What is replayed: the names of policies, each with every threshold.
+    fn replays(&self) -> anyhow::Result<Vec<(String, ReplayOptions)>> {
+        let mut replays = Vec::new();
+        for &threshold in &self.threshold {
+            for name in self.names() {
+                let policy = policy::by_name(if name == ORACLE { policy::NAMES[0] } else { &name })?;
+                replays.push((name, self.options(policy, threshold)));
+            }
+        }
+        Ok(replays)
     }
 
     fn names(&self) -> Vec<String> {
@@ -152,17 +172,46 @@ impl Replay {
         self.policy.iter().flat_map(|list| split_policies(list)).collect()
     }
 
-    fn replayed(
+    fn print(&self, out: &mut Output, report: &ReplayReport, options: &ReplayOptions) -> std::io::Result<()> {
+        if self.json { out.json(&as_json(report, options)) } else { print(out, report, options.threshold_percent) }
+    }
+
+    /// A policy for which the trace does not fit, among those for which it does.
+    fn print_refused(
         &self,
+        out: &mut Output,
         name: &str,
-        threshold: u8,
-        trace: &[TraceRecord],
-    ) -> anyhow::Result<(ReplayReport, ReplayOptions)> {
-        let is_oracle = name == ORACLE;
-        let policy = policy::by_name(if is_oracle { policy::NAMES[0] } else { name })?;
-        let options = self.options(policy, threshold);
-        let report = if is_oracle { replay_oracle(trace, &options) } else { replay(trace, &options) };
-        Ok((report.with_context(|| format!("{name}, threshold {threshold}"))?, options))
+        error: &FileError,
+        options: &ReplayOptions,
+    ) -> std::io::Result<()> {
+        if self.json {
+            return out.json(&json!({
+                "policy": name, "threshold_percent": options.threshold_percent, "zones": options.zones,
+                "zone_bytes": options.zone_bytes, "active_max": options.active_max,
+                "reserve_zones": options.reserve_zones, "error": error.to_string(),
+            }));
+        }
+        out.line(format!("{name}, threshold {} %", options.threshold_percent))?;
+        out.line(format!("  failed: {error}"))
+    }
+
+    /// Where no policy had to clean they all look alike, which says nothing of them.
+    fn say_if_too_large(&self, reports: &[ReplayReport]) {
+        // Subzones are reset even where the device is never full.
+        let device_bytes = u64::from(self.zones).saturating_mul(self.zone_size);
+        let is_idle = |report: &ReplayReport| {
+            report.resets + report.cleanings == 0 && report.table_bytes.saturating_add(report.log_bytes) < device_bytes
+        };
+        if !reports.iter().all(is_idle) {
+            return;
+        }
+        let peak = reports.iter().map(|report| report.peak_live_bytes).max().unwrap_or(0);
+        eprintln!(
+            "zonda: nothing was cleaned or reset: at most {} were live on {} zones of {}; set --zone-size and --zones to little more",
+            HumanBytes(peak),
+            self.zones,
+            HumanBytes(self.zone_size)
+        );
     }
 
     fn options(&self, policy: Arc<dyn Policy>, threshold_percent: u8) -> ReplayOptions {
@@ -190,6 +239,21 @@ impl Replay {
             },
             measure_from: self.measure_from.clone().or_else(|| has_mark.then(|| LOADED.to_owned())),
         }
+    }
+}
+
+/// A replay that ran out of space is one of the results: another policy may copy less, or leave less unwritten.
+fn replayed(
+    name: &str,
+    trace: &[TraceRecord],
+    options: &ReplayOptions,
+) -> anyhow::Result<Result<ReplayReport, FileError>> {
+    let report = if name == ORACLE { replay_oracle(trace, options) } else { replay(trace, options) };
+    match report {
+        Err(error) if !error.is_no_space() => {
+            Err(error).with_context(|| format!("{name}, threshold {}", options.threshold_percent))
+        }
+        report => Ok(report),
     }
 }
 
