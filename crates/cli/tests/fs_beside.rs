@@ -79,12 +79,18 @@ fn what_writes_is_refused_beside_a_live_mount() {
 fn a_lost_zone_is_damage_and_nothing_else() {
     let (shell, store) = live_store();
     put(&store, "/a.sst", 1);
+    store.link(&FilePath::parse("/a.sst").unwrap(), &FilePath::parse("/b.sst").unwrap()).unwrap();
+    store.sync_names().unwrap();
     let zone = store.extents(&FilePath::parse("/a.sst").unwrap()).unwrap()[0].zone.0;
     drop(store);
     shell.ok(&format!("device reset d.zoned --zone {zone}"));
     let checked = shell.run("fs check d.zoned");
     assert_eq!(checked.code, Some(3), "{checked:?}");
     assert!(checked.out.contains("1 finding") && !checked.out.contains("meanwhile"), "{checked:?}");
+    assert!(checked.out.contains("/a.sst (also /b.sst): an extent in zone"), "{checked:?}");
+    let json: serde_json::Value = serde_json::from_str(&shell.run("fs check d.zoned --json").out).unwrap();
+    assert!(json["findings"][0].as_str().unwrap().starts_with("/a.sst (also /b.sst)"), "{json}");
+    assert_eq!(json["found_in"][0]["paths"], serde_json::json!(["/a.sst", "/b.sst"]), "{json}");
     assert!(shell.fails(1, "fs cat d.zoned /a.sst").contains("zonda fs check"));
     assert!(shell.fails(1, "fs backup d.zoned copy").contains("zonda fs check"), "it is not tried for ever");
 }

@@ -1,10 +1,11 @@
 //! Checks a mounted store: every extent is where it says, once, with its checksum.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use zonda_space::{AlignedBuf, BLOCK_BYTES};
 
+use crate::catalogue::{Catalogue, Entry};
 use crate::reader::check_on_device;
 use crate::store::Core;
 use crate::{Extent, FileError, FileId, FilePath, FileStore, Result, ZoneId};
@@ -59,24 +60,57 @@ pub enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Files by their names, of which a file with hard links has several. One that has none is not there.
+pub type FileNames = BTreeMap<FileId, Vec<FilePath>>;
+
+impl Finding {
+    /// The files that it is about.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileId> {
         match self {
-            Self::WrongGeneration { file, extent, found } => write!(
-                f,
-                "file {}: an extent in {} of generation {}, which has {found:?}",
-                file.0, extent.zone, extent.generation
-            ),
-            Self::OutsideZone { file, extent } => {
-                write!(f, "file {}: blocks {} and on are not within {}", file.0, extent.block, extent.zone)
+            Self::WrongGeneration { file, .. } | Self::OutsideZone { file, .. } | Self::Damaged { file, .. } => {
+                vec![*file]
             }
-            Self::Overlap { file, other, block } => write!(f, "files {} and {} share block {block}", file.0, other.0),
-            Self::Damaged { file, extent } => {
-                write!(f, "file {}: no valid checksum in {}, block {}", file.0, extent.zone, extent.block)
+            Self::Overlap { file, other, .. } => vec![*file, *other],
+            Self::LiveBytes { .. } => Vec::new(),
+        }
+    }
+
+    /// What is wrong, in one line: of files with their names, where they have any.
+    #[must_use]
+    pub fn told(&self, names: &FileNames) -> String {
+        let name = |file: &FileId| name_of(*file, names);
+        match self {
+            Self::WrongGeneration { file, extent: Extent { zone, generation, .. }, found } => {
+                format!("{}: an extent in {zone} of generation {generation}, which has {found:?}", name(file))
+            }
+            Self::OutsideZone { file, extent: Extent { zone, block, .. } } => {
+                format!("{}: blocks {block} and on are not within {zone}", name(file))
+            }
+            Self::Overlap { file, other, block } => format!("{} and {} share block {block}", name(file), name(other)),
+            Self::Damaged { file, extent: Extent { zone, block, .. } } => {
+                format!("{}: no valid checksum in {zone}, block {block}", name(file))
             }
             Self::LiveBytes { zone, counted, expected } => {
-                write!(f, "{zone}: {counted} bytes counted as live, extents have {expected}")
+                format!("{zone}: {counted} bytes counted as live, extents have {expected}")
             }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(&FileNames::new()))
+    }
+}
+
+fn name_of(file: FileId, names: &FileNames) -> String {
+    match names.get(&file).map(Vec::as_slice) {
+        None | Some([]) => format!("file {}", file.0),
+        Some([name]) => name.to_string(),
+        Some([name, links @ ..]) => {
+            let links: Vec<&str> = links.iter().map(FilePath::as_str).collect();
+            format!("{name} (also {})", links.join(", "))
         }
     }
 }
@@ -92,9 +126,26 @@ pub struct CheckReport {
     pub bytes_read: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
+    /// Names of the files that findings are about; none where the check was of one file, by its name.
+    pub names: FileNames,
     /// Of a store that is mounted for reading: extents whose zone holds something else by now. Either the live store has deleted or
     /// moved them since the mount, or they are damaged: [`settle_stale`](FileStore::settle_stale) tells.
     pub stale: Vec<(FileId, Extent)>,
+}
+
+impl CheckReport {
+    /// Learns the names of files in findings that it does not know. Cost: one pass over all names.
+    fn learn_names(&mut self, catalogue: &Catalogue) {
+        let files = self.findings.iter().flat_map(Finding::files).filter(|file| !self.names.contains_key(file));
+        let unnamed: BTreeSet<FileId> = files.collect();
+        for (path, entry) in catalogue.names() {
+            if let Entry::File(file) = entry
+                && unnamed.contains(&file)
+            {
+                self.names.entry(file).or_default().push(path.clone());
+            }
+        }
+    }
 }
 
 impl FileStore {
@@ -113,6 +164,7 @@ impl FileStore {
         for (file, extent) in &extents {
             self.core.check_bytes(*file, extent, &mut report)?;
         }
+        report.learn_names(&self.core.names.lock().catalogue);
         Ok(report)
     }
 }
@@ -152,6 +204,7 @@ impl FileStore {
                 report.stale.push((file, extent));
             }
         }
+        report.learn_names(&names.catalogue);
     }
 }
 
@@ -282,5 +335,20 @@ impl Core {
             report.bytes_read += data.len() as u64;
         }
         Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_all_their_names_and_else_by_number() {
+        let path = |text: &str| FilePath::parse(text).expect("a good path");
+        let names = FileNames::from([(FileId(1), vec![path("/a")]), (FileId(2), vec![path("/b"), path("/c")])]);
+        let overlap = |file, other| Finding::Overlap { file: FileId(file), other: FileId(other), block: 9 };
+        assert_eq!(overlap(1, 2).told(&names), "/a and /b (also /c) share block 9");
+        assert_eq!(overlap(1, 3).told(&names), "/a and file 3 share block 9");
+        assert_eq!(overlap(1, 2).to_string(), "file 1 and file 2 share block 9");
     }
 }

@@ -78,7 +78,7 @@ mod work;
 mod writer;
 
 pub use blocks::Placement;
-pub use check::{CheckReport, Finding};
+pub use check::{CheckReport, FileNames, Finding};
 pub use claim::Claim;
 pub use clean::Cleaned;
 pub use cleaner::{Cleaner, CleanerReport};

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use indicatif::HumanBytes;
-use serde_json::json;
-use zonda_files::CheckReport;
+use serde_json::{Value, json};
+use zonda_files::{CheckReport, FileId, FilePath};
 
 use super::StoreArg;
 use crate::exit::Exit;
@@ -15,6 +15,7 @@ Examples:
   zonda fs check disk.zoned --json
 
 Reads every extent and compares its checksum; every extent must be in its zone, of its generation, and share no block with another.
+What is found is told with all names of the file, in `found_in` of the JSON one by one.
 Nothing is written. Beside a program that has the store mounted, files are checked as they were at the start; what is deleted or moved
 meanwhile is counted, and is no damage.";
 
@@ -33,13 +34,15 @@ impl Check {
     /// # Errors
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let CheckReport { files, extents, bytes_read, findings, stale, .. } = self.look()?;
-        let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let CheckReport { files, extents, bytes_read, findings, names, stale, .. } = self.look()?;
+        let findings: Vec<String> = findings.iter().map(|finding| finding.told(&names)).collect();
         let stale = stale.len();
         let mut out = Output::new();
         if self.json {
+            let found_in: Vec<Value> = names.iter().map(|(file, paths)| found_in(*file, paths)).collect();
             out.json(&json!({
-                "files": files, "extents": extents, "bytes": bytes_read, "findings": findings, "stale_extents": stale,
+                "files": files, "extents": extents, "bytes": bytes_read, "findings": findings, "found_in": found_in,
+                "stale_extents": stale,
             }))?;
         } else {
             findings.iter().try_for_each(|finding| out.line(finding))?;
@@ -67,4 +70,8 @@ impl Check {
         }
         Ok(report)
     }
+}
+
+fn found_in(file: FileId, paths: &[FilePath]) -> Value {
+    json!({ "file": file.0, "paths": paths.iter().map(FilePath::as_str).collect::<Vec<_>>() })
 }
