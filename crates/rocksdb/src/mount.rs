@@ -40,7 +40,7 @@ pub struct Mounted {
     /// The drive below, if it is a modelled one.
     pub(crate) drive: Option<Modelled>,
     /// Its name when it was mounted.
-    uri: Uri,
+    pub(crate) uri: Uri,
     /// What mounting took, above all making a device in memory that is there as a whole from the beginning.
     pub(crate) mounting_cpu_time: Duration,
     pub(crate) reads: [AtomicU64; 2],

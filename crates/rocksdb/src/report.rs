@@ -12,14 +12,15 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use crate::devices::Modelled;
 use crate::lsm::LevelBytes;
 use crate::mount::Mounted;
+use crate::options::seconds_since_1970;
 use crate::tell::tell;
 use zonda_files::LEVELS_COUNTED;
 use zonda_files::policy::Rule;
 use zonda_flash::zns::SplitCounts;
 
 impl Mounted {
-    /// Space, work, and what is known of the databases, as one JSON object: the policy that places files and why it is not the one
-    /// that was asked for (null if it is), then numbers.
+    /// Space, work, and what is known of the databases, as one JSON object: which mount it is, the policy that places files and why it
+    /// is not the one that was asked for (null if it is), then numbers.
     #[must_use]
     pub fn report(&self) -> String {
         let usage = self.store.usage();
@@ -77,7 +78,7 @@ impl Mounted {
             ("subzone_overflow_bytes", split.overflow_bytes),
             ("subzones_merged", split.merges),
         ];
-        let mut json = self.placement_json();
+        let mut json = self.identity_json() + &self.placement_json();
         let more = self.of_levels().into_iter().chain(self.of_small_work()).chain(self.of_drive());
         for (name, number) in numbers.into_iter().chain(more).chain(self.of_flash()) {
             write!(json, ", \"{name}\": {number}").expect("a String takes everything");
@@ -100,11 +101,23 @@ impl Mounted {
         }
     }
 
-    /// The beginning of the report. Neither text has a character that JSON would have escaped.
+    /// The beginning of the report: what tells it from those of other mounts in one file.
+    fn identity_json(&self) -> String {
+        format!(
+            "{{\"device\": \"{}\", \"read_only\": {}, \"process_id\": {}, \"version\": \"{}\", \"seconds_since_1970\": {}",
+            escaped(&self.uri.device_in_order()),
+            self.uri.is_read_only,
+            std::process::id(),
+            env!("CARGO_PKG_VERSION"),
+            seconds_since_1970()
+        )
+    }
+
+    /// Neither text has a character that JSON would have escaped.
     fn placement_json(&self) -> String {
         let (placement, reason) = self.store.placement();
         let reason = reason.map_or("null".to_owned(), |reason| format!("\"{reason}\""));
-        format!("{{\"placement\": \"{placement}\", \"placement_reason\": {reason}")
+        format!(", \"placement\": \"{placement}\", \"placement_reason\": {reason}")
     }
 
     /// How well levels of tables were known before the MANIFEST named them.
@@ -214,6 +227,16 @@ fn levels_json(levels: &BTreeMap<u8, LevelBytes>, copied: &[u64; LEVELS_COUNTED]
     format!(", \"levels\": [{}]", all.join(", "))
 }
 
+/// Text within the quotes of JSON.
+fn escaped(text: &str) -> String {
+    let one = |character: char| match character {
+        '"' | '\\' => format!("\\{character}"),
+        control if control < ' ' => format!("\\u{:04x}", u32::from(control)),
+        other => other.to_string(),
+    };
+    text.chars().map(one).collect()
+}
+
 fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -234,4 +257,27 @@ impl Drop for Mounted {
 
 fn append(path: &OsStr, line: &str) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mount::mounted;
+
+    #[test]
+    fn a_report_says_of_which_mount_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = format!("file:{}/zo\"nes", directory.path().display());
+        let device = format!("\"device\": \"{}\"", name.replace('"', "\\\""));
+        let process = format!("\"process_id\": {}, \"version\": \"{}\"", std::process::id(), env!("CARGO_PKG_VERSION"));
+        let before = seconds_since_1970();
+        for (keys, is_read_only) in [("create=64MiB&policy=ldp", false), ("read_only=on", true)] {
+            let report = mounted(&format!("zonda://{name}?{keys}")).unwrap().report();
+            let begin = format!("{{{device}, \"read_only\": {is_read_only}, {process}, \"seconds_since_1970\": ");
+            let rest = report.strip_prefix(&begin).unwrap_or_else(|| panic!("{report}"));
+            let seconds: u64 = rest.split(',').next().unwrap().parse().unwrap();
+            assert!((before..=seconds_since_1970()).contains(&seconds), "{report}");
+        }
+        assert_eq!(escaped("a\\b\nc\u{e9}"), "a\\\\b\\u000ac\u{e9}");
+    }
 }
