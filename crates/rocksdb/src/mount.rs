@@ -219,10 +219,13 @@ const TRACES_MAX: u32 = 1000;
 fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
     let Some(path) = std::env::var_os("ZONDA_TRACE") else { return Ok(None) };
     let refuse = |why: String| Failure::invalid(format!("ZONDA_TRACE={}: {why}", path.display()));
-    let with_reads = match std::env::var("ZONDA_TRACE_READS").as_deref() {
-        Err(std::env::VarError::NotPresent) | Ok("off") => false,
-        Ok("on") => true,
-        other => return Err(Failure::invalid(format!("ZONDA_TRACE_READS={other:?}: it is on or off"))),
+    let with_reads = match std::env::var_os("ZONDA_TRACE_READS") {
+        None => false,
+        Some(value) if value == "off" => false,
+        Some(value) if value == "on" => true,
+        Some(value) => {
+            return Err(Failure::invalid(format!("ZONDA_TRACE_READS={}: it is on or off", value.display())));
+        }
     };
     for number in 0..TRACES_MAX {
         let mut path = path.clone();

@@ -21,7 +21,8 @@ fn traced(here: &Path, name: &str, reads: Option<&str>) -> Option<Vec<String>> {
     }
     let output = command.output().unwrap();
     if !output.status.success() {
-        assert!(text_of(&output).contains("ZONDA_TRACE_READS"), "{}", text_of(&output));
+        let refusal = format!("ZONDA_TRACE_READS={}: it is on or off", reads.unwrap());
+        assert!(text_of(&output).contains(&refusal), "{}", text_of(&output));
         return None;
     }
     let text = std::fs::read_to_string(&trace).unwrap();
