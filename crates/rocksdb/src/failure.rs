@@ -92,13 +92,15 @@ impl From<DeviceError> for Failure {
     }
 }
 
-/// An error and what caused it, on one line.
+/// An error and what caused it, on one line, each once: some errors end with the words of their cause.
 fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
-    // Transparent errors say the same as their cause.
-    texts.dedup();
-    texts.join(": ").replace('\n', " ")
+    let mut said = error.to_string();
+    for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
+        if !said.ends_with(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said.replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -116,6 +118,14 @@ mod tests {
         let stopped = Failure::from(FileError::Stopped { cause: "the device is gone".to_owned() });
         assert_eq!((stopped.kind, stopped.scope, stopped.is_retryable), (Kind::Io, Scope::FileSystem, false));
         assert!(stopped.message.contains("the device is gone"));
+    }
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let system = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let told = || DeviceError::Io { path: "f".into(), action: "open", source: system().into() };
+        let once = format!("f: cannot open: {}", system());
+        assert_eq!(Failure::from(told()).message, once);
     }
 
     #[test]
