@@ -2,6 +2,8 @@
 
 namespace zonda {
 
+using rocksdb::Status;
+
 namespace {
 
 IOStatus Make(uint8_t kind, const std::string& message) {
@@ -19,8 +21,8 @@ IOStatus Make(uint8_t kind, const std::string& message) {
     case ZONDA_INVALID_ARGUMENT:
       return IOStatus::InvalidArgument(message);
     case ZONDA_STALE:
-      // The one with a sub-code has no room for a message.
-      return IOStatus::IOError(IOStatus::kStaleFile);
+      // `IOStatus` makes none with this sub-code and a message, `Status` does.
+      return rocksdb::status_to_io_status(Status(Status::kIOError, Status::kStaleFile, Status::kNoError, message));
     default:
       return IOStatus::IOError(message);
   }

@@ -1,7 +1,7 @@
 //! Errors as RocksDB sees them.
 
 use zonda_device::DeviceError;
-use zonda_files::FileError;
+use zonda_files::{FileError, FilePath};
 
 /// What kind of `IOStatus` it becomes. The numbers are those of `shim/bridge.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,13 @@ impl Failure {
         Self { kind, scope: Scope::File, is_retryable: false, message: message.into() }
     }
 
+    /// Of a file that was read: its name is told where the error knows only zones.
+    pub(crate) fn of_file(path: &FilePath, error: FileError) -> Self {
+        let is_unnamed = matches!(error, FileError::Stale { .. } | FileError::Space(_));
+        let failure = Self::from(error);
+        if is_unnamed { Self { message: format!("{path}: {}", failure.message), ..failure } } else { failure }
+    }
+
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Kind::InvalidArgument, message)
     }
@@ -105,8 +112,6 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zonda_files::FilePath;
-
     use super::*;
 
     #[test]

@@ -48,6 +48,8 @@ pub enum Reader {
 pub struct Readable {
     mount: Arc<Mounted>,
     reader: FileReader,
+    /// The name that it was opened by.
+    path: FilePath,
 }
 
 impl Reader {
@@ -65,7 +67,8 @@ impl Readable {
     /// # Errors
     /// `Stale`, `Io`.
     pub fn read_at(&self, offset: u64, into: &mut [u8], who: Reader) -> Result<usize, Failure> {
-        let bytes = self.reader.read_told(offset, into, Some(who.origin()))?;
+        let read = self.reader.read_told(offset, into, Some(who.origin()));
+        let bytes = read.map_err(|error| Failure::of_file(&self.path, error))?;
         self.mount.count_read(who == Reader::Compaction, bytes);
         Ok(bytes)
     }
@@ -75,7 +78,8 @@ impl Readable {
     /// # Errors
     /// `Stale`, `Io`; what was read is not known then.
     pub fn read_many(&self, reads: &mut [FileRead<'_>], who: Reader) -> Result<(), Failure> {
-        self.reader.read_many(reads, Some(who.origin()))?;
+        let read = self.reader.read_many(reads, Some(who.origin()));
+        read.map_err(|error| Failure::of_file(&self.path, error))?;
         let bytes = reads.iter().map(|read| read.bytes).sum();
         self.mount.count_read(who == Reader::Compaction, bytes);
         self.mount.reads_together.fetch_add(reads.len() as u64, Ordering::Relaxed);
@@ -181,8 +185,9 @@ impl System {
     /// # Errors
     /// `NotFound`, `Stale`, `Io`.
     pub fn read(&self, path: &str) -> Result<Readable, Failure> {
-        let reader = self.mount.store.open(&FilePath::parse(path)?)?;
-        Ok(Readable { mount: Arc::clone(&self.mount), reader })
+        let path = FilePath::parse(path)?;
+        let reader = self.mount.store.open(&path).map_err(|error| Failure::of_file(&path, error))?;
+        Ok(Readable { mount: Arc::clone(&self.mount), reader, path })
     }
 
     /// What a name stands for.
@@ -360,4 +365,35 @@ fn tags(role: Role, begun: Option<&Begun>) -> FileTags {
 /// The directory that is a database for whoever locks this name.
 fn database_of(lock: &FilePath) -> Option<FilePath> {
     lock.parent().filter(|_| lock.name() == "LOCK")
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{Geometry, MemDevice, ZonedDevice};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_any_more_is_named() {
+        let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap());
+        crate::offer_device("system-test", Some(device.clone()));
+        let live = System::open("zonda://process:system-test?create=on").unwrap();
+        let file = live.create("/one").unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        file.close().unwrap();
+        let beside = System::open("zonda://process:system-test?read_only=on").unwrap();
+        let (readable, mut read) = (beside.read("/one").unwrap(), [0; 4]);
+        let extent = beside.mount().store.extents(&FilePath::parse("/one").unwrap()).unwrap()[0];
+        drop((file, live));
+        device.reset(extent.zone).unwrap();
+        let while_open = readable.read_at(0, &mut read, Reader::User).unwrap_err();
+        drop((readable, beside));
+        let later = System::open("zonda://process:system-test?read_only=on").unwrap();
+        for refusal in [while_open, later.read("/one").map(drop).unwrap_err()] {
+            assert_eq!(refusal.kind, Kind::Stale);
+            assert!(refusal.message.starts_with("/one: stale: zone"), "{}", refusal.message);
+        }
+        crate::offer_device("system-test", None);
+    }
 }

@@ -6,8 +6,11 @@ mod common;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use common::{is_here, run, text_of, with_library};
+use zonda_device::{FileDevice, FileOptions, ZonedDevice};
+use zonda_files::{FilePath, FileStore, FileStoreOptions};
 
 const KEYS: usize = 3000;
 /// Mounts that may be stale one after the other. The writer is slow, so that this does not happen by chance.
@@ -91,4 +94,26 @@ fn a_reader_beside_a_writer_sees_whole_moments() {
         assert!(ldb(here, &["checkconsistency"]).contains("OK"));
         assert!(writer.is_writing(), "it was disturbed");
     }
+}
+
+/// A table whose zone holds something else is told by name, where it is opened and where it is read.
+#[test]
+fn a_table_that_is_not_there_any_more_is_named() {
+    if !is_here(&["db_bench", "ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    run(&mut db_bench(here, "fillseq"));
+    let device = Arc::new(FileDevice::open(here.join("zones"), &FileOptions::default()).unwrap());
+    let (store, _) = FileStore::mount(device.clone(), FileStoreOptions::default()).unwrap();
+    let names = store.list(&FilePath::parse("/db").unwrap()).unwrap();
+    let table = names.into_iter().find(|path| path.name().ends_with(".sst")).unwrap();
+    let zone = store.extents(&table).unwrap()[0].zone;
+    drop(store);
+    device.reset(zone).unwrap();
+    drop(device);
+    let uri = format!("--fs_uri=zonda://file:{}/zones?read_only=on", here.display());
+    let text = text_of(&with_library("ldb").args([&uri, "--db=/db", "scan"]).output().unwrap());
+    assert!(text.contains("Stale file handle: /db/") && text.contains(".sst: stale: zone"), "{text}");
 }
