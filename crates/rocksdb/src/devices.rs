@@ -1,6 +1,7 @@
 //! From a name to a zoned device.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
@@ -35,31 +36,30 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
         let device = OFFERED.lock().get(name).cloned();
         let device =
             device.ok_or_else(|| Failure::new(Kind::NotFound, format!("this process offers no device {name:?}")))?;
-        return Ok(Opened { modelled: None, device, is_new: false });
+        return Ok(Opened::there(device));
     }
     let mut uri: DeviceUri = name.parse()?;
     if is_read_only {
-        return Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::ReadBeside)?, is_new: false });
+        return Ok(Opened::there(uri.open_zoned(OpenMode::ReadBeside)?));
     }
     match uri.place.clone() {
         Place::Flash(drive) => {
             let drive = drive.parse::<Spec>()?.open_zoned()?;
             // Its data may lie in a file, with a file system on it.
             let is_new = is_empty(&drive)?;
-            Ok(Opened { modelled: Some(Modelled::Zoned(drive.clone())), device: Arc::new(drive), is_new })
+            Ok(Opened { modelled: Some(Modelled::Zoned(drive.clone())), is_new, ..Opened::there(Arc::new(drive)) })
         }
         Place::Memory => {
             shape(&mut uri, create);
-            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+            Ok(Opened { is_new: true, ..Opened::there(uri.open_zoned(OpenMode::Create)?) })
         }
         Place::File(path) if create.is_some() && !path.exists() => {
             shape(&mut uri, create);
-            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Create)?, is_new: true })
+            let device = uri.open_zoned(OpenMode::Create)?;
+            Ok(Opened { is_new: true, made: Some(path), ..Opened::there(device) })
         }
         // What is no zoned device is refused by name.
-        Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => {
-            Ok(Opened { modelled: None, device: uri.open_zoned(OpenMode::Open)?, is_new: false })
-        }
+        Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => Ok(Opened::there(uri.open_zoned(OpenMode::Open)?)),
     }
 }
 
@@ -161,6 +161,15 @@ pub(crate) struct Opened {
     pub(crate) device: Arc<dyn ZonedDevice>,
     /// It was made just now: nothing is on it.
     pub(crate) is_new: bool,
+    /// The file that was made for it.
+    pub(crate) made: Option<PathBuf>,
+}
+
+impl Opened {
+    /// A device on which anything may be.
+    fn there(device: Arc<dyn ZonedDevice>) -> Self {
+        Self { modelled: None, device, is_new: false, made: None }
+    }
 }
 
 /// Zones of a new device of so many bytes, where its name leaves them open: a hundred and more, so that one zone is at most one

@@ -1,7 +1,7 @@
 //! File systems that are mounted in this process: one per device, shared by all who name it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -172,13 +172,16 @@ impl Mounted {
 }
 
 fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Option<Modelled>), Failure> {
-    let Opened { modelled, device, is_new } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
+    let Opened { modelled, device, is_new, made } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
     let store = if uri.is_read_only {
         let (store, report) = FileStore::mount_read_only(device, options)?;
         report.warning().into_iter().for_each(|warning| tell(format_args!("{uri}: {warning}")));
         store
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
-        FileStore::format(device, new_id(), false, options)?
+        let formatted = FileStore::format(device, new_id(), false, options);
+        // Or the next attempt would meet a device of the wrong size, with nothing on it.
+        made.filter(|_| formatted.is_err()).into_iter().for_each(|path| drop(fs::remove_file(path)));
+        formatted?
     } else {
         FileStore::mount(device, options)?.0
     };
@@ -262,6 +265,19 @@ mod tests {
         assert_eq!(mounted(&other).unwrap_err().kind, Kind::InvalidArgument);
         drop(first);
         mounted(&other).unwrap();
+    }
+
+    #[test]
+    fn a_refused_creation_leaves_no_device_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = |keys: &str| format!("zonda://file:{}/zones?{keys}", directory.path().display());
+        for keys in ["create=5MiB", "create=64MiB&reserve_zones=0", "create=64MiB&active_zones=1"] {
+            mounted(&uri(keys)).unwrap_err();
+            assert!(fs::read_dir(directory.path()).unwrap().next().is_none(), "{keys}");
+        }
+        mounted(&uri("create=64MiB")).unwrap();
+        mounted(&uri("create=64MiB&reserve_zones=0")).unwrap_err();
+        mounted(&uri("create=1GiB")).expect("what was there before is there still");
     }
 
     #[test]
