@@ -34,7 +34,8 @@ bool Register() {
   if (!why_not.empty()) {
     std::fprintf(stderr, "zonda: not loaded: %s\n", why_not.c_str());
   }
-  const auto pattern = rocksdb::ObjectLibrary::PatternEntry("zonda", false).AddSeparator("://");
+  // Whatever begins so, for the same reason: what is wrong with the rest of the name is then said.
+  const auto pattern = rocksdb::ObjectLibrary::PatternEntry("zonda", false).AddSeparator(":", false);
   rocksdb::ObjectLibrary::Default()->AddFactory<rocksdb::FileSystem>(pattern, why_not.empty() ? Open : Refuse);
   return true;
 }
