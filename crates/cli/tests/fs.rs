@@ -124,6 +124,33 @@ fn a_backup_is_restored_with_its_tags() {
 }
 
 #[test]
+fn what_is_removed_makes_room() {
+    let shell = store();
+    fs::create_dir_all(shell.path().join("plain/db/old/deep")).unwrap();
+    for name in ["db/keep.sst", "db/old/a.sst", "db/old/deep/b.sst", "LOG.old.1"] {
+        shell.write(&format!("plain/{name}"), bytes(1, 2_000_000));
+    }
+    shell.ok("fs restore d.zoned plain");
+    let live = || {
+        let json: serde_json::Value = serde_json::from_str(&shell.ok("fs df d.zoned --json")).unwrap();
+        json["live_bytes"].as_u64().unwrap()
+    };
+    let before = live();
+    for (arguments, said) in [
+        ("fs rm d.zoned /db/old", "--recursive"),
+        ("fs rm d.zoned -r /", "mkfs --force"),
+        ("fs rm d.zoned /none", "/none"),
+    ] {
+        assert!(shell.fails(1, arguments).contains(said), "{arguments}");
+    }
+    assert_eq!(live(), before);
+    shell.ok("fs rm d.zoned --recursive /db/old /LOG.old.1");
+    assert_eq!(shell.ok("fs ls d.zoned -r"), "/db/\n/db/keep.sst\n");
+    assert!(before - live() >= 6_000_000, "{before} and {}", live());
+    assert!(shell.ok("fs check d.zoned").contains("all is well"));
+}
+
+#[test]
 fn a_backup_that_is_not_whole_is_not_restored() {
     let shell = store();
     shell.write("a", bytes(3, 50_000));

@@ -12,6 +12,7 @@ mod ls;
 mod metrics;
 mod mkfs;
 mod restore;
+mod rm;
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -35,7 +36,7 @@ Examples:
   zonda fs check disk.zoned && echo all is well
   zonda fs backup disk.zoned db-2026-11-22 && zonda fs restore other.zoned db-2026-11-22";
 
-/// Makes, lists, copies and checks file stores: what RocksDB has on zones
+/// Makes, lists, copies, removes and checks files: what RocksDB has on zones
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Fs {
@@ -43,6 +44,7 @@ pub(crate) enum Fs {
     Ls(ls::Ls),
     Cat(cat::Cat),
     Cp(cp::Cp),
+    Rm(rm::Rm),
     Df(df::Df),
     Dump(dump::Dump),
     Check(check::Check),
@@ -59,6 +61,7 @@ impl Fs {
             Self::Ls(ls) => ls.run(),
             Self::Cat(cat) => cat.run(),
             Self::Cp(cp) => cp.run(),
+            Self::Rm(rm) => rm.run(),
             Self::Df(df) => df.run(),
             Self::Dump(dump) => dump.run(),
             Self::Check(check) => check.run(),
