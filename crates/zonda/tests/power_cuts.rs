@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use zonda::limits::MEMORY_BYTES_MIN;
-use zonda::{Db, Error, Options};
+use zonda::{Db, Error, Options, StoreKind};
 use zonda_device::{CutAt, Geometry, MemBlockDevice, MemDevice, PowerCut, PowerCutBlock};
 use zonda_rt::{Rng, Seed};
 
@@ -29,8 +29,8 @@ enum Device {
 }
 
 impl Device {
-    fn of(preset: &str) -> Self {
-        if preset == "zkv-block" {
+    fn of(kind: StoreKind) -> Self {
+        if kind == StoreKind::InPlace {
             let blocks = u64::from(ZONES) * ZONE_BYTES / 4096;
             return Self::Blocks(PowerCutBlock::over(MemBlockDevice::new(4096, blocks).unwrap()));
         }
@@ -182,10 +182,10 @@ impl Run {
 }
 
 /// Lives of one store; answers how many the power ended.
-fn lives(preset: &str, leaf_bytes: u32, seed: u64) -> u64 {
+fn lives((preset, store): (&str, StoreKind), leaf_bytes: u32, seed: u64) -> u64 {
     let options = Options::preset(preset).unwrap().memory(MEMORY_BYTES).leaf_bytes(leaf_bytes).zone_bytes(ZONE_BYTES);
-    let options = options.seed(seed).background(false);
-    let (device, rng) = (Device::of(preset), Seed(seed).derive(preset).rng());
+    let options = options.store(store).seed(seed).background(false);
+    let (device, rng) = (Device::of(store), Seed(seed).derive(preset).rng());
     let mut run = Run { device, options, model: Model::default(), rng, written: 0 };
     run.life(2 * KEYS, None);
     let mut cuts = 0;
@@ -198,10 +198,18 @@ fn lives(preset: &str, leaf_bytes: u32, seed: u64) -> u64 {
 
 #[test]
 fn presets_survive_power_cuts_while_their_memory_moves() {
-    let presets = ["zonda", "zkv", "zkv-block", "btree", "bdtree", "bftree"];
-    let leaves = [4 << 10, 16 << 10, 32 << 10, 4 << 10, 16 << 10, 32 << 10];
-    for (seed, (preset, leaf_bytes)) in (1..).zip(presets.into_iter().zip(leaves)) {
-        println!("preset {preset}, leaves of {leaf_bytes}, seed {seed}");
+    let (zones, blocks) = (StoreKind::Zoned, StoreKind::InPlace);
+    let presets = [
+        (("zonda", zones), 4 << 10),
+        (("zkv", zones), 16 << 10),
+        (("zkv-block", blocks), 32 << 10),
+        (("btree", zones), 4 << 10),
+        (("bdtree", zones), 16 << 10),
+        (("bftree", zones), 32 << 10),
+        (("bftree", blocks), 4 << 10),
+    ];
+    for (seed, (preset, leaf_bytes)) in (1..).zip(presets) {
+        println!("preset {preset:?}, leaves of {leaf_bytes}, seed {seed}");
         assert!(lives(preset, leaf_bytes, seed) > 0, "the power never went");
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use common::{fill, keys, memory};
 use proptest::prelude::*;
+use zonda::{Design, Options, StoreKind};
 
 #[test]
 fn ranges_move_between_threads() {
@@ -77,6 +78,38 @@ fn a_range_sees_its_own_moment_while_writers_go_on() {
     db.put("new", "").unwrap();
     assert_eq!(range.count(), 299);
     assert_eq!(keys(db.iter()), ["new"]);
+}
+
+/// Whoever looks at a pair holds no latch: the same thread writes to the leaf that the next pair is in. Mini-pages become mirrors meanwhile.
+#[test]
+fn ranges_hold_no_latch_between_pairs_whatever_the_design() {
+    for (design, store) in Design::ALL.into_iter().flat_map(|design| StoreKind::ALL.map(|store| (design, store))) {
+        let options = Options::new().memory(8 << 20).design(design).store(store).scan_promotion(100).promotion(100);
+        let db = options.open("mem:").unwrap();
+        fill(&db, 2_000);
+        db.compact(&mut |_, _| ()).unwrap();
+        for _ in 0..3 {
+            assert_eq!(db.iter().unwrap().count(), 2_000, "{design:?} {store:?}: kept for the next");
+        }
+        let (mut forwards, mut backwards) = (db.iter().unwrap(), db.iter().unwrap().rev());
+        for number in 0..2_000_u32 {
+            let (first, last) = (forwards.next().unwrap().unwrap(), backwards.next().unwrap().unwrap());
+            assert_eq!((first.0, last.0), (key(number), key(1_999 - number)), "{design:?} {store:?}");
+            assert_eq!((first.1, last.1), (value(number), value(1_999 - number)), "{design:?} {store:?}");
+            // The next ones of both, which they see as they were.
+            db.put(key(number + 1), "later").unwrap();
+            db.delete(key(1_998_u32.saturating_sub(number))).unwrap();
+        }
+        assert!(forwards.next().is_none() && backwards.next().is_none());
+    }
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("{number:04}").into_bytes()
+}
+
+fn value(number: u32) -> Vec<u8> {
+    number.to_string().into_bytes()
 }
 
 #[test]
