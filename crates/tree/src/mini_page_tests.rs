@@ -202,6 +202,27 @@ fn mini_pages_double_to_their_limit_and_become_mirrors() {
     assert_eq!((life.writes(), life.scan(0, mirror.records)), (life.writes(), mirror.records));
 }
 
+/// Mini-pages that writes make too large are merged; what was used of them stays as a mirror, and nothing where nothing was.
+#[test]
+fn a_mini_page_that_writes_fill_leaves_a_mirror_if_it_is_read() {
+    for is_read in [true, false] {
+        let life = Life::with_pages(2_000, options());
+        let merges = life.tree.stats().merges;
+        let filled = (0..200).step_by(2).find(|&number| {
+            life.put(number);
+            if is_read {
+                life.reads_of(number);
+            }
+            life.tree.stats().merges > merges
+        });
+        let last = filled.expect("it is merged when it is too large");
+        let left = life.mini_page(0);
+        assert_eq!(left.as_ref().is_some_and(|mini| mini.is_mirror), is_read, "{left:?}");
+        let reads: u64 = (0..=last).map(|number| life.reads_of(number)).sum();
+        assert_eq!(reads == 0, is_read, "{reads} reads of what was written and what is not there");
+    }
+}
+
 #[test]
 fn reads_and_scans_write_nothing_and_read_each_page_once_while_cold_mini_pages_make_room() {
     let life = Life::with_pages(20_000, TreeOptions { buffer_bytes: 16 << 10, ..options() });
