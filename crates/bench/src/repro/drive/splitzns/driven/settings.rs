@@ -169,12 +169,14 @@ impl Setting {
         let Self { divisor, k, zones, chips, .. } = self;
         let time = if is_timed { format!("k={k}") } else { "time=untimed".to_owned() };
         let data = path.display();
+        let has_copies = keys.split('&').any(|key| key.starts_with("copy_buffer="));
+        let copies = if has_copies { String::new() } else { format!("&copy_buffer={COPY_BUFFER}") };
         match split {
             Some(split) => format!(
-                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}&{keys}"
+                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
             ),
             None => format!(
-                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}&{keys}"
+                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
             ),
         }
     }
