@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{is_here, library, run, text_of};
+use common::{is_here, library, run, text_of, with_library};
 
 /// Builds `libNAME.so` of `tests/programs`.
 fn build_fake(here: &Path, name: &str, flags: &[&str]) {
@@ -114,5 +114,19 @@ fn a_build_that_asserts_that_statuses_are_checked_is_refused() {
         build_fake(here, "checked", &[&include, flag]);
         let said = said_at_load(here, "checked");
         assert!(said.ends_with(line) && said.lines().count() == line.lines().count(), "{flag}: {said}");
+    }
+}
+
+/// Names of file systems that nobody knows crash RocksDB's own tools.
+#[test]
+fn names_that_are_nearly_ours_are_answered_in_words() {
+    if !is_here(&["ldb"]) {
+        return;
+    }
+    for name in ["zonda:", "zonda://", "zonda:/x"] {
+        let arguments = [format!("--fs_uri={name}"), "--db=/db".to_owned(), "scan".to_owned()];
+        let refused = with_library("ldb").args(arguments).output().unwrap();
+        let text = text_of(&refused);
+        assert!(refused.status.code() == Some(1) && text.contains("Invalid argument"), "{name}: {text}");
     }
 }
