@@ -37,8 +37,9 @@ pub(super) const UNFINISHED: &str = "zonda-files.unfinished";
 const MOMENTS_MAX: u32 = 1000;
 /// Those in a row that may copy nothing: then it is damage that is in the way.
 const IDLE_MOMENTS_MAX: u32 = 10;
-/// Those in a row of which a part may be of a later one.
+/// Those that may be copied whole and yet be of two moments.
 const MIXED_MOMENTS_MAX: u32 = 30;
+const TOO_FAST: &str = "whoever uses the store commits faster than it can be looked at, so that no copy was of one moment; copy a checkpoint of the database, or stop it for a while";
 
 /// One name of the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -145,7 +146,7 @@ impl Backup {
                 // Whole, but what a MANIFEST says may be of a later moment than the names.
                 Ok(_) if report.moments_differ => {
                     mixed += 1;
-                    ensure!(mixed < MIXED_MOMENTS_MAX, "{}", TOO_FAST);
+                    ensure!(mixed < MIXED_MOMENTS_MAX, TOO_FAST);
                 }
                 entries => return Ok((entries?, moment)),
             }
@@ -153,8 +154,6 @@ impl Backup {
         bail!("the store changed faster than it could be copied, at {MOMENTS_MAX} moments")
     }
 }
-
-const TOO_FAST: &str = "whoever uses the store commits faster than it can be looked at, so that no copy was of one moment; copy a checkpoint of the database, or stop it for a while";
 
 /// A copy on its way.
 struct Copy<'a> {

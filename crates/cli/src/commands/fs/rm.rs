@@ -36,11 +36,10 @@ impl Rm {
         let paths: Vec<FilePath> = self.paths.iter().map(|path| parse_path(path)).collect::<Result<_, _>>()?;
         ensure!(!paths.contains(&FilePath::root()), "/ is the store: `zonda fs mkfs --force` makes an empty one");
         let store = self.store.mount()?;
-        for path in &paths {
-            self.remove(&store, path).with_context(|| format!("cannot remove {path}"))?;
-        }
+        let remove = |path| self.remove(&store, path).with_context(|| format!("cannot remove {path}"));
+        let removed = paths.iter().try_for_each(remove);
         store.sync_names()?;
-        Ok(Exit::Done)
+        removed.map(|()| Exit::Done)
     }
 
     fn remove(&self, store: &FileStore, path: &FilePath) -> anyhow::Result<()> {
