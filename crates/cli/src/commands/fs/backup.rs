@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime};
+use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime, MountReport};
 
 use super::{StoreArg, host, is_stale, verify, walk};
 use crate::exit::Exit;
@@ -113,7 +113,9 @@ impl Backup {
         let unfinished = self.to.join(UNFINISHED);
         write_durably(&unfinished, &mut |_| Ok(()))?;
         let mut copy = Copy { to: &self.to, files: BTreeMap::new(), written: 0, bar: progress::of_bytes(None) };
-        let (entries, moments) = self.entries(&mut copy)?;
+        let (entries, moments) = copy
+            .one_moment(|| self.store.mount_told())
+            .with_context(|| format!("cannot back up {}", self.store.uri))?;
         copy.second_names(&entries)?;
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
@@ -128,30 +130,6 @@ impl Backup {
         }
         out.finish()?;
         Ok(Exit::Done)
-    }
-
-    /// Copies moment after moment until one is whole; how many there were.
-    fn entries(&self, copy: &mut Copy<'_>) -> anyhow::Result<(Vec<Entry>, u32)> {
-        let (mut idle, mut mixed) = (0, 0);
-        for moment in 1..=MOMENTS_MAX {
-            let before = copy.written;
-            let (store, report) = self.store.mount_told()?;
-            if report.zones_unknown > 0 {
-                bail!("{}: {}", self.store.uri, report.warning().unwrap_or_default());
-            }
-            match copy.all(&store) {
-                Err(error) if is_stale(&error) && idle < IDLE_MOMENTS_MAX => {
-                    idle = if copy.written > before { 0 } else { idle + 1 };
-                }
-                // Whole, but what a MANIFEST says may be of a later moment than the names.
-                Ok(_) if report.moments_differ => {
-                    mixed += 1;
-                    ensure!(mixed < MIXED_MOMENTS_MAX, TOO_FAST);
-                }
-                entries => return Ok((entries?, moment)),
-            }
-        }
-        bail!("the store changed faster than it could be copied, at {MOMENTS_MAX} moments")
     }
 }
 
@@ -180,6 +158,33 @@ impl Copy<'_> {
 
     fn on_host(&self, path: &FilePath) -> PathBuf {
         self.to.join(path.as_str().trim_start_matches('/'))
+    }
+
+    /// Copies moment after moment until one is whole; how many there were.
+    fn one_moment(
+        &mut self,
+        mount: impl Fn() -> anyhow::Result<(FileStore, MountReport)>,
+    ) -> anyhow::Result<(Vec<Entry>, u32)> {
+        let (mut idle, mut mixed) = (0, 0);
+        for moment in 1..=MOMENTS_MAX {
+            let before = self.written;
+            let (store, report) = mount()?;
+            if report.zones_unknown > 0 {
+                bail!(report.warning().unwrap_or_default());
+            }
+            match self.all(&store) {
+                Err(error) if is_stale(&error) && idle < IDLE_MOMENTS_MAX => {
+                    idle = if self.written > before { 0 } else { idle + 1 };
+                }
+                // Whole, but what a MANIFEST says may be of a later moment than the names.
+                Ok(_) if report.moments_differ => {
+                    mixed += 1;
+                    ensure!(mixed < MIXED_MOMENTS_MAX, TOO_FAST);
+                }
+                entries => return Ok((entries?, moment)),
+            }
+        }
+        bail!("the store changed faster than it could be copied, at {MOMENTS_MAX} moments")
     }
 
     /// Makes it a copy of what a mount shows: a file that was copied, and has its name and size still, is not copied again.
@@ -310,7 +315,7 @@ fn write_durably(path: &Path, fill: &mut dyn FnMut(&mut dyn Write) -> anyhow::Re
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{cell::Cell, sync::Arc};
 
     use zonda_device::{Geometry, MemDevice, ZonedDevice};
     use zonda_files::{FileStoreOptions, StoreId};
@@ -328,6 +333,25 @@ mod tests {
         store.sync_names().unwrap();
     }
 
+    fn options() -> FileStoreOptions {
+        FileStoreOptions { clean_below_free_percent: 90, ..FileStoreOptions::default() }
+    }
+
+    /// A store, and the device that others may read beside it.
+    fn live_store() -> (FileStore, Arc<dyn ZonedDevice>) {
+        let device: Arc<dyn ZonedDevice> =
+            Arc::new(MemDevice::new(Geometry::new(256 << 10, 32).with_limits(14, 14)).unwrap());
+        (FileStore::format(Arc::clone(&device), StoreId(1), false, options()).unwrap(), device)
+    }
+
+    fn beside(device: &Arc<dyn ZonedDevice>) -> FileStore {
+        FileStore::mount_read_only(Arc::clone(device), options()).unwrap().0
+    }
+
+    fn copy_to(to: &Path) -> Copy<'_> {
+        Copy { to, files: BTreeMap::new(), written: 0, bar: ProgressBar::hidden() }
+    }
+
     fn names(directory: &Path) -> Vec<(String, u8)> {
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
         let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()).filter(|entry| entry.path().is_file());
@@ -338,30 +362,25 @@ mod tests {
 
     #[test]
     fn a_stale_moment_is_followed_by_a_later_one() {
-        let device: Arc<dyn ZonedDevice> =
-            Arc::new(MemDevice::new(Geometry::new(256 << 10, 32).with_limits(14, 14)).unwrap());
-        let options = FileStoreOptions { clean_below_free_percent: 90, ..FileStoreOptions::default() };
-        let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options.clone()).unwrap();
+        let (live, device) = live_store();
         live.make_directory(&path("/d")).unwrap();
         ["/a", "/b", "/c", "/d/x", "/z"].iter().zip(1..).for_each(|(name, byte)| put(&live, name, byte));
-        let beside = || FileStore::mount_read_only(Arc::clone(&device), options.clone()).unwrap().0;
         let directory = tempfile::tempdir().unwrap();
-        let bar = ProgressBar::hidden();
-        let mut copy = Copy { to: directory.path(), files: BTreeMap::new(), written: 0, bar };
+        let mut copy = copy_to(directory.path());
 
-        copy.all(&beside()).unwrap();
+        copy.all(&beside(&device)).unwrap();
         // One goes, one is another file, one gets a second name, one another.
         live.remove(&path("/a")).unwrap();
         put(&live, "/b", 12);
         live.link(&path("/c"), &path("/e")).unwrap();
         live.rename(&path("/d/x"), &path("/d/y")).unwrap();
-        let moment = beside();
+        let moment = beside(&device);
         put(&live, "/b", 22);
         while live.clean_step().unwrap().is_some() {}
         let error = copy.all(&moment).unwrap_err();
         assert!(is_stale(&error), "{error:?}");
 
-        let entries = copy.all(&beside()).unwrap();
+        let entries = copy.all(&beside(&device)).unwrap();
         let told: Vec<_> = entries.iter().map(|entry| (entry.path.as_str(), entry.same_as.as_deref())).collect();
         assert_eq!(told, [("/b", None), ("/c", None), ("/d", None), ("/d/y", None), ("/e", Some("/c")), ("/z", None)]);
         let expected = [("b", 22), ("c", 3), ("z", 5)].map(|(name, byte)| (name.to_owned(), byte));
@@ -373,5 +392,29 @@ mod tests {
             names(directory.path()),
             [("b", 22), ("c", 3), ("e", 3), ("z", 5)].map(|(name, byte)| (name.to_owned(), byte))
         );
+    }
+
+    #[test]
+    fn moments_that_are_none_are_tried_again_but_not_for_ever() {
+        let (live, device) = live_store();
+        put(&live, "/a", 1);
+        let directory = tempfile::tempdir().unwrap();
+        let mut copy = copy_to(directory.path());
+        let mounts = Cell::new(0);
+        let mut copied = |told: &dyn Fn(u32) -> MountReport| {
+            mounts.set(0);
+            copy.one_moment(|| {
+                mounts.set(mounts.get() + 1);
+                Ok((beside(&device), told(mounts.get())))
+            })
+        };
+        let mixed = MountReport { moments_differ: true, ..MountReport::default() };
+        let (entries, moments) = copied(&|mount| if mount < 3 { mixed } else { MountReport::default() }).unwrap();
+        assert_eq!((entries.len(), moments), (1, 3));
+        let error = copied(&|_| mixed).unwrap_err();
+        assert_eq!((error.to_string().as_str(), mounts.get()), (TOO_FAST, MIXED_MOMENTS_MAX));
+        let error = copied(&|_| MountReport { zones_unknown: 1, ..MountReport::default() }).unwrap_err();
+        assert!(error.to_string().contains("mount for writing to recover it"), "{error}");
+        assert_eq!(mounts.get(), 1, "the device will not read them the next time either");
     }
 }
