@@ -131,6 +131,21 @@ fn no_put_is_lost_and_no_reader_goes_back() {
     });
 }
 
+/// Whoever comes to evict while another does, or before its array has been inserted, has nothing to do.
+#[test]
+fn two_evictors_make_one_array_at_a_time() {
+    explore(|eviction| {
+        let scene = Scene::new(eviction);
+        for thread in [write(&scene, 0), evict(&scene, 4), evict(&scene, 4)] {
+            thread.join().expect("no panic");
+        }
+        (0..2).for_each(|_| scene.evict_and_insert());
+        for at in 0..KEYS {
+            assert_eq!(scene.get(&key(0, at)), ROUNDS, "key {at}");
+        }
+    });
+}
+
 #[test]
 fn a_snapshot_stands_still_and_bounds_hold_beside_evictions() {
     explore(|eviction| {
