@@ -140,7 +140,7 @@ struct YcsbArgs {
     /// divided as the shares say
     #[arg(long, value_name = "SHARE")]
     filter: Option<f64>,
-    /// Sizes of delta buffers: `large`, or `paper` for 64, 128 and 256 bytes
+    /// Sizes of delta buffers: `large`, `paper` for 64, 128 and 256 bytes, `to-512` or `to-1024` for those doubled on
     #[arg(long)]
     classes: Option<String>,
     /// Delta buffers that are merged first: `fullest`, or `oldest` of the largest size

@@ -115,6 +115,10 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
     // What is drawn from here on came later: older seeds mean the same but for these.
     let mut rng = Seed(tree.seed).derive("record cache").rng();
     tree.record_cache_bytes_max = 1024 * *pick(&mut rng, &[0, 16, 64, 256]);
+    if tree.classes == BufferClasses::Paper {
+        let mut rng = Seed(tree.seed).derive("larger classes").rng();
+        tree.classes = *pick(&mut rng, &[BufferClasses::Paper, BufferClasses::To512, BufferClasses::To1024]);
+    }
     draw_large_leaves(&mut tree, geometry);
     tree
 }

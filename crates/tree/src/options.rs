@@ -58,6 +58,22 @@ pub enum BufferClasses {
     /// their fingerprints; without these, and with the prefix that a leaf's keys share stored once, it has 256 / (16 - shared bytes) pairs:
     /// 16 if they share nothing, 18 with the two bytes that keys at random in leaves of twenty million pairs mostly share, 28 with seven.
     Paper,
+    /// The paper's, and one of 512 bytes.
+    To512,
+    /// The paper's, and those of 512 and of 1,024 bytes.
+    To1024,
+}
+
+impl BufferClasses {
+    /// Bytes of records in a buffer of the largest class; `None`: as many as a leaf bears.
+    pub(crate) const fn bytes_max(self) -> Option<usize> {
+        match self {
+            Self::Large => None,
+            Self::Paper => Some(256),
+            Self::To512 => Some(512),
+            Self::To1024 => Some(1024),
+        }
+    }
 }
 
 /// Which buffer is merged when memory is short. Mini-pages: those that hold most when they come to the head of the ring, or as they come

@@ -21,7 +21,7 @@ use zonda_pages::PageId;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::{
-    BufferClasses, Eviction, TreeOptions,
+    Eviction, TreeOptions,
     leaf_table::{Exclusive, LeafTable},
     options::Design,
 };
@@ -78,7 +78,7 @@ impl Pool {
             (Design::BfTree, _, _) => return Self::of_mini_pages(options),
             (Design::Deltas, _, _) => (Sizing::Chained, Some(DELTAS_INSTANCES)),
             (Design::Adb, classes, eviction) => {
-                let sizing = if classes == BufferClasses::Paper { Sizing::Paper } else { Sizing::Exact };
+                let sizing = classes.bytes_max().map_or(Sizing::Exact, |bytes_max| Sizing::Paper { bytes_max });
                 (sizing, (eviction == Eviction::Oldest).then_some(ADB_INSTANCES))
             }
         };
@@ -327,7 +327,7 @@ mod tests {
     use zonda_rt::Rng;
 
     use super::*;
-    use crate::{buffer::Buffer, leaf_table::Location, pool::arena::Owner};
+    use crate::{BufferClasses, buffer::Buffer, leaf_table::Location, pool::arena::Owner};
 
     const LEAVES: u64 = 2_000;
     const CACHED: u64 = 250;

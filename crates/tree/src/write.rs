@@ -13,7 +13,7 @@ use std::{
 use zonda_pages::{PageError, PageId};
 
 use crate::{
-    BATCH_BYTES_MAX, BatchOp, BufferClasses, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
+    BATCH_BYTES_MAX, BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
     flush::Flushed,
     index::Path,
@@ -21,6 +21,7 @@ use crate::{
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
     relocate::can_wait,
+    slots::DENSE_HEADER_BYTES,
     stats::count,
     tree::{Result, Tree, is_no_space},
     waits::Cause,
@@ -30,11 +31,6 @@ use crate::{
 pub(crate) const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
 pub(crate) const VALUE_TRIES: u32 = 4;
-
-/// What the paper's largest buffer holds, as it is stored, and what a dense slice needs. The paper has 15 pairs of 8 B + 8 B with a
-/// fingerprint each in it, and merges at once what brings more than 16. Here it is (264 - 8) / (16 - shared) pairs, whose keys share that
-/// many bytes, stored once: 16 that share nothing, 28 that share seven.
-const PAPER_BYTES_MAX: usize = 256 + crate::slots::DENSE_HEADER_BYTES;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
@@ -375,7 +371,9 @@ impl Tree {
         used > self.body_bytes() * 3 / 4
             || match (options.design, options.classes) {
                 (Design::Deltas, _) => records > options.delta_records_max as usize,
-                (Design::Adb, BufferClasses::Paper) => used > PAPER_BYTES_MAX,
+                (Design::Adb, classes) => {
+                    classes.bytes_max().is_some_and(|bytes_max| used > bytes_max + DENSE_HEADER_BYTES)
+                }
                 _ => false,
             }
     }

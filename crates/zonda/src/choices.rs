@@ -103,6 +103,10 @@ pub enum BufferClasses {
     Large,
     /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records.
     Paper,
+    /// The paper's, and one of 512 bytes.
+    To512,
+    /// The paper's, and those of 512 and of 1,024 bytes.
+    To1024,
 }
 
 impl FromStr for BufferClasses {
@@ -112,7 +116,9 @@ impl FromStr for BufferClasses {
         match name {
             "large" => Ok(Self::Large),
             "paper" => Ok(Self::Paper),
-            _ => Err(bad("classes", format!("{name:?} is not one of large, paper"))),
+            "to-512" => Ok(Self::To512),
+            "to-1024" => Ok(Self::To1024),
+            _ => Err(bad("classes", format!("{name:?} is not one of large, paper, to-512, to-1024"))),
         }
     }
 }
@@ -122,6 +128,8 @@ impl From<BufferClasses> for zonda_tree::BufferClasses {
         match classes {
             BufferClasses::Large => Self::Large,
             BufferClasses::Paper => Self::Paper,
+            BufferClasses::To512 => Self::To512,
+            BufferClasses::To1024 => Self::To1024,
         }
     }
 }

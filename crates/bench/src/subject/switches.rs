@@ -49,9 +49,12 @@ pub const SWITCHES: &[Switch] = &[
         "what leaves the filter reaches a leaf in one run, or pair by pair",
         |options, value| Ok(options.batch_insertion(on_or_off(value)?)),
     ),
-    switch("classes", "large|paper", "sizes of delta buffers; paper: 64, 128 and 256 bytes", |options, value| {
-        Ok(options.classes(parsed(value)?))
-    }),
+    switch(
+        "classes",
+        "large|paper|to-512|to-1024",
+        "sizes of delta buffers; paper: 64, 128 and 256 bytes; to-512, to-1024: those doubled on",
+        |options, value| Ok(options.classes(parsed(value)?)),
+    ),
     switch(
         "eviction",
         "fullest|oldest",
@@ -350,6 +353,8 @@ mod tests {
             ("zkv", "filter-by-node", "off"),
             ("zkv", "batch-insertion", "off"),
             ("zkv", "classes", "large"),
+            ("zkv", "classes", "to-512"),
+            ("zkv", "classes", "to-1024"),
             ("zkv", "memory-shares", "1:6:1"),
             ("zkv", "memory-shares", "none"),
             ("zonda", "filter", "0.25"),

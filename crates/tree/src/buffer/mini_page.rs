@@ -67,7 +67,7 @@ impl Buffer {
     /// A copy of all of it in other memory, which must be there; as large as it is in the paper's classes, else as large as it needs to be.
     pub(crate) fn copied(&self, memory: &Memory, owner: Owner, demand: Demand) -> Self {
         let place = Place { memory, owner, demand };
-        let mut copy = if memory.sizing() == Sizing::Paper {
+        let mut copy = if matches!(memory.sizing(), Sizing::Paper { .. }) {
             let mut copy = Self::of_class(place, self.page(), self.prefix(), self.class()).expect(super::MUST);
             assert!(copy.fill_from(self, &[]), "a copy of its class holds as much");
             copy

@@ -506,7 +506,7 @@ mod tests {
 
     #[test]
     fn the_papers_classes_stay_what_they_are() {
-        let arena = Arena::sized(64 << 20, Sizing::Paper);
+        let arena = Arena::sized(64 << 20, Sizing::Paper { bytes_max: 256 });
         let cells: Vec<Taken> = [12, 11, 10].map(|class| Taken::new(&arena, class, owner(0, false), 1)).into();
         assert_eq!(cells.iter().map(|cell| cell.class).collect::<Vec<_>>(), [12, 11, 10]);
         cells.into_iter().for_each(|cell| cell.give(&arena));

@@ -26,8 +26,11 @@ const _: () = assert!(CLASSES <= 256, "a buffer's header has a byte for its clas
 pub(crate) enum Sizing {
     /// What they need.
     Exact,
-    /// 64, 128 or 256 bytes (ZKV 3.3).
-    Paper,
+    /// 64 bytes doubled until they fit, to `bytes_max`, which is 256 in the paper (ZKV 3.3); beyond, what they need.
+    Paper {
+        /// The largest class.
+        bytes_max: usize,
+    },
     /// Each what a chained record takes: a pointer and a head more.
     Chained,
     /// Mini-pages: 64 bytes doubled until they fit, to `bytes_max`; beyond, what they need.
@@ -65,15 +68,18 @@ fn mini_page_class(needed_bytes: usize, records: usize, bytes_max: usize) -> usi
 
 /// What the link and head of a chained record take.
 const CHAINED_BYTES: usize = 16;
-const PAPER_BYTES: [usize; 3] = [64, 128, 256];
+/// The paper's smallest class.
+const PAPER_BYTES_MIN: usize = 64;
 
 impl Sizing {
     /// The class of a buffer with `head_bytes` before `records` records of `payload_bytes`.
     pub(crate) fn class_for(self, head_bytes: usize, payload_bytes: usize, records: usize) -> usize {
-        let fitting = || PAPER_BYTES.into_iter().find(|&bytes| bytes >= payload_bytes);
         match self {
             Self::Exact => class_for(head_bytes + payload_bytes),
-            Self::Paper => class_for(head_bytes + fitting().unwrap_or(payload_bytes)),
+            Self::Paper { bytes_max } => {
+                let doubled = payload_bytes.next_power_of_two().max(PAPER_BYTES_MIN);
+                class_for(head_bytes + if doubled <= bytes_max { doubled } else { payload_bytes })
+            }
             Self::Chained => class_for(head_bytes + payload_bytes + records * CHAINED_BYTES),
             Self::Doubling { bytes_max } => mini_page_class(head_bytes + payload_bytes, records, bytes_max),
         }
@@ -83,7 +89,7 @@ impl Sizing {
     /// stored once. In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do
     /// there, whatever they share.
     pub(crate) fn at_first(self, payload_bytes: usize, whole_bytes: usize) -> usize {
-        if self == Self::Paper { whole_bytes + whole_bytes / 4 } else { payload_bytes }
+        if matches!(self, Self::Paper { .. }) { whole_bytes + whole_bytes / 4 } else { payload_bytes }
     }
 }
 
@@ -121,16 +127,26 @@ mod tests {
         }
     }
 
+    const PAPER: Sizing = Sizing::Paper { bytes_max: 256 };
+
     #[test]
     fn the_papers_sizes() {
         // Pairs of 8 B + 8 B whose keys share this many bytes.
         for shared in 0..=6 {
             let bytes = |pairs: usize| {
-                let payload = Sizing::Paper.at_first((16 - shared) * pairs, 16 * pairs);
-                class_bytes(Sizing::Paper.class_for(24 + shared, payload, pairs)) - 24 - shared
+                let payload = PAPER.at_first((16 - shared) * pairs, 16 * pairs);
+                class_bytes(PAPER.class_for(24 + shared, payload, pairs)) - 24 - shared
             };
             let sizes = [1, 3, 4, 6, 7, 12].map(|pairs| bytes(pairs) / 64 * 64);
             assert_eq!(sizes, [64, 64, 128, 128, 256, 256], "{shared} bytes shared");
+        }
+        for (bytes_max, sizes) in
+            [(256, [256, 257, 600, 1_025]), (512, [256, 512, 600, 1_025]), (1024, [256, 512, 1_024, 1_025])]
+        {
+            let bytes = |payload| class_bytes(Sizing::Paper { bytes_max }.class_for(0, payload, 1));
+            for (payload, least) in [200, 257, 600, 1_025].into_iter().zip(sizes) {
+                assert_eq!(bytes(payload), class_bytes(class_for(least)), "{payload} bytes, classes to {bytes_max}");
+            }
         }
         assert_eq!(Sizing::Exact.at_first(98, 112), 98);
         assert_eq!(class_bytes(Sizing::Chained.class_for(24, 160, 10)), 24 + 160 + 160 + 8);

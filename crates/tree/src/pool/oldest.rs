@@ -20,8 +20,9 @@ use zonda_rt::{
 use crate::buffer::Buffer;
 use crate::leaf_table::LeafTable;
 
-/// Lists of an instance: buffers with the paper's 64, 128 and 256 bytes for pairs, or less than a step of the classes more; larger ones.
-const RANK_BYTES: [usize; 3] = [64 + 15, 128 + 15, 256 + 15];
+/// Lists of an instance: buffers with the paper's 64, 128 and 256 bytes for pairs, with 512 and 1,024, or less than a step of the classes
+/// more; larger ones.
+const RANK_BYTES: [usize; 5] = [64 + 15, 128 + 15, 256 + 15, 512 + 15, 1024 + 15];
 const RANKS: usize = RANK_BYTES.len() + 1;
 /// A list is swept when it is longer by this part than after the last sweep. Less often would cost less time and more memory.
 const GROWTH_SHARE: usize = 16;
@@ -210,9 +211,10 @@ mod tests {
 
     #[test]
     fn buffers_of_a_size_share_a_list_however_long_their_prefix_is() {
-        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper));
+        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper { bytes_max: 256 }));
         let prefix = [7; 200];
-        for (rank, payload) in [(0, 30), (0, 64), (1, 65), (1, 128), (2, 200), (2, 256), (3, 280), (3, 800)] {
+        for (rank, payload) in [(0, 30), (0, 64), (1, 65), (1, 128), (2, 200), (2, 256), (3, 280), (4, 800), (5, 1_100)]
+        {
             for prefix_bytes in [0, 1, 15, 24, 25, 40, 41, 200] {
                 let buffer = Buffer::new(&arena, Owner::of(PageId(0)), None, &prefix[..prefix_bytes], payload);
                 assert_eq!(rank_of(&buffer), rank, "{payload} bytes behind a prefix of {prefix_bytes}");
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn the_largest_go_first_behind_long_prefixes_too() {
         let (table, oldest) = (LeafTable::new(), Oldest::new(1));
-        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper));
+        let arena = Memory::Slabs(Arena::sized(1 << 20, Sizing::Paper { bytes_max: 256 }));
         let ids: Vec<PageId> = (0..3).map(|_| table.allocate().expect("room")).collect();
         for (id, payload) in ids.iter().zip([128, 256, 128]) {
             give_with_prefix(&table, &arena, &oldest, *id, (&[7; 32], payload));
