@@ -74,6 +74,7 @@ impl EngineMaker {
 
     fn subject(&self, engine: Engine, store: Arc<dyn PageStore>) -> Arc<dyn Subject> {
         let memory = Mover::begin(self.shares, &engine, self.tree.seed);
+        engine.tend_buffers(Seed(self.tree.seed).derive("tended buffers").rng().chance(0.5));
         let subject = EngineSubject { engine, store, memory };
         match self.bug {
             Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),

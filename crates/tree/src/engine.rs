@@ -295,8 +295,14 @@ impl Engine {
         tree.reclaim_step()
     }
 
-    /// Background step: merges buffers down to a limit that was lowered, while writers only keep them from growing. Takes out empty leaves
-    /// that waited for snapshots.
+    /// Says whether somebody calls [`buffer_step`](Self::buffer_step) every few milliseconds, or more often as long as it makes progress:
+    /// then writers leave full buffers to it, up to a page's worth in each. At first nobody does.
+    pub fn tend_buffers(&self, is_tended: bool) {
+        self.tree.overfull.tend(is_tended);
+    }
+
+    /// Background step: merges a buffer before writers have to, and down to a limit that was lowered, while they only keep buffers from
+    /// growing. Takes out empty leaves that waited for snapshots.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -304,7 +310,11 @@ impl Engine {
         let tree = self.enter()?;
         tree.check_writable()?;
         tree.remove_put_off();
-        if !tree.pool.is_far_over() {
+        if tree.relieve_waiting()? {
+            return Ok(Step::Progress);
+        }
+        let is_ahead = tree.pool.is_nearly_over() && tree.has_room_to_spare()?;
+        if !is_ahead && !tree.pool.is_far_over() {
             return Ok(Step::Idle);
         }
         match tree.evict() {

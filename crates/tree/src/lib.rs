@@ -44,6 +44,7 @@ mod mini_page_tests;
 mod mirror_tests;
 mod multi_get;
 mod options;
+mod overfull;
 mod page_cache;
 mod pool;
 mod read;

@@ -49,6 +49,8 @@ const OUTSIDE_SHARE: u64 = 16;
 const SPLIT_MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
+/// The background keeps this part of the limit free: what half a million small pairs a second fill until it looks again.
+const AHEAD_SHARE: u64 = 128;
 
 /// Owns the memory of buffers and picks victims.
 pub(crate) struct Pool {
@@ -237,6 +239,17 @@ impl Pool {
         let held_most = self.held_bytes_max.load(Ordering::Relaxed).saturating_add(excess);
         let over_held = arena.held_bytes().saturating_sub(held_most);
         self.counted_bytes(arena).saturating_sub(most).max(over_held)
+    }
+
+    /// Whether writers will have to make room soon: the background does it for them, if it has the time.
+    pub(crate) fn is_nearly_over(&self) -> bool {
+        match &self.memory {
+            Memory::Slabs(arena) => {
+                let limit = self.limit_bytes();
+                self.counted_bytes(arena) > limit - limit / AHEAD_SHARE
+            }
+            Memory::Ring(ring, _) => ring.is_nearly_over(),
+        }
     }
 
     /// What slabs take, as far as it counts.

@@ -7,12 +7,13 @@
 
 use std::ops::ControlFlow;
 
-use zonda_pages::{BLOCK_BYTES, PageId};
+use zonda_pages::{BLOCK_BYTES, PageError, PageId};
 use zonda_rt::{Mutex, atomic::Ordering};
 
 use crate::{
     compact::{Fill, seem_to_join},
     log::can_go_on,
+    record::Kind,
     relocate::is_damage,
     tree::{Result, Tree, is_no_space},
 };
@@ -77,8 +78,29 @@ impl Tree {
     }
 
     fn admit_buffered(&self, pages: u32) -> Result<()> {
+        self.admit(pages.saturating_add(self.buffered_pages()))
+    }
+
+    /// Pages that what filter and buffers hold would fill.
+    fn buffered_pages(&self) -> u32 {
         let buffered = (self.pool.used_bytes() + self.filter_bytes()) / BLOCK_BYTES as u64;
-        self.admit(pages.saturating_add(u32::try_from(buffered).unwrap_or(u32::MAX / 2)))
+        u32::try_from(buffered).unwrap_or(u32::MAX / 4)
+    }
+
+    /// Whether the store has room for twice what filter and buffers hold, at the moment, as splits may leave pages half full: for who need
+    /// not merge now, or not yet. In a full store that would take what deletes that wait in buffers need to give anything back.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn has_room_to_spare(&self) -> Result<bool> {
+        if self.store.is_short() {
+            return Ok(false);
+        }
+        match self.store.admit(self.buffered_pages().saturating_mul(2).max(1)) {
+            Ok(()) => Ok(true),
+            Err(PageError::Busy | PageError::NoSpace { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether `pages` would be admitted now.
@@ -116,11 +138,12 @@ impl Tree {
         Ok(found)
     }
 
-    /// Merges buffers that hold changes; whether `pages` are admitted then.
+    /// Merges buffers that hold changes; whether `pages` are admitted then. Where live pages alone fill the store, those that may split
+    /// their leaf stay: they would take what deletes need to give pages back.
     fn merge_dirty(&self, pages: u32) -> Result<bool> {
         let mut merged = 0;
         for id in (0..self.table.len()).map(PageId) {
-            if !self.table.seems_buffered(id) || !self.seems_dirty(id) {
+            if !self.table.seems_buffered(id) || !self.seems_dirty(id) || self.is_over_full() && self.may_split(id) {
                 continue;
             }
             match self.flush_leaf(id) {
@@ -133,6 +156,20 @@ impl Tree {
             }
         }
         self.has_room(pages)
+    }
+
+    fn is_over_full(&self) -> bool {
+        let usage = self.store.usage();
+        usage.live_page_bytes + usage.live_value_bytes > usage.usable_bytes
+    }
+
+    /// Whether merging leaf `id` may take a page more: what is put into it may be new.
+    fn may_split(&self, id: PageId) -> bool {
+        let leaf = self.table.lock_shared(id);
+        let Some(buffer) = leaf.location().buffer() else { return false };
+        let puts = buffer.slots().iter().filter(|record| record.kind != Kind::Tombstone);
+        let bytes: usize = puts.map(|record| record.key.len() + record.value.len()).sum();
+        bytes > 0 && self.known_bytes(id) + bytes > self.body_bytes()
     }
 
     fn seems_dirty(&self, id: PageId) -> bool {

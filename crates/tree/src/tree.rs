@@ -23,6 +23,7 @@ use crate::{
     log::{Log, Poison},
     merge::{Frame, PlannedPage},
     metalog::{Begin, FLUSH_BYTES, MetaLog, MetaRecord, Position, WriteAhead},
+    overfull::Overfull,
     pool::{
         Pool,
         arena::{Family, Owner},
@@ -65,6 +66,8 @@ pub(crate) struct Tree {
     pub(crate) snapshots: Snapshots,
     /// Leaves without records that wait for snapshots.
     pub(crate) emptied: LeafQueue,
+    /// Leaves whose buffers are full.
+    pub(crate) overfull: Overfull,
     /// Leaves that were sparse after a merge.
     pub(crate) sparse: LeafQueue,
     /// The search for leaves whose deletes wait for a merge.
@@ -164,6 +167,7 @@ impl Tree {
             // The array of one moment, a quarter of the filter, comes free: it was there before.
             snapshots: Snapshots::new(options.snapshot_bytes_max + options.filter_bytes / 3),
             emptied: LeafQueue::default(),
+            overfull: Overfull::default(),
             sparse: LeafQueue::default(),
             search: Search::default(),
             values: ValueLog::new(Arc::clone(&store)),

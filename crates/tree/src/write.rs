@@ -85,7 +85,8 @@ enum Change {
 /// A commit, and what is left to do when the stripes are released.
 pub(crate) struct Committed {
     last: u64,
-    overfull: Vec<PageId>,
+    /// Leaves, and what their buffers hold.
+    overfull: Vec<(PageId, usize)>,
 }
 
 impl Tree {
@@ -219,7 +220,7 @@ impl Tree {
             count(&self.counters.mine().puts);
             self.note_if_deleted(&prepared.record());
             if let Applied::Overfull(id, bytes) = applied {
-                overfull.push(id);
+                overfull.push((id, bytes));
                 if bytes > BUFFER_BYTES_LONG {
                     self.relieve_now(id)?;
                 }
@@ -237,8 +238,8 @@ impl Tree {
 
     /// What follows a commit with no stripe held: merges leaves that grew too large, makes the log durable if asked.
     pub(crate) fn finish(&self, committed: Committed, durability: Durability) -> Result<()> {
-        for id in committed.overfull {
-            self.relieve(id)?;
+        for (id, bytes) in committed.overfull {
+            self.relieve_in_time(id, bytes)?;
         }
         match durability {
             Durability::Buffered => Ok(()),
@@ -356,7 +357,7 @@ impl Tree {
     }
 
     /// Whether a buffer holds as much as its design and classes let it, so that its leaf is merged.
-    fn is_overfull(&self, buffer: &Buffer) -> bool {
+    pub(crate) fn is_overfull(&self, buffer: &Buffer) -> bool {
         if buffer.is_mini_page() && buffer.page().is_some() {
             let used = buffer.slots().used_bytes() + buffer.prefix().len();
             let is_long = buffer.bytes() > self.options.mini_pages.bytes_max as usize;

@@ -19,13 +19,18 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(5);
 /// How often when nothing is written: memory still follows the reads.
 const MAINTENANCE_IDLE: Duration = Duration::from_millis(50);
 
+/// Buffers that the maintenance worker merges before it looks at the rest again, some ten milliseconds: one for each of them would leave most
+/// to writers while reclaim has work.
+const MERGES_MAX: usize = 64;
+
 /// Bits of [`Shared::asleep`].
 const LOG: u8 = 1;
 const MAINTENANCE: u8 = 2;
 
-/// Two threads: one writes log buffers in time, the other takes checkpoints and reclaims zones. They are two so that a
+/// Two threads: one writes log buffers in time, the other takes checkpoints, reclaims zones and merges buffers. They are two so that a
 /// buffered write never waits for a checkpoint.
 pub(crate) struct Workers {
+    engine: Engine,
     shared: Arc<Shared>,
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -44,10 +49,11 @@ impl Workers {
     /// `Io` if the system refuses a thread.
     pub(crate) fn start(engine: &Engine, governor: Governor, log_interval: Duration) -> Result<Self> {
         let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
-        let workers = Self { shared, handles: Mutex::new(Vec::new()) };
+        let workers = Self { engine: engine.clone(), shared, handles: Mutex::new(Vec::new()) };
         let (engine_log, engine_maintenance) = (engine.clone(), engine.clone());
         workers.spawn("zonda-log", move |shared| shared.log_loop(&engine_log, log_interval))?;
         workers.spawn("zonda-maintenance", move |shared| shared.maintenance_loop(&engine_maintenance, &governor))?;
+        engine.tend_buffers(true);
         Ok(workers)
     }
 
@@ -71,6 +77,7 @@ impl Workers {
 
     /// Ends both threads and waits for them. Idempotent.
     pub(crate) fn stop(&self) {
+        self.engine.tend_buffers(false);
         *self.shared.stop.lock() = true;
         self.shared.changed.notify_all();
         let handles = std::mem::take(&mut *self.handles.lock());
@@ -117,7 +124,7 @@ impl Shared {
             governor.adjust();
             let checkpointed = works(engine.checkpoint_step());
             let reclaimed = works(engine.reclaim_step());
-            let merged = works(engine.buffer_step());
+            let merged = (0..MERGES_MAX).take_while(|_| works(engine.buffer_step())).count() > 0;
             let joined = works(engine.join_step());
             idle_rounds = if checkpointed || reclaimed || merged || joined { 0 } else { idle_rounds + 1 };
             let rests = idle_rounds > IDLE_ROUNDS;

@@ -39,6 +39,7 @@ use piece::{Piece, Segment};
 pub(crate) use segment_size::SegmentSize;
 use state::State;
 
+use super::AHEAD_SHARE;
 use crate::limits::RING_BYTES_MAX;
 
 /// Part of the ring that writers keep free for what they take between making room and writing. Readers leave as much again free for
@@ -232,6 +233,12 @@ impl Ring {
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
         self.is_within_of(self.inner.headroom(), self.inner.ceiling())
+    }
+
+    /// Whether one will have to soon.
+    pub(crate) fn is_nearly_over(&self) -> bool {
+        let ahead = self.inner.span_max() / AHEAD_SHARE;
+        self.is_within_of(self.inner.headroom() + ahead, self.inner.ceiling())
     }
 
     /// Whether it would have to if the ring had followed its limit already.
