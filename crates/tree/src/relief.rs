@@ -143,7 +143,7 @@ impl Tree {
     fn merge_dirty(&self, pages: u32) -> Result<bool> {
         let mut merged = 0;
         for id in (0..self.table.len()).map(PageId) {
-            if !self.table.seems_buffered(id) || !self.seems_dirty(id) || self.is_over_full() && self.may_split(id) {
+            if !self.table.seems_buffered(id) || !self.seems_dirty(id) || self.may_split(id) && self.is_over_full() {
                 continue;
             }
             match self.flush_leaf(id) {
