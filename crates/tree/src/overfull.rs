@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use crate::{
@@ -25,6 +25,8 @@ const LEAVES_MAX: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Overfull {
     is_tended: AtomicBool,
+    /// Records written when the background last looked.
+    seen: AtomicU64,
     waiting: Mutex<VecDeque<PageId>>,
 }
 
@@ -32,6 +34,12 @@ impl Overfull {
     /// Somebody merges what waits from now on, or nobody does any more: what waits by then is merged when its writers come back.
     pub(crate) fn tend(&self, is_tended: bool) {
         self.is_tended.store(is_tended, Ordering::Relaxed);
+    }
+
+    /// Whether so many records are more than at the last call. Where nobody writes, nothing is merged ahead: what readers cache would write
+    /// pages.
+    pub(crate) fn are_more(&self, written: u64) -> bool {
+        self.seen.swap(written, Ordering::Relaxed) != written
     }
 
     /// Lets a leaf wait; `false` if nobody would come soon. The one that came last does not come again.
@@ -144,6 +152,27 @@ mod tests {
         engine.tend_buffers(false);
         (pairs..pairs + 8).for_each(|number| put(&engine, number));
         assert!(engine.stats().merges > 0);
+    }
+
+    #[test]
+    fn where_nobody_writes_nothing_is_merged_ahead() {
+        let store = MemStore::new(MemOptions::default());
+        let options = TreeOptions { buffer_bytes: 1 << 20, log_limit_bytes: 64 << 20, ..TreeOptions::default() };
+        let engine = Engine::create(store as Arc<dyn PageStore>, options).expect("an empty store");
+        let pool = &engine.tree.pool;
+        let mut keys = (0..).map(|number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut write = || {
+            while !pool.is_nearly_over() {
+                put(&engine, keys.next().expect("endless"));
+            }
+        };
+        write();
+        assert_eq!(engine.buffer_step().expect("a whole store"), Step::Progress, "somebody writes");
+        write();
+        assert!(engine.tree.overfull.are_more(engine.tree.written()), "looked at");
+        let merges = engine.stats().merges;
+        assert_eq!(engine.buffer_step().expect("a whole store"), Step::Idle, "nobody does any more");
+        assert!(pool.is_nearly_over() && engine.stats().merges == merges);
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Tree {
 
     /// Merges and joins until `pages` are admitted, or there is nothing left to try. `false`: too little was found.
     fn search(&self, state: &mut State, pages: u32) -> Result<bool> {
-        let written = self.counters.all(|mine| &mine.puts);
+        let written = self.written();
         if state.searched_at == Some(written) {
             return Ok(false);
         }
@@ -156,6 +156,11 @@ impl Tree {
             }
         }
         self.has_room(pages)
+    }
+
+    /// Records written since the tree was opened.
+    pub(crate) fn written(&self) -> u64 {
+        self.counters.all(|mine| &mine.puts)
     }
 
     fn is_over_full(&self) -> bool {
