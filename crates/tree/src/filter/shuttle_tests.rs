@@ -70,6 +70,8 @@ impl Scene {
                 assert!(before <= record.value[0], "*down*: an older record came over a newer one");
             }
             if array.finish() {
+                let present = self.filter.array(&self.epoch.pin()).expect("nobody else takes it out");
+                assert!(Arc::ptr_eq(&present, &array), "an array came over one that was not inserted yet");
                 self.filter.take_array_out(self.around());
             }
         }
@@ -98,6 +100,19 @@ fn write(scene: &Arc<Scene>, writer: u8) -> zonda_rt::JoinHandle<()> {
     })
 }
 
+/// Sees no key go back.
+fn read(scene: &Arc<Scene>) -> zonda_rt::JoinHandle<()> {
+    let scene = Arc::clone(scene);
+    spawn("reader", move || {
+        let mut newest = BTreeMap::new();
+        for at in (0..3).flat_map(|_| 0..KEYS) {
+            let round = scene.get(&key(0, at));
+            let before = newest.insert(at, round).unwrap_or(0);
+            assert!(round >= before, "key {at} went back from {before} to {round}");
+        }
+    })
+}
+
 fn evict(scene: &Arc<Scene>, times: usize) -> zonda_rt::JoinHandle<()> {
     let scene = Arc::clone(scene);
     spawn("evictor", move || (0..times).for_each(|_| scene.evict_and_insert()))
@@ -107,22 +122,11 @@ fn evict(scene: &Arc<Scene>, times: usize) -> zonda_rt::JoinHandle<()> {
 fn no_put_is_lost_and_no_reader_goes_back() {
     explore(|eviction| {
         let scene = Scene::new(eviction);
-        let reader = {
-            let scene = Arc::clone(&scene);
-            spawn("reader", move || {
-                let mut newest = BTreeMap::new();
-                for at in (0..KEYS).chain(0..KEYS) {
-                    let round = scene.get(&key(0, at));
-                    let before = newest.insert(at, round).unwrap_or(0);
-                    assert!(round >= before, "key {at} went back from {before} to {round}");
-                }
-            })
-        };
         let helper = {
             let scene = Arc::clone(&scene);
             spawn("helper", move || (0..3).for_each(|_| scene.insert()))
         };
-        for thread in [write(&scene, 0), write(&scene, 1), evict(&scene, 6), helper, reader] {
+        for thread in [write(&scene, 0), write(&scene, 1), evict(&scene, 6), helper, read(&scene)] {
             thread.join().expect("no panic");
         }
         for (writer, at) in (0..2).flat_map(|writer| (0..KEYS).map(move |at| (writer, at))) {
@@ -136,7 +140,7 @@ fn no_put_is_lost_and_no_reader_goes_back() {
 fn two_evictors_make_one_array_at_a_time() {
     explore(|eviction| {
         let scene = Scene::new(eviction);
-        for thread in [write(&scene, 0), evict(&scene, 4), evict(&scene, 4)] {
+        for thread in [write(&scene, 0), evict(&scene, 6), evict(&scene, 6), read(&scene)] {
             thread.join().expect("no panic");
         }
         (0..2).for_each(|_| scene.evict_and_insert());
