@@ -313,8 +313,7 @@ impl Engine {
         if tree.relieve_waiting()? {
             return Ok(Step::Progress);
         }
-        let is_ahead =
-            tree.pool.is_nearly_over() && tree.overfull.are_more(tree.written()) && tree.has_room_to_spare()?;
+        let is_ahead = tree.pool.is_nearly_over() && tree.overfull.are_more(tree.written()) && tree.has_room_to_spare();
         if !is_ahead && !tree.pool.is_far_over() {
             return Ok(Step::Idle);
         }

@@ -76,7 +76,7 @@ impl Tree {
         let may_wait = self.options.design == Design::Adb
             && self.options.classes == BufferClasses::Large
             && bytes <= self.body_bytes();
-        if may_wait && self.has_room_to_spare()? && self.overfull.push(id) { Ok(()) } else { self.relieve(id) }
+        if may_wait && self.has_room_to_spare() && self.overfull.push(id) { Ok(()) } else { self.relieve(id) }
     }
 
     /// Merges the leaf that has waited longest, if its buffer is still too full; `false` if none waits, or the store is full.
@@ -84,7 +84,7 @@ impl Tree {
     /// # Errors
     /// As [`relieve`](Self::relieve).
     pub(crate) fn relieve_waiting(&self) -> Result<bool> {
-        if self.overfull.is_empty() || !self.has_room_to_spare()? {
+        if self.overfull.is_empty() || !self.has_room_to_spare() {
             return Ok(false);
         }
         let Some(id) = self.overfull.pop() else { return Ok(false) };

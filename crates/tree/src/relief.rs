@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use zonda_pages::{BLOCK_BYTES, PageError, PageId};
+use zonda_pages::{BLOCK_BYTES, PageId};
 use zonda_rt::{Mutex, atomic::Ordering};
 
 use crate::{
@@ -88,19 +88,10 @@ impl Tree {
     }
 
     /// Whether the store has room for twice what filter and buffers hold, at the moment, as splits may leave pages half full: for who need
-    /// not merge now, or not yet. In a full store that would take what deletes that wait in buffers need to give anything back.
-    ///
-    /// # Errors
-    /// Those of the device.
-    pub(crate) fn has_room_to_spare(&self) -> Result<bool> {
-        if self.store.is_short() {
-            return Ok(false);
-        }
-        match self.store.admit(self.buffered_pages().saturating_mul(2).max(1)) {
-            Ok(()) => Ok(true),
-            Err(PageError::Busy | PageError::NoSpace { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+    /// not merge now, or not yet. In a full store that would take what deletes that wait in buffers need to give anything back. A store that
+    /// fails has none: whoever merges hears of it.
+    pub(crate) fn has_room_to_spare(&self) -> bool {
+        !self.store.is_short() && self.store.admit(self.buffered_pages().saturating_mul(2).max(1)).is_ok()
     }
 
     /// Whether `pages` would be admitted now.
