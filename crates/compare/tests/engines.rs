@@ -1,5 +1,5 @@
-//! Every engine that is here against a map, through the same calls as the bench makes; and both comparisons end to end, tiny. Engines that
-//! are not installed are named as not run; `ZONDA_PEERS` says which must be.
+//! Every engine that is here against a map, through the same calls as the bench makes; and both comparisons and the papers' experiments that
+//! have other engines in them end to end, tiny. Engines that are not installed are named as not run; `ZONDA_PEERS` says which must be.
 //!
 //! Without the usual test harness, because the comparison starts this very program again: `engines contest PLAN` is the
 //! process that one engine is measured in.
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use zonda_bench::experiment::ChildProgram;
 use zonda_bench::race::Track;
-use zonda_bench::repro::{Experiment, Runner, Scale};
+use zonda_bench::repro::{EXPERIMENTS, Experiment, Runner, Scale};
 use zonda_bench::{BenchError, Durability, Output, Result, StorePlan, Subject, contest};
 use zonda_compare::{engines, speed};
 use zonda_rt::Rng;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     for engine in engines::names().into_iter().chain(["zonda"]) {
         count.test(engine, agrees_with_a_map(engine));
     }
-    for experiment in [&speed::ZKV, &speed::BFTREE] {
+    for experiment in [&speed::ZKV, &speed::BFTREE].into_iter().chain(EXPERIMENTS.into_iter().filter(has_peers)) {
         count.test(experiment.name, compared(experiment).map(|()| Ran::Yes));
     }
     count.close()
@@ -158,6 +158,12 @@ fn expect_scan(subject: &dyn Subject, map: &Map, from: &[u8], pairs: u64, operat
         return Ok(());
     }
     wrong(operation, format!("a scan of {pairs} from {from:?} found {} pairs, not {}", found.len(), expected.len()))
+}
+
+/// Whether one of the engines is in an experiment of a paper.
+fn has_peers(experiment: &&Experiment) -> bool {
+    let races = (experiment.races)(Scale::Tiny);
+    races.iter().flat_map(|race| &race.contenders).any(|one| engines::names().contains(&one.store.design.as_str()))
 }
 
 /// A whole comparison at its tiny scale, each engine in a process of its own. Everybody who is here must have done every step.

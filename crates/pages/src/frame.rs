@@ -120,7 +120,8 @@ pub(crate) fn page_blocks(body_bytes: usize) -> u64 {
 }
 
 /// Blocks of a chunk with a payload of `payload_bytes`.
-pub(crate) fn chunk_blocks(payload_bytes: usize) -> u64 {
+#[must_use]
+pub fn chunk_blocks(payload_bytes: usize) -> u64 {
     (CHUNK_HEADER_BYTES + payload_bytes).div_ceil(BLOCK_BYTES) as u64
 }
 

@@ -53,6 +53,7 @@ mod zoned;
 pub use address::{BLOCK_BYTES, PAGE_BLOCKS_MAX, PageAddress, PageId};
 pub use area::{Area, AreaKind, Chunk, ChunkAddress, LiveValues, Segment, SegmentId};
 pub use error::PageError;
+pub use frame::chunk_blocks;
 pub use in_place::{CachePolicy, InPlaceOptions, InPlaceStore};
 pub use map::ZoneMapEntry;
 pub use options::{FLUSHERS_ANY, GARBAGE_ZONES_MIN, StoreOptions};

@@ -113,6 +113,7 @@ impl Scene<'_> {
         if self.flusher.is_short() && self.commit(work)? {
             return Ok(Reclaimed::Progress);
         }
+        self.give_way(work);
         if work.victim.is_none() {
             if self.flusher.is_low(self.flusher.spare_zones()) && self.reset_again(work)? {
                 return Ok(Reclaimed::Progress);
@@ -238,6 +239,27 @@ impl Scene<'_> {
         chosen.map(|view| self.victim_of(&view))
     }
 
+    /// A victim that has found no room for long gives way to one with less to move: of what has died meanwhile that may be enough. Where
+    /// there is none, and no zone is on its way back, nothing can be gained now.
+    fn give_way(&self, work: &mut Work) {
+        let Some(crowded) = work.victim.as_ref().filter(|victim| victim.crowded_steps >= CROWDED_STEPS_MAX) else {
+            return;
+        };
+        let live_bytes = self.flusher.space.live_bytes(crowded.zone);
+        let eligible = |view: &ZoneView| {
+            is_candidate(self.flusher.zones.of(view.zone), view)
+                && view.zone != crowded.zone
+                && view.live_bytes < live_bytes
+                && !work.stuck.contains(&view.zone)
+        };
+        let lighter = self.flusher.space.victim(VictimPolicy::Greedy, &eligible);
+        match lighter {
+            Some(view) => work.victim = Some(self.victim_of(&view)),
+            None if work.condemned.is_empty() => self.flusher.give_up_hope(),
+            None => {}
+        }
+    }
+
     /// The oldest zone whose value bytes are an estimate.
     fn estimated_zone(&self, eligible: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
         let estimated = |view: &ZoneView| eligible(view) && self.flusher.zones.of(view.zone).is_estimated();
@@ -277,7 +299,9 @@ impl Scene<'_> {
             match self.look(&mut victim) {
                 Ok(found) => {
                     more = found;
-                    victim.crowded_steps = if found { 0 } else { victim.crowded_steps };
+                    if found {
+                        self.found_room(&mut victim);
+                    }
                 }
                 Err(error) => {
                     let waits = self.make_way(work, &mut victim, error);
@@ -303,6 +327,13 @@ impl Scene<'_> {
         victim.crowded_steps += 1;
         self.flusher.last_resort.store(work.condemned.is_empty() && victim.crowded_steps > 1, Ordering::Relaxed);
         Ok(if victim.crowded_steps < CROWDED_STEPS_MAX { Reclaimed::Progress } else { Reclaimed::Waiting })
+    }
+
+    /// What was to be moved had room.
+    fn found_room(&self, victim: &mut Victim) {
+        if std::mem::take(&mut victim.crowded_steps) >= CROWDED_STEPS_MAX {
+            self.flusher.hopeless.store(false, Ordering::Relaxed);
+        }
     }
 
     /// A zone of pages alone in which nothing is live any more needs no further look.
@@ -356,6 +387,7 @@ impl Scene<'_> {
                 return waits;
             }
             self.flusher.last_resort.store(false, Ordering::Relaxed);
+            self.found_room(&mut victim);
             if waits {
                 victim.patience_steps = victim.patience_steps.saturating_sub(1);
                 work.victim = Some(victim);

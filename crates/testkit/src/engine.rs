@@ -13,6 +13,7 @@ use zonda_tree::{
     LOG_RING_BYTES_MIN, MiniPages, Snapshot, Step, TreeError, TreeOptions, Update,
 };
 
+use crate::subject::INLINE_BYTES_MIN;
 use crate::{
     Answer, Bug, Change, Ground, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
     bug::{HalfBatch, ResetEarly, StaleCache, WriteAhead},
@@ -75,7 +76,8 @@ impl EngineMaker {
     fn subject(&self, engine: Engine, store: Arc<dyn PageStore>) -> Arc<dyn Subject> {
         let memory = Mover::begin(self.shares, &engine, self.tree.seed);
         engine.tend_buffers(Seed(self.tree.seed).derive("tended buffers").rng().chance(0.5));
-        let subject = EngineSubject { engine, store, memory };
+        let inline_bytes = INLINE_BYTES_MIN.min(self.tree.value_inline_bytes_max as usize);
+        let subject = EngineSubject { engine, store, memory, inline_bytes };
         match self.bug {
             Some(Bug::HalfBatch) => Arc::new(HalfBatch::over(subject)),
             _ => Arc::new(subject),
@@ -119,6 +121,9 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
     if tree.classes == BufferClasses::Paper {
         let mut rng = Seed(tree.seed).derive("larger classes").rng();
         tree.classes = *pick(&mut rng, &[BufferClasses::Paper, BufferClasses::To512, BufferClasses::To1024]);
+    }
+    if Seed(tree.seed).derive("separated values").rng().chance(0.1) {
+        tree.value_inline_bytes_max = 0;
     }
     draw_large_leaves(&mut tree, geometry);
     tree
@@ -204,6 +209,7 @@ pub struct EngineSubject {
     engine: Engine,
     store: Arc<dyn PageStore>,
     memory: Mover,
+    inline_bytes: usize,
 }
 
 impl From<TreeError> for Refusal {
@@ -304,6 +310,10 @@ impl Subject for EngineSubject {
 
     fn usable_bytes(&self) -> u64 {
         self.store.usage().usable_bytes
+    }
+
+    fn inline_bytes(&self) -> usize {
+        self.inline_bytes
     }
 
     fn tally(&self) -> Tally {

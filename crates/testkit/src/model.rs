@@ -53,12 +53,13 @@ impl Model {
         self.now.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
     }
 
-    /// Bytes that the store may need for all this, generously: values of more than 64 bytes in blocks of their own, leaves half full, and
-    /// as much again as one atomic unit changes.
+    /// Bytes that the store may need for all this, generously: values of more than `inline_bytes` in blocks of their own, leaves half full,
+    /// and as much again as one atomic unit changes.
     #[must_use]
-    pub fn device_bytes_max(&self, unit: &[Change]) -> u64 {
-        let now = self.now.iter().map(|(key, value)| pair_bytes_max(key, value));
-        let changes = unit.iter().map(|change| pair_bytes_max(change.key(), change.value().unwrap_or_default()));
+    pub fn device_bytes_max(&self, unit: &[Change], inline_bytes: usize) -> u64 {
+        let bytes_max = |key: &[u8], value: &[u8]| pair_bytes_max(key, value, inline_bytes);
+        let now = self.now.iter().map(|(key, value)| bytes_max(key, value));
+        let changes = unit.iter().map(|change| bytes_max(change.key(), change.value().unwrap_or_default()));
         now.chain(changes).sum()
     }
 
@@ -150,11 +151,12 @@ impl Model {
     }
 }
 
-/// Bytes that a pair may take on the device, generously.
-pub(crate) fn pair_bytes_max(key: &[u8], value: &[u8]) -> u64 {
+/// Bytes that a pair may take on the device, generously, where values of more than `inline_bytes` have blocks of their own.
+pub(crate) fn pair_bytes_max(key: &[u8], value: &[u8], inline_bytes: usize) -> u64 {
     const BLOCK: usize = 4096;
     let inline = 2 * (key.len() + value.len().min(64) + 32);
-    let blocks = if value.len() > 64 { (value.len() + key.len() + 200).next_multiple_of(BLOCK) + BLOCK } else { 0 };
+    let blocks =
+        if value.len() > inline_bytes { (value.len() + key.len() + 200).next_multiple_of(BLOCK) + BLOCK } else { 0 };
     (inline + blocks) as u64
 }
 

@@ -4,6 +4,7 @@ use std::{ops::Bound, time::Duration};
 
 use zonda_rt::Rng;
 
+use crate::subject::INLINE_BYTES_MIN;
 use crate::{Change, Profile, model};
 
 /// A range of keys, owned.
@@ -112,7 +113,7 @@ fn within(bytes_max: u64, changes: impl Iterator<Item = Change>) -> Vec<Change> 
     let mut bytes = 0;
     let fits = |change: &Change| {
         let first = bytes == 0;
-        bytes += model::pair_bytes_max(change.key(), change.value().unwrap_or_default());
+        bytes += model::pair_bytes_max(change.key(), change.value().unwrap_or_default(), INLINE_BYTES_MIN);
         first || bytes <= bytes_max
     };
     changes.take_while(fits).collect()

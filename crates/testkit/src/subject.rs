@@ -129,7 +129,14 @@ pub trait Subject: Send + Sync {
     fn tally(&self) -> Tally;
     /// Bytes that live data may fill.
     fn usable_bytes(&self) -> u64;
+    /// Values of up to so many bytes take no block of their own.
+    fn inline_bytes(&self) -> usize {
+        INLINE_BYTES_MIN
+    }
 }
+
+/// Shorter values are in leaves, wherever a subject says nothing else.
+pub(crate) const INLINE_BYTES_MIN: usize = 64;
 
 /// A view of one moment.
 pub trait View: Send {

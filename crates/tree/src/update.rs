@@ -6,7 +6,7 @@
 use crate::{
     Durability, Update,
     tree::{Result, Tree, is_no_space},
-    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, pages_of, tombstone},
+    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
 };
 
 /// What was decided, and for which value.
@@ -21,16 +21,6 @@ enum Attempt {
     Done(Option<Committed>),
     /// Room for so many pages must be made first.
     Needs(u32),
-}
-
-impl Update {
-    /// Pages that must be admitted for it; 0 for what a full store takes from its reserve.
-    fn pages(&self) -> u32 {
-        match self {
-            Self::Put(value) => PAGES_ASKED + pages_of(value.len()),
-            Self::Keep | Self::Delete => 0,
-        }
-    }
 }
 
 impl Tree {
@@ -89,10 +79,14 @@ impl Tree {
             Decided { before, update }
         });
         let Decided { update, .. } = decided.insert(Decided { before, update });
-        if let Update::Put(value) = update {
-            check_value(value)?;
-        }
-        let pages = update.pages();
+        // A delete is taken from a full store's reserve.
+        let pages = match update {
+            Update::Put(value) => {
+                check_value(value)?;
+                PAGES_ASKED + self.pages_for(key, value)?
+            }
+            Update::Keep | Update::Delete => 0,
+        };
         if pages > admitted {
             return Ok(Attempt::Needs(pages));
         }

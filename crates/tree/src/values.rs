@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use zerocopy::IntoBytes;
-use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore, SegmentId};
+use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore, SegmentId, chunk_blocks};
 
 use crate::TreeError;
 use crate::codec::{Reader, put_number};
@@ -243,6 +243,18 @@ impl ValueLog {
         Ok(u32::try_from(room.min(SEGMENT_BYTES_MAX)).expect("at most 1 MiB"))
     }
 
+    /// Blocks that a value takes: each of its chunks is padded.
+    ///
+    /// # Errors
+    /// `KeyTooLong`, `BadOption` where no chunk holds the key.
+    pub(crate) fn blocks(&self, key_bytes: usize, value_bytes: usize) -> Result<u32> {
+        let segment_bytes = self.segment_bytes(key_bytes)? as usize;
+        let blocks = |part: usize| chunk_blocks(size_of::<ValueChunkHeader>() + key_bytes + part);
+        let (full, rest) = (value_bytes / segment_bytes, value_bytes % segment_bytes);
+        let last = if rest > 0 || full == 0 { blocks(rest) } else { 0 };
+        Ok(u32::try_from(full as u64 * blocks(segment_bytes) + last).unwrap_or(u32::MAX / 4))
+    }
+
     /// The value, if every chunk is the one that was written for `key` (I5). One device read per segment, all of them in flight together.
     ///
     /// # Errors
@@ -344,6 +356,24 @@ mod tests {
         let mut bytes = Vec::new();
         pointer.encode(&mut bytes);
         bytes
+    }
+
+    #[test]
+    fn blocks_are_those_that_a_value_is_written_to() {
+        let (_, log) = value_log(MemOptions::default());
+        let segment_bytes = log.segment_bytes(8).unwrap() as usize;
+        let around = |bytes: usize| [bytes - 1, bytes, bytes + 1];
+        let lengths = [0, 1, 13]
+            .into_iter()
+            .chain(around(4096 - 48))
+            .chain(around(segment_bytes))
+            .chain(around(3 * segment_bytes));
+        for bytes in lengths {
+            let pointer = log.write(b"8 bytes.", &vec![7; bytes]).unwrap();
+            let blocks: u64 = pointer.chunks(8).map(|(_, payload_bytes)| chunk_blocks(payload_bytes)).sum();
+            assert_eq!(u64::from(log.blocks(8, bytes).unwrap()), blocks, "{bytes} bytes");
+        }
+        assert_eq!(log.blocks(8, 13).unwrap(), 1, "a block to itself");
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Tree {
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        let large = pages_of(value.len());
+        let large = self.pages_for(key, value)?;
         let pages = PAGES_ASKED + large;
         self.make_room(false, pages)?;
         self.reclaim_for(large)?;
@@ -140,8 +140,8 @@ impl Tree {
             return self.check_writable();
         }
         let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
-        let large = batch.iter().map(|op| pages_of(op.value_bytes())).sum::<u32>();
-        let pages = PAGES_ASKED + pages_of(bytes) + large;
+        let large = batch.iter().map(|op| self.pages_of_op(op)).try_fold(0, add_pages)?;
+        let pages = (PAGES_ASKED + pages_of(bytes)).saturating_add(large);
         self.make_room(deletes, pages)?;
         self.reclaim_for(large)?;
         batch.iter().try_for_each(|op| self.bring_in_unfiltered(op.key()))?;
@@ -186,6 +186,21 @@ impl Tree {
     fn abandon(&self, records: &[Prepared<'_>]) {
         for record in records.iter().filter(|record| record.kind == Kind::Pointer) {
             self.release_pointer(record.key.len(), &record.pointer, None);
+        }
+    }
+
+    /// Pages that a value takes, whether its leaf holds it or the value log: there even one of a byte has a block to itself.
+    pub(crate) fn pages_for(&self, key: &[u8], value: &[u8]) -> Result<u32> {
+        if value.len() <= self.options.value_inline_bytes_max as usize {
+            return Ok(pages_of(value.len()));
+        }
+        self.values.blocks(key.len(), value.len())
+    }
+
+    fn pages_of_op(&self, op: &BatchOp<'_>) -> Result<u32> {
+        match op {
+            BatchOp::Put { key, value } => self.pages_for(key, value),
+            BatchOp::Delete { .. } => Ok(0),
         }
     }
 
@@ -489,8 +504,12 @@ impl<'a> BatchOp<'a> {
 }
 
 /// Pages that `bytes` fill.
-pub(crate) fn pages_of(bytes: usize) -> u32 {
+fn pages_of(bytes: usize) -> u32 {
     u32::try_from(bytes / zonda_pages::BLOCK_BYTES).unwrap_or(u32::MAX / 2)
+}
+
+fn add_pages(all: u32, pages: Result<u32>) -> Result<u32> {
+    Ok(all.saturating_add(pages?))
 }
 
 pub(crate) fn tombstone(key: &[u8]) -> Prepared<'_> {

@@ -118,8 +118,11 @@ impl Reads {
 
     fn round(&self, nth: u64, subject: &Arc<dyn Subject>, data: &mut DataSet, raw: &RawFile) -> Result<Round> {
         let seed = self.setting.seed.derive(&format!("round {nth}"));
+        // Each round draws keys of its own: the same ones again would be found in caches.
+        let slice = 1 + u32::try_from(nth).expect("a few rounds");
         let mut measure = |workload: &str, operations: u64, threads| {
-            self.measure(subject, data, Phase::new(Workload::named(workload)?, operations.max(1), threads))
+            let phase = Phase::new(Workload::named(workload)?, operations.max(1), threads);
+            self.measure(subject, data, Phase { slice, ..phase })
         };
         Ok(Round {
             plain: raw.plain_loops(THREADS, self.operations, seed)?,

@@ -68,6 +68,10 @@ impl<S: Subject> Subject for HalfBatch<S> {
         self.subject.usable_bytes()
     }
 
+    fn inline_bytes(&self) -> usize {
+        self.subject.inline_bytes()
+    }
+
     fn tally(&self) -> Tally {
         self.subject.tally()
     }

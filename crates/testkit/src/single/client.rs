@@ -121,7 +121,8 @@ impl<'a> Client<'a> {
 
     /// A put is refused only when the store is full: not while what it holds would fit twice.
     fn check_refusal(&self, unit: &[Change], why: &str) -> Result<(), String> {
-        let (live, usable) = (self.run.model.device_bytes_max(unit), self.subject.usable_bytes());
+        let live = self.run.model.device_bytes_max(unit, self.subject.inline_bytes());
+        let usable = self.subject.usable_bytes();
         if 2 * live > usable {
             return Ok(());
         }
