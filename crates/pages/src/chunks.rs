@@ -36,13 +36,16 @@ impl Flusher {
         let blocks = chunk_blocks(payload.len());
         for attempt in 0..ATTEMPTS_MAX {
             // A preference: it keeps nobody from the room that there is, and takes no zone while they are short.
-            let picks = attempt < PICKY_ATTEMPTS && stream.separates_values() && !self.is_short();
-            let suits = |sequencer: &Sequencer| !picks || sequencer.claim() == claim;
-            let entered =
+            let prefers = stream.separates_values();
+            let picks = attempt < PICKY_ATTEMPTS && prefers && !self.is_short();
+            let enter = |suits: &dyn Fn(&Sequencer) -> bool| {
                 stream.offer(|sequencer| match suits(sequencer).then(|| sequencer.enter_chunk(kind, payload)) {
                     Some(Offer::Taken(group)) => Some((Arc::clone(sequencer), group)),
                     Some(Offer::Crowded | Offer::Short) | None => None,
-                });
+                })
+            };
+            let of_its_kind = enter(&|sequencer| !prefers || sequencer.claim() == claim);
+            let entered = of_its_kind.or_else(|| if picks { None } else { enter(&|_| true) });
             if let Some((sequencer, group)) = entered {
                 self.count_value(&sequencer, &group);
                 return Ok((sequencer, group));

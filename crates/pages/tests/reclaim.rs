@@ -147,6 +147,32 @@ fn a_latched_leaf_keeps_its_zone_until_it_is_free() {
 }
 
 #[test]
+fn a_zone_whose_pages_find_no_room_gives_way_to_one_in_which_more_has_died() {
+    let toy = Toy::new(create(&device()));
+    let pages = pages_for(&toy, 80);
+    (0..pages).for_each(|n| toy.put(id(n), n, 1).unwrap());
+    toy.homeless.lock().extend((0..pages).map(id));
+    let mut rng = Rng::seeded(5);
+    while toy.put_without_waiting(id(rng.below(pages)), 1).is_ok() {}
+    toy.reclaim();
+    let zones_reset = toy.store.usage().zones_reset;
+    toy.reclaim();
+    assert_eq!(toy.store.usage().zones_reset, zones_reset, "it is stuck");
+    // All but one page of another zone die, and that one has room.
+    let sealed = toy.store.map().into_iter().filter(|entry| entry.state == ZoneUse::Sealed);
+    let fullest = sealed.max_by_key(|entry| entry.live_bytes).unwrap().zone.0;
+    let zone_of = |leaf: &common::Leaf| u32::try_from(leaf.at.block() / 64).unwrap();
+    let leaves = toy.leaves.lock().clone();
+    let mut inside: Vec<_> = leaves.iter().filter(|(_, leaf)| zone_of(leaf) == fullest).map(|(&id, _)| id).collect();
+    let last = inside.pop().unwrap();
+    inside.into_iter().for_each(|id| toy.delete(id));
+    toy.homeless.lock().retain(|&id| id != last);
+    toy.reclaim();
+    assert!(toy.store.usage().zones_reset > zones_reset);
+    toy.check_all();
+}
+
+#[test]
 fn a_page_of_a_reset_zone_is_never_served_from_the_cache() {
     let toy = Toy::new(create(&device()));
     toy.put(id(1), 1, 1).unwrap();

@@ -82,12 +82,13 @@ pub struct Leaf {
     pub blocks: u64,
 }
 
-/// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`.
+/// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`, one in `homeless` has nowhere to be moved to.
 pub struct Toy<S: ?Sized = ZonedStore> {
     pub store: Arc<S>,
     pub leaves: Mutex<HashMap<PageId, Leaf>>,
     pub values: Mutex<HashMap<ChunkAddress, (SegmentId, Vec<u8>)>>,
     pub latched: Mutex<Vec<PageId>>,
+    pub homeless: Mutex<Vec<PageId>>,
     /// `false`: some old reader never ends.
     pub drained: AtomicBool,
     pub epoch: Epoch,
@@ -103,6 +104,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
             leaves: Mutex::default(),
             values: Mutex::default(),
             latched: Mutex::default(),
+            homeless: Mutex::default(),
             drained: AtomicBool::new(true),
             epoch: Epoch::new(),
             stamps: Mutex::default(),
@@ -300,6 +302,9 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
             return Ok(Relocated::Dead);
         };
         assert_eq!(body, self.body(id, leaf.version, leaf.blocks));
+        if self.homeless.lock().contains(&id) {
+            return Err(PageError::Busy);
+        }
         leaf.at = self.store.place(Heat::Relocated, &[NewPage { id, sequence: leaf.version, body }])?[0];
         self.store.release(at);
         self.relocated.fetch_add(1, Ordering::Relaxed);
