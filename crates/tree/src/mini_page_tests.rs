@@ -7,7 +7,7 @@ use std::{ops::Bound, sync::Arc};
 use zonda_pages::{PageAddress, PageStore};
 
 use crate::{
-    Design, Durability, Eviction, MiniPages, TreeOptions, recover,
+    BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions, recover,
     scan::{Range, Scan, owned_pair},
     testing::{MemOptions, MemStore},
     tree::Tree,
@@ -178,7 +178,7 @@ fn nothing_is_kept_without_promotion() {
 
 #[test]
 fn mini_pages_double_to_their_limit_and_become_mirrors() {
-    let life = Life::with_pages(2_000, options());
+    let life = Life::with_pages(2_000, TreeOptions { classes: BufferClasses::Paper, ..options() });
     let (mut sizes, mut reads) = (Vec::new(), 0);
     for number in (0..100).step_by(2) {
         reads += life.reads_of(number);

@@ -47,7 +47,7 @@ impl Default for MiniPages {
     }
 }
 
-/// Sizes of delta buffers.
+/// Sizes of delta buffers and mini-pages. Mini-pages: four to a doubling, or with the others 64 bytes doubled (Bf-Tree 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BufferClasses {

@@ -21,13 +21,13 @@ use zonda_pages::PageId;
 use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::{
-    Eviction, TreeOptions,
+    BufferClasses, Eviction, TreeOptions,
     leaf_table::{Exclusive, LeafTable},
     options::Design,
 };
 use arena::{Arena, Family};
 use aside::Aside;
-use class::{Sizing, class_bytes};
+use class::{MINI_PAGES_PER_DOUBLING, Sizing, class_bytes};
 use memory::Memory;
 use oldest::Oldest;
 use ring::Ring;
@@ -103,9 +103,10 @@ impl Pool {
         let copy_on_access_percent = options.mini_pages.copy_on_access_percent;
         let ring = Ring::new(ring_bytes(options.buffer_bytes), copy_on_access_percent, options.leaf_bytes);
         let bytes_max = options.mini_pages.bytes_max as usize;
+        let per_doubling = if options.classes == BufferClasses::Large { MINI_PAGES_PER_DOUBLING } else { 1 };
         Self {
             design: options.design,
-            memory: Memory::Ring(ring, Sizing::Doubling { bytes_max }),
+            memory: Memory::Ring(ring, Sizing::MiniPages { bytes_max, per_doubling }),
             oldest: None,
             aside: Aside::default(),
             granted_bytes: AtomicU64::new(options.buffer_bytes),

@@ -94,14 +94,15 @@ impl FromStr for Design {
     }
 }
 
-/// Sizes of delta buffers.
+/// Sizes of delta buffers and mini-pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BufferClasses {
-    /// Sixteen bytes apart, to three quarters of a leaf.
+    /// Sixteen bytes apart, to three quarters of a leaf; mini-pages from 64 bytes on, four sizes to a doubling.
     #[default]
     Large,
-    /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records.
+    /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records. Mini-pages, here and below: 64 bytes doubled, as in the
+    /// Bf-Tree paper (section 3.1).
     Paper,
     /// The paper's, and one of 512 bytes.
     To512,

@@ -135,7 +135,7 @@ impl Options {
         self
     }
 
-    /// Sizes of the delta buffers of [`Design::Adb`]. Default [`BufferClasses::Large`].
+    /// Sizes of the delta buffers of [`Design::Adb`] and of the mini-pages of [`Design::BfTree`]. Default [`BufferClasses::Large`].
     #[must_use]
     pub fn classes(mut self, classes: BufferClasses) -> Self {
         self.classes = classes;

@@ -58,13 +58,14 @@ pub(super) fn bftree(memory_bytes: u64) -> Contender {
     on_zones(memory_bytes).called(BFTREE).with("store", "in-place")
 }
 
-/// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1), and evicts each mini-page as it comes to the head
-/// (section 4.1).
+/// See [`ON_ZONES`]. Promotes as rarely as the paper's evaluation does (section 6.1), evicts each mini-page as it comes to the head
+/// (section 4.1), and has sizes that double (section 3.1).
 pub(super) fn on_zones(memory_bytes: u64) -> Contender {
     Contender::new(ON_ZONES, store("bftree", memory_bytes))
         .with("promotion", "20")
         .with("scan-promotion", "20")
         .with("eviction", "oldest")
+        .with("classes", "paper")
         .with("store", "zoned")
 }
 

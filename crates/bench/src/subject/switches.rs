@@ -52,7 +52,7 @@ pub const SWITCHES: &[Switch] = &[
     switch(
         "classes",
         "large|paper|to-512|to-1024",
-        "sizes of delta buffers; paper: 64, 128 and 256 bytes; to-512, to-1024: those doubled on",
+        "sizes of delta buffers; paper: 64, 128 and 256 bytes; to-512, to-1024: those doubled on; of mini-pages: large: four to a doubling, else one",
         |options, value| Ok(options.classes(parsed(value)?)),
     ),
     switch(
@@ -360,6 +360,7 @@ mod tests {
             ("zonda", "filter", "0.25"),
             ("zonda", "record-cache", "off"),
             ("bdtree", "delta-records", "3"),
+            ("bftree", "classes", "paper"),
             ("bftree", "copy-on-access", "100"),
             ("bftree", "promotion", "0"),
             ("bftree", "scan-promotion", "0"),

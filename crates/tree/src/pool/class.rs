@@ -33,10 +33,12 @@ pub(crate) enum Sizing {
     },
     /// Each what a chained record takes: a pointer and a head more.
     Chained,
-    /// Mini-pages: 64 bytes doubled until they fit, to `bytes_max`; beyond, what they need.
-    Doubling {
+    /// Mini-pages: sizes from 64 bytes to `bytes_max`; beyond, what they need.
+    MiniPages {
         /// The largest mini-page.
         bytes_max: usize,
+        /// Sizes to each doubling: 1 in the paper (Bf-Tree 3.1).
+        per_doubling: usize,
     },
 }
 
@@ -53,11 +55,16 @@ pub(crate) fn marked_records_max(bytes: usize) -> usize {
     8 * mark_bytes(bytes)
 }
 
+/// Sizes of mini-pages to each doubling. With one, a quarter of a mini-page is slack on average, and the ring holds as many fewer records;
+/// with more than four each grows so often that loads pay for it.
+pub(crate) const MINI_PAGES_PER_DOUBLING: usize = 4;
+
 /// The class of a mini-page.
-fn mini_page_class(needed_bytes: usize, records: usize, bytes_max: usize) -> usize {
+fn mini_page_class(needed_bytes: usize, records: usize, (bytes_max, per_doubling): (usize, usize)) -> usize {
     let fits = |bytes: usize| bytes - 2 * mark_bytes(bytes) >= needed_bytes && marked_records_max(bytes) >= records;
-    let doubled = std::iter::successors(Some(MINI_PAGE_BYTES_MIN), |bytes| Some(2 * bytes));
-    let mini_page = doubled.take_while(|&bytes| bytes <= bytes_max).find(|&bytes| fits(bytes));
+    let larger = |bytes: &usize| bytes + (1 << bytes.ilog2()) / per_doubling;
+    let sizes = std::iter::successors(Some(MINI_PAGE_BYTES_MIN), |bytes| Some(larger(bytes)));
+    let mini_page = sizes.take_while(|&bytes| bytes <= bytes_max).find(|&bytes| fits(bytes));
     let mut class = class_for(mini_page.unwrap_or(needed_bytes.max(MINI_PAGE_BYTES_MIN)));
     while !fits(class_bytes(class)) {
         class += 1;
@@ -81,7 +88,9 @@ impl Sizing {
                 class_for(head_bytes + if doubled <= bytes_max { doubled } else { payload_bytes })
             }
             Self::Chained => class_for(head_bytes + payload_bytes + records * CHAINED_BYTES),
-            Self::Doubling { bytes_max } => mini_page_class(head_bytes + payload_bytes, records, bytes_max),
+            Self::MiniPages { bytes_max, per_doubling } => {
+                mini_page_class(head_bytes + payload_bytes, records, (bytes_max, per_doubling))
+            }
         }
     }
 
@@ -153,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn mini_pages_have_64_bytes_doubled_until_they_fit() {
-        let sizing = Sizing::Doubling { bytes_max: 2048 };
+    fn mini_pages_of_the_paper_have_64_bytes_doubled_until_they_fit() {
+        let sizing = Sizing::MiniPages { bytes_max: 2048, per_doubling: 1 };
         let bytes = |payload: usize| class_bytes(sizing.class_for(24, payload, 1));
         assert_eq!([0, 1, 30].map(bytes), [64; 3]);
         let sizes: Vec<usize> = (0..=2048 - 24 - 2 * mark_bytes(2048)).map(bytes).collect();
@@ -169,6 +178,19 @@ mod tests {
         assert!((2049..2400).contains(&bytes(2048)), "{}", bytes(2048));
         // Many small records need marks for each.
         assert_eq!(class_bytes(sizing.class_for(24, 8, marked_records_max(64) + 1)), 256);
+    }
+
+    #[test]
+    fn of_four_sizes_to_a_doubling_a_mini_page_has_the_least_that_fits() {
+        let sizing = Sizing::MiniPages { bytes_max: 2048, per_doubling: MINI_PAGES_PER_DOUBLING };
+        let mut sizes: Vec<usize> = (0..=2048 - 24 - 2 * mark_bytes(2048))
+            .map(|payload| class_bytes(sizing.class_for(24, payload, 1)))
+            .inspect(|bytes| assert!((64..=2048).contains(bytes)))
+            .collect();
+        sizes.dedup();
+        assert_eq!(sizes[..9], [64, 80, 96, 112, 128, 160, 192, 224, 256]);
+        assert_eq!((sizes.len(), sizes[19], sizes[20]), (21, 1792, 2048));
+        assert!(sizes.windows(2).all(|pair| pair[1] - pair[0] <= pair[0] / 4));
     }
 
     #[test]
