@@ -13,6 +13,8 @@
 //! Cost: search is a binary search; insert moves at most the bytes behind the position. Slices are at most 256 KiB.
 
 mod change;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod paper_buffer_tests;
 
 use crate::record::{Kind, Record};
 pub(crate) use change::SlotsMut;
