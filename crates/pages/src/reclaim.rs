@@ -239,8 +239,8 @@ impl Scene<'_> {
         chosen.map(|view| self.victim_of(&view))
     }
 
-    /// A victim that has found no room for long gives way to one with less to move: of what has died meanwhile that may be enough. Where
-    /// there is none, and no zone is on its way back, nothing can be gained now.
+    /// A victim that has found no room for long gives way to one with less to move: of what has died meanwhile that may be enough. It may
+    /// find room yet, so nobody is refused for it.
     fn give_way(&self, work: &mut Work) {
         let Some(crowded) = work.victim.as_ref().filter(|victim| victim.crowded_steps >= CROWDED_STEPS_MAX) else {
             return;
@@ -252,11 +252,8 @@ impl Scene<'_> {
                 && view.live_bytes < live_bytes
                 && !work.stuck.contains(&view.zone)
         };
-        let lighter = self.flusher.space.victim(VictimPolicy::Greedy, &eligible);
-        match lighter {
-            Some(view) => work.victim = Some(self.victim_of(&view)),
-            None if work.condemned.is_empty() => self.flusher.give_up_hope(),
-            None => {}
+        if let Some(lighter) = self.flusher.space.victim(VictimPolicy::Greedy, &eligible) {
+            work.victim = Some(self.victim_of(&lighter));
         }
     }
 
@@ -299,9 +296,7 @@ impl Scene<'_> {
             match self.look(&mut victim) {
                 Ok(found) => {
                     more = found;
-                    if found {
-                        self.found_room(&mut victim);
-                    }
+                    victim.crowded_steps = if found { 0 } else { victim.crowded_steps };
                 }
                 Err(error) => {
                     let waits = self.make_way(work, &mut victim, error);
@@ -327,13 +322,6 @@ impl Scene<'_> {
         victim.crowded_steps += 1;
         self.flusher.last_resort.store(work.condemned.is_empty() && victim.crowded_steps > 1, Ordering::Relaxed);
         Ok(if victim.crowded_steps < CROWDED_STEPS_MAX { Reclaimed::Progress } else { Reclaimed::Waiting })
-    }
-
-    /// What was to be moved had room.
-    fn found_room(&self, victim: &mut Victim) {
-        if std::mem::take(&mut victim.crowded_steps) >= CROWDED_STEPS_MAX {
-            self.flusher.hopeless.store(false, Ordering::Relaxed);
-        }
     }
 
     /// A zone of pages alone in which nothing is live any more needs no further look.
@@ -387,7 +375,7 @@ impl Scene<'_> {
                 return waits;
             }
             self.flusher.last_resort.store(false, Ordering::Relaxed);
-            self.found_room(&mut victim);
+            victim.crowded_steps = 0;
             if waits {
                 victim.patience_steps = victim.patience_steps.saturating_sub(1);
                 work.victim = Some(victim);
