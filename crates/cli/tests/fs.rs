@@ -124,6 +124,39 @@ fn a_backup_is_restored_with_its_tags() {
 }
 
 #[test]
+fn one_database_of_several_moves() {
+    let shell = store();
+    let (users, events) = (bytes(3, 50_000), bytes(4, 70_000));
+    for (name, data) in [("users", &users), ("events", &events)] {
+        fs::create_dir_all(shell.path().join(name).join("old")).unwrap();
+        shell.write(&format!("{name}/000008.sst"), data);
+        shell.write(&format!("{name}/old/000001.log"), data);
+        shell.ok(&format!("fs restore d.zoned {name} --into /all/{name}"));
+    }
+    assert!(shell.fails(1, "fs restore d.zoned users --into /all/users").contains("/all/users exists"));
+    assert!(shell.fails(1, "fs restore d.zoned users").contains("--into"));
+    assert!(shell.fails(1, "fs restore d.zoned users --into /all/users/000008.sst/x").contains("cannot make"));
+
+    shell.ok("fs backup d.zoned copy --from /all/events");
+    assert_eq!(shell.read("copy/old/000001.log"), events);
+    assert!(!shell.path().join("copy/all").exists());
+    assert!(shell.fails(1, "fs backup d.zoned none --from /none").contains("/none"));
+    shell.ok("device create e.zoned --zones 16 --zone-size 2MiB --max-active 14");
+    shell.ok("fs mkfs e.zoned");
+    shell.ok("fs restore e.zoned copy --into events");
+    assert_eq!(shell.ok("fs ls e.zoned -r"), "/events/\n/events/000008.sst\n/events/old/\n/events/old/000001.log\n");
+    assert!(shell.ok("fs ls e.zoned /events/old/000001.log -l").contains("log"));
+
+    // What was put in halfway can be taken out again, and the other stays.
+    shell.write("copy/old/000001.log", [&events[1..], &[0]].concat());
+    let said = shell.fails(1, "fs restore e.zoned copy --into /again");
+    assert!(said.contains("checksum differs") && said.contains("fs rm --recursive e.zoned /again"), "{said}");
+    shell.ok("fs rm --recursive e.zoned /again");
+    shell.ok("fs cp e.zoned store:/events/000008.sst back");
+    assert_eq!(shell.read("back"), events);
+}
+
+#[test]
 fn what_is_removed_makes_room() {
     let shell = store();
     fs::create_dir_all(shell.path().join("plain/db/old/deep")).unwrap();

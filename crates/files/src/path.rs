@@ -81,7 +81,9 @@ impl FilePath {
         Self(format!("{}/", self.0))..Self(format!("{}0", self.0))
     }
 
-    fn below(&self, directory: &Self) -> Option<&str> {
+    /// What its path adds to that of `directory`, with the first `/`; `None` if it does not lie in it.
+    #[must_use]
+    pub fn below(&self, directory: &Self) -> Option<&str> {
         self.0.strip_prefix(&directory.0).filter(|rest| rest.starts_with('/'))
     }
 

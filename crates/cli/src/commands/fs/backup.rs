@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime, MountReport};
 
-use super::{StoreArg, host, is_stale, verify, walk};
+use super::{StoreArg, host, is_stale, parse_path, verify, walk};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress;
@@ -21,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   zonda fs backup disk.zoned db-2026-11-22            every file, as files of the host
   zonda fs backup zbd:/dev/nvme0n1 copy --json
+  zonda fs backup disk.zoned users-2026-11-22 --from /users       one database of several
 
 The directory must not exist. Its file `zonda-files.json` keeps what a host's files have no room for, kinds, lifetimes, levels, and what
 `restore` compares them with, lengths and checksums. Second names are hard links on the host, too.
@@ -99,6 +100,9 @@ pub(crate) struct Backup {
     store: StoreArg,
     /// Directory of the copy, which must not exist
     to: PathBuf,
+    /// Copy only what is in this directory of the store; names are told as seen from it
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    from: String,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -108,11 +112,12 @@ impl Backup {
     /// # Errors
     /// Those of mounting, reading and writing, and damage.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
+        let from = parse_path(&self.from)?;
         ensure!(!self.to.exists(), "{} exists", self.to.display());
         fs::create_dir(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
         let unfinished = self.to.join(UNFINISHED);
         write_durably(&unfinished, &mut |_| Ok(()))?;
-        let mut copy = Copy { to: &self.to, files: BTreeMap::new(), written: 0, bar: progress::of_bytes(None) };
+        let mut copy = Copy::new(from, &self.to, progress::of_bytes(None));
         let (entries, moments) = copy
             .one_moment(|| self.store.mount_told())
             .with_context(|| format!("cannot back up {}", self.store.uri))?;
@@ -135,6 +140,8 @@ impl Backup {
 
 /// A copy on its way.
 struct Copy<'a> {
+    /// The directory of the store that is copied.
+    from: FilePath,
     to: &'a Path,
     bar: ProgressBar,
     /// What is on the host, by the number of the file.
@@ -151,13 +158,22 @@ struct Copied {
     crc32c: u32,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    fn new(from: FilePath, to: &'a Path, bar: ProgressBar) -> Self {
+        Self { from, to, bar, files: BTreeMap::new(), written: 0 }
+    }
+
     fn bytes(&self) -> u64 {
         self.files.values().map(|copied| copied.bytes).sum()
     }
 
+    /// The name as it is told: as seen from where the copy begins.
+    fn told<'p>(&self, path: &'p FilePath) -> &'p str {
+        path.below(&self.from).expect("only what is below is copied")
+    }
+
     fn on_host(&self, path: &FilePath) -> PathBuf {
-        self.to.join(path.as_str().trim_start_matches('/'))
+        self.to.join(self.told(path).trim_start_matches('/'))
     }
 
     /// Copies moment after moment until one is whole; how many there were.
@@ -189,7 +205,7 @@ impl Copy<'_> {
 
     /// Makes it a copy of what a mount shows: a file that was copied, and has its name and size still, is not copied again.
     fn all(&mut self, store: &FileStore) -> anyhow::Result<Vec<Entry>> {
-        let paths = walk(store, &FilePath::root())?;
+        let paths = walk(store, &self.from)?;
         self.drop_changed(store)?;
         let mut copied_now = BTreeMap::new();
         paths.iter().map(|path| self.entry(store, path, &mut copied_now)).collect()
@@ -217,7 +233,7 @@ impl Copy<'_> {
         copied_now: &mut BTreeMap<u64, String>,
     ) -> anyhow::Result<Entry> {
         let info = store.info(path)?;
-        let mut entry = Entry::new(path.as_str().to_owned(), false);
+        let mut entry = Entry::new(self.told(path).to_owned(), false);
         if info.is_directory {
             let on_host = self.on_host(path);
             fs::create_dir_all(&on_host).with_context(|| format!("cannot make {}", on_host.display()))?;
@@ -349,7 +365,7 @@ mod tests {
     }
 
     fn copy_to(to: &Path) -> Copy<'_> {
-        Copy { to, files: BTreeMap::new(), written: 0, bar: ProgressBar::hidden() }
+        Copy::new(FilePath::root(), to, ProgressBar::hidden())
     }
 
     fn names(directory: &Path) -> Vec<(String, u8)> {

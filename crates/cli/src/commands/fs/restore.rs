@@ -20,12 +20,13 @@ const EXAMPLES: &str = "\
 Examples:
   zonda fs mkfs other.zoned && zonda fs restore other.zoned db-2026-11-22
   zonda fs restore other.zoned db-2026-11-22 --json
+  zonda fs restore disk.zoned /var/lib/users --into /users        beside what is there; then --db=/users
 
-The store must be empty. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names; so the files of a
-database of the host, restored from its own directory, are in the root: `--db=/`. A backup that did not end is refused, and one
+The store must be empty, or --into names a directory that is not there. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names; so the files of a
+database of the host, restored from its own directory, are in the root, `--db=/`, if --into does not say where. A backup that did not end is refused, and one
 whose files have other lengths than it says, before anything is written; checksums are compared while it is.";
 
-/// Copies the files of a backup into an empty store
+/// Copies the files of a backup into an empty store, or into a new directory
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Restore {
@@ -33,6 +34,9 @@ pub(crate) struct Restore {
     store: StoreArg,
     /// Directory of the backup
     from: PathBuf,
+    /// Make this directory in the store, which may hold others, and copy into it
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    into: String,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -44,18 +48,18 @@ impl Restore {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let entries = self.entries()?;
         let bytes_max = entries.iter().map(|entry| self.look(entry)).sum::<anyhow::Result<u64>>()?;
-        let uri = &self.store.uri;
+        let into = parse_path(&self.into)?;
         let store = self.store.mount()?;
-        ensure!(
-            store.list(&FilePath::root())?.is_empty(),
-            "{uri} is not empty; `zonda fs mkfs --force {uri}` makes a new one, without what is there"
-        );
+        let again = self.begin(&store, &into)?;
         let (mut bytes, bar) = (0, progress::of_bytes(Some(bytes_max)));
         for entry in &entries {
             bar.set_message(entry.path.clone());
-            let put = self.put(&store, entry, &bar);
+            let put = self.put((&store, &into), entry, &bar);
             bytes += put.with_context(|| {
-                format!("cannot restore {}; the store holds what came before it: `zonda fs mkfs --force {uri}` begins again", entry.path)
+                format!(
+                    "cannot restore {}; the store holds what came before it: `{again}` takes it out again",
+                    entry.path
+                )
             })?;
         }
         bar.finish_and_clear();
@@ -68,6 +72,23 @@ impl Restore {
         }
         out.finish()?;
         Ok(Exit::Done)
+    }
+
+    /// Makes the directory that everything goes to; how to get rid of it.
+    fn begin(&self, store: &FileStore, into: &FilePath) -> anyhow::Result<String> {
+        let uri = &self.store.uri;
+        let Some(above) = into.parent() else {
+            ensure!(
+                store.list(into)?.is_empty(),
+                "{uri} is not empty: --into names a new directory for what comes; `zonda fs mkfs --force {uri}` makes a new \
+                 store, without what is there"
+            );
+            return Ok(format!("zonda fs mkfs --force {uri}"));
+        };
+        ensure!(store.info(into).is_err(), "{into} exists in {uri}");
+        make_all(store, &above)?;
+        store.make_directory(into).with_context(|| format!("cannot make {into}"))?;
+        Ok(format!("zonda fs rm --recursive {uri} {into}"))
     }
 
     fn on_host(&self, entry: &Entry) -> PathBuf {
@@ -87,14 +108,14 @@ impl Restore {
         Ok(said)
     }
 
-    fn put(&self, store: &FileStore, entry: &Entry, bar: &ProgressBar) -> anyhow::Result<u64> {
-        let path = parse_path(&entry.path)?;
+    fn put(&self, (store, into): (&FileStore, &FilePath), entry: &Entry, bar: &ProgressBar) -> anyhow::Result<u64> {
+        let path = into.join(&entry.path)?;
         if entry.directory {
             store.make_directory(&path)?;
             return Ok(0);
         }
         if let Some(same_as) = &entry.same_as {
-            store.link(&parse_path(same_as)?, &path)?;
+            store.link(&into.join(same_as)?, &path)?;
             return Ok(0);
         }
         let on_host = self.on_host(entry);
@@ -139,4 +160,15 @@ impl Restore {
         entries.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(entries)
     }
+}
+
+/// Makes a directory and those that it is in, where they are not there.
+fn make_all(store: &FileStore, directory: &FilePath) -> anyhow::Result<()> {
+    if store.info(directory).is_ok_and(|info| info.is_directory) {
+        return Ok(());
+    }
+    if let Some(above) = directory.parent() {
+        make_all(store, &above)?;
+    }
+    store.make_directory(directory).with_context(|| format!("cannot make {directory}"))
 }
