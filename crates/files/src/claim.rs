@@ -98,6 +98,7 @@ impl Core {
         FileError::NoSpace {
             live_bytes: usage.live_bytes,
             usable_bytes: self.usable_bytes(&usage),
+            unfilled_bytes: self.unfilled_bytes(),
             kept_bytes: u64::from(self.zones_kept_from(by)) * zone_bytes,
             kept_for: kept_for(by),
             free_zones: usage.free_zones,
@@ -111,6 +112,7 @@ impl Core {
         FileError::NoSpace {
             live_bytes: bytes(count - free - dead),
             usable_bytes: bytes(count),
+            unfilled_bytes: 0,
             kept_bytes: bytes(self.blocks_kept_from(by)),
             kept_for: kept_for(by),
             free_zones: self.space().usage().free_zones,

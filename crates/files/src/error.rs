@@ -79,14 +79,16 @@ pub enum FileError {
     },
     /// No room for this kind of data, and cleaning cannot make any (I9). Nothing was lost; deletes work.
     #[error(
-        "no space: {live_bytes} bytes are live of {usable_bytes} usable; {kept_bytes} of these are kept for {kept_for} \
-         ({free_zones} free zones)"
+        "no space: {live_bytes} bytes are live of {usable_bytes} usable; {unfilled_bytes} of these cannot be filled, \
+         {kept_bytes} are kept for {kept_for} ({free_zones} free zones)"
     )]
     NoSpace {
         /// Live bytes of all zones.
         live_bytes: u64,
         /// What live data may fill.
         usable_bytes: u64,
+        /// What cleaning does not give back of it: rests of subzones behind their table, and dead bytes where they are few.
+        unfilled_bytes: u64,
         /// What this writer may not take of it.
         kept_bytes: u64,
         /// For whom that is kept.

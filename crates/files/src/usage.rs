@@ -148,8 +148,13 @@ impl Core {
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
         let kept_bytes = u64::from(self.zones_kept_from(COMPACTION)) * zone_bytes;
         let left_bytes = self.usable_bytes(space).saturating_sub(space.live_bytes).saturating_sub(kept_bytes);
+        left_bytes.saturating_sub(self.unfilled_bytes())
+    }
+
+    /// What neither a writer nor cleaning can use of the usable bytes: what tables leave of their subzones, and dead bytes that stay.
+    pub(crate) fn unfilled_bytes(&self) -> u64 {
         let wasted_bytes = self.space().split_view().iter().map(|view| view.wasted_bytes).sum::<u64>();
-        left_bytes.saturating_sub(wasted_bytes + self.stuck_bytes())
+        wasted_bytes + self.stuck_bytes()
     }
 }
 

@@ -142,6 +142,16 @@ fn a_subzone_is_merged_when_its_table_goes_and_the_zone_joined_when_all_are() {
 }
 
 #[test]
+fn a_store_full_of_rests_says_so() {
+    let store = store("splitzns");
+    let refused = (0..10_000).find_map(|file| put(&store, &format!("/{file}"), 5, 9_000).err()).unwrap();
+    let FileError::NoSpace { live_bytes, usable_bytes, unfilled_bytes, .. } = refused else { panic!("{refused}") };
+    assert_eq!(unfilled_bytes, split(&store).wasted_bytes);
+    assert!(live_bytes < usable_bytes / 2 && unfilled_bytes > live_bytes, "{refused}");
+    assert!(refused.to_string().contains(&format!("{unfilled_bytes} of these cannot be filled")), "{refused}");
+}
+
+#[test]
 fn a_table_that_overflows_gets_its_tail_in_a_wide_zone() {
     let store = store("splitzns");
     put(&store, "/a", 4, SUBZONE_BYTES + 9_000).unwrap();

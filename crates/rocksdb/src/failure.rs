@@ -116,8 +116,14 @@ mod tests {
 
     #[test]
     fn only_a_full_store_is_worth_another_try() {
-        let full =
-            FileError::NoSpace { live_bytes: 1, usable_bytes: 2, kept_bytes: 3, kept_for: "logs", free_zones: 4 };
+        let full = FileError::NoSpace {
+            live_bytes: 1,
+            usable_bytes: 2,
+            unfilled_bytes: 0,
+            kept_bytes: 3,
+            kept_for: "logs",
+            free_zones: 4,
+        };
         let full = Failure::from(full);
         assert_eq!((full.kind, full.scope, full.is_retryable), (Kind::NoSpace, Scope::FileSystem, true));
         let stopped = Failure::from(FileError::Stopped { cause: "the device is gone".to_owned() });

@@ -233,6 +233,7 @@ impl Run<'_> {
         FileError::NoSpace {
             live_bytes: self.model.live(),
             usable_bytes: u64::from(self.options.zones.saturating_sub(kept_zones)) * self.model.capacity,
+            unfilled_bytes: 0,
             kept_bytes: u64::from(kept_zones) * self.model.capacity,
             kept_for: "cleaning and logs",
             free_zones: self.model.empty_zones(),
