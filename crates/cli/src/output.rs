@@ -53,6 +53,17 @@ pub(crate) fn pair_json(tree: &str, key: &[u8], value: Option<&[u8]>) -> Value {
     Value::Object(object)
 }
 
+/// Keys of a tree from one on, up to another.
+pub(crate) fn span_json(tree: &str, from: &[u8], to: Option<&[u8]>) -> Value {
+    let mut object = Map::new();
+    object.insert("tree".to_owned(), json!(tree));
+    insert(&mut object, "from", from);
+    if let Some(to) = to {
+        insert(&mut object, "to", to);
+    }
+    Value::Object(object)
+}
+
 fn insert(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), json!(text)),

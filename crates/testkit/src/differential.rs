@@ -315,7 +315,7 @@ impl Run {
             }
             same(seen.next().is_none(), || "in the end there is more than was put".to_owned())?;
             let mut findings = Vec::new();
-            self.db.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).map_err(text)?;
+            self.db.check(&mut |_, _| {}, &mut |finding| findings.push(finding.to_string())).map_err(text)?;
             same(findings.is_empty(), || findings.join("; "))?;
             self.reopen()?;
         }

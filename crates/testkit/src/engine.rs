@@ -300,7 +300,7 @@ impl Subject for EngineSubject {
 
     fn check(&self) -> Answer<()> {
         let mut findings = Vec::new();
-        self.engine.check(&mut |_, _| {}, &mut |finding| findings.push(finding))?;
+        self.engine.check(&mut |_, _| {}, &mut |finding| findings.push(finding.to_string()))?;
         if findings.is_empty() { Ok(()) } else { Err(Refusal::Failed(findings.join("; "))) }
     }
 

@@ -1,5 +1,7 @@
 //! `check`: walks every leaf and value and compares what lies there with what the tree says.
 
+use std::fmt;
+
 use zonda_pages::{PageAddress, PageId};
 
 use crate::{
@@ -27,6 +29,24 @@ pub struct CheckReport {
     pub findings: u64,
 }
 
+/// Something that is wrong, and the keys that it may be about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong, and where on the device.
+    pub what: String,
+    /// The first key: that of a value, or the lowest that the leaf may hold.
+    pub low: Vec<u8>,
+    /// The first key behind them; `None` in the last leaf.
+    pub high: Option<Vec<u8>>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, keys from \"{}\"", self.what, self.low.escape_ascii())?;
+        self.high.as_ref().map_or(Ok(()), |high| write!(f, " to \"{}\"", high.escape_ascii()))
+    }
+}
+
 /// A leaf as it was latched.
 struct Seen {
     id: PageId,
@@ -49,7 +69,7 @@ enum Layer {
 struct Check<'a> {
     tree: &'a Tree,
     report: CheckReport,
-    finding: &'a mut dyn FnMut(String),
+    finding: &'a mut dyn FnMut(Finding),
 }
 
 impl Tree {
@@ -61,7 +81,7 @@ impl Tree {
     pub(crate) fn check(
         &self,
         progress: &mut dyn FnMut(u64, u64),
-        finding: &mut dyn FnMut(String),
+        finding: &mut dyn FnMut(Finding),
     ) -> Result<CheckReport> {
         self.check_open()?;
         let mut check = Check { tree: self, report: CheckReport::default(), finding };
@@ -102,11 +122,13 @@ impl Tree {
 
 impl Check<'_> {
     fn report(&mut self, seen: &Seen, what: &str) {
+        self.report_keys(seen, what, (seen.low.clone(), seen.high.clone()));
+    }
+
+    fn report_keys(&mut self, seen: &Seen, what: &str, (low, high): (Vec<u8>, Option<Vec<u8>>)) {
         self.report.findings += 1;
         let at = seen.page.map_or_else(|| "not written yet".to_owned(), |page| format!("at block {}", page.block()));
-        let from =
-            if seen.low.is_empty() { "the first key".to_owned() } else { format!("key {}", seen.low.escape_ascii()) };
-        (self.finding)(format!("leaf {} from {from} on, {at}: {what}", seen.id.0));
+        (self.finding)(Finding { what: format!("leaf {} {at}: {what}", seen.id.0), low, high });
     }
 
     fn leaf(&mut self, seen: &Seen) {
@@ -190,7 +212,7 @@ impl Check<'_> {
         self.report.values += 1;
         let read = ValuePointer::decode(encoded).and_then(|pointer| self.tree.values.read(key, &pointer));
         if let Err(error) = read {
-            self.report(seen, &error.to_string());
+            self.report_keys(seen, &format!("a value of it: {error}"), (key.to_vec(), Some([key, &[0]].concat())));
         }
     }
 }

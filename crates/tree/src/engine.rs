@@ -6,7 +6,7 @@ use zonda_pages::PageStore;
 use zonda_rt::atomic::Ordering;
 
 use crate::{
-    CheckReport, Durability, EngineStats, TreeOptions, recover,
+    CheckReport, Durability, EngineStats, Finding, TreeOptions, recover,
     relocate::can_wait,
     scan::{PairRef, Range, Scan, owned},
     tree::{Result, Tree},
@@ -362,7 +362,7 @@ impl Engine {
     ///
     /// # Errors
     /// `Closed`.
-    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(String)) -> Result<CheckReport> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(Finding)) -> Result<CheckReport> {
         self.enter()?.check(progress, finding)
     }
 

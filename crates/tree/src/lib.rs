@@ -75,7 +75,7 @@ mod values;
 mod waits;
 mod write;
 
-pub use check::CheckReport;
+pub use check::{CheckReport, Finding};
 pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Update};
 pub use error::TreeError;
 pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, RING_BYTES_MAX, VALUE_BYTES_MAX};

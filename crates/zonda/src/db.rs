@@ -8,7 +8,7 @@ use zonda_device::{BlockDevice, ZonedDevice};
 
 use crate::backing::Device;
 
-use crate::check::CheckReport;
+use crate::check::{CheckReport, Finding};
 use crate::device::Made;
 use crate::open::{self, Access, Devices};
 use crate::snapshot::Snapshot;
@@ -67,9 +67,9 @@ impl Db {
     ///
     /// # Errors
     /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
-    /// `NotFound` for a block device that is not there; `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
+    /// `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
     /// `NewerVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `UnsuitableDevice` for too few zones,
-    /// and what has none; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
+    /// what has none, and a block device that is not there; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
     /// `Device`. A file that was begun is removed; `TooLittleMemory` with a budget that suffices, if the index of the store leaves too
     /// little of this one.
     ///
@@ -443,8 +443,8 @@ impl Db {
         Ok(self.store().writer()?.checkpoint()?)
     }
 
-    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding` as a sentence; `progress(done, total)`
-    /// counts leaves.
+    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding`, with the keys that it is about: ranges
+    /// around these read what is whole. `progress(done, total)` counts leaves.
     ///
     /// # Errors
     /// Those that keep it from going on. Damage is a finding, not an error.
@@ -457,7 +457,7 @@ impl Db {
     /// assert_eq!(report.findings, 0);
     /// # Ok::<(), zonda::Error>(())
     /// ```
-    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(String)) -> Result<CheckReport> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64), finding: &mut dyn FnMut(Finding)) -> Result<CheckReport> {
         CheckReport::of(self.store(), progress, finding)
     }
 

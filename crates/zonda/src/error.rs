@@ -189,7 +189,8 @@ pub enum Error {
     ReadOnly,
     /// Live data fills the usable space. Reads and deletes go on; writes work again once there is space (I9).
     #[error(
-        "no space: {live_bytes} bytes are live of {usable_bytes} usable ({free_zones} zones are free): delete something or use a larger device"
+        "no space: {live_bytes} bytes are live of {usable_bytes} usable ({free_zones} zones are free): delete something, use a larger device, \
+         or less memory or a lower log limit, which reserve less of it"
     )]
     NoSpace {
         /// Bytes of live pages and values.

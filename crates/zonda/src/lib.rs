@@ -67,7 +67,7 @@ mod tree;
 mod zones;
 
 pub use batch::Batch;
-pub use check::CheckReport;
+pub use check::{CheckReport, Finding, KeySpan};
 pub use choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind};
 pub use db::Db;
 pub use error::{Error, Result};

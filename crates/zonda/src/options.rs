@@ -115,7 +115,7 @@ impl Options {
     /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN), 2 MiB, to [`MEMORY_BYTES_MAX`](limits::MEMORY_BYTES_MAX), 16 TiB; with
     /// [`Design::BfTree`] to
     /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come
-    /// on top.
+    /// on top. A larger budget has a longer log ([`log_limit`](Self::log_limit)), which small devices feel: there less of it is usable.
     /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
@@ -316,7 +316,8 @@ impl Options {
     }
 
     /// Zone size in bytes for a new file or memory store, unless the URI says it; in place, that of a segment. A multiple of 4096 from
-    /// [`ZONE_BYTES_MIN`](limits::ZONE_BYTES_MIN), 64 KiB, to [`ZONE_BYTES_MAX`](limits::ZONE_BYTES_MAX), 64 GiB. Default 16 MiB.
+    /// [`ZONE_BYTES_MIN`](limits::ZONE_BYTES_MIN), 64 KiB, to [`ZONE_BYTES_MAX`](limits::ZONE_BYTES_MAX), 64 GiB. Default 16 MiB; for a [capacity](Self::capacity) below 16 GiB the power of two
+    /// that gives 1,024 zones or more, 1 MiB at the least: the reserve is of whole zones, and of large ones takes most of a small store.
     #[must_use]
     pub fn zone_bytes(mut self, bytes: u64) -> Self {
         self.zone_bytes = Some(bytes);
@@ -325,8 +326,8 @@ impl Options {
 
     /// How large a new file or memory store may grow in bytes, unless the URI says it; rounded up to whole zones, fixed at creation, and
     /// less the reserve (`usable_bytes` of [`SpaceStats`](crate::SpaceStats)). A file takes only what is written; a store in place in
-    /// memory takes all of it at once, and 1 GiB of it at most. One zone to [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX), 4 PiB.
-    /// Default 64 GiB.
+    /// memory takes all of it at once, and 1 GiB of it at most. To [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX), 4 PiB; what leaves
+    /// less than a zone beside the reserve is refused with the number of zones that it takes. Default 64 GiB.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity_bytes = Some(bytes);
@@ -536,7 +537,8 @@ impl Options {
 
     /// Zone size of a new file or memory store.
     pub(crate) fn zone_size_bytes(&self) -> u64 {
-        self.zone_bytes.unwrap_or(ZONE_BYTES)
+        let of_capacity = || 1_u64 << (self.largest_bytes() / ZONES).max(1).ilog2();
+        self.zone_bytes.unwrap_or_else(|| of_capacity().clamp(SMALL_ZONE_BYTES, ZONE_BYTES))
     }
 
     /// What a new file or memory store may grow to.
@@ -594,6 +596,9 @@ const VALUE_INLINE_BYTES: u32 = 1024;
 const GARBAGE_PERCENT: u32 = 100;
 const GARBAGE_PERCENT_MAX: u64 = 10_000;
 pub(crate) const ZONE_BYTES: u64 = 16 << 20;
+/// Smaller stores have smaller zones, down to this, as long as these are fewer than so many.
+const SMALL_ZONE_BYTES: u64 = 1 << 20;
+const ZONES: u64 = 1024;
 pub(crate) const CAPACITY_BYTES: u64 = 64 << 30;
 
 fn out_of_range(name: &'static str, value: u64, min: u64, max: u64) -> Error {

@@ -118,7 +118,7 @@ impl Subject for ZondaSubject {
 
     fn check(&self) -> Result<Vec<String>> {
         let mut findings = Vec::new();
-        self.0.check(&mut |_, _| {}, &mut |finding| findings.push(finding)).map_err(doing("check"))?;
+        self.0.check(&mut |_, _| {}, &mut |finding| findings.push(finding.to_string())).map_err(doing("check"))?;
         Ok(findings)
     }
 

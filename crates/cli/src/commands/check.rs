@@ -4,10 +4,10 @@ use anyhow::bail;
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
-use zonda::{CheckReport, Db, Error};
+use zonda::{CheckReport, Db, Error, Finding, KeySpan};
 
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, span_json};
 use crate::progress;
 use crate::store::StoreArgs;
 
@@ -16,7 +16,8 @@ Examples:
   zonda check app.zonda && echo all is well      exit code 3 if anything is damaged
   zonda check app.zonda --json
 
-Reads every leaf and every long value; verifies checksums, identities, key order and structure. Nothing is written.";
+Reads every leaf and every long value; verifies checksums, identities, key order and structure. Nothing is written. A finding names the keys
+that it is about; `zonda dump --skip-damaged` prints all others.";
 
 /// Verifies the whole store
 #[derive(Args, Debug)]
@@ -29,52 +30,67 @@ pub(crate) struct Check {
     json: bool,
 }
 
+/// What was wrong.
+#[derive(Default)]
+struct Found {
+    sentences: Vec<String>,
+    keys: Vec<KeySpan>,
+}
+
+impl Found {
+    fn add(&mut self, finding: Finding) {
+        self.sentences.push(finding.to_string());
+        self.keys.extend(finding.keys);
+    }
+}
+
 impl Check {
     /// # Errors
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let mut findings = Vec::new();
+        let mut found = Found::default();
         let report = match self.store.options().open_read_only(&self.store.store) {
-            Ok(db) => self.check(&db, &mut findings)?,
+            Ok(db) => self.check(&db, &mut found)?,
             Err(error) if is_damage(&error) => {
-                findings.push(error.to_string());
+                found.sentences.push(error.to_string());
                 None
             }
             Err(error) => bail!("cannot open {}: {error}", self.store.store),
         };
-        self.print(report, &findings)?;
-        Ok(if findings.is_empty() { Exit::Done } else { Exit::Damaged })
+        self.print(report, &found)?;
+        Ok(if found.sentences.is_empty() { Exit::Done } else { Exit::Damaged })
     }
 
-    fn check(&self, db: &Db, findings: &mut Vec<String>) -> anyhow::Result<Option<CheckReport>> {
+    fn check(&self, db: &Db, found: &mut Found) -> anyhow::Result<Option<CheckReport>> {
         let bar = progress::of_items("checking leaves");
         let mut report = |done, total| progress::show(&bar, done, total);
-        let checked = db.check(&mut report, &mut |finding| findings.push(finding));
+        let checked = db.check(&mut report, &mut |finding| found.add(finding));
         bar.finish_and_clear();
         match checked {
             Ok(report) => Ok(Some(report)),
             Err(error) if is_damage(&error) => {
-                findings.push(error.to_string());
+                found.sentences.push(error.to_string());
                 Ok(None)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn print(&self, report: Option<CheckReport>, findings: &[String]) -> std::io::Result<()> {
+    fn print(&self, report: Option<CheckReport>, Found { sentences, keys }: &Found) -> std::io::Result<()> {
         let mut out = Output::new();
         if self.json {
             let CheckReport { leaves, records, values, bytes, .. } = report.unwrap_or_default();
             out.json(&json!({
                 "leaves": leaves, "records": records, "values": values, "bytes": bytes,
-                "complete": report.is_some(), "findings": findings,
+                "complete": report.is_some(), "findings": sentences,
+                "keys": keys.iter().map(|span| span_json(&span.tree, &span.from, span.to.as_deref())).collect::<Vec<_>>(),
             }))?;
             return out.finish();
         }
-        for finding in findings {
-            out.line(finding)?;
+        for sentence in sentences {
+            out.line(sentence)?;
         }
-        out.line(summary(report, findings.len()))?;
+        out.line(summary(report, sentences.len()))?;
         out.finish()
     }
 }

@@ -1,16 +1,20 @@
 //! `zonda dump`: everything, to read back.
 
+use std::ops::Bound;
+
 use clap::Args;
-use zonda::View;
+use zonda::{Db, KeySpan, View};
 
 use crate::exit::Exit;
 use crate::output::{Output, pair_json};
+use crate::progress;
 use crate::store::StoreArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   zonda dump app.zonda > app.jsonl
   zonda load copy.zonda app.jsonl --format jsonl      makes the same store again, named trees included
+  zonda dump app.zonda --skip-damaged > rest.jsonl    what is left of a damaged store, exit code 3
 
 Each line is {\"key\":...,\"value\":...}; `key_hex` and `value_hex` where bytes are not UTF-8; `tree` in named trees.";
 
@@ -20,6 +24,9 @@ Each line is {\"key\":...,\"value\":...}; `key_hex` and `value_hex` where bytes 
 pub(crate) struct Dump {
     #[command(flatten)]
     store: StoreArgs,
+    /// Check the store first and leave out the keys that a finding is about; says which these are, and exits with 3 if there are any
+    #[arg(long)]
+    skip_damaged: bool,
 }
 
 impl Dump {
@@ -28,18 +35,47 @@ impl Dump {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let db = self.store.open_read_only()?;
         let snapshot = db.snapshot()?;
+        let skipped = if self.skip_damaged { damaged(&db)? } else { Vec::new() };
         let mut out = Output::new();
-        dump("", &snapshot, &mut out)?;
+        dump("", &snapshot, &skipped, &mut out)?;
         for name in db.tree_names()? {
-            dump(&name, &snapshot.tree(&name)?, &mut out)?;
+            dump(&name, &snapshot.tree(&name)?, &skipped, &mut out)?;
         }
         out.finish()?;
-        Ok(Exit::Done)
+        skipped.iter().for_each(|span| eprintln!("zonda: left out: {span}"));
+        Ok(if skipped.is_empty() { Exit::Done } else { Exit::Damaged })
     }
 }
 
-fn dump(tree: &str, view: &View, out: &mut Output) -> anyhow::Result<()> {
-    for pair in view.iter()? {
+/// What cannot be read, or may be wrong, by their first keys.
+fn damaged(db: &Db) -> zonda::Result<Vec<KeySpan>> {
+    let bar = progress::of_items("checking leaves");
+    let mut spans = Vec::new();
+    let checked =
+        db.check(&mut |done, total| progress::show(&bar, done, total), &mut |finding| spans.extend(finding.keys));
+    bar.finish_and_clear();
+    spans.sort_by(|one, other| (&one.tree, &one.from).cmp(&(&other.tree, &other.from)));
+    checked.map(|_| spans)
+}
+
+/// Prints a tree but for what is `skipped` of it.
+fn dump(tree: &str, view: &View, skipped: &[KeySpan], out: &mut Output) -> anyhow::Result<()> {
+    let mut low = Vec::new();
+    for span in skipped.iter().filter(|span| span.tree == tree) {
+        if low < span.from {
+            print((tree, view), (Bound::Included(low.clone()), Bound::Excluded(span.from.clone())), out)?;
+        }
+        // A span may lie within the one before it.
+        let Some(to) = &span.to else { return Ok(()) };
+        low = low.max(to.clone());
+    }
+    print((tree, view), (Bound::Included(low), Bound::Unbounded), out)
+}
+
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+fn print((tree, view): (&str, &View), bounds: Bounds, out: &mut Output) -> anyhow::Result<()> {
+    for pair in view.range::<Vec<u8>>(bounds)? {
         let (key, value) = pair?;
         out.json(&pair_json(tree, &key, Some(&value)))?;
     }

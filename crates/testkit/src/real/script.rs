@@ -87,7 +87,7 @@ fn number_of(value: &[u8]) -> Result<u64, RealError> {
 /// `Wrong` with everything that `check` finds.
 pub fn check(db: &Db) -> Result<(), RealError> {
     let mut findings = Vec::new();
-    db.check(&mut |_, _| {}, &mut |finding| findings.push(finding))?;
+    db.check(&mut |_, _| {}, &mut |finding| findings.push(finding.to_string()))?;
     if findings.is_empty() { Ok(()) } else { Err(RealError::Wrong(findings.join("; "))) }
 }
 
