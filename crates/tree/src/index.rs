@@ -264,13 +264,14 @@ impl Index {
     fn install_above(&self, path: &Path<'_>, level: usize, nodes: Vec<(Vec<u8>, *mut Inner)>, epoch: &Epoch) {
         let (node, child) = path.level(level);
         let mut fresh;
-        let mut path = path;
+        let (mut path, mut level) = (path, level);
         let lock = loop {
             if let Some(lock) = self.lock_cell_of(path, level) {
                 break lock;
             }
-            // The levels above changed, the node itself did not: its cells are locked by us.
+            // The levels above changed, the node itself did not: its cells are locked by us. There may be one level more.
             fresh = self.path_to(path, level);
+            level = fresh.levels - 1;
             path = &fresh;
         };
         let mut draft = Draft::of_inners(node, path.range_of(level));
@@ -279,7 +280,7 @@ impl Index {
         drop(lock);
     }
 
-    /// A fresh path whose node at `level` is that of `path`.
+    /// A fresh path that ends with the node that is at `level` of `path`.
     fn path_to<'g>(&self, path: &Path<'g>, level: usize) -> Path<'g> {
         let (low, _) = path.range_of(level);
         let (wanted, child) = path.level(level);
@@ -455,6 +456,57 @@ mod tests {
             }
         }
         assert!(index.levels(&guard) >= 2);
+    }
+
+    /// Nodes of `of` children each over those of the level below.
+    fn level_over(index: &Index, below: &[(Vec<u8>, *mut Inner)], of: usize) -> Vec<(Vec<u8>, *mut Inner)> {
+        let node = |(at, group): (usize, &[(Vec<u8>, *mut Inner)])| {
+            let high = below.get((at + 1) * of).map(|(low, _)| low.as_slice());
+            let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
+            let cells = group.iter().map(|(_, node)| AtomicPtr::new(*node)).collect();
+            (group[0].0.clone(), index.make(&lows, high, Children::Inners(cells)))
+        };
+        below.chunks(of).enumerate().map(node).collect()
+    }
+
+    #[test]
+    fn a_split_goes_on_above_a_node_that_the_tree_has_grown_over() {
+        let low = |id: u32| if id == 0 { Vec::new() } else { id.to_be_bytes().to_vec() };
+        let leaf = |index: &Index, id: u32, high: Option<u32>| {
+            let high = high.map(low);
+            index.make(&[&low(id)], high.as_deref(), Children::Leaves([id].into()))
+        };
+        let epoch = Epoch::new();
+        let index = Index::build(&[(Vec::new(), PageId(0))]);
+        // Two leaves to a lowest node, four of these to a node, two of these to the root.
+        let lowest = (0..8).map(|at| {
+            let (first, high) = (2 * at, (at < 7).then(|| low(2 * at + 2)));
+            let lows = [low(first), low(first + 1)];
+            let ids = Children::Leaves([first, first + 1].into());
+            (low(first), index.make(&[&lows[0], &lows[1]], high.as_deref(), ids))
+        });
+        let middle = level_over(&index, &lowest.collect::<Vec<_>>(), 4);
+        let root = level_over(&index, &middle, 2).remove(0).1;
+        let first = index.root.swap(root, Ordering::AcqRel);
+        // SAFETY: nobody else has seen it.
+        index.discard(unsafe { &*first }, &epoch);
+
+        // One splits the first lowest node; another has the root split meanwhile.
+        let guard = epoch.pin();
+        let path = index.find(&low(1), &guard);
+        let cells = path.level(1).0.lock_cells();
+        let halves = level_over(&index, &middle, 1);
+        let grown = level_over(&index, &halves, 2).remove(0).1;
+        index.root.store(grown, Ordering::Release);
+        index.discard(path.level(0).0, &epoch);
+        let nodes = vec![(low(0), leaf(&index, 0, Some(1))), (low(1), leaf(&index, 1, Some(2)))];
+        index.install_above(&path, 1, nodes, &epoch);
+        index.discard(path.level(2).0, &epoch);
+        drop(cells);
+        assert_eq!(index.levels(&epoch.pin()), 4);
+        (0..16).for_each(|id| assert_eq!(leaf_of(&index, &epoch, &low(id)), id));
+        // And what was put there is told to be current.
+        assert!(index.find(&low(9), &epoch.pin()).is_current());
     }
 
     #[test]
