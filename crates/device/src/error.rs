@@ -371,6 +371,14 @@ pub enum ErrorKind {
     Damaged,
 }
 
+/// What was tried of data that are not read.
+pub(crate) const READ: &str = "read";
+
+/// Whether the system says that data are lost, other than that a device does not answer, which may pass (EIO).
+fn is_lost(said: &io::Error) -> bool {
+    matches!(said.raw_os_error(), Some(libc::ENODATA | libc::EILSEQ | libc::EBADMSG | libc::EUCLEAN))
+}
+
 impl DeviceError {
     /// The kind, to decide by.
     #[must_use]
@@ -399,6 +407,7 @@ impl DeviceError {
             Self::NotSupported { .. } => ErrorKind::NotSupported,
             Self::NoSpaceOnHost { .. } | Self::NoFreeZones { .. } => ErrorKind::NoSpaceOnHost,
             Self::WriteProtected { .. } => ErrorKind::WriteProtected,
+            Self::Io { action: READ, source, .. } if is_lost(source) => ErrorKind::Media,
             Self::Io { .. } | Self::Zone(_) => ErrorKind::Io,
             Self::Locked { .. } | Self::InUse { .. } => ErrorKind::Locked,
             Self::NotZoned { .. }

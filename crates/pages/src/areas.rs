@@ -11,7 +11,7 @@ use zonda_rt::Mutex;
 use crate::chunk_reads::{Behind, ChunkReader};
 use crate::flusher::Flusher;
 use crate::format::CHUNK_HEADER_BYTES;
-use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Frame};
+use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame};
 use crate::stream::Claim;
 use crate::walk::{Eyes, Walk};
 use crate::zone_table::{Holds, Zone};
@@ -133,13 +133,18 @@ impl Area for ZonedArea {
         let mut walk = self.walk(id, zone);
         let (mut index, mut hole_blocks) = (0, 0);
         while let Some(step) = walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))? {
-            let Ok(frame) = step.frame else {
-                hole_blocks += 1;
-                if hole_blocks == HOLE_BLOCKS_MAX {
-                    return Ok(());
+            let frame = match step.frame {
+                Ok(frame) => frame,
+                // What was synced may be there.
+                Err(fault @ Fault::Unreadable) => return Err(fault.at("chunk", step.block)),
+                Err(_) => {
+                    hole_blocks += 1;
+                    if hole_blocks == HOLE_BLOCKS_MAX {
+                        return Ok(());
+                    }
+                    walk.advance(1);
+                    continue;
                 }
-                walk.advance(1);
-                continue;
             };
             let blocks = frame.blocks();
             hole_blocks = 0;

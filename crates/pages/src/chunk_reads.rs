@@ -102,7 +102,7 @@ impl<S: Source, B: Fn(u64) -> Option<Behind>> ChunkReader<'_, S, B> {
     fn read(&self, place: Place, blocks: u64) -> Result<Result<Vec<u8>, Fault>, PageError> {
         let mut buffer = self.eyes.pool.take(blocks);
         let bytes = &mut buffer[..number::bytes(blocks)];
-        self.eyes.blocks.read(place.block, bytes)?;
+        self.eyes.blocks.read(place.block, bytes).map_err(|error| error.of_read("chunk", place.block))?;
         self.counters.read(bytes.len());
         Ok(self.eyes.framing.chunk(bytes, self.kind, place).map(|chunk| chunk.payload.to_vec()))
     }
@@ -131,8 +131,9 @@ fn read_chunks<S: Source>(source: &S, reads: &[ChunkRead], accept: &mut Accept<'
         }
         queue.complete(WAIT_SHARE, &mut done)?;
         for completion in done.drain(..) {
-            completion.result?;
             let index = number::index(completion.token);
+            let of_chunk = |error| PageError::from(error).of_read("chunk", reads[index].place.block);
+            completion.result.map_err(of_chunk)?;
             in_flight_bytes -= reads[index].bytes();
             let buffer = completion.buffer.expect("a read brings its buffer back");
             accept(index, &buffer)?;

@@ -1,6 +1,8 @@
 //! Errors of page stores.
 
 use thiserror::Error;
+use zonda_device::ErrorKind;
+use zonda_space::SpaceError;
 
 /// Why a page store could not do what it was asked.
 #[derive(Debug, Error)]
@@ -78,11 +80,27 @@ pub enum PageError {
     },
     /// The zone manager failed.
     #[error(transparent)]
-    Space(#[from] zonda_space::SpaceError),
+    Space(#[from] SpaceError),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] zonda_device::DeviceError),
     /// The tree's side of a call failed (decoding a chunk, relocating a page).
     #[error("{0}")]
     Tree(String),
+}
+
+impl PageError {
+    /// Whether the device has not read what it was asked for, though it is there and knows the request.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        let (Self::Device(error) | Self::Space(SpaceError::Device(error))) = self else { return false };
+        matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline | ErrorKind::Io)
+    }
+
+    /// The error of a read of `what`, at a block: what cannot be read is damaged, to whoever needs it and to nobody else.
+    pub(crate) fn of_read(self, what: &'static str, block: u64) -> Self {
+        if !self.is_unreadable() {
+            return self;
+        }
+        Self::Damaged { what, block, why: format!("the device does not read it: {self}") }
+    }
 }

@@ -86,6 +86,9 @@ pub(crate) enum Fault {
     /// The header is plausible, but the frame goes on behind the bytes that were given.
     #[error("cut off: {needed_bytes} bytes needed")]
     CutOff { needed_bytes: usize },
+    /// What lies here the device does not read, so nobody knows what it is.
+    #[error("the device does not read it")]
+    Unreadable,
 }
 
 impl Fault {

@@ -110,8 +110,8 @@ impl<S: Source> Reads<'_, S> {
     }
 
     fn completed(&mut self, queue: &mut ReadQueue<'_, S>, completion: Completion) -> Result<(), PageError> {
-        completion.result?;
         let Missing { nth, id, place } = self.begun[number::index(completion.token)];
+        completion.result.map_err(|error| PageError::from(error).of_read("page", place.at.block()))?;
         let buffer = completion.buffer.expect("a read brings its buffer back");
         self.wanted.take(nth, self.source.verify(&buffer, (id, place.at), place.generation)?);
         queue.give_back(buffer);

@@ -34,7 +34,8 @@ impl Flusher {
     pub(crate) fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError> {
         let Some(OnDevice { at, generation }) = self.visit_in_memory(id, at, visit)? else { return Ok(()) };
         let mut buffer = self.press.pool.take(at.blocks());
-        self.space.read(at.block(), &mut buffer[..number::bytes(at.blocks())])?;
+        let read = self.space.read(at.block(), &mut buffer[..number::bytes(at.blocks())]);
+        read.map_err(|error| PageError::from(error).of_read("page", at.block()))?;
         visit(self.accept(&buffer, id, at, generation)?);
         Ok(())
     }

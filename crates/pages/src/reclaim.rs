@@ -8,7 +8,8 @@
 //! that it does not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
 //!
 //! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
-//! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe.
+//! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe. So is one
+//! with values of which the device does not read something: nobody knows whether that is live.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -18,7 +19,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_space::{VictimPolicy, ZoneView};
 
 use crate::flusher::Flusher;
-use crate::frame::Frame;
+use crate::frame::{Fault, Frame};
 use crate::reserve::RELOCATION_FLOOR;
 use crate::walk::Walk;
 use crate::zone_table::{Holds, Zone};
@@ -334,11 +335,15 @@ impl Scene<'_> {
         let Some(step) = victim.walk.look(self.flusher.eyes(), |bytes| self.flusher.counters.read(bytes))? else {
             return Ok(false);
         };
-        let Ok(frame) = step.frame else {
+        let frame = match step.frame {
+            Ok(frame) => frame,
             // A torn tail, an unwritten rest of a finished zone, or damage: the next frame begins at some later block.
-            victim.damaged = true;
-            victim.walk.advance(1);
-            return Ok(true);
+            Err(fault) => {
+                victim.damaged = true;
+                victim.unjudged |= fault == Fault::Unreadable && self.holds_values(victim.zone);
+                victim.walk.advance(1);
+                return Ok(true);
+            }
         };
         let (block, blocks) = (step.block, frame.blocks());
         match self.relocate_frame(block, &frame) {
@@ -390,6 +395,11 @@ impl Scene<'_> {
         Ok(Reclaimed::Progress)
     }
 
+    /// Of pages it is known where the live ones are, of values only their bytes.
+    fn holds_values(&self, id: ZoneId) -> bool {
+        self.flusher.zones.of(id).holds().any_of(Holds::area(AreaKind::Values))
+    }
+
     fn live_page_bytes(&self, id: ZoneId) -> u64 {
         self.flusher.space.live_bytes(id).saturating_sub(self.flusher.zones.of(id).value_bytes())
     }
@@ -408,10 +418,12 @@ impl Scene<'_> {
                     }
                     answer => answer?,
                 },
-                Some(Err(_)) | None => {
+                Some(Err(fault)) => {
                     victim.damaged = true;
+                    victim.unjudged |= fault == Fault::Unreadable && self.holds_values(victim.zone);
                     Relocated::Dead
                 }
+                None => Relocated::Dead,
             };
             if answer != Relocated::Busy {
                 victim.busy.swap_remove(index);

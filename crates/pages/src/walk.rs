@@ -33,6 +33,8 @@ pub(crate) struct Walk {
     window: Option<PooledBuf>,
     window_start: u64,
     window_blocks: u64,
+    /// The block at which the last read ended early, as the device does not read it.
+    unreadable: Option<u64>,
 }
 
 /// What lies at a block.
@@ -52,7 +54,7 @@ pub(crate) struct Eyes<'a> {
 impl Walk {
     /// A walk from block `position` to the block before `end`, all of one zone.
     pub(crate) fn new(generation: u64, position: u64, end: u64) -> Self {
-        Self { generation, position, end, window: None, window_start: position, window_blocks: 0 }
+        Self { generation, position, end, window: None, window_start: position, window_blocks: 0, unreadable: None }
     }
 
     /// The next block to look at.
@@ -66,15 +68,15 @@ impl Walk {
     }
 
     /// What lies at the position; `None` at the end. Does not move: call [`advance`](Self::advance). `read` hears of
-    /// the bytes of every device read.
+    /// the bytes of every device read. A block that the device does not read is a fault, [`Fault::Unreadable`], like one that is damaged.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device as a whole.
     pub(crate) fn look(&mut self, eyes: Eyes<'_>, read: impl Fn(usize)) -> Result<Option<Step<'_>>, PageError> {
         if self.position >= self.end {
             return Ok(None);
         }
-        if !self.has(1) {
+        if !self.has(1) && self.unreadable != Some(self.position) {
             self.load(eyes, WINDOW_BLOCKS, &read)?;
         }
         if let Err(Fault::CutOff { needed_bytes }) = self.frame(eyes.framing) {
@@ -97,13 +99,35 @@ impl Walk {
             Some(window) if window.len() >= number::bytes(blocks) => window,
             _ => eyes.pool.take(blocks),
         };
-        eyes.blocks.read(self.position, &mut window[..number::bytes(blocks)])?;
-        read(number::bytes(blocks));
-        (self.window, self.window_start, self.window_blocks) = (Some(window), self.position, blocks);
+        let whole = eyes.blocks.read(self.position, &mut window[..number::bytes(blocks)]);
+        let had = match whole {
+            Err(error) if !error.is_unreadable() => return Err(error),
+            Err(_) => self.load_up_to_unreadable(eyes, blocks, &mut window)?,
+            Ok(()) => blocks,
+        };
+        read(number::bytes(had));
+        (self.window, self.window_start, self.window_blocks) = (Some(window), self.position, had);
         Ok(())
     }
 
+    /// Reads block by block up to the first that the device does not read; how many.
+    fn load_up_to_unreadable(&mut self, eyes: Eyes<'_>, blocks: u64, window: &mut [u8]) -> Result<u64, PageError> {
+        for (at, into) in (0..blocks).zip(window.chunks_mut(BLOCK_BYTES)) {
+            match eyes.blocks.read(self.position + at, into) {
+                Err(error) if error.is_unreadable() => {
+                    self.unreadable = Some(self.position + at);
+                    return Ok(at);
+                }
+                read => read?,
+            }
+        }
+        Ok(blocks)
+    }
+
     fn frame(&self, framing: Framing) -> Result<Frame<'_>, Fault> {
+        if !self.has(1) {
+            return Err(Fault::Unreadable);
+        }
         let window = self.window.as_ref().ok_or(Fault::NoFrame)?;
         let bytes = &window[..number::bytes(self.window_blocks)][number::bytes(self.position - self.window_start)..];
         framing.frame(bytes, Place { generation: self.generation, block: self.position })

@@ -423,3 +423,34 @@ fn a_page_that_decayed_keeps_its_segment_and_hurts_nobody_else() {
     assert!(matches!(answer, Err(PageError::Damaged { .. })));
     (0..pages).filter(|&n| n != 7).for_each(|n| toy.check(id(n)));
 }
+
+/// A segment that its life did not seal ends behind its last whole chunk, not before the first that is damaged.
+#[test]
+fn what_lies_behind_a_damaged_chunk_of_an_open_segment_is_there() {
+    for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
+        let device = block_device();
+        let store = create_in_place(&device);
+        let area = store.area(kind);
+        let chunks: Vec<_> = (0..10_u8).map(|n| area.append(&[n; 5_000]).unwrap()).collect();
+        area.flush().unwrap();
+        drop(store);
+        let mut block = AlignedBuf::with_len(4096);
+        let is_of_third = |at: &Lba| {
+            device.read(*at, &mut block).unwrap();
+            block[100..].iter().all(|byte| *byte == 3)
+        };
+        let at = (0..4096).map(Lba).find(is_of_third).unwrap();
+        block[2_000] ^= 1;
+        device.write(at, &block).unwrap();
+        let (store, _) = InPlaceStore::open(device, &in_place_options()).unwrap();
+        let area = store.area(kind);
+        let mut found = Vec::new();
+        area.read_segment(chunks[0].1, &mut |chunk| {
+            found.push(chunk.payload[0]);
+            Ok(true)
+        })
+        .unwrap();
+        assert_eq!(found, [0, 1, 2, 4, 5, 6, 7, 8, 9], "{kind:?}");
+        assert_eq!(area.segments().iter().map(|segment| segment.bytes).sum::<u64>(), 10 * 2 * 4096, "{kind:?}");
+    }
+}

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use common::{fill, options};
 use zonda::{Db, Durability, Error};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
-use zonda_rt::DeviceCall;
+use zonda_device::{
+    ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZonedDevice,
+};
+use zonda_rt::{DeviceCall, Rng};
 
 fn store() -> (Faulty<MemDevice>, Db) {
     let geometry = Geometry::new(1 << 20, 64).with_limits(14, 14);
@@ -52,4 +54,60 @@ fn a_full_file_system_is_named() {
     device.heal();
     drop(db);
     assert_eq!(Db::open_device(Arc::new(device), &options()).unwrap().get("0042").unwrap(), Some(b"42".to_vec()));
+}
+
+/// Reads that fail, one in so many: of pages, of what reclaim walks, of values. Whoever needs what is not read hears of it, and nobody else:
+/// no write is refused for it, and all of it is there when the device reads again.
+fn reads_that_fail_stop_nobody_else(db: &Db, break_reads: &dyn Fn(), heal: &dyn Fn()) {
+    let mut rng = Rng::seeded(7);
+    let mut model = vec![None; 6_000];
+    let key = |at: usize| format!("{at:05}");
+    let value = |round: usize, at: usize| {
+        let byte = u8::try_from((round + at) % 251).unwrap();
+        vec![byte; if at.is_multiple_of(7) { 3_000 } else { 300 }]
+    };
+    let mut put = |round: usize, at: usize, must: bool| match db.put(key(at), value(round, at)) {
+        Ok(()) => model[at] = Some(round),
+        Err(Error::Damaged { .. }) if !must => {}
+        Err(error) => panic!("round {round}, key {at}: {error}"),
+    };
+    (0..6_000).for_each(|at| put(0, at, true));
+    break_reads();
+    let mut unread = 0;
+    for round in 1..12 {
+        for _ in 0..6_000 {
+            put(round, usize::try_from(rng.below(6_000)).unwrap(), false);
+        }
+        for _ in 0..500 {
+            match db.get(key(usize::try_from(rng.below(6_000)).unwrap())) {
+                Ok(found) => assert!(found.is_some()),
+                Err(Error::Damaged { .. }) => unread += 1,
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+    }
+    heal();
+    assert!(unread > 0, "no read failed");
+    for (at, round) in model.iter().enumerate() {
+        let found = db.get(key(at)).unwrap();
+        assert!(found == Some(value(round.unwrap(), at)), "key {at} of round {round:?}");
+    }
+    db.check(&mut |_, _| {}, &mut |finding| panic!("{finding}")).unwrap();
+}
+
+fn rarely(kind: ErrorKind) -> Fault {
+    let effect = FaultEffect::Error(kind);
+    Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::Chance(0.03), effect }
+}
+
+#[test]
+fn what_the_device_does_not_read_stops_only_who_needs_it() {
+    for kind in [ErrorKind::Media, ErrorKind::Io] {
+        let (device, db) = store();
+        reads_that_fail_stop_nobody_else(&db, &|| device.inject(rarely(kind)), &|| device.heal());
+        assert!(db.stats().unwrap().space.zones_reset > 20, "reclaim was at work");
+        let device = Faulty::new(MemBlockDevice::new(4096, 12_288).unwrap(), 1);
+        let db = Db::open_block_devices(Arc::new(device.clone()), None, &options()).unwrap();
+        reads_that_fail_stop_nobody_else(&db, &|| device.inject(rarely(kind)), &|| device.heal());
+    }
 }

@@ -18,6 +18,7 @@ use zonda_rt::{
 };
 
 use super::{options::Direct, sys};
+use crate::error::READ;
 use crate::{AlignedBuf, DeviceError, Result};
 
 /// How often and how long apart a lock is tried for: a second.
@@ -144,7 +145,7 @@ impl HostFile {
 
     /// Reads data; what lies past the file's end reads as zeros.
     pub(crate) fn read_data(&self, offset: u64, into: &mut [u8]) -> Result<()> {
-        read_or_zero(self.data(), offset, into).map_err(|e| self.error("read", e))
+        read_or_zero(self.data(), offset, into).map_err(|e| self.error(READ, e))
     }
 
     pub(crate) fn write_data(&self, offset: u64, from: &[u8]) -> Result<()> {

@@ -15,6 +15,7 @@ use super::{
     host_file::HostFile,
     queue::{Started, Target, Transfer},
 };
+use crate::error::READ;
 use crate::{
     AlignedBuf, Completion, Io, IoQueue, Rejected, Result,
     queue::{check_depth, refuse_full},
@@ -229,7 +230,7 @@ fn settle(file: &HostFile, transfer: Transfer, buffer: Option<&mut [u8]>, result
         Err(_) => (0, Some(io::Error::from_raw_os_error(-result))),
     };
     match (transfer, error) {
-        (Transfer::Read { .. }, Some(e)) => Err(file.error("read", e)),
+        (Transfer::Read { .. }, Some(e)) => Err(file.error(READ, e)),
         (Transfer::Write { offset }, Some(e)) => Err(file.write_error(offset, buffer.len() as u64, e)),
         (Transfer::Sync, Some(e)) => Err(file.sync_error(e)),
         (Transfer::Read { offset, bytes }, None) => {

@@ -16,7 +16,7 @@ use super::table::Content;
 use crate::areas::HOLE_BLOCKS_MAX;
 use crate::chunk_reads::{Behind, ChunkReader};
 use crate::format::CHUNK_HEADER_BYTES;
-use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Frame, Place, chunk_blocks};
+use crate::frame::{CHUNK_PAYLOAD_BYTES_MAX, ChunkFrame, Fault, Frame, Place, chunk_blocks};
 use crate::stream::Claim;
 use crate::walk::Walk;
 use crate::{Area, AreaKind, Chunk, ChunkAddress, PageError, Segment, SegmentId, number};
@@ -239,13 +239,18 @@ impl Area for InPlaceArea {
         let mut walk = Walk::new(segment.0, first, first + written);
         let (mut expected, mut hole_blocks) = (0, 0);
         while let Some(step) = walk.look(self.core.eyes(), |bytes| self.core.counters.read(bytes))? {
-            let Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) = step.frame else {
-                hole_blocks += 1;
-                if hole_blocks == HOLE_BLOCKS_MAX {
-                    return Ok(());
+            let (kind, index, payload) = match step.frame {
+                Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) => (kind, index, payload),
+                // What was synced may be there.
+                Err(fault @ Fault::Unreadable) => return Err(fault.at("chunk", step.block)),
+                Ok(Frame::Page(_)) | Err(_) => {
+                    hole_blocks += 1;
+                    if hole_blocks == HOLE_BLOCKS_MAX {
+                        return Ok(());
+                    }
+                    walk.advance(1);
+                    continue;
                 }
-                walk.advance(1);
-                continue;
             };
             hole_blocks = 0;
             let (chunk, blocks) = (Chunk { address: ChunkAddress(step.block), payload }, chunk_blocks(payload.len()));

@@ -12,7 +12,8 @@ use super::format::{Identity, SegmentHeader, SegmentKind, SuperblockFault, no_su
 use super::layout::{Layout, SegmentIndex, superblocks};
 use super::run::Run;
 use super::table::Table;
-use crate::frame::{Frame, Framing};
+use crate::areas::HOLE_BLOCKS_MAX;
+use crate::frame::{Fault, Frame, Framing};
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::reserve::{Demand, Reserve};
@@ -231,7 +232,8 @@ fn for_headers(disk: &Disk, layout: Layout, visit: &mut dyn FnMut(SegmentIndex, 
     Ok(())
 }
 
-/// A segment of an area ends where its header says, or else behind its last whole chunk.
+/// A segment of an area ends where its header says, or else behind its last whole chunk: one that is damaged, or torn by a power cut, is
+/// not its end, as whole ones may follow.
 fn recover_run(
     eyes: Eyes<'_>,
     layout: Layout,
@@ -249,15 +251,25 @@ fn recover_run(
 }
 
 fn end_of_chunks(eyes: Eyes<'_>, mut walk: Walk, wanted: AreaKind) -> Result<u64, PageError> {
-    let mut expected = 0;
-    loop {
-        let blocks = match walk.look(eyes, |_| {})?.map(|step| step.frame) {
-            Some(Ok(Frame::Chunk(chunk))) if chunk.kind == wanted && chunk.index == expected => chunk.blocks(),
-            _ => return Ok(walk.position()),
+    let (mut expected, mut end, mut hole_blocks) = (0, walk.position(), 0);
+    while let Some(step) = walk.look(eyes, |_| {})? {
+        let blocks = match step.frame {
+            Ok(Frame::Chunk(chunk)) if chunk.kind == wanted && chunk.index >= expected => {
+                (expected, hole_blocks) = (chunk.index.saturating_add(1), 0);
+                end = step.block + chunk.blocks();
+                chunk.blocks()
+            }
+            // The end of what was synced may be there.
+            Err(fault @ Fault::Unreadable) if wanted != AreaKind::Values => return Err(fault.at("chunk", step.block)),
+            _ if hole_blocks == HOLE_BLOCKS_MAX => break,
+            _ => {
+                hole_blocks += 1;
+                1
+            }
         };
-        expected += 1;
         walk.advance(blocks);
     }
+    Ok(end)
 }
 
 /// Body bytes that fit a page of `blocks` blocks.

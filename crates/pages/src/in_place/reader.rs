@@ -29,7 +29,8 @@ impl Core {
     pub(crate) fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<(), PageError> {
         let Some(OnDevice { generation, .. }) = self.visit_in_memory(id, at, visit)? else { return Ok(()) };
         let mut buffer = self.pool.take(at.blocks());
-        self.disk.read(at.block(), &mut buffer[..number::bytes(at.blocks())])?;
+        let read = self.disk.read(at.block(), &mut buffer[..number::bytes(at.blocks())]);
+        read.map_err(|error| error.of_read("page", at.block()))?;
         visit(self.accept(&buffer, id, at, generation)?);
         Ok(())
     }

@@ -5,8 +5,8 @@
 use super::layout::{Layout, SegmentIndex};
 use super::reclaim::Scene;
 use super::table::{Content, Table};
-use crate::frame::Frame;
-use crate::walk::Walk;
+use crate::frame::{Fault, Frame};
+use crate::walk::{Step, Walk};
 use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Relocated};
 
 /// Blocks that one step looks at: 256 KiB.
@@ -134,9 +134,10 @@ impl Victim {
                     self.note(answer, step.block, frame.blocks())?;
                     frame.blocks()
                 }
-                // A torn tail, or damage: the next frame begins at some later block.
-                Err(_) => {
-                    self.damaged |= !self.holds_values;
+                // A torn tail, or damage: the next frame begins at some later block. Of values that are not read nobody knows whether
+                // they are live.
+                Err(fault) => {
+                    self.damaged |= !self.holds_values || *fault == Fault::Unreadable;
                     1
                 }
             };
@@ -163,7 +164,11 @@ impl Victim {
             let mut walk = Walk::new(self.generation, block, block + blocks);
             let step = walk.look(scene.core.eyes(), |bytes| scene.core.counters.read(bytes));
             let answer = match step {
-                Ok(Some(step)) => step.frame.map_or(Ok(Relocated::Dead), |frame| relocate(scene, block, &frame)),
+                Ok(Some(Step { frame: Ok(frame), .. })) => relocate(scene, block, &frame),
+                Ok(Some(Step { frame: Err(fault), .. })) => {
+                    self.damaged |= fault == Fault::Unreadable;
+                    Ok(Relocated::Dead)
+                }
                 Ok(None) => Ok(Relocated::Dead),
                 Err(error) => Err(error),
             };
