@@ -330,8 +330,10 @@ impl Tree {
     /// Calls `flush` with the ways to settle pages and to sync the log.
     ///
     /// # Errors
-    /// Those of `flush`: the tree is poisoned.
+    /// Those of `flush`: the tree is poisoned. `Poisoned`: what is recorded might say that a batch is merged which was logged, but
+    /// applied in part.
     pub(crate) fn with_write_ahead(&self, flush: impl FnOnce(&mut WriteAhead<'_>) -> Result<()>) -> Result<()> {
+        self.poison.check()?;
         let mut settle = || Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?);
         // Without a log nothing else makes values durable before the records that point to them.
         let mut sync_log = |sequence| match self.options.log {

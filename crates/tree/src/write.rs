@@ -228,7 +228,8 @@ impl Tree {
         let logged = logged.inspect_err(|_| self.abandon(records));
         // Held until the effect is applied.
         let (_in_flight, numbers) = self.poison.watch(logged)?;
-        let mut overfull = Vec::new();
+        // All of a batch takes effect, whatever a merge within it meets: else readers would see a part of it.
+        let (mut overfull, mut relieved) = (Vec::new(), Ok(()));
         for prepared in records {
             let applied = self.deliver(&prepared.record(), &numbers, Change::Content);
             // Then, not before: who searches for space takes what is counted for looked at.
@@ -236,11 +237,15 @@ impl Tree {
             self.note_if_deleted(&prepared.record());
             if let Applied::Overfull(id, bytes) = applied {
                 overfull.push((id, bytes));
-                if bytes > BUFFER_BYTES_LONG {
-                    self.relieve_now(id)?;
+                if bytes > BUFFER_BYTES_LONG && relieved.is_ok() {
+                    relieved = self.relieve_now(id);
+                }
+                if relieved.is_err() && self.is_at_end(id) {
+                    break;
                 }
             }
         }
+        relieved?;
         Ok(Committed { last: *numbers.end(), overfull })
     }
 
@@ -440,13 +445,21 @@ impl Tree {
 
     /// Stops the store for `cause` if the leaf's buffer could not take one more record of any size.
     fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
-        let leaf = self.table.lock_shared(id);
+        if !self.is_at_end(id) {
+            return Ok(());
+        }
+        // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
+        self.poison.set(cause);
+        self.poison.check()
+    }
+
+    /// Whether the leaf's buffer could not take one more record of any size.
+    fn is_at_end(&self, id: PageId) -> bool {
         let is_long = |buffer: &Buffer| {
             let slots = buffer.slots();
             slots.used_bytes() > BUFFER_BYTES_END || buffer.is_mini_page() && slots.len() > MINI_PAGE_RECORDS_END
         };
-        let ends = leaf.location().buffer().is_some_and(is_long);
-        if ends { Err(self.poison.set(cause)) } else { Ok(()) }
+        self.table.lock_shared(id).location().buffer().is_some_and(is_long)
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{fill, options};
-use zonda::{Db, Durability, Error};
+use zonda::{Batch, Db, Durability, Error};
 use zonda_device::{
     ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZonedDevice,
 };
@@ -110,4 +110,30 @@ fn what_the_device_does_not_read_stops_only_who_needs_it() {
         let db = Db::open_block_devices(Arc::new(device.clone()), None, &options()).unwrap();
         reads_that_fail_stop_nobody_else(&db, &|| device.inject(rarely(kind)), &|| device.heal());
     }
+}
+
+/// A batch that overflows its leaf, whose merges find that the device does not write: readers see all of it, or nothing.
+#[test]
+fn a_batch_within_which_merges_fail_takes_effect_as_a_whole() {
+    let mut refused = 0;
+    for records in [40, 100, 150] {
+        let (device, db) = store();
+        fill(&db, 100);
+        db.checkpoint().unwrap();
+        fail(&device, DeviceCall::Write, ErrorKind::Io);
+        for round in 0..8_u8 {
+            let mut batch = Batch::new();
+            for n in 0..records {
+                batch.put(format!("0042-{n:03}"), [round; 1_000]);
+            }
+            let written = db.write(batch);
+            refused += u32::from(written.is_err());
+            let of_round = |value: &[u8]| value == [round; 1_000];
+            let seen =
+                (0..records).filter(|n| db.get(format!("0042-{n:03}")).unwrap().is_some_and(|value| of_round(&value)));
+            let seen = seen.count();
+            assert!(seen == 0 || seen == records, "{records} records, round {round}, {written:?}: {seen} of the batch");
+        }
+    }
+    assert!(refused > 0, "no merge failed");
 }
