@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::change::{Change, EXTENTS_MAX};
 use crate::extent::{Extents, Place};
+use crate::path::PATH_BYTES_MAX;
 use crate::{Extent, FileError, FileId, FilePath, FileTags, Result, Work};
 
 /// What a name stands for.
@@ -250,12 +251,19 @@ impl Catalogue {
                 return Err(FileError::NotEmpty { path: to.clone(), entries });
             }
         }
-        let moved: Vec<(FilePath, Entry)> = self.below(from).map(|(path, entry)| (path.clone(), entry)).collect();
+        let moved =
+            |(path, entry): (&FilePath, Entry)| (path.clone(), path.moved(from, to).expect("it is below"), entry);
+        let moved: Vec<(FilePath, FilePath, Entry)> = self.below(from).map(moved).collect();
+        // No mount would read it back.
+        if moved.iter().any(|(_, path, _)| path.as_str().len() > PATH_BYTES_MAX) {
+            let path = to.as_str().chars().take(200).collect();
+            return Err(FileError::BadPath { path, why: "a name below it would have more than 4,096 bytes" });
+        }
         self.entries.remove(from);
         self.entries.insert(to.clone(), Entry::Directory);
-        for (path, entry) in moved {
-            self.entries.remove(&path);
-            self.entries.insert(path.moved(from, to).expect("it is below"), entry);
+        for (before, path, entry) in moved {
+            self.entries.remove(&before);
+            self.entries.insert(path, entry);
         }
         Ok(Dropped::default())
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use zonda_device::{cut_label, cut_label_unless_named};
+use zonda_rt::atomic::{AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
 
@@ -33,6 +34,8 @@ pub(crate) struct Source<'a> {
 #[derive(Debug)]
 pub(crate) struct Committer {
     state: Mutex<State>,
+    /// As in the state, for those who would not wait for a commit.
+    durable: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -55,7 +58,8 @@ impl Committer {
     /// Over a journal that is started; without one nothing can be committed.
     pub(crate) fn new(journal: Option<Journal>) -> Self {
         let (backlog, durable, taken, owes_flush, commits) = Default::default();
-        Self { state: Mutex::new(State { journal, backlog, durable, taken, owes_flush, commits }) }
+        let state = Mutex::new(State { journal, backlog, durable, taken, owes_flush, commits });
+        Self { state, durable: AtomicU64::new(0) }
     }
 
     /// Returns when change `number` is durable. What the store did is recorded with it.
@@ -70,10 +74,16 @@ impl Committer {
         stop.check()?;
         let _label = cut_label_unless_named("journal");
         let outcome = state.commit(from);
+        self.durable.store(state.durable, Ordering::Release);
         match outcome {
             Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
             outcome => outcome,
         }
+    }
+
+    /// Whether change `number` is durable. Waits for nobody.
+    pub(crate) fn is_durable(&self, number: u64) -> bool {
+        self.durable.load(Ordering::Acquire) >= number
     }
 
     /// Commits since the mount.
@@ -125,12 +135,13 @@ impl State {
         Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
-    /// A journal that has grown into the reserve gives zones back early.
+    /// A journal gives zones back early while there are zones for a snapshot beside it, but not many more.
     fn is_snapshot_due(journal: &Journal, space: &Space) -> bool {
         let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
         let (records, snapshot) = (journal.bytes_since_snapshot(), journal.snapshot_bytes());
         let usage = space.usage();
-        let is_short = usage.free_zones < usage.reserve_zones;
+        let snapshot_zones = (snapshot + records).div_ceil(zone_bytes.max(1)) + 1;
+        let is_short = u64::from(usage.free_zones) < u64::from(usage.reserve_zones) + snapshot_zones;
         let short_limit = snapshot.max(zone_bytes / 2);
         let limit = (SNAPSHOT_FACTOR * snapshot).max(SNAPSHOT_BYTES_MIN.min(zone_bytes));
         records >= limit || is_short && records >= short_limit

@@ -196,11 +196,13 @@ impl Lanes {
         Self { space, splits, lanes, sealed: Condvar::new(), opened, finished_unwritten, finishing_nanos, split_steps }
     }
 
-    /// Takes in a zone of an earlier life; gives it back if its lane is full.
+    /// Takes in a zone of an earlier life; gives it back if its lane is full, or if it may not hold all that the lane writes: a mount looks
+    /// for logs and meta files only where the header of a zone says that they may be.
     pub(crate) fn adopt(&self, writer: ZoneWriter, first: (FileId, &FileTags)) -> Option<ZoneWriter> {
         let mut lanes = self.lanes.lock();
         let lane = lane_of(&mut lanes, writer.stream());
-        if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 {
+        let holds_all = lane.streams.iter().all(|stream| writer.holds().contains(stream));
+        if lane.open.len() >= self.wide_max(lane) || writer.remaining_blocks() == 0 || !holds_all {
             return Some(writer);
         }
         // Which of them was one of the last is on no device: if one of these is taken, all that are open are treated so.

@@ -41,6 +41,9 @@ impl FilePath {
                 name => normal.extend(["/", name]),
             }
         }
+        if normal.len() > PATH_BYTES_MAX {
+            return bad("it has more than 4,096 bytes");
+        }
         Ok(Self(normal))
     }
 
@@ -127,11 +130,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_path_is_refused() {
-        for bad in ["/a/../b", "a\0b", &"x".repeat(256), &"/y".repeat(2049)] {
+        // The last one gets a slash.
+        let as_long_as_may_be = format!("{}yy", "/y".repeat(2047));
+        for bad in ["/a/../b", "a\0b", &"x".repeat(256), &"/y".repeat(2049), &format!("{}y", &as_long_as_may_be[1..])] {
             assert!(matches!(FilePath::parse(bad), Err(FileError::BadPath { .. })), "{bad:?}");
         }
         path(&"x".repeat(255));
         path(&"/y".repeat(2048));
+        path(&as_long_as_may_be[..4096]);
     }
 
     #[test]

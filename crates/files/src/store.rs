@@ -432,6 +432,15 @@ impl Core {
         Ok(number)
     }
 
+    /// Makes changes of names durable, if there are any that are not: one load else.
+    ///
+    /// # Errors
+    /// As [`commit_to`](Self::commit_to).
+    pub(crate) fn commit_names(&self) -> Result<()> {
+        let last = self.names.last();
+        if self.committer.is_durable(last) { Ok(()) } else { self.commit_to(last) }
+    }
+
     /// Returns when change `number` is durable; subzones and blocks whose files are gone are free then.
     ///
     /// # Errors

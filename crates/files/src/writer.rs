@@ -238,6 +238,7 @@ impl FileWriter {
         }
         self.write_all()?;
         match self.file.tags().kind {
+            // Chunks are found by walking their zone once it is durable that the file exists: seen to before the first.
             kind if !kind.is_chunked() || self.file.content().is_chunked => Ok(()),
             FileKind::Log => self.make_durable(),
             _ => self.record_written(false),
@@ -300,6 +301,10 @@ impl FileWriter {
         self.commit_queued()
     }
 
+    fn size_bytes_on_device(&self) -> u64 {
+        self.file.content().extents.bytes()
+    }
+
     fn commit_queued(&mut self) -> Result<()> {
         if let Some(number) = self.file.queued() {
             self.core.commit_to(number)?;
@@ -308,9 +313,10 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Chunks are found by walking their zone, once the file exists.
+    /// Chunks are found by walking their zone, once the file exists. Changes of names become durable with them.
     fn sync_chunks(&mut self) -> Result<()> {
         self.commit_queued()?;
+        self.core.commit_names()?;
         let _label = cut_label("log");
         self.core.space().flush().map_err(|error| self.core.write_failed(error))
     }
@@ -367,6 +373,10 @@ impl FileWriter {
     /// Writes the tail, or as much of it as is asked for and the zone or the run of blocks holds.
     fn write_out(&mut self, until: Until) -> Result<()> {
         self.core.check_claim(self.claim)?;
+        if self.file.tags().kind == FileKind::Log && self.size_bytes_on_device() == 0 {
+            // Chunks of a file that is in no journal are nobody's: what is acknowledged would be gone when the process dies.
+            self.commit_queued()?;
+        }
         if self.is_in_blocks() {
             return self.write_to_blocks();
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{geometry, options_with, path};
 use zonda_device::MemDevice;
 use zonda_files::policy::OpenZoneView;
-use zonda_files::{FileKind, FileStore, FileTags, Lifetime, StoreId, ZoneId};
+use zonda_files::{FileKind, FileStore, FileStoreOptions, FileTags, Lifetime, StoreId, ZoneId};
 
 fn put(store: &FileStore, name: &str, tags: FileTags, bytes: usize) {
     let mut writer = store.create(&path(name), tags).unwrap();
@@ -121,4 +121,30 @@ fn a_shared_zone_is_taken_for_the_lifetime_that_is_left() {
     assert_eq!(hint(&store), (Lifetime::Medium, Some(1)), "while it is mounted the zone stays what it was");
     let store = scene.remount(store);
     assert_eq!(hint(&store), (Lifetime::Extreme, Some(3)));
+}
+
+/// With fewer active zones more streams share one: a zone of an earlier life is written on only if a mount would look there for all that
+/// they write.
+#[test]
+fn logs_do_not_go_on_in_a_zone_that_no_mount_walks_for_them() {
+    for active in [2, 3] {
+        let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+        let store = FileStore::format(device.clone(), StoreId(1), false, options_with("liza-zenfs")).unwrap();
+        put(&store, "/table", table(Lifetime::Long, 3), 10_000);
+        put(&store, "/1.log", FileTags::of(FileKind::Log), 5_000);
+        drop(store);
+        let fewer = || FileStoreOptions { active_limit: Some(active), ..options_with("liza-zenfs") };
+        let (store, _) = FileStore::mount(device.clone(), fewer()).unwrap();
+        let mut meta = store.create(&path("/MANIFEST"), FileTags::of(FileKind::Meta)).unwrap();
+        meta.append(&[3; 3_000]).unwrap();
+        meta.sync().unwrap();
+        let mut log = store.create(&path("/2.log"), FileTags::of(FileKind::Log)).unwrap();
+        log.append(&[4; 3_000]).unwrap();
+        log.sync().unwrap();
+        // What a mount finds while they are being written is what one would find after a crash.
+        let (found, _) = FileStore::mount_read_only(device, fewer()).unwrap();
+        for (name, bytes) in [("/MANIFEST", 3_000), ("/2.log", 3_000), ("/table", 10_000), ("/1.log", 5_000)] {
+            assert_eq!(found.info(&path(name)).unwrap().size_bytes, bytes, "{active} active, {name}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options, path};
 use zonda_device::{BlockDevice, MemBlockDevice, MemDevice};
-use zonda_files::{FileKind, FileStore, FileTags, Placement, StoreId};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, Placement, StoreId};
 use zonda_rt::atomic::{AtomicBool, Ordering};
 
 const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Meta, FileKind::Flushed, FileKind::Data];
@@ -73,4 +73,71 @@ fn numbers_are_taken_beside_commits() {
     is_over.store(true, Ordering::Relaxed);
     assert_eq!(reader.join(), Ok(3));
     assert!(store.usage().writes.commits >= 2_000);
+}
+
+/// A log that was made after the last commit: what of it is on the device is there when the process dies.
+#[test]
+fn a_flushed_log_outlives_its_process_whatever_was_synced_before() {
+    let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(device.clone(), StoreId(1), false, options(0)).unwrap();
+    let older = live.create(&path("/1.log"), FileTags::of(FileKind::Log)).unwrap();
+    live.sync_names().unwrap();
+    let mut newer = live.create(&path("/2.log"), FileTags::of(FileKind::Log)).unwrap();
+    newer.append(&[7; 50_000]).unwrap();
+    newer.flush().unwrap();
+    let (found, _) = FileStore::mount_read_only(device, options(0)).unwrap();
+    assert_eq!(found.info(&path("/2.log")).unwrap().size_bytes, 50_000);
+    drop(older);
+}
+
+/// `CreateColumnFamilyWithImport` links tables and syncs its MANIFEST, and nothing else.
+#[test]
+fn changes_of_names_are_durable_with_the_next_sync_of_a_log_or_a_meta_file() {
+    for kind in [FileKind::Log, FileKind::Meta] {
+        let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+        let live = FileStore::format(device.clone(), StoreId(1), false, options(0)).unwrap();
+        let mut writer = live.create(&path("/written"), FileTags::of(kind)).unwrap();
+        writer.append(b"before").unwrap();
+        writer.sync().unwrap();
+        let mut table = live.create(&path("/table"), FileTags::of(FileKind::Data)).unwrap();
+        table.append(&[5; 20_000]).unwrap();
+        table.sync().unwrap();
+        table.close().unwrap();
+        live.link(&path("/table"), &path("/imported")).unwrap();
+        live.remove(&path("/table")).unwrap();
+        writer.append(b"names it").unwrap();
+        writer.sync().unwrap();
+        let (found, _) = FileStore::mount_read_only(device, options(0)).unwrap();
+        assert_eq!(found.info(&path("/imported")).unwrap().size_bytes, 20_000, "{kind:?}");
+        assert!(found.info(&path("/table")).is_err(), "{kind:?}");
+        let commits = live.usage().writes.commits;
+        writer.append(b"nothing new").unwrap();
+        writer.sync().unwrap();
+        assert_eq!(live.usage().writes.commits, commits, "{kind:?}: a sync behind which no name changed");
+    }
+}
+
+#[test]
+fn no_directory_is_renamed_so_that_a_name_below_it_is_too_long() {
+    let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(device.clone(), StoreId(1), false, options(0)).unwrap();
+    let deep = |first: &str| (0..16).fold(format!("/{first}"), |above, _| format!("{above}/{}", "y".repeat(250)));
+    let mut directory = String::from("/a");
+    live.make_directory(&path(&directory)).unwrap();
+    for _ in 0..16 {
+        directory = format!("{directory}/{}", "y".repeat(250));
+        live.make_directory(&path(&directory)).unwrap();
+    }
+    assert_eq!(directory, deep("a"));
+    let refused = live.rename(&path("/a"), &path(&format!("/{}", "b".repeat(100)))).unwrap_err();
+    assert!(matches!(refused, FileError::BadPath { .. }), "{refused}");
+    live.rename(&path("/a"), &path("/bb")).unwrap();
+    live.sync_names().unwrap();
+    drop(live);
+    // Twice: the first mount writes a snapshot, the second reads it.
+    for _ in 0..2 {
+        let (store, report) = FileStore::mount(device.clone(), options(0)).unwrap();
+        assert_eq!(report.records_ignored, 0);
+        assert!(store.info(&path(&deep("bb"))).unwrap().is_directory);
+    }
 }

@@ -242,11 +242,16 @@ fn microseconds(time: Duration) -> u64 {
 }
 
 impl Drop for Mounted {
-    /// Ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is
+    /// Makes changes of names durable that nothing was synced behind, as after `DestroyDB`, and ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is
     /// unmounted.
     fn drop(&mut self) {
         if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.finish()) {
             tell(format_args!("the trace is not complete: {error}"));
+        }
+        if !self.uri.is_read_only
+            && let Err(error) = self.store.sync_names()
+        {
+            tell(format_args!("{}: the last changes of names may not be durable: {error}", self.uri));
         }
         let Some(path) = std::env::var_os("ZONDA_REPORT") else { return };
         if let Err(error) = append(&path, &format!("{}\n", self.report())) {
