@@ -232,6 +232,20 @@ fn damage_is_found_and_not_handed_on() {
         assert!(shell.fails(1, command).contains("damaged"), "{command}");
     }
     assert!(!shell.path().join("out").exists(), "nothing is made of a damaged file");
+    // What is whole can be had without it.
+    shell.write("whole", bytes(6, 30_000));
+    shell.ok("fs cp d.zoned whole store:/whole.sst");
+    assert!(shell.fails(1, "fs backup d.zoned none").contains("damaged"));
+    let said = shell.run("fs backup d.zoned rest --skip-damaged");
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("left out: /a.sst: "), "{said:?}");
+    assert_eq!(shell.read("rest/whole.sst"), bytes(6, 30_000));
+    assert!(!shell.path().join("rest/a.sst").exists());
+    shell.ok("device create f.zoned --zones 16 --zone-size 2MiB --max-active 14");
+    shell.ok("fs mkfs f.zoned");
+    let said = shell.run("fs restore f.zoned rest");
+    assert!(said.code == Some(0) && said.err.contains("/a.sst is not in the backup"), "{said:?}");
+    assert_eq!(shell.ok("fs ls f.zoned"), "/whole.sst\n");
 }
 
 #[test]

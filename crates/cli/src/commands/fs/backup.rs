@@ -43,7 +43,7 @@ const MIXED_MOMENTS_MAX: u32 = 30;
 const TOO_FAST: &str = "whoever uses the store commits faster than it can be looked at, so that no copy was of one moment; copy a checkpoint of the database, or stop it for a while";
 
 /// One name of the store.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// The name.
     pub(super) path: String,
@@ -68,12 +68,15 @@ pub(super) struct Entry {
     /// CRC-32C of the file, where it was copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) crc32c: Option<u32>,
+    /// Why the file is not in the backup, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) damaged: Option<String>,
 }
 
 impl Entry {
     /// A file or directory of which nothing else is known.
     pub(super) fn new(path: String, directory: bool) -> Self {
-        Self { path, directory, same_as: None, kind: None, lifetime: None, level: None, bytes: None, crc32c: None }
+        Self { path, directory, ..Self::default() }
     }
 
     /// The tags that it says; what it does not say, by the name.
@@ -103,6 +106,9 @@ pub(crate) struct Backup {
     /// Copy only what is in this directory of the store; names are told as seen from it
     #[arg(long, value_name = "PATH", default_value = "/")]
     from: String,
+    /// Leave out files that cannot be read or do not have their checksums; says which these are, and exits with 3 if there are any
+    #[arg(long)]
+    skip_damaged: bool,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -118,23 +124,28 @@ impl Backup {
         let unfinished = self.to.join(UNFINISHED);
         write_durably(&unfinished, &mut |_| Ok(()))?;
         let mut copy = Copy::new(from, &self.to, progress::of_bytes(None));
+        copy.skips_damaged = self.skip_damaged;
         let (entries, moments) = copy
             .one_moment(|| self.store.mount_told())
             .with_context(|| format!("cannot back up {}", self.store.uri))?;
         copy.second_names(&entries)?;
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
-        File::open(&self.to)?.sync_all()?;
+        copy.sync_directories(&entries)?;
         fs::remove_file(&unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))?;
         let (names, files, bytes) = (entries.len(), copy.files.len(), copy.bytes());
+        let damaged: Vec<&Entry> = entries.iter().filter(|entry| entry.damaged.is_some()).collect();
         let mut out = Output::new();
         if self.json {
-            out.json(&json!({ "names": names, "files": files, "bytes": bytes, "moments": moments }))?;
+            out.json(&json!({ "names": names, "files": files, "bytes": bytes, "moments": moments, "damaged": damaged }))?;
         } else {
+            for entry in &damaged {
+                out.line(format!("left out: {}: {}", entry.path, entry.damaged.as_deref().unwrap_or_default()))?;
+            }
             out.line(format!("{names} names, {files} files, {}", indicatif::HumanBytes(bytes)))?;
         }
         out.finish()?;
-        Ok(Exit::Done)
+        Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damaged })
     }
 }
 
@@ -148,6 +159,8 @@ struct Copy<'a> {
     files: BTreeMap<u64, Copied>,
     /// Files written so far, those included that were taken out again.
     written: u64,
+    /// Whether what is damaged is left out.
+    skips_damaged: bool,
 }
 
 /// A file that was copied.
@@ -160,7 +173,7 @@ struct Copied {
 
 impl<'a> Copy<'a> {
     fn new(from: FilePath, to: &'a Path, bar: ProgressBar) -> Self {
-        Self { from, to, bar, files: BTreeMap::new(), written: 0 }
+        Self { from, to, bar, files: BTreeMap::new(), written: 0, skips_damaged: false }
     }
 
     fn bytes(&self) -> u64 {
@@ -243,7 +256,14 @@ impl<'a> Copy<'a> {
             copied_now.insert(info.file.0, same_as.clone());
             return Ok(Entry { same_as: Some(same_as), ..entry });
         }
-        let copied = self.file(store, path, info.file.0)?;
+        let skips_damaged = self.skips_damaged;
+        let copied = match self.file(store, path, info.file.0) {
+            Err(error) if skips_damaged && !is_stale(&error) => {
+                copied_now.remove(&info.file.0);
+                return Ok(Entry { damaged: Some(format!("{error:#}")), ..entry });
+            }
+            copied => copied?,
+        };
         (entry.bytes, entry.crc32c) = (Some(copied.bytes), Some(copied.crc32c));
         entry.kind = Some(info.tags.kind.name().to_owned());
         entry.lifetime = Some(info.tags.lifetime.name().to_owned());
@@ -264,6 +284,17 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
+    /// Makes the names of files durable, all before the mark that the backup has not ended goes.
+    fn sync_directories(&self, entries: &[Entry]) -> anyhow::Result<()> {
+        let made = entries.iter().filter(|entry| entry.directory).map(|entry| entry.path.trim_start_matches('/'));
+        let above = fs::canonicalize(self.to)?.parent().map(Path::to_path_buf);
+        for directory in made.map(|name| self.to.join(name)).chain([self.to.to_path_buf()]).chain(above) {
+            let synced = File::open(&directory).and_then(|opened| opened.sync_all());
+            synced.with_context(|| format!("cannot flush {}", directory.display()))?;
+        }
+        Ok(())
+    }
+
     fn file(&mut self, store: &FileStore, path: &FilePath, file: u64) -> anyhow::Result<&Copied> {
         if self.files.get(&file).is_some_and(|copied| copied.path == *path) {
             return Ok(&self.files[&file]);
@@ -280,7 +311,7 @@ impl<'a> Copy<'a> {
             crc32c = summed.crc32c;
             Ok(())
         });
-        if written.as_ref().is_err_and(is_stale) {
+        if written.as_ref().is_err_and(|error| self.skips_damaged || is_stale(error)) {
             fs::remove_file(&on_host)?;
         }
         written?;

@@ -53,6 +53,10 @@ impl Restore {
         let again = self.begin(&store, &into)?;
         let (mut bytes, bar) = (0, progress::of_bytes(Some(bytes_max)));
         for entry in &entries {
+            if let Some(why) = &entry.damaged {
+                bar.suspend(|| eprintln!("zonda: {} is not in the backup: {why}", entry.path));
+                continue;
+            }
             bar.set_message(entry.path.clone());
             let put = self.put((&store, &into), entry, &bar);
             bytes += put.with_context(|| {
@@ -97,7 +101,7 @@ impl Restore {
 
     /// The length of an entry's file, which is there and as long as the backup says.
     fn look(&self, entry: &Entry) -> anyhow::Result<u64> {
-        if entry.directory || entry.same_as.is_some() {
+        if entry.directory || entry.same_as.is_some() || entry.damaged.is_some() {
             return Ok(0);
         }
         let on_host = self.on_host(entry);
