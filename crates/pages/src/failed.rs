@@ -91,7 +91,9 @@ impl Flusher {
             return Ok(());
         }
         let _replacing = self.failed.replacing.lock();
-        for _ in 0..ATTEMPTS_MAX {
+        // All that have failed, and some that fail while these are replaced.
+        let zones_max = self.failed.waiting.lock().len() + ATTEMPTS_MAX as usize;
+        for _ in 0..zones_max {
             let Some(zone) = self.failed.next() else {
                 return Ok(());
             };

@@ -255,10 +255,11 @@ impl Sequencer {
         let mut queue = self.queue.lock();
         queue.complete_filling();
         queue.phase = Phase::Failed;
-        let unwritten: Vec<_> = queue.complete.iter().filter(|group| group.end_block() > up_to).cloned().collect();
-        for group in &unwritten {
-            group.set_outcome(Outcome::Failed);
-        }
+        let (unwritten, written): (Vec<_>, Vec<_>) =
+            queue.complete.iter().cloned().partition(|group| group.end_block() > up_to);
+        unwritten.iter().for_each(|group| group.set_outcome(Outcome::Failed));
+        // The drive reported an error of what it had written: placed again it would be there twice.
+        written.iter().for_each(|group| group.set_outcome(Outcome::Written));
         unwritten
     }
 }

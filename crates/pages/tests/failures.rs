@@ -74,7 +74,8 @@ fn pages_released_while_their_zone_fails_stay_readable_and_are_counted_once() {
 
 #[test]
 fn chunks_of_a_failed_zone_are_written_again_in_order() {
-    for effect in EFFECTS {
+    // The last is an error of a chunk that is on the device whole: as of a command that a reset of the drive's controller answers.
+    for effect in EFFECTS.into_iter().chain([FaultEffect::Torn { blocks: 3 }]) {
         for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
             let device = faulty();
             let store = create(&device);

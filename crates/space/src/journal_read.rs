@@ -140,11 +140,17 @@ fn refuse_lost(space: &Space, unreadable: Vec<Unreadable>, up_to: u64) -> Result
     }
 }
 
-/// Sorts the chunks by sequence and returns the next one. A chunk whose zone failed was written again, with the same
-/// sequence and content.
+/// Sorts the chunks, which come by the generation of their zones, by sequence, and returns the next one. A chunk whose zone failed was
+/// written again with the same sequence, or, where no zone was to be had, another one later: the last is what was recorded.
 fn select(chunks: &mut Vec<Place>) -> u64 {
     chunks.sort_by_key(|chunk| chunk.sequence);
-    chunks.dedup_by_key(|chunk| chunk.sequence);
+    chunks.dedup_by(|later, kept| {
+        let is_again = later.sequence == kept.sequence;
+        if is_again {
+            std::mem::swap(later, kept);
+        }
+        is_again
+    });
     chunks.last().map_or(1, |chunk| chunk.sequence.saturating_add(1))
 }
 
