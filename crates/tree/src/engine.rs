@@ -215,6 +215,14 @@ impl Engine {
         self.enter()?.write(batch, durability)
     }
 
+    /// As [`write`](Self::write), but a full store takes it from its reserve like a delete: for one by which more goes than comes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_from_reserve(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
+        self.enter()?.write_from_reserve(batch, durability)
+    }
+
     /// Makes every write that returned before durable.
     ///
     /// # Errors

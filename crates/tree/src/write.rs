@@ -135,11 +135,23 @@ impl Tree {
     /// # Errors
     /// As [`put`](Self::put); `BatchTooLong`.
     pub(crate) fn write(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
+        let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
+        self.write_as(batch, durability, deletes)
+    }
+
+    /// As [`write`](Self::write), counted as a delete.
+    ///
+    /// # Errors
+    /// As there, but a full store takes it from its reserve.
+    pub(crate) fn write_from_reserve(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
+        self.write_as(batch, durability, true)
+    }
+
+    fn write_as(&self, batch: &[BatchOp<'_>], durability: Durability, deletes: bool) -> Result<()> {
         let bytes = check_batch(batch, self.options.value_inline_bytes_max)?;
         if batch.is_empty() {
             return self.check_writable();
         }
-        let deletes = batch.iter().all(|op| matches!(op, BatchOp::Delete { .. }));
         let large = batch.iter().map(|op| self.pages_of_op(op)).try_fold(0, add_pages)?;
         let pages = (PAGES_ASKED + pages_of(bytes)).saturating_add(large);
         self.make_room(deletes, pages)?;

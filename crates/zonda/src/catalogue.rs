@@ -129,20 +129,25 @@ impl Catalogue {
             BatchOp::Delete { key: &name_key(name) },
             BatchOp::Put { key: &dropping_key(found.prefix.number()), value: b"" },
         ];
-        engine.write(&batch, Durability::Buffered)?;
+        // All of the tree goes for it.
+        engine.write_from_reserve(&batch, Durability::Buffered)?;
         found.dropped.store(true, Ordering::Release);
         names.remove(name);
         Ok(Some(found))
     }
 
-    /// Finishes drops that a crash interrupted.
+    /// Finishes drops that a crash interrupted. What of them cannot be read, or finds no space, is left for the next opening: nobody sees
+    /// it, and all other trees are whole.
     ///
     /// # Errors
-    /// Those of reading and writing; `Damaged`.
+    /// Those of reading and writing; `Damaged` for a record.
     pub(crate) fn finish_drops(engine: &Engine) -> Result<()> {
         for (key, _) in records(engine, DROPPING_KEY)? {
             let number = key.try_into().map_err(|_| damaged("a dropping record's number is not 4 bytes long"))?;
-            delete_all(engine, Prefix::of(u32::from_be_bytes(number)))?;
+            match delete_all(engine, Prefix::of(u32::from_be_bytes(number))) {
+                Err(Error::Damaged { .. } | Error::NoSpace { .. } | Error::DiskFull { .. }) => {}
+                outcome => outcome?,
+            }
         }
         Ok(())
     }

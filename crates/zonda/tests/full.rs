@@ -90,6 +90,22 @@ fn a_range_is_deleted_in_a_full_store() {
     assert_eq!(db.iter().unwrap().count() as u64, keys - keys / 2 + keys / 4);
 }
 
+#[test]
+fn a_tree_is_dropped_in_a_full_store() {
+    for device in [ON_ZONES, IN_PLACE] {
+        let db = open(device);
+        let tree = db.tree("large").unwrap();
+        let put = |number: u64| tree.put(number.to_be_bytes(), [7; 200]);
+        let keys = (0..u64::MAX).find(|number| put(*number).is_err()).unwrap();
+        assert!(keys > 4_000, "{device}: full after {keys} keys");
+        assert!(db.drop_tree("large").unwrap(), "{device}");
+        for number in 0..keys / 2 {
+            db.put(number.to_be_bytes(), [7; 200]).unwrap();
+        }
+        assert_eq!(db.iter().unwrap().count() as u64, keys / 2, "{device}");
+    }
+}
+
 /// In small zones much of what is not live lies in ends that nothing fits, log and MetaLog take many zones, and reclaim has little
 /// to gain from each: the store goes on as long as what is live is within the usable space.
 #[test]

@@ -137,7 +137,9 @@ impl Backup {
         let damaged: Vec<&Entry> = entries.iter().filter(|entry| entry.damaged.is_some()).collect();
         let mut out = Output::new();
         if self.json {
-            out.json(&json!({ "names": names, "files": files, "bytes": bytes, "moments": moments, "damaged": damaged }))?;
+            out.json(
+                &json!({ "names": names, "files": files, "bytes": bytes, "moments": moments, "damaged": damaged }),
+            )?;
         } else {
             for entry in &damaged {
                 out.line(format!("left out: {}: {}", entry.path, entry.damaged.as_deref().unwrap_or_default()))?;
