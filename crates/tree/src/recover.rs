@@ -28,7 +28,9 @@ type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
 const FIRST_SEQUENCE: u64 = 1;
 
-/// Leaf ids beyond twice the blocks of a store: those that wait for reuse, in a store of a few blocks.
+/// Leaf ids for each block of a store at the most, by which absurd ones are known.
+const IDS_PER_BLOCK: u64 = 16;
+/// Leaf ids beyond these: those that wait for reuse, in a store of a few blocks.
 const SPARE_IDS: u64 = 1024;
 
 fn log_options(options: &TreeOptions) -> LogOptions {
@@ -336,10 +338,11 @@ impl Structure {
         entries
     }
 
-    /// Ids are reused, so a store never gives out many more than it has blocks: a leaf takes one at least.
+    /// Ids are reused, so a store never gives out many times more than it has blocks: a leaf takes one, unless it is empty. Those leave the
+    /// tree, but the last of its parent.
     fn check_ids(&self, blocks: u64) -> Result<()> {
         let greatest = self.leaves.keys().max().copied().unwrap_or(0);
-        if u64::from(greatest) <= 2 * blocks + SPARE_IDS {
+        if u64::from(greatest) <= IDS_PER_BLOCK * blocks + SPARE_IDS {
             return Ok(());
         }
         let why = format!("leaf {greatest} in a store of {blocks} blocks");

@@ -63,6 +63,10 @@ impl Relocate for Tree {
                 &plan,
                 Merge { heat: Heat::Relocated, keeps_hot: true },
             )?;
+            if plan.pages.is_empty() {
+                // Its neighbour cannot be latched here; if no more may wait, a search finds it.
+                let _waits = self.emptied.push(id, &low);
+            }
         }
         Ok(Relocated::Moved)
     }

@@ -8,7 +8,7 @@
 //! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as
 //! many records were deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at,
 //! those are merged that leave their page sparse and half as long at the most, and leaves that are sparse already, for which there was no
-//! room among those that wait, wait again. It costs a lookup and a glance at a buffer for each leaf, and no read but those of what it
+//! room among those that wait, wait again; empty ones that are still there are taken out. It costs a lookup and a glance at a buffer for each leaf, and no read but those of what it
 //! merges; while deletes go on a quarter of that for each.
 
 use zonda_pages::PageId;
@@ -19,6 +19,7 @@ use crate::{
     buffer::Buffer,
     compact::{Fill, NEIGHBOURS_MAX, seem_to_join},
     flush::FOR_A_MERGE,
+    leaf_table::Location,
     log::can_go_on,
     merge::PlannedPage,
     record::{Kind, Record},
@@ -46,6 +47,8 @@ enum Outlook {
     Sparse,
     /// Its page will be sparse, or gone, once the deletes in its buffer are merged.
     Owes,
+    /// It has nothing, and a neighbour that can have its range.
+    Empty,
 }
 
 /// A search through all leaves, in key order, for what deletes owe.
@@ -158,6 +161,11 @@ impl Tree {
                 self.search.stand_at(high);
                 return in_background(self.flush_leaf(id));
             }
+            if outlook == Outlook::Empty {
+                self.search.stand_at(high);
+                self.remove_empty(id, &key);
+                return Ok(Step::Progress);
+            }
             let Some(next) = high else {
                 self.search.stand_at(None);
                 return Ok(Step::Progress);
@@ -182,7 +190,9 @@ impl Tree {
             // Each merge for deletes alone at least halves the page.
             is_sparse(left) && 2 * left <= page_bytes
         });
+        let is_empty = matches!(location, Location::Empty) && path.parent().0.len() > 1;
         let outlook = match (owes, location.page().is_some() && is_sparse(page_bytes)) {
+            _ if is_empty => Outlook::Empty,
             (true, _) => Outlook::Owes,
             (false, true) => Outlook::Sparse,
             (false, false) => Outlook::Good,
@@ -233,7 +243,7 @@ impl Tree {
 mod tests {
     use std::sync::Arc;
 
-    use zonda_pages::PageStore;
+    use zonda_pages::{PageStore, Relocate};
     use zonda_rt::atomic::Ordering;
 
     use super::Search;
@@ -298,6 +308,32 @@ mod tests {
             let left = store.live_pages().len();
             assert!(left * 20 < pages, "{design:?}: {left} of {pages} pages are left");
             assert!((0..PAIRS).all(|number| !tree.get_into(&key(number), &mut Vec::new()).expect("sound")));
+        }
+    }
+
+    #[test]
+    fn leaves_that_reclaim_empties_leave_the_tree() {
+        for has_queue in [true, false] {
+            let store = MemStore::new(MemOptions::default());
+            let tree =
+                recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+            (0..PAIRS).for_each(|number| tree.put(&key(number), &[7; 12], Durability::Buffered).expect("room"));
+            tree.merge_all(&mut |_| {}).expect("room");
+            (0..PAIRS).for_each(|number| tree.delete(&key(number), Durability::Buffered).expect("room"));
+            for (id, at) in store.live_pages() {
+                let mut page = Vec::new();
+                store.read(id, at, &mut |body| page = body.to_vec()).expect("it is live");
+                tree.relocate_page(id, at, &page).expect("room");
+            }
+            assert!(store.live_pages().is_empty() && leaves(&tree) > 50, "{} leaves", leaves(&tree));
+            match has_queue {
+                true => tree.remove_put_off(),
+                // As after an opening, or where more were emptied than may wait.
+                false => while tree.emptied.pop().is_some() {},
+            }
+            assert_eq!(leaves(&tree) == 1, has_queue, "{} leaves", leaves(&tree));
+            while tree.join_sparse_step().expect("room") == Step::Progress {}
+            assert_eq!(leaves(&tree), 1);
         }
     }
 
