@@ -269,7 +269,7 @@ mod tests {
         assert!(refusal("flash:none").contains("zn540"));
         assert!(refusal("flash:test --depth 0 --virtual").contains("depth"));
         for uri in ["flash:test --virtual", "mem:?zones=20&zone_size=1MiB"] {
-            assert!(refusal(&format!("{uri} --rate 0")).contains("--rate 0"), "{uri}");
+            assert!(refusal(&format!("{uri} --rate 0")).contains("--rate: \"0\""), "{uri}");
         }
     }
 

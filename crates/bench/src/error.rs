@@ -54,7 +54,7 @@ pub enum BenchError {
     #[error(transparent)]
     Files(#[from] zonda_files::FileError),
     /// An option that makes no sense.
-    #[error("{option} {given}: {expected}")]
+    #[error("{option}: {given:?} does not work; expected {expected}")]
     Usage {
         /// Name of the option.
         option: &'static str,

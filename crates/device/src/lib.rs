@@ -54,7 +54,7 @@ pub use power_cut::{
 pub use queue::{Completion, Io, IoQueue, QUEUE_DEPTH_MAX, Rejected};
 pub use queues::Queues;
 pub use split::{ReadOrigin, SplitZones, SubzoneId, SubzoneReport};
-pub use uri::{DeviceUri, OpenMode, OverZones, Place, ShapeOverrides, default_geometry, query_pairs};
+pub use uri::{DeviceUri, OpenMode, OverZones, Place, ShapeOverrides, default_geometry, parse_size, query_pairs};
 pub use window::RandomWriteArea;
 #[cfg(target_os = "linux")]
 pub use zbd::{Descriptor, ZbdDevice, ZbdOptions, ZoneKind};

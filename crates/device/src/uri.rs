@@ -480,8 +480,9 @@ fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// A number, or one with a binary suffix.
-fn parse_size(text: &str) -> Option<u64> {
+/// A number, or one with a binary suffix: `64MiB`, `64M`, or the bytes.
+#[must_use]
+pub fn parse_size(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, suffix) = text.split_at(digits);
     let shift = match suffix {

@@ -85,7 +85,7 @@ pub use cleaner::{Cleaner, CleanerReport};
 pub use error::{FileError, Result};
 pub use extent::Extent;
 pub use mount::MountReport;
-pub use options::FileStoreOptions;
+pub use options::{FileStoreOptions, stream_name};
 pub use path::{FilePath, NAME_BYTES_MAX, PATH_BYTES_MAX};
 pub use read_many::FileRead;
 pub use reader::FileReader;

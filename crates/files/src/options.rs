@@ -19,6 +19,19 @@ pub(crate) const DATA: StreamId = StreamId(3);
 /// What cleaning moved.
 pub(crate) const RELOCATED: StreamId = StreamId(4);
 
+/// What a stream is called in reports.
+#[must_use]
+pub fn stream_name(stream: StreamId) -> &'static str {
+    match stream {
+        JOURNAL => "journal",
+        LOG => "logs",
+        META => "meta files",
+        DATA => "tables",
+        RELOCATED => "moved tables",
+        _ => "unknown",
+    }
+}
+
 /// Feature bit of a store on a device that splits zones: extents may lie in subzones. Its superblock is the number of subzones
 /// of a zone, in 4 bytes.
 pub(crate) const FEATURE_SUBZONES: u64 = 1;
@@ -98,18 +111,19 @@ impl FileStoreOptions {
             return bad("reserve_zones", self.reserve_zones.into(), "cleaning and the journal need 3");
         }
         let buffers = [
-            ("write_buffer_bytes", self.write_buffer_bytes),
-            ("log_buffer_bytes", self.log_buffer_bytes),
-            ("copy_buffer_bytes", self.copy_buffer_bytes),
+            ("write_buffer_bytes (write_buffer=)", self.write_buffer_bytes),
+            ("log_buffer_bytes (log_buffer=)", self.log_buffer_bytes),
+            ("copy_buffer_bytes (copy_buffer=)", self.copy_buffer_bytes),
         ];
         for (option, bytes) in buffers {
             if bytes == 0 || !bytes.is_multiple_of(4096) || bytes > 64 << 20 {
                 return bad(option, bytes.into(), "it is a multiple of 4096 up to 64 MiB");
             }
         }
-        for (option, percent) in
-            [("finish_percent", self.finish_percent), ("clean_below_free_percent", self.clean_below_free_percent)]
-        {
+        for (option, percent) in [
+            ("finish_percent", self.finish_percent),
+            ("clean_below_free_percent (clean_threshold=)", self.clean_below_free_percent),
+        ] {
             if percent > 90 {
                 return bad(option, percent.into(), "it is 0 to 90");
             }

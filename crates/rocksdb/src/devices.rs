@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use zonda_device::{BlockDevice, DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_device::{BlockDevice, DeviceError, DeviceUri, OpenMode, Place, ZonedDevice};
 use zonda_flash::core::DieStats;
 use zonda_flash::drive::{FlashBlock, FlashReport, FlashZoned, Spec};
 use zonda_flash::histogram::Histogram;
@@ -12,6 +12,7 @@ use zonda_flash::zns::{BlockWear, SplitCounts, SplitMemory, TimedWork};
 use zonda_rt::Mutex;
 
 use crate::failure::{Failure, Kind};
+use crate::uri::KEYS;
 
 /// Devices of this process that have no other name.
 static OFFERED: Mutex<BTreeMap<String, Arc<dyn ZonedDevice>>> = Mutex::new(BTreeMap::new());
@@ -38,7 +39,7 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
             device.ok_or_else(|| Failure::new(Kind::NotFound, format!("this process offers no device {name:?}")))?;
         return Ok(Opened::there(device));
     }
-    let mut uri: DeviceUri = name.parse()?;
+    let mut uri = parse(name)?;
     if is_read_only {
         return Ok(Opened::there(uri.open_zoned(OpenMode::ReadBeside)?));
     }
@@ -58,9 +59,21 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
             let device = uri.open_zoned(OpenMode::Create)?;
             Ok(Opened { is_new: true, made: Some(path), ..Opened::there(device) })
         }
+        Place::File(path) if !path.exists() => {
+            let why = format!("{}: there is no such file; `create=SIZE` makes it", path.display());
+            Err(Failure::new(Kind::NotFound, why))
+        }
         // What is no zoned device is refused by name.
         Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => Ok(Opened::there(uri.open_zoned(OpenMode::Open)?)),
     }
+}
+
+/// A device's name; of keys that are neither its nor ours all are told.
+fn parse(name: &str) -> Result<DeviceUri, Failure> {
+    name.parse().map_err(|error: DeviceError| match error {
+        DeviceError::BadName { reason } => Failure::invalid(format!("{reason}; of the file system: {KEYS}")),
+        other => other.into(),
+    })
 }
 
 /// A block device, and the same if it is a modelled drive.
@@ -71,7 +84,7 @@ pub(crate) type OpenedBlocks = (Arc<dyn BlockDevice>, Option<Modelled>);
 /// # Errors
 /// Those of the device; `InvalidArgument` for a bad name or a zoned device.
 pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<OpenedBlocks, Failure> {
-    let mut uri: DeviceUri = name.parse()?;
+    let mut uri = parse(name)?;
     match (uri.place.clone(), create) {
         (Place::Flash(drive), _) => {
             let drive = drive.parse::<Spec>()?.open_block()?;

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use zonda_device::parse_size;
 use zonda_files::{FileStoreOptions, Placement, VictimPolicy, policy};
 
 use crate::failure::Failure;
 use crate::options;
 
 /// Our keys; every other one is the device's.
-const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
+pub(crate) const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
                     finish_percent, write_buffer, log_buffer, copy_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
 
 /// The share of zones below which a thread cleans where the name does not say, in percent: so much that writers seldom have to wait, and
@@ -193,21 +194,6 @@ fn victims(name: &str) -> Option<VictimPolicy> {
         "cost-benefit" => Some(VictimPolicy::CostBenefit),
         _ => None,
     }
-}
-
-/// A number, or one with a binary suffix.
-fn parse_size(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit {
-        "" => 0,
-        "KiB" => 10,
-        "MiB" => 20,
-        "GiB" => 30,
-        "TiB" => 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]

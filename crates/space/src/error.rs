@@ -122,7 +122,7 @@ pub enum SpaceError {
         second_zone: ZoneId,
     },
     /// The store was written by another kind of client.
-    #[error("the store was written by {found:?}, not by {expected:?}")]
+    #[error("it holds {}, not {}", client_says(found), client_says(expected))]
     OtherClient {
         /// The name in the zone header.
         found: String,
@@ -222,6 +222,15 @@ pub enum SpaceError {
 
 /// Result of the zone manager.
 pub type Result<T> = std::result::Result<T, SpaceError>;
+
+/// What a client's name means to people.
+fn client_says(name: &str) -> String {
+    match name {
+        "tree" => "a store of keys and values (`zonda get`, `stat`, `check`)".to_owned(),
+        "files" => "a file system of RocksDB's files (`zonda fs`, `zonda://`)".to_owned(),
+        other => format!("a store of {other:?}"),
+    }
+}
 
 /// The numbers of the set bits, for people.
 fn bits(mask: u64) -> String {

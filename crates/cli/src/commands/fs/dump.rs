@@ -3,6 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
+use zonda_files::stream_name;
+
 use super::{StoreArg, walk};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -64,16 +66,17 @@ impl Dump {
     fn zones(&self, store: &zonda_files::FileStore, out: &mut Output) -> anyhow::Result<()> {
         for view in store.space().view().iter().filter(|view| view.stream.is_some()) {
             let stream = view.stream.map_or(0, |stream| stream.0);
+            let of = view.stream.map_or("nothing", stream_name);
             if self.json {
                 out.json(&json!({
-                    "zone": view.zone.0, "state": view.state.name(), "stream": stream, "generation": view.generation,
+                    "zone": view.zone.0, "state": view.state.name(), "stream": stream, "of": of, "generation": view.generation,
                     "written_bytes": view.written_bytes, "live_bytes": view.live_bytes,
                 }))?;
             } else {
                 let (zone, state, generation) = (view.zone, view.state.name(), view.generation);
                 let (live, written) = (view.live_bytes, view.written_bytes);
                 out.line(format!(
-                    "{zone}  {state}  stream {stream}  generation {generation}  live {live} of {written}"
+                    "{zone}  {state}  of {of}  generation {generation}  live {live} of {written} written"
                 ))?;
             }
         }
