@@ -454,3 +454,45 @@ fn what_lies_behind_a_damaged_chunk_of_an_open_segment_is_there() {
         assert_eq!(area.segments().iter().map(|segment| segment.bytes).sum::<u64>(), 10 * 2 * 4096, "{kind:?}");
     }
 }
+
+/// A segment whose header is damaged is known by what it begins with: it is not given to others, and what lies there is read.
+#[test]
+fn a_segment_with_a_damaged_header_keeps_what_it_holds() {
+    let device = block_device();
+    let toy: InPlaceToy = Toy::new(create_in_place(&device));
+    (0..20).for_each(|n| toy.put(id(n), n, 1).unwrap());
+    (0..20_u8).for_each(|n| assert!(toy.put_value(&[n; 5_000]).is_ok()));
+    let append = |n: u8| toy.store.area(AreaKind::Log).append(&[n; 5_000]).unwrap();
+    let logged: Vec<_> = (0..5).map(append).collect();
+    toy.commit().unwrap();
+    toy.store.area(AreaKind::Log).flush().unwrap();
+    let (leaves, values) = (toy.leaves.lock().clone(), toy.values.lock().clone());
+    drop(toy);
+    // The first block of each segment begins with this.
+    let mut block = AlignedBuf::with_len(4096);
+    let mut damaged = 0;
+    for at in (0..4096).map(Lba) {
+        device.read(at, &mut block).unwrap();
+        if block.starts_with(b"ZONDASEG") {
+            block[100] ^= 1;
+            device.write(at, &block).unwrap();
+            damaged += 1;
+        }
+    }
+    assert!(damaged >= 4, "log, MetaLog, pages, values: {damaged}");
+    let (store, _) = InPlaceStore::open(device, &in_place_options()).unwrap();
+    let mut found = Vec::new();
+    let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+        found.push(chunk.payload[0]);
+        Ok(true)
+    };
+    store.area(AreaKind::Log).read_segment(logged[0].1, &mut keep).unwrap();
+    assert_eq!(found, [0, 1, 2, 3, 4]);
+    let toy = Toy::recover(store);
+    assert_eq!((&*toy.leaves.lock(), &*toy.values.lock()), (&leaves, &values));
+    // What comes takes other segments.
+    (100..600).for_each(|n| toy.put(id(n), n, 1).unwrap());
+    (0..50_u8).for_each(|n| assert!(toy.put_value(&[n; 9_000]).is_ok()));
+    toy.check_all();
+    toy.check_values();
+}

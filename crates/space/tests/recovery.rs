@@ -194,7 +194,7 @@ fn every_other_kind_of_device_is_refused_by_name() {
     store(&device);
     let other_client = SpaceOptions { client: *b"files\0\0\0", ..options() };
     let error = refused(&device, &other_client).to_string();
-    assert!(error.contains("\"test\"") && error.contains("\"files\""), "{error}");
+    assert!(error.contains("a store of \"test\"") && error.contains("a file system of RocksDB"), "{error}");
     let fewer_features = SpaceOptions { known_features: 0b10, ..options() };
     assert!(matches!(refused(&device, &fewer_features), SpaceError::UnknownFeatures { unknown: 1 }));
 }

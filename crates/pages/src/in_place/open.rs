@@ -13,7 +13,7 @@ use super::layout::{Layout, SegmentIndex, superblocks};
 use super::run::Run;
 use super::table::Table;
 use crate::areas::HOLE_BLOCKS_MAX;
-use crate::frame::{Fault, Frame, Framing};
+use crate::frame::{Fault, Frame, Framing, generation_in};
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::reserve::{Demand, Reserve};
@@ -185,10 +185,17 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     let mut highest = 0;
     let (framing, pool) = (Framing::new(identity.store.0), BufferPool::new());
     let eyes = Eyes { blocks: disk, framing, pool: &pool };
-    let mut found = Vec::new();
-    for_headers(disk, layout, &mut |segment, bytes| {
-        found.extend(SegmentHeader::decode(bytes, identity.store, segment).map(|header| (segment, header)));
+    let (mut found, mut headless) = (Vec::new(), Vec::new());
+    for_headers(disk, layout, &mut |segment, bytes| match bytes
+        .and_then(|bytes| SegmentHeader::decode(bytes, identity.store, segment))
+    {
+        Some(header) => found.push((segment, header)),
+        None if bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) => {}
+        None => headless.push(segment),
     })?;
+    for segment in headless {
+        found.extend(by_frames(eyes, layout, segment)?.map(|header| (segment, header)));
+    }
     for (segment, header) in found {
         highest = highest.max(header.generation);
         match header.kind {
@@ -204,9 +211,35 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     Ok(table)
 }
 
-/// Reads all segment headers, many in flight together. A header that the device cannot read is none: what lies in its segment is
-/// left alone if anybody refers to it.
-fn for_headers(disk: &Disk, layout: Layout, visit: &mut dyn FnMut(SegmentIndex, &[u8])) -> Result<(), PageError> {
+/// What a segment is whose header is damaged or cannot be read, by the frame that it begins with: if it is one of this store, it is in use,
+/// or was. Else nothing is there, but for pages that somebody refers to.
+fn by_frames(eyes: Eyes<'_>, layout: Layout, segment: SegmentIndex) -> Result<Option<SegmentHeader>, PageError> {
+    let (first, end) = (layout.first(segment), layout.end(segment));
+    let mut start = eyes.pool.take(1);
+    match eyes.blocks.read(first, &mut start[..BLOCK_BYTES]) {
+        Err(error) if error.is_unreadable() => {
+            let why = format!(
+                "nor can what follows be read, and nothing tells whether the end of the log was there: {error}"
+            );
+            return Err(PageError::Damaged { what: "segment header", block: layout.header(segment), why });
+        }
+        read => read?,
+    }
+    let Some(generation) = generation_in(&start) else { return Ok(None) };
+    let kind = match Walk::new(generation, first, end).look(eyes, |_| {})?.map(|step| step.frame) {
+        Some(Ok(Frame::Page(_))) => SegmentKind::Pages,
+        Some(Ok(Frame::Chunk(chunk))) => SegmentKind::Area(chunk.kind),
+        Some(Err(_)) | None => return Ok(None),
+    };
+    Ok(Some(SegmentHeader { kind, generation, written_blocks: 0 }))
+}
+
+/// Reads all segment headers, many in flight together; `visit` gets none where the device cannot read it.
+fn for_headers(
+    disk: &Disk,
+    layout: Layout,
+    visit: &mut dyn FnMut(SegmentIndex, Option<&[u8]>),
+) -> Result<(), PageError> {
     let pool = BufferPool::new();
     let mut queue = disk.queue()?;
     let (mut todo, mut done, mut left) = (layout.all(), Vec::new(), layout.segments());
@@ -221,12 +254,13 @@ fn for_headers(disk: &Disk, layout: Layout, visit: &mut dyn FnMut(SegmentIndex, 
             left -= 1;
             let segment = SegmentIndex(u32::try_from(completion.token).expect("a segment's number was given"));
             match completion.result {
-                Err(error) if error.kind() == zonda_device::ErrorKind::Media => continue,
-                result => drop(result?),
+                Err(error) if error.kind() == zonda_device::ErrorKind::Media => visit(segment, None),
+                result => {
+                    result?;
+                    visit(segment, completion.buffer.as_deref());
+                }
             }
-            let buffer = completion.buffer.expect("a read brings its buffer back");
-            visit(segment, &buffer);
-            pool.put(buffer);
+            pool.put(completion.buffer.expect("a read brings its buffer back"));
         }
     }
     Ok(())

@@ -74,6 +74,8 @@ pub(super) struct Groups {
     next: Option<u64>,
     after_gap: bool,
     partial: Option<Partial>,
+    /// Session and number of the last group, if it was one chunk.
+    delivered: Option<(u32, u64)>,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,10 @@ impl Groups {
             let why = format!("{} is no number of a chunk", header.number);
             return Err(TreeError::Damaged { what: "MetaLog chunk", why });
         }
+        // A chunk whose write the drive reported as failed, and had done, is there again in the next zone.
+        if self.delivered == Some((header.session.get(), header.number.get())) {
+            return Ok(());
+        }
         if header.group_position.get() == 0 {
             self.begin(segment, &header);
         }
@@ -115,6 +121,7 @@ impl Groups {
             return Ok(());
         }
         self.next = Some(partial.number.saturating_add(partial.chunks.into()));
+        self.delivered = (partial.chunks == 1).then_some((partial.session, partial.number));
         let after_gap = std::mem::take(&mut self.after_gap);
         let outcome =
             complete(Group { number: partial.number, segment: partial.segment, bytes: &partial.bytes, after_gap });
@@ -140,5 +147,49 @@ impl Partial {
         header.session.get() == self.session
             && header.group_position.get() == self.chunks
             && self.number.checked_add(self.chunks.into()) == Some(header.number.get())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use zonda_pages::{AreaKind, PageStore};
+
+    use super::*;
+    use crate::testing::{MemOptions, MemStore};
+
+    #[test]
+    fn a_chunk_that_is_there_twice_counts_once() {
+        let store = MemStore::new(MemOptions { chunk_bytes_max: 64, segment_blocks: 64 });
+        let area = store.area(AreaKind::Meta);
+        let (mut number, mut groups) = (0, Vec::new());
+        for bytes in [3, 9, 100, 5, 60, 7] {
+            let group = vec![u8::try_from(bytes).expect("few"); bytes];
+            let written = write_group(area, 1, number, &group);
+            assert!(written.error.is_none());
+            number += written.chunks;
+            groups.push(group);
+        }
+        let mut payloads = Vec::new();
+        let segment = area.segments()[0].id;
+        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+            payloads.push(chunk.payload.to_vec());
+            Ok(true)
+        };
+        area.read_segment(segment, &mut keep).expect("sound");
+        assert_eq!(payloads.len() as u64, number);
+        for twice in 0..payloads.len() {
+            let (mut found, mut all) = (Vec::new(), Groups::default());
+            for (at, payload) in payloads.iter().enumerate() {
+                for _ in 0..if at == twice { 2 } else { 1 } {
+                    let mut keep = |group: Group<'_>| {
+                        assert!(!group.after_gap, "chunk {twice} twice");
+                        found.push(group.bytes.to_vec());
+                        Ok(())
+                    };
+                    all.push(segment, payload, &mut keep).expect("sound");
+                }
+            }
+            assert!(found == groups && all.next() == number, "chunk {twice} twice: {found:?}");
+        }
     }
 }
