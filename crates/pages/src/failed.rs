@@ -133,19 +133,26 @@ impl Flusher {
                 self.forward_page(page, addresses[0]);
                 return Ok(addresses[0]);
             }
-            if !self.make_room(stream, page.at.blocks(), Claim::Relocation)? {
+            if !self.make_room(stream, page.at.blocks(), Claim::Rescue)? {
                 return Err(self.no_space());
             }
         }
         Err(self.failed.last_cause())
     }
 
-    /// Sends readers on to a page's new place and moves its live bytes there, unless it was released.
+    /// Sends readers on to a page's new place and moves its live bytes there, unless it was released: then so is its copy, which has to know
+    /// that in case its zone fails as well.
     fn forward_page(&self, page: &PendingPage, to: PageAddress) {
-        let mut forwards = self.failed.forwards.lock();
-        forwards.insert(page.at, to);
-        let dead = if page.is_released() { to } else { page.at };
-        self.sub_live_page(self.space.zone_of(dead.block()), dead);
+        let was_released = {
+            let mut forwards = self.failed.forwards.lock();
+            forwards.insert(page.at, to);
+            page.is_released()
+        };
+        if was_released {
+            self.release(to);
+        } else {
+            self.sub_live_page(self.space.zone_of(page.at.block()), page.at);
+        }
     }
 
     /// Releases a page of a failed zone whose sequencer is still there, or says where it lies now.

@@ -56,6 +56,7 @@ impl Flusher {
         let may_take = match claim {
             Claim::Foreground => self.spare_zones() > FOREGROUND_FLOOR,
             Claim::Relocation => self.spare_zones() > RELOCATION_FLOOR || self.is_last_resort(),
+            Claim::Rescue => self.spare_zones() > RELOCATION_FLOOR || self.has_last_resort(),
             Claim::Record => true,
         };
         if !may_take {
@@ -76,7 +77,11 @@ impl Flusher {
 
     /// Whether relocation, which is stuck without a zone, may take one of those that log and MetaLog are entitled to.
     fn is_last_resort(&self) -> bool {
-        self.last_resort.load(Ordering::Relaxed) && self.space.usage().free_zones > LAST_RESORT_FLOOR
+        self.last_resort.load(Ordering::Relaxed) && self.has_last_resort()
+    }
+
+    fn has_last_resort(&self) -> bool {
+        self.space.usage().free_zones > LAST_RESORT_FLOOR
     }
 
     /// Starts a sequencer for a zone's writer.

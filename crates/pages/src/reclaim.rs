@@ -16,7 +16,7 @@ use std::collections::{HashSet, VecDeque};
 use zonda_device::ZoneId;
 use zonda_rt::Mutex;
 use zonda_rt::atomic::Ordering;
-use zonda_space::{VictimPolicy, ZoneView};
+use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
 
 use crate::flusher::Flusher;
 use crate::frame::{Fault, Frame};
@@ -227,10 +227,11 @@ impl Scene<'_> {
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
         let estimated = || if short || must_know { self.estimated_zone(&eligible) } else { None };
         let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
-        // For a writer that needs many zones only what gives some back: else the same few would be moved for ever.
+        // For a writer that needs many zones only what gives some back: else the same few would be moved for ever. What a read-only zone
+        // holds is moved once.
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
-        let chosen =
-            chosen.filter(|view| urgent || gains_an_eighth(view) || flusher.zones.of(view.zone).is_estimated());
+        let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
+        let chosen = chosen.filter(|view| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated());
         let hopeless = urgent && chosen.is_none() && coming == 0 && self.is_packed();
         if hopeless {
             flusher.give_up_hope()

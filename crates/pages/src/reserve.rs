@@ -10,6 +10,7 @@
 //! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim |
 //! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; only log and MetaLog may open zones |
 //! | the same, a victim half moved, nothing condemned | relocation may take any but the last `LAST_RESORT_FLOOR` = 3 free zones |
+//! | the same, a zone failed under a write | its pages may take any but the last three, too |
 //!
 //! The reserve counts every zone that may hold no live page although it is not free: one for each data zone that may be
 //! open, the log's limit, two checkpoints in the MetaLog, what short lives leave of both, and `low_water` free ones; so while live
@@ -24,7 +25,7 @@ use crate::{BLOCK_BYTES, PageError};
 pub(crate) const FOREGROUND_FLOOR: u32 = 3;
 /// Spare zones that relocation leaves to log and MetaLog.
 pub(crate) const RELOCATION_FLOOR: u32 = 1;
-/// Free zones of any kind that relocation always leaves: one for the log, two for the MetaLog.
+/// Free zones of any kind that relocation and pages of a failed zone always leave: one for the log, two for the MetaLog.
 pub(crate) const LAST_RESORT_FLOOR: u32 = 3;
 
 /// Bytes of a leaf's entry in a checkpoint, generously.

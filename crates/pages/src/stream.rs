@@ -90,8 +90,10 @@ pub(crate) enum Claim {
     Foreground = 1,
     /// Live data of a victim.
     Relocation = 2,
+    /// Pages of a zone that failed under a write: until they have a place nothing is committed, and no zone comes back.
+    Rescue = 3,
     /// Log and MetaLog.
-    Record = 3,
+    Record = 4,
 }
 
 /// Streams that share zones, with their open zones.
@@ -191,6 +193,7 @@ impl Stream {
             0 => None,
             1 => Some(Claim::Foreground),
             2 => Some(Claim::Relocation),
+            3 => Some(Claim::Rescue),
             _ => Some(Claim::Record),
         }
     }

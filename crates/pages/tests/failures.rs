@@ -9,7 +9,7 @@ use common::{Toy, create, id, options};
 use zonda_device::{
     ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneId, ZoneState, ZonedDevice,
 };
-use zonda_pages::{AreaKind, PageStore, ZonedStore};
+use zonda_pages::{AreaKind, PageStore, ZoneUse, ZonedStore};
 use zonda_rt::{DeviceCall, Rng};
 
 type Device = Arc<Faulty<MemDevice>>;
@@ -120,7 +120,7 @@ fn writing_and_reclaiming_go_on_over_many_failures() {
     let device = faulty();
     let toy = Toy::new(create(&device));
     let mut rng = Rng::seeded(4);
-    fail(&device, FaultWhen::Chance(0.004), FaultEffect::Torn { blocks: 1 });
+    fail(&device, FaultWhen::Chance(0.008), FaultEffect::Torn { blocks: 1 });
     for n in 0..12_000 {
         toy.put(id(rng.below(1200)), n, 1).unwrap();
         if n % 8 == 0 {
@@ -130,6 +130,60 @@ fn writing_and_reclaiming_go_on_over_many_failures() {
     assert!(device.injected() > 5);
     toy.check_all();
     assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
+}
+
+/// Of the copies in the second zone some are dead from the beginning; each is counted once, or the zone is reset under a page that lives.
+#[test]
+fn pages_whose_zones_fail_one_after_the_other_stay_live() {
+    for seed in 0..4 {
+        let device = faulty();
+        let toy = Toy::new(create(&device));
+        let pages = toy.store.usage().usable_bytes * 95 / 100 / 4096;
+        let mut rng = Rng::seeded(seed);
+        for n in 0..pages * 6 {
+            if n == pages {
+                fail(&device, FaultWhen::Chance(0.008), FaultEffect::Torn { blocks: 1 });
+            }
+            let page = if n < pages { n } else { rng.below(pages) };
+            toy.put(id(page), n, 1).unwrap_or_else(|error| panic!("seed {seed}, put {n} of {pages} pages: {error}"));
+        }
+        assert!(device.injected() > 5);
+        device.heal();
+        toy.check_all();
+    }
+}
+
+/// What it holds is moved whatever that gains, and hides nothing from a writer who needs many zones.
+#[test]
+fn a_writer_of_many_zones_gets_them_although_one_went_read_only_nearly_full() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    (0..30).for_each(|n| toy.put(id(n), n, 1).unwrap());
+    toy.settle().unwrap();
+    let worn = ZoneId(u32::try_from(toy.leaves.lock()[&id(0)].at.block() / 64).unwrap());
+    // Its last write fails.
+    let effect = FaultEffect::Retire(ZoneState::ReadOnly);
+    for n in 30.. {
+        let usage = toy.store.map().into_iter().find(|entry| entry.zone == worn).unwrap();
+        if usage.live_bytes >= 60 * 4096 {
+            break;
+        }
+        toy.put(id(n), n, 1).unwrap();
+        toy.pump().unwrap();
+    }
+    device.inject(Fault { call: Some(DeviceCall::Write), zone: Some(worn), when: FaultWhen::From(1), effect });
+    for n in 2_000..2_000 + 64 * 14 {
+        toy.put(id(n), n, 1).unwrap();
+    }
+    toy.settle().unwrap();
+    let state = |zone| toy.store.map().into_iter().find(|entry| entry.zone == zone).unwrap();
+    assert!(state(worn).state == ZoneUse::ReadOnly && state(worn).live_bytes >= 56 * 4096, "{:?}", state(worn));
+    (2_000..2_000 + 64 * 14).filter(|n| n % 2 == 0).for_each(|n| toy.delete(id(n)));
+    let zones = (1..64).take_while(|zones| toy.store.press_for(zones * 63)).last().unwrap();
+    assert!(!toy.store.press_for((zones + 4) * 63));
+    toy.reclaim();
+    assert!(toy.store.press_for((zones + 4) * 63), "seven zones' worth of the others was dead");
+    toy.check_all();
 }
 
 /// A zone that wears out when it is reset costs its space and nothing else.

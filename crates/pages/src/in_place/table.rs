@@ -219,7 +219,7 @@ impl Table {
     pub(crate) fn may_open(&self, claim: Claim) -> bool {
         match claim {
             Claim::Foreground => self.spare_segments() > FOREGROUND_FLOOR,
-            Claim::Relocation => self.spare_segments() > RELOCATION_FLOOR,
+            Claim::Relocation | Claim::Rescue => self.spare_segments() > RELOCATION_FLOOR,
             Claim::Record => !self.free.is_empty(),
         }
     }
