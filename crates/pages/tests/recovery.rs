@@ -168,7 +168,8 @@ fn after_any_power_cut_the_last_commit_is_whole_and_the_store_goes_on() {
             device = PowerCut::over(survivor);
             let (store, _) = ZonedStore::open(Arc::new(device.clone()), &options())
                 .unwrap_or_else(|error| panic!("seed {seed} life {life}: {error}"));
-            toy = Toy::recover(store);
+            let before = std::mem::replace(&mut toy, Toy::recover(store));
+            toy.check_committed(&before);
             toy.check_all();
             toy.check_values();
         }

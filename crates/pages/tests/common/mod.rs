@@ -82,6 +82,13 @@ pub struct Leaf {
     pub blocks: u64,
 }
 
+/// All that a toy tree holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    leaves: HashMap<PageId, Leaf>,
+    values: HashMap<ChunkAddress, (SegmentId, Vec<u8>)>,
+}
+
 /// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`, one in `homeless` has nowhere to be moved to.
 pub struct Toy<S: ?Sized = ZonedStore> {
     pub store: Arc<S>,
@@ -95,6 +102,8 @@ pub struct Toy<S: ?Sized = ZonedStore> {
     stamps: Mutex<Vec<Ticket>>,
     pub commits: AtomicU64,
     pub relocated: AtomicU64,
+    /// What the last commit that returned made durable, and what one that did not may have.
+    committed: Mutex<(Image, Option<Image>)>,
 }
 
 impl<S: PageStore + ?Sized> Toy<S> {
@@ -110,6 +119,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
             stamps: Mutex::default(),
             commits: AtomicU64::new(0),
             relocated: AtomicU64::new(0),
+            committed: Mutex::default(),
         }
     }
 
@@ -226,14 +236,16 @@ impl<S: PageStore + ?Sized> Toy<S> {
     /// Makes the leaf table and the values' addresses durable in one MetaLog chunk; older ones are released.
     pub fn commit(&self) -> Result<(), PageError> {
         let mut chunk = Vec::new();
-        let leaves = self.leaves.lock().clone();
+        let image = self.image();
+        self.committed.lock().1 = Some(image.clone());
+        let leaves = image.leaves.clone();
         chunk.extend((leaves.len() as u64).to_le_bytes());
         for (id, leaf) in leaves {
             [u64::from(id.0), leaf.at.raw(), leaf.version, leaf.blocks]
                 .iter()
                 .for_each(|n| chunk.extend(n.to_le_bytes()));
         }
-        for (at, (segment, payload)) in self.values.lock().clone() {
+        for (at, (segment, payload)) in image.values.clone() {
             [at.0, payload.len() as u64, u64::from(payload[0]), segment.0]
                 .iter()
                 .for_each(|n| chunk.extend(n.to_le_bytes()));
@@ -242,7 +254,25 @@ impl<S: PageStore + ?Sized> Toy<S> {
         let meta = self.store.area(AreaKind::Meta);
         let (_, segment) = meta.append(&chunk)?;
         meta.flush()?;
+        *self.committed.lock() = (image, None);
         meta.segments().into_iter().filter(|old| old.id < segment).try_for_each(|old| meta.release(old.id))
+    }
+
+    fn image(&self) -> Image {
+        Image { leaves: self.leaves.lock().clone(), values: self.values.lock().clone() }
+    }
+
+    /// Checks that a tree that was recovered holds what the last commit of the one before it said, or the one that was under way.
+    pub fn check_committed(&self, before: &Self) {
+        let (found, (last, under_way)) = (self.image(), before.committed.lock().clone());
+        assert!(
+            found == last || Some(&found) == under_way.as_ref(),
+            "{} pages and {} values of {} and {}",
+            found.leaves.len(),
+            found.values.len(),
+            last.leaves.len(),
+            last.values.len(),
+        );
     }
 
     /// The tree of a store that was opened again: what its last whole MetaLog chunk says.
@@ -268,6 +298,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
         }
         let live: Vec<_> = toy.leaves.lock().values().map(|leaf| leaf.at).collect();
         toy.store.adopt(&mut live.into_iter());
+        toy.committed.lock().0 = toy.image();
         toy
     }
 
