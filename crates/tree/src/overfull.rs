@@ -154,6 +154,29 @@ mod tests {
         assert!(engine.stats().merges > 0);
     }
 
+    /// Each has written to the one leaf and not come to merging it yet.
+    #[test]
+    fn any_number_of_writers_that_have_not_merged_yet_find_room_in_a_buffer() {
+        for design in [Design::Adb, Design::BfTree] {
+            let store = MemStore::new(MemOptions::default());
+            let options = TreeOptions { design, log_limit_bytes: 64 << 20, ..TreeOptions::default() };
+            let value = vec![7; options.value_inline_bytes_max as usize];
+            let engine = Engine::create(store as Arc<dyn PageStore>, options).expect("an empty store");
+            let writers = (512 << 10) / value.len() as u64;
+            for number in 0..writers {
+                let key = number.to_be_bytes();
+                let prepared = engine.tree.prepare(&key, &value).expect("inline");
+                engine.tree.commit(std::slice::from_ref(&prepared)).expect("room");
+            }
+            engine.check(&mut |_, _| (), &mut |problem| panic!("{problem}")).expect("a whole store");
+            for number in 0..writers {
+                let mut got = Vec::new();
+                let is_there = engine.get_into(&number.to_be_bytes(), &mut got).expect("readable");
+                assert!(is_there && got == value, "{design:?} {number}");
+            }
+        }
+    }
+
     #[test]
     fn where_nobody_writes_nothing_is_merged_ahead() {
         let store = MemStore::new(MemOptions::default());

@@ -35,7 +35,7 @@ pub(crate) const VALUE_TRIES: u32 = 4;
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
 /// Tries to merge a leaf within a batch.
-const RELIEVE_TRIES: usize = 64;
+const RELIEVE_TRIES: usize = 256;
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
 const MISSES_MAX: u32 = 64;
 
@@ -252,7 +252,7 @@ impl Tree {
                 if bytes > BUFFER_BYTES_LONG && relieved.is_ok() {
                     relieved = self.relieve_now(id);
                 }
-                if relieved.is_err() && self.is_at_end(id) {
+                if relieved.is_err() && is_at_end(self.table.lock_shared(id).location()) {
                     break;
                 }
             }
@@ -302,14 +302,25 @@ impl Tree {
         Ok(())
     }
 
-    /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space.
+    /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space: where others have put
+    /// more into the leaf's buffer than they have merged yet, it merges first, and only a store that has stopped meanwhile goes without.
     fn apply(&self, record: &Record<'_>, sequence: u64, change: Change) -> Applied {
-        let guard = self.epoch.pin();
         loop {
+            let guard = self.epoch.pin();
             let path = self.index.find(record.key, &guard);
             let mut leaf = self.table.lock(path.leaf());
             if !path.is_current() {
                 continue;
+            }
+            // A pointer that reclaim moved is short, and reclaim may not wait for a merge, which may wait for it.
+            if change == Change::Content && is_at_end(leaf.location()) {
+                let id = leaf.id();
+                drop((leaf, path));
+                drop(guard);
+                match self.relieve_now(id) {
+                    Ok(()) => continue,
+                    Err(_) => return Applied::Overfull(id, BUFFER_BYTES_END),
+                }
             }
             if change == Change::Content {
                 self.before_change(&leaf, &path);
@@ -444,10 +455,11 @@ impl Tree {
     }
 
     /// As [`relieve`](Self::relieve) while stripes are held: waits for nobody.
-    fn relieve_now(&self, id: PageId) -> Result<()> {
+    pub(crate) fn relieve_now(&self, id: PageId) -> Result<()> {
+        let mut spin = zonda_rt::Spin::new();
         for _ in 0..RELIEVE_TRIES {
             match self.try_flush_now(id, false) {
-                Ok(Flushed::Raced) => zonda_rt::yield_now(),
+                Ok(Flushed::Raced) => zonda_rt::spin_wait(&mut spin),
                 Err(error) if can_wait(&error) => return self.check_end(id, error),
                 outcome => return self.poison.watch(outcome).map(|_| ()),
             }
@@ -457,21 +469,12 @@ impl Tree {
 
     /// Stops the store for `cause` if the leaf's buffer could not take one more record of any size.
     fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
-        if !self.is_at_end(id) {
+        if !is_at_end(self.table.lock_shared(id).location()) {
             return Ok(());
         }
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
         self.poison.set(cause);
         self.poison.check()
-    }
-
-    /// Whether the leaf's buffer could not take one more record of any size.
-    fn is_at_end(&self, id: PageId) -> bool {
-        let is_long = |buffer: &Buffer| {
-            let slots = buffer.slots();
-            slots.used_bytes() > BUFFER_BYTES_END || buffer.is_mini_page() && slots.len() > MINI_PAGE_RECORDS_END
-        };
-        self.table.lock_shared(id).location().buffer().is_some_and(is_long)
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.
@@ -526,6 +529,14 @@ impl<'a> BatchOp<'a> {
             Self::Delete { .. } => 0,
         }
     }
+}
+
+/// Whether a leaf's buffer could not take one more record of any size.
+pub(crate) fn is_at_end(location: &Location) -> bool {
+    location.buffer().is_some_and(|buffer| {
+        let slots = buffer.slots();
+        slots.used_bytes() > BUFFER_BYTES_END || buffer.is_mini_page() && slots.len() > MINI_PAGE_RECORDS_END
+    })
 }
 
 /// Pages that `bytes` fill.

@@ -14,7 +14,7 @@ use crate::{
     record::Record,
     tree::{Result, Tree},
     waits::Cause,
-    write::Applied,
+    write::{Applied, is_at_end},
 };
 
 /// Evictions after which an emptying filter is left to writers that fill it again: each takes about a quarter of what is there, so
@@ -118,11 +118,21 @@ impl Tree {
     /// Puts the records from `lower` on that belong to one leaf into its buffer; returns the index behind them.
     fn apply_run(&self, batch: &Batch, lower: usize) -> (usize, Applied) {
         let slots = batch.records.slots();
-        let guard = self.epoch.pin();
         loop {
+            let guard = self.epoch.pin();
             let path = self.index.find(slots.key(lower), &guard);
             let mut leaf = self.table.lock(path.leaf());
             if !path.is_current() {
+                continue;
+            }
+            if is_at_end(leaf.location()) {
+                let id = leaf.id();
+                drop((leaf, path));
+                drop(guard);
+                if self.relieve_now(id).is_err() {
+                    // The store has stopped: whoever hears of this leaf finds that.
+                    return (slots.len(), Applied::Overfull(id, 0));
+                }
                 continue;
             }
             let upper = match path.high() {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 use zonda_pages::{AreaKind, PageStore};
 use zonda_rt::{Rng, sim, spawn};
 
@@ -163,6 +163,37 @@ fn the_newest_chunk_may_be_a_torn_tail_unless_a_session_or_a_checkpoint_followed
     assert_eq!(replayed(&store, 1, &[(1, 1)]).0.next_sequence, 6);
     assert!(refused(&store, &[(1, 1), (2, 7)], 0).contains("operation 6 "));
     assert!(refused(&store, &[(1, 1)], 7).contains("operation 6 "));
+}
+
+/// A log of a round that took several chunks, the later numbers first, with `chunks` by their number.
+fn one_round(chunks: &[usize]) -> Arc<MemStore> {
+    let payloads = six_segments(false).mem_area(AreaKind::Log).payloads();
+    let store = MemStore::new(MemOptions::default());
+    for &number in chunks {
+        let mut payload = payloads[number - 1].clone();
+        let (header, _) = LogChunkHeader::mut_from_prefix(&mut payload).expect("a whole header");
+        header.complete_before = 1.into();
+        store.area(AreaKind::Log).append(&payload).expect("room");
+    }
+    store
+}
+
+#[test]
+fn a_chunk_that_is_there_twice_counts_once_even_while_it_waits_for_others() {
+    for chunks in [&[3, 3, 2, 1][..], &[3, 2, 3, 1], &[3, 2, 1, 3], &[3, 2, 1, 1]] {
+        let (end, _) = replayed(&one_round(chunks), 1, &[(1, 1)]);
+        assert_eq!((end.next_sequence, end.records), (4, 3), "{chunks:?}");
+    }
+}
+
+#[test]
+fn two_units_of_one_number_are_damage() {
+    let store = one_round(&[3]);
+    let payload = store.mem_area(AreaKind::Log).payloads()[0].clone();
+    let mut other = payload;
+    *other.last_mut().expect("a record") ^= 1;
+    store.area(AreaKind::Log).append(&other).expect("room");
+    assert!(refused(&store, &[(1, 1)], 0).contains("number 3 is there twice"));
 }
 
 #[test]
