@@ -6,7 +6,7 @@ use zonda_pages::PageStore;
 use zonda_rt::atomic::Ordering;
 
 use crate::{
-    CheckReport, Durability, EngineStats, Finding, TreeOptions, recover,
+    CheckReport, Durability, EngineStats, Finding, TreeError, TreeOptions, recover,
     relocate::can_wait,
     scan::{PairRef, Range, Scan, owned},
     tree::{Result, Tree},
@@ -410,21 +410,37 @@ impl Engine {
         self.tree.memory_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Checkpoints and refuses further use. Idempotent; a poisoned tree only closes.
+    /// A thread that works for the tree panicked: from now on writes are refused.
+    pub fn note_panic(&self, thread: &str) {
+        self.tree.poison.set(TreeError::Panicked { thread: thread.to_owned() });
+    }
+
+    /// Refuses further use, without a checkpoint: for one that only read.
+    pub fn shut(&self) {
+        self.tree.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Checkpoints and refuses further use. Once that has been done it is; who comes while another does it waits for that, and after one
+    /// that failed tries it again.
     ///
     /// # Errors
-    /// Those of the device: the store is still whole, as after a crash.
+    /// Those of the device: the store is still whole, as after a crash. `Poisoned`: what was written without being synced may be lost.
     pub fn close(&self) -> Result<()> {
         let tree = &self.tree;
-        if tree.closed.swap(true, Ordering::SeqCst) || tree.poison.check().is_err() {
+        let mut is_done = tree.closing.lock();
+        if *is_done {
             return Ok(());
         }
+        self.shut();
+        tree.poison.check()?;
         // Writers that passed the door before it was shut.
         let mut spin = zonda_rt::Spin::new();
         while tree.log.low_water() < tree.log.next_sequence() {
             zonda_rt::spin_wait(&mut spin);
         }
-        tree.checkpoint()
+        tree.checkpoint()?;
+        *is_done = true;
+        Ok(())
     }
 }
 

@@ -57,6 +57,12 @@ pub enum TreeError {
     /// An earlier write or sync failed: the tree refuses writes, reads go on.
     #[error("the store refuses writes since an earlier failure: {0}")]
     Poisoned(Arc<TreeError>),
+    /// A thread that works for the tree panicked: what it was doing is half done.
+    #[error("the background thread {thread} panicked, which is a bug")]
+    Panicked {
+        /// Its name.
+        thread: String,
+    },
     /// Something on the device does not fit together.
     #[error("damaged {what}: {why}")]
     Damaged {

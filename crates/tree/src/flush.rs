@@ -101,6 +101,10 @@ impl Tree {
                     self.pool.gave_up();
                     return Ok(true);
                 }
+                // What is clean needs no space to go.
+                Err(error) if is_no_space(&error) => {
+                    return if (0..EVICT_TRIES).any(|_| self.drop_clean_buffer()) { Ok(true) } else { Err(error) };
+                }
                 raced => {
                     raced?;
                     tries += 1;

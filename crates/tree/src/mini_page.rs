@@ -25,7 +25,7 @@ use crate::{
     relocate::is_damage,
     snapshot::used_records,
     stats::{MiniPageCounts, count},
-    tree::{Placed, Result, Tree},
+    tree::{Placed, Result, Tree, is_no_space},
 };
 
 /// Mini-pages that one call tries to evict before somebody else's progress is waited for.
@@ -251,7 +251,10 @@ impl Tree {
     /// pages to hear of it.
     pub(crate) fn evict_mini_page(&self, ring: &Ring) -> Result<bool> {
         // While nothing is claimed: whoever waits must not hold the head back.
-        self.admit(FOR_A_MERGE)?;
+        if let Err(refused) = self.admit(FOR_A_MERGE) {
+            // What is clean needs no space to go.
+            return if is_no_space(&refused) && self.sift_head(ring).0 { Ok(true) } else { Err(refused) };
+        }
         let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);

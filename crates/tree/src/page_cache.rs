@@ -27,7 +27,8 @@ impl Tree {
     /// # Errors
     /// Those of the device. A damaged page is left to whoever reads or merges it.
     pub(crate) fn bring_in(&self, key: &[u8]) -> Result<()> {
-        if self.options.design != Design::BTree {
+        // Over the budget there is no room to be had for a page: the store is full.
+        if self.options.design != Design::BTree || self.pool.is_over() {
             return Ok(());
         }
         let guard = self.epoch.pin();
@@ -65,7 +66,7 @@ impl Tree {
     }
 
     /// Frees a clean buffer if the hand finds one.
-    fn drop_clean_buffer(&self) -> bool {
+    pub(crate) fn drop_clean_buffer(&self) -> bool {
         let Some(id) = self.pool.victim(&self.table) else { return false };
         let Some(mut leaf) = self.table.try_lock(id) else { return false };
         let Some(buffer) = leaf.location().buffer() else { return false };

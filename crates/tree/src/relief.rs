@@ -11,6 +11,7 @@ use zonda_pages::{BLOCK_BYTES, PageId};
 use zonda_rt::{Mutex, atomic::Ordering};
 
 use crate::{
+    Design, KEY_BYTES_MAX,
     compact::{Fill, seem_to_join},
     log::can_go_on,
     record::Kind,
@@ -28,6 +29,15 @@ const JOIN_SHARE: u64 = 16;
 pub(crate) struct Relief {
     /// One searches; the others wait for what it finds.
     state: Mutex<State>,
+    /// What searches found dirty, in buffers that hold clean pages too.
+    dirty: Mutex<Option<Dirty>>,
+}
+
+/// Bytes of dirty records in buffers, and the records that had been written by then.
+#[derive(Clone, Copy)]
+struct Dirty {
+    bytes: u64,
+    written: u64,
 }
 
 #[derive(Default)]
@@ -78,7 +88,43 @@ impl Tree {
     }
 
     fn admit_buffered(&self, pages: u32) -> Result<()> {
-        self.admit(pages.saturating_add(self.buffered_pages()))
+        match self.admit(pages.saturating_add(self.buffered_pages())) {
+            Err(error) if is_no_space(&error) => match self.dirty_pages_at_most() {
+                Some(dirty) => self.admit(pages.saturating_add(dirty)),
+                None => Err(error),
+            },
+            outcome => outcome,
+        }
+    }
+
+    /// Pages that what is dirty in filter and buffers would fill, at most, where buffers are a page cache too and somebody has looked: what
+    /// was dirty then, and what has been written since.
+    fn dirty_pages_at_most(&self) -> Option<u32> {
+        let dirty = (*self.relief.dirty.lock())?;
+        let record_bytes = (KEY_BYTES_MAX as u64).saturating_add(self.options.value_inline_bytes_max.into());
+        let since = self.written().saturating_sub(dirty.written).saturating_mul(record_bytes);
+        let bytes = dirty.bytes.saturating_add(since).saturating_add(self.filter_bytes());
+        u32::try_from(bytes.div_ceil(BLOCK_BYTES as u64)).ok()
+    }
+
+    /// Whether buffers are a page cache, too.
+    fn has_clean_pages(&self) -> bool {
+        matches!(self.options.design, Design::BTree | Design::BfTree)
+    }
+
+    /// Looks what is dirty in buffers, where they hold clean pages too. Cost: one look at each buffer.
+    fn look_what_is_dirty(&self) {
+        if !self.has_clean_pages() {
+            return;
+        }
+        // First, so that what is written meanwhile counts twice rather than not at all.
+        let written = self.written();
+        let dirty_bytes = |id: PageId| {
+            let leaf = self.table.lock_shared(id);
+            leaf.location().buffer().filter(|buffer| buffer.is_dirty()).map_or(0, |buffer| buffer.dirty_bytes() as u64)
+        };
+        let ids = (0..self.table.len()).map(PageId).filter(|id| self.table.seems_buffered(*id));
+        *self.relief.dirty.lock() = Some(Dirty { bytes: ids.map(dirty_bytes).sum(), written });
     }
 
     /// Pages that what filter and buffers hold would fill.
@@ -110,8 +156,11 @@ impl Tree {
             return Ok(false);
         }
         self.empty_filter()?;
-        match self.merge_dirty(pages) {
+        let merged = self.merge_dirty(pages);
+        self.look_what_is_dirty();
+        match merged {
             Ok(true) => return Ok(true),
+            Ok(false) if self.has_clean_pages() && self.has_room(pages)? => return Ok(true),
             // Splits may have taken what there was: leaves that are joined give it back.
             Err(error) if !is_no_space(&error) => return Err(error),
             Ok(false) | Err(_) => {}

@@ -84,7 +84,9 @@ impl Relocate for Tree {
         };
         let moved = self.values.write_chunk(payload)?;
         pointer.replace(at, moved);
-        self.replace_pointer(&key, &pointer)?;
+        // Nothing refers to a copy that was not logged.
+        let logged = self.replace_pointer(&key, &pointer);
+        logged.inspect_err(|_| self.store.release_value(moved.at, moved.segment, payload.len() as u64))?;
         Ok(Relocated::Moved)
     }
 
@@ -260,6 +262,25 @@ mod tests {
             assert!(tree.get_as_of(snapshot, &[number], &mut value).expect("sound") && value == [number; 2_000]);
         }
         tree.snapshots.close(snapshot);
+    }
+
+    #[test]
+    fn the_copy_of_a_value_whose_move_is_not_logged_is_released() {
+        use zonda_pages::{AreaKind, PageStore};
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
+        let values = store.area(AreaKind::Values);
+        let mut found = None;
+        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+            found = Some((chunk.address, chunk.payload.to_vec()));
+            Ok(true)
+        };
+        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
+        let (at, payload) = found.expect("the value");
+        tree.closed.store(true, Ordering::SeqCst);
+        assert!(tree.relocate_value(at, &payload).is_err(), "nothing is logged any more");
+        assert_eq!(store.wire().released_value_bytes(), payload.len() as u64);
     }
 
     #[test]

@@ -35,6 +35,20 @@ pub(crate) struct Workers {
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// Stops writes if its thread panics: what that did is half done, and nobody does the rest.
+struct Watch {
+    engine: Engine,
+    thread: String,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.engine.note_panic(&self.thread);
+        }
+    }
+}
+
 struct Shared {
     stop: Mutex<bool>,
     changed: Condvar,
@@ -59,7 +73,12 @@ impl Workers {
 
     fn spawn(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let handle = zonda_rt::try_spawn(name, move || run(&shared)).map_err(|source| {
+        let watch = Watch { engine: self.engine.clone(), thread: name.to_owned() };
+        let work = move || {
+            let _watch = watch;
+            run(&shared);
+        };
+        let handle = zonda_rt::try_spawn(name, work).map_err(|source| {
             self.stop();
             Error::Io { path: name.into(), action: "start a thread", source: Arc::new(source) }
         })?;
@@ -82,7 +101,7 @@ impl Workers {
         self.shared.changed.notify_all();
         let handles = std::mem::take(&mut *self.handles.lock());
         for handle in handles {
-            // A worker that panicked has nothing more to say than its message on standard error.
+            // Of one that panicked the engine knows: every write and `close` say so.
             let _ = handle.join();
         }
     }
@@ -168,4 +187,24 @@ pub(crate) fn step(engine: &Engine, governor: &Governor) -> Result<bool> {
     let [logged, checkpointed] = [engine.log_step()?, engine.checkpoint_step()?];
     let steps = [logged, checkpointed, engine.reclaim_step()?, engine.buffer_step()?, engine.join_step()?];
     Ok(steps.contains(&Step::Progress))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_panics_stops_the_writes() {
+        let db = crate::Options::new().background(false).open("mem:").unwrap();
+        db.put("key", "value").unwrap();
+        let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
+        let engine = db.store().writer().unwrap().clone();
+        let workers = Workers { engine, shared, handles: Mutex::new(Vec::new()) };
+        workers.spawn("zonda-planted", |_| panic!("planted")).unwrap();
+        workers.stop();
+        let refused = db.put("key", "other").unwrap_err();
+        assert!(refused.to_string().contains("zonda-planted panicked"), "{refused}");
+        assert_eq!(db.get("key").unwrap(), Some(b"value".to_vec()));
+        assert!(db.close().is_err());
+    }
 }

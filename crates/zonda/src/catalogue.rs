@@ -228,7 +228,7 @@ fn records(engine: &Engine, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     Ok(found)
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if (1..=TREE_NAME_BYTES_MAX).contains(&name.len()) {
         return Ok(());
     }

@@ -504,10 +504,10 @@ impl Db {
     }
 
     /// Writes everything, takes a checkpoint and closes the store for all handles: they answer `Closed`. The file and its lock are free
-    /// when the last handle is dropped. A second close does nothing.
+    /// when the last handle is dropped. A second close waits for the first, and does nothing unless that failed.
     ///
     /// # Errors
-    /// Those of every write. What was synced is safe then, and the next opening recovers.
+    /// Those of every write: what was written without being synced may be lost. What was synced is safe, and the next opening recovers.
     ///
     /// # Examples
     /// ```

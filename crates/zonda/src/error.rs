@@ -231,6 +231,12 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
+    /// A background thread of the store panicked, which is a bug of this library. Its message is on standard error.
+    #[error("the background thread {thread} panicked, which is a bug: please report what standard error says")]
+    Panicked {
+        /// Its name.
+        thread: String,
+    },
     /// The store was closed through another handle.
     #[error("the store is closed")]
     Closed,
@@ -278,6 +284,7 @@ impl From<TreeError> for Error {
             TreeError::Store(error) => Self::from(&*error),
             TreeError::Poisoned(cause) => Self::Poisoned { cause: Arc::new(Self::from((*cause).clone())) },
             TreeError::Damaged { what, why } => Self::Damaged { what: what.to_owned(), why },
+            TreeError::Panicked { thread } => Self::Panicked { thread },
             TreeError::Closed => Self::Closed,
             other => Self::Device { message: other.to_string() },
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
-use crate::catalogue::{name_key, prefix_from_record};
+use crate::catalogue::{check_name, name_key, prefix_from_record};
 use crate::key::{self, KeyRange};
 use crate::prefix::Prefix;
 use crate::range::{Pair, Range};
@@ -53,8 +53,9 @@ impl Snapshot {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn tree(&self, name: &str) -> Result<View> {
-        let record = self.default_tree.get_full(&name_key(name))?;
-        let record = record.ok_or_else(|| Error::NoSuchTree { name: name.to_owned() })?;
+        let no_such = || Error::NoSuchTree { name: name.to_owned() };
+        check_name(name).map_err(|_| no_such())?;
+        let record = self.default_tree.get_full(&name_key(name))?.ok_or_else(no_such)?;
         Ok(View { prefix: prefix_from_record(&record)?, ..self.default_tree.clone() })
     }
 

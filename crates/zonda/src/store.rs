@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_rt::RwLockReadGuard;
-use zonda_tree::{BatchOp, Engine, TreeError};
+use zonda_tree::{BatchOp, Engine};
 
 use crate::background::{self, Workers};
 use crate::backing::{Device, Pages};
@@ -163,12 +163,10 @@ impl Store {
             workers.stop();
         }
         if self.read_only {
+            self.parts().engine.shut();
             return Ok(());
         }
-        match self.parts().engine.close() {
-            Err(TreeError::Closed) => Ok(()),
-            other => Ok(other?),
-        }
+        Ok(self.parts().engine.close()?)
     }
 }
 

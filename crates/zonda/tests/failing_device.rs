@@ -42,6 +42,28 @@ fn a_failed_sync_poisons_visibly_and_loses_nothing_that_was_synced() {
     db.put("later", "x").unwrap();
 }
 
+/// What was acknowledged without a sync is gone, so closing must not say that all is well.
+#[test]
+fn closing_a_store_that_has_failed_says_so_to_everybody() {
+    for call in [DeviceCall::Write, DeviceCall::Flush] {
+        let (device, db) = store();
+        fill(&db, 100);
+        fail(&device, call, ErrorKind::Media);
+        assert!(db.put_with("after", "x", Durability::Synced).is_err());
+        let closed = [db.clone().close(), db.close()];
+        assert!(closed.iter().all(|closed| matches!(closed, Err(Error::Poisoned { .. }))), "{call:?}: {closed:?}");
+    }
+    let (device, db) = store();
+    fill(&db, 100);
+    fail(&device, DeviceCall::Write, ErrorKind::Media);
+    let closed = [db.clone().close(), db.close()];
+    assert!(closed.iter().all(Result::is_err), "a checkpoint that failed: {closed:?}");
+    let (_, db) = store();
+    fill(&db, 100);
+    assert!(db.clone().close().is_ok() && db.clone().close().is_ok(), "once it is done it is");
+    assert!(matches!(db.get("0042"), Err(Error::Closed)));
+}
+
 #[test]
 fn a_full_file_system_is_named() {
     let (device, db) = store();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
-use zonda::{Db, Error, Options};
+use zonda::{Db, Design, Error, Options};
 
 const ON_ZONES: &str = "mem:?zones=64&zone_size=128KiB";
 const IN_PLACE: &str = "mem:?layout=blocks&zones=64&zone_size=128KiB";
@@ -73,6 +73,28 @@ fn full_then_thinned_out_then_filled_again() {
             }
             assert_eq!(db.iter().unwrap().count() as u64, keys / 2 + keys.div_ceil(4), "{what}");
         }
+    }
+}
+
+/// Pages in memory that nobody changed are in their place already.
+#[test]
+fn what_reads_left_in_memory_needs_no_space() {
+    for design in [Design::BTree, Design::BfTree] {
+        let db = Options::new().memory(2 << 20).seed(3).design(design).open(ON_ZONES).unwrap();
+        let value = [7; 200];
+        let keys = fill(&db, &value, true);
+        for number in (0..keys).step_by(7) {
+            db.delete(key(number, true)).unwrap();
+            let memory = db.stats().unwrap().memory;
+            assert!(memory.used_bytes <= memory.budget_bytes, "{design:?}, delete {number}: {memory:?}");
+        }
+        db.compact(&mut |_, _| {}).unwrap();
+        for number in 0..keys {
+            assert_eq!(db.get(key(number, true)).unwrap().is_some(), !number.is_multiple_of(7));
+        }
+        let refused = (keys..).find_map(|number| db.put(key(number, true), value).err());
+        let Some(Error::NoSpace { live_bytes, usable_bytes, .. }) = refused else { panic!("{design:?}: {refused:?}") };
+        assert!(live_bytes * 100 >= usable_bytes * 97, "{design:?}: {live_bytes} live of {usable_bytes}");
     }
 }
 

@@ -245,12 +245,10 @@ fn lives(seed: u64, kind: StoreKind) -> (u64, u64) {
         let armed = if who == 0 { &pages } else { &log };
         armed.arm(cut_after);
         // The power may go while the store opens, too.
-        if let Ok(db) = open(&pages, &log, &options) {
-            for _ in 0..4_000 {
-                if !history.step(&db, &mut rng) {
-                    break;
-                }
-            }
+        let opened = open(&pages, &log, &options);
+        let went_well = opened.as_ref().is_ok_and(|db| (0..4_000).all(|_| history.step(db, &mut rng)));
+        assert!(went_well || pages.lost_power() || log.lost_power(), "seed {seed}: an error with the power on");
+        if let Ok(db) = opened {
             resets += db.stats().unwrap().space.zones_reset;
             if who == 2 {
                 pages.cut();

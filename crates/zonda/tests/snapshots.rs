@@ -3,7 +3,7 @@
 mod common;
 
 use common::{fill, keys, memory};
-use zonda::{Batch, Error};
+use zonda::{Batch, Error, Options};
 
 #[test]
 fn a_snapshot_does_not_see_later_writes() {
@@ -69,4 +69,19 @@ fn a_snapshot_knows_the_trees_of_its_moment() {
     db.drop_tree("old").unwrap();
     assert_eq!(snapshot.tree("old").unwrap().get("k").unwrap(), Some(b"v".to_vec()));
     assert!(matches!(snapshot.tree("new"), Err(Error::NoSuchTree { .. })));
+}
+
+#[test]
+fn a_name_that_no_tree_can_have_is_the_name_of_none() {
+    let db = Options::preset("bftree").unwrap().background(false).open("mem:").unwrap();
+    for number in 0..20_000_u32 {
+        db.put(number.to_be_bytes(), "x").unwrap();
+    }
+    db.compact(&mut |_, _| {}).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    for bytes in (3_000..3_050).chain([0, 300_000]) {
+        let found = snapshot.tree(&"x".repeat(bytes)).map(drop);
+        assert!(matches!(found, Err(Error::NoSuchTree { .. })), "{bytes} bytes: {found:?}");
+    }
+    db.tree("y").unwrap().put("k", "v").unwrap();
 }
