@@ -24,6 +24,19 @@ pub struct HostFtlStats {
 }
 
 impl HostFtlStats {
+    /// What was summed since `before`; memory as it is now.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            host_blocks: self.host_blocks - before.host_blocks,
+            moved_blocks: self.moved_blocks - before.moved_blocks,
+            overhead_blocks: self.overhead_blocks - before.overhead_blocks,
+            cleaned_zones: self.cleaned_zones - before.cleaned_zones,
+            own_time: self.own_time.saturating_sub(before.own_time),
+            ..*self
+        }
+    }
+
     /// Blocks written below for each block of the host; 1 before it wrote any.
     #[must_use]
     pub fn amplification(&self) -> f64 {

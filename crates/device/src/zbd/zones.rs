@@ -97,9 +97,10 @@ impl Zones {
         let belief = self.belief.lock();
         let readable = belief.machine.readable_blocks(at, blocks)?;
         let zone = belief.machine.geometry().zone_of(at);
-        // Appends in flight land in any order: what is readable of them only the device knows.
-        let in_flight = belief.way(zone) == Some(Way::Command) && belief.machine.in_flight(zone) > 0;
-        Ok(if in_flight { belief.capacity_from(at, blocks) } else { readable })
+        // Appends in flight land in any order, and behind one that failed others may have landed: only the device knows.
+        let unsettled = belief.machine.in_flight(zone) > 0 || belief.check_free(zone).is_err();
+        let asks = belief.way(zone) == Some(Way::Command) && unsettled;
+        Ok(if asks { belief.capacity_from(at, blocks) } else { readable })
     }
 
     /// Begins a write at the write pointer.
@@ -374,6 +375,7 @@ mod tests {
         assert_eq!(zones.end(failing, false), After::Well);
         assert_eq!(zones.begin_write(Lba(16), 1).unwrap_err().kind(), ErrorKind::SequenceLost);
         assert_eq!(zones.end(other, true), After::Ask);
+        assert_eq!(zones.readable_blocks(Lba(16), 12).unwrap(), 12, "the other landed somewhere");
         assert_eq!(zones.begin_append(Z1, 1).unwrap_err().kind(), ErrorKind::SequenceLost);
         zones.resume(Z1, Some(&described(ZoneState::ImplicitOpen, 3))).unwrap();
         assert_eq!(zones.readable_blocks(Lba(16), 12).unwrap(), 3);
