@@ -100,14 +100,20 @@ impl Ground {
         if self.group(zone).is_some() { Some(GENERATION_OF_BLOCKS) } else { self.space.generation_of(zone) }
     }
 
-    /// Nobody has the bytes of these any more.
+    /// Nobody has the bytes of these any more. What was lost with its zone takes nothing from what is there now.
     pub(crate) fn bury<'a>(&self, extents: impl IntoIterator<Item = &'a Extent>) {
         for extent in extents {
             match self.run_of(extent) {
                 Some((blocks, run)) => blocks.bury(run),
-                None => self.space.sub_live(extent.zone, extent.device_bytes()),
+                None if self.is_there(extent) => self.space.sub_live(extent.zone, extent.device_bytes()),
+                None => {}
             }
         }
+    }
+
+    /// Whether the zone of an extent is the one that it was written to.
+    fn is_there(&self, extent: &Extent) -> bool {
+        self.group(extent.zone).is_none() && self.generation_of(extent.zone) == Some(extent.generation)
     }
 
     /// Counts a recorded extent as live at a mount; false if its zone holds something else now, or its blocks are another's.
@@ -115,7 +121,7 @@ impl Ground {
         if let Some((blocks, run)) = self.run_of(extent) {
             return blocks.mark(run);
         }
-        let is_there = self.group(extent.zone).is_none() && self.generation_of(extent.zone) == Some(extent.generation);
+        let is_there = self.is_there(extent);
         if is_there {
             self.space.add_live(extent.zone, extent.device_bytes());
         }

@@ -56,6 +56,15 @@ pub struct MountReport {
 }
 
 impl MountReport {
+    /// What a user should know who mounted it for writing, if anything: one line.
+    #[must_use]
+    pub fn damage(&self) -> Option<&'static str> {
+        let is_damaged = self.extents_lost > 0 || self.records_ignored > 0;
+        is_damaged.then_some(
+            "files have lost bytes or names, with their zones or in the journal; `zonda fs check` names the files",
+        )
+    }
+
     /// What a user should know who mounted it for reading, if anything: one line.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {

@@ -205,7 +205,9 @@ impl Core {
         if self.space().subzones().is_none() {
             return DeadSubzones::default();
         }
-        let dead = |view: &&zonda_space::ZoneView| view.state == ZoneUse::Sealed && view.live_bytes == 0;
+        // One that the device did not finish is dead as well: nobody writes it.
+        let is_written = |state| matches!(state, ZoneUse::Sealed | ZoneUse::Partial);
+        let dead = |view: &&zonda_space::ZoneView| is_written(view.state) && view.live_bytes == 0;
         let full = self.space().subzone_view().iter().filter(dead).map(|view| (view.zone, view.generation)).collect();
         let is_empty = |view: &zonda_space::SplitZoneUse| view.full == 0 && view.written == 0;
         DeadSubzones { full, has_empty_zones: self.space().split_view().iter().any(is_empty) }

@@ -373,9 +373,12 @@ impl FileWriter {
     /// Writes the tail, or as much of it as is asked for and the zone or the run of blocks holds.
     fn write_out(&mut self, until: Until) -> Result<()> {
         self.core.check_claim(self.claim)?;
-        if self.file.tags().kind == FileKind::Log && self.size_bytes_on_device() == 0 {
+        match self.file.tags().kind {
             // Chunks of a file that is in no journal are nobody's: what is acknowledged would be gone when the process dies.
-            self.commit_queued()?;
+            FileKind::Log if self.size_bytes_on_device() == 0 => self.commit_queued()?,
+            // Names first: those that a MANIFEST relies on, a table linked or renamed for it, must not be gone where its bytes are there.
+            FileKind::Meta => self.core.commit_names()?,
+            _ => {}
         }
         if self.is_in_blocks() {
             return self.write_to_blocks();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{geometry, options, options_with, path};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneId, ZonedDevice};
 use zonda_files::{Cleaner, FileError, FileKind, FileStore, FileStoreOptions, FileTags, StoreId};
 use zonda_rt::{DeviceCall, now, sleep};
 
@@ -31,6 +31,33 @@ fn whole(store: &FileStore, name: &str, bytes: usize) -> bool {
     let mut read = vec![0; bytes];
     let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
     count == bytes && read.iter().all(|byte| *byte == name.as_bytes()[name.len() - 1])
+}
+
+/// A zone that somebody reset by hand is used again: what is left of the file that it had takes nothing from the one that it has now.
+#[test]
+fn a_file_that_lost_its_zone_takes_nothing_with_it() {
+    let device = memory();
+    let options = || FileStoreOptions { clean_below_free_percent: 60, ..options(2) };
+    let store = FileStore::format(Arc::clone(&device), StoreId(1), false, options()).unwrap();
+    put(&store, FileKind::Data, "/t", 60_000).unwrap();
+    let lost = store.extents(&path("/t")).unwrap()[0].zone;
+    drop(store);
+    device.reset(ZoneId(lost.0)).unwrap();
+    let (store, report) = FileStore::mount(device, options()).unwrap();
+    assert!(report.extents_lost > 0 && report.damage().is_some(), "{report:?}");
+    let names: Vec<String> = (0..20).map(|file| format!("/{file}")).collect();
+    let taker = names.iter().find(|name| {
+        put(&store, FileKind::Data, name, 60_000).unwrap();
+        store.extents(&path(name)).unwrap().iter().any(|extent| extent.zone == lost)
+    });
+    let taker = taker.expect("the lowest free zone is taken first");
+    store.remove(&path("/t")).unwrap();
+    store.sync_names().unwrap();
+    while store.clean_step().unwrap().is_some() {}
+    let mut filled = (0..100).take_while(|file| put(&store, FileKind::Data, &format!("/more{file}"), 60_000).is_ok());
+    assert!(filled.by_ref().count() > 3);
+    assert!(whole(&store, taker, 60_000));
+    assert_eq!(store.check().unwrap().findings, []);
 }
 
 /// Zones half of which are dead.

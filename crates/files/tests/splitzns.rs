@@ -447,6 +447,32 @@ fn faults_of_splitting_and_merging_leave_a_store_that_works() {
     }
 }
 
+/// The token of its zone is not pinned for good: the subzone is merged once its table is gone, and finished by whoever closes another.
+#[test]
+fn a_subzone_that_could_not_be_finished_comes_back() {
+    let unfinished = || {
+        let faulty = Faulty::new(memory(), 1);
+        let store = store_on(Arc::new(faulty.clone()), "splitzns");
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(DeviceCall::Finish), zone: None, when: FaultWhen::Nth(1), effect });
+        put(&store, "/0", 5, 40_000).unwrap();
+        assert_eq!((faulty.injected(), split(&store).written_subzones), (1, 1));
+        faulty.heal();
+        store
+    };
+    let store = unfinished();
+    store.remove(&path("/0")).unwrap();
+    store.sync_names().unwrap();
+    let usage = split(&store);
+    assert_eq!((usage.split_zones, usage.written_subzones, usage.active_split_zones), (0, 0, 0));
+    let store = unfinished();
+    put(&store, "/1", 5, 40_000).unwrap();
+    let usage = split(&store);
+    assert_eq!((usage.full_subzones, usage.written_subzones), (2, 0));
+    assert!(whole(&store, "/0", 40_000) && whole(&store, "/1", 40_000));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 #[test]
 fn a_subzone_whose_header_cannot_be_written_is_passed_over() {
     let faulty = Faulty::new(memory(), 1);

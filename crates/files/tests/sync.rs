@@ -117,6 +117,26 @@ fn changes_of_names_are_durable_with_the_next_sync_of_a_log_or_a_meta_file() {
     }
 }
 
+/// Nor is it after a cut of the power: what a meta file relies on is flushed before its chunk is written.
+#[test]
+fn what_a_meta_file_says_of_names_is_not_on_the_device_before_them() {
+    let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
+    let live = FileStore::format(device.clone(), StoreId(1), false, options(0)).unwrap();
+    let mut writer = live.create(&path("/MANIFEST"), FileTags::of(FileKind::Meta)).unwrap();
+    writer.append(b"before").unwrap();
+    writer.sync().unwrap();
+    let mut table = live.create(&path("/table"), FileTags::of(FileKind::Data)).unwrap();
+    table.append(&[5; 20_000]).unwrap();
+    table.close().unwrap();
+    live.sync_names().unwrap();
+    live.link(&path("/table"), &path("/imported")).unwrap();
+    writer.append(b"names it").unwrap();
+    writer.flush().unwrap();
+    let (found, _) = FileStore::mount_read_only(device, options(0)).unwrap();
+    assert_eq!(found.info(&path("/MANIFEST")).unwrap().size_bytes, 14, "it is there without a sync");
+    assert_eq!(found.info(&path("/imported")).unwrap().size_bytes, 20_000);
+}
+
 #[test]
 fn no_directory_is_renamed_so_that_a_name_below_it_is_too_long() {
     let device = Arc::new(MemDevice::new(geometry(14)).unwrap());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use zonda_files::trace::TraceWriter;
-use zonda_files::{Cleaner, FileStore, FileStoreOptions, Placement, StoreId};
+use zonda_files::{Cleaner, FileStore, FileStoreOptions, MountReport, Placement, StoreId};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
@@ -183,7 +183,9 @@ fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Op
         made.filter(|_| formatted.is_err()).into_iter().for_each(|path| drop(fs::remove_file(path)));
         formatted?
     } else {
-        FileStore::mount(device, options)?.0
+        let (store, report) = FileStore::mount(device, options)?;
+        tell_damage(uri, &report);
+        store
     };
     Ok((store, modelled))
 }
@@ -196,7 +198,10 @@ fn store_on_blocks(
 ) -> Result<(FileStore, Option<Modelled>), Failure> {
     let (device, modelled) = devices::open_blocks(&uri.device, uri.create)?;
     let store = match FileStore::mount_on_blocks(Arc::clone(&device), options.clone()) {
-        Ok((store, _)) if store.placement().0 == placement.name() => store,
+        Ok((store, report)) if store.placement().0 == placement.name() => {
+            tell_damage(uri, &report);
+            store
+        }
         Ok((store, _)) => {
             let made = store.placement().0;
             let message = format!("{uri}: the store was made with fs={made}, not with fs={}", placement.name());
@@ -208,6 +213,10 @@ fn store_on_blocks(
         }
     };
     Ok((store, modelled))
+}
+
+fn tell_damage(uri: &Uri, report: &MountReport) {
+    report.damage().into_iter().for_each(|damage| tell(format_args!("{uri}: {damage}")));
 }
 
 fn new_id() -> StoreId {

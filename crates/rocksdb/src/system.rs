@@ -337,10 +337,11 @@ impl System {
     /// `InvalidArgument` for no path.
     pub fn unlock(&self, path: &str) -> Result<(), Failure> {
         let path = FilePath::parse(path)?;
-        self.mount.locks.release(&path);
+        // While nobody else can have opened it.
         if let Some(database) = database_of(&path) {
             self.mount.lsm.database_closed(&database);
         }
+        self.mount.locks.release(&path);
         Ok(())
     }
 

@@ -193,7 +193,13 @@ fn live(drive: Drive, device: &PowerCut, before: Promised, cut: u64) -> Promised
     let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut), || device.cut_report().is_some());
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
     take_back(&life);
-    *promised.lock()
+    let after = *promised.lock();
+    let is_whole = after.written == before.written + BATCHES_MAX;
+    assert!(
+        is_whole || device.cut_report().is_some(),
+        "cut {cut} of seed {SEED}: an error with the power on: {after:?}"
+    );
+    after
 }
 
 fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {

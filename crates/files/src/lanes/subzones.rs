@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
-use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneWriter};
+use zonda_space::{ErrorKind, SpaceError, SplitZoneUse, Urgency, ZoneUse, ZoneWriter};
 
 use super::{Lane, Lanes, Lease, Request, lane_of};
 use crate::options::DATA;
@@ -112,6 +112,10 @@ impl Lanes {
             self.space.seal(writer);
         }
         let _lanes = self.lanes.lock();
+        // Those that the device did not finish before: each pins its zone's token.
+        for view in self.space.subzone_view().iter().filter(|view| view.state == ZoneUse::Partial) {
+            _ = self.space.seal_recovered(view.zone);
+        }
         for zone in self.idle_split().filter(|view| view.empty == 0) {
             // One that is not finished keeps its token until somebody needs it.
             _ = self.space.finish_split(zone.zone);

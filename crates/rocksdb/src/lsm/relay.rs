@@ -15,10 +15,18 @@ pub(crate) const REVERSE: &str = "rocksdb.ReverseBytewiseComparator";
 /// A table: column family and number.
 pub(crate) type TableOf = (u32, u64);
 
+/// A column family that the store was told of.
+#[derive(Debug)]
+struct Told {
+    tree: TreeId,
+    /// The name of its keys' order. The first MANIFEST of a new database does not say it.
+    comparator: String,
+}
+
 /// What the store was told of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
-    trees: BTreeMap<u32, TreeId>,
+    trees: BTreeMap<u32, Told>,
     /// Levels of tables.
     tables: BTreeMap<TableOf, u8>,
 }
@@ -26,7 +34,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// The store's number of a column family, if it was told of it.
     pub(crate) fn tree(&self, family: u32) -> Option<TreeId> {
-        self.trees.get(&family).copied()
+        self.trees.get(&family).map(|told| told.tree)
     }
 
     /// Tells everything in which `shape` differs from what was told: after another MANIFEST took over.
@@ -45,9 +53,19 @@ impl Relay {
             self.forget_family(store, family);
         }
         for (&number, family) in shape.families() {
-            let tree = *self.trees.entry(number).or_insert_with(|| store.tree(directory, number, order_of(family)));
+            let has_another_order = self.trees.get(&number).is_some_and(|told| told.comparator != family.comparator);
+            if has_another_order {
+                self.forget_family(store, number);
+            }
+            let told = self.trees.entry(number).or_insert_with(|| Told {
+                tree: store.tree(directory, number, order_of(family)),
+                comparator: family.comparator.clone(),
+            });
+            let tree = told.tree;
             let of_family = tables.range((number, 0)..=(number, u64::MAX)).map(|&(_, table)| table);
-            let edit = self.edit(directory, number, family, of_family);
+            let all = family.levels.values().filter(|_| has_another_order).flat_map(BTreeMap::keys).copied();
+            let of_family: BTreeSet<u64> = of_family.chain(all).collect();
+            let edit = self.edit(directory, number, family, of_family.into_iter());
             if !edit.removed.is_empty() || !edit.added.is_empty() {
                 store.apply_edit(tree, &edit);
             }
@@ -85,15 +103,15 @@ impl Relay {
     }
 
     fn forget_family(&mut self, store: &FileStore, family: u32) {
-        if let Some(tree) = self.trees.remove(&family) {
-            store.forget_tree(tree);
+        if let Some(told) = self.trees.remove(&family) {
+            store.forget_tree(told.tree);
         }
         self.tables.retain(|&(of, _), _| of != family);
     }
 
     /// The database is closed, or gone.
     pub(crate) fn forget(&mut self, store: &FileStore) {
-        std::mem::take(&mut self.trees).into_values().for_each(|tree| store.forget_tree(tree));
+        std::mem::take(&mut self.trees).into_values().for_each(|told| store.forget_tree(told.tree));
         self.tables.clear();
     }
 }
@@ -105,5 +123,41 @@ fn order_of(family: &ColumnFamily) -> KeyOrder {
         REVERSE => KeyOrder::reverse(),
         BYTEWISE => KeyOrder::bytewise(),
         _ => KeyOrder::custom(std::sync::Arc::new(|one: &[u8], other: &[u8]| one.cmp(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use zonda_device::{Geometry, MemDevice};
+    use zonda_files::{FileStoreOptions, StoreId};
+
+    use super::*;
+    use crate::lsm::VersionEdit as Edit;
+    use crate::lsm::edit::testing::{encode, table};
+    use crate::lsm::record::testing::write;
+
+    /// The first MANIFEST of a new database, which `NewDB` writes, says nothing of the order.
+    #[test]
+    fn an_order_that_becomes_known_later_is_told_with_all_tables() {
+        let device = Arc::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap());
+        let store = FileStore::format(device, StoreId(1), false, FileStoreOptions::default()).unwrap();
+        let directory = FilePath::parse("/db").unwrap();
+        let (mut relay, mut shape) = (Relay::default(), Shape::default());
+        let mut told = |edit: &Edit| {
+            let mut bytes = Vec::new();
+            write(&mut bytes, &encode(edit));
+            let tables = shape.feed(&bytes).iter().map(|applied| (applied.column_family, applied.number)).collect();
+            relay.tell(&store, &directory, &shape, &tables);
+            let shape = store.shape();
+            let tree = relay.tree(0).unwrap();
+            (shape.order(tree).unwrap().name(), relay.tables.len())
+        };
+        assert_eq!(told(&Edit { added: vec![(1, table(7, b"k", b"a"))], ..Edit::default() }), ("custom", 1));
+        let comparator = Some(REVERSE.as_bytes().to_vec());
+        let reverse = KeyOrder::reverse().name();
+        assert_eq!(told(&Edit { comparator, ..Edit::default() }), (reverse, 1));
+        assert_eq!(told(&Edit { added: vec![(1, table(8, b"z", b"x"))], ..Edit::default() }), (reverse, 2));
     }
 }
