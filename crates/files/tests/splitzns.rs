@@ -453,23 +453,24 @@ fn a_subzone_that_could_not_be_finished_comes_back() {
     let unfinished = || {
         let faulty = Faulty::new(memory(), 1);
         let store = store_on(Arc::new(faulty.clone()), "splitzns");
-        let effect = FaultEffect::Error(ErrorKind::Media);
-        faulty.inject(Fault { call: Some(DeviceCall::Finish), zone: None, when: FaultWhen::Nth(1), effect });
         put(&store, "/0", 5, 40_000).unwrap();
-        assert_eq!((faulty.injected(), split(&store).written_subzones), (1, 1));
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(DeviceCall::Finish), zone: None, when: FaultWhen::From(1), effect });
+        put(&store, "/1", 5, 40_000).unwrap();
+        assert_eq!(split(&store).written_subzones, 1, "{:?}", split(&store));
         faulty.heal();
         store
     };
     let store = unfinished();
-    store.remove(&path("/0")).unwrap();
+    ["/0", "/1"].iter().for_each(|name| store.remove(&path(name)).unwrap());
     store.sync_names().unwrap();
     let usage = split(&store);
-    assert_eq!((usage.split_zones, usage.written_subzones, usage.active_split_zones), (0, 0, 0));
+    assert_eq!((usage.full_subzones, usage.written_subzones), (0, 0));
     let store = unfinished();
-    put(&store, "/1", 5, 40_000).unwrap();
+    put(&store, "/2", 5, 40_000).unwrap();
     let usage = split(&store);
-    assert_eq!((usage.full_subzones, usage.written_subzones), (2, 0));
-    assert!(whole(&store, "/0", 40_000) && whole(&store, "/1", 40_000));
+    assert_eq!((usage.full_subzones, usage.written_subzones), (3, 0));
+    assert!((0..3).all(|file| whole(&store, &format!("/{file}"), 40_000)));
     assert_eq!(store.check().unwrap().findings, []);
 }
 
