@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 
 pub use batch::HalfBatch;
 pub use flush::DroppedFlush;
-pub(crate) use store::{ResetEarly, StaleCache, WriteAhead};
+pub(crate) use store::{ResetEarly, Sound, StaleCache, WriteAhead};
 
 /// A seeded bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +24,14 @@ pub enum Bug {
     HalfBatch,
     /// Pages are cached by address, and stay so when their zone is reset.
     StaleCache,
+    /// Nothing is wrong: the decorator that the bugs of page stores are made from, alone. What is found with it is no bug's.
+    None,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::FlushDropped, Self::ResetEarly, Self::WriteAhead, Self::HalfBatch, Self::StaleCache];
+    pub const ALL: [Self; 6] =
+        [Self::FlushDropped, Self::ResetEarly, Self::WriteAhead, Self::HalfBatch, Self::StaleCache, Self::None];
 
     /// Its name on the command line.
     #[must_use]
@@ -40,6 +42,7 @@ impl Bug {
             Self::WriteAhead => "write-ahead",
             Self::HalfBatch => "half-batch",
             Self::StaleCache => "stale-cache",
+            Self::None => "none",
         }
     }
 }

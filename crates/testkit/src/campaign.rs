@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use zonda_device::{DeviceError, Geometry};
+use zonda_device::{CrashModel, DeviceError, Geometry};
 use zonda_flash::drive::TimeMode;
 use zonda_rt::{Rng, Seed, sim};
 use zonda_tree::Design;
@@ -69,6 +69,10 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
 const BLOCKS: f64 = 0.35;
 /// Of the runs on either, the share with their log on a device of its own.
 const SPLIT: f64 = 0.2;
+/// Of the runs on zones, the share in which a cut leaves what the page cache of a host leaves of a file.
+const PAGE_CACHE: f64 = 0.2;
+/// Of the runs on one device of zones, the share in which writes fail now and then.
+const FAULTS: f64 = 0.2;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
 
@@ -116,6 +120,13 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     let mut world = World::on(power, Box::new(maker), settings.bug);
     if let Some(mode) = settings.flash {
         world = world.on_flash(mode, Seed(seed).derive("flash").0);
+    }
+    // From streams of their own, too.
+    if Seed(seed).derive("page cache").rng().chance(PAGE_CACHE) {
+        world = world.crashing_as(CrashModel::PageCache);
+    }
+    if Seed(seed).derive("write faults").rng().chance(FAULTS) {
+        world = world.with_faults(Seed(seed).derive("faults").0);
     }
     let rng = Seed(seed).derive("client").rng();
     if clients > 1 {

@@ -16,7 +16,7 @@ use zonda_tree::{
 use crate::subject::INLINE_BYTES_MIN;
 use crate::{
     Answer, Bug, Change, Ground, Maker, Pair, Refusal, Subject, Tally, View, Walk, Work,
-    bug::{HalfBatch, ResetEarly, StaleCache, WriteAhead},
+    bug::{HalfBatch, ResetEarly, Sound, StaleCache, WriteAhead},
     memory::{Mover, Shares},
     profile::pick,
 };
@@ -69,6 +69,7 @@ impl EngineMaker {
             Some(Bug::ResetEarly) => Arc::new(ResetEarly::over(store)),
             Some(Bug::WriteAhead) => Arc::new(WriteAhead::over(store)),
             Some(Bug::StaleCache) => Arc::new(StaleCache::over(store)),
+            Some(Bug::None) => Arc::new(Sound::over(store)),
             _ => store,
         }
     }

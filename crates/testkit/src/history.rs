@@ -19,9 +19,16 @@ pub struct Event {
     pub sees: Option<Value>,
     /// The value that it left, if it wrote.
     pub leaves: Option<Value>,
+    /// Whether what it left was durable when it returned.
+    pub synced: bool,
 }
 
 impl Event {
+    /// Whether nothing that had returned before this was called may be what is left after a cut: this was written later, and durable.
+    fn outlives(&self, other: &Self) -> bool {
+        self.synced && self.returned.is_some() && self.leaves.is_some() && other.precedes(self)
+    }
+
     /// Whether this had returned before `other` was called.
     #[must_use]
     pub fn precedes(&self, other: &Self) -> bool {
@@ -117,7 +124,7 @@ pub struct KeyHistory {
 
 /// Whether what was found after a power cut is explained by one cut through the order of sequence numbers (I4): everything before it
 /// survived, nothing after it. `synced_until` is the latest call of a sync, or of a synced write, that returned: what had returned
-/// before must be there.
+/// before must be there, and so must a synced write that returned.
 ///
 /// A write's sequence number was given between call and return, so a cut at time `t` keeps what returned before and drops what was
 /// called later. Necessary, and enough to find what is lost or out of order.
@@ -155,9 +162,10 @@ pub fn survives(keys: &BTreeMap<u32, KeyHistory>, synced_until: u64) -> Result<(
 impl KeyHistory {
     /// The times `from..to` at which a cut leaves what was found, one for each write that may have left it.
     fn spans(&self, synced_until: u64) -> Vec<(u64, u64)> {
-        let first = Event { called: 0, returned: Some(0), sees: None, leaves: Some(self.start) };
+        let first = Event { called: 0, returned: Some(0), sees: None, leaves: Some(self.start), synced: false };
         let writers = std::iter::once(&first).chain(&self.events);
-        let writers = writers.filter(|writer| writer.leaves == Some(self.found));
+        let is_outlived = |writer: &Event| self.events.iter().any(|later| later.outlives(writer));
+        let writers = writers.filter(|writer| writer.leaves == Some(self.found) && !is_outlived(writer));
         let spans = writers.map(|writer| (writer.called, self.lost_from(writer)));
         spans.filter(|&(_, to)| to > synced_until).collect()
     }
@@ -180,11 +188,15 @@ mod tests {
     use super::*;
 
     fn write(called: u64, returned: u64, value: u64) -> Event {
-        Event { called, returned: Some(returned), sees: None, leaves: Some(Some(value)) }
+        Event { called, returned: Some(returned), sees: None, leaves: Some(Some(value)), synced: false }
+    }
+
+    fn synced(event: Event) -> Event {
+        Event { synced: true, ..event }
     }
 
     fn read(called: u64, returned: u64, value: Value) -> Event {
-        Event { called, returned: Some(returned), sees: Some(value), leaves: None }
+        Event { called, returned: Some(returned), sees: Some(value), leaves: None, synced: false }
     }
 
     fn pending(event: Event) -> Event {
@@ -246,6 +258,18 @@ mod tests {
         assert!(survives(&after(None, Some(20)), 0).is_err(), "the later one alone");
         assert!(survives(&after(None, None), 3).is_err(), "synced, yet lost");
         assert_eq!(survives(&after(Some(10), None), 3), Ok(()));
+    }
+
+    #[test]
+    fn a_synced_write_is_there_itself_or_what_came_after_it() {
+        let of = |found, events: &[Event]| survives(&BTreeMap::from([(0, key(found, events))]), 3);
+        let alone = [synced(write(3, 4, 20))];
+        assert!(of(None, &alone).is_err(), "acknowledged, yet gone");
+        assert_eq!(of(Some(20), &alone), Ok(()));
+        assert_eq!(of(None, &[pending(synced(write(3, 4, 20)))]), Ok(()), "it was cut short");
+        let beside = [write(1, 5, 10), synced(write(3, 4, 20))];
+        assert_eq!((of(Some(10), &beside), of(Some(20), &beside)), (Ok(()), Ok(())), "either may be the later one");
+        assert!(of(Some(10), &[write(1, 2, 10), synced(write(3, 4, 20))]).is_err());
     }
 
     #[test]

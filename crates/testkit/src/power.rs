@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use zonda_device::{
-    BlockDevice, CutAt, CutReport, DeviceError, Geometry, MemBlockDevice, MemDevice, PowerCut, PowerCutBlock,
-    ZonedDevice,
+    BlockDevice, CrashModel, CutAt, CutReport, DeviceError, Geometry, MemBlockDevice, MemDevice, PowerCut,
+    PowerCutBlock, ZonedDevice,
 };
 use zonda_rt::Rng;
 
@@ -126,20 +126,21 @@ impl Power {
         }
     }
 
-    /// Cuts the power, unless it is cut, and returns the device with a legal part of what was not flushed, powered.
+    /// Cuts the power, unless it is cut, and returns the device with a legal part of what was not flushed, powered; zones are left as
+    /// `model` says.
     #[must_use]
-    pub fn restarted(&self, rng: &mut Rng) -> Self {
+    pub fn restarted(&self, rng: &mut Rng, model: CrashModel) -> Self {
         match self {
-            Self::Zones(power) => Self::Zones(PowerCut::over(power.reopen(rng))),
+            Self::Zones(power) => Self::Zones(PowerCut::over(power.reopen_as(rng, model))),
             Self::Split { pages, log } => {
-                let survivor = PowerCut::over(pages.reopen(rng));
-                let log = survivor.beside(log.reopen(rng));
+                let survivor = PowerCut::over(pages.reopen_as(rng, model));
+                let log = survivor.beside(log.reopen_as(rng, model));
                 Self::Split { pages: survivor, log }
             }
             Self::Blocks(power) => Self::Blocks(PowerCutBlock::over(power.reopen(rng))),
             Self::SplitBlocks { pages, log } => {
                 let survivor = PowerCutBlock::over(pages.reopen(rng));
-                let log = survivor.beside(log.reopen(rng));
+                let log = survivor.beside(log.reopen_as(rng, model));
                 Self::SplitBlocks { pages: survivor, log }
             }
         }

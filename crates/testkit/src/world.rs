@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use zonda_device::{CutAt, CutReport, DeviceError, Geometry, cut_label};
+use zonda_device::{
+    CrashModel, CutAt, CutReport, DeviceError, Fault, FaultEffect, FaultWhen, Faulty, Geometry, cut_label,
+};
 use zonda_flash::drive::{FlashZoned, TimeMode};
 use zonda_flash::profile::Profile as FlashProfile;
-use zonda_rt::Rng;
+use zonda_rt::{DeviceCall, Rng};
 
 use crate::{Answer, Bug, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, profile::pick};
 
@@ -26,6 +28,9 @@ pub const CUT_POINTS: [&str; 13] = [
     "recovery",
 ];
 
+/// The share of writes that fail in each of two ways, in a world with faults: some in each life.
+const WRITES_THAT_FAIL: f64 = 0.002;
+
 /// Device operations under each label in the latest life that had any.
 pub type Labels = BTreeMap<&'static str, u64>;
 
@@ -40,6 +45,10 @@ pub struct World {
     labels: Labels,
     /// The timing of a modelled SSD, and its seed.
     flash: Option<(TimeMode, u64)>,
+    /// What a cut may leave in zones.
+    crash: CrashModel,
+    /// Now and then a write to a zone fails, by chance from this seed.
+    faults: Option<u64>,
 }
 
 impl World {
@@ -54,7 +63,21 @@ impl World {
     /// An empty device, powered.
     #[must_use]
     pub fn on(power: Power, maker: Box<dyn Maker>, bug: Option<Bug>) -> Self {
-        Self { power, maker, bug, labels: Labels::new(), flash: None }
+        Self { power, maker, bug, labels: Labels::new(), flash: None, crash: CrashModel::Prefix, faults: None }
+    }
+
+    /// Says what a cut may leave in zones.
+    #[must_use]
+    pub fn crashing_as(mut self, model: CrashModel) -> Self {
+        self.crash = model;
+        self
+    }
+
+    /// Lets a write fail now and then, torn, where the subject lies on one device of zones. Nothing that is acknowledged may be lost by it.
+    #[must_use]
+    pub fn with_faults(mut self, seed: u64) -> Self {
+        self.faults = Some(seed);
+        self
     }
 
     /// Gives the device the timing of a modelled SSD.
@@ -107,13 +130,21 @@ impl World {
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
     pub fn restart(&mut self, rng: &mut Rng) {
         self.labels.extend(self.power.operations_by_label());
-        self.power = self.power.restarted(rng);
+        self.power = self.power.restarted(rng, self.crash);
     }
 
     fn device(&self) -> Answer<Ground> {
         let ground = match (self.bug, &self.power) {
             (Some(Bug::FlushDropped), Power::Zones(power)) => {
                 Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
+            }
+            (None, Power::Zones(power)) if let Some(seed) = self.faults => {
+                let faulty = Faulty::new(power.clone(), seed ^ power.operations());
+                for blocks in [0, 1] {
+                    let (call, effect) = (Some(DeviceCall::Write), FaultEffect::Torn { blocks });
+                    faulty.inject(Fault { call, zone: None, when: FaultWhen::Chance(WRITES_THAT_FAIL), effect });
+                }
+                Ground::Zones(Arc::new(faulty))
             }
             _ => self.power.ground(),
         };

@@ -35,3 +35,20 @@ fn half_a_batch() {
 fn a_cache_that_outlives_its_zone() {
     assert!(found_within(Bug::StaleCache, 200));
 }
+
+/// What the decorator does by itself is nobody's bug.
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    for seed in 1..=40 {
+        let settings = Settings {
+            steps: 800,
+            design: None,
+            ground: None,
+            clients: None,
+            bug: Some(Bug::None),
+            flash: None,
+            verbose: false,
+        };
+        simulate(seed, &settings).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
+    }
+}

@@ -33,6 +33,24 @@ fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
 }
 
+/// Else no failure of these campaigns could be looked at again.
+#[test]
+fn a_seed_replays() {
+    for ground in [GroundKind::Zones, GroundKind::Blocks] {
+        for design in [Design::Adb, Design::BTree, Design::BfTree, Design::Deltas] {
+            let (design, ground) = (Some(design), Some(ground));
+            let settings =
+                Settings { steps: 200, design, ground, clients: Some(3), bug: None, flash: None, verbose: false };
+            let run = |seed| {
+                let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
+                (format!("{outcome:?}"), zonda_rt::sim::trace_hash())
+            };
+            assert_eq!(run(3), run(3), "{design:?} {ground:?}");
+            assert_ne!(run(3), run(4), "{design:?} {ground:?}");
+        }
+    }
+}
+
 #[test]
 fn several_clients_see_registers_and_whole_batches() {
     let all = campaign(100..120, 3);

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use zonda_pages::{
-    Area, AreaKind, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore, Reclaimed,
-    Relocate, Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore,
+    Reclaimed, RecordPressure, Relocate, Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
 };
 use zonda_rt::Mutex;
 
@@ -43,6 +43,14 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
 
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
         self.fault.place(&*self.store, heat, pages)
+    }
+
+    fn is_short(&self) -> bool {
+        self.store.is_short()
+    }
+
+    fn press_for(&self, pages: u32) -> bool {
+        self.store.press_for(pages)
     }
 
     fn admit(&self, pages: u32) -> Result<()> {
@@ -89,12 +97,20 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
         self.fault.reclaim_step(&*self.store, relocate)
     }
 
+    fn record_pressure(&self) -> RecordPressure {
+        self.store.record_pressure()
+    }
+
     fn page_body_bytes(&self, blocks: u64) -> usize {
         self.store.page_body_bytes(blocks)
     }
 
     fn usage(&self) -> StoreUsage {
         self.store.usage()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.store.memory_bytes()
     }
 
     fn written_by(&self) -> WrittenBy {
@@ -104,7 +120,27 @@ impl<F: Faulty> PageStore for FaultyStore<F> {
     fn reads(&self) -> (u64, u64) {
         self.store.reads()
     }
+
+    fn cache_usage(&self) -> CacheUsage {
+        self.store.cache_usage()
+    }
+
+    fn set_read_cache_bytes(&self, bytes: u64) {
+        self.store.set_read_cache_bytes(bytes);
+    }
 }
+
+/// The decorator alone.
+pub(crate) struct Sound;
+
+impl Sound {
+    /// A store without a bug.
+    pub(crate) fn over(store: Arc<dyn PageStore>) -> impl PageStore {
+        FaultyStore { store, fault: Self }
+    }
+}
+
+impl Faulty for Sound {}
 
 /// Pages are cached by address alone when they are written or read, and what is cached stays when the zone is reset.
 pub(crate) struct StaleCache {

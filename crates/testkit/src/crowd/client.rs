@@ -70,9 +70,10 @@ impl Client {
         match self.rng.below(20) {
             0..5 => self.put(key),
             5..6 => self.write(vec![(key, None)]),
-            6..9 => self.put_group(),
+            6..8 => self.put_group(),
+            8..9 => self.put_some(),
             9..12 => self.replace(key),
-            12..15 => self.get(key),
+            12..15 => self.get_any(),
             15..16 => self.get_many(),
             16..18 => self.look(),
             18..19 => self.sync(),
@@ -93,6 +94,10 @@ impl Client {
         first + u32::try_from(self.rng.below(u64::from(self.registers.count - first))).expect("below a u32")
     }
 
+    fn any_register(&mut self) -> u32 {
+        u32::try_from(self.rng.below(u64::from(self.registers.count))).expect("below a u32")
+    }
+
     fn put(&mut self, key: u32) -> Went {
         let number = self.tick();
         self.write(vec![(key, Some(number))])
@@ -104,6 +109,19 @@ impl Client {
         self.write(Registers::group(group).map(|key| (key, number)).collect())
     }
 
+    /// A batch of keys that others write too, in any order, each once.
+    fn put_some(&mut self) -> Went {
+        let mut writes: Vec<(u32, Value)> = Vec::new();
+        for _ in 0..2 + self.rng.below(4) {
+            let key = self.any_key();
+            if writes.iter().all(|(other, _)| *other != key) {
+                let number = if self.rng.chance(0.15) { None } else { Some(self.tick()) };
+                writes.push((key, number));
+            }
+        }
+        self.write(writes)
+    }
+
     fn write(&mut self, writes: Vec<(u32, Value)>) -> Went {
         let synced = self.rng.chance(0.15);
         let changes: Vec<Change> = writes.iter().map(|&(key, number)| self.change(key, number)).collect();
@@ -111,7 +129,7 @@ impl Client {
         let answer = self.subject.write(&changes, synced);
         let Some(returned) = self.returned(&answer, called, synced)? else { return Ok(true) };
         for (key, number) in writes {
-            self.seen.events.push((key, Event { called, returned, sees: None, leaves: Some(number) }));
+            self.seen.events.push((key, Event { called, returned, sees: None, leaves: Some(number), synced }));
         }
         Ok(returned.is_some())
     }
@@ -159,11 +177,13 @@ impl Client {
         };
         let leaves = (before == expected).then_some(Some(number));
         self.known.insert(key, leaves.unwrap_or(before));
-        self.seen.events.push((key, Event { called, returned, sees: Some(before), leaves }));
+        self.seen.events.push((key, Event { called, returned, sees: Some(before), leaves, synced: durable }));
         Ok(returned.is_some())
     }
 
-    fn get(&mut self, key: u32) -> Went {
+    /// Reads a key, of a group or not.
+    fn get_any(&mut self) -> Went {
+        let key = self.any_register();
         let called = self.tick();
         let answer = self.subject.get(&self.registers.key(key));
         let Some(value) = self.expect(answer, "get")? else { return Ok(false) };
@@ -172,7 +192,7 @@ impl Client {
     }
 
     fn get_many(&mut self) -> Went {
-        let keys: Vec<u32> = (0..3).map(|_| self.any_key()).collect();
+        let keys: Vec<u32> = (0..3).map(|_| self.any_register()).collect();
         let bytes: Vec<Vec<u8>> = keys.iter().map(|&key| self.registers.key(key)).collect();
         let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
         let called = self.tick();
@@ -201,7 +221,7 @@ impl Client {
             found.insert(self.registers.number_of(&key)?, self.decode(Some(&value))?);
         }
         self.registers.check_groups(&found)?;
-        let read = |value| Event { called, returned: Some(returned), sees: Some(value), leaves: None };
+        let read = |value| Event { called, returned: Some(returned), sees: Some(value), leaves: None, synced: false };
         self.seen.events.extend(found.into_iter().map(|(key, value)| (key, read(value))));
         Ok(true)
     }
@@ -220,7 +240,7 @@ impl Client {
         let value = self.decode(value)?;
         let returned = Some(self.tick());
         self.known.insert(key, value);
-        self.seen.events.push((key, Event { called, returned, sees: Some(value), leaves: None }));
+        self.seen.events.push((key, Event { called, returned, sees: Some(value), leaves: None, synced: false }));
         Ok(())
     }
 
