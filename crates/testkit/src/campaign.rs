@@ -71,7 +71,7 @@ const BLOCKS: f64 = 0.35;
 const SPLIT: f64 = 0.2;
 /// Of the runs on zones, the share in which a cut leaves what the page cache of a host leaves of a file.
 const PAGE_CACHE: f64 = 0.2;
-/// Of the runs on one device of zones, the share in which writes fail now and then.
+/// Of the runs on one device of zones that is not to be filled, the share in which writes fail now and then.
 const FAULTS: f64 = 0.2;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
@@ -125,7 +125,8 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     if Seed(seed).derive("page cache").rng().chance(PAGE_CACHE) {
         world = world.crashing_as(CrashModel::PageCache);
     }
-    if Seed(seed).derive("write faults").rng().chance(FAULTS) {
+    // Of a device that is to be filled the ends of zones that failed are a part that nothing was reckoned with.
+    if !fills && Seed(seed).derive("write faults").rng().chance(FAULTS) {
         world = world.with_faults(Seed(seed).derive("faults").0);
     }
     let rng = Seed(seed).derive("client").rng();

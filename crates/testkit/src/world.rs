@@ -115,7 +115,7 @@ impl World {
     /// # Errors
     /// The maker's.
     pub fn create(&self) -> Answer<Arc<dyn Subject>> {
-        self.maker.create(self.device()?)
+        self.maker.create(self.device(None)?)
     }
 
     /// Opens what the device holds.
@@ -124,7 +124,7 @@ impl World {
     /// The maker's.
     pub fn open(&self) -> Answer<Arc<dyn Subject>> {
         let _label = cut_label("recovery");
-        self.maker.open(self.device()?)
+        self.maker.open(self.device(self.faults)?)
     }
 
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
@@ -133,12 +133,12 @@ impl World {
         self.power = self.power.restarted(rng, self.crash);
     }
 
-    fn device(&self) -> Answer<Ground> {
+    fn device(&self, faults: Option<u64>) -> Answer<Ground> {
         let ground = match (self.bug, &self.power) {
             (Some(Bug::FlushDropped), Power::Zones(power)) => {
                 Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
             }
-            (None, Power::Zones(power)) if let Some(seed) = self.faults => {
+            (None, Power::Zones(power)) if let Some(seed) = faults => {
                 let faulty = Faulty::new(power.clone(), seed ^ power.operations());
                 for blocks in [0, 1] {
                     let (call, effect) = (Some(DeviceCall::Write), FaultEffect::Torn { blocks });
