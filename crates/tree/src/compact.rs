@@ -1,11 +1,11 @@
 //! Compaction: empties the filter, merges all buffers and joins underfull neighbours.
 //!
-//! Unlike everything else this reads pages while leaves are latched: a few neighbours under one parent at a time. Readers of those
-//! leaves wait for those reads.
+//! A few neighbours under one parent at a time: their pages are read with no latch held; then the leaves are latched, and if one of them
+//! has another page by now, the group is tried again.
 
 use std::cmp::Reverse;
 
-use zonda_pages::{Heat, PageError, PageId};
+use zonda_pages::{Heat, PageAddress, PageError, PageId};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
@@ -57,6 +57,24 @@ struct Group<'t> {
     leaves: Vec<Exclusive<'t>>,
     low: Vec<u8>,
     high: Option<Vec<u8>>,
+}
+
+/// The page of a leaf that is not latched.
+struct Glimpse {
+    page: Option<PageAddress>,
+    /// `None` if there was no page, or the buffer mirrored it.
+    body: Option<Vec<u8>>,
+}
+
+impl Glimpse {
+    /// The body, if it is what the leaf, which is latched now, has on its page. `None` inside: the leaf has no page, or its buffer is a
+    /// mirror by now: what the page has is in it, and values that died there have been released.
+    fn body_of(self, leaf: &Exclusive<'_>) -> Option<Option<Vec<u8>>> {
+        let is_mirror = is_mirrored(leaf.location());
+        let lacks_page = !is_mirror && self.body.is_none() && self.page.is_some();
+        let is_same = leaf.location().page() == self.page && !lacks_page;
+        is_same.then(|| self.body.filter(|_| !is_mirror))
+    }
 }
 
 impl Tree {
@@ -124,8 +142,8 @@ impl Tree {
     fn try_group(&self, key: &[u8], fill: Fill, leaves_max: usize) -> Result<Option<(u64, Option<Vec<u8>>)>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
-        let Some(mut group) = self.latch_group(&path, leaves_max) else { return Ok(None) };
-        let bodies = self.read_group(&group)?;
+        let glimpses = self.glimpse_group(&path, leaves_max)?;
+        let Some((mut group, bodies)) = self.latch_group(&path, glimpses) else { return Ok(None) };
         let room = fill.of(self.body_bytes());
         let count = self.group_that_joins(&mut group, (&path, &bodies), room);
         let Some(next) = self.join(&mut group, &bodies[..count], room)? else { return Ok(None) };
@@ -134,21 +152,35 @@ impl Tree {
         Ok(Some((count as u64, low)))
     }
 
-    /// Latches the leaf of `path` and those to its right under the same parent.
-    fn latch_group<'t>(&'t self, path: &Path<'_>, leaves_max: usize) -> Option<Group<'t>> {
+    /// Reads the pages of the leaf of `path` and of those to its right under the same parent.
+    fn glimpse_group(&self, path: &Path<'_>, leaves_max: usize) -> Result<Vec<Glimpse>> {
         let (parent, first) = path.parent();
         let last = (first + leaves_max).min(parent.len());
-        let leaves: Option<Vec<_>> = (first..last).map(|child| self.table.try_lock(parent.leaf(child))).collect();
-        let group = Group { leaves: leaves?, low: path.low(), high: path.at_child(last - 1).high() };
-        path.is_current().then_some(group)
+        (first..last).map(|child| self.glimpse_page(parent.leaf(child))).collect()
     }
 
-    fn read_group(&self, group: &Group<'_>) -> Result<Vec<Option<Vec<u8>>>> {
-        let read = |leaf: &Exclusive<'_>| match leaf.location().buffer() {
-            Some(buffer) if buffer.is_complete() => Ok(None),
-            _ => self.read_body(leaf.id(), leaf.location().page()),
+    /// Under an epoch guard: an address that is current then cannot be reused before the guard is gone.
+    fn glimpse_page(&self, id: PageId) -> Result<Glimpse> {
+        let (page, is_mirror) = {
+            let leaf = self.table.lock_shared(id);
+            (leaf.location().page(), is_mirrored(leaf.location()))
         };
-        group.leaves.iter().map(read).collect()
+        let body = if is_mirror { None } else { self.read_body(id, page)? };
+        Ok(Glimpse { page, body })
+    }
+
+    /// Latches the leaves that were glimpsed, if they and their parent are what they were then.
+    fn latch_group<'t>(&'t self, path: &Path<'_>, glimpses: Vec<Glimpse>) -> Option<(Group<'t>, Vec<Option<Vec<u8>>>)> {
+        let (parent, first) = path.parent();
+        let last = first + glimpses.len();
+        let leaves: Option<Vec<_>> = (first..last).map(|child| self.table.try_lock(parent.leaf(child))).collect();
+        let group = Group { leaves: leaves?, low: path.low(), high: path.at_child(last - 1).high() };
+        if !path.is_current() {
+            return None;
+        }
+        let bodies: Option<Vec<_>> =
+            group.leaves.iter().zip(glimpses).map(|(leaf, glimpse)| glimpse.body_of(leaf)).collect();
+        bodies.map(|bodies| (group, bodies))
     }
 
     /// Cuts the group to the leading leaves that are worth joining; to the first if none are.
@@ -290,6 +322,11 @@ fn best_group(bytes: impl Iterator<Item = usize>, room: usize) -> usize {
 /// Whether leaves with so many `bytes` seem to fit fewer pages, the first of them and some that follow it.
 pub(crate) fn seem_to_join(bytes: impl Iterator<Item = usize>, fill: Fill, body_bytes: usize) -> bool {
     best_group(bytes, fill.of(body_bytes)) > 1
+}
+
+/// Whether the leaf's buffer has all that its page has.
+fn is_mirrored(location: &Location) -> bool {
+    location.buffer().is_some_and(Buffer::is_complete)
 }
 
 /// About what a buffer adds to the page of its leaf.

@@ -118,8 +118,8 @@ impl Tree {
     }
 
     /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back, or, if none waits, searches on for
-    /// leaves that deletes would leave so once they are merged. Reads up to eight neighbours while they are latched. Waits for no zones:
-    /// while they are short there is better to do with them.
+    /// leaves that deletes would leave so once they are merged. Reads up to eight neighbours, with no latch held. Waits for no zones: while
+    /// they are short there is better to do with them.
     ///
     /// # Errors
     /// Those of the device, but not damage: whoever reads that page hears of it.
@@ -243,8 +243,8 @@ impl Tree {
 mod tests {
     use std::sync::Arc;
 
-    use zonda_pages::{PageStore, Relocate};
-    use zonda_rt::atomic::Ordering;
+    use zonda_pages::{PageId, PageStore, Relocate};
+    use zonda_rt::atomic::{AtomicU32, Ordering};
 
     use super::Search;
     use crate::{
@@ -260,16 +260,16 @@ mod tests {
     }
 
     /// Scattered pairs of which only every tenth is left; what was deleted is merged.
-    fn thinned_out(design: Design) -> Tree {
+    fn thinned_out(design: Design) -> (Arc<MemStore>, Tree) {
         let store = MemStore::new(MemOptions::default());
         let options = TreeOptions { design, ..TreeOptions::default() };
-        let tree = recover::create(store as Arc<dyn PageStore>, options).expect("empty");
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("empty");
         (0..PAIRS).for_each(|number| tree.put(&key(number), &[7; 12], Durability::Buffered).expect("room"));
         tree.merge_all(&mut |_| {}).expect("room");
         let deleted = (0..PAIRS).filter(|number| !number.is_multiple_of(10));
         deleted.for_each(|number| tree.delete(&key(number), Durability::Buffered).expect("room"));
         tree.merge_all(&mut |_| {}).expect("room");
-        tree
+        (store, tree)
     }
 
     fn leaves(tree: &Tree) -> u32 {
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn neighbours_that_deletes_left_sparse_become_one() {
         for design in [Design::BTree, Design::Adb, Design::Deltas, Design::BfTree] {
-            let tree = thinned_out(design);
+            let (_, tree) = thinned_out(design);
             let before = leaves(&tree);
             while tree.join_sparse_step().expect("room") == Step::Progress {}
             assert!(leaves(&tree) * 4 < before, "{design:?}: {} of {before} leaves", leaves(&tree));
@@ -287,6 +287,26 @@ mod tests {
                 let found = tree.get_into(&key(number), &mut Vec::new()).expect("sound");
                 assert_eq!(found, number.is_multiple_of(10), "{design:?}: {number}");
             }
+        }
+    }
+
+    /// A reader of one of eight leaves would wait for eight reads of the device.
+    #[test]
+    fn no_leaf_is_latched_while_pages_are_read_to_join_leaves() {
+        for design in [Design::Adb, Design::Deltas, Design::BfTree] {
+            let (store, tree) = thinned_out(design);
+            let (tree, reads) = (Arc::new(tree), Arc::new(AtomicU32::new(0)));
+            let (watched, counted) = (Arc::downgrade(&tree), Arc::clone(&reads));
+            store.watch_reads(move || {
+                let tree = watched.upgrade().expect("somebody reads with it");
+                let latched = (0..tree.table.len()).map(PageId).find(|&id| tree.table.try_lock(id).is_none());
+                assert_eq!(latched, None, "{design:?}");
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            let before = leaves(&tree);
+            while tree.join_sparse_step().expect("room") == Step::Progress {}
+            assert!(leaves(&tree) * 4 < before && reads.load(Ordering::Relaxed) > 0, "{design:?}");
+            tree.compact(&mut |_, _| {}).expect("room");
         }
     }
 
@@ -354,7 +374,7 @@ mod tests {
 
     #[test]
     fn sparse_leaves_wait_for_snapshots() {
-        let tree = thinned_out(Design::Adb);
+        let (_, tree) = thinned_out(Design::Adb);
         let (before, snapshot) = (leaves(&tree), tree.open_snapshot());
         assert_eq!(tree.join_sparse_step().expect("room"), Step::Idle);
         assert_eq!((leaves(&tree), tree.snapshots.kept_bytes()), (before, 0));

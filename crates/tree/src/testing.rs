@@ -4,7 +4,7 @@
 //! that area's chunks, so that a missing flush shows as a loss.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use zonda_pages::{
     Area, AreaKind, BLOCK_BYTES, Chunk, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, PageStore,
@@ -386,6 +386,8 @@ pub(crate) struct MemStore {
     linger_yields: AtomicU64,
     /// Held while pages are placed again and the tree hears of it.
     replacing: Mutex<()>,
+    /// Is called by whoever reads a page, before he does.
+    watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
     log: MemArea,
     meta: MemArea,
     values: MemArea,
@@ -404,6 +406,7 @@ impl MemStore {
             fail_zone: AtomicBool::new(false),
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
+            watch: OnceLock::new(),
             log,
             meta,
             values,
@@ -430,6 +433,7 @@ impl MemStore {
             fail_zone: AtomicBool::new(false),
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
+            watch: OnceLock::new(),
             log: self.log.survivor(&wire, survives, &mut rng),
             meta: self.meta.survivor(&wire, survives, &mut rng),
             values: self.values.survivor(&wire, survives, &mut rng),
@@ -445,6 +449,13 @@ impl MemStore {
     /// The next `pump` or `settle` finds that the zone of all waiting pages failed and places them again.
     pub(crate) fn fail_zone(&self) {
         self.fail_zone.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on whoever reads a page calls `watch` before.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn watch_reads(&self, watch: impl Fn() + Send + Sync + 'static) {
+        let is_first = self.watch.set(Box::new(watch)).is_ok();
+        assert!(is_first, "one watches");
     }
 
     /// From now on nobody can read the page at `at`.
@@ -517,6 +528,7 @@ fn usize_of(bytes: u64) -> usize {
 
 impl PageStore for MemStore {
     fn read(&self, id: PageId, at: PageAddress, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.watch.get().into_iter().for_each(|watch| watch());
         let page = {
             let state = self.pages.lock();
             state.pages.get(&state.resolve(at)).cloned()

@@ -2,7 +2,7 @@
 //!
 //! Owner of everything between the facade and the page store. Lock order: stripe (one key's writers) -> batch gate -> leaf latch
 //! (left to right) -> cells of inner nodes (bottom up) -> snapshots, MetaLog buffer, log instance -> the store's own.
-//! Device I/O happens with no leaf latch held, but for `compact` and removal of empty leaves, which say so.
+//! Device I/O happens with no leaf latch held.
 
 use std::sync::Arc;
 
