@@ -69,12 +69,13 @@ enum Layer {
 struct Check<'a> {
     tree: &'a Tree,
     report: CheckReport,
-    finding: &'a mut dyn FnMut(Finding),
+    /// In the leaf that is looked at.
+    findings: Vec<Finding>,
 }
 
 impl Tree {
     /// Verifies all leaves and values: checksums and identity (by reading), fences, order, ranges, buffers, value pointers.
-    /// Writers may go on; what they change while it runs may be seen before or after.
+    /// Writers may go on; what they change while it runs may be seen before or after. `progress` and `finding` may use the tree.
     ///
     /// # Errors
     /// `Closed`. What is damaged is a finding, not an error.
@@ -84,14 +85,18 @@ impl Tree {
         finding: &mut dyn FnMut(Finding),
     ) -> Result<CheckReport> {
         self.check_open()?;
-        let mut check = Check { tree: self, report: CheckReport::default(), finding };
+        let mut check = Check { tree: self, report: CheckReport::default(), findings: Vec::new() };
         let mut next = Some(Vec::new());
         while let Some(key) = next {
-            let guard = self.epoch.pin();
-            let seen = self.see(&key, &guard)?;
-            check.leaf(&seen);
+            {
+                let guard = self.epoch.pin();
+                let seen = self.see(&key, &guard)?;
+                check.leaf(&seen);
+                next = seen.high;
+            }
+            // With no guard: callers may take their time, or write to the tree and so wait for zones that a guard would keep.
+            check.findings.drain(..).for_each(&mut *finding);
             progress(check.report.leaves, u64::from(self.leaves.load(zonda_rt::atomic::Ordering::Relaxed)));
-            next = seen.high;
         }
         Ok(check.report)
     }
@@ -128,7 +133,7 @@ impl Check<'_> {
     fn report_keys(&mut self, seen: &Seen, what: &str, (low, high): (Vec<u8>, Option<Vec<u8>>)) {
         self.report.findings += 1;
         let at = seen.page.map_or_else(|| "not written yet".to_owned(), |page| format!("at block {}", page.block()));
-        (self.finding)(Finding { what: format!("leaf {} {at}: {what}", seen.id.0), low, high });
+        self.findings.push(Finding { what: format!("leaf {} {at}: {what}", seen.id.0), low, high });
     }
 
     fn leaf(&mut self, seen: &Seen) {

@@ -86,3 +86,21 @@ fn where_only_leaves_with_damaged_pages_have_buffers_writers_hear_of_it() {
         assert!(tree.poison.check().is_ok());
     }
 }
+
+#[test]
+fn who_hears_of_a_check_holds_nobody_up() {
+    let (_, tree) = damaged(&TreeOptions::default());
+    let drains = || tree.epoch.has_drained(tree.epoch.advance());
+    let (mut findings, mut leaves) = (0, 0);
+    let mut finding = |_| {
+        findings += 1;
+        assert!(drains(), "a finding is told under a guard");
+    };
+    let mut progress = |_, _| {
+        leaves += 1;
+        assert!(drains(), "progress is told under a guard");
+    };
+    let report = tree.check(&mut progress, &mut finding).expect("open");
+    assert_eq!((report.findings, report.leaves), (findings, leaves));
+    assert!(findings == 1 && leaves > 1);
+}
