@@ -76,7 +76,7 @@ pub(crate) struct PagesAhead<S: Source> {
     wanted: VecDeque<Wanted>,
     done: Vec<Completion>,
     next_token: u64,
-    /// What this reader has taken of the budget.
+    /// What this reader has taken of the budget, and of the buffers.
     held_bytes: u64,
 }
 
@@ -101,7 +101,10 @@ impl<S: Source> PagesAhead<S> {
         }
         self.held_bytes += at.len_bytes();
         let into = self.source.buffers().take_exact(at.blocks());
-        if queue.submit(self.next_token, Io::Read { at: self.source.lba(at.block()), into }).is_err() {
+        if let Err(rejected) = queue.submit(self.next_token, Io::Read { at: self.source.lba(at.block()), into }) {
+            if let Io::Read { into, .. } = rejected.io {
+                self.put_back(into);
+            }
             return false;
         }
         self.wanted.push_back(Wanted { page, token: self.next_token, state: State::InFlight });
@@ -203,6 +206,8 @@ impl<S: Source> Drop for PagesAhead<S> {
         }
         self.queue.take().into_iter().for_each(|queue| self.source.put_queue(queue));
         // What was lost with a queue that failed.
+        self.done.clear();
         self.source.budget().give(self.held_bytes);
+        self.source.buffers().forget(self.held_bytes);
     }
 }

@@ -14,7 +14,7 @@ use zonda_pages::{
     ZonedStore,
 };
 use zonda_rt::Rng;
-use zonda_rt::atomic::{AtomicUsize, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn uncached() -> StoreOptions {
     StoreOptions { read_cache_bytes: 0, ..common::options() }
@@ -25,27 +25,55 @@ fn in_place(device: Arc<dyn BlockDevice>) -> Arc<InPlaceStore> {
     InPlaceStore::create(device, &options).unwrap()
 }
 
-/// A device whose queues say how many requests were in flight at the most.
+/// What is seen of a device's queues, and whether they fail.
+#[derive(Debug, Default)]
+struct Watch {
+    /// Requests that were in flight at the most.
+    most: AtomicUsize,
+    /// No queue tells of a completion.
+    fails: AtomicBool,
+}
+
+impl Watch {
+    fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+}
+
+/// A device with queues that are watched.
 #[derive(Debug)]
 struct Watched<D> {
     device: Arc<D>,
-    most: Arc<AtomicUsize>,
+    watch: Arc<Watch>,
+}
+
+impl<D> Watched<D> {
+    fn new(device: Arc<D>) -> Self {
+        Self { device, watch: Arc::default() }
+    }
+
+    fn watched(&self, queue: Box<dyn IoQueue>) -> Box<dyn IoQueue> {
+        Box::new(WatchedQueue { queue, watch: Arc::clone(&self.watch) })
+    }
 }
 
 #[derive(Debug)]
 struct WatchedQueue {
     queue: Box<dyn IoQueue>,
-    most: Arc<AtomicUsize>,
+    watch: Arc<Watch>,
 }
 
 impl IoQueue for WatchedQueue {
     fn submit(&mut self, token: u64, io: Io) -> Result<(), Box<Rejected>> {
         self.queue.submit(token, io)?;
-        self.most.fetch_max(self.queue.in_flight(), Ordering::SeqCst);
+        self.watch.most.fetch_max(self.queue.in_flight(), Ordering::SeqCst);
         Ok(())
     }
 
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize, DeviceError> {
+        if self.watch.fails.load(Ordering::SeqCst) {
+            return Err(DeviceError::PowerLost);
+        }
         self.queue.complete(min, out)
     }
 
@@ -84,7 +112,7 @@ impl BlockDevice for Watched<MemBlockDevice> {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>, DeviceError> {
-        Ok(Box::new(WatchedQueue { queue: self.device.queue(depth)?, most: Arc::clone(&self.most) }))
+        Ok(self.watched(self.device.queue(depth)?))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -138,7 +166,7 @@ impl ZonedDevice for Watched<MemDevice> {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>, DeviceError> {
-        Ok(Box::new(WatchedQueue { queue: self.device.queue(depth)?, most: Arc::clone(&self.most) }))
+        Ok(self.watched(self.device.queue(depth)?))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -156,16 +184,16 @@ const PAGES: u64 = 24;
 struct Scene {
     name: &'static str,
     toy: Toy<dyn PageStore>,
-    most: Arc<AtomicUsize>,
+    watch: Arc<Watch>,
     reads: Box<dyn Fn() -> u64>,
 }
 
 impl Scene {
     /// On both kinds of device.
     fn both() -> [Self; 2] {
-        let (of_zones, of_blocks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let zoned = Arc::new(Watched { device: common::device(), most: Arc::clone(&of_zones) });
-        let blocks = Arc::new(Watched { device: common::block_device(), most: Arc::clone(&of_blocks) });
+        let zoned = Arc::new(Watched::new(common::device()));
+        let blocks = Arc::new(Watched::new(common::block_device()));
+        let (of_zones, of_blocks) = (Arc::clone(&zoned.watch), Arc::clone(&blocks.watch));
         let zones = ZonedStore::create(zoned.clone(), &uncached()).unwrap();
         [
             Self::of("zoned", (zones, of_zones), move || zoned.counters().reads),
@@ -175,14 +203,14 @@ impl Scene {
 
     fn of(
         name: &'static str,
-        (store, most): (Arc<dyn PageStore>, Arc<AtomicUsize>),
+        (store, watch): (Arc<dyn PageStore>, Arc<Watch>),
         reads: impl Fn() -> u64 + 'static,
     ) -> Self {
         let toy = Toy::new(store);
         (0..PAGES).for_each(|n| toy.put(id(n), n, 1).unwrap());
         toy.settle().unwrap();
-        most.store(0, Ordering::SeqCst);
-        Self { name, toy, most, reads: Box::new(reads) }
+        watch.most.store(0, Ordering::SeqCst);
+        Self { name, toy, watch, reads: Box::new(reads) }
     }
 
     fn pages(&self) -> Vec<(PageId, PageAddress)> {
@@ -193,16 +221,39 @@ impl Scene {
 #[test]
 fn pages_read_ahead_are_in_flight_together_and_read_once() {
     for scene in &Scene::both() {
-        let Scene { name, toy, most, reads } = scene;
+        let Scene { name, toy, watch, reads } = scene;
         let (before, pages) = (reads(), scene.pages());
         let mut ahead = toy.store.read_ahead().expect("it reads ahead");
         ahead.want(&pages);
-        assert_eq!(most.load(Ordering::SeqCst), 24, "{name}: all of them before the first is taken");
+        assert_eq!(watch.most(), 24, "{name}: all of them before the first is taken");
         for (n, &(page, at)) in (0..).zip(&pages) {
             assert!(ahead.take(page, at, &mut |body| assert_eq!(body, toy.body(page, n, 1))), "{name}: page {n}");
         }
         assert_eq!(reads() - before, PAGES, "{name}");
         assert!(!ahead.take(pages[0].0, pages[0].1, &mut |_| ()), "{name}: each is handed out once");
+    }
+}
+
+#[test]
+fn a_queue_that_fails_takes_neither_memory_nor_the_right_to_read_ahead_with_it() {
+    for scene in &Scene::both() {
+        let (store, pages) = (&scene.toy.store, scene.pages());
+        let taken = || {
+            let mut ahead = store.read_ahead().expect("it reads ahead");
+            ahead.want(&pages);
+            pages.iter().filter(|&&(page, at)| ahead.take(page, at, &mut |_| ())).count()
+        };
+        let all = pages.len();
+        assert_eq!(taken(), all, "{}", scene.name);
+        let memory_bytes = store.memory_bytes();
+        for round in 0..10 {
+            scene.watch.fails.store(true, Ordering::SeqCst);
+            assert_eq!(taken(), 0, "{}", scene.name);
+            scene.watch.fails.store(false, Ordering::SeqCst);
+            assert_eq!(taken(), all, "{}", scene.name);
+            let now = store.memory_bytes();
+            assert!(now <= memory_bytes, "{}, round {round}: {now} bytes, not {memory_bytes}", scene.name);
+        }
     }
 }
 
@@ -216,15 +267,14 @@ fn many_pages_of_one_caller_are_in_flight_together_and_read_once() {
         })
         .unwrap();
         assert_eq!((seen, (scene.reads)() - before), (PAGES, PAGES), "{}", scene.name);
-        assert_eq!(scene.most.load(Ordering::SeqCst), 24, "{}: all of them before the first is waited for", scene.name);
+        assert_eq!(scene.watch.most(), 24, "{}: all of them before the first is waited for", scene.name);
     }
 }
 
 /// Large values, and the segments of one: as many in flight as there are, but 4 MiB.
 #[test]
 fn chunks_are_in_flight_together_and_each_is_read_once() {
-    let most = Arc::new(AtomicUsize::new(0));
-    let device = Arc::new(Watched { device: common::block_device(), most: Arc::clone(&most) });
+    let device = Arc::new(Watched::new(common::block_device()));
     let store = in_place(device.clone());
     let values = store.area(AreaKind::Values);
     let payload = |nth: usize| vec![nth.to_le_bytes()[0]; 100 + 397 * nth];
@@ -238,7 +288,7 @@ fn chunks_are_in_flight_together_and_each_is_read_once() {
     let expected: Vec<_> = (0..24).map(|nth| Some(payload(nth))).collect();
     let (reads, seen) = read(&chunks).unwrap();
     assert!(seen == expected);
-    assert_eq!((reads, most.load(Ordering::SeqCst)), (24, 24));
+    assert_eq!((reads, device.watch.most()), (24, 24));
     // Hints that are too short cost a read more.
     let short: Vec<_> = chunks.iter().map(|&(at, _)| (at, 0)).collect();
     let (reads, seen) = read(&short).unwrap();
