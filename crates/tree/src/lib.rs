@@ -3,6 +3,7 @@
 //! [`Engine`] is an ordered map of byte keys over a page store. It knows nothing of zones or files: leaves, log, MetaLog and
 //! large values go to a [`PageStore`](zonda_pages::PageStore).
 
+mod batch;
 mod buffer;
 mod check;
 mod checkpoint;

@@ -196,6 +196,14 @@ impl Log {
         Ok(first..=first + unit.count - 1)
     }
 
+    /// Whether operations that are as long as these can be logged as one batch.
+    ///
+    /// # Errors
+    /// `BatchTooLong`.
+    pub(crate) fn check<'a>(&self, ops: impl Iterator<Item = Record<'a>>) -> Result<()> {
+        self.measure(ops).map(|_| ())
+    }
+
     fn measure<'a>(&self, ops: impl Iterator<Item = Record<'a>>) -> Result<Measure> {
         let unit = measure(ops);
         assert!(unit.count > 0, "an empty batch is not logged");

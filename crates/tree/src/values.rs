@@ -19,7 +19,7 @@ use zonda_pages::{Area, AreaKind, ChunkAddress, PageStore, SegmentId, chunk_bloc
 use crate::TreeError;
 use crate::codec::{Reader, put_number};
 use crate::format::{CHUNK_VERSION, VALUE_MAGIC, ValueChunkHeader, split_header};
-use crate::limits::VALUE_BYTES_MAX;
+use crate::limits::{SEGMENT_POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 
 type Result<T> = std::result::Result<T, TreeError>;
 
@@ -255,6 +255,15 @@ impl ValueLog {
         Ok(u32::try_from(full as u64 * blocks(segment_bytes) + last).unwrap_or(u32::MAX / 4))
     }
 
+    /// The most bytes that the encoded pointer to a value of `value_bytes` takes.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub(crate) fn pointer_bytes_max(&self, key_bytes: usize, value_bytes: usize) -> Result<usize> {
+        let segment_bytes = self.segment_bytes(key_bytes)? as usize;
+        Ok(SEGMENT_POINTER_BYTES_MAX * value_bytes.div_ceil(segment_bytes).max(1))
+    }
+
     /// The value, if every chunk is the one that was written for `key` (I5). One device read per segment, all of them in flight together.
     ///
     /// # Errors
@@ -450,6 +459,24 @@ mod tests {
         store.wire().cut_after(3);
         assert!(values.write(b"key", &random(5000)).is_err());
         assert_eq!(store.wire().released_value_bytes(), 2 * 1019);
+    }
+
+    /// What a batch is measured by before its values are written.
+    #[test]
+    fn no_pointer_is_longer_than_was_said_before() {
+        for chunk_bytes_max in [1019, 2 << 20] {
+            let (_, values) = value_log(MemOptions { chunk_bytes_max, segment_blocks: 1024 });
+            for len in [0, 1, 999, 1001, 5_000, SEGMENT_BYTES_MAX + 1] {
+                let pointer = values.write(b"key", &random(len)).expect("room");
+                let said = values.pointer_bytes_max(3, len).expect("a key fits");
+                let far = |index: usize| {
+                    if index.is_multiple_of(2) { place((1 << 49) - 1, (1 << 42) - 1) } else { place(1, 1) }
+                };
+                let places = (0..pointer.places.len()).map(far).collect();
+                let bytes = encoded(&ValuePointer { places, ..pointer }).len();
+                assert!(bytes <= said, "{bytes} bytes, not {said}, for {len} in chunks of {chunk_bytes_max}");
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
 use zonda_pages::{PageError, PageId};
 
 use crate::{
-    BATCH_BYTES_MAX, BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
+    BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
     flush::Flushed,
     index::Path,
@@ -148,7 +148,7 @@ impl Tree {
     }
 
     fn write_as(&self, batch: &[BatchOp<'_>], durability: Durability, deletes: bool) -> Result<()> {
-        let bytes = check_batch(batch, self.options.value_inline_bytes_max)?;
+        let bytes = self.check_batch(batch)?;
         if batch.is_empty() {
             return self.check_writable();
         }
@@ -515,22 +515,6 @@ impl Tree {
     }
 }
 
-impl<'a> BatchOp<'a> {
-    /// The key.
-    pub(crate) fn key(&self) -> &'a [u8] {
-        match self {
-            Self::Put { key, .. } | Self::Delete { key } => key,
-        }
-    }
-
-    fn value_bytes(&self) -> usize {
-        match self {
-            Self::Put { value, .. } => value.len(),
-            Self::Delete { .. } => 0,
-        }
-    }
-}
-
 /// Whether a leaf's buffer could not take one more record of any size.
 pub(crate) fn is_at_end(location: &Location) -> bool {
     location.buffer().is_some_and(|buffer| {
@@ -563,21 +547,4 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     let (bytes, bytes_max) = (value.len(), VALUE_BYTES_MAX);
     if bytes <= bytes_max { Ok(()) } else { Err(TreeError::ValueTooLong { bytes, bytes_max }) }
-}
-
-/// Bytes of keys and inline values.
-fn check_batch(batch: &[BatchOp<'_>], inline_max: u32) -> Result<usize> {
-    let mut bytes = 0;
-    for op in batch {
-        check_key(op.key())?;
-        if let BatchOp::Put { value, .. } = op {
-            check_value(value)?;
-        }
-        bytes += op.key().len() + op.value_bytes().min(inline_max as usize);
-    }
-    if bytes <= BATCH_BYTES_MAX {
-        Ok(bytes)
-    } else {
-        Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX })
-    }
 }

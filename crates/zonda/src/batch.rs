@@ -13,7 +13,7 @@ use crate::{Error, Result, Tree, key};
 
 /// Writes to any trees of one store, applied in order by [`Db::write`](crate::Db::write): atomic over a crash, and to snapshots and scans.
 /// A later write to the same key wins. At most [`BATCH_BYTES_MAX`] bytes of keys, with the prefixes of named trees, and of values up to
-/// [`value_inline`](crate::Options::value_inline); longer values do not count. Zones of 1 MiB and less take less.
+/// [`value_inline`](crate::Options::value_inline); of longer ones 24 bytes for each MiB that they begin. Zones of 1 MiB and less take less.
 ///
 /// # Examples
 /// ```

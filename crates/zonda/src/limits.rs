@@ -11,10 +11,9 @@ pub const KEY_BYTES_MAX: usize = 1024;
 pub const VALUE_BYTES_MAX: usize = zonda_tree::VALUE_BYTES_MAX;
 
 /// The most bytes that one [`Batch`](crate::Batch) may bring to the log (1 MiB): its keys with the prefixes of named trees, and its values
-/// up to
-/// [`Options::value_inline`](crate::Options::value_inline); longer ones go to the value log and do not count. One batch is one log record,
-/// so that it is atomic; a log record lies in one zone, so zones of 1 MiB and less hold smaller batches, and `BatchTooLong` says how large
-/// they may be.
+/// up to [`Options::value_inline`](crate::Options::value_inline); longer ones go to the value log and count 24 bytes for each MiB that they
+/// begin, or what a zone holds if that is less. One batch is one log record, so that it is atomic; a log record lies in one zone, so zones
+/// of 1 MiB and less hold smaller batches, and `BatchTooLong` says how large they may be.
 pub const BATCH_BYTES_MAX: usize = zonda_tree::BATCH_BYTES_MAX;
 
 /// The longest name of a tree in bytes.

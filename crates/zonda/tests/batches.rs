@@ -103,9 +103,9 @@ fn a_batch_has_at_most_its_limit_of_bytes() {
     db.write(batch_of(BATCH_BYTES_MAX)).unwrap();
 }
 
-/// Names of trees take part, as prefixes; of a long value no more than what may stand in the log.
+/// Names of trees take part, as prefixes; of a long value no more than its pointer.
 #[test]
-fn prefixes_count_and_long_values_do_not() {
+fn prefixes_count_and_long_values_hardly_do() {
     let db = long_zones().open("mem:").unwrap();
     let tree = db.tree("named").unwrap();
     let with_one_in_the_tree = |bytes: usize| {
@@ -124,6 +124,39 @@ fn prefixes_count_and_long_values_do_not() {
     }
     db.write(long).unwrap();
     assert_eq!(db.get([2]).unwrap(), Some(vec![2; BATCH_BYTES_MAX / 2]));
+    let mut many = Batch::new();
+    for key in 0..1_100_u32 {
+        many.put(key.to_be_bytes(), vec![7; 2 << 10]);
+    }
+    db.write(many).unwrap();
+    assert_eq!(db.get(1_099_u32.to_be_bytes()).unwrap(), Some(vec![7; 2 << 10]));
+}
+
+/// A batch of values that stand in the value log, each with a key of 1,000 bytes.
+fn pointers(count: u64) -> Batch {
+    let mut batch = Batch::new();
+    for number in 0..count {
+        batch.put(number.to_be_bytes().repeat(125), "x");
+    }
+    batch
+}
+
+#[test]
+fn a_batch_whose_pointers_are_too_long_is_refused_before_a_value_is_written() {
+    let written = |db: &Db| db.stats().unwrap().written.value_bytes;
+    let each = PREFIX_BYTES + 1_000 + 24;
+    let most = BATCH_BYTES_MAX / each;
+    let db = long_zones().value_inline(0).open("mem:").unwrap();
+    let Err(Error::BatchTooLong { bytes, bytes_max }) = db.write(pointers(most as u64 + 1)) else { panic!("one more") };
+    assert_eq!((bytes, bytes_max, written(&db)), ((most + 1) * each, BATCH_BYTES_MAX, 0));
+    db.write(pointers(most as u64)).unwrap();
+    assert_eq!(db.iter().unwrap().count(), most);
+    // The log record is what is too long.
+    let db = options().zone_bytes(256 << 10).value_inline(0).open("mem:").unwrap();
+    let Err(Error::BatchTooLong { bytes, bytes_max }) = db.write(pointers(300)) else { panic!("longer than a zone") };
+    assert!(bytes > bytes_max && bytes_max < 256 << 10 && written(&db) == 0, "{bytes} of {bytes_max}");
+    db.write(pointers(200)).unwrap();
+    assert_eq!(db.iter().unwrap().count(), 200);
 }
 
 /// A batch is one log record, which lies in one zone: where zones are short, that is the limit, to the byte.

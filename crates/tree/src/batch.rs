@@ -1,0 +1,70 @@
+//! What a batch may hold: it is known before any of it is written.
+
+use crate::{
+    BATCH_BYTES_MAX, BatchOp, TreeError,
+    record::{Kind, Record},
+    tree::{Result, Tree},
+    write::{check_key, check_value},
+};
+
+impl<'a> BatchOp<'a> {
+    /// The key.
+    pub(crate) fn key(&self) -> &'a [u8] {
+        match self {
+            Self::Put { key, .. } | Self::Delete { key } => key,
+        }
+    }
+
+    /// The value; empty of a delete.
+    fn value(&self) -> &'a [u8] {
+        match self {
+            Self::Put { value, .. } => value,
+            Self::Delete { .. } => &[],
+        }
+    }
+}
+
+impl Tree {
+    /// Bytes of keys, of inline values and of pointers to the others. What is too long is refused before a value is written.
+    ///
+    /// # Errors
+    /// Limits; `BatchTooLong`.
+    pub(crate) fn check_batch(&self, batch: &[BatchOp<'_>]) -> Result<usize> {
+        let (mut bytes, mut longest) = (0, 0);
+        for op in batch {
+            check_key(op.key())?;
+            check_value(op.value())?;
+            let pointer_bytes = self.pointer_bytes_max(op)?;
+            longest = longest.max(pointer_bytes.unwrap_or(0));
+            bytes += op.key().len() + pointer_bytes.unwrap_or(op.value().len());
+        }
+        if bytes > BATCH_BYTES_MAX {
+            return Err(TreeError::BatchTooLong { bytes, bytes_max: BATCH_BYTES_MAX });
+        }
+        if longest > 0 {
+            let pointer = vec![0; longest];
+            let records: Result<Vec<_>> = batch.iter().map(|op| self.record_like(op, &pointer)).collect();
+            self.log.check(records?.into_iter())?;
+        }
+        Ok(bytes)
+    }
+
+    /// The most that the pointer to the value takes; `None` for one that is inline.
+    fn pointer_bytes_max(&self, op: &BatchOp<'_>) -> Result<Option<usize>> {
+        if op.value().len() <= self.options.value_inline_bytes_max as usize {
+            return Ok(None);
+        }
+        self.values.pointer_bytes_max(op.key().len(), op.value().len()).map(Some)
+    }
+
+    /// A record that is as long as that of `op` at the most, with a part of `pointer`, which is as long as the longest, for one that is not
+    /// known yet.
+    fn record_like<'a>(&self, op: &BatchOp<'a>, pointer: &'a [u8]) -> Result<Record<'a>> {
+        let key = op.key();
+        Ok(match (op, self.pointer_bytes_max(op)?) {
+            (BatchOp::Delete { .. }, _) => Record { key, kind: Kind::Tombstone, value: &[] },
+            (BatchOp::Put { value, .. }, None) => Record { key, kind: Kind::Inline, value },
+            (BatchOp::Put { .. }, Some(bytes)) => Record { key, kind: Kind::Pointer, value: &pointer[..bytes] },
+        })
+    }
+}
