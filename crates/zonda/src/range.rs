@@ -84,7 +84,7 @@ impl Range {
     /// ```
     #[must_use]
     pub fn keys(mut self) -> Keys {
-        self.cursor = self.cursor.map(Cursor::keys_only);
+        self.cursor = self.cursor.take().map(Cursor::keys_only);
         Keys { range: self }
     }
 
@@ -139,8 +139,12 @@ impl Range {
             Ok(Err(failure)) => Some(failure.into()),
             Err(forked) => Some(forked),
         };
-        self.cursor = None;
+        self.end();
         failure.map(Err)
+    }
+
+    fn end(&mut self) {
+        self.store.let_go(self.cursor.take());
     }
 
     fn of_another_tree(&self) -> Error {
@@ -158,6 +162,12 @@ impl<F: FnOnce(&mut Cursor) -> std::result::Result<Option<PairRef<'_>>, zonda_tr
 
 fn owned(key: &[u8], value: &[u8]) -> Pair {
     (key.to_vec(), value.to_vec())
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Iterator for Range {

@@ -34,8 +34,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn new(store: &Arc<Store>) -> Result<Self> {
-        let snapshot = store.reader()?.snapshot()?;
-        Ok(Self { default_tree: View { store: Arc::clone(store), snapshot, prefix: Prefix::DEFAULT } })
+        Ok(Self { default_tree: View::new(store, Prefix::DEFAULT)? })
     }
 
     /// The tree that was called `name` at that moment.
@@ -56,12 +55,14 @@ impl Snapshot {
         let no_such = || Error::NoSuchTree { name: name.to_owned() };
         check_name(name).map_err(|_| no_such())?;
         let record = self.default_tree.get_full(&name_key(name))?.ok_or_else(no_such)?;
-        Ok(View { prefix: prefix_from_record(&record)?, ..self.default_tree.clone() })
+        let mut view = self.default_tree.clone();
+        view.prefix = prefix_from_record(&record)?;
+        Ok(view)
     }
 
     /// The engine's snapshot, for copying everything.
     pub(crate) fn engine_snapshot(&self) -> &zonda_tree::Snapshot {
-        &self.default_tree.snapshot
+        self.default_tree.snapshot()
     }
 
     /// The store it is of.
@@ -99,14 +100,19 @@ impl fmt::Debug for Snapshot {
 #[derive(Clone)]
 pub struct View {
     store: Arc<Store>,
-    snapshot: zonda_tree::Snapshot,
+    /// Taken by `drop` alone, and not dropped in a forked child.
+    snapshot: Option<zonda_tree::Snapshot>,
     prefix: Prefix,
 }
 
 impl View {
     pub(crate) fn new(store: &Arc<Store>, prefix: Prefix) -> Result<Self> {
-        let snapshot = store.reader()?.snapshot()?;
+        let snapshot = Some(store.reader()?.snapshot()?);
         Ok(Self { store: Arc::clone(store), snapshot, prefix })
+    }
+
+    fn snapshot(&self) -> &zonda_tree::Snapshot {
+        self.snapshot.as_ref().expect("only drop takes it")
     }
 
     /// The value of `key` at that moment.
@@ -129,7 +135,7 @@ impl View {
     fn get_full(&self, full: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
         let engine = self.store.reader()?;
-        Ok(engine.get_into_as_of(&self.snapshot, full, &mut value)?.then_some(value))
+        Ok(engine.get_into_as_of(self.snapshot(), full, &mut value)?.then_some(value))
     }
 
     /// The values of several keys, in their order, with the reads of the device in flight together.
@@ -148,7 +154,7 @@ impl View {
         let engine = self.store.reader()?;
         let keys = key::all(self.prefix, keys)?;
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        Ok(engine.multi_get_as_of(&self.snapshot, &keys)?)
+        Ok(engine.multi_get_as_of(self.snapshot(), &keys)?)
     }
 
     /// Whether `key` existed at that moment. A long value is not read.
@@ -166,7 +172,7 @@ impl View {
     /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let engine = self.store.reader()?;
-        key::with(self.prefix, key.as_ref(), |full| Ok(engine.contains_as_of(&self.snapshot, full)?))
+        key::with(self.prefix, key.as_ref(), |full| Ok(engine.contains_as_of(self.snapshot(), full)?))
     }
 
     /// The pairs of a key range.
@@ -251,7 +257,13 @@ impl View {
     }
 
     fn range_of(&self, range: &KeyRange) -> Result<Range> {
-        Range::new(&self.store, &self.snapshot, self.prefix, range)
+        Range::new(&self.store, self.snapshot(), self.prefix, range)
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.store.let_go(self.snapshot.take());
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{Durability, Error, Result, limits, options};
 /// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
 ///
 /// Life cycle: 1 open -> 2 closed (by [`Store::close`] or the last drop; everyone gets `Closed`) -> 3 dropped (device and its lock are
-/// free). In a child of the opening process nothing but 3 happens, and without touching the device.
+/// free). In a child of the opening process nothing but 3 happens, and without touching the device; so what handles hold of the engine they
+/// give to [`Store::let_go`].
 pub(crate) struct Store {
     /// Taken by `drop` alone, and not dropped in a forked child: the last engine and device would write to the parent's files.
     parts: Option<Parts>,
@@ -151,6 +152,14 @@ impl Store {
     /// The device, for statistics.
     pub(crate) fn device(&self) -> &Device {
         &self.parts().device
+    }
+
+    /// Drops what a handle holds of the engine. In a forked child it is forgotten: reads in flight would be taken from the parent, whose
+    /// ring the child shares, and a lock may be held by a thread that the child does not have.
+    pub(crate) fn let_go<T>(&self, part: T) {
+        if self.opener.is_forked() {
+            std::mem::forget(part);
+        }
     }
 
     /// Stops the workers, checkpoints and refuses further use. Idempotent.
