@@ -1,21 +1,23 @@
 //! Copies a snapshot into a new store.
 
-use zonda_tree::{BatchOp, Durability};
+use zonda_tree::BatchOp;
 
 use crate::chunks::PutChunks;
 use crate::key::KeyRange;
 use crate::open::Access;
-use crate::{Db, Options, Result, Snapshot};
+use crate::{Db, Durability, Options, Result, Snapshot};
 
 /// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
 /// how to make the store; what neither they nor `uri` say is as in the store copied. `progress` hears of the pairs copied so far.
 ///
 /// # Errors
-/// `AlreadyExists` and the others of creating a store; those of reading and writing. A file that was begun is removed then.
+/// `AlreadyExists` and the others of creating a store; those of reading and writing, `TooLittleMemory` among them. A file that was begun is
+/// removed then.
 pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-    let usage = snapshot.store().pages().usage();
+    let store = snapshot.store();
+    let usage = store.pages().usage();
     let live_bytes = usage.live_page_bytes + usage.live_value_bytes;
-    let options = snapshot.store().shape().of_copy(options, live_bytes).create_new(true);
+    let options = store.shape().of_copy(options, live_bytes, store.governor().budget_needed()).create_new(true);
     let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
     let pairs = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs))?;
     made.keep();
@@ -23,11 +25,15 @@ pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: 
 }
 
 fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -> Result<u64> {
-    let (source, target) = (snapshot.store().reader()?, target.store().writer()?);
+    let source = snapshot.store().reader()?;
     let everything = KeyRange::everything();
     let (low, high) = everything.bounds();
     let mut cursor = source.scan(snapshot.engine_snapshot(), low, high)?;
-    let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| Ok(target.write(batch, Durability::Buffered)?));
+    let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| {
+        // Nobody else looks after the memory of a copy that has no threads.
+        target.store().governor().adjust();
+        target.write_chunk(batch, Durability::Buffered)
+    });
     let mut pairs = 0;
     while let Some((key, value)) = cursor.next()? {
         chunks.put(&[], key, value)?;

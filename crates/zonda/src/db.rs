@@ -373,11 +373,12 @@ impl Db {
     ///
     /// The copy is as this store is where its name does not say otherwise: in zones or in place, with leaves of the same size and the same
     /// [`value_inline`](Options::value_inline), and in a file that may grow to what this one may, 64 GiB at the least, or to more where
-    /// more than two thirds of this one are live now.
+    /// more than two thirds of this one are live now. While it is made, it has a memory budget of its own: 64 MiB, or what an index as
+    /// large as this one's needs.
     ///
     /// # Errors
-    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile. A file that was
-    /// begun is removed.
+    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile; `TooLittleMemory`
+    /// if the index of the new store outgrows its budget. A file that was begun is removed.
     ///
     /// # Examples
     /// ```

@@ -294,9 +294,17 @@ impl Governor {
         if buffer_bytes >= least_bytes {
             return Ok(());
         }
-        let needed = self.opened.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes);
-        let bytes_needed = needed.max(bytes + bytes / 4);
+        let bytes_needed = self.budget_needed_with(&stats).max(bytes + bytes / 4);
         Err(Error::TooLittleMemory { bytes, buffer_bytes, buffer_bytes_min: BUFFER_BYTES_MIN, bytes_needed })
+    }
+
+    /// A budget in bytes that the index as it is now does not outgrow.
+    pub(crate) fn budget_needed(&self) -> u64 {
+        self.budget_needed_with(&self.engine.stats())
+    }
+
+    fn budget_needed_with(&self, stats: &EngineStats) -> u64 {
+        self.opened.budget_needed(stats.inner_bytes + stats.leaf_table_bytes + stats.log_bytes)
     }
 
     /// The budget in bytes.

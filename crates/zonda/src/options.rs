@@ -20,6 +20,8 @@ use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, device, limits}
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) memory_bytes: u64,
+    /// Whether `memory_bytes` was set: else a copy of a store has at least what its index needs.
+    pub(crate) memory_is_set: bool,
     pub(crate) memory_shares: Option<MemoryShares>,
     pub(crate) classes: BufferClasses,
     pub(crate) eviction: Eviction,
@@ -68,6 +70,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
+            memory_is_set: false,
             memory_shares: None,
             classes: BufferClasses::default(),
             eviction: Eviction::default(),
@@ -119,7 +122,7 @@ impl Options {
     /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.memory_bytes = bytes;
+        (self.memory_bytes, self.memory_is_set) = (bytes, true);
         self
     }
 

@@ -32,10 +32,13 @@ impl Shape {
         Self { kind, leaf_bytes, value_inline_bytes, zone_bytes, capacity_bytes: device.capacity_bytes() }
     }
 
-    /// `options` for a copy of `live_bytes`: what they do not say is as here. Zones are no smaller than by default, so that there are not too
-    /// many; neither is the capacity.
-    pub(crate) fn of_copy(self, options: &Options, live_bytes: u64) -> Options {
+    /// `options` for a copy of `live_bytes` whose index needs a budget of `memory_bytes`: what they do not say is as here. Zones are no
+    /// smaller than by default, so that there are not too many; neither are capacity and budget.
+    pub(crate) fn of_copy(self, options: &Options, live_bytes: u64, memory_bytes: u64) -> Options {
         let mut copy = options.clone();
+        if !copy.memory_is_set {
+            copy.memory_bytes = copy.memory_bytes.max(memory_bytes);
+        }
         copy.store_of_preset = self.kind;
         let leaf_bytes = *copy.leaf_bytes.get_or_insert(self.leaf_bytes);
         copy.value_inline_bytes =
@@ -54,6 +57,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_copy_has_the_memory_that_its_index_needs_if_nobody_says_how_much() {
+        let shape = Shape {
+            kind: StoreKind::Zoned,
+            leaf_bytes: 4096,
+            value_inline_bytes: None,
+            zone_bytes: None,
+            capacity_bytes: 1 << 30,
+        };
+        let memory_of = |options: Options, needed| shape.of_copy(&options, 0, needed).memory_bytes;
+        assert_eq!(memory_of(Options::new(), 3 << 20), 64 << 20);
+        assert_eq!(memory_of(Options::new(), 100 << 20), 100 << 20);
+        assert_eq!(memory_of(Options::new().memory(4 << 20), 100 << 20), 4 << 20);
+    }
+
+    #[test]
     fn generations_of_copies_do_not_grow_but_where_they_are_full() {
         let capacity_of = |capacity_bytes, live_bytes| {
             let shape = Shape {
@@ -63,7 +81,7 @@ mod tests {
                 zone_bytes: Some(64 << 20),
                 capacity_bytes,
             };
-            let copy = shape.of_copy(&Options::new(), live_bytes);
+            let copy = shape.of_copy(&Options::new(), live_bytes, 0);
             assert_eq!(copy.zone_bytes, Some(64 << 20));
             copy.capacity_bytes.expect("it was asked for")
         };

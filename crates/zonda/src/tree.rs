@@ -517,7 +517,7 @@ impl Tree {
     }
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
-    fn write_chunk(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
+    pub(crate) fn write_chunk(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
         let (engine, _admitted) = self.store.writer_to([&self.named])?;
         self.store.admit(batch)?;
         engine.write(batch, durability.into())?;

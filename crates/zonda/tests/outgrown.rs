@@ -96,3 +96,15 @@ fn a_store_that_is_far_larger_than_a_budget_is_refused_with_one_that_suffices() 
     assert_eq!(db.iter().unwrap().count(), 10_000);
     db.put("more", "fits").unwrap();
 }
+
+#[test]
+fn a_copy_is_refused_like_any_other_store_whose_index_outgrows_its_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("copy.zonda");
+    let path = path.to_str().unwrap();
+    let db = options().memory(16 << 20).open("mem:").unwrap();
+    (0..10_000).for_each(|number| db.put(key(number), VALUE).unwrap());
+    let refused = db.backup_with(path, &small_budget(), &mut |_| {});
+    assert!(is_refused(&refused), "{refused:?}");
+    assert_eq!(db.backup_with(path, &options().memory(16 << 20), &mut |_| {}).unwrap(), 10_000);
+}
