@@ -90,11 +90,11 @@ impl Catalogue {
         found.ok_or_else(|| Error::NoSuchTree { name: name.to_owned() })
     }
 
-    /// The tree called `name`, made if need be.
+    /// The tree called `name`, made if need be, as durably as is said.
     ///
     /// # Errors
     /// `TreeName`, `TooManyTrees`; those of writing.
-    pub(crate) fn find_or_create(&self, engine: &Engine, name: &str) -> Result<Arc<Named>> {
+    pub(crate) fn find_or_create(&self, engine: &Engine, name: &str, durability: Durability) -> Result<Arc<Named>> {
         check_name(name)?;
         if let Ok(found) = self.find(name) {
             return Ok(found);
@@ -103,24 +103,25 @@ impl Catalogue {
         if let Some(found) = names.get(name) {
             return Ok(Arc::clone(found));
         }
-        let created = Named::new(name.to_owned(), create(engine, name)?);
+        let created = Named::new(name.to_owned(), create(engine, name, durability)?);
         names.insert(name.to_owned(), Arc::clone(&created));
         Ok(created)
     }
 
-    /// Forgets the name, keeps writers out and deletes the pairs. Says whether there was such a tree.
+    /// Forgets the name, as durably as is said, keeps writers out and deletes the pairs. Says whether there was such a tree.
     ///
     /// # Errors
     /// Those of writing. The name may be gone then; the next opening deletes what is left.
-    pub(crate) fn drop_tree(&self, engine: &Engine, name: &str) -> Result<bool> {
-        let Some(dropped) = self.unname(engine, name)? else {
+    pub(crate) fn drop_tree(&self, engine: &Engine, name: &str, durability: Durability) -> Result<bool> {
+        let Some(dropped) = self.unname(engine, name, durability)? else {
             return Ok(false);
         };
+        // Buffered: once the name is gone, what is lost of this is done again by the next opening.
         delete_all(engine, dropped.prefix)?;
         Ok(true)
     }
 
-    fn unname(&self, engine: &Engine, name: &str) -> Result<Option<Arc<Named>>> {
+    fn unname(&self, engine: &Engine, name: &str, durability: Durability) -> Result<Option<Arc<Named>>> {
         let mut names = self.names.write();
         let Some(found) = names.get(name).cloned() else {
             return Ok(None);
@@ -133,6 +134,11 @@ impl Catalogue {
         engine.write_from_reserve(&batch, Durability::Buffered)?;
         found.dropped.store(true, Ordering::Release);
         names.remove(name);
+        // Not as part of the write: if this fails the name is gone all the same, and nobody may write to what the next opening deletes.
+        match durability {
+            Durability::Buffered => {}
+            Durability::Synced => engine.sync()?,
+        }
         Ok(Some(found))
     }
 
@@ -170,14 +176,14 @@ impl Catalogue {
     }
 }
 
-fn create(engine: &Engine, name: &str) -> Result<Prefix> {
+fn create(engine: &Engine, name: &str, durability: Durability) -> Result<Prefix> {
     let number = next_number(engine)?;
     let next = number.checked_add(1).ok_or(Error::TooManyTrees { trees: TREES_MAX })?;
     let batch = [
         BatchOp::Put { key: &name_key(name), value: &TreeRecord { number }.encode() },
         BatchOp::Put { key: &Prefix::CATALOGUE.join(COUNTER_KEY), value: &next.to_le_bytes() },
     ];
-    engine.write(&batch, Durability::Buffered)?;
+    engine.write(&batch, durability)?;
     Ok(Prefix::of(number))
 }
 

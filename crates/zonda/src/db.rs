@@ -186,8 +186,8 @@ impl Db {
         self.default_tree.store()
     }
 
-    /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none). Its keys are its own; a [`Batch`]
-    /// may write to several trees at once.
+    /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none), as durably as
+    /// [`Options::durability`] says. Its keys are its own; a [`Batch`] may write to several trees at once.
     ///
     /// # Errors
     /// `TreeName`, `TooManyTrees`; in a store opened for reading only `NoSuchTree`.
@@ -204,7 +204,7 @@ impl Db {
     pub fn tree(&self, name: &str) -> Result<Tree> {
         let (store, catalogue) = (self.store(), self.store().catalogue());
         let named = match store.writer() {
-            Ok(engine) => catalogue.find_or_create(engine, name)?,
+            Ok(engine) => catalogue.find_or_create(engine, name, store.durability().into())?,
             Err(crate::Error::ReadOnly) => catalogue.find(name)?,
             Err(error) => return Err(error),
         };
@@ -248,8 +248,9 @@ impl Db {
         Ok(self.store().catalogue().names())
     }
 
-    /// Removes a tree with all its pairs and says whether there was one. Handles to it answer `TreeDropped` from now on. The name
-    /// goes first, at once; then the pairs in batches. A crash between the two is finished by the next opening.
+    /// Removes a tree with all its pairs and says whether there was one. Handles to it answer `TreeDropped` from now on; snapshots and
+    /// ranges that were made before still have it. The name goes first, at once and as durably as [`Options::durability`] says; then the
+    /// pairs in batches. A crash between the two is finished by the next opening.
     ///
     /// # Errors
     /// Those of every write.
@@ -264,7 +265,7 @@ impl Db {
     /// ```
     pub fn drop_tree(&self, name: &str) -> Result<bool> {
         let engine = self.store().writer()?;
-        let dropped = self.store().catalogue().drop_tree(engine, name);
+        let dropped = self.store().catalogue().drop_tree(engine, name, self.store().durability().into());
         self.store().written();
         dropped
     }

@@ -2,9 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
-use common::{Place, fill, keys, memory};
+use std::sync::Arc;
+
+use common::{Place, fill, keys, memory, options};
 use zonda::limits::TREE_NAME_BYTES_MAX;
-use zonda::{Batch, Error};
+use zonda::{Batch, Db, Durability, Error};
+use zonda_device::{Geometry, PowerCut};
+use zonda_rt::Rng;
 
 #[test]
 fn trees_do_not_see_each_other() {
@@ -57,6 +61,28 @@ fn a_dropped_tree_is_gone_and_its_handles_say_so() {
     let db = place.open();
     assert!(db.tree_names().unwrap().is_empty());
     assert_eq!(db.tree("t").unwrap().first().unwrap(), None);
+}
+
+#[test]
+fn what_trees_are_called_is_as_durable_as_the_store_says() {
+    type Change = fn(&Db) -> bool;
+    let changes: [(&str, Change, &[&str]); 2] =
+        [("made", |db| db.tree("new").is_ok(), &["new", "old"]), ("dropped", |db| db.drop_tree("old").unwrap(), &[])];
+    for (name, change, expected) in changes {
+        let power = PowerCut::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap();
+        let options = options().background(false).durability(Durability::Synced);
+        let db = Db::open_device(Arc::new(power.clone()), &options).unwrap();
+        db.tree("old").unwrap().put("k", "v").unwrap();
+        assert!(change(&db), "{name}");
+        power.cut();
+        drop(db);
+        for seed in 0..4 {
+            let survivor = Arc::new(power.reopen(&mut Rng::seeded(seed)));
+            let db = Db::open_device(survivor, &options).unwrap();
+            assert_eq!(db.tree_names().unwrap(), expected, "{name}");
+            assert_eq!(db.tree("old").unwrap().get("k").unwrap().is_some(), name == "made");
+        }
+    }
 }
 
 #[test]
