@@ -36,7 +36,9 @@ impl Named {
         Arc::new(Self { name, prefix, dropped: AtomicBool::new(false) })
     }
 
-    fn check(&self) -> Result<()> {
+    /// # Errors
+    /// `TreeDropped`. What was read before is what the tree had: its pairs go after it is dropped. Costs one load.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.dropped.load(Ordering::Acquire) {
             return Err(Error::TreeDropped { name: self.name.clone() });
         }

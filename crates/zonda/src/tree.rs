@@ -51,12 +51,11 @@ impl Swap {
 /// Cheap to clone, `Send` and `Sync`. A read returns the newest acknowledged value of its key; it may be one that is not yet synced.
 /// Keys take 0 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) bytes, values 0 to [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX).
 ///
-/// Every call may fail with `Closed`, `Forked`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also with `ReadOnly`,
-/// `Poisoned`, `NoSpace`, `DiskFull`, `TreeDropped`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
-/// budget: deletes and
-/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a
-/// poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no space for that
-/// (`NoSpace`, `DiskFull`).
+/// Every call may fail with `Closed`, `Forked`, `TreeDropped`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also
+/// with `ReadOnly`, `Poisoned`, `NoSpace`, `DiskFull`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
+/// budget: deletes and [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with
+/// another error than a poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no
+/// space for that (`NoSpace`, `DiskFull`).
 #[derive(Clone)]
 pub struct Tree {
     store: Arc<Store>,
@@ -151,8 +150,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
-        let engine = self.store.reader()?;
-        key::with(self.named.prefix, key.as_ref(), |full| Ok(engine.get_into(full, value)?))
+        self.read(|engine| key::with(self.named.prefix, key.as_ref(), |full| Ok(engine.get_into(full, value)?)))
     }
 
     /// The values of several keys, in their order, with the reads of the device in flight together. Each is the newest of its own
@@ -169,10 +167,11 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
-        let engine = self.store.reader()?;
-        let keys = key::all(self.named.prefix, keys)?;
-        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        Ok(engine.multi_get(&keys)?)
+        self.read(|engine| {
+            let keys = key::all(self.named.prefix, keys)?;
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            Ok(engine.multi_get(&keys)?)
+        })
     }
 
     /// Whether `key` exists. Costs at most one read of the device: a long value is not read.
@@ -187,8 +186,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let engine = self.store.reader()?;
-        key::with(self.named.prefix, key.as_ref(), |full| Ok(engine.contains(full)?))
+        self.read(|engine| key::with(self.named.prefix, key.as_ref(), |full| Ok(engine.contains(full)?)))
     }
 
     /// Removes `key`, whether it is there or not: a delete does not read. For the old value use [`fetch_update`](Self::fetch_update).
@@ -462,6 +460,7 @@ impl Tree {
     /// ```
     pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, durability: Durability) -> Result<u64> {
         let range = KeyRange::of(self.named.prefix, &range);
+        self.store.writer_to([&self.named])?;
         let engine = self.store.writer()?;
         if range.is_empty() {
             return Ok(0);
@@ -513,7 +512,16 @@ impl Tree {
     }
 
     fn view(&self) -> Result<View> {
-        View::new(&self.store, self.named.prefix)
+        let view = View::new(&self.store, self.named.prefix)?;
+        self.named.check()?;
+        Ok(view)
+    }
+
+    /// What `read` finds. Whether the tree was dropped is asked behind it: its pairs do not go before it is.
+    fn read<T>(&self, read: impl FnOnce(&zonda_tree::Engine) -> Result<T>) -> Result<T> {
+        let found = read(self.store.reader()?)?;
+        self.named.check()?;
+        Ok(found)
     }
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use common::{Place, fill, keys, memory, options};
 use zonda::limits::TREE_NAME_BYTES_MAX;
-use zonda::{Batch, Db, Durability, Error};
+use zonda::{Batch, Db, Durability, Error, Update};
 use zonda_device::{Geometry, PowerCut};
 use zonda_rt::Rng;
+
+fn is_dropped<T>(result: zonda::Result<T>) -> bool {
+    matches!(result, Err(Error::TreeDropped { .. }))
+}
 
 #[test]
 fn trees_do_not_see_each_other() {
@@ -51,16 +55,60 @@ fn a_dropped_tree_is_gone_and_its_handles_say_so() {
     }
     assert!(db.drop_tree("t").unwrap());
     assert!(!db.drop_tree("t").unwrap());
-    assert!(matches!(tree.put("k", "v"), Err(Error::TreeDropped { .. })));
-    assert!(matches!(tree.ingest([("k", "v")]), Err(Error::TreeDropped { .. })));
+    assert!(is_dropped(tree.put("k", "v")) && is_dropped(tree.ingest([("k", "v")])) && is_dropped(tree.delete("k")));
+    assert!(is_dropped(tree.delete_range("a".."b")) && is_dropped(tree.delete_range("b".."a")));
+    assert!(is_dropped(tree.fetch_update("k", |_| Update::Keep)) && is_dropped(tree.compare_and_swap("k", None, None)));
     let mut batch = Batch::new();
     batch.put("k", "v").put_in(&tree, "k", "v");
-    assert!(matches!(db.write(batch), Err(Error::TreeDropped { .. })));
+    assert!(is_dropped(db.write(batch)));
+    assert!(is_dropped(tree.get("k")) && is_dropped(tree.get_into("k", &mut Vec::new())));
+    assert!(is_dropped(tree.contains_key("k")) && is_dropped(tree.multi_get(["k"])));
+    assert!(is_dropped(tree.iter()) && is_dropped(tree.range("a".."b")) && is_dropped(tree.prefix("a")));
+    assert!(is_dropped(tree.first()) && is_dropped(tree.last()));
     assert_eq!(db.get("k").unwrap(), None);
     drop((db, tree));
     let db = place.open();
     assert!(db.tree_names().unwrap().is_empty());
     assert_eq!(db.tree("t").unwrap().first().unwrap(), None);
+}
+
+#[test]
+fn what_was_taken_of_a_tree_before_it_was_dropped_still_has_it() {
+    let db = memory();
+    let tree = db.tree("t").unwrap();
+    tree.ingest([("a", ""), ("b", "")]).unwrap();
+    let (range, view) = (tree.iter(), db.snapshot().unwrap().tree("t").unwrap());
+    assert!(db.drop_tree("t").unwrap());
+    assert_eq!(keys(range), ["a", "b"]);
+    assert_eq!(keys(view.iter()), ["a", "b"]);
+}
+
+/// Pairs go after the tree does: a read that is not told of it sees all of them.
+#[test]
+fn a_read_beside_a_drop_finds_all_or_hears_of_it() {
+    const PAIRS: u32 = 500;
+    let db = memory();
+    for round in 0..50 {
+        let tree = db.tree("t").unwrap();
+        tree.ingest((0..PAIRS).map(|number| (number.to_be_bytes(), "x"))).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| db.drop_tree("t").unwrap());
+            for number in (0..PAIRS).cycle() {
+                if number % 50 == 0
+                    && let Ok(range) = tree.iter()
+                {
+                    assert_eq!(range.map(Result::unwrap).count(), 500, "round {round}");
+                }
+                match tree.get(number.to_be_bytes()) {
+                    Ok(value) => assert!(value.is_some(), "round {round}, {number}"),
+                    gone => {
+                        assert!(is_dropped(gone));
+                        break;
+                    }
+                }
+            }
+        });
+    }
 }
 
 #[test]
