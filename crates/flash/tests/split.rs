@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use zonda_device::{
-    AlignedBuf, CutAt, DeviceError, ErrorKind, Geometry, Lba, MemDevice, PowerCut, SplitZones, SubzoneId, ZoneId,
-    ZoneState, ZonedDevice, conformance,
+    AlignedBuf, CutAt, DeviceError, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemDevice,
+    PowerCut, SplitZones, SubzoneId, ZoneId, ZoneState, ZonedDevice, conformance,
 };
 use zonda_flash::drive::{FlashZoned, Spec, SplitData, TimeMode, geometry_below};
 use zonda_flash::profile::Profile;
-use zonda_rt::Rng;
+use zonda_rt::{DeviceCall, Rng};
 
 const SUBZONES: u16 = 4;
 const BLOCK: usize = 4096;
@@ -179,6 +179,57 @@ fn what_is_active_beyond_the_limits_is_finished() {
         drive.read(Lba(zone * 16 + filled), &mut read).unwrap();
         assert!(read.iter().all(|&byte| byte == 6), "what was written is there");
     }
+}
+
+/// A fault of the third part of zone 1, at the next such call.
+fn fault_of_third_part(call: DeviceCall, effect: FaultEffect) -> Fault {
+    let zone = Some(ZoneId(u32::from(SUBZONES) + 1 + 2));
+    Fault { call: Some(call), zone, when: FaultWhen::Nth(1), effect }
+}
+
+#[test]
+fn a_part_that_is_lost_ends_its_zone_and_what_was_written_before_stays() {
+    for (to, refusal) in [(ZoneState::ReadOnly, ErrorKind::ReadOnly), (ZoneState::Offline, ErrorKind::Offline)] {
+        let below = Faulty::new(MemDevice::new(geometry_below(&geometry(), SUBZONES).unwrap()).unwrap(), 1);
+        let drive = over(Arc::new(below.clone()));
+        drive.write(Lba(16), &blocks(9, 7)).unwrap();
+        below.inject(fault_of_third_part(DeviceCall::Write, FaultEffect::Retire(to)));
+        assert_eq!(kind(drive.write(Lba(16 + 9), &blocks(5, 8))), refusal);
+        let check = |drive: &SplitData| {
+            let report = drive.report(ZoneId(1), 1).unwrap()[0];
+            assert_eq!((report.state, report.write_pointer), (to, None), "not a zone to write behind a hole");
+            for at in [9, 12] {
+                assert_eq!(kind(drive.write(Lba(16 + at), &blocks(1, 8))), refusal, "block {at}");
+            }
+            let mut found = blocks(16, 1);
+            let read = drive.read(Lba(16), &mut found);
+            assert_eq!(read.is_ok(), to == ZoneState::ReadOnly, "{read:?}");
+            let filled = found.chunks(BLOCK).map(|block| block[0]).take_while(|&byte| byte == 7).count();
+            assert!(read.is_err() || (filled == 9 && found[9 * BLOCK..].iter().all(|&byte| byte == 0)), "{filled}");
+        };
+        check(&drive);
+        for zone in [0, 2] {
+            drive.open(ZoneId(zone)).unwrap();
+        }
+        drop(drive);
+        check(&over(Arc::new(below.clone())));
+        // With the data alone: what was lost comes back full, and so does its zone.
+        let drive = over(Arc::new(below.inner().clone()));
+        assert_eq!(drive.report(ZoneId(1), 1).unwrap()[0].state, ZoneState::Full);
+    }
+}
+
+#[test]
+fn a_reset_that_fails_half_way_leaves_the_zone_as_its_parts_are() {
+    let below = Faulty::new(MemDevice::new(geometry_below(&geometry(), SUBZONES).unwrap()).unwrap(), 1);
+    let drive = over(Arc::new(below.clone()));
+    drive.write(Lba(16), &blocks(16, 7)).unwrap();
+    below.inject(fault_of_third_part(DeviceCall::Reset, FaultEffect::Error(ErrorKind::Io)));
+    assert_eq!(kind(drive.reset(ZoneId(1))), ErrorKind::Io);
+    assert_eq!(drive.report(ZoneId(1), 1).unwrap()[0].write_pointer, Some(Lba(16 + 12)), "its last part is empty");
+    drive.write(Lba(16 + 12), &blocks(4, 8)).unwrap();
+    drive.reset(ZoneId(1)).unwrap();
+    drive.write(Lba(16), &blocks(16, 9)).unwrap();
 }
 
 /// Random work on split zones until the power goes, then what was flushed is there, in order, and work goes on.

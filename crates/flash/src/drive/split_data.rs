@@ -43,6 +43,7 @@ struct Split {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Subzone {
+    /// Blocks that hold data; of a lost one none for certain.
     written: u64,
     full: bool,
     /// It can never be written again.
@@ -160,25 +161,44 @@ impl SplitData {
     }
 
     fn subzone(&self, report: &ZoneReport) -> Subzone {
-        let full = report.state == ZoneState::Full;
-        let written = report.write_pointer.map_or(self.subzone_blocks, |pointer| pointer.0 - report.start.0);
-        Subzone { written, full, lost: lost(report.state) }
+        let (full, lost) = (report.state == ZoneState::Full, lost(report.state));
+        // A lost one has no write pointer either, but it need not hold anything.
+        let unsaid = if lost.is_some() { 0 } else { self.subzone_blocks };
+        let written = report.write_pointer.map_or(unsaid, |pointer| pointer.0 - report.start.0);
+        Subzone { written, full, lost }
     }
 
-    /// A wide zone ends at its first gap; what lies behind was never durable. Beyond the limits it is finished.
+    /// A wide zone ends at its first gap; what lies behind was never durable, and of a lost zone nobody will write there.
     fn find_wide(&self, zone: ZoneId, parts: &[Subzone], machine: &mut ZoneMachine) -> Result<()> {
-        let (state, written) = self.measure(parts);
         let whole = parts.iter().take_while(|part| part.full).count();
-        for (index, part) in (0..).zip(parts).skip(whole + 1) {
+        let is_lost = parts.iter().any(|part| part.lost.is_some());
+        for (index, part) in (0..).zip(parts).skip(whole + 1).filter(|_| !is_lost) {
             if !part.is_empty() {
                 self.below.reset(self.below(zone, index))?;
             }
         }
-        if !within_limits(machine.restore(zone, state, written))? {
+        self.settle(zone, parts, machine)
+    }
+
+    /// Makes a wide zone what its parts are. Beyond the limits it is finished. So is what is left of a lost one: in a file with the data
+    /// a zone that was lost comes back full, and nobody may write behind the hole.
+    fn settle(&self, zone: ZoneId, parts: &[Subzone], machine: &mut ZoneMachine) -> Result<()> {
+        let (state, written) = self.measure(parts);
+        if !within_limits(machine.adopt(zone, state, written))? {
             self.all_below(zone, |below| self.below.finish(below))?;
-            machine.restore(zone, ZoneState::Full, written)?;
+            return machine.adopt(zone, ZoneState::Full, written);
         }
-        Ok(())
+        if lost(state).is_none() {
+            return Ok(());
+        }
+        let from_the_last = (0..self.subzones).rev().zip(parts.iter().rev());
+        let mut left = from_the_last.filter(|(_, part)| !part.full && part.lost.is_none());
+        left.try_for_each(|(index, _)| self.below.finish(self.below(zone, index)))
+    }
+
+    /// After an error below: a part of what was to be done may be, and a part of the zone may be lost.
+    fn take_over(&self, zone: ZoneId, machine: &mut ZoneMachine) -> Result<()> {
+        self.settle(zone, &self.parts(zone)?, machine)
     }
 
     /// Refuses ordinary commands on a split zone.
@@ -222,12 +242,8 @@ impl SplitData {
         let mut stretches = self.stretches(zone, offset, grant.blocks());
         let written = stretches.try_for_each(|(at, bytes)| self.below.write(at, &from[bytes]));
         let ended = state.machine.end_write(grant, written.is_ok());
-        if written.is_err() {
-            // Part of it may be there.
-            let (adopted, blocks) = self.measure(&self.parts(zone)?);
-            state.machine.adopt(zone, adopted, blocks)?;
-        }
-        written.and(ended)?;
+        let settled = if written.is_err() { self.take_over(zone, &mut state.machine) } else { Ok(()) };
+        written.and(ended).and(settled)?;
         state.counters.writes += 1;
         state.counters.written_bytes += from.len() as u64;
         Ok(self.geometry.zone_start(zone).plus(offset))
@@ -238,12 +254,16 @@ impl SplitData {
         Ok(reports.iter().map(|report| self.subzone(report)).collect())
     }
 
-    /// State and written blocks of a wide zone made of these: up to its first gap.
+    /// State and written blocks of a wide zone made of these: up to its first gap. With one that is lost it can never be filled: it is
+    /// lost itself, as far as that one is.
     fn measure(&self, parts: &[Subzone]) -> (ZoneState, u64) {
         let whole = parts.iter().take_while(|part| part.full).count();
         let rest = parts.get(whole).map_or(0, |part| part.written);
         let written = whole as u64 * self.subzone_blocks + rest;
+        let has_lost = |state| parts.iter().any(|part| part.lost == Some(state));
         match () {
+            () if has_lost(ZoneState::Offline) => (ZoneState::Offline, written),
+            () if has_lost(ZoneState::ReadOnly) => (ZoneState::ReadOnly, written),
             () if whole == parts.len() => (ZoneState::Full, written),
             () if written == 0 => (ZoneState::Empty, 0),
             () => (ZoneState::Closed, written),
@@ -271,7 +291,8 @@ impl SplitData {
         self.check_subzone(id)?;
         let state = &mut *self.state.lock();
         let subzone = &mut state.split(id.zone, "cut a subzone of")?.subzones[usize::from(id.index)];
-        if subzone.written <= blocks {
+        // A lost one cannot be written again.
+        if subzone.written <= blocks || subzone.lost.is_some() {
             return Ok(());
         }
         (subzone.written, subzone.full) = (blocks, false);
@@ -292,6 +313,13 @@ impl SplitData {
     /// Finishes or resets all zones below a wide one, from the last: one that was interrupted is not done.
     fn all_below(&self, zone: ZoneId, action: impl Fn(ZoneId) -> Result<()>) -> Result<()> {
         (0..self.subzones).rev().try_for_each(|index| action(self.below(zone, index)))
+    }
+
+    /// The same for a caller, with what an error leaves of the zone.
+    fn change_all(&self, zone: ZoneId, machine: &mut ZoneMachine, action: impl Fn(ZoneId) -> Result<()>) -> Result<()> {
+        let changed = self.all_below(zone, action);
+        let settled = if changed.is_err() { self.take_over(zone, machine) } else { Ok(()) };
+        changed.and(settled)
     }
 }
 
@@ -316,6 +344,9 @@ impl ZonedDevice for SplitData {
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
         let blocks = self.geometry.check_buffer(into)?;
         let (zone, offset) = self.geometry.check_span(at, blocks)?;
+        if self.state.lock().machine.state(zone) == ZoneState::Offline {
+            return Err(DeviceError::Offline { zone });
+        }
         into.fill(0);
         for (at, bytes) in self.stretches(zone, offset, blocks) {
             // Zones below are read to their write pointers; behind is nothing.
@@ -366,7 +397,7 @@ impl ZonedDevice for SplitData {
         let state = &mut *self.state.lock();
         self.check_wide(state, zone, "finish")?;
         state.machine.check_idle(zone, "finish")?;
-        self.all_below(zone, |below| self.below.finish(below))?;
+        self.change_all(zone, &mut state.machine, |below| self.below.finish(below))?;
         state.machine.finish(zone)?;
         state.counters.finishes += 1;
         Ok(())
@@ -376,7 +407,7 @@ impl ZonedDevice for SplitData {
         let state = &mut *self.state.lock();
         self.check_wide(state, zone, "reset")?;
         state.machine.check_idle(zone, "reset")?;
-        self.all_below(zone, |below| self.below.reset(below))?;
+        self.change_all(zone, &mut state.machine, |below| self.below.reset(below))?;
         state.machine.reset(zone)?;
         state.counters.resets += 1;
         Ok(())
