@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, Geometry, MemBlockDevice, MemDevice, ZonedDevice, conformance};
-use zonda_flash::drive::{FlashBlock, FlashZoned, NullZones, TimeMode};
+use zonda_flash::drive::{FlashBlock, FlashZoned, NullZones, Spec, TimeMode};
 use zonda_flash::profile::Profile;
 
 const TIMED: TimeMode = TimeMode::Timed { k: 1 };
@@ -47,6 +47,18 @@ fn block_untimed() {
 #[test]
 fn block_in_virtual_time() {
     zonda_rt::sim::run(3, || conformance::block(&mut |bytes, blocks| block(bytes, blocks, TIMED))).assert_passed();
+}
+
+#[test]
+fn the_last_block_is_written_where_mapping_units_are_larger_than_blocks() {
+    let drive = "atc21-7op?time=untimed&capacity=20480".parse::<Spec>().unwrap().open_block().unwrap();
+    let mut block = zonda_device::AlignedBuf::with_len(4096);
+    block.fill(7);
+    drive.write(zonda_device::Lba(4), &block).unwrap();
+    drive.flush().unwrap();
+    block.fill(0);
+    drive.read(zonda_device::Lba(4), &mut block).unwrap();
+    assert_eq!(block[0], 7);
 }
 
 #[test]

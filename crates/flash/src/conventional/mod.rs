@@ -428,7 +428,9 @@ impl ConventionalModel {
 
     fn trim(&mut self, at: u64, bytes: u64) {
         let first = at.div_ceil(self.shape.map_bytes);
-        let end = ((at + bytes) / self.shape.map_bytes).min(self.shape.logical_units());
+        // What the host sees of the last unit is all there is of it.
+        let is_to_the_end = at + bytes >= self.shape.logical_bytes;
+        let end = if is_to_the_end { self.shape.logical_units() } else { (at + bytes) / self.shape.map_bytes };
         for unit in first..end {
             self.ftl.trim(unit);
         }

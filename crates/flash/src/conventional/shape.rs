@@ -83,10 +83,10 @@ impl ConventionalShape {
         self.unit_bytes / self.map_bytes
     }
 
-    /// Mapping units of the host.
+    /// Mapping units of the host; of the last one it may see a part only.
     #[must_use]
     pub fn logical_units(&self) -> u64 {
-        self.logical_bytes / self.map_bytes
+        self.logical_bytes.div_ceil(self.map_bytes)
     }
 
     /// Bytes of the mapping table, at 4 bytes for each mapping unit: what such a drive needs DRAM for.

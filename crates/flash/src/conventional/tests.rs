@@ -119,6 +119,16 @@ fn changed(change: impl FnOnce(&mut ConventionalShape)) -> ConventionalModel {
     ConventionalModel::new(profile.core_shape(1), shape)
 }
 
+#[test]
+fn a_drive_may_end_within_a_mapping_unit() {
+    let end = 1 << 20;
+    let mut drive = changed(|shape| (shape.map_bytes, shape.logical_bytes) = (8192, end + 4096));
+    closed_loop(&mut drive, 1, 1, |_| Command::Write { at: end, bytes: 4096, stream: 0 });
+    assert!(drive.ftl().lookup(end / 8192).is_some());
+    closed_loop(&mut drive, 1, 1, |_| Command::Trim { at: end, bytes: 4096 });
+    assert!(drive.ftl().lookup(end / 8192).is_none(), "no host will ever trim more of it");
+}
+
 /// Lets the drive do by itself what it does without commands.
 fn idle(drive: &mut ConventionalModel) {
     while let Some(at) = drive.next_event() {
