@@ -6,7 +6,7 @@ use std::time::Duration;
 use zonda_device::{AlignedBuf, Geometry, Io, Lba, MemDevice, ZoneId, ZonedDevice};
 use zonda_flash::drive::{FlashZoned, TimeMode};
 use zonda_flash::profile::Profile;
-use zonda_rt::{now, sim, spawn};
+use zonda_rt::{now, sim, sleep, spawn};
 
 fn drive(profile: &str, mode: TimeMode) -> FlashZoned {
     let geometry = Geometry::new(4 << 20, 32).with_limits(14, 14);
@@ -71,6 +71,43 @@ fn a_queue_keeps_dies_busy() {
         (run(1, 100), run(32, 3_200))
     });
     assert!(one / many > 12.0, "depth 32 is only {:.1} times faster", one / many);
+}
+
+#[test]
+fn a_report_is_of_now_and_not_of_the_last_call() {
+    sim::run(3, || {
+        let drive = drive("test", TimeMode::Timed { k: 1 });
+        let bytes = AlignedBuf::with_len(4 << 20);
+        for zone in 0..4 {
+            drive.append(ZoneId(zone), &bytes).unwrap();
+        }
+        let programmed = || drive.flash_report().core.dies.iter().map(|die| die.program_ns).sum::<u64>();
+        sleep(Duration::from_millis(100));
+        let before = programmed();
+        drive.read(Lba(0), &mut AlignedBuf::with_len(4096)).unwrap();
+        assert_eq!(programmed(), before, "nothing was programmed meanwhile");
+        assert_eq!(before, (16 << 20) / (16 << 10) * 600_000);
+    });
+}
+
+#[test]
+fn no_die_is_busy_for_longer_than_time_goes_on() {
+    sim::run(3, || {
+        let drive = drive("test", TimeMode::Timed { k: 1 });
+        drive.append(ZoneId(0), &AlignedBuf::with_len(4 << 20)).unwrap();
+        let report = || (now(), drive.flash_report().core, now());
+        let mut last = report();
+        for _ in 0..100 {
+            sleep(Duration::from_micros(250));
+            let next = report();
+            let passed = next.2.since(last.0).as_nanos();
+            for (number, (die, before)) in next.1.dies.iter().zip(&last.1.dies).enumerate() {
+                let busy = u128::from(die.busy_ns() - before.busy_ns());
+                assert!(busy <= passed, "die {number}: {busy} ns in {passed}");
+            }
+            last = next;
+        }
+    });
 }
 
 /// Eight threads write and read; the trace is a function of the seed.

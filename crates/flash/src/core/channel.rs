@@ -1,11 +1,15 @@
 //! One channel: moves one thing at a time; what was read goes before what is to be programmed.
 use std::collections::VecDeque;
 
+use super::Nanos;
+
 /// Queues of a channel. A program is moved in pieces, and goes to the end of its queue after each.
 #[derive(Debug, Default)]
 pub(super) struct Channel {
     /// The operation that it moves data of.
     pub(super) moving: Option<u32>,
+    /// When it has moved it.
+    pub(super) free_at: Nanos,
     reads: VecDeque<u32>,
     programs: VecDeque<u32>,
 }

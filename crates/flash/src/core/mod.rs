@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use zonda_rt::Rng;
 
 use channel::Channel;
-use die::Die;
+use die::{Die, Phase};
 use events::{Event, Events};
 use front::Front;
 pub use op::Class;
@@ -219,10 +219,30 @@ impl Core {
         self.now
     }
 
-    /// Sums so far.
+    /// Sums so far; what a die does counts once it is done, what a channel moves from its beginning.
     #[must_use]
     pub fn stats(&self) -> &CoreStats {
         &self.stats
+    }
+
+    /// Sums by `now`, up to which all events were taken, with what has been done of what goes on: between two of them no die and no
+    /// channel was busy for longer than time went on.
+    #[must_use]
+    pub fn stats_at(&self, now: Nanos) -> CoreStats {
+        let mut stats = self.stats.clone();
+        for (die, stats) in self.dies.iter().zip(&mut stats.dies) {
+            let passed = now.saturating_sub(die.since);
+            match die.phase {
+                Phase::Idle => {}
+                Phase::Sensing | Phase::Output => stats.read_ns += passed,
+                Phase::Cell if self.ops[die.op].kind == OpKind::Erase => stats.erase_ns += passed,
+                Phase::Cell => stats.program_ns += passed,
+            }
+        }
+        for (channel, busy_ns) in self.channels.iter().zip(&mut stats.channel_busy_ns) {
+            *busy_ns -= channel.free_at.saturating_sub(now);
+        }
+        stats
     }
 
     /// Events taken so far, the price of a simulation.

@@ -264,6 +264,7 @@ impl Core {
         op.times.channel_wait_ns = self.now - op.queued_at;
         op.times.channel_ns = takes;
         self.stats.channel_busy_ns[number] += takes;
+        self.channels[number].free_at = self.now + takes;
         let channel = u16::try_from(number).expect("a drive has fewer than 65,536 channels");
         self.events.add(self.now + takes, Event::ChannelFree { channel });
     }

@@ -76,6 +76,26 @@ fn one_die_reads_one_page_after_the_other() {
 }
 
 #[test]
+fn what_goes_on_counts_as_far_as_it_is_done() {
+    let mut core = Core::new(CoreShape { channel_bytes_per_s: 1_000_000_000, ..shape() });
+    let program = Program { die: 3, bytes: 20_000, buffer_bytes: 0, class: Class::Host, tag: 1, for_write: None };
+    core.program(0, &program);
+    let mut busy_at = |now: Nanos| {
+        core.step(now);
+        let stats = core.stats_at(now);
+        (stats.channel_busy_ns[3], stats.dies[3].program_ns)
+    };
+    assert_eq!([5_000, 20_000, 320_000].map(&mut busy_at), [(5_000, 0), (20_000, 0), (20_000, 300_000)]);
+    assert_eq!([980_000, 2_000_000].map(&mut busy_at), [(20_000, 960_000); 2]);
+    core.read(2_000_000, 2, &[part(3, 7_000)], 7_000);
+    let stats_at = |core: &mut Core, now: Nanos| {
+        core.step(now);
+        core.stats_at(now).dies[3].read_ns
+    };
+    assert_eq!([2_010_000, 2_036_000, 3_000_000].map(|now| stats_at(&mut core, now)), [10_000, 36_000, 42_000]);
+}
+
+#[test]
 fn all_dies_program_at_once() {
     let mut core = Core::new(shape());
     for token in 0..160 {

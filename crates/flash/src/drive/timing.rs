@@ -154,7 +154,7 @@ impl<M: Model> Timing<M> {
         let mut state = self.state.lock();
         match self.clock.mode() {
             TimeMode::Untimed => state.advance_until(pending.token),
-            TimeMode::Timed { .. } if self.clock.is_real() => state.go_on(&self.clock),
+            TimeMode::Timed { .. } if self.clock.is_real() => _ = state.go_on(&self.clock),
             TimeMode::Timed { .. } => state.advance(self.clock.now()),
         }
         let Some(answer) = state.answers.remove(&pending.token) else { return Err(state.not_before(pending)) };
@@ -197,9 +197,26 @@ impl<M: Model> Timing<M> {
         self.wait(pending)
     }
 
+    /// What the flash did by now.
     pub(super) fn stats(&self) -> (CoreStats, FlashWrites, Waits) {
-        let state = self.state.lock();
-        (state.model.core().stats().clone(), state.model.flash_writes(), state.waits)
+        let (state, now) = self.up_to_now();
+        (state.model.core().stats_at(now), state.model.flash_writes(), state.waits)
+    }
+
+    /// The state as it is by now, whoever called last, and how far the model is: it may wait for a late thread. Untimed it stays where the
+    /// last answer left it.
+    fn up_to_now(&self) -> (MutexGuard<'_, State<M>>, Nanos) {
+        let mut state = self.state.lock();
+        let at = match self.clock.mode() {
+            TimeMode::Untimed => state.model.core().now(),
+            TimeMode::Timed { .. } if self.clock.is_real() => state.go_on(&self.clock),
+            TimeMode::Timed { .. } => {
+                let now = self.clock.now().max(state.model.core().now());
+                state.advance(now);
+                now
+            }
+        };
+        (state, at)
     }
 
     /// Takes down every command from now on, and what dies do in `window`, counted from now.
@@ -214,7 +231,7 @@ impl<M: Model> Timing<M> {
 
     /// What was taken down, and what dies did in the window.
     pub(super) fn seen(&self) -> Timeline {
-        let state = self.state.lock();
+        let (state, _) = self.up_to_now();
         let core = state.model.core();
         Timeline {
             window: core.watched(),
@@ -227,12 +244,12 @@ impl<M: Model> Timing<M> {
 
     /// Changes the model.
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut M) -> R) -> R {
-        change(&mut self.state.lock().model)
+        change(&mut self.up_to_now().0.model)
     }
 
     /// Looks at the model.
     pub(super) fn with<R>(&self, look: impl FnOnce(&M) -> R) -> R {
-        look(&self.state.lock().model)
+        look(&self.up_to_now().0.model)
     }
 }
 
@@ -249,8 +266,8 @@ impl Between {
 }
 
 impl<M: Model> State<M> {
-    /// Lets the model go on as far as the clock and late threads allow.
-    fn go_on(&mut self, clock: &Clock) {
+    /// Lets the model go on as far as the clock and late threads allow; how far that is.
+    fn go_on(&mut self, clock: &Clock) -> Nanos {
         let now = clock.now();
         self.between.retain(|_, between| between.is_waited_for(now, clock) || between.charged > 0);
         let limit = |state: &Self| {
@@ -273,6 +290,7 @@ impl<M: Model> State<M> {
         }
         let at = end.max(self.model.core().now());
         self.advance(at);
+        at
     }
 
     /// Gives the model what is to be submitted by `at`.
