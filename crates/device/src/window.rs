@@ -10,7 +10,8 @@ use crate::{Lba, Result, ZoneId};
 /// `window_blocks` from the write pointer, again and again; the write pointer stands still -> 3 blocks are *committed*, in
 /// whole granules: by [`commit`](Self::commit), or because a write ends in the next `window_blocks` behind the window,
 /// which moves on until the write fits; the write pointer moves, and what it passes can not be written any more (holes
-/// read as zeros) -> 4 close, finish or reset take the window away; the first two commit what was written.
+/// read as zeros) -> 4 close, finish or reset take the window away, and a commit of the whole zone; the first two commit what was
+/// written. After an error of a commit the window is still there, with what was not committed.
 ///
 /// Committed blocks have the durability of a write. Blocks in the window are in memory of the drive that survives a power
 /// cut. A write before the write pointer, or behind both windows, answers `InvalidWrite`; an append `InvalidTransition`.

@@ -1,17 +1,24 @@
 //! Zones with a random write area: the rules of their windows, and what they cost.
 #![expect(clippy::unwrap_used, reason = "a test's helpers may fail loudly")]
 use std::sync::Arc;
+use std::time::Duration;
 
 use zonda_device::{
-    AlignedBuf, ErrorKind, Geometry, Lba, MemDevice, RandomWriteArea, ZoneId, ZoneState, ZonedDevice, conformance,
+    AlignedBuf, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemDevice, RandomWriteArea, ZoneId,
+    ZoneState, ZonedDevice, conformance,
 };
 use zonda_flash::drive::{Spec, WindowData};
-use zonda_rt::now;
+use zonda_rt::{DeviceCall, now, sim, sleep, spawn};
 
 /// Windows of 8 blocks, granules of 2, two windows at most; zones of 32 blocks.
 fn drive() -> WindowData {
-    let below = MemDevice::new(Geometry::new(32 * 4096, 6).with_limits(4, 4)).unwrap();
-    WindowData::over(Arc::new(below), (8, 2), 2).unwrap()
+    faulty().1
+}
+
+/// The same, with what can make it fail.
+fn faulty() -> (Faulty<MemDevice>, WindowData) {
+    let below = Faulty::new(MemDevice::new(Geometry::new(32 * 4096, 6).with_limits(4, 4)).unwrap(), 1);
+    (below.clone(), WindowData::over(Arc::new(below), (8, 2), 2).unwrap())
 }
 
 fn blocks(count: usize, value: u8) -> AlignedBuf {
@@ -91,6 +98,48 @@ fn what_windows_do_not_do() {
     assert_eq!(drive.write(Lba(127), &blocks(2, 1)).unwrap_err().kind(), ErrorKind::Boundary);
     drive.commit(ZoneId(3), Lba(128)).unwrap();
     assert_eq!(drive.report(ZoneId(3), 1).unwrap()[0].state, ZoneState::Full);
+    drive.open_with_window(ZoneId(4)).unwrap();
+}
+
+#[test]
+fn what_a_window_could_not_commit_is_still_in_it() {
+    let (below, drive) = faulty();
+    drive.open_with_window(ZoneId(0)).unwrap();
+    drive.write(Lba(0), &blocks(6, 7)).unwrap();
+    let fail =
+        |effect| below.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(1), effect });
+    fail(FaultEffect::Torn { blocks: 2 });
+    assert_eq!(drive.close(ZoneId(0)).unwrap_err().kind(), ErrorKind::Media);
+    assert_eq!((pointer(&drive, 0), first_bytes(&drive, 0, 8)), (Some(Lba(2)), vec![7, 7, 7, 7, 7, 7, 0, 0]));
+    fail(FaultEffect::Retire(ZoneState::ReadOnly));
+    assert_eq!(drive.finish(ZoneId(0)).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(first_bytes(&drive, 0, 8), [7, 7, 7, 7, 7, 7, 0, 0], "acknowledged");
+    assert_eq!(drive.write(Lba(6), &blocks(1, 8)).unwrap_err().kind(), ErrorKind::ReadOnly);
+    (1..3).for_each(|zone| drive.open_with_window(ZoneId(zone)).unwrap());
+    assert_eq!(drive.open_with_window(ZoneId(3)).unwrap_err().kind(), ErrorKind::TooManyOpen);
+}
+
+#[test]
+fn a_read_beside_a_commit_finds_what_was_written() {
+    for delay_us in (0..400).step_by(10) {
+        sim::run(delay_us, || {
+            let drive = Arc::new(drive());
+            drive.open_with_window(ZoneId(0)).unwrap();
+            drive.write(Lba(0), &blocks(8, 7)).unwrap();
+            let commit = {
+                let drive = Arc::clone(&drive);
+                move || {
+                    sleep(Duration::from_micros(delay_us));
+                    drive.commit(ZoneId(0), Lba(8)).unwrap();
+                }
+            };
+            let committer = spawn("committer".to_owned(), commit);
+            for _ in 0..3 {
+                assert_eq!(first_bytes(&*drive, 0, 8), [7; 8], "a commit {delay_us} us after the first read began");
+            }
+            committer.join().unwrap();
+        });
+    }
 }
 
 #[test]

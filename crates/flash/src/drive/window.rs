@@ -1,5 +1,6 @@
 //! Data of zones with a random write area: what is in a window is kept here, what is committed goes to the device below.
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use zonda_device::{
@@ -23,6 +24,8 @@ pub struct WindowData {
 struct Window {
     base: u64,
     blocks: BTreeMap<u64, Box<[u8]>>,
+    /// The zone below is: what was acknowledged can be read here, and never be committed. Such a window is in nobody's way.
+    is_lost: bool,
 }
 
 impl WindowData {
@@ -60,7 +63,7 @@ impl WindowData {
         let blocks = geometry.check_buffer(from)?;
         let (zone, offset) = geometry.check_span(at, blocks)?;
         let mut windows = self.windows.lock();
-        let Some(window) = windows.get_mut(&zone) else { return Ok(None) };
+        let Some(window) = windows.get_mut(&zone).filter(|window| !window.is_lost) else { return Ok(None) };
         let (end, capacity) = (offset + blocks, geometry.zone_capacity_blocks);
         if end > capacity {
             let end = geometry.zone_start(zone).plus(capacity);
@@ -79,7 +82,7 @@ impl WindowData {
         self.commit_to(zone, window, base.min(capacity)).map(Some)
     }
 
-    /// Commits a window up to a block of its zone; how many blocks that were.
+    /// Commits a window up to a block of its zone; how many blocks that were. After an error it holds what the device did not take.
     fn commit_to(&self, zone: ZoneId, window: &mut Window, end: u64) -> Result<u64> {
         let geometry = self.below.geometry();
         let blocks = end.saturating_sub(window.base);
@@ -92,20 +95,29 @@ impl WindowData {
             let place = usize::try_from(offset - window.base).expect("in the buffer") * block;
             buffer[place..place + block].copy_from_slice(bytes);
         }
-        self.below.write(geometry.zone_start(zone).plus(window.base), &buffer)?;
-        window.base = end;
-        window.blocks = window.blocks.split_off(&end);
-        Ok(blocks)
+        let written = self.below.write(geometry.zone_start(zone).plus(window.base), &buffer);
+        if written.is_ok() {
+            window.base = end;
+        } else if let Ok(Some(report)) = self.below.report(zone, 1).map(|reports| reports.first().copied()) {
+            // A part of it may be there.
+            window.base = report.write_pointer.map_or(window.base, |pointer| pointer.0 - report.start.0);
+            window.is_lost = report.write_pointer.is_none();
+        }
+        window.blocks = window.blocks.split_off(&window.base);
+        written.map(|()| blocks)
     }
 
-    /// Takes a zone's window away, and commits what was written; how many blocks that were.
+    /// Takes a zone's window away, and commits what was written; how many blocks that were. After an error the window is still there.
     ///
     /// # Errors
     /// Those of the device below.
     pub fn take_away(&self, zone: ZoneId) -> Result<u64> {
-        let Some(mut window) = self.windows.lock().remove(&zone) else { return Ok(0) };
+        let mut windows = self.windows.lock();
+        let Some(window) = windows.get_mut(&zone) else { return Ok(0) };
         let end = window.blocks.last_key_value().map_or(window.base, |(&last, _)| last + 1);
-        self.commit_to(zone, &mut window, end)
+        let committed = self.commit_to(zone, window, end)?;
+        windows.remove(&zone);
+        Ok(committed)
     }
 
     /// Commits as [`RandomWriteArea::commit`]; how many blocks that were.
@@ -131,7 +143,19 @@ impl WindowData {
             let (value, multiple) = (offset, self.granule_blocks);
             return Err(DeviceError::Unaligned { what: "end of a commit, in blocks", value, multiple });
         }
-        self.commit_to(zone, window, offset)
+        let committed = self.commit_to(zone, window, offset)?;
+        if offset == capacity {
+            // The zone is full: its window is free for another.
+            windows.remove(&zone);
+        }
+        Ok(committed)
+    }
+
+    /// What a window holds of a stretch of its zone.
+    fn held(&self, zone: ZoneId, stretch: Range<u64>) -> Vec<(u64, Box<[u8]>)> {
+        let windows = self.windows.lock();
+        let Some(window) = windows.get(&zone) else { return Vec::new() };
+        window.blocks.range(stretch).map(|(&at, bytes)| (at, bytes.clone())).collect()
     }
 }
 
@@ -155,7 +179,7 @@ impl RandomWriteArea for WindowData {
         if from != ZoneState::Empty {
             return Err(DeviceError::InvalidTransition { zone, from, action: "open with a window" });
         }
-        if windows.len() >= self.windows_max as usize {
+        if windows.values().filter(|window| !window.is_lost).count() >= self.windows_max as usize {
             return Err(DeviceError::NoWindow { zone, max: self.windows_max });
         }
         self.below.open(zone)?;
@@ -178,15 +202,15 @@ impl ZonedDevice for WindowData {
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
-        self.below.read(at, into)?;
         let geometry = self.below.geometry();
         let (zone, offset) = (geometry.zone_of(at), geometry.offset_in_zone(at));
         let block = geometry.block_bytes as usize;
-        if let Some(window) = self.windows.lock().get(&zone) {
-            for (&found, bytes) in window.blocks.range(offset..offset + (into.len() / block) as u64) {
-                let place = usize::try_from(found - offset).expect("in the buffer") * block;
-                into[place..place + block].copy_from_slice(bytes);
-            }
+        // Before the device is read: what leaves the window meanwhile is there then, not in neither of them.
+        let held = self.held(zone, offset..offset + (into.len() / block) as u64);
+        self.below.read(at, into)?;
+        for (found, bytes) in held {
+            let place = usize::try_from(found - offset).expect("in the buffer") * block;
+            into[place..place + block].copy_from_slice(&bytes);
         }
         Ok(())
     }
