@@ -4,7 +4,7 @@ use super::group::BLOCK;
 use super::map::At;
 use super::writer::{Stream, Writer, bytes_of};
 use super::{Shared, no_zones};
-use crate::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, Result, ZoneId};
+use crate::{AlignedBuf, Completion, DeviceError, ErrorKind, Io, IoQueue, Result, ZoneId};
 
 /// Zones that are free after cleaning.
 const FREE_AFTER: usize = 3;
@@ -24,6 +24,14 @@ impl LiveBlocks {
     }
 }
 
+/// Why a victim is not moved.
+enum Stuck {
+    /// It cannot be read.
+    Read(DeviceError),
+    /// What moves cannot be written: that is no fault of the victim.
+    Write(DeviceError),
+}
+
 impl Shared {
     /// Empties zones, those with the least live data first, until enough are free. The host's group must be written:
     /// what it overwrote in a victim is not live there any more.
@@ -31,17 +39,18 @@ impl Shared {
         assert!(self.groups[Stream::Host as usize].read().is_empty(), "I3 what the host wrote is on the device");
         while writer.free.len() < FREE_AFTER {
             let victim = self.victim(writer).ok_or_else(|| no_zones(writer))?;
-            let moved = self.move_out(writer, victim);
-            if let Err(error) = moved {
-                // What was not moved is still where it was.
-                self.groups[Stream::Moved as usize].write().clear();
-                if !matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline | ErrorKind::Damaged) {
-                    return Err(error);
-                }
-                writer.sealed.remove(&victim);
-                writer.lost += 1;
-            } else {
+            let Err(stuck) = self.move_out(writer, victim) else {
                 self.empty(writer, victim)?;
+                continue;
+            };
+            // What was not moved is still where it was.
+            self.groups[Stream::Moved as usize].write().clear();
+            match stuck {
+                Stuck::Read(error) if is_unreadable(&error) => {
+                    writer.sealed.remove(&victim);
+                    writer.lost += 1;
+                }
+                Stuck::Read(error) | Stuck::Write(error) => return Err(error),
             }
         }
         Ok(())
@@ -58,25 +67,27 @@ impl Shared {
 
     /// Moves what is live in a victim. Its groups are read many at a time: one after the other, each would wait behind
     /// whatever is being programmed, and the host with it.
-    fn move_out(&self, writer: &mut Writer, victim: u32) -> Result<()> {
+    fn move_out(&self, writer: &mut Writer, victim: u32) -> std::result::Result<(), Stuck> {
         self.groups[Stream::Moved as usize].write().moved_from(victim, writer.first_sequence[victim as usize]);
         let starts = writer.group_starts[victim as usize].clone();
-        let mut queue = self.device.queue(u32::try_from(GROUPS_AT_ONCE).expect("small"))?;
+        let mut queue = self.device.queue(u32::try_from(GROUPS_AT_ONCE).expect("small")).map_err(Stuck::Read)?;
         for offsets in starts.chunks(GROUPS_AT_ONCE) {
             let bases: Vec<u32> = offsets.iter().map(|offset| victim * self.zone_blocks + offset).collect();
             let spans: Vec<(u32, u32)> = bases.iter().map(|&base| (base, 1)).collect();
             let mut live: Vec<LiveBlocks> = Vec::new();
-            for (base, block) in bases.into_iter().zip(self.read_all(&mut *queue, &spans)?) {
-                let header = GroupHeader::decode(&block, self.lba(base).0 * BLOCK as u64)?;
-                self.keep_trims(writer, victim, &header)?;
+            let headers = self.read_all(&mut *queue, &spans).map_err(Stuck::Read)?;
+            for (base, block) in bases.into_iter().zip(headers) {
+                let header = GroupHeader::decode(&block, self.lba(base).0 * BLOCK as u64).map_err(Stuck::Read)?;
+                self.keep_trims(writer, victim, &header).map_err(Stuck::Write)?;
                 live.extend(self.live_of(base + 1, &header));
             }
             let spans: Vec<(u32, u32)> = live.iter().map(LiveBlocks::span).collect();
-            for (live, data) in live.iter().zip(self.read_all(&mut *queue, &spans)?) {
-                self.move_blocks(writer, live, &data)?;
+            let data = self.read_all(&mut *queue, &spans).map_err(Stuck::Read)?;
+            for (live, data) in live.iter().zip(data) {
+                self.move_blocks(writer, live, &data).map_err(Stuck::Write)?;
             }
         }
-        self.write_group(writer, Stream::Moved)
+        self.write_group(writer, Stream::Moved).map_err(Stuck::Write)
     }
 
     /// Reads stretches of so many blocks, all at once; in their order.
@@ -179,4 +190,9 @@ impl Shared {
         writer.stats.cleaned_zones += 1;
         Ok(())
     }
+}
+
+/// True if nobody will ever read it.
+fn is_unreadable(error: &DeviceError) -> bool {
+    matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline | ErrorKind::Damaged)
 }

@@ -8,12 +8,13 @@
 //! **What is promised** is the contract of [`BlockDevice`], power cuts included: a block is old or new, never torn, and
 //! what was written before a flush is there after it. A group carries a checksum of every block, and how far everything
 //! was durable when it was written; recovery believes durable groups, checks the others block by block, and takes the
-//! newest of every block. A zone is reset only after what moved out of it, and what overwrote the rest of it, is
+//! newest of every block. Of a zone's last group it looks in any case whether it was written: its write may have
+//! failed. A zone is reset only after what moved out of it, and what overwrote the rest of it, is
 //! durable, and after its readers are gone (I3). A trim is kept alive as long as something older may be on the device.
 //! Not promised: anything about blocks of a zone that went offline while the device was closed. It refuses to open.
 //!
 //! Costs: 4 bytes of memory for each block of the volume; 1/64 more bytes written than asked for when groups are full;
-//! opening reads the header of every group. Lock order: writer, map, group.
+//! opening reads the header of every group, and all of the last one of every zone. Lock order: writer, map, group.
 mod clean;
 pub mod format;
 mod group;

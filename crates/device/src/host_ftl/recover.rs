@@ -2,6 +2,7 @@
 //!
 //! A group that was not durable for certain is believed block by block. What is not believed is older content again,
 //! and that is written anew before anything says that the group was durable: else the next opening would believe it.
+//! The last group of a zone may be one whose write failed, which no flush made whole: what of it was never written is not believed.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use super::stats::Spent;
 use super::writer::{Open, Stream, Writer, bytes_of};
 use super::{BLOCK_BYTES, HostFtlOptions, HostFtlStats, RESERVED_ZONES, Shared};
 use crate::{
-    AlignedBuf, DeviceError, Geometry, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice, counters::Counting,
-    geometry::within, mem_block::BlockShape,
+    AlignedBuf, DeviceError, ErrorKind, Geometry, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice,
+    counters::Counting, geometry::within, mem_block::BlockShape,
 };
 
 /// A group that was found: where its data begins, and its header.
@@ -147,8 +148,14 @@ impl Shared {
     fn replay(&self, groups: &[Found], durable: u64) -> Result<Vec<u64>> {
         let mut doubtful = Vec::new();
         let mut scratch = AlignedBuf::with_len(bytes_of(GROUP_BLOCKS_MAX));
+        let mut last = BTreeMap::new();
+        for found in groups {
+            let base = last.entry(found.base / self.zone_blocks).or_insert(found.base);
+            *base = found.base.max(*base);
+        }
         for found in groups {
             let intact = match found.header.sequence < durable {
+                true if last[&(found.base / self.zone_blocks)] == found.base => self.written(found, &mut scratch)?,
                 true => vec![true; found.header.data.len()],
                 false => self.intact(found, &mut scratch)?,
             };
@@ -170,12 +177,29 @@ impl Shared {
 
     /// Which data blocks of a group have their checksum.
     fn intact(&self, found: &Found, scratch: &mut AlignedBuf) -> Result<Vec<bool>> {
+        self.judge(found, scratch, |_| false)
+    }
+
+    /// Which data blocks of a group were written. What was not reads as zeros; other bytes than those of the checksum, and what cannot be
+    /// read, went bad later: older content must not take their place.
+    fn written(&self, found: &Found, scratch: &mut AlignedBuf) -> Result<Vec<bool>> {
+        let judged = self.judge(found, scratch, |block| block.iter().any(|&byte| byte != 0));
+        match judged {
+            Err(error) if error.kind() == ErrorKind::Media => Ok(vec![true; found.header.data.len()]),
+            judged => judged,
+        }
+    }
+
+    /// Which data blocks of a group have their checksum, or are believed without.
+    fn judge(&self, found: &Found, scratch: &mut AlignedBuf, believes: impl Fn(&[u8]) -> bool) -> Result<Vec<bool>> {
         let data = &found.header.data;
         let read = &mut scratch[..bytes_of(data.len())];
         if !data.is_empty() {
             self.device.read(self.lba(found.base), read)?;
         }
-        Ok(data.iter().zip(read.chunks_exact(BLOCK)).map(|(&(_, crc), block)| crc32c::crc32c(block) == crc).collect())
+        let is_good =
+            |(&(_, crc), block): (&(Option<u64>, u32), &[u8])| crc32c::crc32c(block) == crc || believes(block);
+        Ok(data.iter().zip(read.chunks_exact(BLOCK)).map(is_good).collect())
     }
 
     /// The writer that goes on from here.

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 
+use super::format::GroupHeader;
 use super::*;
 use crate::{
     AlignedBuf, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState,
@@ -207,6 +208,94 @@ fn a_victim_that_cannot_be_read_is_left_as_it_is() {
         assert_eq!(faulty.injected(), 1, "read {read}: nothing was cleaned");
         (0..).zip(&wanted).for_each(|(at, &wanted)| assert_eq!(value(&ftl, at), wanted, "read {read}, block {at}"));
     }
+}
+
+/// Writes a group of these blocks and values to a zone, or its first `blocks` only.
+fn put_group(device: &MemDevice, zone: u32, header: GroupHeader, values: &[(u64, u64)], blocks: usize) {
+    let mut bytes = AlignedBuf::with_len((1 + values.len()) * BLOCK);
+    for (&(_, value), into) in values.iter().zip(bytes[BLOCK..].chunks_exact_mut(BLOCK)) {
+        into.copy_from_slice(&block(value));
+    }
+    let data = values.iter().map(|&(at, value)| (Some(at), crc32c::crc32c(&block(value)))).collect();
+    GroupHeader { data, ..header }.encode_into(&mut bytes[..BLOCK]);
+    device.append(ZoneId(zone), &bytes[..blocks * BLOCK]).unwrap();
+}
+
+#[test]
+fn what_of_a_group_was_never_written_is_not_believed_however_much_was_flushed_since() {
+    let device = MemDevice::new(geometry(9)).unwrap();
+    let (trims, data) = (Vec::new(), Vec::new());
+    let header = GroupHeader { capacity_blocks: 40, sequence: 1, durable_before: 1, moved_from: None, trims, data };
+    let numbered = |sequence, moved_from| GroupHeader { sequence, moved_from, ..header.clone() };
+    let victim: Vec<(u64, u64)> = (0..4).map(|at| (at, 100 + at)).collect();
+    put_group(&device, 0, numbered(1, None), &victim, 5);
+    put_group(&device, 1, numbered(2, None), &[(9, 109), (10, 110)], 3);
+    // Cleaning could write the header and one block, here and elsewhere, and gave up.
+    put_group(&device, 1, numbered(3, Some((0, 1))), &victim, 2);
+    device.finish(ZoneId(1)).unwrap();
+    put_group(&device, 2, numbered(4, None), &[(9, 209), (10, 210)], 3);
+    put_group(&device, 3, GroupHeader { durable_before: 5, ..numbered(5, None) }, &[(11, 211)], 2);
+    for _ in 0..2 {
+        let ftl = HostFtl::open(Arc::new(device.clone()), &HostFtlOptions::default()).unwrap();
+        let found = [0, 1, 2, 3, 9, 10, 11].map(|at| value(&ftl, at));
+        assert_eq!(found, [100, 101, 102, 103, 209, 210, 211]);
+    }
+}
+
+#[test]
+fn what_went_bad_after_it_was_durable_is_not_taken_for_older_content() {
+    let device = MemDevice::new(geometry(9)).unwrap();
+    let (trims, data) = (Vec::new(), Vec::new());
+    let header = GroupHeader { capacity_blocks: 40, sequence: 1, durable_before: 1, moved_from: None, trims, data };
+    put_group(&device, 0, header.clone(), &[(9, 109)], 2);
+    put_group(&device, 1, GroupHeader { sequence: 2, ..header.clone() }, &[(9, 209)], 1);
+    device.append(ZoneId(1), &block(0xBAD)).unwrap();
+    put_group(&device, 2, GroupHeader { sequence: 3, durable_before: 3, ..header }, &[(11, 211)], 2);
+    let ftl = HostFtl::open(Arc::new(device), &HostFtlOptions::default()).unwrap();
+    assert_eq!([9, 11].map(|at| value(&ftl, at)), [0xBAD, 211], "its user has checksums, and sees it");
+}
+
+#[test]
+fn a_victim_is_not_lost_because_what_moves_cannot_be_written() {
+    let faulty = Faulty::new(MemDevice::new(geometry(12)).unwrap(), 1);
+    let ftl = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default()).unwrap();
+    let blocks = ftl.capacity_blocks();
+    let (mut wanted, mut rng) = (vec![0; usize::try_from(blocks).unwrap()], Rng::seeded(7));
+    let mut put = |at: u64, number: u64| {
+        let mut failed = 0;
+        while let Err(error) = ftl.write(Lba(at), &block(number)) {
+            assert_eq!(error.kind(), ErrorKind::Media);
+            failed += 1;
+            assert!(failed < 3, "the device is healthy again");
+        }
+        wanted[usize::try_from(at).unwrap()] = number;
+        failed
+    };
+    (0..blocks).for_each(|at| assert_eq!(put(at, at + 1), 0));
+    // Until cleaning goes on in a zone in which it has written before, and has two more to try.
+    let zones_of_cleaning = || {
+        let writer = ftl.shared.writer.lock();
+        let open = writer.open[Stream::Moved as usize].filter(|open| (2..8).contains(&open.offset))?;
+        (writer.free.len() == 2).then(|| [open.zone, writer.free[0], writer.free[1]])
+    };
+    let mut numbers = 1_000..;
+    let zones = loop {
+        put(rng.below(blocks), numbers.next().unwrap());
+        if let Some(zones) = zones_of_cleaning() {
+            break zones;
+        }
+    };
+    for zone in zones.map(ZoneId) {
+        let (call, when) = (Some(DeviceCall::Write), FaultWhen::Nth(1));
+        faulty.inject(Fault { call, zone: Some(zone), when, effect: FaultEffect::Torn { blocks: 1 } });
+    }
+    let failed: u32 = (0..4 * blocks).map(|_| put(rng.below(blocks), numbers.next().unwrap())).sum();
+    ftl.flush().unwrap();
+    assert_eq!((faulty.injected(), failed), (3, 1), "all three attempts failed, and were told");
+    assert_eq!(ftl.shared.writer.lock().lost, 0);
+    drop(ftl);
+    let again = HostFtl::open(Arc::new(faulty), &HostFtlOptions::default()).unwrap();
+    (0..).zip(&wanted).for_each(|(at, &wanted)| assert_eq!(value(&again, at), wanted, "block {at}"));
 }
 
 #[test]
