@@ -13,8 +13,8 @@ struct Zone {
     state: ZoneState,
     written: u64,
     in_flight: u32,
-    /// Rises with every failed write, so that writes in flight behind it know that their sequence is lost.
-    failures: u32,
+    /// Where the first of the writes that failed began, as long as others are in flight: those behind it are void, however they go.
+    lost_from: Option<u64>,
     /// Tick at which the zone was opened implicitly: the oldest is closed first.
     opened: u64,
 }
@@ -23,7 +23,8 @@ struct Zone {
 ///
 /// A write has two halves: [`begin_write`](Self::begin_write) checks it, opens the zone and moves the write pointer;
 /// [`end_write`](Self::end_write) says how the I/O went. Between the two nothing is locked, so writes to many zones are
-/// in flight at once. Cost: O(1), O(log open zones) for opening and closing.
+/// in flight at once. After one that failed no other is begun in its zone until those in flight there have ended: they might land on it.
+/// Cost: O(1), O(log open zones) for opening and closing.
 #[derive(Clone, Debug)]
 pub struct ZoneMachine {
     geometry: Geometry,
@@ -41,7 +42,6 @@ pub struct WriteGrant {
     zone: ZoneId,
     offset: u64,
     blocks: u64,
-    failures: u32,
 }
 
 impl WriteGrant {
@@ -68,7 +68,7 @@ impl ZoneMachine {
     /// A device whose zones are all empty. The geometry must be valid.
     #[must_use]
     pub fn new(geometry: Geometry) -> Self {
-        let empty = Zone { state: ZoneState::Empty, written: 0, in_flight: 0, failures: 0, opened: 0 };
+        let empty = Zone { state: ZoneState::Empty, written: 0, in_flight: 0, lost_from: None, opened: 0 };
         let zones = vec![empty; geometry.zone_count as usize];
         Self { geometry, zones, implicit: BTreeSet::new(), open: 0, active: 0, tick: 0 }
     }
@@ -175,6 +175,7 @@ impl ZoneMachine {
             ZoneState::Full => Err(DeviceError::Full { zone: id }),
             ZoneState::ReadOnly => Err(DeviceError::ReadOnly { zone: id }),
             ZoneState::Offline => Err(DeviceError::Offline { zone: id }),
+            _ if zone.lost_from.is_some() => Err(DeviceError::SequenceLost { zone: id }),
             _ if zone.written == self.geometry.zone_capacity_blocks => Err(DeviceError::Full { zone: id }),
             _ => Ok(()),
         }
@@ -198,23 +199,26 @@ impl ZoneMachine {
         let offset = zone.written;
         zone.written += blocks;
         zone.in_flight += 1;
-        Ok(WriteGrant { zone: id, offset, blocks, failures: zone.failures })
+        Ok(WriteGrant { zone: id, offset, blocks })
     }
 
-    /// Ends a write. After a failure the write pointer is back where the write began, and writes in flight behind it
-    /// have failed too.
+    /// Ends a write; those of a zone end in any order. After a failure the write pointer is back where the first write that failed began,
+    /// and writes in flight behind it have failed too.
     ///
     /// # Errors
-    /// `SequenceLost` if an earlier write in the zone failed meanwhile: this one is void, however it went.
+    /// `SequenceLost` if a write before it in the zone failed meanwhile: this one is void, however it went.
     pub fn end_write(&mut self, grant: WriteGrant, succeeded: bool) -> Result<()> {
         let capacity = self.geometry.zone_capacity_blocks;
         let zone = &mut self.zones[grant.zone.0 as usize];
         assert!(zone.in_flight > 0, "I1 a write of {} ended twice", grant.zone);
         zone.in_flight -= 1;
-        let lost = zone.failures != grant.failures;
+        let lost = zone.lost_from.is_some_and(|from| from < grant.offset);
         if !succeeded && !lost {
             zone.written = grant.offset;
-            zone.failures = zone.failures.wrapping_add(1);
+            zone.lost_from = Some(grant.offset);
+        }
+        if zone.in_flight == 0 {
+            zone.lost_from = None;
         }
         if zone.written == capacity && zone.in_flight == 0 && zone.state.is_active() {
             self.enter(grant.zone, ZoneState::Full);
@@ -306,7 +310,7 @@ impl ZoneMachine {
     pub fn power_cycle(&mut self, mut stays_open: impl FnMut(ZoneId) -> bool) {
         for id in (0..self.geometry.zone_count).map(ZoneId) {
             let zone = &mut self.zones[id.0 as usize];
-            zone.in_flight = 0;
+            (zone.in_flight, zone.lost_from) = (0, None);
             let (state, written) = (zone.state, zone.written);
             if !state.is_active() || (state.is_open() && stays_open(id)) {
                 continue;

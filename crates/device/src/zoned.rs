@@ -23,8 +23,8 @@ use crate::{
 /// gives old bytes or zeros mixed: the caller waits for its readers first (I3).
 ///
 /// **After an error** of a write or append: the write pointer is where [`report`](Self::report) says; nothing above it
-/// is readable. The caller reports, adopts the write pointer and places the unwritten tail elsewhere. Other errors
-/// change nothing, unless they say so.
+/// is readable. The caller reports, adopts the write pointer and places the unwritten tail elsewhere. As long as other writes are in
+/// flight in the zone, new ones are refused with `SequenceLost`. Other errors change nothing, unless they say so.
 pub trait ZonedDevice: Send + Sync + Debug {
     /// Shape and limits; constant while the device is open.
     fn geometry(&self) -> &Geometry;
@@ -55,7 +55,7 @@ pub trait ZonedDevice: Send + Sync + Debug {
     ///
     /// # Errors
     /// `InvalidWrite` away from the write pointer, `Boundary` past the capacity, `Full`, `ReadOnly`, `Offline`,
-    /// `TooManyActive`, `TooManyOpen`, `Unaligned`, `NoSpaceOnHost`, `Media`, `Io`.
+    /// `TooManyActive`, `TooManyOpen`, `SequenceLost`, `Unaligned`, `NoSpaceOnHost`, `Media`, `Io`.
     fn write(&self, at: Lba, from: &[u8]) -> Result<()>;
 
     /// Writes whole blocks at the write pointer, wherever it is, and returns the address they got.

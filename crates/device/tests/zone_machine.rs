@@ -197,6 +197,37 @@ fn a_failed_write_takes_those_behind_it_along() {
 }
 
 #[test]
+fn writes_that_fail_in_any_order_leave_the_write_pointer_before_the_first_of_them() {
+    let mut machine = machine();
+    let first = machine.begin_append(ZoneId(0), 1).unwrap();
+    let second = machine.begin_append(ZoneId(0), 2).unwrap();
+    let third = machine.begin_append(ZoneId(0), 3).unwrap();
+    let fourth = machine.begin_append(ZoneId(0), 2).unwrap();
+    machine.end_write(third, false).unwrap();
+    assert_eq!(machine.written_blocks(ZoneId(0)), 3);
+    assert!(machine.end_write(first, true).is_ok(), "nothing before it failed");
+    machine.end_write(second, false).unwrap();
+    assert_eq!(machine.written_blocks(ZoneId(0)), 1, "what the second was to write is not there");
+    assert!(matches!(machine.end_write(fourth, true), Err(DeviceError::SequenceLost { .. })));
+    assert_eq!(machine.written_blocks(ZoneId(0)), 1);
+}
+
+#[test]
+fn nothing_is_written_where_a_write_failed_before_those_in_flight_behind_it_have_ended() {
+    let mut machine = machine();
+    let first = machine.begin_append(ZoneId(0), 1).unwrap();
+    let second = machine.begin_append(ZoneId(0), 2).unwrap();
+    machine.end_write(first, false).unwrap();
+    let refused = |refused: Result<_, DeviceError>| refused.unwrap_err().kind() == ErrorKind::SequenceLost;
+    assert!(refused(machine.begin_write(Lba(0), 1)), "the second would land on it");
+    assert!(refused(machine.begin_append(ZoneId(0), 1)));
+    assert!(machine.end_write(second, false).is_err());
+    let again = machine.begin_write(Lba(0), SIZE).unwrap();
+    machine.end_write(again, true).unwrap();
+    assert_eq!(machine.state(ZoneId(0)), Full);
+}
+
+#[test]
 fn a_zone_with_writes_in_flight_is_not_reset_or_finished() {
     let mut machine = machine();
     let grant = machine.begin_append(ZoneId(0), 1).unwrap();
