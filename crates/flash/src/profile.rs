@@ -456,6 +456,10 @@ impl Profile {
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(ProfileError(format!("{}: {name} is 0", self.name)));
         }
+        let numbered = [("flash.channels", flash.channels), ("flash.dies", flash.dies)];
+        if let Some((name, value)) = numbered.iter().find(|(_, value)| *value > DIES_MAX) {
+            return Err(ProfileError(format!("{}: {name} is {value}, the most is {DIES_MAX}", self.name)));
+        }
         match (&self.zoned, &self.conventional) {
             (Some(zoned), None) => self.check_zoned(zoned),
             (None, Some(conventional)) => self.check_conventional(conventional),
@@ -489,10 +493,14 @@ impl Profile {
         if conventional.collect_depth_min.unwrap_or(1) == 0 || conventional.collect_depth == 0 {
             return Err(ProfileError(format!("{}: collection needs a depth of at least 1", self.name)));
         }
-        let shape = self.conventional_shape().map_or(0, |shape| shape.usable_bytes());
-        if shape <= conventional.logical_bytes {
+        let shape = self.conventional_shape();
+        if let Some(Err(why)) = shape.as_ref().map(ConventionalShape::check) {
+            return Err(ProfileError(format!("{}: {why}", self.name)));
+        }
+        let usable = shape.map_or(0, |shape| shape.usable_bytes());
+        if usable <= conventional.logical_bytes {
             return Err(ProfileError(format!(
-                "{}: {shape} usable bytes of flash do not hold {} bytes of the host",
+                "{}: {usable} usable bytes of flash do not hold {} bytes of the host",
                 self.name, conventional.logical_bytes
             )));
         }
@@ -500,6 +508,8 @@ impl Profile {
     }
 }
 
+/// Dies and channels are numbered with 16 bits.
+const DIES_MAX: usize = u16::MAX as usize;
 /// Sizes after scaling are whole blocks.
 const BLOCK: u64 = 4096;
 /// Pages of all planes that are read ahead of a subzone at any scale.
@@ -529,6 +539,18 @@ mod tests {
         let text = include_str!("../profiles/test.toml");
         assert!(Profile::parse(&text.replace("dies = ", "dice = ")).unwrap_err().0.contains("dice"));
         assert!(Profile::parse(&text.replace("planes = 2", "planes = 0")).unwrap_err().0.contains("planes"));
+        assert!(Profile::parse(&text.replace("\ndies = 4", "\ndies = 65536")).unwrap_err().0.contains("flash.dies"));
+        let text = include_str!("../profiles/test-conv.toml");
+        for (number, other, said) in [
+            ("map_bytes = 4096", "map_bytes = 0", "map_bytes is 0"),
+            ("map_bytes = 4096", "map_bytes = 3000", "map_bytes is 3000"),
+            ("collect_below = 6", "collect_below = 2", "collect_below is 2"),
+            ("collect_below = 6", "collect_below = 18446744073709551615", "too few for 2 streams"),
+            ("superblocks = 160", "superblocks = 8", "8 superblocks are too few"),
+        ] {
+            let error = Profile::parse(&text.replace(number, other)).unwrap_err().0;
+            assert!(error.contains(said), "{other}: {error}");
+        }
     }
 
     #[test]

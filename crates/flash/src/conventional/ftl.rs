@@ -49,11 +49,11 @@ impl Ftl {
     /// An empty drive.
     ///
     /// # Panics
-    /// If it has more slots than 32 bits count.
+    /// If it has more slots than 32 bits count: see [`ConventionalShape::check`].
     #[must_use]
     pub fn new(shape: &ConventionalShape) -> Self {
         let slots = shape.slots_per_block() * shape.superblocks as u64;
-        assert!(slots < u64::from(NONE), "{slots} mapping units are too many: use larger ones or a scale");
+        assert!(slots < u64::from(NONE), "{slots} mapping units are too many");
         let block = Block { state: State::Free, live: 0, filled: 0, erases: 0, sealed_at: 0 };
         let blocks = u32::try_from(shape.superblocks).expect("fewer than the slots");
         Self {

@@ -97,15 +97,10 @@ impl ConventionalModel {
     /// An empty drive.
     ///
     /// # Panics
-    /// If its sizes do not divide each other.
+    /// If no drive can be made of the shape: see [`ConventionalShape::check`].
     #[must_use]
     pub fn new(core: CoreShape, shape: ConventionalShape) -> Self {
-        assert!(shape.unit_bytes.is_multiple_of(shape.map_bytes), "a program unit holds whole mapping units");
-        assert!(shape.superblock_bytes.is_multiple_of(shape.unit_bytes), "a superblock holds whole units");
-        assert!(
-            shape.superblocks > shape.streams as usize + shape.collect_below,
-            "superblocks for streams and reserve"
-        );
+        assert_eq!(shape.check(), Ok(()), "the shape was checked");
         Self {
             core: Core::new(core),
             ftl: Ftl::new(&shape),

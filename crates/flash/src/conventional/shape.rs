@@ -55,7 +55,40 @@ pub struct ConventionalShape {
     pub flush_ns: Nanos,
 }
 
+/// Slots are numbered with 32 bits, and one number stands for none.
+const SLOTS_MAX: u64 = u32::MAX as u64 - 1;
+
 impl ConventionalShape {
+    /// Whether a drive can be made of it.
+    ///
+    /// # Errors
+    /// The first number that does not fit the others.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { superblock_bytes, superblocks, unit_bytes, map_bytes, streams, collect_below, .. } = *self;
+        if map_bytes == 0 || !unit_bytes.is_multiple_of(map_bytes) {
+            return Err(format!(
+                "map_bytes is {map_bytes}: a program unit of {unit_bytes} bytes holds whole mapping units"
+            ));
+        }
+        if !superblock_bytes.is_multiple_of(unit_bytes) {
+            return Err(format!("a superblock of {superblock_bytes} bytes holds whole units of {unit_bytes}"));
+        }
+        if collect_below <= FOR_COLLECTION {
+            return Err(format!(
+                "collect_below is {collect_below}: the host waits at {FOR_COLLECTION} free superblocks, before collection begins"
+            ));
+        }
+        if superblocks <= collect_below.saturating_add(streams as usize) {
+            return Err(format!(
+                "{superblocks} superblocks are too few for {streams} streams and a collect_below of {collect_below}"
+            ));
+        }
+        match superblocks as u64 * (superblock_bytes / map_bytes) {
+            ..=SLOTS_MAX => Ok(()),
+            slots => Err(format!("{slots} mapping units are too many: use larger ones or a scale")),
+        }
+    }
+
     /// Bytes of flash that hold data.
     #[must_use]
     pub fn usable_bytes(&self) -> u64 {

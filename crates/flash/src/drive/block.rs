@@ -33,14 +33,22 @@ impl FlashBlock {
     /// nothing had ever been written.
     ///
     /// # Errors
-    /// `BadName` if the profile is of a zoned drive.
+    /// `BadName` if the profile is of a zoned drive, or its mapping units are too small for so large a device.
     pub fn over(data: Arc<dyn BlockDevice>, profile: &Profile, mode: TimeMode, seed: u64) -> Result<Self> {
-        let shape = profile.conventional_shape().ok_or_else(|| bad_profile(profile, "is not a block device"))?;
-        let row_bytes = profile.unit_bytes() * profile.flash.dies as u64;
-        let shape = fit(shape, data.capacity_bytes(), row_bytes);
+        let shape = Self::shape_for(profile, data.capacity_bytes())?;
         let model = ConventionalModel::new(profile.core_shape(seed), shape);
         let name = profile.name.as_str().into();
         Ok(Self { data, timing: Arc::new(Timing::new(model, mode)), name })
+    }
+
+    /// The shape of such a drive over a device of so many bytes.
+    pub(super) fn shape_for(profile: &Profile, capacity_bytes: u64) -> Result<ConventionalShape> {
+        let shape = profile.conventional_shape().ok_or_else(|| bad_profile(profile, "is not a block device"))?;
+        let row_bytes = profile.unit_bytes() * profile.flash.dies as u64;
+        let shape = fit(shape, capacity_bytes, row_bytes);
+        let refused = |why| bad_profile(profile, &format!("does not make a drive of {capacity_bytes} bytes: {why}"));
+        shape.check().map_err(refused)?;
+        Ok(shape)
     }
 
     /// What the flash did so far.

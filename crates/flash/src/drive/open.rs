@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use zonda_device::{
-    BlockDevice, DeviceError, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice, MemDevice, Result,
-    ZonedDevice, query_pairs,
+    BlockDevice, DEVICE_BLOCKS_MAX, DeviceError, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice,
+    MemDevice, Result, ZonedDevice, query_pairs,
 };
 
 use super::faults::Faults;
@@ -72,6 +72,10 @@ impl FromStr for Spec {
         };
         query_pairs(query)?.into_iter().try_for_each(|(key, value)| spec.set(key, value))?;
         spec.faults.check(spec.is_zoned(), spec.subzones())?;
+        if spec.is_zoned() {
+            // A model alone has no device that would look.
+            spec.geometry()?.validate()?;
+        }
         Ok(spec)
     }
 }
@@ -170,6 +174,10 @@ impl Spec {
     fn capacity(&mut self, bytes: u64) -> Result<()> {
         if self.is_zoned() {
             return Err(bad("`capacity` is for conventional drives".to_owned()));
+        }
+        let (min, max) = (u64::from(BLOCK_BYTES), DEVICE_BLOCKS_MAX * u64::from(BLOCK_BYTES));
+        if !(min..=max).contains(&bytes) {
+            return Err(bad(format!("`capacity={bytes}`: a drive has {min} to {max} bytes")));
         }
         self.capacity_bytes = Some(bytes);
         Ok(())
@@ -296,6 +304,8 @@ impl Spec {
             return Err(bad(format!("`{name}` would take {bytes} bytes of memory: use capacity=BYTES or data=PATH")));
         }
         let blocks = bytes / u64::from(BLOCK_BYTES);
+        // Before a file is made for it.
+        FlashBlock::shape_for(&self.profile, blocks * u64::from(BLOCK_BYTES))?;
         let (faults, drawn) = (&self.faults, (self.mode, self.seed));
         let data = match &self.data {
             Data::Memory => faults.over_blocks(MemBlockDevice::new(BLOCK_BYTES, blocks)?, drawn),
@@ -383,8 +393,24 @@ mod tests {
         assert!(refusal("zn540?k=fast").contains("k=fast"));
         assert!(refusal("zn540?capacity=5").contains("conventional"));
         assert!(refusal("none.toml").contains("none.toml"));
+        assert!(refusal("zn540?zones=4294967295").contains("zone_count is 4294967295"));
+        assert!(refusal("zn540?zones=0").contains("zone_count is 0"));
+        assert!(refusal("test-conv?capacity=4095").contains("a drive has 4096 to"));
+        assert!(refusal("test-conv?capacity=18446744073709551615").contains("a drive has 4096 to"));
         assert!("zn540".parse::<Spec>().unwrap().open_block().is_err());
         assert!("atc21-7op".parse::<Spec>().unwrap().open_block().unwrap_err().to_string().contains("data=PATH"));
         assert!("test-conv".parse::<Spec>().unwrap().open_zoned().is_err());
+    }
+
+    #[test]
+    fn a_drive_with_more_mapping_units_than_can_be_numbered_is_refused_before_a_file_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("drive");
+        for data in ["none", &file.display().to_string()] {
+            let spec: Spec = format!("test-conv?data={data}&capacity=20000000000000").parse().unwrap();
+            let said = spec.open_block().unwrap_err().to_string();
+            assert!(said.contains("mapping units are too many"), "{said}");
+        }
+        assert!(!file.exists());
     }
 }
