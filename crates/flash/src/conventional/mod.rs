@@ -440,6 +440,10 @@ impl ConventionalModel {
             }
             Done::Operation { tag, at } => self.operation_done(tag, at, out),
         }
+        // With nothing on its way to flash, partial units would fill the buffer for ever, and reads beside them never let `unblock` in.
+        if self.host_programs == 0 && self.placing.is_empty() && self.core.writes_waiting() > 0 {
+            self.program_partial_units(self.core.now());
+        }
     }
 
     /// The drive as if `units` mapping units from `first` had been written in order long ago, at no time.

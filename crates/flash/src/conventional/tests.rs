@@ -265,3 +265,34 @@ fn a_write_larger_than_the_buffer_does_not_wait_for_ever() {
     closed_loop(&mut drive, 4, 30, |i| Command::Write { at: (i % 12) << 20, bytes: bytes(i), stream: 0 });
     assert!(drive.flash_writes().host_bytes >= 20 * (512 << 10), "{:?}", drive.flash_writes());
 }
+
+#[test]
+fn a_write_larger_than_the_buffer_does_not_wait_for_the_last_of_many_reads() {
+    let mut drive = model("test-conv");
+    closed_loop(&mut drive, 1, 1, |_| Command::Write { at: 0, bytes: 64 << 10, stream: 0 });
+    idle(&mut drive);
+    let now = drive.core().now();
+    drive.submit(now, 0, Command::Write { at: 1 << 20, bytes: 4096, stream: 0 });
+    drive.submit(now, 1, Command::Write { at: 2 << 20, bytes: 512 << 10, stream: 0 });
+    // Two of one die: when one is answered the other is being read.
+    let read = Command::Read { at: 0, bytes: 4096 };
+    for token in [2, 3] {
+        drive.submit(now, token, read);
+    }
+    let (mut next, mut answers) = (4, Vec::new());
+    while next < 1_000 {
+        let at = drive.next_event().expect("a read is on its way");
+        drive.advance(at, &mut answers);
+        for answer in answers.drain(..) {
+            match answer.token {
+                0 => {}
+                1 => return,
+                _ => {
+                    drive.submit(at, next, read);
+                    next += 1;
+                }
+            }
+        }
+    }
+    panic!("the write waits for reads");
+}
