@@ -232,6 +232,25 @@ fn a_reset_that_fails_half_way_leaves_the_zone_as_its_parts_are() {
     drive.write(Lba(16), &blocks(16, 9)).unwrap();
 }
 
+#[test]
+fn errors_name_zones_and_blocks_of_the_drive() {
+    let below = Faulty::new(MemDevice::new(geometry_below(&geometry(), SUBZONES).unwrap()).unwrap(), 1);
+    let drive = over(Arc::new(below.clone()));
+    drive.write(Lba(16), &blocks(16, 7)).unwrap();
+    below.inject(fault_of_third_part(DeviceCall::Read, FaultEffect::Error(ErrorKind::Media)));
+    let error = drive.read(Lba(16), &mut blocks(16, 0)).unwrap_err();
+    assert!(matches!(error, DeviceError::Media { at: Lba(24) }), "{error}");
+    below.inject(fault_of_third_part(DeviceCall::Reset, FaultEffect::Retire(ZoneState::ReadOnly)));
+    let error = drive.reset(ZoneId(1)).unwrap_err();
+    assert!(matches!(error, DeviceError::InvalidTransition { zone: ZoneId(1), .. }), "{error}");
+    drive.split(ZoneId(2)).unwrap();
+    let (part, effect) = (ZoneId(2 * (u32::from(SUBZONES) + 1) + 3), FaultEffect::Torn { blocks: 2 });
+    below.inject(Fault { call: Some(DeviceCall::Write), zone: Some(part), when: FaultWhen::Nth(1), effect });
+    let error = drive.append_subzone(id(2, 3), &blocks(4, 1)).unwrap_err();
+    assert!(matches!(error, DeviceError::Media { at: Lba(46) }), "{error}");
+    assert_eq!(drive.report_subzones(ZoneId(2)).unwrap()[3].write_pointer, Some(Lba(46)));
+}
+
 /// Random work on split zones until the power goes, then what was flushed is there, in order, and work goes on.
 #[test]
 fn power_cuts_leave_what_was_flushed() {

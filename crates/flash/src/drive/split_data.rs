@@ -17,12 +17,12 @@ use zonda_device::{
 };
 use zonda_rt::Mutex;
 
+use super::split_parts::Parts;
+
 /// A drive's zones, wide and split, on zones that are a subzone each.
 pub struct SplitData {
-    below: Arc<dyn ZonedDevice>,
+    parts: Parts,
     geometry: Geometry,
-    subzones: u16,
-    subzone_blocks: u64,
     state: Mutex<State>,
 }
 
@@ -69,71 +69,32 @@ fn within_limits(active: Result<()>) -> Result<bool> {
     }
 }
 
-/// The shape of the device below a drive of this geometry with so many subzones in a zone.
-///
-/// # Errors
-/// `Geometry` if subzones do not divide the capacity of a zone.
-pub fn geometry_below(geometry: &Geometry, subzones: u16) -> Result<Geometry> {
-    let (capacity, count) = (geometry.zone_capacity_blocks, u64::from(subzones));
-    if count == 0 || !capacity.is_multiple_of(count) {
-        return Err(DeviceError::Geometry { field: "subzones of a zone", value: count, min: 1, max: capacity });
-    }
-    let mut below = geometry.clone();
-    (below.zone_size_blocks, below.zone_capacity_blocks) = (capacity / count, capacity / count);
-    below.zone_count = geometry.zone_count.saturating_mul(u32::from(subzones) + 1);
-    (below.max_open, below.max_active, below.append_blocks_max) = (None, None, None);
-    below.validate()?;
-    Ok(below)
-}
-
 impl SplitData {
-    /// The drive on a device made with [`geometry_below`]; what is on it is found again.
+    /// The drive on a device made with [`geometry_below`](super::geometry_below); what is on it is found again.
     ///
     /// # Errors
     /// `Mismatch` if the device below has another shape; those of the device.
     pub fn over(below: Arc<dyn ZonedDevice>, geometry: Geometry, subzones: u16) -> Result<Self> {
-        let wanted = geometry_below(&geometry, subzones)?;
-        let found = below.geometry();
-        for (field, asked, found) in [
-            ("zones", u64::from(wanted.zone_count), u64::from(found.zone_count)),
-            ("zone_size", wanted.zone_size_blocks, found.zone_size_blocks),
-            ("block", wanted.block_bytes.into(), found.block_bytes.into()),
-        ] {
-            if asked != found {
-                return Err(DeviceError::Mismatch { field, found, asked });
-            }
-        }
-        let (ordered_queue, volatile_cache) = (found.ordered_queue, found.volatile_cache);
+        let parts = Parts::over(below, &geometry, subzones)?;
+        let (ordered_queue, volatile_cache) = (parts.geometry().ordered_queue, parts.geometry().volatile_cache);
         let geometry = Geometry { ordered_queue, volatile_cache, ..geometry };
         let state = State {
             machine: ZoneMachine::new(geometry.clone()),
             split: vec![None; geometry.zone_count as usize],
             counters: DeviceCounters::default(),
         };
-        let subzone_blocks = wanted.zone_size_blocks;
-        let drive = Self { below, geometry, subzones, subzone_blocks, state: Mutex::new(state) };
+        let drive = Self { parts, geometry, state: Mutex::new(state) };
         drive.find()?;
         Ok(drive)
     }
 
-    /// The zone below that is a subzone; the marker is the one behind the last.
-    fn below(&self, zone: ZoneId, index: u16) -> ZoneId {
-        ZoneId(zone.0 * (u32::from(self.subzones) + 1) + u32::from(index))
-    }
-
-    fn marker(&self, zone: ZoneId) -> ZoneId {
-        self.below(zone, self.subzones)
-    }
-
     /// Finds what is on the device below.
     fn find(&self) -> Result<()> {
-        let count = self.below.geometry().zone_count;
-        let reports = self.below.report(ZoneId(0), count)?;
+        let reports = self.parts.report_all()?;
         let state = &mut *self.state.lock();
         let mut wide = Vec::new();
-        for (zone, parts) in
-            (0..self.geometry.zone_count).map(ZoneId).zip(reports.chunks(usize::from(self.subzones) + 1))
-        {
+        let of_zones = reports.chunks(usize::from(self.parts.subzones()) + 1);
+        for (zone, parts) in (0..self.geometry.zone_count).map(ZoneId).zip(of_zones) {
             let Some((marker, parts)) = parts.split_last() else { continue };
             let subzones: Vec<Subzone> = parts.iter().map(|part| self.subzone(part)).collect();
             if marker.state == ZoneState::Full {
@@ -151,7 +112,7 @@ impl SplitData {
         let active = has_open && within_limits(state.machine.open(zone))?;
         if !active {
             for (index, subzone) in (0..).zip(&mut subzones).filter(|(_, subzone)| subzone.is_open()) {
-                self.below.finish(self.below(zone, index))?;
+                self.parts.finish(zone, index)?;
                 subzone.full = true;
             }
             state.machine.finish(zone)?;
@@ -163,7 +124,7 @@ impl SplitData {
     fn subzone(&self, report: &ZoneReport) -> Subzone {
         let (full, lost) = (report.state == ZoneState::Full, lost(report.state));
         // A lost one has no write pointer either, but it need not hold anything.
-        let unsaid = if lost.is_some() { 0 } else { self.subzone_blocks };
+        let unsaid = if lost.is_some() { 0 } else { self.parts.subzone_blocks() };
         let written = report.write_pointer.map_or(unsaid, |pointer| pointer.0 - report.start.0);
         Subzone { written, full, lost }
     }
@@ -174,7 +135,7 @@ impl SplitData {
         let is_lost = parts.iter().any(|part| part.lost.is_some());
         for (index, part) in (0..).zip(parts).skip(whole + 1).filter(|_| !is_lost) {
             if !part.is_empty() {
-                self.below.reset(self.below(zone, index))?;
+                self.parts.reset(zone, index)?;
             }
         }
         self.settle(zone, parts, machine)
@@ -185,20 +146,24 @@ impl SplitData {
     fn settle(&self, zone: ZoneId, parts: &[Subzone], machine: &mut ZoneMachine) -> Result<()> {
         let (state, written) = self.measure(parts);
         if !within_limits(machine.adopt(zone, state, written))? {
-            self.all_below(zone, |below| self.below.finish(below))?;
+            self.all(|index| self.parts.finish(zone, index))?;
             return machine.adopt(zone, ZoneState::Full, written);
         }
         if lost(state).is_none() {
             return Ok(());
         }
-        let from_the_last = (0..self.subzones).rev().zip(parts.iter().rev());
-        let mut left = from_the_last.filter(|(_, part)| !part.full && part.lost.is_none());
-        left.try_for_each(|(index, _)| self.below.finish(self.below(zone, index)))
+        let is_left = |part: Subzone| !part.full && part.lost.is_none();
+        self.all(|index| match is_left(parts[usize::from(index)]) {
+            true => self.parts.finish(zone, index),
+            false => Ok(()),
+        })
     }
 
     /// After an error below: a part of what was to be done may be, and a part of the zone may be lost.
     fn take_over(&self, zone: ZoneId, machine: &mut ZoneMachine) -> Result<()> {
-        self.settle(zone, &self.parts(zone)?, machine)
+        let reports = self.parts.report(zone)?;
+        let parts: Vec<Subzone> = reports.iter().map(|report| self.subzone(report)).collect();
+        self.settle(zone, &parts, machine)
     }
 
     /// Refuses ordinary commands on a split zone.
@@ -210,37 +175,11 @@ impl SplitData {
         }
     }
 
-    /// Calls `each` for every stretch of a span of a zone that lies in one zone below: where, and bytes of the caller's.
-    fn stretches(
-        &self,
-        zone: ZoneId,
-        offset: u64,
-        blocks: u64,
-    ) -> impl Iterator<Item = (Lba, std::ops::Range<usize>)> + '_ {
-        let block = u64::from(self.geometry.block_bytes);
-        let end = (offset + blocks).min(u64::from(self.subzones) * self.subzone_blocks);
-        let mut from = offset;
-        std::iter::from_fn(move || {
-            if from >= end {
-                return None;
-            }
-            let (index, within) = (from / self.subzone_blocks, from % self.subzone_blocks);
-            let to = end.min(from - within + self.subzone_blocks);
-            let below = self.below(zone, u16::try_from(index).expect("below the number of subzones"));
-            let at = Lba(u64::from(below.0) * self.subzone_blocks + within);
-            let bytes = |at: u64| usize::try_from((at - offset) * block).expect("below the buffer's length");
-            let range = bytes(from)..bytes(to);
-            from = to;
-            Some((at, range))
-        })
-    }
-
     /// Does a write that the machine allowed. The state is locked over it: writes that overtook each other would not be at
     /// the write pointer below.
     fn write_wide(&self, state: &mut State, grant: WriteGrant, from: &[u8]) -> Result<Lba> {
         let (zone, offset) = (grant.zone(), grant.offset());
-        let mut stretches = self.stretches(zone, offset, grant.blocks());
-        let written = stretches.try_for_each(|(at, bytes)| self.below.write(at, &from[bytes]));
+        let written = self.parts.write(zone, offset, from);
         let ended = state.machine.end_write(grant, written.is_ok());
         let settled = if written.is_err() { self.take_over(zone, &mut state.machine) } else { Ok(()) };
         written.and(ended).and(settled)?;
@@ -249,17 +188,12 @@ impl SplitData {
         Ok(self.geometry.zone_start(zone).plus(offset))
     }
 
-    fn parts(&self, zone: ZoneId) -> Result<Vec<Subzone>> {
-        let reports = self.below.report(self.below(zone, 0), self.subzones.into())?;
-        Ok(reports.iter().map(|report| self.subzone(report)).collect())
-    }
-
     /// State and written blocks of a wide zone made of these: up to its first gap. With one that is lost it can never be filled: it is
     /// lost itself, as far as that one is.
     fn measure(&self, parts: &[Subzone]) -> (ZoneState, u64) {
         let whole = parts.iter().take_while(|part| part.full).count();
         let rest = parts.get(whole).map_or(0, |part| part.written);
-        let written = whole as u64 * self.subzone_blocks + rest;
+        let written = whole as u64 * self.parts.subzone_blocks() + rest;
         let has_lost = |state| parts.iter().any(|part| part.lost == Some(state));
         match () {
             () if has_lost(ZoneState::Offline) => (ZoneState::Offline, written),
@@ -296,28 +230,21 @@ impl SplitData {
             return Ok(());
         }
         (subzone.written, subzone.full) = (blocks, false);
-        let below = self.below(id.zone, id.index);
-        let start = Lba(u64::from(below.0) * self.subzone_blocks);
         let bytes = usize::try_from(blocks * u64::from(self.geometry.block_bytes)).expect("a subzone fits memory");
-        let mut kept = AlignedBuf::with_len(bytes);
-        if blocks > 0 {
-            self.below.read(start, &mut kept)?;
-        }
-        self.below.reset(below)?;
-        if blocks > 0 {
-            self.below.write(start, &kept)?;
-        }
-        Ok(())
+        let (start, mut kept) = (u64::from(id.index) * self.parts.subzone_blocks(), AlignedBuf::with_len(bytes));
+        self.parts.read(id.zone, start, &mut kept)?;
+        self.parts.reset(id.zone, id.index)?;
+        self.parts.write(id.zone, start, &kept)
     }
 
-    /// Finishes or resets all zones below a wide one, from the last: one that was interrupted is not done.
-    fn all_below(&self, zone: ZoneId, action: impl Fn(ZoneId) -> Result<()>) -> Result<()> {
-        (0..self.subzones).rev().try_for_each(|index| action(self.below(zone, index)))
+    /// Finishes or resets all parts of a wide zone, from the last: one that was interrupted is not done.
+    fn all(&self, action: impl Fn(u16) -> Result<()>) -> Result<()> {
+        (0..self.parts.subzones()).rev().try_for_each(action)
     }
 
     /// The same for a caller, with what an error leaves of the zone.
-    fn change_all(&self, zone: ZoneId, machine: &mut ZoneMachine, action: impl Fn(ZoneId) -> Result<()>) -> Result<()> {
-        let changed = self.all_below(zone, action);
+    fn change_all(&self, zone: ZoneId, machine: &mut ZoneMachine, action: impl Fn(u16) -> Result<()>) -> Result<()> {
+        let changed = self.all(action);
         let settled = if changed.is_err() { self.take_over(zone, machine) } else { Ok(()) };
         changed.and(settled)
     }
@@ -325,10 +252,7 @@ impl SplitData {
 
 impl fmt::Debug for SplitData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SplitData")
-            .field("below", &self.below)
-            .field("subzones", &self.subzones)
-            .finish_non_exhaustive()
+        f.debug_struct("SplitData").field("parts", &self.parts).finish_non_exhaustive()
     }
 }
 
@@ -342,16 +266,13 @@ impl ZonedDevice for SplitData {
     }
 
     fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
-        let blocks = self.geometry.check_buffer(into)?;
-        let (zone, offset) = self.geometry.check_span(at, blocks)?;
+        let (zone, offset) = self.geometry.check_span(at, self.geometry.check_buffer(into)?)?;
         if self.state.lock().machine.state(zone) == ZoneState::Offline {
             return Err(DeviceError::Offline { zone });
         }
         into.fill(0);
-        for (at, bytes) in self.stretches(zone, offset, blocks) {
-            // Zones below are read to their write pointers; behind is nothing.
-            self.below.read(at, &mut into[bytes])?;
-        }
+        // Zones below are read to their write pointers; behind is nothing.
+        self.parts.read(zone, offset, into)?;
         let counters = &mut self.state.lock().counters;
         counters.reads += 1;
         counters.read_bytes += into.len() as u64;
@@ -376,7 +297,7 @@ impl ZonedDevice for SplitData {
     }
 
     fn flush(&self) -> Result<()> {
-        self.below.flush()?;
+        self.parts.flush()?;
         self.state.lock().counters.flushes += 1;
         Ok(())
     }
@@ -397,7 +318,7 @@ impl ZonedDevice for SplitData {
         let state = &mut *self.state.lock();
         self.check_wide(state, zone, "finish")?;
         state.machine.check_idle(zone, "finish")?;
-        self.change_all(zone, &mut state.machine, |below| self.below.finish(below))?;
+        self.change_all(zone, &mut state.machine, |index| self.parts.finish(zone, index))?;
         state.machine.finish(zone)?;
         state.counters.finishes += 1;
         Ok(())
@@ -407,7 +328,7 @@ impl ZonedDevice for SplitData {
         let state = &mut *self.state.lock();
         self.check_wide(state, zone, "reset")?;
         state.machine.check_idle(zone, "reset")?;
-        self.change_all(zone, &mut state.machine, |below| self.below.reset(below))?;
+        self.change_all(zone, &mut state.machine, |index| self.parts.reset(zone, index))?;
         state.machine.reset(zone)?;
         state.counters.resets += 1;
         Ok(())
@@ -426,7 +347,7 @@ impl ZonedDevice for SplitData {
     }
 
     fn describe(&self) -> String {
-        format!("zones of {} subzones on {}", self.subzones, self.below.describe())
+        format!("zones of {} subzones on {}", self.parts.subzones(), self.parts.describe())
     }
 }
 
@@ -462,10 +383,10 @@ fn lost(state: ZoneState) -> Option<ZoneState> {
 impl SplitData {
     fn check_subzone(&self, id: SubzoneId) -> Result<()> {
         self.geometry.check_zone(id.zone)?;
-        match id.index < self.subzones {
+        match id.index < self.parts.subzones() {
             true => Ok(()),
             false => {
-                let (value, max) = (id.index.into(), (self.subzones - 1).into());
+                let (value, max) = (id.index.into(), (self.parts.subzones() - 1).into());
                 Err(DeviceError::Geometry { field: "subzone", value, min: 0, max })
             }
         }
@@ -473,25 +394,25 @@ impl SplitData {
 
     /// After an error of the zone below: it may be written in part, or read-only, or offline, and so is its subzone.
     fn failed(&self, state: &mut State, id: SubzoneId, error: DeviceError) -> DeviceError {
-        let reports = self.below.report(self.below(id.zone, id.index), 1).unwrap_or_default();
-        if let (Some(report), Some(split)) = (reports.first(), &mut state.split[id.zone.0 as usize]) {
-            split.subzones[usize::from(id.index)] = self.subzone(report);
+        let (index, reports) = (usize::from(id.index), self.parts.report(id.zone).unwrap_or_default());
+        if let (Some(report), Some(split)) = (reports.get(index), &mut state.split[id.zone.0 as usize]) {
+            split.subzones[index] = self.subzone(report);
         }
         error
     }
 
     fn subzone_start(&self, id: SubzoneId) -> Lba {
-        self.geometry.zone_start(id.zone).plus(u64::from(id.index) * self.subzone_blocks)
+        self.geometry.zone_start(id.zone).plus(u64::from(id.index) * self.parts.subzone_blocks())
     }
 }
 
 impl SplitZones for SplitData {
     fn subzones(&self) -> u16 {
-        self.subzones
+        self.parts.subzones()
     }
 
     fn subzone_blocks(&self) -> u64 {
-        self.subzone_blocks
+        self.parts.subzone_blocks()
     }
 
     fn split(&self, zone: ZoneId) -> Result<()> {
@@ -501,11 +422,11 @@ impl SplitZones for SplitData {
             return state.refuse(zone, "split");
         }
         state.machine.open(zone)?;
-        if let Err(error) = self.below.finish(self.marker(zone)) {
+        if let Err(error) = self.parts.finish(zone, self.parts.marker()) {
             state.machine.reset(zone)?;
             return Err(error);
         }
-        let subzones = vec![Subzone::default(); self.subzones.into()];
+        let subzones = vec![Subzone::default(); self.parts.subzones().into()];
         state.split[zone.0 as usize] = Some(Split { subzones, active: true });
         Ok(())
     }
@@ -545,15 +466,14 @@ impl SplitZones for SplitData {
         if subzone.full {
             return Err(DeviceError::Full { zone: id.zone });
         }
-        let (at, end) = (subzone.written, self.subzone_blocks);
+        let (at, end) = (subzone.written, self.parts.subzone_blocks());
         if at + blocks > end {
             let start = self.subzone_start(id);
             let (at, end) = (start.plus(at), start.plus(end));
             return Err(DeviceError::Boundary { zone: id.zone, at, blocks, end });
         }
         state.activate(id.zone)?;
-        let below = self.below(id.zone, id.index);
-        let written = self.below.write(Lba(u64::from(below.0) * self.subzone_blocks + at), from);
+        let written = self.parts.write(id.zone, u64::from(id.index) * end + at, from);
         written.map_err(|error| self.failed(state, id, error))?;
         let subzone = &mut state.split(id.zone, "append to a subzone of")?.subzones[usize::from(id.index)];
         subzone.written += blocks;
@@ -568,7 +488,7 @@ impl SplitZones for SplitData {
         let state = &mut *self.state.lock();
         let subzone = state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)];
         if !subzone.full {
-            let finished = self.below.finish(self.below(id.zone, id.index));
+            let finished = self.parts.finish(id.zone, id.index);
             finished.map_err(|error| self.failed(state, id, error))?;
         }
         state.split(id.zone, "finish a subzone of")?.subzones[usize::from(id.index)].full = true;
@@ -580,7 +500,7 @@ impl SplitZones for SplitData {
         self.check_subzone(id)?;
         let state = &mut *self.state.lock();
         state.split(id.zone, "reset a subzone of")?;
-        let reset = self.below.reset(self.below(id.zone, id.index));
+        let reset = self.parts.reset(id.zone, id.index);
         reset.map_err(|error| self.failed(state, id, error))?;
         state.split(id.zone, "reset a subzone of")?.subzones[usize::from(id.index)] = Subzone::default();
         state.counters.resets += 1;
@@ -604,7 +524,7 @@ impl SplitZones for SplitData {
         if !state.split(zone, "join")?.subzones.iter().all(|subzone| subzone.is_empty()) {
             return state.refuse(zone, "join");
         }
-        self.below.reset(self.marker(zone))?;
+        self.parts.reset(zone, self.parts.marker())?;
         state.machine.reset(zone)?;
         state.split[zone.0 as usize] = None;
         Ok(())
