@@ -4,7 +4,7 @@
 //! core; the core says when each is done. The life of a read: 1 controller (serial part, then delay) -> 2 queue of its
 //! die -> 3 sensing -> 4 channel, the die holding the data -> 5 host interface -> answered. Of a write: 1 front end
 //! (`front`) -> 2 waits in order for room in the buffer -> 3 admitted: the drive hears of it and programs whole units
-//! -> answered after a delay (early acknowledgement), or when its programs are done. Of a program: 1 channel, in pieces
+//! -> answered after a delay (early acknowledgement), or so long after its programs are done. Of a program: 1 channel, in pieces
 //! -> 2 queue of its die -> 3 cells, in slices that reads come between -> done, its room in the buffer is free.
 //!
 //! **Contract.** Time only goes forward: every call carries a time that is not before the last. `submit`-like calls may

@@ -216,15 +216,22 @@ impl Core {
         self.admit_waiting();
     }
 
-    /// A program, or what else a request waits for that is no read of its own, is done.
+    /// A program, or what else a request waits for that is no read of its own, is done. After the last one comes what a write takes
+    /// outside front end and flash.
     pub(super) fn program_done(&mut self, request: u32) {
         let entry = &mut self.requests[request];
         entry.parts_left -= 1;
-        if entry.parts_left == 0 {
-            let known = entry.attribution.total_ns();
-            entry.attribution.cell_ns += self.now - entry.submitted - known;
-            self.answer(request);
+        if entry.parts_left > 0 {
+            return;
         }
+        let known = entry.attribution.total_ns();
+        entry.attribution.cell_ns += self.now - entry.submitted - known;
+        if entry.latency_ns == 0 {
+            return self.answer(request);
+        }
+        entry.attribution.controller_ns += entry.latency_ns;
+        entry.not_before = self.now + entry.latency_ns;
+        self.events.add(entry.not_before, Event::Answer { request });
     }
 
     fn sensed(&mut self, number: u16) {
@@ -371,11 +378,10 @@ impl Core {
         self.stats.written_bytes += entry.bytes;
         self.stats.buffer_bytes_max = self.stats.buffer_bytes_max.max(self.buffer_used);
         let (token, bytes) = (entry.token, entry.bytes);
-        entry.attribution.controller_ns += entry.latency_ns;
-        let answer_at = self.now + entry.latency_ns;
         if self.shape.early_ack {
-            entry.not_before = answer_at;
-            self.events.add(answer_at, Event::Answer { request });
+            entry.attribution.controller_ns += entry.latency_ns;
+            entry.not_before = self.now + entry.latency_ns;
+            self.events.add(entry.not_before, Event::Answer { request });
         }
         self.said.push_back(Done::Admitted { request: RequestId(request), token, bytes, at: self.now });
     }

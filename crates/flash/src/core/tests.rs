@@ -96,6 +96,16 @@ fn what_goes_on_counts_as_far_as_it_is_done() {
 }
 
 #[test]
+fn without_a_buffer_a_write_takes_its_program_and_then_its_latency() {
+    let latency_ns = 2_000_000;
+    let mut core = Core::new(CoreShape { write_latency_ns: latency_ns, ..shape() });
+    core.write(0, 1, 64 << 10, HostWrite::Write);
+    let (_, at, attribution) = drain_writes(&mut core)[0];
+    assert!((960_000 + latency_ns / 2..=960_000 + latency_ns * 3 / 2).contains(&at), "{at}");
+    assert_eq!((attribution.cell_ns, attribution.total_ns()), (960_000, at));
+}
+
+#[test]
 fn all_dies_program_at_once() {
     let mut core = Core::new(shape());
     for token in 0..160 {
