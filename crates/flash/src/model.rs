@@ -218,7 +218,8 @@ pub struct FlashWrites {
     pub host_bytes: u64,
     /// What collection moved.
     pub collection_bytes: u64,
-    /// What was filled up: finished zones, units programmed before they were full.
+    /// What was filled up: the rest of finished zones. A unit that was programmed before it was full gets its rest by another program, and
+    /// no padding.
     pub padding_bytes: u64,
     /// Erase commands to dies.
     pub erases: u64,
