@@ -123,6 +123,17 @@ impl Splits {
         &mut subzones[usize::from(index)]
     }
 
+    /// A subzone whose zone is split; what was begun for it may end after its zone was joined.
+    fn find(&mut self, (zone, index): Id) -> Option<&mut Subzone> {
+        self.zones.get_mut(&zone)?.get_mut(usize::from(index))
+    }
+
+    /// Forgets the subzones of a zone, and that compactions read them.
+    fn forget(&mut self, zone: u32) {
+        self.zones.remove(&zone);
+        self.read_in_order.retain(|id| id.0 != zone);
+    }
+
     /// A compaction reads a subzone. The one that was begun first makes room, with what was read ahead of it.
     fn note_in_order(&mut self, id: Id) {
         if self.read_in_order.contains(&id) {
@@ -249,14 +260,14 @@ impl ZonedModel {
     /// A zone is split: all its subzones are as after a reset.
     pub(super) fn split_zone(&mut self, now: Nanos, token: u64, zone: u32) -> RequestId {
         let splits = self.splits();
-        splits.zones.remove(&zone);
+        splits.forget(zone);
         splits.subzone((zone, 0));
         self.core.delay(now, token, self.shape.open_ns)
     }
 
     /// A split zone is an ordinary one again.
     pub(super) fn join(&mut self, now: Nanos, token: u64, zone: u32) -> RequestId {
-        self.splits().zones.remove(&zone);
+        self.splits().forget(zone);
         self.core.delay(now, token, self.shape.reset_empty_ns)
     }
 
@@ -327,7 +338,9 @@ impl ZonedModel {
 
     /// A program of a subzone is done.
     pub(super) fn subzone_programmed(&mut self, at: Nanos, id: Id, (cycle, end, bytes): (u32, u64, u64)) {
-        self.splits().subzone(id).timing.programmed(cycle, end);
+        if let Some(subzone) = self.splits().find(id) {
+            subzone.timing.programmed(cycle, end);
+        }
         if self.splits().shape.ring_bytes > 0 {
             self.ring_flushed(at, bytes);
         }

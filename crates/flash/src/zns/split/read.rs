@@ -121,7 +121,8 @@ impl ZonedModel {
         let in_order = is_near || restarts;
         if in_order {
             subzone.read_pointer = to;
-            if to > page {
+            // In an empty one there is nothing to read ahead.
+            if to > page && subzone.timing.admitted() > 0 {
                 splits.note_in_order(id);
             }
         }
@@ -155,7 +156,8 @@ impl ZonedModel {
     /// What is read ahead has come.
     pub(in crate::zns) fn preread_done(&mut self, at: Nanos, tag: u64, id: Id) {
         let splits = self.splits();
-        if let Some(preread) = splits.subzone(id).preread.as_mut().filter(|preread| preread.tag == Some(tag)) {
+        let preread = splits.find(id).and_then(|subzone| subzone.preread.as_mut());
+        if let Some(preread) = preread.filter(|preread| preread.tag == Some(tag)) {
             preread.tag = None;
         }
         for waiting in splits.waiting.remove(&tag).unwrap_or_default() {

@@ -321,6 +321,41 @@ fn no_more_subzones_are_read_ahead_than_there_are_buffers() {
 }
 
 #[test]
+fn a_joined_zone_is_read_from_flash_whatever_was_read_of_its_subzones() {
+    let mut model = drive(ALL);
+    let (zone_bytes, bytes) = (model.shape().zone_size_bytes, subzone_bytes(&model));
+    takes(&mut model, Command::Split { zone: 1 });
+    takes(&mut model, Command::Read { at: zone_bytes, bytes: 64 << 10 });
+    takes(&mut model, Command::AppendSubzone { zone: 1, index: 1, bytes: 64 << 10 });
+    takes(&mut model, Command::Read { at: zone_bytes + bytes, bytes: 64 << 10 });
+    assert_eq!(model.splits().read_in_order, [(1, 1)], "of an empty one nothing can be read ahead");
+    takes(&mut model, Command::ResetSubzone { zone: 1, index: 1 });
+    takes(&mut model, Command::Join { zone: 1 });
+    takes(&mut model, Command::Write { at: zone_bytes, bytes: 1 << 20, stream: 0 });
+    // Tables of another zone are read, and ahead.
+    takes(&mut model, Command::Split { zone: 0 });
+    for index in 0..2 {
+        model.preset_subzone(0, index, bytes, true);
+        takes(&mut model, Command::Read { at: u64::from(index) * bytes, bytes: 64 << 10 });
+    }
+    let sense = model.core().shape().sense_ns;
+    assert_eq!(takes(&mut model, Command::Read { at: zone_bytes, bytes: 16 << 10 }), sense);
+}
+
+#[test]
+fn what_ends_after_a_zone_was_joined_does_not_split_it() {
+    let mut model = drive(NATIVE);
+    takes(&mut model, Command::Split { zone: 2 });
+    let now = model.core().now();
+    model.submit(now, 7, Command::AppendSubzone { zone: 2, index: 0, bytes: 64 << 10 });
+    model.advance(now, &mut Vec::new());
+    model.submit(now, 8, Command::ResetSubzone { zone: 2, index: 0 });
+    model.submit(now, 9, Command::Join { zone: 2 });
+    model.advance(u64::MAX, &mut Vec::new());
+    assert!(!model.is_split(2));
+}
+
+#[test]
 fn a_read_of_what_is_on_its_way_waits_for_it() {
     let (mut model, [first, second]) = two_tables(ALL);
     // Uses up what was read ahead of the first, so that the next read of the second reads it ahead again.
