@@ -39,6 +39,15 @@ struct Placing {
     request: Option<RequestId>,
 }
 
+/// A flush that waits for acknowledged writes to be placed.
+#[derive(Clone, Copy, Debug)]
+struct ComingFlush {
+    token: u64,
+    submitted: Nanos,
+    /// Writes in front of it.
+    writes: usize,
+}
+
 /// The victim and how far its collection has come.
 #[derive(Clone, Copy, Debug)]
 struct Collecting {
@@ -87,6 +96,8 @@ pub struct ConventionalModel {
     jobs: Jobs,
     /// Flushes that wait for programs: (job, number of the newest program they wait for).
     flushes: Vec<(u64, u64)>,
+    /// Flushes before that, in order.
+    coming_flushes: VecDeque<ComingFlush>,
     purposes: HashMap<u64, Purpose>,
     tags: u64,
     writes: FlashWrites,
@@ -114,6 +125,7 @@ impl ConventionalModel {
             host_programs: 0,
             jobs: Jobs::default(),
             flushes: Vec::new(),
+            coming_flushes: VecDeque::new(),
             purposes: HashMap::new(),
             tags: 0,
             writes: FlashWrites::default(),
@@ -217,6 +229,7 @@ impl ConventionalModel {
                 self.dispatch(at, block, Some(request));
                 self.core.release(request);
             }
+            self.begin_coming_flushes(at);
         }
     }
 
@@ -382,15 +395,35 @@ impl ConventionalModel {
     }
 
     fn flush(&mut self, now: Nanos, token: u64) -> Ticket {
-        if !self.shape.durable_buffer {
-            self.program_partial_units(now);
-        }
-        if self.shape.durable_buffer || self.host_programs == 0 {
+        if self.shape.durable_buffer {
             return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
         }
-        let job = self.jobs.begin(token, now, self.host_programs);
-        self.flushes.push((job, self.tags));
+        self.program_partial_units(now);
+        if self.core.shape().early_ack && !self.placing.is_empty() {
+            self.coming_flushes.push_back(ComingFlush { token, submitted: now, writes: self.placing.len() });
+            return Ticket::Job;
+        }
+        if self.host_programs == 0 {
+            return Ticket::Request(self.core.delay(now, token, self.shape.flush_ns));
+        }
+        self.begin_flush(token, now);
         Ticket::Job
+    }
+
+    /// A flush waits for all programs of the host that are on their way.
+    fn begin_flush(&mut self, token: u64, submitted: Nanos) {
+        let job = self.jobs.begin(token, submitted, self.host_programs);
+        self.flushes.push((job, self.tags));
+    }
+
+    /// A write was placed: flushes for which it was the last have programs to wait for.
+    fn begin_coming_flushes(&mut self, at: Nanos) {
+        self.coming_flushes.iter_mut().for_each(|flush| flush.writes -= 1);
+        while let Some(&ComingFlush { token, submitted, writes: 0 }) = self.coming_flushes.front() {
+            self.coming_flushes.pop_front();
+            self.program_partial_units(at);
+            self.begin_flush(token, submitted);
+        }
     }
 
     /// Programs what the host wrote and what waits for the rest of its unit.

@@ -296,3 +296,24 @@ fn a_write_larger_than_the_buffer_does_not_wait_for_the_last_of_many_reads() {
     }
     panic!("the write waits for reads");
 }
+
+#[test]
+fn a_flush_waits_for_acknowledged_writes_that_wait_for_a_superblock() {
+    let mut drive = model("test-conv");
+    let units = drive.shape().logical_units();
+    let mut rng = Rng::seeded(5);
+    let mut random = move |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 };
+    closed_loop(&mut drive, 16, units * 3, &mut random);
+    let is_waiting = (0..1_000).any(|_| {
+        closed_loop(&mut drive, 16, 16, &mut random);
+        !drive.placing.is_empty()
+    });
+    assert!(is_waiting, "collection never slowed the host down");
+    let waiting: Vec<u64> = drive.placing.iter().flat_map(|placing| placing.next..placing.end).collect();
+    closed_loop(&mut drive, 1, 1, |_| Command::Flush);
+    assert!(drive.placing.is_empty());
+    for unit in waiting {
+        let (block, index) = drive.place_of(drive.ftl.lookup(unit).expect("it was written"));
+        assert!(index < drive.progress[block as usize].on_flash, "unit {unit} is not on flash after the flush");
+    }
+}
