@@ -96,7 +96,9 @@ pub trait ZonedDevice: Send + Sync + Debug {
     fn reset(&self, zone: ZoneId) -> Result<()>;
 
     /// A queue for up to `depth` requests in flight, used by one thread at a time. Queues and blocking calls mix
-    /// freely.
+    /// freely, but for one case: an append may wait for the writes in flight in its zone, and those of a queue end when their completions
+    /// are taken. So a thread that appends to a zone by a blocking call, or by another queue, waits for ever for writes of its own there
+    /// that it has not taken.
     ///
     /// # Errors
     /// `Geometry` for a depth of 0 or above [`QUEUE_DEPTH_MAX`](crate::QUEUE_DEPTH_MAX).
