@@ -59,18 +59,24 @@ impl FromStr for Spec {
 
     fn from_str(text: &str) -> Result<Self> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
-        let profile = load(name)?;
-        let mode = TimeMode::Timed { k: DILATION };
         let mut spec = Self {
-            profile,
-            mode,
+            profile: load(name)?,
+            mode: TimeMode::Timed { k: DILATION },
             data: Data::Memory,
             capacity_bytes: None,
             window_bytes: None,
             faults: Faults::default(),
             seed: 0,
         };
-        query_pairs(query)?.into_iter().try_for_each(|(key, value)| spec.set(key, value))?;
+        let pairs = query_pairs(query)?;
+        pairs.iter().try_for_each(|&(key, value)| spec.set(key, value))?;
+        // Wherever it stands: without time a dilation means nothing.
+        if pairs.contains(&("time", "untimed")) {
+            spec.mode = TimeMode::Untimed;
+        }
+        if spec.window_bytes.is_some() && spec.subzones().is_some() {
+            return Err(bad("`zrwa` is not for zones that are split: use split=off".to_owned()));
+        }
         spec.faults.check(spec.is_zoned(), spec.subzones())?;
         if spec.is_zoned() {
             // A model alone has no device that would look.
@@ -98,8 +104,7 @@ impl Spec {
         match (key, value) {
             ("scale", _) => self.scale(value)?,
             ("k", _) => self.mode = TimeMode::Timed { k: number(key, value)? },
-            ("time", "untimed") => self.mode = TimeMode::Untimed,
-            ("time", "timed") => {}
+            ("time", "untimed" | "timed") => {}
             ("time", _) => return Err(bad(format!("`time={value}`: use timed or untimed"))),
             ("data", "mem") => self.data = Data::Memory,
             ("data", "none") => self.data = Data::Nowhere,
@@ -381,6 +386,9 @@ mod tests {
         let device = spec.open_zoned().unwrap();
         let geometry = device.geometry();
         assert_eq!((geometry.zone_count, geometry.zone_size_blocks, geometry.max_active), (40, 32_768, Some(14)));
+        for name in ["test?time=untimed&k=4", "test?k=4&time=untimed"] {
+            assert_eq!(name.parse::<Spec>().unwrap().mode, TimeMode::Untimed, "{name}");
+        }
         let block = "test-conv?time=untimed&capacity=8388608".parse::<Spec>().unwrap().open_block().unwrap();
         assert_eq!(zonda_device::BlockDevice::capacity_bytes(&block), 8 << 20);
     }
@@ -393,6 +401,8 @@ mod tests {
         assert!(refusal("zn540?k=fast").contains("k=fast"));
         assert!(refusal("zn540?capacity=5").contains("conventional"));
         assert!(refusal("none.toml").contains("none.toml"));
+        assert!(refusal("splitzns?zrwa=65536").contains("split=off"));
+        assert!("splitzns?split=off&zrwa=65536".parse::<Spec>().is_ok());
         assert!(refusal("zn540?zones=4294967295").contains("zone_count is 4294967295"));
         assert!(refusal("zn540?zones=0").contains("zone_count is 0"));
         assert!(refusal("test-conv?capacity=4095").contains("a drive has 4096 to"));
