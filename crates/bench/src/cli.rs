@@ -121,12 +121,12 @@ struct YcsbArgs {
     /// uniform, hot, hot-range, zipf:0.9 or latest, instead of the workloads' own
     #[arg(long)]
     distribution: Option<Distribution>,
-    /// Records to load first
-    #[arg(long, value_parser = parse_records, default_value = "1M")]
-    records: u64,
-    /// Operations of each workload
-    #[arg(long, value_parser = parse_count, default_value = "100k")]
-    operations: u64,
+    /// Records to load first [default: 1M, or 10k at scale tiny]
+    #[arg(long, value_parser = parse_records)]
+    records: Option<u64>,
+    /// Operations of each workload [default: 100k, or 1k at scale tiny]
+    #[arg(long, value_parser = parse_count)]
+    operations: Option<u64>,
     /// Bytes of a key
     #[arg(long, default_value_t = 8)]
     key_bytes: usize,
@@ -279,8 +279,8 @@ fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
             batch_insertion: !arguments.no_batch_insertion,
             workloads: arguments.workload.clone(),
             distribution: arguments.distribution,
-            records: setting.scale.pick(arguments.records, arguments.records.min(10_000)),
-            operations: setting.scale.pick(arguments.operations, arguments.operations.min(1_000)),
+            records: arguments.records.unwrap_or(setting.scale.pick(1_000_000, 10_000)),
+            operations: arguments.operations.unwrap_or(setting.scale.pick(100_000, 1_000)),
             key_bytes: arguments.key_bytes,
             value_bytes,
             memory_bytes: arguments.memory,
@@ -364,7 +364,7 @@ mod tests {
              --filter 0.25 --no-batch-insertion --operations 100k --key-bytes 8 --value-bytes 8 --memory 8MiB --threads 2 --seed 3 --durability synced \
              --order sorted --no-log --json -";
         let Some(BenchCommand::Ycsb(ycsb)) = parse(words).unwrap().command else { panic!("not ycsb") };
-        assert_eq!((ycsb.workload.len(), ycsb.records, ycsb.memory), (4, 4_000_000, 8 << 20));
+        assert_eq!((ycsb.workload.len(), ycsb.records, ycsb.memory), (4, Some(4_000_000), 8 << 20));
         assert_eq!((ycsb.filter, ycsb.no_batch_insertion), (Some(0.25), true));
         assert!(parse("").unwrap().command.is_none());
         assert!(matches!(parse("large --scale tiny").unwrap().command, Some(BenchCommand::Large(_))));
@@ -403,15 +403,18 @@ mod tests {
     fn a_tiny_run_writes_json() {
         let directory = tempfile::tempdir().unwrap();
         let json = directory.path().join("out.json");
-        let words =
-            format!("ycsb --on mem: --design map --scale tiny --workload zkv-b,ycsb-d --json {}", json.display());
+        let words = format!(
+            "ycsb --on mem: --design map --scale tiny --records 12k --workload zkv-b,ycsb-d,get,get --json {}",
+            json.display()
+        );
         run(parse(&words).unwrap()).unwrap();
         let text = std::fs::read_to_string(json).unwrap();
         let mut phases: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let last = phases.pop().unwrap();
         assert!(last["from"]["commit"].is_string() && last["from"]["began"]["utc"].is_string(), "{last}");
         let names: Vec<_> = phases.iter().map(|phase| phase["phase"].as_str().unwrap()).collect();
-        assert_eq!(names, ["load", "zkv-b", "ycsb-d"]);
+        assert_eq!(names, ["load", "zkv-b", "ycsb-d", "get", "get"]);
+        assert_eq!(phases[0]["operations"], 12_000, "what is said counts, whatever the scale");
         assert_eq!(phases[2]["distribution"], "latest");
     }
 }

@@ -71,6 +71,9 @@ pub enum BenchError {
         /// What is wrong with it.
         what: String,
     },
+    /// The store did not do what the bench is there to show.
+    #[error("wrong: {0}")]
+    NotHeld(String),
     /// A child process said or did something unexpected.
     #[error("child process: {0}")]
     Child(String),

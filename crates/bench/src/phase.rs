@@ -83,8 +83,10 @@ impl Phase {
         self.check(data)?;
         process::reset_rss_peak();
         let shared = Arc::new(self.shared(subject, data));
+        // Takes time, for a zipfian one, that is no operation's.
+        let chooser = Chooser::new(self.distribution, data.keys(), data.records(), self.workload.mix.inserts());
         let before = Usage::of(subject)?;
-        let recorded = self.work(&shared, data, progress);
+        let recorded = self.work(&shared, data, &chooser, progress);
         data.set_records(shared.population.existing());
         let recorded = recorded?;
         let after = Usage::of(subject)?;
@@ -137,8 +139,7 @@ impl Phase {
     }
 
     /// Runs all threads to their end; their records merged, or the first error.
-    fn work(&self, shared: &Arc<Shared>, data: &DataSet, progress: &Progress) -> Result<Recorder> {
-        let chooser = Chooser::new(self.distribution, data.keys(), data.records());
+    fn work(&self, shared: &Arc<Shared>, data: &DataSet, chooser: &Chooser, progress: &Progress) -> Result<Recorder> {
         let start = now();
         let deadline = self.time_max.map(|time| start + time);
         shared.last.gap_until(start);

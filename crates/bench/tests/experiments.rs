@@ -96,6 +96,17 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     // Nothing is run again for a point that is not asked for.
     runner.points = first.points.first().map(|point| point.race.x.clone()).into_iter().collect();
     let second = runner.run(experiment, &mut quiet(false))?;
+    if in_children {
+        runner.resume = false;
+        runner.run(experiment, &mut quiet(false))?;
+        let json = runner.out.join(format!("{}-tiny.json", experiment.name));
+        let kept = repro::Results::load(&json, experiment.name, scale, 1)?.map_or(0, |kept| kept.points.len());
+        if kept != first.points.len() {
+            let what = format!("{kept} points are kept of {}, one of which was run again", first.points.len());
+            return Err(BenchError::Wrong { index: 0, what });
+        }
+        runner.resume = true;
+    }
     runner.points = vec!["no such point".to_owned()];
     if runner.run(experiment, &mut quiet(false)).is_ok() {
         return Err(BenchError::Wrong { index: 0, what: "a point that does not exist was run".to_owned() });

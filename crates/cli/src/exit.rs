@@ -3,13 +3,17 @@
 use std::io;
 use std::process::ExitCode;
 
-/// How a command ended. The numbers are the process's exit codes: never renumber. 2 is clap's, for a wrong command line.
+use zonda_bench::BenchError;
+
+/// How a command ended. The numbers are the process's exit codes: never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
     Done = 0,
     /// An error, or the key asked for does not exist.
     Failed = 1,
+    /// A wrong command line: clap says so itself, or a bench of an option's value.
+    Usage = 2,
     /// `check` found damage.
     Damaged = 3,
 }
@@ -30,7 +34,7 @@ impl Exit {
             Err(error) if is_broken_pipe(&error) => Self::Done,
             Err(error) => {
                 eprintln!("zonda: {}", sentence(&error));
-                Self::Failed
+                if is_usage(&error) { Self::Usage } else { Self::Failed }
             }
         }
     }
@@ -53,6 +57,10 @@ fn sentence(error: &anyhow::Error) -> String {
     said
 }
 
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(BenchError::Usage { .. })))
+}
+
 /// Whoever read our output has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -67,6 +75,14 @@ mod tests {
     use anyhow::Context;
 
     use super::*;
+
+    #[test]
+    fn an_option_that_makes_no_sense_is_a_wrong_command_line() {
+        let usage = BenchError::Usage { option: "--records", given: "-1".into(), expected: "a number".into() };
+        let io = BenchError::io("read f", io::ErrorKind::NotFound.into());
+        assert_eq!(Exit::of(Err(usage.into())), Exit::Usage);
+        assert_eq!(Exit::of(Err(io.into())), Exit::Failed);
+    }
 
     #[test]
     fn every_cause_is_told_once() {

@@ -65,7 +65,7 @@ fn named_trees_are_listed_dropped_and_made_only_by_writes() {
 fn stat_zones_and_check_print_for_people_and_as_json() {
     let shell = filled();
     let stat = shell.ok("stat s.zonda");
-    assert!(["usable", "reserve", "leaf buffers", "levels"].iter().all(|word| stat.contains(word)), "{stat}");
+    assert!(["usable", "reserve", "dead", "leaf buffers", "levels"].iter().all(|word| stat.contains(word)), "{stat}");
     assert!(shell.ok("stat s.zonda --json").starts_with('{'));
     assert!(shell.ok("zones s.zonda").contains("more empty zones"));
     assert!(shell.ok("zones s.zonda --list").contains("meta"));

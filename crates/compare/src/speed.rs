@@ -308,10 +308,16 @@ fn kops(results: &Results, x: &'static str, series: &'static str, phase: &'stati
     results.value(&cell(series, x, phase, Metric::Kops))
 }
 
-/// Ours over the best of `peers`; `None` when one side is missing.
-fn over(results: &Results, x: &'static str, phase: &'static str, peers: &[&'static str]) -> Option<f64> {
-    let best = peers.iter().filter_map(|peer| kops(results, x, peer, phase)).reduce(f64::max)?;
-    Some(kops(results, x, ZONDA, phase)? / best)
+/// The best of those peers that ran, and how they are named in a target, with those that did not; `None` when nobody did.
+fn best_of(peers: &[(&str, Option<f64>)]) -> Option<(f64, String)> {
+    let best = peers.iter().filter_map(|(_, speed)| *speed).reduce(f64::max)?;
+    let names = |ran: bool| {
+        let those = peers.iter().filter(|(_, speed)| speed.is_some() == ran).map(|(name, _)| *name);
+        those.collect::<Vec<_>>().join(", ")
+    };
+    let absent = names(false);
+    let absent = if absent.is_empty() { absent } else { format!(" (without {absent})") };
+    Some((best, format!("{}{absent}", names(true))))
 }
 
 fn zkv_judge(results: &Results) -> Vec<Verdict> {
@@ -326,8 +332,10 @@ fn zkv_judge(results: &Results) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for x in [LOG_OFF, LOG_ON, RESIDENT] {
         verdicts.extend(ratios.iter().filter_map(|(phase, peers, bound)| {
-            let target = format!("{phase}, {x}: zonda / best of {}", peers.join(", "));
-            Some(Verdict::at_least(target, over(results, x, phase, peers)?, *bound, "x"))
+            let speeds: Vec<_> = peers.iter().map(|peer| (*peer, kops(results, x, peer, phase))).collect();
+            let (best, names) = best_of(&speeds)?;
+            let target = format!("{phase}, {x}: zonda / best of {names}");
+            Some(Verdict::at_least(target, kops(results, x, ZONDA, phase)? / best, *bound, "x"))
         }));
         verdicts.extend(steadiness(results, ZONDA, x, LOAD));
         let cpu: Cell = cell(ZONDA, x, LOAD, Metric::Cpu);
@@ -400,6 +408,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_target_names_those_that_ran() {
+        let best = best_of(&[("LMDB", Some(2.0)), ("redb", Some(3.0))]);
+        assert_eq!(best, Some((3.0, "LMDB, redb".to_owned())));
+        let best = best_of(&[("RocksDB", None), ("LMDB", Some(2.0)), ("bf-tree", None)]);
+        assert_eq!(best, Some((2.0, "LMDB (without RocksDB, bf-tree)".to_owned())));
+        assert_eq!(best_of(&[("LMDB", None)]), None);
     }
 
     #[test]

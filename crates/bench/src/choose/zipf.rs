@@ -68,24 +68,44 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
+/// Draws of a record that is not there yet before any that is will do: more than enough where a quarter is.
+const DRAWS_MAX: u32 = 64;
+
 /// Zipfian popularity scattered over the records by YCSB's FNV hash.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     popularity: Zipfian,
+    /// While records are inserted: the popular ones must stay the same.
+    scattered_over: Option<u64>,
 }
 
 impl Zipf {
     /// YCSB's own constant.
     pub const THETA_OF_YCSB: f64 = 0.99;
 
-    /// For `records` records; records inserted later share in the scattering.
+    /// For `records` records, and no others.
     #[must_use]
     pub fn new(records: u64, theta: f64) -> Self {
-        Self { popularity: Zipfian::new(records.max(1), theta) }
+        Self { popularity: Zipfian::new(records.max(1), theta), scattered_over: None }
     }
 
-    /// A record in `0..existing`; draws one number.
+    /// For `records` records to which others are added: popularity is scattered over two to four times as many, and who is not there yet
+    /// is drawn again (as YCSB does), so that a record stays as popular as it was, next to the others that are there.
+    #[must_use]
+    pub fn growing(records: u64, theta: f64) -> Self {
+        Self { scattered_over: Some(2 * records.max(1).next_power_of_two()), ..Self::new(records, theta) }
+    }
+
+    /// A record in `0..existing`; draws one number, or while records are added some.
     pub fn choose(&mut self, rng: &mut Rng, existing: u64) -> u64 {
+        if let Some(all) = self.scattered_over {
+            for _ in 0..DRAWS_MAX {
+                let record = fnv_hash(self.popularity.rank(rng)) % all;
+                if record < existing {
+                    return record;
+                }
+            }
+        }
         fnv_hash(self.popularity.rank(rng)) % existing
     }
 }
@@ -118,6 +138,17 @@ mod tests {
             let share = f64::from(counts[rank]) / 200_000.0;
             assert!((share - expected).abs() < 0.003, "rank {rank}: {share}");
         }
+    }
+
+    #[test]
+    fn the_popular_records_stay_popular_while_records_are_added() {
+        let (mut zipf, mut rng) = (Zipf::growing(10_000, 0.99), Rng::seeded(4));
+        let mut counts = std::collections::BTreeMap::new();
+        for existing in 10_000..30_000 {
+            *counts.entry(zipf.choose(&mut rng, existing)).or_insert(0_u32) += 1;
+        }
+        let most = counts.values().max().copied().unwrap_or(0);
+        assert!(most > 1_400, "{most} of 20,000 draws are of the most popular record, 10 % or more by its law");
     }
 
     #[test]

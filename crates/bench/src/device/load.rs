@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
-use zonda_device::{AlignedBuf, Completion, ErrorKind, Io, IoQueue, Lba, ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{AlignedBuf, Completion, ErrorKind, HostFtlStats, Io, IoQueue, Lba, ZoneId, ZoneState, ZonedDevice};
+use zonda_flash::drive::FlashReport;
 use zonda_rt::{Rng, Seed, Time, now, sleep};
 
 use super::report::{NAMES, Report};
 use super::target::{Kind, Target, failed};
 use super::{DeviceBench, Operation, usage};
 use crate::process::cpu_time;
+use crate::progress::Progress;
 use crate::{BenchError, Result};
 
 /// Bytes of a block device that are used unless something else is said.
@@ -107,7 +109,7 @@ impl<'a> Load<'a> {
             // What was written is still being programmed: reads would wait for it.
             sleep(SETTLE * u32::try_from(flash.dilation).unwrap_or(1));
         }
-        let before = self.target.flash();
+        let before = (self.target.flash(), self.target.host_ftl());
         self.target.watch(0..window_ms * 1_000_000);
         let bar = ProgressBar::new(self.bench.count);
         let mut queue = self.target.queue(self.bench.depth)?;
@@ -115,10 +117,10 @@ impl<'a> Load<'a> {
         self.due = start;
         let mut done = Vec::new();
         loop {
-            self.submit_all(&mut *queue)?;
+            let waits_for_rate = self.submit_all(&mut *queue)?;
             self.deepest = self.deepest.max(queue.in_flight());
             if queue.in_flight() == 0 {
-                if self.submitted == self.bench.count || !self.waits_for_rate() {
+                if !waits_for_rate {
                     break;
                 }
                 sleep(self.due.since(now()));
@@ -135,7 +137,12 @@ impl<'a> Load<'a> {
         Ok(self.report(passed, cpu, before))
     }
 
-    fn report(&mut self, passed: Duration, cpu: Duration, before: Option<zonda_flash::drive::FlashReport>) -> Report {
+    fn report(
+        &mut self,
+        passed: Duration,
+        cpu: Duration,
+        (flash, host_ftl): (Option<FlashReport>, Option<HostFtlStats>),
+    ) -> Report {
         let after = self.target.flash();
         let k = after.as_ref().map_or(1, |flash| flash.dilation);
         let latency =
@@ -150,14 +157,16 @@ impl<'a> Load<'a> {
             latency,
             failed_reads: self.failed_reads,
             first_failure: self.first_failure.take(),
-            flash: before.zip(after),
-            host_ftl: self.target.host_ftl(),
+            flash: flash.zip(after),
+            host_ftl: self.target.host_ftl().zip(host_ftl).map(|(after, before)| after.since(&before)),
             seen: self.target.seen(),
         }
     }
 
     /// Writes what is to be read.
     fn fill(&self) -> Result<()> {
+        let progress = Progress::new("fill", self.layout.reads.iter().map(|(_, blocks)| blocks).sum());
+        let mut filled = 0;
         for &(first, blocks) in &self.layout.reads {
             let step = (FILL_BYTES / self.layout.block_bytes).max(1);
             let mut at = 0;
@@ -170,6 +179,8 @@ impl<'a> Load<'a> {
                 }
                 .map_err(failed)?;
                 at += count;
+                filled += count;
+                progress.set(filled);
             }
         }
         match &self.target.kind {
@@ -179,9 +190,12 @@ impl<'a> Load<'a> {
         .map_err(failed)
     }
 
-    /// Submits what can be submitted now.
-    fn submit_all(&mut self, queue: &mut dyn IoQueue) -> Result<()> {
-        while queue.in_flight() < queue.depth() && self.submitted < self.bench.count && !self.waits_for_rate() {
+    /// Submits what can be submitted now; whether more is to come that waits for its time.
+    fn submit_all(&mut self, queue: &mut dyn IoQueue) -> Result<bool> {
+        while queue.in_flight() < queue.depth() && self.submitted < self.bench.count {
+            if self.bench.rate.is_some() && now() < self.due {
+                return Ok(true);
+            }
             let Some((kind, stretch, io)) = self.next()? else { break };
             let token = self.started.len() as u64;
             queue.submit(token, io).map_err(|rejected| failed(rejected.error))?;
@@ -191,11 +205,7 @@ impl<'a> Load<'a> {
                 self.due = self.due + Duration::from_secs_f64(self.bench.block as f64 / rate as f64);
             }
         }
-        Ok(())
-    }
-
-    fn waits_for_rate(&self) -> bool {
-        self.bench.rate.is_some() && now() < self.due
+        Ok(false)
     }
 
     fn next(&mut self) -> Result<Option<(usize, usize, Io)>> {

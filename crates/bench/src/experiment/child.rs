@@ -3,9 +3,11 @@
 //! The parent starts its own executable again with one more argument, the task as JSON. The child tells on its standard
 //! output what is safe: `synced N` after each sync that covers records `0..N` (or N updates), `ended` when it is done.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,7 +95,7 @@ impl ChildTask {
         for done in 1..=self.operations {
             let index = self.index(done, &mut rng);
             data.keys().key(index, &mut key);
-            data.values().fill(index, self.version(&mut rng), &mut value);
+            data.values().fill(index, self.version(done), &mut value);
             subject.put(&key, &value, Durability::Buffered)?;
             if done % self.sync_every == 0 {
                 subject.sync()?;
@@ -107,8 +109,18 @@ impl ChildTask {
         if self.update { rng.below(self.records) } else { self.records + done - 1 }
     }
 
-    fn version(&self, rng: &mut Rng) -> u32 {
-        if self.update { u32::from(rng.next_u64().to_le_bytes()[0]) } else { 0 }
+    /// Grows, so that of two updates of a record it says which was the later one.
+    fn version(&self, done: u64) -> u32 {
+        if self.update { u32::try_from(done).unwrap_or(u32::MAX) } else { 0 }
+    }
+
+    /// The version that each record must have at least after so many acknowledged updates; the others may be as they were.
+    ///
+    /// # Errors
+    /// As [`data`](Self::data).
+    pub(super) fn acknowledged(&self, updates: u64) -> Result<HashMap<u64, u32>> {
+        let mut rng = self.data()?.seed().derive("child").rng();
+        Ok((1..=updates).map(|done| (self.index(done, &mut rng), self.version(done))).collect())
     }
 
     /// The parent's side: starts the child.
@@ -129,6 +141,9 @@ fn say(line: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|source| BenchError::io("tell the parent", source))
 }
+
+/// Its number on every Unix.
+const SIGKILL: i32 = 9;
 
 /// A child at work. Dropping it kills it, so that no error path leaves one behind.
 #[derive(Debug)]
@@ -156,6 +171,9 @@ pub(super) enum KillAt {
 
 impl RunningChild {
     /// Listens to the child, kills it (SIGKILL) at the moment given and returns what it had said until then.
+    ///
+    /// # Errors
+    /// `Child` if it had ended before, without having done all that it was told.
     pub(super) fn kill(mut self, at: KillAt) -> Result<Said> {
         let pipe = self.0.stdout.take().ok_or_else(|| BenchError::Child("has no standard output".into()))?;
         let (tell, told) = zonda_rt::channel::bounded(1);
@@ -167,13 +185,17 @@ impl RunningChild {
             KillAt::SinceSynced(delay) => told.recv().map_or((), |()| sleep(delay)),
             KillAt::Synced(_) => drop(told.recv()),
         }
-        self.stop()?;
-        listener.join()?.map_err(|source| BenchError::io("listen to the child", source))
+        let status = self.stop()?;
+        let said = listener.join()?.map_err(|source| BenchError::io("listen to the child", source))?;
+        if status.signal() == Some(SIGKILL) || status.success() && said.ended {
+            return Ok(said);
+        }
+        Err(BenchError::Child(format!("ended by itself, {status}, having said {said:?}")))
     }
 
-    fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<ExitStatus> {
         // `kill` of a child that has ended by itself is no error.
-        self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(|source| BenchError::io("kill the child", source))
+        self.0.kill().and_then(|()| self.0.wait()).map_err(|source| BenchError::io("kill the child", source))
     }
 }
 
@@ -208,6 +230,7 @@ fn listen(mut pipe: impl BufRead, at: KillAt, tell: impl FnOnce(u64)) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subject::MapSubject;
 
     #[test]
     fn the_last_synced_line_counts() {
@@ -223,6 +246,40 @@ mod tests {
     fn the_end_is_noticed() {
         let said = listen(&b"ended\n"[..], KillAt::SinceStart(Duration::ZERO), |_| {}).unwrap();
         assert_eq!(said, Said { synced: None, ended: true });
+    }
+
+    fn task(update: bool) -> ChildTask {
+        let store = StorePlan::new("mem:".to_owned(), 8 << 20, 3);
+        ChildTask { store, create: false, capacity: 40, records: 20, operations: 50, sync_every: 1 << 20, update }
+    }
+
+    #[test]
+    fn an_acknowledged_update_that_is_lost_is_found() {
+        let subject: Arc<dyn Subject> = Arc::new(MapSubject::default());
+        let load = ChildTask { records: 0, operations: 20, ..task(false) };
+        load.work(&subject).unwrap();
+        let data = task(true).data().unwrap();
+        let acknowledged = task(true).acknowledged(50).unwrap();
+        assert!(acknowledged.len() > 10 && acknowledged.values().any(|version| *version == 50));
+        assert!(matches!(data.verify_updated(&subject, &acknowledged), Err(BenchError::Wrong { .. })));
+        task(true).work(&subject).unwrap();
+        assert_eq!(data.verify_updated(&subject, &acknowledged).unwrap(), 20);
+        assert_eq!(data.verify_updated(&subject, &task(true).acknowledged(30).unwrap()).unwrap(), 20, "later ones do");
+    }
+
+    #[test]
+    fn a_child_that_gives_up_is_not_one_that_was_killed() {
+        for script in ["exit 1", "echo synced 3; exit 1", "exit 0"] {
+            let mut command = Command::new("sh");
+            let child = command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+            let ended = RunningChild(child).kill(KillAt::SinceSynced(Duration::from_millis(200)));
+            assert!(matches!(ended, Err(BenchError::Child(_))), "{script}: {ended:?}");
+        }
+        let mut command = Command::new("sh");
+        let script = "echo synced 3; exec sleep 1000";
+        let child = command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = RunningChild(child).kill(KillAt::Synced(3)).unwrap();
+        assert_eq!(said, Said { synced: Some(3), ended: false });
     }
 
     #[test]

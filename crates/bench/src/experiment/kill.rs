@@ -10,12 +10,12 @@ use zonda_rt::Rng;
 
 use super::child::KillAt;
 use super::{ChildProgram, ChildTask, Setting};
-use crate::Result;
 use crate::output::Output;
 use crate::phase::DataSet;
 use crate::place::Place;
 use crate::subject::Subject;
 use crate::verdict::Verdict;
+use crate::{BenchError, Result};
 
 /// Room for records of one store; more than any machine loads in the time given.
 const RECORDS_MAX: u64 = 1 << 28;
@@ -47,12 +47,26 @@ pub struct KillReport {
     pub kills_while_opening: u64,
     /// Records acknowledged by a sync, over all stores.
     pub acknowledged: u64,
-    /// Acknowledged records missing or wrong afterwards.
+    /// Kills after which an acknowledged record was missing or wrong.
     pub lost: u64,
     /// Times the store did not open afterwards.
     pub failed_opens: u64,
-    /// Times `check` found something.
+    /// What `check` found, and times that it could not look.
     pub findings: u64,
+    /// Times the store did not close afterwards.
+    pub failed_closes: u64,
+}
+
+impl KillReport {
+    /// What must not be, and how often it was.
+    fn wrongs(&self) -> [(&'static str, u64); 4] {
+        [
+            ("times acknowledged records were lost or wrong", self.lost),
+            ("failed opens", self.failed_opens),
+            ("findings of check", self.findings),
+            ("failed closes", self.failed_closes),
+        ]
+    }
 }
 
 impl Kill {
@@ -66,7 +80,7 @@ impl Kill {
     /// Runs it.
     ///
     /// # Errors
-    /// Those of the bench itself; what the store does wrong is counted, described and reported.
+    /// Those of the bench itself; what the store does wrong is counted, described and reported, and in the end an error too.
     pub fn run(&self, output: &mut Output) -> Result<()> {
         output.command(self.setting.seed.0)?;
         let mut rng = self.setting.seed.derive("kill").rng();
@@ -81,14 +95,11 @@ impl Kill {
             "{} kills, {} of them before the first sync of the child; {} records acknowledged",
             report.kills, report.kills_while_opening, report.acknowledged
         ))?;
-        for (what, count) in [
-            ("acknowledged records lost or wrong", report.lost),
-            ("failed opens", report.failed_opens),
-            ("findings of check", report.findings),
-        ] {
-            output.verdict(&Verdict::at_most(format!("{what} after {} kills", report.kills), count as f64, 0.0, ""))?;
+        for (what, count) in report.wrongs() {
+            output.verdict(&Verdict::at_most(format!("{what}, of {} kills", report.kills), count as f64, 0.0, ""))?;
         }
-        Ok(())
+        let wrong = report.wrongs().iter().any(|(_, count)| *count > 0);
+        if wrong { Err(BenchError::NotHeld(format!("{report:?}"))) } else { Ok(()) }
     }
 
     fn one_store(
@@ -141,9 +152,9 @@ impl Kill {
 fn check(task: &ChildTask, report: &mut KillReport) -> Result<()> {
     let subject = task.store.open().inspect_err(|_| report.failed_opens += 1)?;
     read_all(&task.data()?, &subject).inspect_err(|_| report.lost += 1)?;
-    let findings = subject.check()?;
+    let findings = subject.check().inspect_err(|_| report.findings += 1)?;
     report.findings += findings.len() as u64;
-    subject.close()
+    subject.close().inspect_err(|_| report.failed_closes += 1)
 }
 
 fn read_all(data: &DataSet, subject: &Arc<dyn Subject>) -> Result<()> {

@@ -102,21 +102,23 @@ impl Ycsb {
         if let Some(share) = self.filter_share {
             plan = plan.with("filter", &share.to_string());
         }
-        for (switch, value) in &self.switches {
-            plan = plan.with(switch, value);
-        }
         if !self.batch_insertion {
             plan = plan.with("batch-insertion", "off");
+        }
+        for (switch, value) in &self.switches {
+            plan = plan.with(switch, value);
         }
         plan
     }
 
     fn phases(&self) -> Vec<Phase> {
         let load = self.phase(Workload::load(), self.records);
-        let workloads = self.workloads.iter().map(|workload| {
+        let workloads = self.workloads.iter().enumerate().map(|(nth, workload)| {
+            // One that comes again asks for other records: what it asked for before is in memory.
+            let again = self.workloads[..nth].iter().filter(|before| before.name == workload.name).count();
             let mut workload = workload.clone();
             workload.distribution = self.distribution.unwrap_or(workload.distribution);
-            self.phase(workload, self.operations)
+            Phase { slice: u32::try_from(again).unwrap_or(u32::MAX), ..self.phase(workload, self.operations) }
         });
         std::iter::once(load).chain(workloads).collect()
     }
@@ -180,5 +182,29 @@ impl Suite {
         self.ycsb().run(output)?;
         let seconds = now().since(start).as_secs_f64();
         output.verdict(&Verdict::at_most("whole suite", seconds, SUITE_SECONDS_MAX, "s"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Scale;
+
+    #[test]
+    fn a_workload_that_comes_again_asks_for_other_records() {
+        let mut ycsb = Suite::new(Setting::new(1, Scale::Tiny)).ycsb();
+        ycsb.workloads = ["get", "update", "get", "get"].map(|name| name.parse().unwrap()).into();
+        let slices: Vec<_> = ycsb.phases().iter().map(|phase| (phase.workload.name.clone(), phase.slice)).collect();
+        let expected = [("load", 0), ("get", 0), ("update", 0), ("get", 1), ("get", 2)];
+        assert_eq!(slices, expected.map(|(name, slice)| (name.to_owned(), slice)));
+    }
+
+    #[test]
+    fn a_switch_counts_for_more_than_an_option_of_its_own() {
+        let mut ycsb = Suite::new(Setting::new(1, Scale::Tiny)).ycsb();
+        ycsb.batch_insertion = false;
+        assert_eq!(ycsb.plan("mem:").switches["batch-insertion"], "off");
+        ycsb.switches = vec![("batch-insertion".to_owned(), "on".to_owned())];
+        assert_eq!(ycsb.plan("mem:").switches["batch-insertion"], "on");
     }
 }

@@ -1,5 +1,6 @@
 //! The records of a run: their keys, their values, and how many of them there are.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use zonda_rt::Seed;
@@ -92,6 +93,14 @@ impl DataSet {
     /// # Errors
     /// `Wrong` for a record that is missing, holds a wrong value or one that a phase replaced, or is none of this data set, and for keys out of order.
     pub fn verify_all(&self, subject: &Arc<dyn Subject>) -> Result<u64> {
+        self.verify_updated(subject, &HashMap::new())
+    }
+
+    /// As [`verify_all`](Self::verify_all); records of `least` must have this version or a later one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_updated(&self, subject: &Arc<dyn Subject>, least: &HashMap<u64, u32>) -> Result<u64> {
         let mut seen = Seen::new(self.capacity);
         let mut scratch = Vec::new();
         let mut last = Vec::new();
@@ -103,6 +112,9 @@ impl DataSet {
             }
             let version = self.values.check(index, value, &mut scratch)?;
             self.updated.before_reading(index).check(index, version)?;
+            if let Some(least) = least.get(&index).filter(|least| version < **least) {
+                return Err(wrong(index, &format!("has version {version}, and version {least} was acknowledged")));
+            }
             seen.insert(index);
             key.clone_into(&mut last);
             Ok(())

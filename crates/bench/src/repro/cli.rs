@@ -63,7 +63,7 @@ pub struct RunArgs {
     /// and the most. With --resume those that the results have are taken from there, and the others added
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Where stores are made; decides which file system is measured
+    /// Where stores are made; decides which file system is measured. Modelled drives and stock `db_bench` use TMPDIR, or memory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
     /// Only these designs, by the names of the table; on modelled drives and with stock `db_bench`, points whose names begin so
@@ -109,6 +109,10 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
     if arguments.run.print_options {
         return print_options(&drives, arguments.run.scale, &mut Output::new(None)?);
     }
+    if let (Some(keys), true) = (&arguments.run.keys, stores.is_empty()) {
+        let expected = "an experiment on stores".to_owned();
+        return Err(BenchError::Usage { option: "--keys", given: keys.display().to_string(), expected });
+    }
     arguments.run.run_drives(&drives)?;
     arguments.run.run(&stores, engines, child_words)
 }
@@ -116,6 +120,9 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
 impl RunArgs {
     /// Runs experiments on modelled drives, in virtual time.
     fn run_drives(&self, experiments: &[&DriveExperiment]) -> Result<()> {
+        if experiments.is_empty() {
+            return Ok(());
+        }
         let (scale, out, json) = (self.scale, self.out.clone(), self.json.clone());
         let (only, points) = (self.only.clone(), self.points.clone());
         let seeds = (self.seed..self.seed.saturating_add(self.seeds)).collect();
@@ -131,6 +138,10 @@ impl RunArgs {
     pub fn run(self, experiments: &[&Experiment], engines: Engines, child_words: &[&str]) -> Result<()> {
         if experiments.is_empty() {
             return Ok(());
+        }
+        if self.print_options {
+            let expected = "an experiment with stock db_bench".to_owned();
+            return Err(BenchError::Usage { option: "--print-options", given: "this experiment".into(), expected });
         }
         if self.seeds > 1 {
             let expected = "1: these experiments run stores in turns, with one seed".to_owned();

@@ -80,6 +80,11 @@ impl DriveExperiment {
         !self.rocksdb_options(Scale::Tiny).is_empty()
     }
 
+    /// Whether a run that fails is a result: what is asked is with how little it ends well.
+    fn may_fail(&self) -> bool {
+        [zns_active::EXPERIMENT.name, rocksdb_space::EXPERIMENT.name].contains(&self.name)
+    }
+
     /// What its runs are told at a scale: name, the paper's or the default, ours. Of those that are not live nothing.
     #[must_use]
     pub fn rocksdb_options(&self, scale: Scale) -> Vec<[String; 3]> {
@@ -178,6 +183,10 @@ impl DriveRunner {
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
         let means = if experiment.is_live() { results.mean() } else { results.clone() };
+        if results.rows.is_empty() {
+            output.line(format!("{}: nothing was measured, and nothing written", experiment.name))?;
+            return Ok(results);
+        }
         let (shown, withheld) = splitzns::printable(&means);
         let verdicts = if self.scale == Scale::Tiny { Vec::new() } else { seeds::judged(experiment, &shown, &results) };
         let mut text = text::of(experiment, &shown, &results);
@@ -193,7 +202,8 @@ impl DriveRunner {
         }
         verdicts.iter().try_for_each(|verdict| output.verdict(verdict))?;
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
-        Ok(results)
+        let failed = if experiment.may_fail() { Vec::new() } else { failed_points(&results) };
+        if failed.is_empty() { Ok(results) } else { Err(BenchError::Child(failed.join("; "))) }
     }
 
     fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
@@ -218,7 +228,7 @@ impl DriveRunner {
         // All points of a seed, so that what is loaded for it is loaded once.
         let runs = self.seeds.iter().flat_map(|seed| wanted.iter().map(move |point| (*seed, *point)));
         for (number, (seed, point)) in runs.enumerate() {
-            let found = Some(results.rows_of(&point.id, seed)).filter(|rows| self.resume && !rows.is_empty());
+            let found = Some(results.rows_of(&point.id, seed)).filter(|rows| self.resume && is_done(experiment, rows));
             let rows = match found {
                 Some(rows) => rows,
                 None if let Some(rows) = self.of_sibling(experiment, point, seed)? => rows,
@@ -227,8 +237,11 @@ impl DriveRunner {
                     measured(point, seed)?
                 }
             };
-            results.replace((&point.id, seed), rows, &order);
-            results.save(json)?;
+            // Without its programs a point has no rows: what is there stays.
+            if !rows.is_empty() {
+                results.replace((&point.id, seed), rows, &order);
+                results.save(json)?;
+            }
         }
         Ok(results)
     }
@@ -262,7 +275,7 @@ impl DriveRunner {
             let kept = DriveResults::load(&file, sibling.name, self.scale, Some(seed))?;
             let mut rows = kept.map(|kept| kept.rows_of(&point.id, seed)).unwrap_or_default();
             rows.retain(|row| point.may_have(row));
-            if !rows.is_empty() {
+            if is_done(experiment, &rows) {
                 return Ok(Some(rows));
             }
         }
@@ -285,6 +298,21 @@ impl Point {
         let said = row.options.get("rocksdb").and_then(|said| said.as_str());
         row.point == self.id && self.rocksdb.as_deref().is_none_or(|told| said == Some(told))
     }
+}
+
+/// The option of a row that says why its run failed.
+const FAILED: &str = "failed";
+
+/// Whether rows are all of a point: one that failed is run again, unless that it fails is a result.
+fn is_done(experiment: &DriveExperiment, rows: &[DriveRow]) -> bool {
+    let has_failed = rows.iter().any(|row| row.options.contains_key(FAILED));
+    !rows.is_empty() && (!has_failed || experiment.may_fail())
+}
+
+/// Points whose runs failed, and why.
+fn failed_points(results: &DriveResults) -> Vec<String> {
+    let failed = results.rows.iter().filter_map(|row| Some((row, row.options.get(FAILED)?.as_str()?)));
+    failed.map(|(row, why)| format!("{} of {}: {why}", row.series, row.point)).collect()
 }
 
 /// Runs a point and says what it cost; its rows carry that.
@@ -381,6 +409,48 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_is_run_again_and_what_cannot_be_run_leaves_what_is_there() {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let points = |_| {
+            let run = |_| {
+                let row = DriveRow::of("a", "x").number("runs", 1.0);
+                Ok(match RUNS.fetch_add(1, Ordering::Relaxed) {
+                    0 => vec![row.option(FAILED, "no space")],
+                    1 => vec![row],
+                    _ => Vec::new(),
+                })
+            };
+            Ok(vec![Point { id: "a".to_owned(), rocksdb: None, run: Box::new(run) }])
+        };
+        let experiment = DriveExperiment {
+            name: "failing",
+            title: "",
+            source: "",
+            how: "",
+            points,
+            columns: &["runs"],
+            charts: |_| Vec::new(),
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let run = |resume: bool| {
+            let (out, only, points) = (directory.path().to_owned(), Vec::new(), Vec::new());
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
+            runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
+        };
+        let kept = || fs::read_to_string(directory.path().join("failing-tiny.json")).unwrap();
+        assert!(run(false).unwrap_err().to_string().contains("a of a: no space"));
+        assert!(kept().contains("no space"));
+        assert_eq!(run(true).unwrap().rows.len(), 1);
+        let whole = kept();
+        assert!(!whole.contains("no space"));
+        assert_eq!(run(true).unwrap().rows.len(), 1);
+        assert_eq!(RUNS.load(Ordering::Relaxed), 2, "taken from what is kept");
+        assert!(run(false).unwrap().rows.is_empty());
+        assert_eq!(kept(), whole);
+    }
+
+    #[test]
     fn seeds_are_kept_and_added() {
         let experiment = DriveExperiment {
             name: "splitzns-fig13",
@@ -441,7 +511,7 @@ mod tests {
             assert!(!first.rows.is_empty() || !splitzns::has_tools(experiment), "{}: no rows", experiment.name);
             assert!(first.rows.iter().all(|row| row.numbers.values().all(|number| number.is_finite())));
             for (ending, _) in (experiment.charts)(&first) {
-                assert!(runner.file(experiment, ending, "svg").exists());
+                assert_eq!(runner.file(experiment, ending, "svg").exists(), !first.rows.is_empty());
             }
         }
     }

@@ -46,17 +46,23 @@ impl Results {
         Self { experiment, scale, seed, version, points: Vec::new() }
     }
 
-    /// Reads what an earlier run left; `None` when there is nothing, or something else.
+    /// Reads what an earlier run left; `None` when there is no file.
     ///
     /// # Errors
-    /// `Io` when the file is there and cannot be read.
+    /// `Io` when the file is there and cannot be read; `Usage` when it holds something else, which going on would overwrite.
     pub fn load(path: &Path, experiment: &str, scale: Scale, seed: u64) -> Result<Option<Self>> {
         if !path.exists() {
             return Ok(None);
         }
         let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
         let kept: Option<Self> = serde_json::from_slice(&text).ok();
-        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale && kept.seed == seed))
+        match kept.filter(|kept| kept.experiment == experiment && kept.scale == scale && kept.seed == seed) {
+            Some(kept) => Ok(Some(kept)),
+            None => {
+                let expected = format!("results of {experiment} at scale {}, seed {seed}", scale.name());
+                Err(BenchError::Usage { option: "--json", given: path.display().to_string(), expected })
+            }
+        }
     }
 
     /// Writes everything: to a new file that then takes the old one's place, so that a crash leaves one of both.
@@ -156,9 +162,10 @@ mod tests {
         assert_eq!(kept, results);
         assert!(kept.done(&race).is_some() && kept.done(&Race::new("a", 11, 1)).is_none());
         assert_eq!(kept.value(&cell("zonda", "", "load", Metric::Log)), Some(10.0));
-        assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 8).unwrap().is_none());
+        let refused = |seed| Results::load(&path, "zkv-table3", Scale::Tiny, seed).unwrap_err().to_string();
+        assert!(refused(8).contains("scale tiny, seed 8"), "going on would overwrite it: {}", refused(8));
         fs::write(&path, "torn").unwrap();
-        assert!(Results::load(&path, "zkv-table3", Scale::Tiny, 7).unwrap().is_none());
+        assert!(refused(7).contains("r.json"), "{}", refused(7));
     }
 
     #[test]

@@ -60,32 +60,42 @@ impl Runner {
         let seed = self.track.seed;
         let keeps = self.resume || !self.points.is_empty();
         let kept = if keeps { Results::load(json, experiment.name, self.scale, seed)? } else { None };
-        let mut results = Results::new(experiment.name, self.scale, seed);
         let races = (experiment.races)(self.scale);
         self.check_points(&races)?;
         self.check_only(&races)?;
-        for mut race in races {
+        self.check_keys(&races)?;
+        let mut results = Results::new(experiment.name, self.scale, seed);
+        // What is kept stays in the file until it has been measured again, whatever ends the run before that.
+        let mut points: Vec<Option<Point>> =
+            races.iter().map(|race| kept.as_ref().and_then(|kept| kept.at(&race.id)).cloned()).collect();
+        for (nth, mut race) in races.into_iter().enumerate() {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
             if race.data.key_bytes == GIVEN_KEY_BYTES {
                 race.data.keys_from.clone_from(&self.keys);
             }
-            if !self.points.is_empty() && !self.points.contains(&race.x) {
-                results.points.extend(kept.as_ref().and_then(|kept| kept.at(&race.id)).cloned());
+            let is_wanted = self.points.is_empty() || self.points.contains(&race.x);
+            let is_done = self.resume && kept.as_ref().is_some_and(|kept| kept.done(&race).is_some());
+            if !is_wanted || is_done {
                 continue;
             }
-            let done = kept.as_ref().filter(|_| self.resume).and_then(|kept| kept.done(&race));
-            let point = match done {
-                Some(point) => point.clone(),
-                None => {
-                    let began = Moment::now();
-                    let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
-                    Point { race, outcome, from: Some(Provenance::since(began)) }
-                }
-            };
-            results.points.push(point);
+            let began = Moment::now();
+            let outcome = self.track.run(&race, &mut |told| eprintln!("{}: {told}", experiment.name))?;
+            points[nth] = Some(Point { race, outcome, from: Some(Provenance::since(began)) });
+            results.points = points.iter().flatten().cloned().collect();
             results.save(json)?;
         }
+        results.points = points.into_iter().flatten().collect();
         Ok(results)
+    }
+
+    /// Refuses a file of keys that nothing would be taken from.
+    fn check_keys(&self, races: &[Race]) -> Result<()> {
+        let Some(keys) = &self.keys else { return Ok(()) };
+        if races.iter().any(|race| race.data.key_bytes == GIVEN_KEY_BYTES) {
+            return Ok(());
+        }
+        let expected = format!("an experiment with keys of {GIVEN_KEY_BYTES} bytes");
+        Err(BenchError::Usage { option: "--keys", given: keys.display().to_string(), expected })
     }
 
     /// Refuses points that the experiment does not have: nothing would be run for them.

@@ -133,9 +133,10 @@ impl Subject for ZondaSubject {
 
 fn counters(stats: &zonda::Stats) -> Counters {
     let (space, memory, tree) = (&stats.space, &stats.memory, &stats.tree);
+    let devices = || std::iter::once(&stats.device).chain(&stats.log_device);
     Counters {
-        device_written_bytes: stats.device.written_bytes,
-        device_read_bytes: stats.device.read_bytes,
+        device_written_bytes: devices().map(|device| device.written_bytes).sum(),
+        device_read_bytes: devices().map(|device| device.read_bytes).sum(),
         written: written(&stats.written),
         zones_reset: space.zones_reset,
         gets: tree.gets,
@@ -175,5 +176,32 @@ fn written(written: &zonda::WrittenStats) -> WrittenBytes {
         image: written.image_bytes,
         values: written.value_bytes,
         headers: written.header_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_log_on_its_own_device_are_counted() {
+        let plan = StorePlan::new("mem:".to_owned(), 8 << 20, 1).with("log-on", "mem:");
+        let subject = plan.create().unwrap();
+        for number in 0..20_000_u64 {
+            subject.put(&number.to_be_bytes(), &[7; 100], Durability::Buffered).unwrap();
+        }
+        subject.sync().unwrap();
+        let Counters { device_written_bytes, written, .. } = subject.counters().unwrap();
+        let by = [
+            written.flush,
+            written.relocation,
+            written.log,
+            written.journal,
+            written.image,
+            written.values,
+            written.headers,
+        ];
+        assert!(written.log > 2_000_000, "{written:?}");
+        assert!(device_written_bytes >= by.iter().sum(), "{device_written_bytes} bytes, of which {written:?}");
     }
 }

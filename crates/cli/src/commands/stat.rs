@@ -56,6 +56,7 @@ fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
             ("live leaves", size(space.live_page_bytes)),
             ("live long values", size(space.live_value_bytes) + at_most),
             ("used", percent(live, space.usable_bytes)),
+            ("dead", format!("{} written and not live, until it is cleaned", size(dead_bytes(db)?))),
             ("log to replay", size(space.log_bytes)),
         ],
     )?;
@@ -86,6 +87,11 @@ fn print(db: &Db, out: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Bytes of zones, or segments, that hold nothing live any more.
+fn dead_bytes(db: &Db) -> anyhow::Result<u64> {
+    Ok(db.zones()?.iter().map(|zone| zone.written_bytes.saturating_sub(zone.live_bytes)).sum())
+}
+
 fn section(out: &mut Output, name: &str, rows: &[(&str, String)]) -> std::io::Result<()> {
     out.line(name)?;
     rows.iter().try_for_each(|(name, value)| out.line(format!("  {name:<17} {value}")))
@@ -114,6 +120,7 @@ fn as_json(db: &Db) -> anyhow::Result<Value> {
             "capacity_bytes": space.capacity_bytes, "reserve_bytes": space.reserve_bytes,
             "usable_bytes": space.usable_bytes, "live_page_bytes": space.live_page_bytes,
             "live_value_bytes": space.live_value_bytes, "live_values_are_estimated": space.live_values_are_estimated,
+            "dead_bytes": dead_bytes(db)?,
             "log_bytes": space.log_bytes,
             "zones": space.zones, "free_zones": space.free_zones, "active_zones": space.active_zones,
         },

@@ -3,7 +3,7 @@
 
 use super::caza::{CAZA, LASTING, LEVEL_KEYS, LEVELS, LIMITS, LIZA, THRESHOLDS};
 use super::stock::{On, Stock};
-use super::{DriveExperiment, DriveResults, DriveRow, Point};
+use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::Result;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -87,7 +87,7 @@ fn measure(scale: Scale, (limit, threshold): (Option<u32>, u8), seed: u64) -> Re
         let row = DriveRow::of(policy, &x(limit, threshold)).option("divisor", by);
         if let Some(failed) = ran.failed {
             eprintln!("{policy}: {failed}");
-            rows.push(row.option("failed", failed));
+            rows.push(row.option(FAILED, failed));
             continue;
         }
         let theirs = paper.and_then(|paper| [LIZA, CAZA].iter().position(|name| *name == policy).map(|at| paper[at]));

@@ -9,7 +9,7 @@
 //! things, and Debian's RocksDB has its assertions on.
 
 use super::stock::{On, Ran, Stock, in_memory};
-use super::{DriveExperiment, DriveResults, DriveRow, Point};
+use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::Result;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -98,7 +98,7 @@ fn row(series: &str, value: u64, work: &str, turns: &[Ran]) -> DriveRow {
     let row = DriveRow::of(series, &x(value, work)).option("turns", turns.len());
     if let Some(failed) = turns.iter().find_map(|ran| ran.failed.as_ref()) {
         eprintln!("{series}: {failed}");
-        return row.option("failed", failed.as_str());
+        return row.option(FAILED, failed.as_str());
     }
     let mean = |of: &dyn Fn(&Ran) -> Option<f64>| {
         let values: Option<Vec<f64>> = turns.iter().map(of).collect();

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use super::stock::{On, Ran, Stock, in_memory};
-use super::{DriveExperiment, DriveResults, DriveRow, Point};
-use crate::Result;
+use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
+use crate::{BenchError, Result};
 
 /// Device over peak, in percent; the second is the target's.
 const FACTORS: [u64; 3] = [115, 130, 200];
@@ -69,6 +69,9 @@ fn measure(scale: Scale, seed: u64) -> Result<Vec<DriveRow>> {
     let host = stock.run(&On::Host(database.clone()), &arguments, &mut || peak = peak.max(bytes_in(&database)))?;
     peak = peak.max(bytes_in(&database));
     drop(directory);
+    if let Some(failed) = host.failed {
+        return Err(BenchError::Child(format!("the run on tmpfs, whose peak is the measure: {failed}")));
+    }
     let mut rows = vec![row("tmpfs", "peak", &host).number(PEAK, mib(peak))];
     for percent in FACTORS {
         let device = peak * percent / 100;
@@ -83,7 +86,7 @@ fn measure(scale: Scale, seed: u64) -> Result<Vec<DriveRow>> {
 fn row(series: &str, x: &str, ran: &Ran) -> DriveRow {
     let row = DriveRow::of(series, x).number(FINISHED, if ran.failed.is_some() { 0.0 } else { 1.0 });
     let row = match &ran.failed {
-        Some(failed) => row.option("failed", failed.as_str()),
+        Some(failed) => row.option(FAILED, failed.as_str()),
         None => row,
     };
     let bytes = |name: &str| ran.report.as_ref().and_then(|report| report.get(name)?.as_f64());

@@ -140,8 +140,9 @@ fn errors(results: &DriveResults, what: &str) -> Vec<Verdict> {
     let of =
         |name: &str| -> Vec<f64> { held.iter().filter_map(|row| row.numbers.get(name)).map(|e| e.abs()).collect() };
     let (means, p99) = (of("error %"), of("p99 error %"));
-    let mean = means.iter().sum::<f64>() / means.len().max(1) as f64;
-    let worst = p99.into_iter().fold(0.0, f64::max);
+    // Of none there is no mean, which says "not measured".
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    let worst = p99.into_iter().fold(f64::NAN, f64::max);
     vec![
         Verdict::at_most(format!("{what} held out of the fit, mean error"), mean, 5.0, "%"),
         Verdict::at_most(format!("{what} held out of the fit, largest error of p99"), worst, 20.0, "%"),
@@ -150,6 +151,19 @@ fn errors(results: &DriveResults, what: &str) -> Vec<Verdict> {
 
 fn largest(results: &DriveResults, what: &str) -> Vec<Verdict> {
     let errors = results.rows.iter().filter_map(|row| row.numbers.get("error %"));
-    let worst = errors.fold(0.0_f64, |worst, error| worst.max(error.abs()));
+    let worst = errors.map(|error| error.abs()).fold(f64::NAN, f64::max);
     vec![Verdict::at_most(format!("{what}, largest error"), worst, 5.0, "%")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_reached_of_which_nothing_was_measured() {
+        let mut results = DriveResults::new("zn540-read", crate::repro::Scale::Laptop);
+        results.rows.push(super::super::DriveRow::of("read 4 KiB", "1").option("set", "fit"));
+        let verdicts = errors(&results, "reads").into_iter().chain(largest(&results, "writes"));
+        verdicts.for_each(|verdict| assert!(!verdict.reached && verdict.measured.is_nan(), "{}", verdict.target));
+    }
 }

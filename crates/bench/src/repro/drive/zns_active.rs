@@ -1,7 +1,7 @@
 //! RocksDB on zones with 3, 6, 12 and 14 active ones (section 4.2 of the ZNS paper: 6 are enough to work, more than 12 gain nothing).
 
 use super::zns_rocksdb::{COLUMNS, FILL, HOW, OVERWRITE, RATE, Reads, System, bars, point, ratio};
-use super::{DriveExperiment, DriveResults};
+use super::{DriveExperiment, DriveResults, FAILED};
 use crate::verdict::Verdict;
 
 const ACTIVE: [u32; 4] = [3, 6, 12, 14];
@@ -27,7 +27,7 @@ fn limits() -> Vec<System> {
 
 fn judge(results: &DriveResults) -> Vec<Verdict> {
     let over = |x, more, less| ratio(results, x, RATE, (&name(more), &name(less)));
-    let runs = results.rows.iter().filter(|row| row.x == OVERWRITE && !row.options.contains_key("failed")).count();
+    let runs = results.rows.iter().filter(|row| row.x == OVERWRITE && !row.options.contains_key(FAILED)).count();
     vec![
         Verdict::at_least("limits with which RocksDB works", runs as f64, ACTIVE.len() as f64, ""),
         Verdict::at_least("overwrite, 12 over 6 (paper: restricted at 6)", over(OVERWRITE, 12, 6), 1.0, "x"),

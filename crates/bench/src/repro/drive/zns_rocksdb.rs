@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::printed::{Latency, Step};
 use super::stock::{On, Ran, Stock, in_memory};
-use super::{DriveResults, DriveRow, Point};
+use super::{DriveResults, DriveRow, FAILED, Point};
 use crate::process::machine_ticks;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -228,7 +228,7 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
         ran.steps.iter().filter(is_shown).map(row).map(|row| row.option("drive file bytes", written)).collect();
     if let Some(failed) = &ran.failed {
         eprintln!("{}: {failed}", system.name);
-        return Ok(vec![DriveRow::of(&system.name, &x(FILL)).option("failed", failed.as_str())]);
+        return Ok(vec![DriveRow::of(&system.name, &x(FILL)).option(FAILED, failed.as_str())]);
     }
     Ok(rows.into_iter().map(|row| set_up(row, system, (divisor, k), pairs)).collect())
 }
