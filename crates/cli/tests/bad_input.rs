@@ -114,7 +114,7 @@ fn options_that_are_zero_or_absurd() {
         (1, "put s --hex zz 00"),
         (2, "bench ycsb --on mem: --records 0"),
         (2, "bench space --records 0"),
-        (1, "bench ycsb --on mem: --records 10 --threads 0"),
+        (2, "bench ycsb --on mem: --records 10 --threads 0"),
         (1, "device create d --zones 0"),
         (1, "device create d --zones 99999999999"),
         (1, "device report nothing-here"),
@@ -122,7 +122,7 @@ fn options_that_are_zero_or_absurd() {
         let said = shell.fails(code, arguments);
         assert!(said.len() > 20, "{arguments}: {said}");
     }
-    let designs = shell.fails(1, "bench ycsb --on mem: --design nosuch --records 10");
+    let designs = shell.fails(2, "bench ycsb --on mem: --design nosuch --records 10");
     assert!(["zonda", "zkv-block", "bftree", "map"].iter().all(|design| designs.contains(design)), "{designs}");
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
 }

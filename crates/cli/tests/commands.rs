@@ -247,7 +247,7 @@ fn modelled_drives_are_listed_measured_and_replayed() {
         let said = shell.fails(1, &format!("device replay flash:{drive} own.txt"));
         assert!(said.contains(&format!("own.txt: line 2 of the trace: `7 {command}`")) && said.contains(why), "{said}");
     }
-    assert!(shell.fails(1, "device bench mem: --virtual").contains("--virtual"));
+    assert!(shell.fails(2, "device bench mem: --virtual").contains("--virtual"));
 }
 
 #[test]

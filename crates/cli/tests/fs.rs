@@ -308,7 +308,7 @@ fn a_replay_needs_a_trace_and_sane_zones_and_knows_no_throughput() {
     for (code, arguments) in [
         (1, "replay text"),
         (1, "replay none.trace"),
-        (1, "replay lsm:x"),
+        (2, "replay lsm:x"),
         (1, "replay small.trace --policy best"),
         (1, "replay small.trace --zones 3"),
         (1, "replay small.trace --zone-size 1KiB"),
