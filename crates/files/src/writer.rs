@@ -289,6 +289,10 @@ impl FileWriter {
     }
 
     fn make_durable(&mut self) -> Result<()> {
+        if self.file.tags().kind == FileKind::Meta {
+            // Names that a MANIFEST relies on, of a table linked or renamed for it, must not be gone where its bytes are there.
+            self.core.commit_names()?;
+        }
         self.write_all()?;
         if self.file.is_gone() {
             // Nothing of it is recorded; but after a crash it must not have its name again and lack its bytes.
@@ -376,8 +380,8 @@ impl FileWriter {
         match self.file.tags().kind {
             // Chunks of a file that is in no journal are nobody's: what is acknowledged would be gone when the process dies.
             FileKind::Log if self.size_bytes_on_device() == 0 => self.commit_queued()?,
-            // Names first: those that a MANIFEST relies on, a table linked or renamed for it, must not be gone where its bytes are there.
-            FileKind::Meta => self.core.commit_names()?,
+            // As for a sync. An info log is flushed line by line, and nothing in it relies on names.
+            FileKind::Meta if matches!(until, Until::Unit) => self.core.commit_names()?,
             _ => {}
         }
         if self.is_in_blocks() {

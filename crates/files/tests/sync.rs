@@ -130,10 +130,9 @@ fn what_a_meta_file_says_of_names_is_not_on_the_device_before_them() {
     table.close().unwrap();
     live.sync_names().unwrap();
     live.link(&path("/table"), &path("/imported")).unwrap();
-    writer.append(b"names it").unwrap();
-    writer.flush().unwrap();
+    writer.append(&[7; 30_000]).unwrap();
     let (found, _) = FileStore::mount_read_only(device, options(0)).unwrap();
-    assert_eq!(found.info(&path("/MANIFEST")).unwrap().size_bytes, 14, "it is there without a sync");
+    assert!(found.info(&path("/MANIFEST")).unwrap().size_bytes > 6, "some of it is there without a sync");
     assert_eq!(found.info(&path("/imported")).unwrap().size_bytes, 20_000);
 }
 
