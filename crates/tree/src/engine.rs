@@ -420,17 +420,18 @@ impl Engine {
         self.tree.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Checkpoints and refuses further use. Once that has been done it is; who comes while another does it waits for that, and after one
-    /// that failed tries it again.
+    /// Checkpoints and refuses further use, once: who closes it again waits for that and hears the same. A checkpoint that failed for want
+    /// of space is not tried again: each try takes of what an opening needs.
     ///
     /// # Errors
     /// Those of the device: the store is still whole, as after a crash. `Poisoned`: what was written without being synced may be lost.
     pub fn close(&self) -> Result<()> {
+        let mut closed = self.tree.closed_so.lock();
+        closed.get_or_insert_with(|| self.close_now()).clone()
+    }
+
+    fn close_now(&self) -> Result<()> {
         let tree = &self.tree;
-        let mut is_done = tree.closing.lock();
-        if *is_done {
-            return Ok(());
-        }
         self.shut();
         tree.poison.check()?;
         // Writers that passed the door before it was shut.
@@ -438,9 +439,7 @@ impl Engine {
         while tree.log.low_water() < tree.log.next_sequence() {
             zonda_rt::spin_wait(&mut spin);
         }
-        tree.checkpoint()?;
-        *is_done = true;
-        Ok(())
+        tree.checkpoint()
     }
 }
 

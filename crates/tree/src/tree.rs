@@ -84,8 +84,8 @@ pub(crate) struct Tree {
     pub(crate) checkpointing: Mutex<u64>,
     pub(crate) poison: Poison,
     pub(crate) closed: AtomicBool,
-    /// Held by whoever closes; whether that was done.
-    pub(crate) closing: Mutex<bool>,
+    /// Held by whoever closes; how that went.
+    pub(crate) closed_so: Mutex<Option<Result<()>>>,
     /// While the log is being replayed: operations below the low water may not be applied yet.
     pub(crate) recovering: AtomicBool,
     pub(crate) leaves: AtomicU32,
@@ -179,7 +179,7 @@ impl Tree {
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
-            closing: Mutex::new(false),
+            closed_so: Mutex::new(None),
             recovering: AtomicBool::new(true),
             leaves: AtomicU32::new(leaves),
             memory_bytes_max: AtomicU64::new(u64::MAX),
