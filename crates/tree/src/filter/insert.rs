@@ -35,7 +35,7 @@ impl Tree {
     pub(crate) fn serve_filter(&self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
         if !self.insert_batch(filter)? && filter.is_due() {
-            self.evict_from(filter);
+            self.evict_from(filter, Filter::is_due);
         }
         if filter.is_full() { self.waits.during(Cause::Filter, || self.drain(filter)) } else { Ok(()) }
     }
@@ -45,15 +45,15 @@ impl Tree {
         let mut spin = Spin::new();
         while filter.is_full() {
             // Others have the last batches, or evict: they go on without us.
-            if !self.insert_batch(filter)? && !self.evict_from(filter) {
+            if !self.insert_batch(filter)? && !self.evict_from(filter, Filter::is_full) {
                 spin_wait(&mut spin);
             }
         }
         Ok(())
     }
 
-    fn evict_from(&self, filter: &Filter) -> bool {
-        let evicted = filter.evict(self.around());
+    fn evict_from(&self, filter: &Filter, wanted: fn(&Filter) -> bool) -> bool {
+        let evicted = filter.evict_if(self.around(), wanted);
         if evicted {
             self.hold_memory();
         }
@@ -70,7 +70,7 @@ impl Tree {
         while !filter.is_empty() && rounds < EMPTYING_ROUNDS {
             while self.insert_batch(filter)? {}
             rounds += 1;
-            if !self.evict_from(filter) && !filter.is_empty() {
+            if !self.evict_from(filter, |_| true) && !filter.is_empty() {
                 spin_wait(&mut spin);
             }
         }
