@@ -75,7 +75,8 @@ pub struct Chunk<'a> {
 /// - *Limits*: a payload is at most [`chunk_bytes_max`](Area::chunk_bytes_max) bytes; a chunk never spans segments.
 /// - *After an error* of `append` or `flush` the caller must assume the tail to be lost and stop (poison); the area
 ///   itself places nothing behind a failed chunk in the same segment.
-/// - *Reopening*: chunks of earlier lives of the store stay in their segments; new ones go to fresh segments.
+/// - *Reopening*: chunks of earlier lives of the store stay in their segments; new ones go to fresh segments, or, of the MetaLog, behind
+///   what is in the newest one.
 pub trait Area: Send + Sync {
     /// Appends one chunk and returns where it begins and the segment that holds it.
     ///

@@ -8,6 +8,7 @@ use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_space::{Budget, Identity, NewStore, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
 
 use crate::ahead::AheadBudget;
+use crate::areas::HOLE_BLOCKS_MAX;
 use crate::counters::Counters;
 use crate::failed::FailedZones;
 use crate::flusher::Flusher;
@@ -20,6 +21,7 @@ use crate::records::Records;
 use crate::reserve::{Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Claim, Stream};
+use crate::walk::Walk;
 use crate::wanted::Wanted;
 use crate::zone_table::{Holds, ZoneTable};
 use crate::{AreaKind, BLOCK_BYTES, FLUSHERS_ANY, PAGE_BLOCKS_MAX, PageError, StoreOptions};
@@ -59,8 +61,11 @@ pub(crate) fn open(
     let identity = recovered.identity.clone();
     log.check(identity.features)?;
     let flusher = build(space, reserve, options);
-    for zone in &flusher.with_recognised(recovered)? {
-        flusher.recover(zone)?;
+    let zones = flusher.with_recognised(recovered)?;
+    let newest_of_meta = zones.iter().rfind(|zone| stream::holds(zone.holds) == Holds::area(AreaKind::Meta));
+    for zone in &zones {
+        let goes_on = newest_of_meta == Some(zone) && flusher.would_be_found_behind(zone)?;
+        flusher.recover(zone, goes_on)?;
     }
     flusher.note_space();
     Ok((flusher, identity.superblock))
@@ -167,9 +172,9 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
 }
 
 impl Flusher {
-    /// Takes over a zone of an earlier life. Zones of log, MetaLog and values are never appended to again; a partly written zone of
-    /// pages is continued where its stream still has one to fill.
-    pub(crate) fn recover(&self, zone: &RecoveredZone) -> Result<(), PageError> {
+    /// Takes over a zone of an earlier life. Partly written zones of log and values are never appended to again; those of pages are
+    /// continued where their stream still has one to fill, and so is the one of the MetaLog that `goes_on` (decision 0053).
+    pub(crate) fn recover(&self, zone: &RecoveredZone, goes_on: bool) -> Result<(), PageError> {
         let holds = stream::holds(zone.holds);
         self.zones.of(zone.zone).begin(zone.generation, holds);
         self.zones.of(zone.zone).set_found(zone.written_blocks.saturating_sub(1) * BLOCK_BYTES as u64);
@@ -180,13 +185,32 @@ impl Flusher {
             return Ok(());
         }
         let stream = self.stream(zone.stream);
-        if holds == Holds::PAGES && stream.streams == zone.holds && stream.may_open() {
+        let may_go_on = holds == Holds::PAGES || goes_on;
+        if may_go_on && stream.streams == zone.holds && stream.may_open() {
             let writer = self.space.adopt_for_writing(zone.zone)?;
             self.adopt_writer(stream, writer, Claim::Foreground);
             return Ok(());
         }
         let _label = zonda_device::cut_label("finish");
         Ok(self.space.seal_recovered(zone.zone)?)
+    }
+
+    /// Whether a chunk that is appended to a zone would be found: whoever reads a segment gives up behind a hole of so many blocks. A cut
+    /// may leave one, where the drive kept its write pointer and not what was written last. Cost: nothing in short zones, else at most 4 MiB
+    /// read.
+    fn would_be_found_behind(&self, zone: &RecoveredZone) -> Result<bool, PageError> {
+        if zone.written_blocks <= HOLE_BLOCKS_MAX {
+            return Ok(true);
+        }
+        let end = self.space.first_block(zone.zone) + zone.written_blocks;
+        let mut walk = Walk::new(zone.generation, end + 1 - HOLE_BLOCKS_MAX, end);
+        while let Some(step) = walk.look(self.eyes(), |bytes| self.counters.read(bytes))? {
+            if step.frame.is_ok() {
+                return Ok(true);
+            }
+            walk.advance(1);
+        }
+        Ok(false)
     }
 
     /// Counts what recovery found live. Value bytes are estimated as everything else that is written in zones with values.

@@ -83,19 +83,21 @@ struct Queue {
     filling: Option<Group>,
     next_block: u64,
     end_block: u64,
-    chunks: u32,
+    /// Grows from chunk to chunk. In a zone that is continued it begins with the blocks that are there: each earlier chunk took one.
+    next_chunk: u32,
     phase: Phase,
 }
 
 impl Sequencer {
     /// The sequencer of the zone that `writer` has.
     pub(crate) fn new(writer: ZoneWriter, claim: Claim, space: Space, press: Press) -> Self {
+        let behind_header = writer.next_block() - space.first_block(writer.zone()) - 1;
         let queue = Queue {
             complete: VecDeque::new(),
             filling: None,
             next_block: writer.next_block(),
             end_block: writer.next_block() + writer.remaining_blocks(),
-            chunks: 0,
+            next_chunk: u32::try_from(behind_header).expect("blocks of a zone"),
             phase: Phase::Accepting,
         };
         let (zone, generation) = (writer.zone(), writer.generation());
@@ -133,7 +135,7 @@ impl Sequencer {
             return Offer::Short;
         }
         queue.complete_filling();
-        let chunk = ChunkFrame { kind, index: queue.chunks, payload };
+        let chunk = ChunkFrame { kind, index: queue.next_chunk, payload };
         let place = Place { generation: self.generation, block: queue.next_block };
         if kind == AreaKind::Values {
             self.space.add_live(self.zone, blocks * BLOCK_BYTES as u64);
@@ -141,7 +143,7 @@ impl Sequencer {
         let group = Arc::new(Group::of_chunk(&self.press.pool, self.press.framing, &chunk, place));
         queue.complete.push_back(Arc::clone(&group));
         queue.next_block += blocks;
-        queue.chunks += 1;
+        queue.next_chunk += 1;
         Offer::Taken(group)
     }
 

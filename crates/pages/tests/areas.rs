@@ -4,13 +4,13 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{create, device, device_of, options};
-use zonda_device::{CutAt, Geometry, PowerCut, ZonedDevice};
-use zonda_pages::{AreaKind, ChunkAddress, PageError, PageStore, SegmentId, ZonedStore};
+use common::{block_device, create, create_in_place, device, device_of, in_place_options, options};
+use zonda_device::{AlignedBuf, CutAt, Geometry, Lba, MemDevice, PowerCut, ZonedDevice};
+use zonda_pages::{AreaKind, ChunkAddress, InPlaceStore, PageError, PageStore, SegmentId, ZonedStore};
 use zonda_rt::Rng;
 
 /// The first 4 bytes of every chunk of an area, in order.
-fn numbers(store: &ZonedStore, kind: AreaKind) -> Vec<u32> {
+fn numbers(store: &dyn PageStore, kind: AreaKind) -> Vec<u32> {
     let (area, mut numbers) = (store.area(kind), Vec::new());
     for segment in area.segments() {
         area.read_segment(segment.id, &mut |chunk| {
@@ -53,12 +53,72 @@ fn chunks_come_back_in_order_over_segments_and_lives() {
             _ => ZonedStore::open(device.clone(), &options()).unwrap().0,
         };
         for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
-            assert_eq!(numbers(&store, kind), (0..life * 50).collect::<Vec<_>>(), "{kind:?}");
+            assert_eq!(numbers(&*store, kind), (0..life * 50).collect::<Vec<_>>(), "{kind:?}");
             for n in 0..50 {
                 store.area(kind).append(&payload(life * 50 + n, (n * 397 % 15_000) as usize)).unwrap();
             }
             let ids: Vec<_> = store.area(kind).segments().iter().map(|segment| segment.id).collect();
             assert!(ids.is_sorted() && ids.len() > life as usize);
+        }
+    }
+}
+
+/// Decision 0053: a life that ends at once takes a block of a zone, and no zone.
+#[test]
+fn the_metalog_goes_on_in_its_newest_segment() {
+    let device = device();
+    drop(create(&device));
+    for life in 0..100 {
+        let (store, _) = ZonedStore::open(device.clone(), &options()).unwrap();
+        assert_eq!(numbers(&*store, AreaKind::Meta), (0..life).collect::<Vec<_>>());
+        let meta = store.area(AreaKind::Meta);
+        meta.append(&payload(life, 5000)).unwrap();
+        // Two blocks each, 63 behind a zone's header.
+        assert_eq!(meta.segments().len(), life as usize / 31 + 1, "life {life}");
+    }
+}
+
+#[test]
+fn in_place_the_metalog_goes_on_in_its_newest_segment() {
+    let device = block_device();
+    drop(create_in_place(&device));
+    for life in 0..100 {
+        let store = InPlaceStore::open(device.clone(), &in_place_options()).unwrap().0;
+        assert_eq!(numbers(&*store, AreaKind::Meta), (0..life).collect::<Vec<_>>());
+        let meta = store.area(AreaKind::Meta);
+        meta.append(&payload(life, 5000)).unwrap();
+        if life % 7 == 0 {
+            meta.flush().unwrap();
+        }
+        // Two blocks each, 62 or 63 behind a segment's header.
+        assert_eq!(meta.segments().len(), life as usize / 31 + 1, "life {life}");
+    }
+}
+
+/// A drive may keep its write pointer over a power cut, and not what was written last.
+#[test]
+fn what_the_metalog_says_behind_a_long_hole_is_found() {
+    const ZONE_BLOCKS: u64 = 2048;
+    for (chunks, hole_blocks, segments) in
+        [(1, 0, 1), (1, 1022, 1), (1, 1100, 2), (1200, 0, 1), (900, 1000, 1), (900, 1100, 2)]
+    {
+        let device = Arc::new(MemDevice::new(Geometry::new(ZONE_BLOCKS * 4096, 64).with_limits(14, 14)).unwrap());
+        let store = create(&device);
+        let append = |store: &ZonedStore, number| store.area(AreaKind::Meta).append(&payload(number, 4)).unwrap().0;
+        let last = (0..chunks).fold(ChunkAddress(0), |_, number| append(&store, number));
+        drop(store);
+        if hole_blocks > 0 {
+            device.write(Lba(last.0 + 1), &AlignedBuf::with_len(hole_blocks * 4096)).unwrap();
+        }
+        for number in chunks..chunks + 3 {
+            let (store, _) = ZonedStore::open(device.clone(), &options()).unwrap();
+            assert_eq!(
+                numbers(&*store, AreaKind::Meta),
+                (0..number).collect::<Vec<_>>(),
+                "a hole of {hole_blocks} blocks"
+            );
+            append(&store, number);
+            assert_eq!(store.area(AreaKind::Meta).segments().len(), segments, "a hole of {hole_blocks} blocks");
         }
     }
 }
@@ -91,7 +151,7 @@ fn the_longest_chunk_fits_and_one_byte_more_does_not() {
         area.append(&payload(1, bytes_max)).unwrap();
         let refused = area.append(&payload(2, bytes_max + 1));
         assert!(matches!(refused, Err(PageError::ChunkTooLong { bytes, .. }) if bytes == bytes_max + 1));
-        assert_eq!(numbers(&store, kind), [1]);
+        assert_eq!(numbers(&*store, kind), [1]);
     }
 }
 
@@ -105,7 +165,7 @@ fn a_released_segment_is_gone_and_releasing_is_idempotent() {
     assert!(log.segments().is_empty());
     let (_, second) = log.append(b"0001").unwrap();
     assert!(second > first, "the segment that was written is sealed first");
-    assert_eq!(numbers(&store, AreaKind::Log).len(), 1);
+    assert_eq!(numbers(&*store, AreaKind::Log).len(), 1);
 }
 
 /// As with a checkpoint in a full store, on a busy machine: what log and MetaLog released is all the room there is, and reclaim is late.
@@ -157,12 +217,12 @@ fn a_power_cut_leaves_a_prefix_that_holds_what_was_flushed() {
         let survivor: Arc<dyn ZonedDevice> = Arc::new(device.reopen(&mut rng));
         let (store, superblock) = ZonedStore::open(survivor, &options()).unwrap();
         assert_eq!(superblock, b"super");
-        let found = numbers(&store, AreaKind::Log);
+        let found = numbers(&*store, AreaKind::Log);
         let count = u32::try_from(found.len()).unwrap();
         assert_eq!(found, (0..count).collect::<Vec<_>>(), "seed {seed}");
         assert!((flushed..=sent).contains(&count), "seed {seed}: {flushed} flushed, {sent} sent, {count} found");
         store.area(AreaKind::Log).append(&payload(count, 10)).unwrap();
-        assert_eq!(numbers(&store, AreaKind::Log), (0..=count).collect::<Vec<_>>(), "the torn tail is left behind");
+        assert_eq!(numbers(&*store, AreaKind::Log), (0..=count).collect::<Vec<_>>(), "the torn tail is left behind");
     }
 }
 
@@ -177,7 +237,7 @@ fn values_and_pages_share_a_zone_at_four_active() {
     }
     toy.check_all();
     toy.check_values();
-    assert_eq!(numbers(&toy.store, AreaKind::Values), (0..200).collect::<Vec<_>>());
+    assert_eq!(numbers(&*toy.store, AreaKind::Values), (0..200).collect::<Vec<_>>());
     let map = toy.store.map();
     assert!(map.iter().all(|zone| zone.stream.is_none_or(|name| name == "hot")));
 }

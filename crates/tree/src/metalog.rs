@@ -101,8 +101,10 @@ struct Flusher {
     group: Vec<u8>,
     next_chunk: u64,
     checkpoint: Option<OpenCheckpoint>,
-    /// The segment with the session's record, once written.
-    first_segment: Option<SegmentId>,
+    /// The newest segment of the life before, which the session may continue.
+    before: Option<SegmentId>,
+    /// The first segment that the session began.
+    begun: Option<SegmentId>,
 }
 
 /// A checkpoint between `Begin` and `End`.
@@ -125,7 +127,7 @@ pub(crate) struct MetaLog {
     pending: Mutex<Pending>,
     flusher: Mutex<Flusher>,
     flushed: AtomicU64,
-    /// A group of this session begins in another segment than its record.
+    /// A group begins behind the first segment that this session began.
     outgrown: AtomicBool,
     poison: Poison,
 }
@@ -138,8 +140,10 @@ impl MetaLog {
     /// # Errors
     /// Those of the area.
     pub(crate) fn start(store: Arc<dyn PageStore>, session: Session, next_chunk: u64) -> Result<Self> {
-        store.area(AreaKind::Meta).flush()?;
-        let flusher = Flusher { group: Vec::new(), next_chunk, checkpoint: None, first_segment: None };
+        let area = store.area(AreaKind::Meta);
+        area.flush()?;
+        let before = area.segments().last().map(|segment| segment.id);
+        let flusher = Flusher { group: Vec::new(), next_chunk, checkpoint: None, before, begun: None };
         let metalog = Self {
             store,
             session: session.number,
@@ -210,8 +214,8 @@ impl MetaLog {
         let outcome = self.area().flush().map_err(TreeError::from);
         self.poison.watch(outcome)?;
         flusher.note_checkpoint(self.flushed.load(SeqCst)..position, written.segment);
-        flusher.first_segment = flusher.first_segment.or(written.segment);
-        self.outgrown.store(written.segment != flusher.first_segment, Relaxed);
+        flusher.begun = flusher.begun.or(written.segment.filter(|&segment| Some(segment) > flusher.before));
+        self.outgrown.store(flusher.begun.is_some() && written.segment > flusher.begun, Relaxed);
         flusher.next_chunk += written.chunks;
         flusher.group.clear();
         flusher.group.shrink_to(2 * FLUSH_BYTES);

@@ -179,7 +179,9 @@ fn check(option: &'static str, value: u32, max: u64, rule: &'static str) -> Resu
     Err(SpaceError::BadOption { option, value: value.into(), rule }.into())
 }
 
-/// The table of an earlier life, as the headers tell it.
+const META: SegmentKind = SegmentKind::Area(AreaKind::Meta);
+
+/// The table of an earlier life, as the headers tell it. The newest segment of the MetaLog goes on if it is not sealed (decision 0053).
 fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -> Result<Table, PageError> {
     let mut table = Table::new(layout, reserve);
     let mut highest = 0;
@@ -196,6 +198,10 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     for segment in headless {
         found.extend(by_frames(eyes, layout, segment)?.map(|header| (segment, header)));
     }
+    let is_open = |header: &SegmentHeader| header.kind == META && header.written_blocks == 0;
+    let newest_of_meta =
+        found.iter().filter(|(_, header)| header.kind == META).max_by_key(|(_, header)| header.generation);
+    let goes_on = newest_of_meta.filter(|(_, header)| is_open(header)).map(|(segment, _)| *segment);
     for (segment, header) in found {
         highest = highest.max(header.generation);
         match header.kind {
@@ -206,6 +212,9 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
                 table.restore(segment, header.generation, Some(run));
             }
         }
+    }
+    if let Some(segment) = goes_on {
+        table.go_on(segment, AreaKind::Meta);
     }
     table.restore_generation(highest);
     Ok(table)

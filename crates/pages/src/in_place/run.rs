@@ -2,7 +2,7 @@
 
 use crate::{AreaKind, BLOCK_BYTES};
 
-/// Life of a run: 1 open: chunks are appended -> 2 sealed -> 3 released (log, MetaLog: nobody needs it) or condemned (values: nothing in
+/// Life of a run: 1 open: chunks are appended -> 2 sealed, or open again after a reopening -> 3 released (log, MetaLog: nobody needs it) or condemned (values: nothing in
 /// it is live) -> reset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -31,9 +31,15 @@ impl Run {
         Self { kind, first, next: first, chunks: 0, phase: Phase::Open, live_bytes: 0, estimated: false }
     }
 
-    /// One of an earlier life that ends before block `next`: nothing is appended to it.
+    /// One of an earlier life that ends before block `next`: nothing is appended to it, unless it [goes on](Self::go_on).
     pub(crate) fn recovered(kind: AreaKind, first: u64, next: u64) -> Self {
         Self { next, phase: Phase::Sealed, ..Self::new(kind, first) }
+    }
+
+    /// One of an earlier life is appended to again. Each of its chunks took a block, so the number of the next is none that is there.
+    pub(crate) fn go_on(&mut self) {
+        self.phase = Phase::Open;
+        self.chunks = u32::try_from(self.written_blocks()).expect("blocks of a segment");
     }
 
     pub(crate) fn kind(&self) -> AreaKind {

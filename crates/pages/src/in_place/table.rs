@@ -279,6 +279,14 @@ impl Table {
         }
     }
 
+    /// Appends to the area of a restored segment again.
+    pub(crate) fn go_on(&mut self, segment: SegmentIndex, kind: AreaKind) {
+        if let Some(run) = self.run_mut(segment) {
+            run.go_on();
+            self.open_areas[area_index(kind)] = Some(segment);
+        }
+    }
+
     /// A page that recovery found live; `false` if its blocks are another's, or not in a segment of pages.
     pub(crate) fn adopt(&mut self, at: PageAddress) -> bool {
         let Some((segment, offset)) = self.locate(at) else { return false };

@@ -28,14 +28,9 @@ pub(super) struct Evicting {
 }
 
 impl Filter {
-    /// Moves cold records to the array, if there is none and nobody else does. Returns whether it did.
-    pub(crate) fn evict(&self, around: Around<'_>) -> bool {
-        self.evict_if(around, |_| true)
-    }
-
-    /// As [`evict`](Self::evict), if that is still `wanted` when there is no array: its bytes count, and whoever asked before may have
-    /// counted one that has left since.
-    pub(crate) fn evict_if(&self, around: Around<'_>, wanted: impl FnOnce(&Self) -> bool) -> bool {
+    /// Moves cold records to the array, if there is none, nobody else does, and that is still `wanted` then: whoever asked before may have
+    /// counted an array that has left since. Returns whether it did.
+    pub(crate) fn evict(&self, around: Around<'_>, wanted: impl FnOnce(&Self) -> bool) -> bool {
         let Some(mut evicting) = self.evicting.try_lock() else { return false };
         if !self.array.is_empty() || !wanted(self) {
             return false;

@@ -53,7 +53,7 @@ impl Tree {
     }
 
     fn evict_from(&self, filter: &Filter, wanted: fn(&Filter) -> bool) -> bool {
-        let evicted = filter.evict_if(self.around(), wanted);
+        let evicted = filter.evict(self.around(), wanted);
         if evicted {
             self.hold_memory();
         }

@@ -58,7 +58,7 @@ impl Scene {
     }
 
     fn evict_and_insert(&self) {
-        self.filter.evict(self.around());
+        self.filter.evict(self.around(), |_| true);
         self.insert();
     }
 

@@ -3,6 +3,9 @@
 //! A group is usually one chunk. Chunks are numbered without gaps over the stream; a group is complete when its chunks
 //! from position 0 to the one with the flag `last` are there. A new group is begun only after the one before it is
 //! durable, so at most the last group of a session can be incomplete; the next session takes its numbers again.
+//!
+//! A session may go on in the segment of the one before (decision 0053). In place something whole of that one may lie behind a long hole,
+//! where nobody looked; what is of an older session than what stands before it is passed over.
 
 use zerocopy::IntoBytes;
 use zonda_pages::{Area, SegmentId};
@@ -76,6 +79,7 @@ pub(super) struct Groups {
     partial: Option<Partial>,
     /// Session and number of the last group, if it was one chunk.
     delivered: Option<(u32, u64)>,
+    newest_session: u32,
 }
 
 #[derive(Debug)]
@@ -104,6 +108,10 @@ impl Groups {
             let why = format!("{} is no number of a chunk", header.number);
             return Err(TreeError::Damaged { what: "MetaLog chunk", why });
         }
+        if header.session.get() < self.newest_session {
+            return Ok(());
+        }
+        self.newest_session = header.session.get();
         // A chunk whose write the drive reported as failed, and had done, is there again in the next zone.
         if self.delivered == Some((header.session.get(), header.number.get())) {
             return Ok(());
@@ -156,6 +164,31 @@ mod tests {
 
     use super::*;
     use crate::testing::{MemOptions, MemStore};
+
+    #[test]
+    fn what_an_older_session_left_behind_a_hole_is_passed_over() {
+        let store = MemStore::new(MemOptions::default());
+        let area = store.area(AreaKind::Meta);
+        // The second session did not see the third and fourth group of the first, of which the last is still there.
+        for (session, number, group) in
+            [(1, 0, b"a"), (1, 1, b"b"), (2, 2, b"c"), (1, 3, b"x"), (2, 3, b"d"), (3, 4, b"e")]
+        {
+            assert!(write_group(area, session, number, group).error.is_none());
+        }
+        let (mut found, mut groups) = (Vec::new(), Groups::default());
+        let segment = area.segments()[0].id;
+        let mut read = |chunk: zonda_pages::Chunk<'_>| {
+            let mut keep = |group: Group<'_>| {
+                assert!(!group.after_gap);
+                found.extend_from_slice(group.bytes);
+                Ok(())
+            };
+            groups.push(segment, chunk.payload, &mut keep).expect("sound");
+            Ok(true)
+        };
+        area.read_segment(segment, &mut read).expect("sound");
+        assert_eq!((found.as_slice(), groups.next()), (&b"abcde"[..], 5));
+    }
 
     #[test]
     fn a_chunk_that_is_there_twice_counts_once() {

@@ -104,7 +104,7 @@ fn a_flush_keeps_the_write_ahead_order_and_costs_one_block() {
 }
 
 #[test]
-fn a_session_knows_when_it_has_filled_the_segment_that_it_began() {
+fn a_session_knows_when_it_has_filled_the_first_segment_that_it_began() {
     let store = MemStore::new(SMALL);
     let metalog = start(&store, 1, 0).expect("sound");
     let segments = || store.area(AreaKind::Meta).segments().len();
