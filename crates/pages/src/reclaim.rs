@@ -11,7 +11,7 @@
 //! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe. So is one
 //! with values of which the device does not read something: nobody knows whether that is live.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use zonda_device::ZoneId;
 use zonda_rt::Mutex;
@@ -42,8 +42,28 @@ struct Work {
     condemned: Vec<Condemned>,
     /// Zones that the device did not reset: one of them is tried again before anything is moved.
     unreset: VecDeque<ZoneId>,
-    /// Zones that hold something live which cannot be read.
-    stuck: HashSet<ZoneId>,
+    /// Zones that hold something live which cannot be read, each as it was left. One in which anything changed since, or that holds
+    /// something else by now, is a zone like any other.
+    stuck: HashMap<ZoneId, Left>,
+}
+
+impl Work {
+    fn is_stuck(&self, view: &ZoneView) -> bool {
+        self.stuck.get(&view.zone) == Some(&Left::of(view))
+    }
+}
+
+/// A zone that was walked and still held something live.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    generation: u64,
+    live_bytes: u64,
+}
+
+impl Left {
+    fn of(view: &ZoneView) -> Self {
+        Self { generation: view.generation, live_bytes: view.live_bytes }
+    }
 }
 
 /// A zone being walked.
@@ -221,8 +241,7 @@ impl Scene<'_> {
         if !has_room || !(short || must_know || garbage) {
             return None;
         }
-        let eligible =
-            |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.stuck.contains(&view.zone);
+        let eligible = |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.is_stuck(view);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
         let estimated = || if short || must_know { self.estimated_zone(&eligible) } else { None };
@@ -252,7 +271,7 @@ impl Scene<'_> {
             is_candidate(self.flusher.zones.of(view.zone), view)
                 && view.zone != crowded.zone
                 && view.live_bytes < live_bytes
-                && !work.stuck.contains(&view.zone)
+                && !work.is_stuck(view)
         };
         if let Some(lighter) = self.flusher.space.victim(VictimPolicy::Greedy, &eligible) {
             work.victim = Some(self.victim_of(&lighter));
@@ -388,7 +407,9 @@ impl Scene<'_> {
                 return Ok(Reclaimed::Waiting);
             }
             if victim.unjudged || (live && victim.damaged) {
-                work.stuck.insert(victim.zone);
+                let zone = self.flusher.zones.of(victim.zone);
+                let live_bytes = self.flusher.space.live_bytes(victim.zone);
+                work.stuck.insert(victim.zone, Left { generation: zone.generation(), live_bytes });
                 return Ok(Reclaimed::Progress);
             }
         }
@@ -419,9 +440,10 @@ impl Scene<'_> {
                     }
                     answer => answer?,
                 },
-                Some(Err(fault)) => {
+                // It was whole when it was looked at first.
+                Some(Err(_)) => {
                     victim.damaged = true;
-                    victim.unjudged |= fault == Fault::Unreadable && self.holds_values(victim.zone);
+                    victim.unjudged |= self.holds_values(victim.zone);
                     Relocated::Dead
                 }
                 None => Relocated::Dead,

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::{Toy, create, id, options};
+use common::{Toy, create, id, look_again_while_reads_fail, options};
 use zonda_device::{
     ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneId, ZoneState, ZonedDevice,
 };
@@ -99,6 +99,18 @@ fn chunks_of_a_failed_zone_are_written_again_in_order() {
             assert_eq!(found, (0..20).collect::<Vec<_>>(), "{kind:?} {effect:?}");
         }
     }
+}
+
+#[test]
+fn a_value_that_was_busy_and_is_not_read_for_now_stays() {
+    let device = faulty();
+    let fail_reads = |nth: &[u64]| {
+        let effect = FaultEffect::Error(ErrorKind::Io);
+        let rule = |&nth| Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::Nth(nth), effect };
+        nth.iter().map(rule).for_each(|rule| device.inject(rule));
+    };
+    assert!(look_again_while_reads_fail(&Toy::new(create(&device)), &fail_reads), "a zone stays for good");
+    assert_eq!(device.injected(), 4);
 }
 
 #[test]

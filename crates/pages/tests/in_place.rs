@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Toy, block_device, create_in_place, id, in_place_options};
+use common::{Toy, block_device, create_in_place, id, in_place_options, look_again_while_reads_fail};
 use zonda_device::{
     AlignedBuf, BlockDevice, CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Lba, MemBlockDevice,
     PowerCutBlock,
@@ -352,6 +352,19 @@ fn pages_whose_blocks_cannot_be_written_are_placed_again_and_old_addresses_still
         }
         toy.check_all();
     }
+}
+
+#[test]
+fn a_value_that_was_busy_and_is_not_read_for_now_stays() {
+    let device = faulty();
+    let fail_reads = |nth: &[u64]| {
+        let effect = FaultEffect::Error(zonda_device::ErrorKind::Io);
+        nth.iter().for_each(|&nth| fail(&device, DeviceCall::Read, FaultWhen::Nth(nth), effect));
+    };
+    let toy: InPlaceToy = Toy::new(create_in_place(&device));
+    // Not all come back: the first segments are taken first.
+    look_again_while_reads_fail(&toy, &fail_reads);
+    assert_eq!(device.injected(), 4);
 }
 
 #[test]

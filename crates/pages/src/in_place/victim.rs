@@ -165,8 +165,9 @@ impl Victim {
             let step = walk.look(scene.core.eyes(), |bytes| scene.core.counters.read(bytes));
             let answer = match step {
                 Ok(Some(Step { frame: Ok(frame), .. })) => relocate(scene, block, &frame),
-                Ok(Some(Step { frame: Err(fault), .. })) => {
-                    self.damaged |= fault == Fault::Unreadable;
+                // It was whole when it was looked at first.
+                Ok(Some(Step { frame: Err(_), .. })) => {
+                    self.damaged = true;
                     Ok(Relocated::Dead)
                 }
                 Ok(None) => Ok(Relocated::Dead),

@@ -89,12 +89,14 @@ pub struct Image {
     values: HashMap<ChunkAddress, (SegmentId, Vec<u8>)>,
 }
 
-/// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`, one in `homeless` has nowhere to be moved to.
+/// The toy tree. `leaves` is its leaf table; a leaf in `latched` answers `Busy`, as all values do while their keys are `locked`; a leaf in
+/// `homeless` has nowhere to be moved to.
 pub struct Toy<S: ?Sized = ZonedStore> {
     pub store: Arc<S>,
     pub leaves: Mutex<HashMap<PageId, Leaf>>,
     pub values: Mutex<HashMap<ChunkAddress, (SegmentId, Vec<u8>)>>,
     pub latched: Mutex<Vec<PageId>>,
+    pub locked: AtomicBool,
     pub homeless: Mutex<Vec<PageId>>,
     /// `false`: some old reader never ends.
     pub drained: AtomicBool,
@@ -113,6 +115,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
             leaves: Mutex::default(),
             values: Mutex::default(),
             latched: Mutex::default(),
+            locked: AtomicBool::new(false),
             homeless: Mutex::default(),
             drained: AtomicBool::new(true),
             epoch: Epoch::new(),
@@ -346,6 +349,9 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
         if self.values.lock().get(&at).is_none() {
             return Ok(Relocated::Dead);
         }
+        if self.locked.load(Ordering::Relaxed) {
+            return Ok(Relocated::Busy);
+        }
         let (to, segment) = self.store.area(AreaKind::Values).append(payload)?;
         let (old, moved) = self.values.lock().remove(&at).unwrap();
         self.values.lock().insert(to, (segment, moved));
@@ -368,6 +374,44 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
         let ticket = self.stamps.lock()[usize::try_from(stamp.0).unwrap()];
         self.drained.load(Ordering::Relaxed) && self.epoch.has_drained(ticket)
     }
+}
+
+/// Values whose keys were locked when reclaim came to them are looked at again; the n-th reads of that look, as `fail_reads` is told, fail.
+/// Whether all zones or segments of that time came back later.
+pub fn look_again_while_reads_fail<S: PageStore + ?Sized>(toy: &Toy<S>, fail_reads: &dyn Fn(&[u64])) -> bool {
+    toy.locked.store(true, Ordering::Relaxed);
+    for n in 0_u32.. {
+        if toy.store.is_short() {
+            break;
+        }
+        let at = toy.put_value(&vec![n.to_le_bytes()[0]; 5000]).unwrap();
+        // Something is live in each zone or segment.
+        if n % 20 > 0 {
+            toy.delete_value(at);
+        }
+    }
+    let waits = (0..1000).any(|_| toy.store.reclaim_step(toy).unwrap() == Reclaimed::Waiting);
+    assert!(waits, "there is garbage, and something live in it");
+    toy.locked.store(false, Ordering::Relaxed);
+    // The value as a whole, then its two blocks, of which the second is not read; once more, as a whole one was expected.
+    fail_reads(&[1, 3, 4, 6]);
+    toy.reclaim();
+    toy.check_values();
+    // Once nothing of it is live, what holds it comes back like all others.
+    let kept: Vec<_> = toy.values.lock().keys().copied().collect();
+    kept.into_iter().for_each(|at| toy.delete_value(at));
+    let segments = || toy.store.area(AreaKind::Values).segments().into_iter().map(|segment| segment.id);
+    let newest = segments().max();
+    // As many live as all is needed for.
+    let live_max = usize::try_from(toy.store.usage().usable_bytes / 8192 * 4 / 5).unwrap();
+    let mut live = std::collections::VecDeque::new();
+    for _ in 0..3 * live_max {
+        live.push_back(toy.put_value(&[1; 5000]).unwrap());
+        if live.len() > live_max {
+            toy.delete_value(live.pop_front().unwrap());
+        }
+    }
+    segments().min() >= newest
 }
 
 pub fn id(number: u64) -> PageId {
