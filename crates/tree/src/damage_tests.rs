@@ -74,6 +74,43 @@ fn a_damaged_page_stops_neither_writes_elsewhere_nor_its_leaf_nor_an_opening() {
     }
 }
 
+/// A leaf whose page cannot be read takes what its buffer has room for; then whoever writes there hears of it, and nobody else does.
+#[test]
+fn a_leaf_that_cannot_be_merged_refuses_in_the_end_and_stops_nobody_else() {
+    for options in all_options().into_iter().filter(|options| options.filter_bytes == 0) {
+        let options = TreeOptions { buffer_bytes: 1 << 20, ..options };
+        let (store, tree) = damaged(&options);
+        let key_of = |nth: u64| [&key(1)[..], &nth.to_be_bytes()].concat();
+        let refused = (0..4_000).map(|nth| tree.put(&key_of(nth), &[7; 60], Durability::Buffered).err());
+        let errors: Vec<_> = refused.enumerate().filter_map(|(nth, error)| Some((nth as u64, error?))).collect();
+        assert!(
+            errors.len() > 1_000 && errors.iter().all(|(_, error)| is_damage(error)),
+            "{options:?}: {:?}",
+            errors[0]
+        );
+        let taken = errors[0].0;
+        let mut batch = vec![crate::BatchOp::Put { key: b"elsewhere", value: b"1" }];
+        let last = key_of(4_000);
+        batch.push(crate::BatchOp::Put { key: &last, value: &[7; 60] });
+        assert!(tree.write(&batch, Durability::Buffered).is_err_and(|error| is_damage(&error)), "{options:?}");
+        let deleted = |nth| tree.delete(&key_of(nth), Durability::Buffered);
+        let refused = (0..100).find_map(|nth| deleted(nth).err());
+        assert!(refused.is_none(), "{options:?}: deletes have room left: {refused:?}");
+        (DAMAGED..KEYS).step_by(7).for_each(|number| put(&tree, number, 9));
+        tree.log.sync().expect("the log is whole");
+        drop(tree);
+        let store = store.reopen(Survives::Written);
+        let tree = recover::open(store as Arc<dyn PageStore>, options.clone(), &mut |_| ()).expect("it opens");
+        let mut value = Vec::new();
+        for nth in 0..taken {
+            let is_there = tree.get_into(&key_of(nth), &mut value).expect("it is in the buffer");
+            assert_eq!(is_there, nth >= 100, "{options:?}: {nth} of {taken}");
+        }
+        assert!(!tree.get_into(b"elsewhere", &mut value).expect("readable"), "{options:?}: nothing of a batch");
+        put(&tree, KEYS, 0);
+    }
+}
+
 #[test]
 fn where_only_leaves_with_damaged_pages_have_buffers_writers_hear_of_it() {
     let options = TreeOptions { buffer_bytes: 64 << 10, ..TreeOptions::default() };

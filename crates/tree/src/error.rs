@@ -54,7 +54,7 @@ pub enum TreeError {
     /// The page store failed. Writes stop if it was a write; what cannot be read fails who reads it.
     #[error(transparent)]
     Store(Arc<PageError>),
-    /// An earlier write or sync failed: the tree refuses writes, reads go on.
+    /// An earlier write or sync failed: the tree refuses writes. Reads go on, unless it stopped within a batch.
     #[error("the store refuses writes since an earlier failure: {0}")]
     Poisoned(Arc<TreeError>),
     /// A thread that works for the tree panicked: what it was doing is half done.

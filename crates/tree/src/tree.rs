@@ -84,6 +84,10 @@ pub(crate) struct Tree {
     pub(crate) checkpointing: Mutex<u64>,
     pub(crate) poison: Poison,
     pub(crate) closed: AtomicBool,
+    /// A batch is logged and not wholly in memory: the tree has stopped, and nobody may read a part of it.
+    pub(crate) is_torn: AtomicBool,
+    /// A leaf with a long buffer could not be merged: writers look before they log.
+    pub(crate) has_unmerged: AtomicBool,
     /// Held by whoever closes; how that went.
     pub(crate) closed_so: Mutex<Option<Result<()>>>,
     /// While the log is being replayed: operations below the low water may not be applied yet.
@@ -179,6 +183,8 @@ impl Tree {
             checkpointing: Mutex::new(checkpoint),
             poison: Poison::default(),
             closed: AtomicBool::new(false),
+            is_torn: AtomicBool::new(false),
+            has_unmerged: AtomicBool::new(false),
             closed_so: Mutex::new(None),
             recovering: AtomicBool::new(true),
             leaves: AtomicU32::new(leaves),
@@ -336,8 +342,11 @@ impl Tree {
     /// Those of `flush`: the tree is poisoned. `Poisoned`: what is recorded might say that a batch is merged which was logged, but
     /// applied in part.
     pub(crate) fn with_write_ahead(&self, flush: impl FnOnce(&mut WriteAhead<'_>) -> Result<()>) -> Result<()> {
-        self.poison.check()?;
-        let mut settle = || Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?);
+        let mut settle = || {
+            // Behind the mark of what is recorded: a record that misses in memory stopped the tree before any merge could pass it.
+            self.poison.check()?;
+            Ok(self.store.settle(&mut |id, from, to| self.page_moved(id, from, to))?)
+        };
         // Without a log nothing else makes values durable before the records that point to them.
         let mut sync_log = |sequence| match self.options.log {
             true => self.log.sync_to(sequence),
@@ -374,12 +383,15 @@ impl Tree {
         self.poison.check()
     }
 
-    /// Refuses if the tree is closed.
+    /// Refuses if the tree is closed, or stopped with a batch half in memory.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`, `Poisoned`.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::SeqCst) { Err(TreeError::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(TreeError::Closed);
+        }
+        if self.is_torn.load(Ordering::SeqCst) { self.poison.check() } else { Ok(()) }
     }
 
     /// Counts and memory.

@@ -6,7 +6,7 @@
 use crate::{
     Durability, Update,
     tree::{Result, Tree, is_no_space},
-    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
+    write::{Committed, DELETES_END, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
 };
 
 /// What was decided, and for which value.
@@ -42,7 +42,7 @@ impl Tree {
             Err(error) if is_no_space(&error) => 0,
             Err(error) => return Err(error),
         };
-        self.bring_in_unfiltered(key)?;
+        self.make_ready(key, key.len(), DELETES_END)?;
         let (mut decided, mut tries) = (None, 0);
         let committed = loop {
             match self.try_update(key, (&mut decided, admitted), decide) {

@@ -2,8 +2,12 @@
 //!
 //! Life of a write: 1 limits are checked and room is made, while nothing is logged yet; 2 the key's stripe is taken, so that
 //! writers of one key are ordered; 3 a large value goes to the value log; 4 the record is logged and gets its sequence number;
-//! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails; 6 leaves that grew too large are merged; 7 with
-//! `Synced` the log is made durable.
+//! 5 it is applied to the filter, or without one to its leaf's buffer, which never fails while the store goes on; 6 leaves that grew too
+//! large are merged; 7 with `Synced` the log is made durable.
+//!
+//! A leaf that cannot be merged keeps its records in its buffer, and a buffer has an end. So 1 refuses what a leaf that was found to be such
+//! a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads are
+//! refused, too, as they would see a part of it. The log has all of it for the next opening.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
@@ -11,6 +15,7 @@ use std::{
 };
 
 use zonda_pages::{PageError, PageId};
+use zonda_rt::atomic::Ordering;
 
 use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
@@ -44,6 +49,12 @@ const MISSES_MAX: u32 = 64;
 const BUFFER_BYTES_END: usize = 192 << 10;
 /// As [`BUFFER_BYTES_END`] in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
 const MINI_PAGE_RECORDS_END: usize = 12_000;
+/// The same for recovery, which has to take whatever was logged when that end was reached.
+const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
+/// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
+const PUTS_END: (usize, usize) = (96 << 10, 6_000);
+/// Where it takes no deletes either.
+pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
 
 /// Which stripe orders the writers of `key`.
 pub(crate) fn hash(key: &[u8]) -> u64 {
@@ -71,6 +82,8 @@ pub(crate) enum Applied {
     Fine,
     /// The leaf's buffer has this many bytes, more than a buffer should.
     Overfull(PageId, usize),
+    /// The record is nowhere but in the log: the leaf's buffer is at its end, and the store has stopped.
+    Not,
 }
 
 /// What a record changes of its leaf.
@@ -101,7 +114,7 @@ impl Tree {
         let pages = PAGES_ASKED + large;
         self.make_room(false, pages)?;
         self.reclaim_for(large)?;
-        self.bring_in_unfiltered(key)?;
+        self.make_ready(key, key.len() + value.len(), PUTS_END)?;
         let committed = self.with_stripes_free(pages, || {
             let _stripe = self.stripes.lock(hash(key));
             let prepared = self.prepare(key, value)?;
@@ -117,7 +130,7 @@ impl Tree {
     pub(crate) fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         check_key(key)?;
         self.make_room(true, 0)?;
-        self.bring_in_unfiltered(key)?;
+        self.make_ready(key, key.len(), DELETES_END)?;
         let committed = {
             let _stripe = self.stripes.lock(hash(key));
             self.commit(&[tombstone(key)])?
@@ -125,9 +138,33 @@ impl Tree {
         self.finish(committed, durability)
     }
 
-    /// What is written past the filter changes its leaf at once; see [`bring_in`](Self::bring_in).
-    pub(crate) fn bring_in_unfiltered(&self, key: &[u8]) -> Result<()> {
+    /// Looks at the leaf of `key` before so many bytes of records are logged. What is written past the filter changes it at once; see
+    /// [`bring_in`](Self::bring_in).
+    ///
+    /// # Errors
+    /// Those of merging, of a leaf that cannot be merged and whose buffer would grow past `end`; those of the device.
+    pub(crate) fn make_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
+        if self.has_unmerged.load(Ordering::Relaxed) {
+            self.check_takes(key, bytes, end)?;
+        }
         if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
+    }
+
+    /// As [`make_ready`](Self::make_ready) says, where some leaf could not be merged.
+    #[cold]
+    fn check_takes(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
+        let (id, _) = self.leaf_of(key);
+        let has_room = || !is_beyond(self.table.lock_shared(id).location(), (end.0.saturating_sub(bytes), end.1));
+        if has_room() {
+            return Ok(());
+        }
+        match self.flush_leaf(id) {
+            Err(TreeError::Store(cause)) if matches!(*cause, PageError::Busy) => Ok(()),
+            Err(error) if can_wait(&error) && has_room() => Ok(()),
+            // Others as they are: nothing is logged.
+            Err(error) if can_wait(&error) => Err(error),
+            outcome => self.poison.watch(outcome).map(drop),
+        }
     }
 
     /// Applies all of `batch` or nothing, in order.
@@ -156,7 +193,8 @@ impl Tree {
         let pages = (PAGES_ASKED + pages_of(bytes)).saturating_add(large);
         self.make_room(deletes, pages)?;
         self.reclaim_for(large)?;
-        batch.iter().try_for_each(|op| self.bring_in_unfiltered(op.key()))?;
+        let end = if deletes { DELETES_END } else { PUTS_END };
+        batch.iter().try_for_each(|op| self.make_ready(op.key(), bytes, end))?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
         let committed = self.with_stripes_free(pages, || {
@@ -247,18 +285,29 @@ impl Tree {
             // Then, not before: who searches for space takes what is counted for looked at.
             count(&self.counters.mine().puts);
             self.note_if_deleted(&prepared.record());
-            if let Applied::Overfull(id, bytes) = applied {
-                overfull.push((id, bytes));
-                if bytes > BUFFER_BYTES_LONG && relieved.is_ok() {
-                    relieved = self.relieve_now(id);
+            match applied {
+                Applied::Fine => {}
+                Applied::Overfull(id, bytes) => {
+                    overfull.push((id, bytes));
+                    if bytes > BUFFER_BYTES_LONG && relieved.is_ok() {
+                        relieved = self.relieve_now(id);
+                    }
                 }
-                if relieved.is_err() && is_at_end(self.table.lock_shared(id).location()) {
+                Applied::Not => {
+                    self.is_torn.store(records.len() > 1, Ordering::SeqCst);
+                    relieved = self.poison.check();
                     break;
                 }
             }
         }
-        relieved?;
+        relieved.map_err(|error| self.stopped_by(error))?;
         Ok(Committed { last: *numbers.end(), overfull })
+    }
+
+    /// The error of a write that is logged: of that of a merge or a sync after which the store has stopped one would think that nothing was
+    /// written.
+    fn stopped_by(&self, error: TreeError) -> TreeError {
+        self.poison.check().err().unwrap_or(error)
     }
 
     /// Applies a record that was logged under one of `numbers`.
@@ -270,13 +319,13 @@ impl Tree {
 
     /// What follows a commit with no stripe held: merges leaves that grew too large, makes the log durable if asked.
     pub(crate) fn finish(&self, committed: Committed, durability: Durability) -> Result<()> {
-        for (id, bytes) in committed.overfull {
-            self.relieve_in_time(id, bytes)?;
-        }
-        match durability {
+        let mut overfull = committed.overfull.into_iter();
+        let relieved = overfull.try_for_each(|(id, bytes)| self.relieve_in_time(id, bytes));
+        let finished = relieved.and_then(|()| match durability {
             Durability::Buffered => Ok(()),
             Durability::Synced => self.sync_to(committed.last),
-        }
+        });
+        finished.map_err(|error| self.stopped_by(error))
     }
 
     /// Makes the log durable up to `sequence`.
@@ -303,7 +352,7 @@ impl Tree {
     }
 
     /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space: where others have put
-    /// more into the leaf's buffer than they have merged yet, it merges first, and only a store that has stopped meanwhile goes without.
+    /// more into the leaf's buffer than they have merged yet, it merges first, and only a store that stops for that goes without.
     fn apply(&self, record: &Record<'_>, sequence: u64, change: Change) -> Applied {
         loop {
             let guard = self.epoch.pin();
@@ -313,14 +362,14 @@ impl Tree {
                 continue;
             }
             // A pointer that reclaim moved is short, and reclaim may not wait for a merge, which may wait for it.
-            if change == Change::Content && is_at_end(leaf.location()) {
+            if change == Change::Content && self.is_at_end(leaf.location()) {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                match self.relieve_now(id) {
-                    Ok(()) => continue,
-                    Err(_) => return Applied::Overfull(id, BUFFER_BYTES_END),
+                if !self.makes_room_in(id) {
+                    return Applied::Not;
                 }
+                continue;
             }
             if change == Change::Content {
                 self.before_change(&leaf, &path);
@@ -440,7 +489,14 @@ impl Tree {
         match self.apply(record, sequence, Change::Content) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id, _) => self.relieve(id),
+            Applied::Not => self.poison.check(),
         }
+    }
+
+    /// Merges a leaf whose buffer is at its end, or finds that another did; `false`: the store has stopped.
+    pub(crate) fn makes_room_in(&self, id: PageId) -> bool {
+        // The merge may be done although what follows it failed.
+        self.relieve_now(id).is_ok() || !self.is_at_end(self.table.lock_shared(id).location())
     }
 
     /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the
@@ -467,14 +523,28 @@ impl Tree {
         self.check_end(id, TreeError::from(PageError::Busy))
     }
 
-    /// Stops the store for `cause` if the leaf's buffer could not take one more record of any size.
+    /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take one more record of any size.
     fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
-        if !is_at_end(self.table.lock_shared(id).location()) {
+        let (is_long, is_at_end) = {
+            let leaf = self.table.lock_shared(id);
+            let location = leaf.location();
+            (is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_at_end(location))
+        };
+        if is_long {
+            self.has_unmerged.store(true, Ordering::Relaxed);
+        }
+        if !is_at_end {
             return Ok(());
         }
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
         self.poison.set(cause);
         self.poison.check()
+    }
+
+    /// Whether a leaf's buffer could not take one more record of any size.
+    pub(crate) fn is_at_end(&self, location: &Location) -> bool {
+        is_beyond(location, (BUFFER_BYTES_END, MINI_PAGE_RECORDS_END))
+            && (!self.recovering.load(Ordering::Acquire) || is_beyond(location, RECOVERED_END))
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.
@@ -515,11 +585,11 @@ impl Tree {
     }
 }
 
-/// Whether a leaf's buffer could not take one more record of any size.
-pub(crate) fn is_at_end(location: &Location) -> bool {
+/// Whether a leaf's buffer has more than so many bytes, or as a mini-page more than so many records.
+fn is_beyond(location: &Location, (bytes, records): (usize, usize)) -> bool {
     location.buffer().is_some_and(|buffer| {
         let slots = buffer.slots();
-        slots.used_bytes() > BUFFER_BYTES_END || buffer.is_mini_page() && slots.len() > MINI_PAGE_RECORDS_END
+        slots.used_bytes() > bytes || buffer.is_mini_page() && slots.len() > records
     })
 }
 

@@ -225,7 +225,8 @@ pub enum Error {
         /// The limit.
         bytes_max: u64,
     },
-    /// An earlier write or sync failed, so the store refuses writes; reads go on. Open it again: recovery keeps what was durable.
+    /// An earlier write or sync failed, so the store refuses writes; reads go on, unless it stopped within a batch. Open it again: recovery
+    /// keeps what was durable.
     #[error("the store refuses writes since an earlier failure: {cause}{}", then_open_again(.cause))]
     Poisoned {
         /// The failure.

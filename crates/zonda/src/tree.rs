@@ -51,8 +51,8 @@ impl Swap {
 /// Cheap to clone, `Send` and `Sync`. A read returns the newest acknowledged value of its key; it may be one that is not yet synced.
 /// Keys take 0 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) bytes, values 0 to [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX).
 ///
-/// Every call may fail with `Closed`, `Forked`, `TreeDropped`, or what reading the device brings (`Io`, `Device`, `Damaged`); writes also
-/// with `ReadOnly`, `Poisoned`, `NoSpace`, `DiskFull`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
+/// Every call may fail with `Closed`, `Forked`, `TreeDropped`, or what reading the device brings (`Io`, `Device`, `Damaged`), and with
+/// `Poisoned` where the store stopped within a batch, so that nobody sees a part of it; writes also with `ReadOnly`, `Poisoned`, `NoSpace`, `DiskFull`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
 /// budget: deletes and [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with
 /// another error than a poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no
 /// space for that (`NoSpace`, `DiskFull`).

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use common::{fill, options};
 use zonda::{Batch, Db, Durability, Error};
@@ -134,28 +134,42 @@ fn what_the_device_does_not_read_stops_only_who_needs_it() {
     }
 }
 
-/// A batch that overflows its leaf, whose merges find that the device does not write: readers see all of it, or nothing.
+/// A batch that overflows its leaf, whose merges find that the device does not write: readers see all of it, or nothing, or hear that the
+/// store has stopped; and so does whoever opens it again.
 #[test]
 fn a_batch_within_which_merges_fail_takes_effect_as_a_whole() {
-    let mut refused = 0;
-    for records in [40, 100, 150] {
+    let (mut refused, mut unread) = (0, 0);
+    for records in [40, 100, 150, 300, 900] {
         let (device, db) = store();
         fill(&db, 100);
         db.checkpoint().unwrap();
         fail(&device, DeviceCall::Write, ErrorKind::Io);
+        let key = |n: u32| format!("0042-{n:03}");
         for round in 0..8_u8 {
             let mut batch = Batch::new();
             for n in 0..records {
-                batch.put(format!("0042-{n:03}"), [round; 1_000]);
+                batch.put(key(n), [round; 1_000]);
             }
             let written = db.write(batch);
             refused += u32::from(written.is_err());
-            let of_round = |value: &[u8]| value == [round; 1_000];
-            let seen =
-                (0..records).filter(|n| db.get(format!("0042-{n:03}")).unwrap().is_some_and(|value| of_round(&value)));
-            let seen = seen.count();
-            assert!(seen == 0 || seen == records, "{records} records, round {round}, {written:?}: {seen} of the batch");
+            let (mut seen, mut failed) = (0, 0);
+            for n in 0..records {
+                match db.get(key(n)) {
+                    Ok(value) => seen += u32::from(value.is_some_and(|value| value == [round; 1_000])),
+                    Err(Error::Poisoned { .. }) => failed += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let is_whole = failed == records || failed == 0 && (seen == 0 || seen == records);
+            assert!(is_whole, "{records} records, round {round}, {written:?}: {seen} of the batch, {failed} refused");
+            unread += failed;
         }
+        drop(db);
+        device.heal();
+        let db = Db::open_device(Arc::new(device), &options()).unwrap();
+        let rounds: BTreeSet<_> = (0..records).map(|n| db.get(key(n)).unwrap().map(|value| value[0])).collect();
+        assert_eq!(rounds.len(), 1, "{records} records: {rounds:?}");
     }
+    assert!(unread > 0, "no batch was left half in memory");
     assert!(refused > 0, "no merge failed");
 }

@@ -14,7 +14,7 @@ use crate::{
     record::Record,
     tree::{Result, Tree},
     waits::Cause,
-    write::{Applied, is_at_end},
+    write::Applied,
 };
 
 /// Evictions after which an emptying filter is left to writers that fill it again: each takes about a quarter of what is there, so
@@ -44,6 +44,8 @@ impl Tree {
     fn drain(&self, filter: &Filter) -> Result<()> {
         let mut spin = Spin::new();
         while filter.is_full() {
+            // Then the array stays.
+            self.poison.check()?;
             // Others have the last batches, or evict: they go on without us.
             if !self.insert_batch(filter)? && !self.evict_from(filter, Filter::is_full) {
                 spin_wait(&mut spin);
@@ -70,6 +72,7 @@ impl Tree {
         while !filter.is_empty() && rounds < EMPTYING_ROUNDS {
             while self.insert_batch(filter)? {}
             rounds += 1;
+            self.poison.check()?;
             if !self.evict_from(filter, |_| true) && !filter.is_empty() {
                 spin_wait(&mut spin);
             }
@@ -81,11 +84,15 @@ impl Tree {
     /// Inserts a batch that nobody has claimed; `false`: there is none.
     ///
     /// # Errors
-    /// Those of merging the leaves that grew too large; the batch is in the leaves all the same.
+    /// Those of merging the leaves that grew too large; the batch is in the leaves all the same. A store that has stopped, so that a leaf
+    /// had no room, keeps the array.
     fn insert_batch(&self, filter: &Filter) -> Result<bool> {
         let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(false) };
         let Some(batch) = array.claim() else { return Ok(false) };
-        let (overfull, brought_in) = self.insert(batch);
+        let (mut overfull, mut brought_in) = (Vec::new(), Ok(()));
+        if !self.insert(batch, &mut overfull, &mut brought_in) {
+            return self.poison.check().map(|()| true);
+        }
         if array.finish() {
             filter.take_array_out(self.around());
         }
@@ -98,21 +105,25 @@ impl Tree {
         Ok(true)
     }
 
-    /// Puts all records of a batch into buffers: that never fails. Returns leaves that grew too large, and what came of bringing pages in.
-    fn insert(&self, batch: &Batch) -> (Vec<PageId>, Result<()>) {
-        let (mut overfull, mut brought_in) = (Vec::new(), Ok(()));
+    /// Puts all records of a batch into buffers; `false`: the store has stopped. Adds leaves that grew too large to `overfull`, and what came
+    /// of bringing pages in to `brought_in`.
+    fn insert(&self, batch: &Batch, overfull: &mut Vec<PageId>, brought_in: &mut Result<()>) -> bool {
         let mut lower = 0;
         while lower < batch.records.slots().len() {
-            brought_in = brought_in.and_then(|()| self.bring_in(batch.records.slots().key(lower)));
+            if brought_in.is_ok() {
+                *brought_in = self.bring_in(batch.records.slots().key(lower));
+            }
             let (upper, applied) = self.apply_run(batch, lower);
+            match applied {
+                Applied::Fine => {}
+                Applied::Overfull(id, _) => overfull.push(id),
+                Applied::Not => return false,
+            }
             self.counters.filter_runs.fetch_add(1, Ordering::Relaxed);
             self.counters.filter_pairs.fetch_add((upper - lower) as u64, Ordering::Relaxed);
             lower = upper;
-            if let Applied::Overfull(id, _) = applied {
-                overfull.push(id);
-            }
         }
-        (overfull, brought_in)
+        true
     }
 
     /// Puts the records from `lower` on that belong to one leaf into its buffer; returns the index behind them.
@@ -125,13 +136,12 @@ impl Tree {
             if !path.is_current() {
                 continue;
             }
-            if is_at_end(leaf.location()) {
+            if self.is_at_end(leaf.location()) {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                if self.relieve_now(id).is_err() {
-                    // The store has stopped: whoever hears of this leaf finds that.
-                    return (slots.len(), Applied::Overfull(id, 0));
+                if !self.makes_room_in(id) {
+                    return (lower, Applied::Not);
                 }
                 continue;
             }
@@ -311,6 +321,32 @@ mod tests {
         assert_eq!((buffered(&tree, &key(first)), tree.stats().merges), (None, before + 1));
         arrive(&tree, first + 2 * 33, 1);
         assert_eq!(buffered(&tree, &key(first)).map(|held| held.2), Some(1));
+    }
+
+    /// A leaf that cannot be merged and whose buffer is at its end takes nothing; what was on its way to it, and to others with it, stays
+    /// where it is found.
+    #[test]
+    fn an_array_that_finds_no_room_in_a_leaf_stays() {
+        let (store, tree) = behind_a_filter(TreeOptions::default());
+        let (id, page) = tree.leaf_of(&key(0));
+        store.damage(page.expect("it was merged"));
+        let puts = [1, 3, 5_001];
+        puts.iter().for_each(|&number| tree.put(&key(number), &[2; 16], Durability::Buffered).expect("room"));
+        assert!(tree.leaf_of(&key(5_001)).0 != id);
+        // Past the filter, as recovery does.
+        let fill = |nth: u32| {
+            let key = [&key(0)[..], &nth.to_be_bytes()].concat();
+            tree.apply_recovered(&Record { key: &key, kind: crate::record::Kind::Inline, value: &[7; 1_000] }, 0)
+        };
+        let stopped = (0..).map(fill).find_map(Result::err).expect("a buffer has an end");
+        assert!(matches!(stopped, crate::TreeError::Poisoned(_)), "{stopped}");
+        let filter = tree.filter.as_ref().expect("it was asked for");
+        assert!(filter.evict(tree.around(), |_| true));
+        tree.insert_batch(filter).expect_err("the store has stopped");
+        let mut value = Vec::new();
+        for number in puts {
+            assert!(tree.get_into(&key(number), &mut value).expect("in memory") && value == [2; 16], "{number}");
+        }
     }
 
     /// A page that cannot be brought in is that leaf's trouble: the others of the batch that grew too large are merged all the same.
