@@ -64,8 +64,9 @@ pub(super) struct Group<'a> {
     pub(super) number: u64,
     /// The segment of its first chunk.
     pub(super) segment: SegmentId,
-    /// Its records.
+    /// Its records, and before them `known` bytes of records that were found already: the group was there, shorter, and came again.
     pub(super) bytes: &'a [u8],
+    pub(super) known: usize,
     /// It does not continue the group that was found before it: chunks are missing, or the stream begins anew.
     pub(super) after_gap: bool,
 }
@@ -77,8 +78,8 @@ pub(super) struct Groups {
     next: Option<u64>,
     after_gap: bool,
     partial: Option<Partial>,
-    /// Session and number of the last group, if it was one chunk.
-    delivered: Option<(u32, u64)>,
+    /// The last group, if it was one chunk.
+    delivered: Option<Partial>,
     newest_session: u32,
 }
 
@@ -112,10 +113,6 @@ impl Groups {
             return Ok(());
         }
         self.newest_session = header.session.get();
-        // A chunk whose write the drive reported as failed, and had done, is there again in the next zone.
-        if self.delivered == Some((header.session.get(), header.number.get())) {
-            return Ok(());
-        }
         if header.group_position.get() == 0 {
             self.begin(segment, &header);
         }
@@ -128,20 +125,35 @@ impl Groups {
         if header.flags.get() & META_LAST_IN_GROUP == 0 {
             return Ok(());
         }
+        let Some(partial) = self.partial.take() else { return Ok(()) };
         self.next = Some(partial.number.saturating_add(partial.chunks.into()));
-        self.delivered = (partial.chunks == 1).then_some((partial.session, partial.number));
+        let known = self.known_of(&partial)?;
         let after_gap = std::mem::take(&mut self.after_gap);
-        let outcome =
-            complete(Group { number: partial.number, segment: partial.segment, bytes: &partial.bytes, after_gap });
-        self.partial = None;
+        let Partial { number, segment, ref bytes, .. } = partial;
+        let outcome = complete(Group { number, segment, bytes, known, after_gap });
+        self.delivered = (partial.chunks == 1).then_some(partial);
         outcome
+    }
+
+    /// How much of a group was found before. A write that the drive reported as failed, and had done, is made again in another zone, with
+    /// what was recorded meanwhile behind it.
+    fn known_of(&self, group: &Partial) -> Result<usize, TreeError> {
+        let Some(before) = self.delivered.as_ref().filter(|before| before.is_begun_again_by(group)) else {
+            return Ok(0);
+        };
+        if group.bytes.starts_with(&before.bytes) {
+            return Ok(before.bytes.len());
+        }
+        let why = format!("chunk {} is there twice, and not the same", group.number);
+        Err(TreeError::Damaged { what: "MetaLog", why })
     }
 
     fn begin(&mut self, segment: SegmentId, header: &MetaChunkHeader) {
         let number = header.number.get();
-        self.after_gap |= self.next.is_some_and(|expected| expected != number);
-        let (session, bytes) = (header.session.get(), Vec::new());
-        self.partial = Some(Partial { number, segment, session, chunks: 0, bytes });
+        let partial = Partial { number, segment, session: header.session.get(), chunks: 0, bytes: Vec::new() };
+        let comes_again = self.delivered.as_ref().is_some_and(|before| before.is_begun_again_by(&partial));
+        self.after_gap |= !comes_again && self.next.is_some_and(|expected| expected != number);
+        self.partial = Some(partial);
     }
 
     /// The number for the next group to be written.
@@ -151,6 +163,10 @@ impl Groups {
 }
 
 impl Partial {
+    fn is_begun_again_by(&self, group: &Self) -> bool {
+        (self.session, self.number) == (group.session, group.number)
+    }
+
     fn continued_by(&self, header: &MetaChunkHeader) -> bool {
         header.session.get() == self.session
             && header.group_position.get() == self.chunks
@@ -190,6 +206,37 @@ mod tests {
         assert_eq!((found.as_slice(), groups.next()), (&b"abcde"[..], 5));
     }
 
+    /// A store was full when the group was to be written again, so more was recorded until it was.
+    #[test]
+    fn a_group_that_comes_again_longer_brings_the_rest() {
+        for (rest, chunks) in [(&b"cd"[..], 1), (&[b'x'; 100], 4)] {
+            let store = MemStore::new(MemOptions { chunk_bytes_max: 64, segment_blocks: 64 });
+            let area = store.area(AreaKind::Meta);
+            let longer = [b"ab", rest].concat();
+            for (number, group) in [(0, &b"first"[..]), (1, b"ab"), (1, &longer), (1 + chunks, b"last")] {
+                assert!(write_group(area, 1, number, group).error.is_none());
+            }
+            assert!(write_group(area, 1, 2 + chunks, b"other").error.is_none());
+            let (mut found, mut groups) = (Vec::new(), Groups::default());
+            let segment = area.segments()[0].id;
+            let mut read = |chunk: zonda_pages::Chunk<'_>| {
+                let mut keep = |group: Group<'_>| {
+                    assert!(!group.after_gap);
+                    found.extend_from_slice(&group.bytes[group.known..]);
+                    Ok(())
+                };
+                groups.push(segment, chunk.payload, &mut keep).expect("sound");
+                Ok(true)
+            };
+            area.read_segment(segment, &mut read).expect("sound");
+            assert_eq!(found, [&b"firstab"[..], rest, b"lastother"].concat());
+            // Not the same group: no writer makes that.
+            let mut payload = store.mem_area(AreaKind::Meta).payloads().pop().expect("the last");
+            *payload.last_mut().expect("records") ^= 1;
+            assert!(groups.push(segment, &payload, &mut |_| Ok(())).is_err());
+        }
+    }
+
     #[test]
     fn a_chunk_that_is_there_twice_counts_once() {
         let store = MemStore::new(MemOptions { chunk_bytes_max: 64, segment_blocks: 64 });
@@ -216,7 +263,9 @@ mod tests {
                 for _ in 0..if at == twice { 2 } else { 1 } {
                     let mut keep = |group: Group<'_>| {
                         assert!(!group.after_gap, "chunk {twice} twice");
-                        found.push(group.bytes.to_vec());
+                        if group.known < group.bytes.len() {
+                            found.push(group.bytes.to_vec());
+                        }
                         Ok(())
                     };
                     all.push(segment, payload, &mut keep).expect("sound");

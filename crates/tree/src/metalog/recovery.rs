@@ -75,7 +75,7 @@ impl GroupVisitor for Search {
             let missing_before = (group.number > 0).then_some(group.number);
             *self = Self { missing_before, ..Self::default() };
         }
-        let mut records = Records::new(group.bytes);
+        let mut records = Records::new(&group.bytes[group.known..]);
         loop {
             let offset = group.bytes.len() - records.rest().len();
             match records.next().transpose()? {
@@ -127,7 +127,7 @@ impl GroupVisitor for Apply<'_> {
             let why = format!("chunk {} does not follow those before it", group.number);
             return Err(TreeError::Damaged { what: "MetaLog", why });
         }
-        let offset = if is_start { self.start.offset } else { 0 };
+        let offset = if is_start { self.start.offset.max(group.known) } else { group.known };
         for record in Records::new(group.bytes.get(offset..).unwrap_or_default()) {
             self.visitor.record(record?)?;
             self.records += 1;
