@@ -460,7 +460,9 @@ mod tests {
             }
         }
         let core = &store.core;
-        core.space().view().iter().for_each(|view| core.put_off.put_off((view.zone, view.generation), now()));
+        // However long this takes.
+        let later = now() + std::time::Duration::from_secs(3_600);
+        core.space().view().iter().for_each(|view| core.put_off.put_off((view.zone, view.generation), later));
         assert_eq!(core.claim_victim(&[], true), None);
         let victim = core.claim_victim(&[], false).unwrap();
         core.space().end_relocation(victim.zone);

@@ -196,7 +196,8 @@ fn read_beside_writer(way: usize) {
     let file = dir.path().join("device");
     let mut writer = Writer::start(&file, way);
     let (mut met, began) = (Met::default(), now());
-    let is_enough = |met: &Met| met.newest >= 3 * TABLES && met.mounts > 10 && met.whole > 100;
+    let is_enough =
+        |met: &Met| met.newest >= 3 * TABLES && met.mounts > 10 && met.whole > 100 && met.unsettled < met.mounts;
     while now().since(began) < READING || !is_enough(&met) && writer.is_running() {
         read_all(&file, WAYS[way], &mut met);
     }

@@ -67,7 +67,8 @@ fn run(rng: &mut Rng, closes_info_log: bool) {
     assert_eq!(reported(&system, "commits") - before, tables, "one for each table");
     assert_eq!((reported(&system, "directory_syncs"), reported(&system, "directory_syncs_spared")), (1, tables));
     let (flushes, put_off) = (reported(&system, "info_log_flushes"), reported(&system, "info_log_flushes_put_off"));
-    assert!(flushes >= 1 && put_off >= 1 && flushes + put_off == tables, "{flushes} and {put_off}");
+    // On a machine that stands still for a second between two, all of them.
+    assert!(flushes >= 1 && flushes + put_off == tables, "{flushes} and {put_off}");
     assert_eq!(whole(&system, "/db/LOG").len(), 7 * TABLES as usize, "who reads it sees what waits");
 
     if closes_info_log {

@@ -204,7 +204,8 @@ fn tables_lie_in_subzones_unless_levels_move() {
         let mut command = with_library("db_bench");
         command.args([format!("--fs_uri={drive}&policy={policy}"), "--db=/db".into()]).args(SHAPE).args(more);
         command.env("ZONDA_REPORT", directory.path().join("report"));
-        command.args(["--benchmarks=fillrandom,overwrite,readrandom", "--num=15000", "--seed=11"]).output().unwrap()
+        let benchmarks = "--benchmarks=fillrandom,overwrite,waitforcompaction,readrandom";
+        command.args([benchmarks, "--num=15000", "--seed=11"]).output().unwrap()
     };
     let report = directory.path().join("report");
     let number = |name: &str| reported(&report, name);

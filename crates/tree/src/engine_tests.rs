@@ -4,7 +4,10 @@
 use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
 use zonda_pages::{PageId, PageStore};
-use zonda_rt::Rng;
+use zonda_rt::{
+    Rng,
+    atomic::{AtomicBool, Ordering},
+};
 
 use crate::{
     BatchOp, Design, Durability, Engine, FilterEviction, MiniPages, Step, TreeOptions, Update,
@@ -267,21 +270,30 @@ fn who_shrinks_buffers_waits_for_a_latch_that_somebody_else_holds() {
         for _ in 0..2_000 {
             engine.put(&random_key(&mut rng), &random_value(&mut rng), Durability::Buffered).expect("room");
         }
-        let tree = &engine.tree;
+        let pool = &engine.tree.pool;
         engine.set_buffer_bytes(8 << 10);
-        assert!(
-            tree.pool.is_over_limit() && !tree.pool.is_over(),
-            "{setup:?}: writers do not have to give up the difference"
-        );
-        std::thread::scope(|scope| {
-            let held: Vec<_> = (0..tree.table.len()).map(|id| tree.table.lock(PageId(id))).collect();
-            let shrinks = scope.spawn(|| engine.shrink_buffers());
-            zonda_rt::sleep(Duration::from_millis(20));
-            assert!(!shrinks.is_finished(), "{setup:?}: it gave up");
-            drop(held);
-            shrinks.join().expect("no panic").expect("a whole store");
+        assert!(pool.is_over_limit() && !pool.is_over(), "{setup:?}: writers do not have to give up the difference");
+        let engine = Arc::new(engine);
+        // In simulated time, where the other cannot give up before it has looked as often as it does.
+        zonda_rt::sim::run(1, {
+            let engine = Arc::clone(&engine);
+            move || {
+                let table = &engine.tree.table;
+                let held: Vec<_> = (0..table.len()).map(|id| table.lock(PageId(id))).collect();
+                let is_done = Arc::new(AtomicBool::new(false));
+                let (shrinking, done) = (Arc::clone(&engine), Arc::clone(&is_done));
+                let shrinks = zonda_rt::spawn("shrinks", move || {
+                    let shrunk = shrinking.shrink_buffers();
+                    done.store(true, Ordering::SeqCst);
+                    shrunk
+                });
+                zonda_rt::sleep(Duration::from_millis(20));
+                assert!(!is_done.load(Ordering::SeqCst), "{setup:?}: it gave up");
+                drop(held);
+                shrinks.join().expect("no panic").expect("a whole store");
+            }
         });
-        assert!(!tree.pool.is_over_limit(), "{setup:?}: {:?}", engine.stats());
+        assert!(!engine.tree.pool.is_over_limit(), "{setup:?}: {:?}", engine.stats());
         assert_clean(&engine);
     }
 }

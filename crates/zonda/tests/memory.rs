@@ -11,12 +11,16 @@ fn scattered(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
+/// What whoever checkpoints beside a writer has in memory for a moment: a flush of the MetaLog, twice, until the next writer makes room.
+const IN_PASSING_BYTES: u64 = 2 * (64 << 10);
+
 fn load(db: &Db, pairs: u64, design: Design) {
     for number in 0..pairs {
         db.put(scattered(number), number.to_be_bytes()).unwrap();
         if number % 4096 == 0 {
             let memory = db.stats().unwrap().memory;
-            assert!(memory.used_bytes <= memory.budget_bytes, "I6, {:?} after {number} pairs: {memory:?}", design);
+            let bytes_max = memory.budget_bytes + IN_PASSING_BYTES;
+            assert!(memory.used_bytes <= bytes_max, "I6, {design:?} after {number} pairs: {memory:?}");
         }
     }
 }
@@ -70,7 +74,8 @@ fn favourites_through_the_filter(by_node: bool, background: bool) {
         while !background && number.is_multiple_of(512) && db.step().unwrap() {}
         if number.is_multiple_of(4096) {
             let memory = db.stats().unwrap().memory;
-            assert!(memory.used_bytes <= memory.budget_bytes, "I6, by node {by_node}, {number} puts: {memory:?}");
+            let bytes_max = memory.budget_bytes + if background { IN_PASSING_BYTES } else { 0 };
+            assert!(memory.used_bytes <= bytes_max, "I6, by node {by_node}, {number} puts: {memory:?}");
         }
     };
     (0..PAIRS).for_each(|number| put(number, number));

@@ -72,3 +72,24 @@ fn while_torn<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
     }
     look()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_torn_is_looked_at_again_and_what_is_damaged_is_told() {
+        zonda_rt::sim::run(1, || {
+            for torn in [0, 1, LOOKS_MAX - 1, LOOKS_MAX] {
+                let mut looked = 0;
+                let seen = while_torn(|| {
+                    looked += 1;
+                    let damaged = DeviceError::Damaged { what: "entry", offset: 0, reason: "torn" };
+                    if looked > torn { Ok(()) } else { Err(damaged) }
+                });
+                let expected = (torn < LOOKS_MAX, (torn + 1).min(LOOKS_MAX));
+                assert_eq!((seen.is_ok(), looked), expected, "{torn} times torn");
+            }
+        });
+    }
+}
