@@ -90,6 +90,20 @@ struct Commit {
     leading: bool,
 }
 
+/// Whoever leads a group commit, and forgets this when it is back: if it panics, nobody waits for it any more, and as what it wrote is
+/// half done nobody goes on.
+struct Leader<'a> {
+    log: &'a Log,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        self.log.poison.set(TreeError::Panicked { thread: "log leader".into() });
+        self.log.commit.lock().leading = false;
+        self.log.committed.notify_all();
+    }
+}
+
 /// The write-ahead log of one life of a store.
 ///
 /// After an error of the area, except `NoSpace`, every later append and sync answers the same cause.
@@ -294,7 +308,7 @@ impl Log {
     /// that wait; whoever comes while it does shares the next round.
     ///
     /// # Errors
-    /// As [`write_out`](Self::write_out); those of the flush.
+    /// As [`write_out`](Self::write_out); those of the flush; `Poisoned` if the thread that led panicked.
     ///
     /// # Panics
     /// If `sequence` was not drawn yet.
@@ -309,7 +323,9 @@ impl Log {
             }
             commit.leading = true;
             drop(commit);
+            let leader = Leader { log: self };
             let outcome = self.write_and_flush();
+            std::mem::forget(leader);
             commit = self.commit.lock();
             commit.leading = false;
             self.committed.notify_all();

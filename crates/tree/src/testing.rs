@@ -41,6 +41,7 @@ pub(crate) struct Wire {
     cut_at: AtomicU64,
     full: AtomicBool,
     fail_read: AtomicBool,
+    panic_flush: AtomicBool,
 }
 
 impl Wire {
@@ -63,6 +64,7 @@ impl Wire {
     }
 
     fn flush(&self) -> Result<()> {
+        assert!(!self.panic_flush.swap(false, Ordering::SeqCst), "planted");
         self.operation()?;
         self.flushes.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -82,6 +84,12 @@ impl Wire {
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn fail_next_read(&self) {
         self.fail_read.store(true, Ordering::SeqCst);
+    }
+
+    /// The next flush panics; the ones after it do not.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn panic_in_next_flush(&self) {
+        self.panic_flush.store(true, Ordering::SeqCst);
     }
 
     /// Counts a read of a page, or fails it.

@@ -1,6 +1,7 @@
 //! The log on a store in memory: costs, order, crashes, group commit, poison.
 #![cfg(not(feature = "shuttle"))]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -367,6 +368,28 @@ fn followers_share_the_leaders_flush() {
         store.wire().flushes()
     });
     assert!(flushes <= 40, "{flushes} flushes for 160 syncs of 16 threads");
+}
+
+/// Two threads sync to one number, and the one that leads panics: the other may have waited for it, or comes later.
+fn leader_panics() {
+    let store = MemStore::new(MemOptions::default());
+    let log = Arc::new(start(&store, 1, 1));
+    let sequence = append_own_number(&log);
+    store.wire().panic_in_next_flush();
+    let syncer = |thread: u32| {
+        let log = Arc::clone(&log);
+        spawn(format!("syncer {thread}"), move || catch_unwind(AssertUnwindSafe(|| log.sync_to(sequence))).ok())
+    };
+    let threads: Vec<_> = (0..2).map(syncer).collect();
+    let outcomes = threads.into_iter().filter_map(|thread| thread.join().expect("caught"));
+    let refused: Vec<_> = outcomes.map(|outcome| outcome.expect_err("what was half done").to_string()).collect();
+    assert!(matches!(&refused[..], [why] if why.contains("panicked")), "{refused:?}");
+    assert!(matches!(append(&log, &[put(b"", b"")]), Err(TreeError::Poisoned(_))));
+}
+
+#[test]
+fn nobody_waits_for_a_leader_that_panicked() {
+    (0..20).for_each(|seed| sim::run(seed, leader_panics));
 }
 
 proptest! {
