@@ -10,8 +10,8 @@ use crate::stream::{self, COLD, HOT, RELOCATED, VALUES};
 use crate::walk::{Eyes, Walk};
 use crate::{AreaKind, BLOCK_BYTES, PageError};
 
-/// Blocks that cannot be read, after which a zone is given up: failed reads are slow.
-const UNREADABLE_MAX: u32 = 256;
+/// Blocks that cannot be read, after which a zone or segment is given up: failed reads are slow.
+pub(crate) const UNREADABLE_MAX: u32 = 256;
 
 impl Flusher {
     /// What opening found, with the damaged zones among the others, by generation. A zone without any frame is nobody's, if it could be

@@ -469,11 +469,22 @@ fn what_lies_behind_a_damaged_chunk_of_an_open_segment_is_there() {
     }
 }
 
-/// A segment whose header is damaged is known by what it begins with: it is not given to others, and what lies there is read.
+/// A segment whose header is damaged is known by the first whole frame behind it: it is not given to others, and what lies there is read.
 #[test]
 fn a_segment_with_a_damaged_header_keeps_what_it_holds() {
+    (1..=2).for_each(keeps_what_it_holds);
+}
+
+/// With so many blocks damaged at the beginning of each segment, its header among them.
+fn keeps_what_it_holds(damaged_blocks: u64) {
     let device = block_device();
     let toy: InPlaceToy = Toy::new(create_in_place(&device));
+    // What each segment begins with, and nobody needs later.
+    toy.put(id(99), 1, 1).unwrap();
+    let unneeded = toy.put_value(&[99; 5_000]).unwrap();
+    toy.commit().unwrap();
+    toy.delete(id(99));
+    toy.delete_value(unneeded);
     (0..20).for_each(|n| toy.put(id(n), n, 1).unwrap());
     (0..20_u8).for_each(|n| assert!(toy.put_value(&[n; 5_000]).is_ok()));
     let append = |n: u8| toy.store.area(AreaKind::Log).append(&[n; 5_000]).unwrap();
@@ -484,16 +495,17 @@ fn a_segment_with_a_damaged_header_keeps_what_it_holds() {
     drop(toy);
     // The first block of each segment begins with this.
     let mut block = AlignedBuf::with_len(4096);
-    let mut damaged = 0;
-    for at in (0..4096).map(Lba) {
+    let mut is_header = |at: &u64| {
+        device.read(Lba(*at), &mut block).unwrap();
+        block.starts_with(b"ZONDASEG")
+    };
+    let headers: Vec<_> = (0..4096).filter(&mut is_header).collect();
+    assert!(headers.len() >= 4, "log, MetaLog, pages, values: {headers:?}");
+    for at in headers.into_iter().flat_map(|header| header..header + damaged_blocks).map(Lba) {
         device.read(at, &mut block).unwrap();
-        if block.starts_with(b"ZONDASEG") {
-            block[100] ^= 1;
-            device.write(at, &block).unwrap();
-            damaged += 1;
-        }
+        block[100] ^= 1;
+        device.write(at, &block).unwrap();
     }
-    assert!(damaged >= 4, "log, MetaLog, pages, values: {damaged}");
     let (store, _) = InPlaceStore::open(device, &in_place_options()).unwrap();
     let mut found = Vec::new();
     let mut keep = |chunk: zonda_pages::Chunk<'_>| {
@@ -501,7 +513,7 @@ fn a_segment_with_a_damaged_header_keeps_what_it_holds() {
         Ok(true)
     };
     store.area(AreaKind::Log).read_segment(logged[0].1, &mut keep).unwrap();
-    assert_eq!(found, [0, 1, 2, 3, 4]);
+    assert_eq!(found, [0, 1, 2, 3, 4][usize::from(damaged_blocks > 1)..]);
     let toy = Toy::recover(store);
     assert_eq!((&*toy.leaves.lock(), &*toy.values.lock()), (&leaves, &values));
     // What comes takes other segments.
@@ -509,4 +521,31 @@ fn a_segment_with_a_damaged_header_keeps_what_it_holds() {
     (0..50_u8).for_each(|n| assert!(toy.put_value(&[n; 9_000]).is_ok()));
     toy.check_all();
     toy.check_values();
+}
+
+/// One block that the device does not read costs nothing but itself; where it reads none, nothing tells what is there.
+#[test]
+fn a_segment_with_a_damaged_header_is_in_use_if_something_can_be_read_there() {
+    for (reads, is_known) in [(FaultWhen::Nth(67), true), (FaultWhen::From(67), false)] {
+        let device = faulty();
+        let toy: InPlaceToy = Toy::new(create_in_place(&device));
+        (0..20).for_each(|n| toy.put(id(n), n, 1).unwrap());
+        toy.settle().unwrap();
+        let leaves = toy.leaves.lock().clone();
+        drop(toy);
+        let header = Lba(leaves.values().map(|leaf| leaf.at.block()).min().unwrap() - 1);
+        device.write(header, &AlignedBuf::from_slice(&[0xAA; 4096])).unwrap();
+        // Behind both superblocks and 64 headers.
+        fail(&device, DeviceCall::Read, reads, FaultEffect::Error(ErrorKind::Media));
+        let opened = InPlaceStore::open(Arc::clone(&device) as Arc<dyn BlockDevice>, &in_place_options());
+        if !is_known {
+            let refused = opened.map(drop).unwrap_err();
+            assert!(matches!(refused, PageError::Damaged { what: "segment header", .. }), "{refused}");
+            continue;
+        }
+        let store = opened.unwrap().0;
+        store.adopt(&mut leaves.values().map(|leaf| leaf.at));
+        assert_eq!(store.usage().live_page_bytes, 20 * 4096);
+        leaves.iter().for_each(|(&id, leaf)| store.read(id, leaf.at, &mut |_| ()).unwrap());
+    }
 }

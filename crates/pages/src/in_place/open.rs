@@ -16,6 +16,7 @@ use crate::areas::HOLE_BLOCKS_MAX;
 use crate::frame::{Fault, Frame, Framing, generation_in};
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
+use crate::recognise::UNREADABLE_MAX;
 use crate::reserve::{Demand, Reserve};
 use crate::walk::{Blocks, Eyes, Walk};
 use crate::{AreaKind, BLOCK_BYTES, PAGE_BLOCKS_MAX, PageError, number};
@@ -220,22 +221,38 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     Ok(table)
 }
 
-/// What a segment is whose header is damaged or cannot be read, by the frame that it begins with: if it is one of this store, it is in use,
-/// or was. Else nothing is there, but for pages that somebody refers to.
+/// What a segment is whose header is damaged or cannot be read, by the first whole frame in it: if it is one of this store, it is in use,
+/// or was. Else nothing is there, but for pages that somebody refers to. Cost: reads as far as that frame, at most [`HOLE_BLOCKS_MAX`],
+/// behind which nobody looks for chunks either.
 fn by_frames(eyes: Eyes<'_>, layout: Layout, segment: SegmentIndex) -> Result<Option<SegmentHeader>, PageError> {
     let (first, end) = (layout.first(segment), layout.end(segment));
-    let mut start = eyes.pool.take(1);
-    match eyes.blocks.read(first, &mut start[..BLOCK_BYTES]) {
-        Err(error) if error.is_unreadable() => {
-            let why = format!(
-                "nor can what follows be read, and nothing tells whether the end of the log was there: {error}"
-            );
-            return Err(PageError::Damaged { what: "segment header", block: layout.header(segment), why });
+    let (mut unreadable, mut lost) = (0, None);
+    for block in first..end.min(first + HOLE_BLOCKS_MAX) {
+        match frame_at(eyes, block, end) {
+            Ok(None) => {}
+            Err(error) if error.is_unreadable() => {
+                unreadable += 1;
+                lost.get_or_insert(error);
+            }
+            found => return found,
         }
-        read => read?,
+        if unreadable == UNREADABLE_MAX {
+            break;
+        }
     }
+    let Some(error) = lost else { return Ok(None) };
+    let why = format!(
+        "nor can {unreadable} blocks behind it be read, and nothing tells whether the end of the log was there: {error}"
+    );
+    Err(PageError::Damaged { what: "segment header", block: layout.header(segment), why })
+}
+
+/// What a segment holds by the frame at a block of it, if one begins there, of whatever generation it says.
+fn frame_at(eyes: Eyes<'_>, block: u64, end: u64) -> Result<Option<SegmentHeader>, PageError> {
+    let mut start = eyes.pool.take(1);
+    eyes.blocks.read(block, &mut start[..BLOCK_BYTES])?;
     let Some(generation) = generation_in(&start) else { return Ok(None) };
-    let kind = match Walk::new(generation, first, end).look(eyes, |_| {})?.map(|step| step.frame) {
+    let kind = match Walk::new(generation, block, end).look(eyes, |_| {})?.map(|step| step.frame) {
         Some(Ok(Frame::Page(_))) => SegmentKind::Pages,
         Some(Ok(Frame::Chunk(chunk))) => SegmentKind::Area(chunk.kind),
         Some(Err(_)) | None => return Ok(None),
