@@ -48,7 +48,7 @@ pub(super) fn open(device: Arc<dyn ZonedDevice>, options: &HostFtlOptions) -> Re
     within("blocks of the volume", capacity_blocks, 1, capacity_max(&geometry, 0))?;
     let blocks = usize::try_from(capacity_blocks).expect("below 2^31");
     *shared.map.lock() = Map::new(blocks, geometry.zone_count, shared.zone_blocks);
-    let doubtful = shared.replay(&groups, durable_before)?;
+    let doubtful = shared.replay(&zones, &groups, durable_before)?;
     let writer = shared.writer(&zones, &groups, Writer { sequence, durable_before, ..blank });
     *shared.writer.lock() = writer;
     if !options.read_only {
@@ -138,14 +138,14 @@ impl Shared {
         let mut block = AlignedBuf::with_len(GROUP_HEADER_BYTES);
         self.device.read(at, &mut block)?;
         match GroupHeader::decode(&block, at.0 * BLOCK as u64) {
-            Err(error) if block.iter().any(|&byte| byte != 0) => Err(error),
+            Err(error) if is_something(&block) => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Maps every block to its newest place. Groups that were not durable for certain are believed as far as their
     /// checksums agree; returns the blocks where they do not.
-    fn replay(&self, groups: &[Found], durable: u64) -> Result<Vec<u64>> {
+    fn replay(&self, zones: &[ZoneReport], groups: &[Found], durable: u64) -> Result<Vec<u64>> {
         let mut doubtful = Vec::new();
         let mut scratch = AlignedBuf::with_len(bytes_of(GROUP_BLOCKS_MAX));
         let mut last = BTreeMap::new();
@@ -154,8 +154,9 @@ impl Shared {
             *base = found.base.max(*base);
         }
         for found in groups {
+            let zone = found.base / self.zone_blocks;
             let intact = match found.header.sequence < durable {
-                true if last[&(found.base / self.zone_blocks)] == found.base => self.written(found, &mut scratch)?,
+                true if last[&zone] == found.base => self.written(found, &zones[zone as usize], &mut scratch)?,
                 true => vec![true; found.header.data.len()],
                 false => self.intact(found, &mut scratch)?,
             };
@@ -182,12 +183,39 @@ impl Shared {
 
     /// Which data blocks of a group were written. What was not reads as zeros; other bytes than those of the checksum, and what cannot be
     /// read, went bad later: older content must not take their place.
-    fn written(&self, found: &Found, scratch: &mut AlignedBuf) -> Result<Vec<bool>> {
-        let judged = self.judge(found, scratch, |block| block.iter().any(|&byte| byte != 0));
+    fn written(&self, found: &Found, report: &ZoneReport, scratch: &mut AlignedBuf) -> Result<Vec<bool>> {
+        let judged = self.judge(found, scratch, is_something);
         match judged {
-            Err(error) if error.kind() == ErrorKind::Media => Ok(vec![true; found.header.data.len()]),
+            Err(error) if matches!(error.kind(), ErrorKind::Media | ErrorKind::Io) => self.written_each(found, report),
             judged => judged,
         }
+    }
+
+    /// As `written`, block by block. One that answers `Io` was written if the write pointer is behind it, or else if something behind it
+    /// was: a zone is written in order. Of any other nothing tells, and neither older content nor zeros may be taken for it.
+    fn written_each(&self, found: &Found, report: &ZoneReport) -> Result<Vec<bool>> {
+        let mut block = AlignedBuf::with_len(BLOCK);
+        let mut written = Vec::with_capacity(found.header.data.len());
+        let mut is_behind = false;
+        let addresses: Vec<u32> = (found.base..).take(found.header.data.len()).collect();
+        for (&address, &(_, crc)) in addresses.iter().zip(&found.header.data).rev() {
+            let at = self.lba(address);
+            written.push(match self.device.read(at, &mut block) {
+                Ok(()) => {
+                    is_behind |= is_something(&block);
+                    is_something(&block) || crc32c::crc32c(&block) == crc
+                }
+                Err(error) if error.kind() == ErrorKind::Media => true,
+                Err(error) if error.kind() == ErrorKind::Io => match report.write_pointer {
+                    Some(pointer) => at < pointer,
+                    None if is_behind => true,
+                    None => return Err(error),
+                },
+                Err(error) => return Err(error),
+            });
+        }
+        written.reverse();
+        Ok(written)
     }
 
     /// Which data blocks of a group have their checksum, or are believed without.
@@ -275,6 +303,11 @@ impl Shared {
         (writer.durable_before, writer.recovering) = (writer.sequence, false);
         Ok(())
     }
+}
+
+/// Whether a block holds anything but zeros.
+fn is_something(block: &[u8]) -> bool {
+    block.iter().any(|&byte| byte != 0)
 }
 
 fn blank_writer(zones: usize) -> Writer {

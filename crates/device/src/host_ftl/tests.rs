@@ -255,6 +255,61 @@ fn what_went_bad_after_it_was_durable_is_not_taken_for_older_content() {
     assert_eq!([9, 11].map(|at| value(&ftl, at)), [0xBAD, 211], "its user has checksums, and sees it");
 }
 
+/// What opening finds of blocks 9 and 10, whose newest group is the last of its zone: how many of its blocks were `written`, header
+/// included, and whether the zone was `finished`. Of the reads in that zone those with these numbers fail, 1 being the first of data.
+fn opened_with_failing_reads(written: usize, finished: bool, failing: &[u64]) -> Result<[Option<u64>; 2]> {
+    let device = MemDevice::new(geometry(9)).unwrap();
+    let (trims, data) = (Vec::new(), Vec::new());
+    let header = GroupHeader { capacity_blocks: 40, sequence: 1, durable_before: 1, moved_from: None, trims, data };
+    put_group(&device, 0, header.clone(), &[(9, 109), (10, 110)], 3);
+    put_group(&device, 1, GroupHeader { sequence: 2, ..header.clone() }, &[(9, 209), (10, 210)], written);
+    if finished {
+        device.finish(ZoneId(1)).unwrap();
+    }
+    put_group(&device, 2, GroupHeader { sequence: 3, durable_before: 3, ..header }, &[(11, 211)], 2);
+    let faulty = Faulty::new(device, 1);
+    for number in failing {
+        // The two before are of headers.
+        let (call, when) = (Some(DeviceCall::Read), FaultWhen::Nth(2 + number));
+        let effect = FaultEffect::Error(ErrorKind::Io);
+        faulty.inject(Fault { call, zone: Some(ZoneId(1)), when, effect });
+    }
+    let ftl = HostFtl::open(Arc::new(faulty.clone()), &HostFtlOptions::default())?;
+    assert_eq!(faulty.injected(), failing.len() as u64);
+    Ok([9, 10].map(|at| {
+        let mut found = AlignedBuf::with_len(BLOCK);
+        ftl.read(Lba(at), &mut found).ok().map(|()| u64::from_le_bytes(found[..8].try_into().unwrap()))
+    }))
+}
+
+#[test]
+fn a_durable_group_that_answers_io_does_not_keep_the_volume_from_opening() {
+    let (whole, older) = ([Some(209), Some(210)], [Some(209), Some(110)]);
+    // Together, then one by one from the end.
+    for failing in [&[][..], &[1], &[1, 2], &[1, 3], &[1, 2, 3]] {
+        assert_eq!(opened_with_failing_reads(3, false, failing).unwrap(), whole, "{failing:?}");
+    }
+    for failing in [&[][..], &[1], &[1, 3]] {
+        assert_eq!(opened_with_failing_reads(3, true, failing).unwrap(), whole, "{failing:?}, finished");
+        assert_eq!(
+            opened_with_failing_reads(2, true, &failing[..failing.len().min(1)]).unwrap(),
+            older,
+            "{failing:?}, torn"
+        );
+    }
+    for written in [2, 3] {
+        let refused = opened_with_failing_reads(written, true, &[1, 2]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Io, "nothing tells whether the last block of the group was written");
+    }
+    for failing in [&[1, 2][..], &[1, 3]] {
+        assert_eq!(
+            opened_with_failing_reads(2, false, failing).unwrap(),
+            older,
+            "{failing:?}, behind the write pointer"
+        );
+    }
+}
+
 #[test]
 fn a_victim_is_not_lost_because_what_moves_cannot_be_written() {
     let faulty = Faulty::new(MemDevice::new(geometry(12)).unwrap(), 1);
