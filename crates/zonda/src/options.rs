@@ -598,7 +598,7 @@ const VALUE_INLINE_BYTES: u32 = 1024;
 /// What is dead of a file beside what is live, in percent of that: a file shares its disk with others.
 const GARBAGE_PERCENT: u32 = 100;
 const GARBAGE_PERCENT_MAX: u64 = 10_000;
-pub(crate) const ZONE_BYTES: u64 = 16 << 20;
+const ZONE_BYTES: u64 = 16 << 20;
 /// Smaller stores have smaller zones, down to this, as long as these are fewer than so many.
 const SMALL_ZONE_BYTES: u64 = 1 << 20;
 const ZONES: u64 = 1024;

@@ -2,7 +2,7 @@
 
 use crate::backing::Device;
 use crate::limits::{CAPACITY_BYTES_MAX, ZONE_BYTES_MAX};
-use crate::options::{CAPACITY_BYTES, ZONE_BYTES};
+use crate::options::CAPACITY_BYTES;
 use crate::{Options, StoreKind};
 
 /// A copy may have more in its reserve than its original: zones of another size, a longer log with more memory, at most a fifth. So its
@@ -33,7 +33,8 @@ impl Shape {
     }
 
     /// `options` for a copy of `live_bytes` whose index needs a budget of `memory_bytes`: what they do not say is as here. Zones are no
-    /// smaller than by default, so that there are not too many; neither are capacity and budget.
+    /// smaller than by default, so that there are not too many; neither are capacity and budget. Where they say the capacity, zones are no
+    /// larger than lets it hold enough of them.
     pub(crate) fn of_copy(self, options: &Options, live_bytes: u64, memory_bytes: u64) -> Options {
         let mut copy = options.clone();
         if !copy.memory_is_set {
@@ -43,7 +44,9 @@ impl Shape {
         let leaf_bytes = *copy.leaf_bytes.get_or_insert(self.leaf_bytes);
         copy.value_inline_bytes =
             copy.value_inline_bytes.or(self.value_inline_bytes.map(|most| most.min(leaf_bytes / 4)));
-        let zone_bytes = self.zone_bytes.unwrap_or(0).next_multiple_of(4096).clamp(ZONE_BYTES, ZONE_BYTES_MAX);
+        let most_bytes = copy.capacity_bytes.map_or(ZONE_BYTES_MAX, |capacity| capacity / ZONES_MORE);
+        let zone_bytes = self.zone_bytes.unwrap_or(0).min(most_bytes).next_multiple_of(4096);
+        let zone_bytes = zone_bytes.max(options.zone_size_bytes()).min(ZONE_BYTES_MAX);
         let zone_bytes = *copy.zone_bytes.get_or_insert(zone_bytes);
         let needed_bytes = live_bytes + live_bytes / 2 + ZONES_MORE * zone_bytes;
         let least_bytes = CAPACITY_BYTES.max(zone_bytes);

@@ -50,3 +50,18 @@ fn options_and_the_name_come_before_the_original() {
     assert_eq!(Options::new().store_kind(&said).unwrap(), StoreKind::Zoned);
     assert!(Options::new().leaf_bytes(4096).open(&said).is_ok() && capacity(&said) <= 200 << 20);
 }
+
+/// Whatever zones the original has, which a capacity that is said must hold enough of.
+#[test]
+fn a_copy_of_small_capacity_has_zones_that_fit_it() {
+    let place = Place::new();
+    let small = Options::new().memory(4 << 20).capacity(64 << 20);
+    for (name, options) in [("small", small.clone()), ("large", Options::new().memory(4 << 20))] {
+        let db = options.open(&place.named(name)).unwrap();
+        fill(&db, 100);
+        let copy = place.named(&format!("copy of {name}"));
+        assert_eq!(db.backup_with(&copy, &small, &mut |_| {}).unwrap(), 100, "{name}");
+        let there = small.open(&copy).unwrap().stats().unwrap().space;
+        assert!(there.usable_bytes > 16 << 20, "{name}: {there:?}");
+    }
+}
