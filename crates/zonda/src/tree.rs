@@ -466,7 +466,11 @@ impl Tree {
             return Ok(0);
         }
         let (_, high) = range.bounds();
-        chunks::delete_range(engine, range.low.clone(), high, |batch| self.write_chunk(batch, durability))
+        let write = |batch: &[BatchOp<'_>]| self.write_chunk(batch, durability);
+        let deleted = chunks::delete_range(engine, range.low.clone(), high, write)?;
+        // A drop between two batches leaves the next one nothing to find.
+        self.named.check()?;
+        Ok(deleted)
     }
 
     /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use common::{Place, fill, keys, memory, options};
 use zonda::limits::TREE_NAME_BYTES_MAX;
-use zonda::{Batch, Db, Durability, Error, Update};
+use zonda::{Batch, Db, Durability, Error, Options, Update};
 use zonda_device::{Geometry, PowerCut};
-use zonda_rt::Rng;
+use zonda_rt::{Rng, sim, spawn};
 
 fn is_dropped<T>(result: zonda::Result<T>) -> bool {
     matches!(result, Err(Error::TreeDropped { .. }))
@@ -109,6 +109,32 @@ fn a_read_beside_a_drop_finds_all_or_hears_of_it() {
             }
         });
     }
+}
+
+/// The drop may take all pairs between two batches of the delete, or before its first.
+#[test]
+fn a_range_deleted_beside_a_drop_was_all_there_or_hears_of_it() {
+    const PAIRS: u64 = 3;
+    let mut dropped = 0;
+    for seed in 0..300 {
+        let deleted = sim::run(seed, || {
+            let db = Options::new().memory(4 << 20).background(false).open("mem:").unwrap();
+            let tree = db.tree("t").unwrap();
+            tree.ingest((0..PAIRS).map(|number| (number.to_be_bytes(), "x"))).unwrap();
+            let dropper = spawn("dropper", move || db.drop_tree("t").unwrap());
+            let deleted = tree.delete_range::<&[u8]>(..);
+            assert!(dropper.join().unwrap());
+            deleted
+        });
+        match deleted {
+            Ok(deleted) => assert_eq!(deleted, PAIRS, "seed {seed}"),
+            gone => {
+                assert!(is_dropped(gone), "seed {seed}");
+                dropped += 1;
+            }
+        }
+    }
+    assert!((1..300).contains(&dropped), "{dropped}");
 }
 
 #[test]
