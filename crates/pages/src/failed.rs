@@ -67,7 +67,12 @@ impl Flusher {
     /// writer held.
     pub(crate) fn give_up(&self, stream: &Stream, sequencer: &Arc<Sequencer>, up_to: u64, cause: SpaceError) {
         self.failed.any.store(true, Ordering::Release);
-        let groups = sequencer.fail(up_to);
+        let (groups, written) = sequencer.fail(up_to);
+        written.iter().for_each(|group| self.counters.written(group));
+        let is_written = |page: &&PendingPage| page.at.block() + page.at.blocks() <= up_to;
+        for page in groups.iter().flat_map(|group| group.pages()).filter(is_written) {
+            self.counters.page_written(page.heat, page.at.len_bytes());
+        }
         groups.iter().for_each(|group| self.forget_chunk(sequencer.zone(), group));
         *self.failed.cause.lock() = Some(cause);
         // Before the stream forgets it: `settle` finds the sequencer there, and waits for its writer, or the entry here.

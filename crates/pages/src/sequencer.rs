@@ -251,9 +251,9 @@ impl Sequencer {
         drop(retired);
     }
 
-    /// Declares the zone failed behind block `up_to` and returns the groups that hold unwritten frames. They stay
-    /// readable here.
-    pub(crate) fn fail(&self, up_to: u64) -> Vec<Arc<Group>> {
+    /// Declares the zone failed behind block `up_to` and returns the groups that hold unwritten frames, and those that are written. They
+    /// stay readable here.
+    pub(crate) fn fail(&self, up_to: u64) -> (Vec<Arc<Group>>, Vec<Arc<Group>>) {
         let mut queue = self.queue.lock();
         queue.complete_filling();
         queue.phase = Phase::Failed;
@@ -262,7 +262,7 @@ impl Sequencer {
         unwritten.iter().for_each(|group| group.set_outcome(Outcome::Failed));
         // The drive reported an error of what it had written: placed again it would be there twice.
         written.iter().for_each(|group| group.set_outcome(Outcome::Written));
-        unwritten
+        (unwritten, written)
     }
 }
 

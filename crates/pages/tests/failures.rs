@@ -54,6 +54,22 @@ fn pages_of_a_failed_zone_are_placed_again_and_old_addresses_still_lead_to_them(
     }
 }
 
+/// What is on the device before the zone failed is counted there, the rest where it is placed again.
+#[test]
+fn whatever_the_device_wrote_of_a_failed_write_is_counted_once() {
+    for blocks in 0..=4 {
+        let device = faulty();
+        let toy = Toy::new(create(&device));
+        (0..4).for_each(|n| toy.put(id(n), n, 1).unwrap());
+        fail(&device, FaultWhen::Nth(1), FaultEffect::Torn { blocks });
+        toy.settle().unwrap();
+        assert_eq!((device.injected(), toy.store.written_by().flush), (1, 4 * 4096), "{blocks} blocks");
+        fail(&device, FaultWhen::Nth(1), FaultEffect::Torn { blocks: blocks.min(3) });
+        toy.store.area(AreaKind::Log).append(&[1; 9000]).unwrap();
+        assert_eq!((device.injected(), toy.store.written_by().log), (2, 3 * 4096), "{blocks} blocks of a chunk");
+    }
+}
+
 #[test]
 fn pages_released_while_their_zone_fails_stay_readable_and_are_counted_once() {
     let device = faulty();
