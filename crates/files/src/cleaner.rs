@@ -6,6 +6,7 @@ use std::time::Duration;
 use zonda_rt::atomic::Ordering;
 use zonda_rt::{JoinHandle, Mutex, now, spawn};
 
+use crate::stop::Panicked;
 use crate::{FileError, FileStore, Result};
 
 /// Between looks when there is nothing to clean and no writer calls.
@@ -23,8 +24,8 @@ const AFTER_ERROR: Duration = Duration::from_secs(2);
 /// - one finishes zones that are nearly full when their file is closed.
 ///
 /// Life cycle of each: 1 it looks every 200 ms, and when a writer has left less free than the options want -> 2 it does what there is
-/// to do -> 1. After an error of the device it waits two seconds; when the store has stopped it ends. Dropping it waits for the
-/// steps in progress.
+/// to do -> 1. After an error of the device it waits two seconds; when the store has stopped it ends; if it panics the store stops.
+/// Dropping it waits for the steps in progress.
 #[derive(Debug)]
 pub struct Cleaner {
     store: FileStore,
@@ -43,6 +44,20 @@ struct State {
     zones_freed: u64,
     errors: u64,
     last_error: Option<String>,
+}
+
+/// Stops the store if its thread panics: what that did is half done, and nobody does the rest.
+struct Watch<'a> {
+    store: &'a FileStore,
+    thread: &'static str,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.store.core.stop.set(&Panicked { thread: self.thread });
+        }
+    }
 }
 
 /// One step of a thread: how many zones are free for it, or `None` if there was nothing to do.
@@ -77,14 +92,10 @@ impl Cleaner {
     pub fn start(store: FileStore) -> Self {
         let shared = Arc::new(Shared::default());
         store.core.cleaners.fetch_add(1, Ordering::AcqRel);
-        let thread = |name, step: Step| {
-            let (of_thread, in_thread) = (Arc::clone(&shared), store.clone());
-            spawn(name, move || of_thread.run(&in_thread, step))
-        };
         let threads = vec![
-            thread("zonda-cleaner", empty_one),
-            thread("zonda-resetter", reset_some),
-            thread("zonda-finisher", finish_one),
+            shared.spawn(&store, "zonda-cleaner", empty_one),
+            shared.spawn(&store, "zonda-resetter", reset_some),
+            shared.spawn(&store, "zonda-finisher", finish_one),
         ];
         Self { store, shared, threads }
     }
@@ -103,7 +114,7 @@ impl Drop for Cleaner {
         let _no_more_naps = self.store.core.pace.hurry();
         self.store.core.call.call();
         for thread in self.threads.drain(..) {
-            // A panic there has been printed; there is nobody here who could do more.
+            // Of one that panicked the store knows: every change says so.
             let _panicked = thread.join();
         }
         // From here on nobody leaves a zone to be finished; what was left is finished now.
@@ -113,6 +124,14 @@ impl Drop for Cleaner {
 }
 
 impl Shared {
+    fn spawn(self: &Arc<Self>, store: &FileStore, thread: &'static str, step: Step) -> JoinHandle<()> {
+        let (shared, store) = (Arc::clone(self), store.clone());
+        spawn(thread, move || {
+            let _watch = Watch { store: &store, thread };
+            shared.run(&store, step);
+        })
+    }
+
     fn run(&self, store: &FileStore, step: Step) {
         let mut heard = 0;
         while !self.state.lock().is_ending {
@@ -150,5 +169,31 @@ impl Shared {
             }
         }
         freed.map(|zones| zones.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{Geometry, MemDevice};
+
+    use super::*;
+    use crate::{FileKind, FilePath, FileStoreOptions, FileTags, StoreId};
+
+    #[test]
+    fn a_thread_that_panics_stops_the_store() {
+        let device = MemDevice::new(Geometry::new(64 << 10, 24).with_limits(14, 14)).unwrap();
+        let options = FileStoreOptions::default();
+        let store = FileStore::format(Arc::new(device), StoreId(1), false, options).unwrap();
+        let path = |name| FilePath::parse(name).unwrap();
+        let put = |name| store.create(&path(name), FileTags::of(FileKind::Data))?.close();
+        put("/a").unwrap();
+        let planted = Arc::new(Shared::default()).spawn(&store, "zonda-planted", |_| panic!("planted"));
+        assert!(planted.join().is_err());
+        let refused = put("/b").unwrap_err();
+        assert!(
+            matches!(&refused, FileError::Stopped { cause } if cause.contains("zonda-planted panicked")),
+            "{refused}"
+        );
+        assert!(store.open(&path("/a")).is_ok(), "reads go on");
     }
 }

@@ -1,5 +1,5 @@
-//! The end of writing: after an error of the device that leaves durability unknown, nothing more is written; and a read-only
-//! mount never writes.
+//! The end of writing: after an error of the device that leaves durability unknown, or a panic of a background thread, nothing more is
+//! written; and a read-only mount never writes.
 
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, Ordering};
@@ -46,6 +46,14 @@ impl Stop {
     fn error(&self) -> FileError {
         FileError::Stopped { cause: self.cause.lock().clone().unwrap_or_default() }
     }
+}
+
+/// A thread that works for the store panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("the background thread {thread} panicked, which is a bug")]
+pub(crate) struct Panicked {
+    /// Its name.
+    pub(crate) thread: &'static str,
 }
 
 /// An error with what caused it.
