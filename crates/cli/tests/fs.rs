@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use common::Shell;
 
@@ -45,6 +45,15 @@ fn on_host(shell: &Shell) -> Vec<String> {
     names
 }
 
+/// Runs `zonda` where no file of the host may be long: the error comes when some of it is written.
+fn with_short_files(shell: &Shell, arguments: &str) -> Output {
+    let zonda = shell.command(arguments);
+    let limited = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\"";
+    let mut limit = Command::new("sh");
+    limit.args(["-c", limited]).arg(zonda.get_program()).args(zonda.get_args()).current_dir(shell.path());
+    limit.output().unwrap()
+}
+
 #[test]
 fn a_copy_that_fails_leaves_what_was_there() {
     let shell = store();
@@ -61,13 +70,8 @@ fn a_copy_that_fails_leaves_what_was_there() {
     assert_eq!(shell.ok("fs ls d.zoned"), "/f\n/half\n");
     shell.ok("fs cp d.zoned store:/f out");
     assert_eq!(shell.read("out"), bytes(1, 5_000));
-    // On the host a file may not be so long: the error comes when some of it is written.
     let there = on_host(&shell);
-    let zonda = shell.command("fs cp d.zoned store:/half out");
-    let limited = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" \"$@\"";
-    let mut limit = std::process::Command::new("sh");
-    limit.args(["-c", limited]).arg(zonda.get_program()).args(zonda.get_args()).current_dir(shell.path());
-    assert_eq!(limit.output().unwrap().status.code(), Some(1));
+    assert_eq!(with_short_files(&shell, "fs cp d.zoned store:/half out").status.code(), Some(1));
     assert_eq!((shell.read("out"), on_host(&shell)), (bytes(1, 5_000), there));
     assert!(shell.fails(1, "fs cp d.zoned store:/f /dev/full").contains("/dev/full"));
     assert!(shell.fails(1, "fs cp d.zoned store:/f .").contains("directory"));
@@ -238,14 +242,37 @@ fn damage_is_found_and_not_handed_on() {
     assert!(shell.fails(1, "fs backup d.zoned none").contains("damaged"));
     let said = shell.run("fs backup d.zoned rest --skip-damaged");
     assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.out.contains("left out: /a.sst: "), "{said:?}");
+    assert!(said.out.contains("left out: /a.sst: ") && said.out.contains("1 names, 1 files"), "{said:?}");
     assert_eq!(shell.read("rest/whole.sst"), bytes(6, 30_000));
     assert!(!shell.path().join("rest/a.sst").exists());
     shell.ok("device create f.zoned --zones 16 --zone-size 2MiB --max-active 14");
     shell.ok("fs mkfs f.zoned");
     let said = shell.run("fs restore f.zoned rest");
     assert!(said.code == Some(0) && said.err.contains("/a.sst is not in the backup"), "{said:?}");
+    assert!(said.out.contains("1 names"), "{said:?}");
     assert_eq!(shell.ok("fs ls f.zoned"), "/whole.sst\n");
+}
+
+/// What is wrong with the host is no damage, and what the backup did not make stays.
+#[test]
+fn only_damage_is_left_out() {
+    let shell = store();
+    shell.write("large", bytes(5, 4 << 20));
+    shell.ok("fs cp d.zoned large store:/a.sst");
+    let limited = with_short_files(&shell, "fs backup d.zoned full --skip-damaged");
+    assert_eq!(limited.status.code(), Some(1), "{limited:?}");
+    let full = fs::read_dir(shell.path().join("full")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(full.collect::<Vec<_>>(), ["zonda-files.unfinished"], "nothing is half there");
+    shell.ok("fs rm d.zoned /a.sst");
+    shell.write("small", "x");
+    for taken in ["zonda-files.unfinished", "zonda-files.json"] {
+        shell.ok(&format!("fs cp d.zoned small store:/{taken}"));
+        let said = shell.fails(1, "fs backup d.zoned copy --skip-damaged");
+        assert!(said.contains(taken), "{said}");
+        assert!(shell.path().join("copy/zonda-files.unfinished").exists(), "{taken}: the backup did not end");
+        fs::remove_dir_all(shell.path().join("copy")).unwrap();
+        shell.ok(&format!("fs rm d.zoned /{taken}"));
+    }
 }
 
 #[test]

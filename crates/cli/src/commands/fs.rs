@@ -190,10 +190,29 @@ fn name(path: &FilePath) -> &str {
 fn verify(store: &FileStore, path: &FilePath) -> anyhow::Result<()> {
     let report = store.check_file(path)?;
     if let Some(finding) = report.findings.first() {
-        bail!("{path} is damaged: {finding}");
+        bail!(Damage(format!("{path} is damaged: {finding}")));
     }
     ensure!(report.stale.is_empty(), Moved(path.clone()));
     Ok(())
+}
+
+/// What a check found.
+#[derive(Debug)]
+struct Damage(String);
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// Whether bytes of the store were found damaged, or cannot be read. What is wrong with the host is no damage.
+fn is_damage(error: &anyhow::Error) -> bool {
+    let is_from_store =
+        |cause: &FileError| matches!(cause, FileError::Damaged { .. } | FileError::Unread { .. } | FileError::Space(_));
+    error.is::<Damage>() || error.chain().filter_map(|cause| cause.downcast_ref()).any(is_from_store)
 }
 
 /// A file that was deleted or moved while it was read.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime, MountReport};
 
-use super::{StoreArg, host, is_stale, parse_path, verify, walk};
+use super::{StoreArg, host, is_damage, is_stale, parse_path, verify, walk};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::progress;
@@ -133,8 +133,8 @@ impl Backup {
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
         copy.sync_directories(&entries)?;
         fs::remove_file(&unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))?;
-        let (names, files, bytes) = (entries.len(), copy.files.len(), copy.bytes());
         let damaged: Vec<&Entry> = entries.iter().filter(|entry| entry.damaged.is_some()).collect();
+        let (names, files, bytes) = (entries.len() - damaged.len(), copy.files.len(), copy.bytes());
         let mut out = Output::new();
         if self.json {
             out.json(
@@ -260,7 +260,7 @@ impl<'a> Copy<'a> {
         }
         let skips_damaged = self.skips_damaged;
         let copied = match self.file(store, path, info.file.0) {
-            Err(error) if skips_damaged && !is_stale(&error) => {
+            Err(error) if skips_damaged && is_damage(&error) => {
                 copied_now.remove(&info.file.0);
                 return Ok(Entry { damaged: Some(format!("{error:#}")), ..entry });
             }
@@ -279,7 +279,7 @@ impl<'a> Copy<'a> {
             let linked = fs::hard_link(&of, &name).or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound => Err(error),
                 // Not every file system of a host has links.
-                _ => fs::copy(&of, &name).map(drop),
+                _ => fs::copy(&of, &name).and_then(|_| File::open(&name)?.sync_all()),
             });
             linked.with_context(|| format!("cannot make {}", name.display()))?;
         }
@@ -290,11 +290,17 @@ impl<'a> Copy<'a> {
     fn sync_directories(&self, entries: &[Entry]) -> anyhow::Result<()> {
         let made = entries.iter().filter(|entry| entry.directory).map(|entry| entry.path.trim_start_matches('/'));
         let above = fs::canonicalize(self.to)?.parent().map(Path::to_path_buf);
-        for directory in made.map(|name| self.to.join(name)).chain([self.to.to_path_buf()]).chain(above) {
-            let synced = File::open(&directory).and_then(|opened| opened.sync_all());
-            synced.with_context(|| format!("cannot flush {}", directory.display()))?;
+        let sync = |directory: &Path| File::open(directory).and_then(|opened| opened.sync_all());
+        let cannot = |directory: &Path| format!("cannot flush {}", directory.display());
+        for directory in made.map(|name| self.to.join(name)).chain([self.to.to_path_buf()]) {
+            sync(&directory).with_context(|| cannot(&directory))?;
         }
-        Ok(())
+        match above.map(|above| (sync(&above), above)) {
+            // Names can be made in it, and it cannot be opened.
+            Some((Err(error), _)) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            Some((synced, above)) => synced.with_context(|| cannot(&above)),
+            None => Ok(()),
+        }
     }
 
     fn file(&mut self, store: &FileStore, path: &FilePath, file: u64) -> anyhow::Result<&Copied> {
@@ -307,16 +313,12 @@ impl<'a> Copy<'a> {
         verify(store, path)?;
         self.bar.set_message(path.as_str().to_owned());
         let (on_host, mut bytes, mut crc32c) = (self.on_host(path), 0, 0);
-        let written = write_durably(&on_host, &mut |out| {
+        write_durably(&on_host, &mut |out| {
             let mut summed = Summed { below: out, crc32c: 0, bar: &self.bar };
             bytes = host::copy_out(store, path, &mut summed)?;
             crc32c = summed.crc32c;
             Ok(())
-        });
-        if written.as_ref().is_err_and(|error| self.skips_damaged || is_stale(error)) {
-            fs::remove_file(&on_host)?;
-        }
-        written?;
+        })?;
         self.written += 1;
         let copied = Copied { path: path.clone(), bytes, crc32c };
         Ok(self.files.entry(file).insert_entry(copied).into_mut())
@@ -352,14 +354,15 @@ impl<R: io::Read> io::Read for Summed<'_, R> {
     }
 }
 
-/// Makes a file of the host and waits until it is durable.
+/// Makes a file of the host and waits until it is durable; if it cannot, there is none. One that is there already stays: an error.
 fn write_durably(path: &Path, fill: &mut dyn FnMut(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let file = File::create_new(path).with_context(|| format!("cannot make {}", path.display()))?;
     let mut out = BufWriter::new(file);
-    let cannot = || format!("cannot write {}", path.display());
-    fill(&mut out).with_context(cannot)?;
-    out.flush().with_context(cannot)?;
-    out.get_ref().sync_all().with_context(cannot)
+    let filled = fill(&mut out).and_then(|()| Ok(out.flush().and_then(|()| out.get_ref().sync_all())?));
+    filled.with_context(|| format!("cannot write {}", path.display())).inspect_err(|_| {
+        // What is to be told is why it could not be written.
+        _ = fs::remove_file(path);
+    })
 }
 
 #[cfg(test)]

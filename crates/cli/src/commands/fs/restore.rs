@@ -51,7 +51,7 @@ impl Restore {
         let into = parse_path(&self.into)?;
         let store = self.store.mount()?;
         let again = self.begin(&store, &into)?;
-        let (mut bytes, bar) = (0, progress::of_bytes(Some(bytes_max)));
+        let (mut names, mut bytes, bar) = (0, 0, progress::of_bytes(Some(bytes_max)));
         for entry in &entries {
             if let Some(why) = &entry.damaged {
                 bar.suspend(|| eprintln!("zonda: {} is not in the backup: {why}", entry.path));
@@ -65,14 +65,15 @@ impl Restore {
                     entry.path
                 )
             })?;
+            names += 1;
         }
         bar.finish_and_clear();
         store.sync_names()?;
         let mut out = Output::new();
         if self.json {
-            out.json(&json!({ "names": entries.len(), "bytes": bytes }))?;
+            out.json(&json!({ "names": names, "bytes": bytes }))?;
         } else {
-            out.line(format!("{} names, {}", entries.len(), indicatif::HumanBytes(bytes)))?;
+            out.line(format!("{names} names, {}", indicatif::HumanBytes(bytes)))?;
         }
         out.finish()?;
         Ok(Exit::Done)
