@@ -160,6 +160,9 @@ impl FileStore {
         self.core.set_aside_stale(&mut extents, &mut report)?;
         extents.sort_by_key(|(_, extent)| extent.block);
         self.core.check_places(&extents, &mut report);
+        // What was lost with its zone shares nothing with what is there now.
+        extents.retain(|(_, extent)| self.core.ground.is_there(extent));
+        find_overlaps(&extents, &mut report);
         self.core.check_live(&extents, &mut report);
         for (file, extent) in &extents {
             self.core.check_bytes(*file, extent, &mut report)?;
@@ -226,8 +229,7 @@ impl Core {
         if !self.stop.is_read_only() {
             return Ok(());
         }
-        let is_known =
-            |(_, extent): &(FileId, Extent)| self.ground.generation_of(extent.zone) == Some(extent.generation);
+        let is_known = |(_, extent): &(FileId, Extent)| self.ground.is_there(extent);
         let (known, others): (Vec<_>, Vec<_>) = std::mem::take(extents).into_iter().partition(is_known);
         *extents = known;
         for (file, extent) in others {
@@ -258,12 +260,6 @@ impl Core {
             }
             if !self.is_inside(&extent) {
                 report.findings.push(Finding::OutsideZone { file, extent });
-            }
-        }
-        for pair in extents.windows(2) {
-            let ((file, extent), (other, next)) = (pair[0], pair[1]);
-            if extent.block + extent.blocks() > next.block {
-                report.findings.push(Finding::Overlap { file, other, block: next.block });
             }
         }
     }
@@ -308,7 +304,7 @@ impl Core {
 
     /// Compares an extent with its checksum, or finds it stale.
     fn check_bytes(&self, file: FileId, extent: &Extent, report: &mut CheckReport) -> Result<()> {
-        if !self.stop.is_read_only() && self.ground.generation_of(extent.zone) != Some(extent.generation) {
+        if !self.stop.is_read_only() && !self.ground.is_there(extent) {
             return Ok(());
         }
         let Some(crc) = extent.crc else { return Ok(()) };
@@ -335,6 +331,16 @@ impl Core {
             report.bytes_read += data.len() as u64;
         }
         Ok(seen)
+    }
+}
+
+/// Extents in the order of their blocks that have some in common.
+fn find_overlaps(extents: &[(FileId, Extent)], report: &mut CheckReport) {
+    for pair in extents.windows(2) {
+        let ((file, extent), (other, next)) = (pair[0], pair[1]);
+        if extent.block + extent.blocks() > next.block {
+            report.findings.push(Finding::Overlap { file, other, block: next.block });
+        }
     }
 }
 

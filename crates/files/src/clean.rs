@@ -304,7 +304,7 @@ impl Core {
             zones.iter().map(|view| (view.zone, BTreeMap::new())).collect();
         for (file, inode) in self.names.lock().catalogue.files() {
             for extent in inode.extents.iter() {
-                if let Some(zone) = live.get_mut(&extent.zone) {
+                if let Some(zone) = live.get_mut(&extent.zone).filter(|_| self.ground.is_there(extent)) {
                     *zone.entry(file).or_default() += extent.device_bytes();
                 }
             }
@@ -323,8 +323,8 @@ impl Core {
         let names = self.names.lock();
         let mut live = Vec::new();
         for (file, inode) in names.catalogue.files() {
-            let here = inode.extents.iter().filter(|extent| extent.zone == zone).copied();
-            live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent }));
+            let here = inode.extents.iter().filter(|extent| extent.zone == zone && self.ground.is_there(extent));
+            live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent: *extent }));
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
         live.sort_by_key(|live| (live.file, live.extent.block));

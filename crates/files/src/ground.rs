@@ -105,15 +105,19 @@ impl Ground {
         for extent in extents {
             match self.run_of(extent) {
                 Some((blocks, run)) => blocks.bury(run),
-                None if self.is_there(extent) => self.space.sub_live(extent.zone, extent.device_bytes()),
+                None if self.is_in_zone(extent) => self.space.sub_live(extent.zone, extent.device_bytes()),
                 None => {}
             }
         }
     }
 
-    /// Whether the zone of an extent is the one that it was written to.
-    fn is_there(&self, extent: &Extent) -> bool {
-        self.group(extent.zone).is_none() && self.generation_of(extent.zone) == Some(extent.generation)
+    /// Whether the zone of an extent, or its group, is the one that it was written to: a zone that was reset by hand has other bytes now.
+    pub(crate) fn is_there(&self, extent: &Extent) -> bool {
+        self.generation_of(extent.zone) == Some(extent.generation)
+    }
+
+    fn is_in_zone(&self, extent: &Extent) -> bool {
+        self.group(extent.zone).is_none() && self.is_there(extent)
     }
 
     /// Counts a recorded extent as live at a mount; false if its zone holds something else now, or its blocks are another's.
@@ -121,7 +125,7 @@ impl Ground {
         if let Some((blocks, run)) = self.run_of(extent) {
             return blocks.mark(run);
         }
-        let is_there = self.is_there(extent);
+        let is_there = self.is_in_zone(extent);
         if is_there {
             self.space.add_live(extent.zone, extent.device_bytes());
         }

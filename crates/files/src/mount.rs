@@ -356,7 +356,8 @@ fn seal_if_partial(space: &Space, zone: ZoneId) -> Result<()> {
 /// as that of the next one: only the journal knows of files, and forgets those that are gone.
 fn first_in(catalogue: &Catalogue, zone: &RecoveredZone) -> (FileId, FileTags) {
     let here = catalogue.files().flat_map(|(file, inode)| {
-        let first = inode.extents.iter().filter(|extent| extent.zone == zone.zone).map(|extent| extent.block).min();
+        let is_here = |extent: &&Extent| extent.zone == zone.zone && extent.generation == zone.generation;
+        let first = inode.extents.iter().filter(is_here).map(|extent| extent.block).min();
         first.map(|block| (block, file, inode.tags))
     });
     let first = here.min_by_key(|(block, ..)| *block);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{geometry, options, options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZoneId, ZonedDevice};
-use zonda_files::{Cleaner, FileError, FileKind, FileStore, FileStoreOptions, FileTags, StoreId};
+use zonda_files::{Cleaner, FileError, FileKind, FileStore, FileStoreOptions, FileTags, Finding, StoreId};
 use zonda_rt::{DeviceCall, now, sleep};
 
 fn store(device: Arc<dyn ZonedDevice>, which: u64) -> FileStore {
@@ -62,6 +62,38 @@ fn a_file_that_lost_its_zone_takes_nothing_with_it() {
     assert!(filled.by_ref().count() > 3);
     assert!(whole(&store, taker, 60_000));
     assert_eq!(store.check().unwrap().findings, []);
+}
+
+/// A zone that somebody reset by hand, and what is in it by now beside what the names still have there.
+#[test]
+fn a_file_that_lost_its_zone_keeps_nobody_from_cleaning_it() {
+    let device = memory();
+    let options = || FileStoreOptions { clean_below_free_percent: 90, ..options(2) };
+    let store = FileStore::format(Arc::clone(&device), StoreId(1), false, options()).unwrap();
+    put(&store, FileKind::Data, "/t", 60_000).unwrap();
+    let lost = store.extents(&path("/t")).unwrap()[0].zone;
+    drop(store);
+    device.reset(ZoneId(lost.0)).unwrap();
+    let (store, _) = FileStore::mount(Arc::clone(&device), options()).unwrap();
+    let is_in = |store: &FileStore, name: &String| store.extents(&path(name)).unwrap().iter().any(|it| it.zone == lost);
+    let names: Vec<String> = (0..40).map(|file| format!("/{file}")).collect();
+    let takes = |name: &&String| {
+        put(&store, FileKind::Data, name, 20_000).unwrap();
+        is_in(&store, name)
+    };
+    let first = names.iter().position(|name| takes(&name)).expect("the lowest free zone is taken first");
+    let mut others = names[first + 1..].iter().take_while(takes);
+    let (dies, lives) = (&names[first], others.next().expect("three files share a zone"));
+    others.for_each(drop);
+    store.remove(&path(dies)).unwrap();
+    store.sync_names().unwrap();
+    let findings = store.check().unwrap().findings;
+    assert!(!findings.is_empty(), "a file is lost");
+    for finding in findings {
+        assert!(matches!(finding, Finding::WrongGeneration { .. }), "{finding}");
+    }
+    while store.clean_step().unwrap().is_some() {}
+    assert!(!is_in(&store, lives) && whole(&store, lives, 20_000), "what lives was moved");
 }
 
 /// Zones half of which are dead.
