@@ -432,13 +432,20 @@ impl Core {
         Ok(number)
     }
 
-    /// Makes changes of names durable, if there are any that are not: one load else.
+    /// Makes changes of names durable, if there are any that are not: the lock of the names, briefly, and one load else.
     ///
     /// # Errors
     /// As [`commit_to`](Self::commit_to).
     pub(crate) fn commit_names(&self) -> Result<()> {
-        let last = self.names.last();
-        if self.committer.is_durable(last) { Ok(()) } else { self.commit_to(last) }
+        self.commit_unless_durable(self.names.last())
+    }
+
+    /// Makes changes up to `number` durable, if they are not: one load else.
+    ///
+    /// # Errors
+    /// As [`commit_to`](Self::commit_to).
+    pub(crate) fn commit_unless_durable(&self, number: u64) -> Result<()> {
+        if self.committer.is_durable(number) { Ok(()) } else { self.commit_to(number) }
     }
 
     /// Returns when change `number` is durable; subzones and blocks whose files are gone are free then.

@@ -30,8 +30,8 @@ use crate::{Extent, FileError, FileId, FileKind, FileTags, Lifetime, Result, Zon
 /// [`held_bytes_max`](crate::FileStoreOptions::held_bytes_max) for all of them -> 3 [`sync`](Self::sync) makes them durable -> 4 [`close`](Self::close), or drop. Closing writes everything and
 /// queues its record, but is no sync.
 ///
-/// Cost: one device write per buffer; a sync of a log: one write, one flush; of any other file: one write, two flushes and a
-/// record, shared with whoever syncs at the same time.
+/// Cost: one device write per buffer; a sync of a log: one write, one flush, and a commit where names changed; of any other file: one
+/// write and a commit. A commit, two flushes and the records of all changes, is shared with whoever syncs at the same time.
 #[derive(Debug)]
 pub struct FileWriter {
     core: Arc<Core>,
@@ -301,8 +301,11 @@ impl FileWriter {
         if self.file.content().is_chunked {
             return self.sync_chunks();
         }
+        // Names that changed before are durable with it, even where it has nothing new.
+        let last = self.core.names.last();
         self.record_written(false)?;
-        self.commit_queued()
+        self.commit_queued()?;
+        self.core.commit_unless_durable(last)
     }
 
     fn size_bytes_on_device(&self) -> u64 {
@@ -339,7 +342,7 @@ impl FileWriter {
             return Ok(());
         }
         // What is on the device stays part of the file, even if the rest found no room.
-        let flushed = self.write_all().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
+        let flushed = self.write_rest().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
         self.release_held();
         self.give_back_blocks();
         let done = flushed.and(self.record_written(true));
@@ -349,6 +352,14 @@ impl FileWriter {
             self.core.release(lease, stream_of(self.file.tags().kind));
         }
         done
+    }
+
+    /// Writes what waits, of a meta file once the names are durable: as for a sync.
+    fn write_rest(&mut self) -> Result<()> {
+        if self.file.tags().kind == FileKind::Meta && self.file.content().waiting() > 0 {
+            self.core.commit_names()?;
+        }
+        self.write_all()
     }
 
     fn trace(&self, event: impl FnOnce(FileId) -> TraceEvent) {
@@ -378,10 +389,10 @@ impl FileWriter {
     fn write_out(&mut self, until: Until) -> Result<()> {
         self.core.check_claim(self.claim)?;
         match self.file.tags().kind {
-            // Chunks of a file that is in no journal are nobody's: what is acknowledged would be gone when the process dies.
-            FileKind::Log if self.size_bytes_on_device() == 0 => self.commit_queued()?,
             // As for a sync. An info log is flushed line by line, and nothing in it relies on names.
             FileKind::Meta if matches!(until, Until::Unit) => self.core.commit_names()?,
+            // Chunks of a file that is in no journal are nobody's: what is acknowledged would be gone when the process dies.
+            _ if self.file.content().is_chunked && self.size_bytes_on_device() == 0 => self.commit_queued()?,
             _ => {}
         }
         if self.is_in_blocks() {
