@@ -272,7 +272,7 @@ impl DriveRunner {
         let is_sibling = |other: &&&DriveExperiment| other.name != experiment.name;
         for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && is_shared(&point.id)) {
             let file = self.file(sibling, "", "json");
-            let kept = DriveResults::load(&file, sibling.name, self.scale, Some(seed))?;
+            let kept = DriveResults::load_sibling(&file, sibling.name, self.scale)?;
             let mut rows = kept.map(|kept| kept.rows_of(&point.id, seed)).unwrap_or_default();
             rows.retain(|row| point.may_have(row));
             if is_done(experiment, &rows) {
@@ -406,6 +406,42 @@ mod tests {
         let refused = |only: &[&str], points: &[&str]| runner(false, only, points).unwrap_err().to_string();
         assert!(refused(&[], &["tw"]).contains("--point"), "{}", refused(&[], &["tw"]));
         assert!(refused(&["four"], &[]).contains("\"one\", \"two\""), "{}", refused(&["four"], &[]));
+    }
+
+    /// Results of another seed, experiment or scale are overwritten by none who would go on with them.
+    #[test]
+    fn a_run_does_not_go_on_with_what_is_not_its_own() {
+        let experiment = |name: &'static str| DriveExperiment {
+            name,
+            title: "",
+            source: "",
+            how: "",
+            points: |_| {
+                let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", 1.0)]);
+                Ok(vec![Point { id: "a".to_owned(), rocksdb: None, run: Box::new(run) }])
+            },
+            columns: &["runs"],
+            charts: |_| Vec::new(),
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let json = directory.path().join("kept.json");
+        let run = |resume: bool, name: &'static str, scale: Scale, seed: u64| {
+            let (out, json, only, points) = (directory.path().to_owned(), Some(json.clone()), Vec::new(), Vec::new());
+            let runner = DriveRunner { scale, out, json, resume, only, points, seeds: vec![seed] };
+            runner.run(&experiment(name), &mut Output::to(Box::new(std::io::sink()), None)).map(drop)
+        };
+        run(true, "own", Scale::Tiny, 1).unwrap();
+        let kept = fs::read_to_string(&json).unwrap();
+        for (name, scale, seed) in [("own", Scale::Tiny, 2), ("other", Scale::Tiny, 1), ("own", Scale::Laptop, 1)] {
+            let refused = run(true, name, scale, seed).unwrap_err();
+            assert!(matches!(refused, BenchError::Usage { option: "--json", .. }), "{refused}");
+            assert_eq!(fs::read_to_string(&json).unwrap(), kept);
+        }
+        run(true, "own", Scale::Tiny, 1).unwrap();
+        fs::write(&json, "{}").unwrap();
+        assert!(run(true, "own", Scale::Tiny, 1).unwrap_err().to_string().contains("results of own at scale tiny"));
+        run(false, "other", Scale::Tiny, 2).unwrap();
     }
 
     #[test]

@@ -127,21 +127,38 @@ impl DriveResults {
         Self { experiment: experiment.to_owned(), scale, seeds: Vec::new(), version, rows: Vec::new() }
     }
 
-    /// Reads what an earlier run left, of one seed or of all; `None` when there is nothing, or something else.
+    /// Reads what an earlier run left, of one seed or of all; `None` when there is no file.
     ///
     /// # Errors
-    /// `Io` when the file is there and cannot be read.
+    /// `Io` when the file is there and cannot be read; `Usage` when it holds something else, which going on would overwrite.
     pub fn load(path: &Path, experiment: &str, scale: Scale, seed: Option<u64>) -> Result<Option<Self>> {
         if !path.exists() {
             return Ok(None);
         }
+        let is_of_seed = |row: &DriveRow| seed.is_none_or(|seed| row.seed == seed);
+        match Self::read(path, experiment, scale)?.filter(|kept| kept.rows.iter().all(is_of_seed)) {
+            Some(kept) => Ok(Some(kept)),
+            None => {
+                let of_seed = seed.map(|seed| format!(", seed {seed}")).unwrap_or_default();
+                let expected = format!("results of {experiment} at scale {}{of_seed}", scale.name());
+                Err(BenchError::Usage { option: "--json", given: path.display().to_string(), expected })
+            }
+        }
+    }
+
+    /// Reads what a run of another experiment left, to take from it what there is; `None` when there is nothing, or something else.
+    ///
+    /// # Errors
+    /// `Io` when the file is there and cannot be read.
+    pub(super) fn load_sibling(path: &Path, experiment: &str, scale: Scale) -> Result<Option<Self>> {
+        if path.exists() { Self::read(path, experiment, scale) } else { Ok(None) }
+    }
+
+    /// What a file has; `None` for what is no such results.
+    fn read(path: &Path, experiment: &str, scale: Scale) -> Result<Option<Self>> {
         let text = fs::read(path).map_err(|source| BenchError::io(format!("read {}", path.display()), source))?;
         let kept: Option<Self> = serde_json::from_slice(&text).ok();
-        let Some(mut kept) = kept.filter(|kept| kept.experiment == experiment && kept.scale == scale) else {
-            return Ok(None);
-        };
-        kept.retain(|row| seed.is_none_or(|seed| row.seed == seed));
-        Ok(Some(kept).filter(|kept| !kept.rows.is_empty()))
+        Ok(kept.filter(|kept| kept.experiment == experiment && kept.scale == scale))
     }
 
     /// Keeps only these rows.
