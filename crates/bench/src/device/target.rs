@@ -56,7 +56,7 @@ impl Target {
                 if let Place::File(path) = place
                     && !path.exists()
                 {
-                    return Err(super::usage("device", text, "no such file; `zonda device create` makes one"));
+                    return Err(super::usage("device", text, "a file that is there; `zonda device create` makes one"));
                 }
                 let mode = if *place == Place::Memory { OpenMode::Create } else { OpenMode::Open };
                 let kind = match uri.kind().map_err(failed)?.or(uri.layout) {

@@ -271,8 +271,9 @@ mod tests {
     fn a_child_that_gives_up_is_not_one_that_was_killed() {
         for script in ["exit 1", "echo synced 3; exit 1", "exit 0"] {
             let mut command = Command::new("sh");
-            let child = command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-            let ended = RunningChild(child).kill(KillAt::SinceSynced(Duration::from_millis(200)));
+            let mut child = command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+            child.wait().unwrap();
+            let ended = RunningChild(child).kill(KillAt::SinceSynced(Duration::ZERO));
             assert!(matches!(ended, Err(BenchError::Child(_))), "{script}: {ended:?}");
         }
         let mut command = Command::new("sh");
