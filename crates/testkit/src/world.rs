@@ -7,7 +7,7 @@ use zonda_device::{
 };
 use zonda_flash::drive::{FlashZoned, TimeMode};
 use zonda_flash::profile::Profile as FlashProfile;
-use zonda_rt::{DeviceCall, Rng};
+use zonda_rt::{DeviceCall, Rng, Seed};
 
 use crate::{Answer, Bug, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, profile::pick};
 
@@ -49,6 +49,8 @@ pub struct World {
     crash: CrashModel,
     /// Now and then a write to a zone fails, by chance from this seed.
     faults: Option<u64>,
+    /// Restarts so far: other writes fail in each life, where operations are counted anew.
+    restarts: u64,
 }
 
 impl World {
@@ -63,7 +65,8 @@ impl World {
     /// An empty device, powered.
     #[must_use]
     pub fn on(power: Power, maker: Box<dyn Maker>, bug: Option<Bug>) -> Self {
-        Self { power, maker, bug, labels: Labels::new(), flash: None, crash: CrashModel::Prefix, faults: None }
+        let (labels, crash) = (Labels::new(), CrashModel::Prefix);
+        Self { power, maker, bug, labels, flash: None, crash, faults: None, restarts: 0 }
     }
 
     /// Says what a cut may leave in zones.
@@ -131,6 +134,7 @@ impl World {
     pub fn restart(&mut self, rng: &mut Rng) {
         self.labels.extend(self.power.operations_by_label());
         self.power = self.power.restarted(rng, self.crash);
+        self.restarts += 1;
     }
 
     fn device(&self, faults: Option<u64>) -> Answer<Ground> {
@@ -139,7 +143,8 @@ impl World {
                 Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
             }
             (None, Power::Zones(power)) if let Some(seed) = faults => {
-                let faulty = Faulty::new(power.clone(), seed ^ power.operations());
+                let of_life = Seed(seed).derive(&format!("life {}", self.restarts));
+                let faulty = Faulty::new(power.clone(), of_life.0 ^ power.operations());
                 for blocks in [0, 1] {
                     let (call, effect) = (Some(DeviceCall::Write), FaultEffect::Torn { blocks });
                     faulty.inject(Fault { call, zone: None, when: FaultWhen::Chance(WRITES_THAT_FAIL), effect });
@@ -215,5 +220,53 @@ pub fn draw_cut(rng: &mut Rng, labels: &Labels, life_steps: u64) -> CutAt {
             let (&label, &operations) = labels.iter().nth(rng.index(labels.len())).expect("an index below the length");
             CutAt::Label { label, nth: 1 + rng.below(operations).min(rng.below(operations)) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{AlignedBuf, Lba, ZoneId};
+
+    use super::*;
+
+    /// Makes no subjects.
+    struct NoMaker;
+
+    impl Maker for NoMaker {
+        fn create(&self, _: Ground) -> Answer<Arc<dyn Subject>> {
+            unreachable!("nobody asks")
+        }
+
+        fn open(&self, _: Ground) -> Answer<Arc<dyn Subject>> {
+            unreachable!("nobody asks")
+        }
+    }
+
+    /// Which of many writes to a zone fail.
+    fn failing(world: &World) -> Vec<u64> {
+        let Ground::Zones(device) = world.device(world.faults).unwrap() else { panic!("zones") };
+        let write = |zone| {
+            device.reset(ZoneId(0)).unwrap();
+            device.write(Lba(0), &AlignedBuf::with_len(4096)).is_err().then_some(zone)
+        };
+        (0..5_000).filter_map(write).collect()
+    }
+
+    #[test]
+    fn other_writes_fail_in_each_life_and_the_same_again_by_the_same_seed() {
+        let lives = || {
+            let maker = Box::new(NoMaker);
+            let mut world = World::new(Geometry::new(1 << 16, 4), maker, None).unwrap().with_faults(7);
+            let life = |_| {
+                let failing = failing(&world);
+                world.restart(&mut Seed(1).rng());
+                failing
+            };
+            (0..3).map(life).collect::<Vec<_>>()
+        };
+        let failed = lives();
+        assert!(failed.iter().all(|life| life.len() > 4), "{failed:?}");
+        assert!(failed[0] != failed[1] && failed[1] != failed[2], "{failed:?}");
+        assert_eq!(lives(), failed);
     }
 }
