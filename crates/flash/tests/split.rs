@@ -223,12 +223,35 @@ fn a_part_that_is_lost_ends_its_zone_and_what_was_written_before_stays() {
 fn a_reset_that_fails_half_way_leaves_the_zone_as_its_parts_are() {
     let below = Faulty::new(MemDevice::new(geometry_below(&geometry(), SUBZONES).unwrap()).unwrap(), 1);
     let drive = over(Arc::new(below.clone()));
-    drive.write(Lba(16), &blocks(16, 7)).unwrap();
+    drive.write(Lba(16), &blocks(15, 7)).unwrap();
     below.inject(fault_of_third_part(DeviceCall::Reset, FaultEffect::Error(ErrorKind::Io)));
     assert_eq!(kind(drive.reset(ZoneId(1))), ErrorKind::Io);
     assert_eq!(drive.report(ZoneId(1), 1).unwrap()[0].write_pointer, Some(Lba(16 + 12)), "its last part is empty");
     drive.write(Lba(16 + 12), &blocks(4, 8)).unwrap();
     drive.reset(ZoneId(1)).unwrap();
+    drive.write(Lba(16), &blocks(16, 9)).unwrap();
+}
+
+/// Nobody counts on an active zone where he had a full one.
+#[test]
+fn a_full_zone_whose_reset_fails_half_way_stays_full() {
+    let memory = MemDevice::new(geometry_below(&geometry(), SUBZONES).unwrap()).unwrap();
+    let below = Faulty::new(memory, 1);
+    let drive = over(Arc::new(below.clone()));
+    drive.write(Lba(16), &blocks(16, 7)).unwrap();
+    below.inject(fault_of_third_part(DeviceCall::Reset, FaultEffect::Error(ErrorKind::Io)));
+    assert_eq!(kind(drive.reset(ZoneId(1))), ErrorKind::Io);
+    let is_full = |drive: &SplitData| drive.report(ZoneId(1), 1).unwrap()[0].state == ZoneState::Full;
+    assert!(is_full(&drive));
+    let mut found = blocks(16, 1);
+    drive.read(Lba(16), &mut found).unwrap();
+    assert_eq!(found.chunks(BLOCK).take_while(|block| block[0] == 7).count(), 12, "what is left of it");
+    for zone in [0, 2, 3] {
+        drive.write(Lba(zone * 16), &blocks(1, 8)).unwrap();
+    }
+    assert!(is_full(&over(Arc::new(below.inner().clone()))), "to who looks at it anew as well");
+    drive.reset(ZoneId(1)).unwrap();
+    drive.reset(ZoneId(0)).unwrap();
     drive.write(Lba(16), &blocks(16, 9)).unwrap();
 }
 

@@ -328,7 +328,14 @@ impl ZonedDevice for SplitData {
         let state = &mut *self.state.lock();
         self.check_wide(state, zone, "reset")?;
         state.machine.check_idle(zone, "reset")?;
-        self.change_all(zone, &mut state.machine, |index| self.parts.reset(zone, index))?;
+        let was_full = state.machine.state(zone) == ZoneState::Full;
+        let emptied = self.change_all(zone, &mut state.machine, |index| self.parts.reset(zone, index));
+        if emptied.is_err() && was_full && state.machine.state(zone).is_active() {
+            // Who resets a full zone counts on no active one, whatever became of it.
+            let finished = self.all(|index| self.parts.finish(zone, index));
+            return emptied.and(finished).and(state.machine.finish(zone));
+        }
+        emptied?;
         state.machine.reset(zone)?;
         state.counters.resets += 1;
         Ok(())
