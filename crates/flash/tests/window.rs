@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_device::{
-    AlignedBuf, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemDevice, RandomWriteArea, ZoneId,
-    ZoneState, ZonedDevice, conformance,
+    AlignedBuf, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Io, Lba, MemDevice, RandomWriteArea,
+    ZoneId, ZoneState, ZonedDevice, conformance,
 };
-use zonda_flash::drive::{Spec, WindowData};
+use zonda_flash::drive::{FlashZoned, Spec, TimeMode, WindowData};
+use zonda_flash::profile::Profile;
 use zonda_rt::{DeviceCall, now, sim, sleep, spawn};
 
 /// Windows of 8 blocks, granules of 2, two windows at most; zones of 32 blocks.
@@ -41,9 +42,8 @@ fn pointer(drive: &dyn ZonedDevice, zone: u32) -> Option<Lba> {
 fn zones_without_windows_keep_the_contract() {
     conformance::zoned(&mut |geometry| {
         let data = WindowData::over(Arc::new(MemDevice::new(geometry).unwrap()), (1, 1), 1).unwrap();
-        let profile = zonda_flash::profile::Profile::named("test").unwrap();
-        let mode = zonda_flash::drive::TimeMode::Untimed;
-        Arc::new(zonda_flash::drive::FlashZoned::over_windows(Arc::new(data), &profile, mode, 1).unwrap())
+        let profile = Profile::named("test").unwrap();
+        Arc::new(FlashZoned::over_windows(Arc::new(data), &profile, TimeMode::Untimed, 1).unwrap())
     })
     .assert_passed();
 }
@@ -117,6 +117,42 @@ fn what_a_window_could_not_commit_is_still_in_it() {
     assert_eq!(drive.write(Lba(6), &blocks(1, 8)).unwrap_err().kind(), ErrorKind::ReadOnly);
     (1..3).for_each(|zone| drive.open_with_window(ZoneId(zone)).unwrap());
     assert_eq!(drive.open_with_window(ZoneId(3)).unwrap_err().kind(), ErrorKind::TooManyOpen);
+}
+
+/// Of what a commit did before it failed the flash is told, too: it is not committed again.
+#[test]
+fn a_commit_that_fails_half_way_programs_what_it_did() {
+    type Commits = fn(&FlashZoned) -> zonda_device::Result<()>;
+    let commits: [Commits; 4] = [
+        |drive| drive.close(ZoneId(0)),
+        |drive| drive.commit(ZoneId(0), Lba(6)),
+        |drive| drive.write(Lba(12), &blocks(2, 8)),
+        |drive| {
+            let mut queue = drive.queue(1).unwrap();
+            queue.submit(0, Io::Write { at: Lba(12), from: blocks(2, 8) }).unwrap();
+            let mut completed = Vec::new();
+            queue.complete(1, &mut completed).unwrap();
+            completed.remove(0).result.map(drop)
+        },
+    ];
+    for (which, commit) in commits.into_iter().enumerate() {
+        let [whole, torn] = [false, true].map(|is_torn| {
+            let (below, data) = faulty();
+            let profile = Profile::named("test").unwrap();
+            let drive = FlashZoned::over_windows(Arc::new(data), &profile, TimeMode::Untimed, 1).unwrap();
+            drive.open_with_window(ZoneId(0)).unwrap();
+            drive.write(Lba(0), &blocks(8, 7)).unwrap();
+            if is_torn {
+                let (call, effect) = (Some(DeviceCall::Write), FaultEffect::Torn { blocks: 2 });
+                below.inject(Fault { call, zone: None, when: FaultWhen::Nth(1), effect });
+            }
+            assert_eq!(commit(&drive).is_err(), is_torn);
+            drive.finish(ZoneId(0)).unwrap();
+            drive.flush().unwrap();
+            drive.flash_report().writes.host_bytes
+        });
+        assert_eq!(torn, whole, "{which}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub use open::{Spec, open_block, open_zoned};
 pub use split_data::SplitData;
 pub use split_parts::geometry_below;
 pub use waits::{Wait, Waits};
-pub use window::WindowData;
+pub use window::{Committed, WindowData};
 pub use zoned::FlashZoned;
 
 use crate::core::CoreStats;

@@ -55,8 +55,9 @@ impl<S: Store, M: Model> IoQueue for FlashQueue<S, M> {
             return Err(Box::new(Rejected { error, io }));
         }
         let (result, buffer, command) = self.store.apply(io);
-        // What failed takes no time.
-        let command = command.filter(|_| result.is_ok());
+        // What failed takes no time, but for the part of a commit that was done.
+        let takes_time = |command: &Command| result.is_ok() || matches!(command, Command::CommitWindow { .. });
+        let command = command.filter(takes_time);
         let pending = command.map(|command| self.timing.submit(command));
         self.waiting.push((pending, Completion { token, result, buffer }));
         Ok(())

@@ -19,6 +19,20 @@ pub struct WindowData {
     windows: Mutex<HashMap<ZoneId, Window>>,
 }
 
+/// What a commit did: a part of it may be done where it failed.
+#[derive(Debug)]
+#[must_use]
+pub struct Committed {
+    /// Blocks that are in the zone below now.
+    pub blocks: u64,
+    /// Why these are not all.
+    pub outcome: Result<()>,
+}
+
+impl Committed {
+    const NOTHING: Self = Self { blocks: 0, outcome: Ok(()) };
+}
+
 /// Blocks of a window, from the zone's start. Always: none is before `base`, the write pointer below.
 #[derive(Debug, Default)]
 struct Window {
@@ -54,11 +68,11 @@ impl WindowData {
         Ok(Self { below, window_blocks, granule_blocks, windows_max, windows: Mutex::new(HashMap::new()) })
     }
 
-    /// Writes to a zone with a window; the blocks that this committed, or `None` if the zone has none.
+    /// Writes to a zone with a window; what this committed, or `None` if the zone has none.
     ///
     /// # Errors
-    /// As [`RandomWriteArea`] says; those of the device below.
-    pub fn write_window(&self, at: Lba, from: &[u8]) -> Result<Option<u64>> {
+    /// As [`RandomWriteArea`] says: nothing was done. Those of the device below are the commit's.
+    pub fn write_window(&self, at: Lba, from: &[u8]) -> Result<Option<Committed>> {
         let geometry = self.below.geometry();
         let blocks = geometry.check_buffer(from)?;
         let (zone, offset) = geometry.check_span(at, blocks)?;
@@ -76,18 +90,18 @@ impl WindowData {
         let block = geometry.block_bytes as usize;
         window.blocks.extend((offset..).zip(from.chunks_exact(block).map(Box::from)));
         if end <= window.base + self.window_blocks {
-            return Ok(Some(0));
+            return Ok(Some(Committed::NOTHING));
         }
         let base = (end - self.window_blocks).div_ceil(self.granule_blocks) * self.granule_blocks;
-        self.commit_to(zone, window, base.min(capacity)).map(Some)
+        Ok(Some(self.commit_to(zone, window, base.min(capacity))))
     }
 
-    /// Commits a window up to a block of its zone; how many blocks that were. After an error it holds what the device did not take.
-    fn commit_to(&self, zone: ZoneId, window: &mut Window, end: u64) -> Result<u64> {
-        let geometry = self.below.geometry();
-        let blocks = end.saturating_sub(window.base);
+    /// Commits a window up to a block of its zone. After an error it holds what the device did not take.
+    fn commit_to(&self, zone: ZoneId, window: &mut Window, end: u64) -> Committed {
+        let (geometry, before) = (self.below.geometry(), window.base);
+        let blocks = end.saturating_sub(before);
         if blocks == 0 {
-            return Ok(0);
+            return Committed::NOTHING;
         }
         let block = geometry.block_bytes as usize;
         let mut buffer = AlignedBuf::with_len(usize::try_from(blocks).expect("two windows fit memory") * block);
@@ -104,27 +118,26 @@ impl WindowData {
             window.is_lost = report.write_pointer.is_none();
         }
         window.blocks = window.blocks.split_off(&window.base);
-        written.map(|()| blocks)
+        Committed { blocks: window.base.saturating_sub(before), outcome: written }
     }
 
-    /// Takes a zone's window away, and commits what was written; how many blocks that were. After an error the window is still there.
-    ///
-    /// # Errors
-    /// Those of the device below.
-    pub fn take_away(&self, zone: ZoneId) -> Result<u64> {
+    /// Takes a zone's window away, and commits what was written. After an error the window is still there.
+    pub fn take_away(&self, zone: ZoneId) -> Committed {
         let mut windows = self.windows.lock();
-        let Some(window) = windows.get_mut(&zone) else { return Ok(0) };
+        let Some(window) = windows.get_mut(&zone) else { return Committed::NOTHING };
         let end = window.blocks.last_key_value().map_or(window.base, |(&last, _)| last + 1);
-        let committed = self.commit_to(zone, window, end)?;
-        windows.remove(&zone);
-        Ok(committed)
+        let committed = self.commit_to(zone, window, end);
+        if committed.outcome.is_ok() {
+            windows.remove(&zone);
+        }
+        committed
     }
 
-    /// Commits as [`RandomWriteArea::commit`]; how many blocks that were.
+    /// Commits as [`RandomWriteArea::commit`].
     ///
     /// # Errors
-    /// As there.
-    pub fn commit_window(&self, zone: ZoneId, end: Lba) -> Result<u64> {
+    /// As there: nothing was done. Those of the device below are the commit's.
+    pub fn commit_window(&self, zone: ZoneId, end: Lba) -> Result<Committed> {
         let geometry = self.below.geometry();
         geometry.check_zone(zone)?;
         let mut windows = self.windows.lock();
@@ -143,8 +156,8 @@ impl WindowData {
             let (value, multiple) = (offset, self.granule_blocks);
             return Err(DeviceError::Unaligned { what: "end of a commit, in blocks", value, multiple });
         }
-        let committed = self.commit_to(zone, window, offset)?;
-        if offset == capacity {
+        let committed = self.commit_to(zone, window, offset);
+        if committed.outcome.is_ok() && offset == capacity {
             // The zone is full: its window is free for another.
             windows.remove(&zone);
         }
@@ -188,7 +201,7 @@ impl RandomWriteArea for WindowData {
     }
 
     fn commit(&self, zone: ZoneId, end: Lba) -> Result<()> {
-        self.commit_window(zone, end).map(|_| ())
+        self.commit_window(zone, end)?.outcome
     }
 }
 
@@ -217,7 +230,7 @@ impl ZonedDevice for WindowData {
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
         match self.write_window(at, from)? {
-            Some(_) => Ok(()),
+            Some(committed) => committed.outcome,
             None => self.below.write(at, from),
         }
     }
@@ -238,12 +251,12 @@ impl ZonedDevice for WindowData {
     }
 
     fn close(&self, zone: ZoneId) -> Result<()> {
-        self.take_away(zone)?;
+        self.take_away(zone).outcome?;
         self.below.close(zone)
     }
 
     fn finish(&self, zone: ZoneId) -> Result<()> {
-        self.take_away(zone)?;
+        self.take_away(zone).outcome?;
         self.below.finish(zone)
     }
 

@@ -176,9 +176,11 @@ impl ZonedDevice for FlashZoned {
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
-        let command = modelled(|| self.write_data(at, from))?;
-        self.timing.perform(command);
-        Ok(())
+        let (written, command) = modelled(|| self.write_data(at, from));
+        if let Some(command) = command {
+            self.timing.perform(command);
+        }
+        written
     }
 
     fn append(&self, zone: ZoneId, from: &[u8]) -> Result<Lba> {
@@ -249,9 +251,8 @@ impl Store for FlashZoned {
                 (result, Some(into), Some(command))
             }
             Io::Write { at, from } => {
-                let written = self.write_data(at, &from);
-                let command = written.as_ref().ok().copied();
-                (written.map(|_| at), Some(from), command)
+                let (written, command) = self.write_data(at, &from);
+                (written.map(|()| at), Some(from), command)
             }
             Io::Append { zone, from } => {
                 let result = self.data.append(zone, &from);
