@@ -274,9 +274,10 @@ impl Flusher {
     /// Finishes a zone whose sequencer is drained. Called with its writer held.
     pub(crate) fn seal(&self, stream: &Stream, sequencer: &Arc<Sequencer>, writer: &mut Option<ZoneWriter>) {
         let Some(open) = writer.take() else { return };
-        stream.remove(sequencer);
-        let _label = zonda_device::cut_label("finish");
-        self.space.seal(open);
+        stream.seal(sequencer, || {
+            let _label = zonda_device::cut_label("finish");
+            self.space.seal(open);
+        });
         self.zones.of(sequencer.zone()).detach();
     }
 }

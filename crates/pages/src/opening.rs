@@ -31,14 +31,21 @@ impl Flusher {
         Ok(())
     }
 
-    /// Opens one more zone of a stream if it may have one; `false` if there is no zone for this claim now.
+    /// Opens one more zone of a stream if it may have one; `false` if there is no zone for this claim now. Waits for zones that are being
+    /// sealed, if all tokens are held. No sequencer's writer may be held.
     pub(crate) fn open(&self, stream: &Stream, claim: Claim) -> Result<bool, PageError> {
         let _opening = self.opening.lock();
         if !stream.may_open() {
             stream.satisfied();
             return Ok(true);
         }
-        let writer = match self.take_zone(stream, claim) {
+        let mut taken = self.take_zone(stream, claim);
+        if matches!(taken, Err(SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. })) {
+            // A drive may take long to finish a zone, and nobody is refused for that.
+            self.streams.iter().for_each(Stream::wait_for_sealing);
+            taken = self.take_zone(stream, claim);
+        }
+        let writer = match taken {
             Ok(writer) => writer,
             Err(SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. }) => {
                 return Ok(false);

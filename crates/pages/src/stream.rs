@@ -107,6 +107,8 @@ pub(crate) struct Stream {
     sequencers: RwLock<Vec<Arc<Sequencer>>>,
     /// The strongest claim of those that found no room; 0 = none.
     wanted: AtomicU8,
+    /// Shared by those that seal a zone, which has a token still and is no sequencer any more.
+    sealing: RwLock<()>,
 }
 
 impl Stream {
@@ -118,7 +120,20 @@ impl Stream {
             zones_max: if one_at_a_time { 1 } else { share.zones as usize },
             sequencers: RwLock::new(Vec::new()),
             wanted: AtomicU8::new(0),
+            sealing: RwLock::new(()),
         }
+    }
+
+    /// Seals one of its zones with `seal`.
+    pub(crate) fn seal(&self, sequencer: &Arc<Sequencer>, seal: impl FnOnce()) {
+        let _sealing = self.sealing.read();
+        self.remove(sequencer);
+        seal();
+    }
+
+    /// Waits for those that seal zones: their tokens are free then.
+    pub(crate) fn wait_for_sealing(&self) {
+        drop(self.sealing.write());
     }
 
     /// Whether values that reclaim moved may have a zone of their own: they are cold, and new ones are not yet.

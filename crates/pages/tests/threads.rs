@@ -65,6 +65,43 @@ fn threads_of_the_operating_system() {
     assert!(run(4, 2500, 8) > 50);
 }
 
+/// A zone that somebody else has filled and finishes has its token still: whoever needs the next one waits for that.
+#[test]
+fn nobody_is_refused_while_a_zone_is_being_finished() {
+    for (seed, active, kind) in
+        (0..3).flat_map(|seed| [(seed, 4, AreaKind::Values), (seed, 8, AreaKind::Values), (seed, 8, AreaKind::Log)])
+    {
+        sim::run(seed, || {
+            let geometry = Geometry::new(256 << 10, 64).with_limits(active, active);
+            let device = Arc::new(Faulty::new(MemDevice::new(geometry).unwrap(), 1));
+            let effect = FaultEffect::Delay(std::time::Duration::from_micros(20));
+            let (call, when) = (Some(DeviceCall::Finish), FaultWhen::From(1));
+            device.inject(Fault { call, zone: None, when, effect });
+            let toy = Arc::new(Toy::new(create(&device)));
+            let done = Arc::new(AtomicBool::new(false));
+            let pump = |thread: u64| {
+                let (toy, done) = (Arc::clone(&toy), Arc::clone(&done));
+                spawn(format!("pump {thread}"), move || {
+                    while !done.load(Ordering::Relaxed) {
+                        toy.pump().unwrap();
+                        zonda_rt::sleep(std::time::Duration::from_micros(2));
+                    }
+                })
+            };
+            let pumps: Vec<_> = (0..3).map(pump).collect();
+            let mut rng = Rng::seeded(seed);
+            let area = toy.store.area(kind);
+            for n in 0..80 {
+                let bytes = usize::try_from(rng.below(60_000)).unwrap();
+                let appended = area.append(&vec![7; bytes]);
+                assert!(appended.is_ok(), "{kind:?}, {active} active, seed {seed}: {n} appended, then {appended:?}");
+            }
+            done.store(true, Ordering::Relaxed);
+            pumps.into_iter().for_each(|pump| pump.join().unwrap());
+        });
+    }
+}
+
 #[test]
 fn threads_of_the_operating_system_at_four_active_zones() {
     assert!(run(3, 1500, 4) > 20);
