@@ -86,7 +86,7 @@ impl LogDevice {
             return Err(PageError::LogOfOtherStore { store, log_of: recovered.identity.store });
         }
         let flusher = open::build(space, reserve, &without_pages(options));
-        flusher.with_recognised(recovered)?.iter().try_for_each(|zone| flusher.recover(zone, false))?;
+        flusher.recover(&flusher.with_recognised(recovered)?)?;
         flusher.note_space();
         Ok(Self::new(flusher))
     }

@@ -61,12 +61,7 @@ pub(crate) fn open(
     let identity = recovered.identity.clone();
     log.check(identity.features)?;
     let flusher = build(space, reserve, options);
-    let zones = flusher.with_recognised(recovered)?;
-    let newest_of_meta = zones.iter().rfind(|zone| stream::holds(zone.holds) == Holds::area(AreaKind::Meta));
-    for zone in &zones {
-        let goes_on = newest_of_meta == Some(zone) && flusher.would_be_found_behind(zone)?;
-        flusher.recover(zone, goes_on)?;
-    }
+    flusher.recover(&flusher.with_recognised(recovered)?)?;
     flusher.note_space();
     Ok((flusher, identity.superblock))
 }
@@ -172,27 +167,47 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
 }
 
 impl Flusher {
-    /// Takes over a zone of an earlier life. Partly written zones of log and values are never appended to again; those of pages are
-    /// continued where their stream still has one to fill, and so is the one of the MetaLog that `goes_on` (decision 0053).
-    pub(crate) fn recover(&self, zone: &RecoveredZone, goes_on: bool) -> Result<(), PageError> {
-        let holds = stream::holds(zone.holds);
-        self.zones.of(zone.zone).begin(zone.generation, holds);
-        self.zones.of(zone.zone).set_found(zone.written_blocks.saturating_sub(1) * BLOCK_BYTES as u64);
-        if zone.written_blocks <= 1 {
-            self.zones.of(zone.zone).release_segment();
+    /// Takes over the zones of an earlier life, oldest first. Partly written zones of log and values are never appended to again; those of
+    /// pages are continued where their stream still has one to fill, and so is the newest of the MetaLog (decision 0053). All others are
+    /// finished before: of those the device may have as many open as it takes (I2).
+    pub(crate) fn recover(&self, zones: &[RecoveredZone]) -> Result<(), PageError> {
+        let newest_of_meta = zones.iter().rfind(|zone| stream::holds(zone.holds) == Holds::area(AreaKind::Meta));
+        let mut going_on: Vec<&RecoveredZone> = Vec::new();
+        for zone in zones {
+            self.note_recovered(zone);
+            let stream = self.stream(zone.stream);
+            let may_go_on = stream::holds(zone.holds) == Holds::PAGES
+                || newest_of_meta == Some(zone) && self.would_be_found_behind(zone)?;
+            let others = going_on.iter().filter(|other| self.stream(other.stream).id == stream.id).count();
+            match zone.state {
+                ZoneUse::Partial if may_go_on && stream.streams == zone.holds && others < stream.zones_max => {
+                    going_on.push(zone);
+                }
+                ZoneUse::Partial => {
+                    let _label = zonda_device::cut_label("finish");
+                    self.space.seal_recovered(zone.zone)?;
+                }
+                _ => {}
+            }
         }
-        if zone.state != ZoneUse::Partial {
-            return Ok(());
+        for zone in going_on {
+            match self.space.adopt_for_writing(zone.zone) {
+                Ok(writer) => self.adopt_writer(self.stream(zone.stream), writer, Claim::Foreground),
+                // Nothing that is in it is lost for that.
+                Err(SpaceError::Device(_)) => self.space.seal_recovered(zone.zone)?,
+                Err(error) => return Err(error.into()),
+            }
         }
-        let stream = self.stream(zone.stream);
-        let may_go_on = holds == Holds::PAGES || goes_on;
-        if may_go_on && stream.streams == zone.holds && stream.may_open() {
-            let writer = self.space.adopt_for_writing(zone.zone)?;
-            self.adopt_writer(stream, writer, Claim::Foreground);
-            return Ok(());
+        Ok(())
+    }
+
+    fn note_recovered(&self, recovered: &RecoveredZone) {
+        let zone = self.zones.of(recovered.zone);
+        zone.begin(recovered.generation, stream::holds(recovered.holds));
+        zone.set_found(recovered.written_blocks.saturating_sub(1) * BLOCK_BYTES as u64);
+        if recovered.written_blocks <= 1 {
+            zone.release_segment();
         }
-        let _label = zonda_device::cut_label("finish");
-        Ok(self.space.seal_recovered(zone.zone)?)
     }
 
     /// Whether a chunk that is appended to a zone would be found: whoever reads a segment gives up behind a hole of so many blocks. A cut

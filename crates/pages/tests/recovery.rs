@@ -49,6 +49,30 @@ fn with_everything() -> (Faulty<MemDevice>, Toy, SegmentId) {
 }
 
 #[test]
+fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
+    let device = Faulty::new(MemDevice::new(Geometry::new(256 << 10, 64).with_limits(4, 4)).unwrap(), 1);
+    let at = Arc::new(device.clone()) as Arc<dyn ZonedDevice>;
+    let toy = Toy::new(ZonedStore::create(Arc::clone(&at), &options()).unwrap());
+    toy.put(id(1), 1, 1).unwrap();
+    toy.commit().unwrap();
+    drop(toy);
+    let active = || device.report(ZoneId(0), 64).unwrap().into_iter().filter(|zone| zone.state.is_active());
+    let before: Vec<_> = active().map(|zone| zone.zone).collect();
+    assert_eq!(before.len(), 2, "MetaLog and pages");
+    for &zone in &before {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(DeviceCall::Open), zone: Some(zone), when: FaultWhen::From(1), effect });
+    }
+    let toy = Toy::recover(ZonedStore::open(at, &options()).unwrap().0);
+    assert_eq!(active().count(), 0);
+    toy.check_all();
+    toy.put(id(2), 1, 1).unwrap();
+    toy.commit().unwrap();
+    toy.check_all();
+    assert!(active().all(|zone| !before.contains(&zone.zone)));
+}
+
+#[test]
 fn a_zone_header_that_is_not_read_costs_nothing() {
     let (device, toy, segment) = with_everything();
     let (leaves, values) = (toy.leaves.lock().clone(), toy.values.lock().clone());
