@@ -12,10 +12,11 @@
 //! with values of which the device does not read something: nobody knows whether that is live.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use zonda_device::ZoneId;
-use zonda_rt::Mutex;
 use zonda_rt::atomic::Ordering;
+use zonda_rt::{Mutex, Time, now};
 use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
 
 use crate::flusher::Flusher;
@@ -32,6 +33,9 @@ const BATCH: usize = 8;
 /// Steps that a fully walked zone waits for releases that are under way before its rest is taken for dead.
 const PATIENCE_STEPS: u32 = 16;
 
+/// How long writers wait while nothing is found to do for them, before they are refused although not all usable space is live: what is not
+/// may lie in zones that the log holds until the next checkpoint has ended.
+const IDLE_MAX: Duration = Duration::from_secs(10);
 /// Steps without room after which a step says `Waiting`.
 const CROWDED_STEPS_MAX: u32 = 8;
 
@@ -45,6 +49,7 @@ struct Work {
     /// Zones that hold something live which cannot be read, each as it was left. One in which anything changed since, or that holds
     /// something else by now, is a zone like any other.
     stuck: HashMap<ZoneId, Left>,
+    idle: Idle,
 }
 
 impl Work {
@@ -63,6 +68,22 @@ struct Left {
 impl Left {
     fn of(view: &ZoneView) -> Self {
         Self { generation: view.generation, live_bytes: view.live_bytes }
+    }
+}
+
+/// Since when nothing is found to do for writers that wait.
+#[derive(Default)]
+pub(crate) struct Idle(Option<Time>);
+
+impl Idle {
+    /// Whether that goes on for long, now that it `is_idle` or not.
+    pub(crate) fn is_for_long(&mut self, is_idle: bool) -> bool {
+        if !is_idle {
+            self.0 = None;
+            return false;
+        }
+        let now = now();
+        now.since(*self.0.get_or_insert(now)) > IDLE_MAX
     }
 }
 
@@ -224,7 +245,7 @@ impl Scene<'_> {
     }
 
     /// The next victim, if zones are short or the live bytes must be known.
-    fn choose(&self, work: &Work) -> Option<Victim> {
+    fn choose(&self, work: &mut Work) -> Option<Victim> {
         let flusher = self.flusher;
         let spare = flusher.spare_zones();
         let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
@@ -234,6 +255,7 @@ impl Scene<'_> {
         // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
         let has_room = spare > RELOCATION_FLOOR || coming == 0;
         if !short {
+            work.idle = Idle::default();
             flusher.hopeless.store(false, Ordering::Relaxed);
         }
         // What is moved while snapshots or readers keep what was moved before gives nothing back yet.
@@ -251,8 +273,8 @@ impl Scene<'_> {
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
         let chosen = chosen.filter(|view| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated());
-        let hopeless = urgent && chosen.is_none() && coming == 0 && self.is_packed();
-        if hopeless {
+        let is_idle = urgent && chosen.is_none() && coming == 0;
+        if work.idle.is_for_long(is_idle) || is_idle && self.is_packed() {
             flusher.give_up_hope()
         } else {
             flusher.hopeless.store(false, Ordering::Relaxed)

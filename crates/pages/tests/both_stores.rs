@@ -239,6 +239,39 @@ fn a_full_store_says_so_stays_readable_and_goes_on_after_deletes() {
     }
 }
 
+/// The log holds more than it is entitled to, so zones are short before all usable space is live; nothing is dead, and nothing is coming.
+#[test]
+fn who_waits_where_nothing_is_to_be_had_is_refused_in_the_end() {
+    zonda_rt::sim::run(1, waits_for_nothing);
+}
+
+fn waits_for_nothing() {
+    for (name, store) in stores() {
+        let toy = Toy::new(store);
+        while toy.store.area(AreaKind::Log).segments().len() < 20 {
+            toy.store.area(AreaKind::Log).append(&[7; 100_000]).unwrap();
+        }
+        let mut pages = 0;
+        let refused = (0..100_000).find_map(|_| match toy.store.admit(1) {
+            Ok(()) => {
+                pages += 1;
+                toy.put_at(Heat::Hot, id(pages), 1, 1).unwrap();
+                None
+            }
+            Err(PageError::Busy) => toy.store.reclaim_step(&toy).err(),
+            Err(error) => Some(error),
+        });
+        assert!(matches!(refused, Some(PageError::NoSpace { .. })), "{name}: {refused:?} after {pages} pages");
+        let usage = toy.store.usage();
+        assert!(usage.live_page_bytes < usage.usable_bytes && pages > 100, "{name}: {usage:?}");
+        // What the log gives back is had.
+        let log = toy.store.area(AreaKind::Log);
+        log.segments().iter().rev().skip(1).for_each(|segment| log.release(segment.id).unwrap());
+        toy.put(id(pages + 1), 1, 1).unwrap();
+        toy.check_all();
+    }
+}
+
 #[test]
 fn overwriting_goes_on_for_ever_close_to_full() {
     for (percent, (name, store)) in [60, 90].into_iter().flat_map(|percent| stores().map(|store| (percent, store))) {

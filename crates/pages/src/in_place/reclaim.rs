@@ -20,6 +20,7 @@ use super::layout::SegmentIndex;
 use super::limbo::Batch;
 use super::table::{Content, Table};
 use super::victim::{Look, Victim};
+use crate::reclaim::Idle;
 use crate::reserve::RELOCATION_FLOOR;
 use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
 
@@ -37,6 +38,7 @@ pub(crate) struct Work {
     /// Segments that hold something live which cannot be read, or that nobody has released yet, each as it was left. One in which anything
     /// changed since, or that holds something else by now, is a segment like any other.
     stuck: HashMap<SegmentIndex, Left>,
+    idle: Idle,
 }
 
 /// A segment that was walked and still held something live.
@@ -182,13 +184,14 @@ impl Scene<'_> {
     }
 
     /// The next segment to empty, if spare ones are few or the live bytes must be known.
-    fn choose(&self, work: &Work) -> Option<Victim> {
+    fn choose(&self, work: &mut Work) -> Option<Victim> {
         let core = self.core;
         let (spare, coming) = (core.spare_segments(), core.limbo.lock().coming_segments());
         let short = core.is_low(spare.saturating_add(coming));
         let asked = core.must_look.swap(false, Ordering::Relaxed);
         let must_know = (asked || core.would_be_full(0)) && core.has_estimates();
         if !short {
+            work.idle = Idle::default();
             core.hopeless.store(false, Ordering::Relaxed);
         }
         let garbage = (coming as usize) < CONDEMNED_BATCH && (core.bears_none() || self.holds_garbage());
@@ -212,7 +215,8 @@ impl Scene<'_> {
             table.close(victim.segment());
             Some(victim)
         });
-        if urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && self.is_packed() {
+        let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty();
+        if work.idle.is_for_long(is_idle) || is_idle && self.is_packed() {
             core.give_up_hope();
         } else {
             core.hopeless.store(false, Ordering::Relaxed);
