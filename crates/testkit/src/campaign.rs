@@ -37,6 +37,8 @@ pub struct Settings {
     pub ground: Option<GroundKind>,
     /// Clients; drawn if not given. One has an exact model, several have histories.
     pub clients: Option<u64>,
+    /// Every value lies in the value log, whatever its length; a tenth of the runs draws that else.
+    pub separated: bool,
     /// A bug to seed.
     pub bug: Option<Bug>,
     /// Give the device the timing of a modelled SSD, in this mode.
@@ -95,7 +97,10 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
         (false, false) => drawn,
     };
     let design = settings.design.unwrap_or(drawn);
-    let maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
+    let mut maker = EngineMaker::draw(&mut rng, design, &geometry, settings.bug);
+    if settings.separated {
+        maker.tree.value_inline_bytes_max = 0;
+    }
     let logged = maker.tree.log;
     // What survives without a log is a matter of single keys: one client's model says which values.
     let clients = if logged { settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]) } else { 1 };

@@ -87,6 +87,9 @@ struct Sim {
     /// Clients of all runs; else each draws its own number.
     #[arg(long)]
     clients: Option<u64>,
+    /// Every value of all runs lies in the value log, whatever its length; else one run in ten draws that.
+    #[arg(long)]
+    separated: bool,
     /// Run on threads of the operating system instead of simulated ones: nothing replays, but time is real.
     #[arg(long)]
     real_threads: bool,
@@ -175,6 +178,7 @@ impl Sim {
             design,
             ground,
             clients: self.clients,
+            separated: self.separated,
             bug: self.bug,
             flash,
             verbose: self.verbose,
@@ -197,11 +201,12 @@ impl Sim {
         let store = self.store.and_then(|store| store.to_possible_value());
         let store = store.map(|name| format!(" --store {}", name.get_name())).unwrap_or_default();
         let clients = self.clients.map(|clients| format!(" --clients {clients}")).unwrap_or_default();
+        let separated = if self.separated { " --separated" } else { "" };
         let flash = self.flash.and_then(|time| time.to_possible_value());
         let flash = flash.map(|name| format!(" --flash {}", name.get_name())).unwrap_or_default();
         let steps = self.steps;
         format!(
-            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{flash} --verbose"
+            "cargo run -p zonda-testkit -- sim --seed {seed} --steps {steps}{design}{store}{clients}{separated}{flash} --verbose"
         )
     }
 

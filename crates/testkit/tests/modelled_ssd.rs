@@ -14,6 +14,7 @@ fn campaign(seeds: std::ops::Range<u64>, mode: TimeMode) -> Outcome {
         clients: None,
         bug: None,
         flash: Some(mode),
+        separated: false,
         verbose: false,
     };
     let mut all = Outcome::default();

@@ -6,8 +6,16 @@ use zonda_testkit::{
 };
 
 fn found_within(bug: Bug, runs: u64) -> bool {
-    let settings =
-        Settings { steps: 800, design: None, ground: None, clients: None, bug: Some(bug), flash: None, verbose: false };
+    let settings = Settings {
+        steps: 800,
+        design: None,
+        ground: None,
+        clients: None,
+        bug: Some(bug),
+        flash: None,
+        separated: false,
+        verbose: false,
+    };
     (1..=runs).any(|seed| simulate(seed, &settings).is_err())
 }
 
@@ -47,6 +55,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
             clients: None,
             bug: Some(Bug::None),
             flash: None,
+            separated: false,
             verbose: false,
         };
         simulate(seed, &settings).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
