@@ -26,8 +26,8 @@ pub enum GroundKind {
     SplitBlocks,
 }
 
-/// What a run is told; with the seed it says everything that happens.
-#[derive(Clone, Copy, Debug)]
+/// What a run is told; with the seed it says everything that happens. By default all but its length is drawn.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Client operations.
     pub steps: u64,

@@ -7,16 +7,7 @@ use zonda_testkit::{
 };
 
 fn campaign(seeds: std::ops::Range<u64>, mode: TimeMode) -> Outcome {
-    let settings = Settings {
-        steps: 300,
-        design: None,
-        ground: None,
-        clients: None,
-        bug: None,
-        flash: Some(mode),
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 300, flash: Some(mode), ..Settings::default() };
     let mut all = Outcome::default();
     for seed in seeds {
         let name = if mode == TimeMode::Untimed { "untimed" } else { "timed" };

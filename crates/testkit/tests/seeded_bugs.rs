@@ -6,16 +6,7 @@ use zonda_testkit::{
 };
 
 fn found_within(bug: Bug, runs: u64) -> bool {
-    let settings = Settings {
-        steps: 800,
-        design: None,
-        ground: None,
-        clients: None,
-        bug: Some(bug),
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 800, bug: Some(bug), ..Settings::default() };
     (1..=runs).any(|seed| simulate(seed, &settings).is_err())
 }
 
@@ -48,16 +39,7 @@ fn a_cache_that_outlives_its_zone() {
 #[test]
 fn nothing_is_found_where_nothing_is_wrong() {
     for seed in 1..=40 {
-        let settings = Settings {
-            steps: 800,
-            design: None,
-            ground: None,
-            clients: None,
-            bug: Some(Bug::None),
-            flash: None,
-            separated: false,
-            verbose: false,
-        };
+        let settings = Settings { steps: 800, bug: Some(Bug::None), ..Settings::default() };
         simulate(seed, &settings).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
     }
 }

@@ -7,16 +7,7 @@ use zonda_testkit::{
 use zonda_tree::Design;
 
 fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
-    let settings = Settings {
-        steps: 400,
-        design: None,
-        ground: None,
-        clients: Some(clients),
-        bug: None,
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 400, clients: Some(clients), ..Settings::default() };
     let mut all = Outcome::default();
     for seed in seeds {
         let replay =
@@ -40,16 +31,7 @@ fn a_seed_replays() {
     for ground in [GroundKind::Zones, GroundKind::Blocks] {
         for design in [Design::Adb, Design::BTree, Design::BfTree, Design::Deltas] {
             let (design, ground) = (Some(design), Some(ground));
-            let settings = Settings {
-                steps: 200,
-                design,
-                ground,
-                clients: Some(3),
-                bug: None,
-                flash: None,
-                separated: false,
-                verbose: false,
-            };
+            let settings = Settings { steps: 200, design, ground, clients: Some(3), ..Settings::default() };
             let run = |seed| {
                 let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
                 (format!("{outcome:?}"), zonda_rt::sim::trace_hash())
@@ -70,16 +52,7 @@ fn several_clients_see_registers_and_whole_batches() {
 fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
     for (ground, store) in [(GroundKind::Zones, "zoned"), (GroundKind::Blocks, "in-place")] {
         let (design, ground) = (Some(Design::BfTree), Some(ground));
-        let settings = Settings {
-            steps: 400,
-            design,
-            ground,
-            clients: Some(4),
-            bug: None,
-            flash: None,
-            separated: false,
-            verbose: false,
-        };
+        let settings = Settings { steps: 400, design, ground, clients: Some(4), ..Settings::default() };
         let mut all = Outcome::default();
         for seed in 600..610 {
             let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| {
@@ -96,16 +69,7 @@ fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
 /// The first two found a store that did not open, and puts that waited for ever in one that was nearly full.
 #[test]
 fn values_that_are_all_separated_survive_on_small_devices() {
-    let settings = Settings {
-        steps: 800,
-        design: None,
-        ground: None,
-        clients: Some(1),
-        bug: None,
-        flash: None,
-        separated: true,
-        verbose: false,
-    };
+    let settings = Settings { steps: 800, clients: Some(1), separated: true, ..Settings::default() };
     let mut all = Outcome::default();
     for seed in [5172, 140_050].into_iter().chain(700..708) {
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| {
@@ -120,16 +84,7 @@ fn values_that_are_all_separated_survive_on_small_devices() {
 #[test]
 fn a_store_in_place_survives_cuts_of_a_block_device() {
     let ground = Some(GroundKind::Blocks);
-    let settings = Settings {
-        steps: 400,
-        design: None,
-        ground,
-        clients: None,
-        bug: None,
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 400, ground, ..Settings::default() };
     let mut all = Outcome::default();
     // 31 found pages reused whose readers had come after the stamp; 5 a segment of values reset by a count that was an estimate.
     for seed in (200..212).chain([5, 31]) {
@@ -153,16 +108,7 @@ fn a_store_in_place_with_its_log_elsewhere_survives_cuts_of_both_devices() {
 
 fn both_devices_are_cut(ground: GroundKind, store: &str) {
     let ground = Some(ground);
-    let settings = Settings {
-        steps: 400,
-        design: None,
-        ground,
-        clients: None,
-        bug: None,
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 400, ground, ..Settings::default() };
     let mut all = Outcome::default();
     for seed in 300..314 {
         let replay =
@@ -179,16 +125,7 @@ fn without_a_log_what_a_checkpoint_had_or_later_values_survive() {
     // 1022 found a pointer to a value that was never durable.
     for (seed, kind, store) in [(1022, GroundKind::Zones, "zoned"), (404, GroundKind::Blocks, "in-place")] {
         let ground = Some(kind);
-        let settings = Settings {
-            steps: 800,
-            design: None,
-            ground,
-            clients: None,
-            bug: None,
-            flash: None,
-            separated: false,
-            verbose: false,
-        };
+        let settings = Settings { steps: 800, ground, ..Settings::default() };
         let replay = format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 800 --store {store} --verbose");
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {replay}"));
         assert!(outcome.hits.get("no log").is_some_and(|&hits| hits > 5), "there is a log: {outcome:?}");
@@ -199,16 +136,7 @@ fn without_a_log_what_a_checkpoint_had_or_later_values_survive() {
 fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
     // After a cut on a device of segments of 16 blocks a leaf's records wait for space until they are more than a segment holds.
     let ground = Some(GroundKind::Blocks);
-    let settings = Settings {
-        steps: 800,
-        design: None,
-        ground,
-        clients: None,
-        bug: None,
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 800, ground, ..Settings::default() };
     let replay = "cargo run -p zonda-testkit -- sim --seed 40134 --steps 800 --store in-place --verbose";
     let outcome = simulate(40134, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {replay}"));
     assert!(outcome.cuts > 5, "{outcome:?}");
@@ -220,16 +148,7 @@ fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
     // cut within recovery left a page with records of an image over newer ones, which the next recovery took for merged. Both were met by
     // the first seed, whose course every change of the division of memory alters; the second meets more cuts in a store as full.
     let ground = Some(GroundKind::Blocks);
-    let settings = Settings {
-        steps: 800,
-        design: None,
-        ground,
-        clients: None,
-        bug: None,
-        flash: None,
-        separated: false,
-        verbose: false,
-    };
+    let settings = Settings { steps: 800, ground, ..Settings::default() };
     let mut all = Outcome::default();
     for seed in [92004, 92006] {
         let replay =
