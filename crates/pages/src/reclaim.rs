@@ -7,7 +7,8 @@
 //! Zones of log and MetaLog are reset as soon as their segment is released (`released.rs`). Only recovery reads them, and `release` says
 //! that it does not need them any more, so they wait for no stamp and no commit: a snapshot that stays open does not hold up the log.
 //!
-//! Value bytes of an earlier life are an estimate, so zones with values are always walked. A zone in which a page cannot be verified,
+//! Value bytes of an earlier life are an estimate, so zones with values are always walked; while a victim finds no room for what it would
+//! move, others are looked at without moving anything (`survey.rs`). A zone in which a page cannot be verified,
 //! and which is still live when everything else has moved, is left alone: reads of that page go on failing, the rest is safe. So is one
 //! with values of which the device does not read something: nobody knows whether that is live.
 
@@ -22,6 +23,7 @@ use zonda_space::{VictimPolicy, ZoneUse, ZoneView};
 use crate::flusher::Flusher;
 use crate::frame::{Fault, Frame};
 use crate::reserve::RELOCATION_FLOOR;
+use crate::survey::Survey;
 use crate::walk::Walk;
 use crate::zone_table::{Holds, Zone};
 use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Reclaimed, Relocate, Relocated, Stamp};
@@ -49,6 +51,10 @@ struct Work {
     /// Zones that hold something live which cannot be read, each as it was left. One in which anything changed since, or that holds
     /// something else by now, is a zone like any other.
     stuck: HashMap<ZoneId, Left>,
+    /// A zone that is looked at while the victim finds no room.
+    surveyed: Option<Surveyed>,
+    /// Zones of which a survey could not tell all, each as it was then.
+    unsure: HashMap<ZoneId, Left>,
     idle: Idle,
 }
 
@@ -71,12 +77,21 @@ impl Left {
     }
 }
 
-/// Since when nothing is found to do for writers that wait.
+/// A zone with an estimate, and the look at it that moves nothing.
+struct Surveyed {
+    zone: ZoneId,
+    generation: u64,
+    /// What was counted as live when it began.
+    value_bytes: u64,
+    survey: Survey,
+}
+
+/// Since when nothing is found to do for writers that wait, and nothing has come back.
 #[derive(Default)]
 pub(crate) struct Idle(Option<Time>);
 
 impl Idle {
-    /// Whether that goes on for long, now that it `is_idle` or not.
+    /// Whether that goes on for long, now that it `is_idle`, with somebody waiting, or not.
     pub(crate) fn is_for_long(&mut self, is_idle: bool) -> bool {
         if !is_idle {
             self.0 = None;
@@ -99,6 +114,13 @@ struct Victim {
     patience_steps: u32,
     /// Steps in a row that found no room for what they moved.
     crowded_steps: u32,
+}
+
+impl Victim {
+    /// Whether it has found no room for long.
+    fn is_crowded(&self) -> bool {
+        self.crowded_steps >= CROWDED_STEPS_MAX
+    }
 }
 
 /// A zone that waits for its reset.
@@ -149,6 +171,7 @@ impl Scene<'_> {
         // A victim that finds no room must not keep zones from coming back that need none.
         let looks = work.victim.as_ref().is_none_or(|victim| victim.crowded_steps > 0);
         if self.flusher.reset_released()? || self.reset_drained(work)? || (looks && self.condemn_dead(work)) {
+            work.idle = Idle::default();
             return Ok(Reclaimed::Progress);
         }
         // Zones are scarce: get those back that need no more room before moving anything.
@@ -156,6 +179,9 @@ impl Scene<'_> {
             return Ok(Reclaimed::Progress);
         }
         self.give_way(work);
+        if work.victim.as_ref().is_some_and(Victim::is_crowded) && self.survey(work)? {
+            return Ok(Reclaimed::Progress);
+        }
         if work.victim.is_none() {
             if self.flusher.is_low(self.flusher.spare_zones()) && self.reset_again(work)? {
                 return Ok(Reclaimed::Progress);
@@ -166,10 +192,23 @@ impl Scene<'_> {
             Some(victim) => self.clean(work, victim)?,
             None => Reclaimed::Idle,
         };
+        if work.victim.is_some() {
+            self.judge_hope(work);
+        }
         if cleaned == Reclaimed::Progress || self.commit(work)? {
             return Ok(Reclaimed::Progress);
         }
         Ok(if work.victim.is_none() && work.condemned.is_empty() { Reclaimed::Idle } else { Reclaimed::Waiting })
+    }
+
+    /// Whether a victim still lets writers hope: one that has found no room for long, with nothing on its way back, does not.
+    fn judge_hope(&self, work: &mut Work) {
+        let is_hopeless = work.condemned.is_empty() && work.victim.as_ref().is_some_and(Victim::is_crowded);
+        if work.idle.is_for_long(is_hopeless && self.flusher.is_short()) {
+            self.flusher.give_up_hope();
+        } else if !is_hopeless {
+            self.flusher.hopeless.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Resets condemned zones whose moves are committed and whose readers are gone. One that is not reset is nobody's error, as nobody
@@ -266,7 +305,8 @@ impl Scene<'_> {
         let eligible = |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.is_stuck(view);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
-        let estimated = || if short || must_know { self.estimated_zone(&eligible) } else { None };
+        let oldest_estimated = || self.estimated_zones(&eligible).into_iter().min_by_key(|view| view.generation);
+        let estimated = || if short || must_know { oldest_estimated() } else { None };
         let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
         // For a writer that needs many zones only what gives some back: else the same few would be moved for ever. What a read-only zone
         // holds is moved once.
@@ -274,7 +314,7 @@ impl Scene<'_> {
         let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
         let chosen = chosen.filter(|view| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated());
         let is_idle = urgent && chosen.is_none() && coming == 0;
-        if work.idle.is_for_long(is_idle) || is_idle && self.is_packed() {
+        if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && self.is_packed() {
             flusher.give_up_hope()
         } else {
             flusher.hopeless.store(false, Ordering::Relaxed)
@@ -285,9 +325,7 @@ impl Scene<'_> {
     /// A victim that has found no room for long gives way to one with less to move: of what has died meanwhile that may be enough. It may
     /// find room yet, so nobody is refused for it.
     fn give_way(&self, work: &mut Work) {
-        let Some(crowded) = work.victim.as_ref().filter(|victim| victim.crowded_steps >= CROWDED_STEPS_MAX) else {
-            return;
-        };
+        let Some(crowded) = work.victim.as_ref().filter(|victim| victim.is_crowded()) else { return };
         let live_bytes = self.flusher.space.live_bytes(crowded.zone);
         let eligible = |view: &ZoneView| {
             is_candidate(self.flusher.zones.of(view.zone), view)
@@ -300,10 +338,59 @@ impl Scene<'_> {
         }
     }
 
-    /// The oldest zone whose value bytes are an estimate.
-    fn estimated_zone(&self, eligible: &dyn Fn(&ZoneView) -> bool) -> Option<ZoneView> {
-        let estimated = |view: &ZoneView| eligible(view) && self.flusher.zones.of(view.zone).is_estimated();
-        self.flusher.space.view().into_iter().filter(estimated).min_by_key(|view| view.generation)
+    /// Looks on at values of an earlier life where nothing can be moved; `false` if all were looked at.
+    fn survey(&self, work: &mut Work) -> Result<bool, PageError> {
+        let is_there = |surveyed: &Surveyed| {
+            let zone = self.flusher.zones.of(surveyed.zone);
+            is_sealed(zone) && zone.generation() == surveyed.generation
+        };
+        let under_way = work.surveyed.take().filter(is_there);
+        let Some(mut surveyed) = under_way.or_else(|| self.begin_survey(work)) else { return Ok(false) };
+        let read = |bytes| self.flusher.counters.read(bytes);
+        if surveyed.survey.step(self.flusher.eyes(), self.relocate, &read)? {
+            work.surveyed = Some(surveyed);
+        } else {
+            self.settle(work, &surveyed);
+        }
+        Ok(true)
+    }
+
+    /// The newest first: copies that a cut left are younger than what they are copies of.
+    fn begin_survey(&self, work: &Work) -> Option<Surveyed> {
+        let eligible = |view: &ZoneView| {
+            is_candidate(self.flusher.zones.of(view.zone), view)
+                && !work.is_stuck(view)
+                && work.unsure.get(&view.zone) != Some(&Left::of(view))
+        };
+        let view = self.estimated_zones(&eligible).into_iter().max_by_key(|view| view.generation)?;
+        let value_bytes = self.flusher.zones.of(view.zone).value_bytes();
+        let survey = Survey::new(self.walk_of(&view));
+        Some(Surveyed { zone: view.zone, generation: view.generation, value_bytes, survey })
+    }
+
+    /// Counts what a survey found dead. If nothing is live, the zone needs no further look.
+    fn settle(&self, work: &mut Work, surveyed: &Surveyed) {
+        let (flusher, id, survey) = (self.flusher, surveyed.zone, &surveyed.survey);
+        let zone = flusher.zones.of(id);
+        // What dies beside the look is counted by whoever deletes it, and here perhaps as live still.
+        let died_meanwhile = zone.value_bytes() < surveyed.value_bytes;
+        flusher.sub_live_value(id, zone.value_bytes().saturating_sub(survey.live_bytes()));
+        if survey.is_sure() && survey.live_bytes() == 0 && self.live_page_bytes(id) == 0 {
+            work.victim.take_if(|victim| victim.zone == id);
+            self.condemn(work, id);
+        } else if survey.is_sure() && !died_meanwhile {
+            flusher.forget_estimate(zone);
+        } else {
+            let live_bytes = flusher.space.live_bytes(id);
+            work.unsure.insert(id, Left { generation: surveyed.generation, live_bytes });
+        }
+    }
+
+    /// The zones whose value bytes are an estimate.
+    fn estimated_zones(&self, eligible: &dyn Fn(&ZoneView) -> bool) -> Vec<ZoneView> {
+        let mut views = self.flusher.space.view();
+        views.retain(|view| eligible(view) && self.flusher.zones.of(view.zone).is_estimated());
+        views
     }
 
     /// Whether live bytes and the unused ends of sealed zones fill the usable space.
@@ -316,13 +403,16 @@ impl Scene<'_> {
         pages + values + unused_bytes > self.flusher.usable_bytes()
     }
 
-    fn victim_of(&self, view: &ZoneView) -> Victim {
+    fn walk_of(&self, view: &ZoneView) -> Walk {
         let first = self.flusher.space.first_block(view.zone);
         let end = first + 1 + view.written_bytes / crate::BLOCK_BYTES as u64;
-        let walk = Walk::new(view.generation, first + 1, end);
+        Walk::new(view.generation, first + 1, end)
+    }
+
+    fn victim_of(&self, view: &ZoneView) -> Victim {
         Victim {
             zone: view.zone,
-            walk,
+            walk: self.walk_of(view),
             busy: Vec::new(),
             damaged: false,
             unjudged: false,
@@ -364,7 +454,7 @@ impl Scene<'_> {
         self.flusher.make_way()?;
         victim.crowded_steps += 1;
         self.flusher.last_resort.store(work.condemned.is_empty() && victim.crowded_steps > 1, Ordering::Relaxed);
-        Ok(if victim.crowded_steps < CROWDED_STEPS_MAX { Reclaimed::Progress } else { Reclaimed::Waiting })
+        Ok(if victim.is_crowded() { Reclaimed::Waiting } else { Reclaimed::Progress })
     }
 
     /// A zone of pages alone in which nothing is live any more needs no further look.

@@ -13,6 +13,17 @@ pub enum Relocated {
     Busy,
 }
 
+/// Whether something refers to a value chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// Its key does.
+    Live,
+    /// Nothing does, and nothing ever will.
+    Dead,
+    /// Its key is being written, or recovery is not over: ask again later.
+    Unknown,
+}
+
 /// A moment in the tree's life: readers and snapshots from before it may still use old addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub u64);
@@ -39,6 +50,12 @@ pub trait Relocate {
     /// # Errors
     /// Those of the store's `append` and `read`.
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated, PageError>;
+
+    /// Whether a chunk of the values area is live. Moves nothing and needs no room.
+    ///
+    /// # Errors
+    /// Those of the store's `read`; `Damaged` for a chunk that cannot be understood.
+    fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> Result<Liveness, PageError>;
 
     /// The present moment, taken once a zone holds nothing live.
     fn stamp(&self) -> Stamp;

@@ -7,8 +7,8 @@
 use std::{cell::Cell, collections::HashMap, sync::Arc, time::Duration};
 
 use zonda_pages::{
-    AreaKind, ChunkAddress, LiveValues, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate, Relocated,
-    Stamp,
+    AreaKind, ChunkAddress, LiveValues, Liveness, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
+    Relocated, Stamp,
 };
 use zonda_rt::atomic::Ordering;
 
@@ -114,6 +114,10 @@ impl Relocate for Unread<'_> {
         Ok(Relocated::Busy)
     }
 
+    fn value_liveness(&self, _: ChunkAddress, _: &[u8]) -> std::result::Result<Liveness, PageError> {
+        Ok(Liveness::Unknown)
+    }
+
     fn stamp(&self) -> Stamp {
         Stamp(0)
     }
@@ -152,9 +156,8 @@ const CREATION_BYTES: u64 = 2 * zonda_pages::BLOCK_BYTES as u64;
 /// # Errors
 /// `Damaged` if more was written than a creation writes: then a checkpoint was there and cannot be read.
 fn recreate(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
-    let only_created = store.area(AreaKind::Meta).segments().iter().all(|segment| segment.bytes <= CREATION_BYTES);
     let wrote = |kind| !store.area(kind).segments().is_empty();
-    if !only_created || wrote(AreaKind::Log) || wrote(AreaKind::Values) {
+    if !is_only_created(&store)? || wrote(AreaKind::Log) || wrote(AreaKind::Values) {
         let why = "the store holds data, but no whole checkpoint".to_string();
         return Err(TreeError::Damaged { what: "MetaLog", why });
     }
@@ -163,6 +166,23 @@ fn recreate(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
         area.segments().into_iter().try_for_each(|segment| area.release(segment.id))?;
     }
     create(store, options)
+}
+
+/// Whether no segment of the MetaLog holds more than a creation writes. A zone that was finished counts as written to its end, so what is
+/// in it is looked at.
+fn is_only_created(store: &Arc<dyn PageStore>) -> Result<bool> {
+    let area = store.area(AreaKind::Meta);
+    for segment in area.segments() {
+        let mut blocks = 0;
+        area.read_segment(segment.id, &mut |chunk| {
+            blocks += zonda_pages::chunk_blocks(chunk.payload.len());
+            Ok(true)
+        })?;
+        if blocks * zonda_pages::BLOCK_BYTES as u64 > CREATION_BYTES {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn assemble(
@@ -178,6 +198,8 @@ fn assemble(
         table.restore(PageId(id), leaf.page)?;
     }
     table.recycle((0..table.len()).filter(|id| !structure.leaves.contains_key(id)).map(PageId));
+    // The session's record says how far the logs of earlier lives go: what recovery read of them is durable first, on whatever device.
+    store.area(AreaKind::Log).flush()?;
     let meta = MetaLog::start(Arc::clone(&store), session, next_chunk)?;
     let log = Log::start(Arc::clone(&store), log_options(&options), session.number, session.first_sequence)?;
     let leaves = u32::try_from(structure.leaves.len()).expect("ids have 32 bits");

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use zonda_pages::{
-    AreaKind, ChunkAddress, Heat, NewPage, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated, Stamp,
+    AreaKind, ChunkAddress, Heat, Liveness, NewPage, PageAddress, PageError, PageId, Reclaimed, Relocate, Relocated,
+    Stamp,
 };
 use zonda_rt::{Stripes, atomic::Ordering, epoch::Ticket};
 
@@ -26,6 +27,19 @@ type PageResult<T> = std::result::Result<T, PageError>;
 pub(crate) struct Stamps {
     next: u64,
     waiting: BTreeMap<u64, (Ticket, u64)>,
+}
+
+/// Who refers to a value chunk.
+enum Referrer<'p, 't> {
+    /// This key, which nobody writes meanwhile.
+    Key {
+        key: &'p [u8],
+        pointer: ValuePointer,
+        stripe: zonda_rt::stripes::Guard<'t>,
+    },
+    Nobody,
+    /// The key is being written, or recovery is not over.
+    Unknown,
 }
 
 impl Relocate for Tree {
@@ -72,22 +86,25 @@ impl Relocate for Tree {
     }
 
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Relocated> {
-        if self.recovering.load(Ordering::Acquire) {
-            // The log that says which values are live is still being replayed.
-            return Ok(Relocated::Busy);
-        }
-        let chunk = parse_chunk(payload)?;
-        let key = chunk.key.to_vec();
-        let Some(_stripe) = self.try_stripe(&key) else { return Ok(Relocated::Busy) };
-        let Some(mut pointer) = self.pointer_of(&key)?.filter(|pointer| pointer.refers_to(at)) else {
-            return Ok(Relocated::Dead);
+        let (key, mut pointer, _stripe) = match self.referrer(at, payload)? {
+            Referrer::Key { key, pointer, stripe } => (key, pointer, stripe),
+            Referrer::Nobody => return Ok(Relocated::Dead),
+            Referrer::Unknown => return Ok(Relocated::Busy),
         };
         let moved = self.values.write_chunk(payload)?;
         pointer.replace(at, moved);
         // Nothing refers to a copy that was not logged.
-        let logged = self.replace_pointer(&key, &pointer);
+        let logged = self.replace_pointer(key, &pointer);
         logged.inspect_err(|_| self.store.release_value(moved.at, moved.segment, payload.len() as u64))?;
         Ok(Relocated::Moved)
+    }
+
+    fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Liveness> {
+        Ok(match self.referrer(at, payload)? {
+            Referrer::Key { .. } => Liveness::Live,
+            Referrer::Nobody => Liveness::Dead,
+            Referrer::Unknown => Liveness::Unknown,
+        })
     }
 
     fn stamp(&self) -> Stamp {
@@ -100,6 +117,8 @@ impl Relocate for Tree {
 
     fn commit_moves(&self) -> PageResult<()> {
         self.flush_meta()?;
+        // What is logged and not in memory is referred to all the same, by the next life; a tree that misses something has stopped before.
+        self.poison.check()?;
         // Values that moved are referred to by log records only; overwritten ones died by log records. Without a log the newest checkpoint
         // still refers to where they were. While it is being read there are no such yet.
         let needs_checkpoint = !self.options.log && !self.store.area(AreaKind::Values).segments().is_empty();
@@ -173,6 +192,18 @@ impl Tree {
         Stripes::try_lock(&self.stripes, crate::write::hash(key))
     }
 
+    /// Who refers to the value chunk at `at`.
+    fn referrer<'p>(&self, at: ChunkAddress, payload: &'p [u8]) -> PageResult<Referrer<'p, '_>> {
+        if self.recovering.load(Ordering::Acquire) {
+            // The log that says which values are live is still being replayed.
+            return Ok(Referrer::Unknown);
+        }
+        let key = parse_chunk(payload)?.key;
+        let Some(stripe) = self.try_stripe(key) else { return Ok(Referrer::Unknown) };
+        let pointer = self.pointer_of(key)?.filter(|pointer| pointer.refers_to(at));
+        Ok(pointer.map_or(Referrer::Nobody, |pointer| Referrer::Key { key, pointer, stripe }))
+    }
+
     /// The value pointer that `key` has now; the key's stripe is held.
     fn pointer_of(&self, key: &[u8]) -> PageResult<Option<ValuePointer>> {
         let mut encoded = Vec::new();
@@ -231,6 +262,14 @@ mod tests {
         let mut found = Vec::new();
         store.read(id, at, &mut |body| found = body.to_vec()).expect("the page is there");
         found
+    }
+
+    #[test]
+    fn a_tree_that_has_stopped_gives_no_zone_up() {
+        let (_store, tree, _) = waiting(true);
+        tree.commit_moves().expect("what there is to record is durable");
+        tree.poison.set(TreeError::from(PageError::Busy));
+        assert!(tree.commit_moves().is_err(), "with nothing to record, too");
     }
 
     #[test]

@@ -22,6 +22,8 @@ use super::table::{Content, Table};
 use super::victim::{Look, Victim};
 use crate::reclaim::Idle;
 use crate::reserve::RELOCATION_FLOOR;
+use crate::survey::Survey;
+use crate::walk::Walk;
 use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
 
 /// Blocks in limbo that are worth a flush while there is room: 16 MiB.
@@ -38,6 +40,10 @@ pub(crate) struct Work {
     /// Segments that hold something live which cannot be read, or that nobody has released yet, each as it was left. One in which anything
     /// changed since, or that holds something else by now, is a segment like any other.
     stuck: HashMap<SegmentIndex, Left>,
+    /// A segment that is looked at while the victim finds no room.
+    surveyed: Option<Surveyed>,
+    /// Segments of which a survey could not tell all, each as it was then.
+    unsure: HashMap<SegmentIndex, Left>,
     idle: Idle,
 }
 
@@ -57,6 +63,14 @@ impl Left {
         };
         Self { generation: table.generation(segment), live_blocks }
     }
+}
+
+/// A segment with an estimate, and the look at it that moves nothing.
+struct Surveyed {
+    segment: SegmentIndex,
+    /// As it was when the look began.
+    left: Left,
+    survey: Survey,
 }
 
 /// One step's surroundings.
@@ -87,10 +101,14 @@ impl Core {
 impl Scene<'_> {
     fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
         if self.reset_released()? || self.free_drained()? {
+            work.idle = Idle::default();
             return Ok(Reclaimed::Progress);
         }
         // Segments are scarce: get those back that need no more room before moving anything.
         if self.core.is_short() && self.commit()? {
+            return Ok(Reclaimed::Progress);
+        }
+        if work.victim.as_ref().is_some_and(Victim::is_crowded) && self.survey(work)? {
             return Ok(Reclaimed::Progress);
         }
         if work.victim.is_none() {
@@ -100,11 +118,25 @@ impl Scene<'_> {
             Some(victim) => self.empty(work, victim)?,
             None => Reclaimed::Idle,
         };
+        if work.victim.is_some() {
+            self.judge_hope(work);
+        }
         if emptied == Reclaimed::Progress || self.commit()? {
             return Ok(Reclaimed::Progress);
         }
         let idle = work.victim.is_none() && self.core.limbo.lock().is_empty();
         Ok(if idle { Reclaimed::Idle } else { Reclaimed::Waiting })
+    }
+
+    /// Whether a victim still lets writers hope: one that has found no room for long, with nothing on its way back, does not.
+    fn judge_hope(&self, work: &mut Work) {
+        let nothing_comes = self.core.limbo.lock().is_empty();
+        let is_hopeless = nothing_comes && work.victim.as_ref().is_some_and(Victim::is_crowded);
+        if work.idle.is_for_long(is_hopeless && self.core.is_short()) {
+            self.core.give_up_hope();
+        } else if !is_hopeless {
+            self.core.hopeless.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Resets segments of log and MetaLog that nobody needs.
@@ -183,6 +215,72 @@ impl Scene<'_> {
         self.core.limbo.lock().condemn(segment);
     }
 
+    /// Looks on at values of an earlier life where nothing can be moved; `false` if all were looked at.
+    fn survey(&self, work: &mut Work) -> Result<bool, PageError> {
+        let core = self.core;
+        let is_there = |surveyed: &Surveyed| {
+            core.with_table(|table| Left::of(table, surveyed.segment).generation == surveyed.left.generation)
+        };
+        let under_way = work.surveyed.take().filter(is_there);
+        let Some(mut surveyed) = under_way.or_else(|| self.begin_survey(work)) else { return Ok(false) };
+        if surveyed.survey.step(core.eyes(), self.relocate, &|bytes| core.counters.read(bytes))? {
+            work.surveyed = Some(surveyed);
+        } else {
+            self.settle(work, &surveyed);
+        }
+        Ok(true)
+    }
+
+    /// The newest first: copies that a cut left are younger than what they are copies of.
+    fn begin_survey(&self, work: &Work) -> Option<Surveyed> {
+        let layout = self.core.layout;
+        self.core.with_table(|table| {
+            let is_new = |segment: &SegmentIndex| {
+                let left = Some(Left::of(table, *segment));
+                work.stuck.get(segment).copied() != left && work.unsure.get(segment).copied() != left
+            };
+            let segment = self.estimated(table, &is_new).max_by_key(|&segment| table.generation(segment))?;
+            let Content::Area(run) = table.content(segment) else { return None };
+            let first = layout.first(segment);
+            let walk = Walk::new(table.generation(segment), first, first + run.written_blocks());
+            Some(Surveyed { segment, left: Left::of(table, segment), survey: Survey::new(walk) })
+        })
+    }
+
+    /// Counts what a survey found dead. If nothing is live, the segment needs no further look; else the victim that finds no room gives way
+    /// to whatever is to be chosen now.
+    fn settle(&self, work: &mut Work, surveyed: &Surveyed) {
+        let (core, segment, survey) = (self.core, surveyed.segment, &surveyed.survey);
+        let dead_bytes = core.with_table(|table| {
+            let counted = table.run_mut(segment)?;
+            // What dies beside the look is counted by whoever deletes it, and here perhaps as live still.
+            let died_meanwhile = counted.live_bytes() < surveyed.left.live_blocks * BLOCK_BYTES as u64;
+            let dead_bytes = counted.sub_live(counted.live_bytes().saturating_sub(survey.live_bytes()));
+            if survey.is_sure() && !died_meanwhile {
+                counted.set_known();
+                core.estimated.fetch_sub(1, Ordering::Relaxed);
+            } else {
+                work.unsure.insert(segment, Left::of(table, segment));
+            }
+            Some(dead_bytes)
+        });
+        let dead_bytes = dead_bytes.unwrap_or(0);
+        core.counters.sub_live_values(dead_bytes);
+        if survey.is_sure() && survey.live_bytes() == 0 {
+            self.give_way(work);
+            self.condemn(segment);
+        } else if dead_bytes > 0 {
+            self.give_way(work);
+        }
+    }
+
+    /// The victim is a segment like any other again.
+    fn give_way(&self, work: &mut Work) {
+        if let Some(victim) = work.victim.take() {
+            self.core.with_table(|table| table.reopen(victim.segment()));
+        }
+    }
+
     /// The next segment to empty, if spare ones are few or the live bytes must be known.
     fn choose(&self, work: &mut Work) -> Option<Victim> {
         let core = self.core;
@@ -210,13 +308,15 @@ impl Scene<'_> {
                 }),
                 (false, false) => None,
             };
-            let estimated = || if short || must_know { self.estimated(table, &candidate) } else { None };
+            let oldest_estimated =
+                || self.estimated(table, &candidate).min_by_key(|&segment| table.generation(segment));
+            let estimated = || if short || must_know { oldest_estimated() } else { None };
             let victim = Victim::new(table, core.layout, chosen.or_else(estimated)?);
             table.close(victim.segment());
             Some(victim)
         });
         let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty();
-        if work.idle.is_for_long(is_idle) || is_idle && self.is_packed() {
+        if work.idle.is_for_long(is_idle && core.is_short()) || is_idle && self.is_packed() {
             core.give_up_hope();
         } else {
             core.hopeless.store(false, Ordering::Relaxed);
@@ -273,13 +373,17 @@ impl Scene<'_> {
         self.core.layout.all().filter(candidate).filter_map(share).min().map(|(_, segment)| segment)
     }
 
-    /// The oldest segment whose value bytes are an estimate.
-    fn estimated(&self, table: &Table, candidate: &dyn Fn(&SegmentIndex) -> bool) -> Option<SegmentIndex> {
+    /// The segments whose value bytes are an estimate.
+    fn estimated(
+        &self,
+        table: &Table,
+        candidate: &dyn Fn(&SegmentIndex) -> bool,
+    ) -> impl Iterator<Item = SegmentIndex> {
         let estimated = |segment: &SegmentIndex| match table.content(*segment) {
             Content::Area(run) => run.is_estimated() && candidate(segment),
             _ => false,
         };
-        self.core.layout.all().filter(estimated).min_by_key(|&segment| table.generation(segment))
+        self.core.layout.all().filter(estimated)
     }
 
     /// Whether live bytes and the unused ends of segments of values fill the usable space.
@@ -302,7 +406,8 @@ impl Scene<'_> {
             self.core.write_waiting(self.core.writer.lock())?;
         }
         let looked = match victim.look(self) {
-            Err(PageError::Busy) => {
+            // The tree found no room for what it moves.
+            Err(PageError::Busy | PageError::NoSpace { .. }) => {
                 self.core.write_waiting(self.core.writer.lock())?;
                 victim.crowded()
             }

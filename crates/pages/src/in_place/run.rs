@@ -125,6 +125,11 @@ impl Run {
         self.live_bytes
     }
 
+    /// Somebody has looked: what counts as live is.
+    pub(crate) fn set_known(&mut self) {
+        self.estimated = false;
+    }
+
     pub(crate) fn is_estimated(&self) -> bool {
         self.estimated
     }

@@ -88,7 +88,12 @@ impl Victim {
     /// A step found no room for what it was to move.
     pub(crate) fn crowded(&mut self) -> Look {
         self.crowded_steps += 1;
-        if self.crowded_steps < CROWDED_STEPS_MAX { Look::More } else { Look::Wait }
+        if self.is_crowded() { Look::Wait } else { Look::More }
+    }
+
+    /// Whether it has found no room for long.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowded_steps >= CROWDED_STEPS_MAX
     }
 
     /// Looks at the next blocks, or again at what was busy.

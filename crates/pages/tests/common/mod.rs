@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use zonda_device::{BlockDevice, Geometry, MemBlockDevice, MemDevice, ZonedDevice};
 use zonda_pages::{
-    AreaKind, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, NewPage, PageAddress, PageError, PageId, PageStore,
-    PagesWanted, Reclaimed, Relocate, Relocated, SegmentId, Stamp, StoreId, StoreOptions, ZonedStore,
+    AreaKind, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, Liveness, NewPage, PageAddress, PageError, PageId,
+    PageStore, PagesWanted, Reclaimed, Relocate, Relocated, SegmentId, Stamp, StoreId, StoreOptions, ZonedStore,
 };
 use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 use zonda_rt::epoch::Ticket;
@@ -357,6 +357,15 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
         self.values.lock().insert(to, (segment, moved));
         self.store.release_value(at, old, payload.len() as u64);
         Ok(Relocated::Moved)
+    }
+
+    fn value_liveness(&self, at: ChunkAddress, _: &[u8]) -> Result<Liveness, PageError> {
+        let is_live = self.values.lock().contains_key(&at);
+        Ok(match is_live {
+            true if self.locked.load(Ordering::Relaxed) => Liveness::Unknown,
+            true => Liveness::Live,
+            false => Liveness::Dead,
+        })
     }
 
     fn stamp(&self) -> Stamp {

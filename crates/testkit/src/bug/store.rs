@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use zonda_pages::{
-    Area, AreaKind, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore,
-    Reclaimed, RecordPressure, Relocate, Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
+    Area, AreaKind, CacheUsage, ChunkAddress, Heat, LiveValues, Liveness, NewPage, PageAddress, PageError, PageId,
+    PageStore, Reclaimed, RecordPressure, Relocate, Relocated, SegmentId, Stamp, StoreUsage, WrittenBy,
 };
 use zonda_rt::Mutex;
 
@@ -219,6 +219,10 @@ impl Relocate for Hasty<'_> {
 
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated> {
         self.0.relocate_value(at, payload)
+    }
+
+    fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> Result<Liveness> {
+        self.0.value_liveness(at, payload)
     }
 
     fn stamp(&self) -> Stamp {
