@@ -22,6 +22,8 @@ impl Flusher {
             if self.write_through(stream, &sequencer, &group)? == Outcome::Written {
                 return Ok(group);
             }
+            // What was written before may be lost with its zone.
+            self.note_space();
         }
         Err(self.failed.last_cause())
     }

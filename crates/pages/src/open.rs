@@ -193,8 +193,11 @@ impl Flusher {
         for zone in going_on {
             match self.space.adopt_for_writing(zone.zone) {
                 Ok(writer) => self.adopt_writer(self.stream(zone.stream), writer, Claim::Foreground),
-                // Nothing that is in it is lost for that.
-                Err(SpaceError::Device(_)) => self.space.seal_recovered(zone.zone)?,
+                // Nothing that is in it is lost for that; unless nobody writes to it any more it is finished.
+                Err(SpaceError::Device(_)) => match self.space.seal_recovered(zone.zone) {
+                    Ok(()) | Err(SpaceError::WrongState { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                },
                 Err(error) => return Err(error.into()),
             }
         }

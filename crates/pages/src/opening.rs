@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zonda_device::ErrorKind;
 use zonda_rt::atomic::Ordering;
-use zonda_space::{SpaceError, Urgency, ZoneWriter};
+use zonda_space::{SpaceError, Urgency, ZoneUse, ZoneWriter};
 
 use crate::flusher::{Extent, Flusher};
 use crate::reserve::{FOREGROUND_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
@@ -107,7 +107,7 @@ impl Flusher {
         let usage = self.space.usage();
         let (held_by_log, kept_of_log) = self.zones.count_area(AreaKind::Log);
         let (held_by_meta, kept_of_meta) = self.zones.count_area(AreaKind::Meta);
-        self.records.note(kept_of_log, kept_of_meta);
+        self.records.note(kept_of_log, kept_of_meta, usage.lost_zones > 0 && self.has_lost_records());
         let released = held_by_log + held_by_meta - (kept_of_log + kept_of_meta);
         self.released_zones.store(released, Ordering::Relaxed);
         self.sealed_zones.store(self.zones.count_sealed_data(), Ordering::Relaxed);
@@ -115,6 +115,12 @@ impl Flusher {
         let meta = self.reserve.meta_zones.saturating_sub(held_by_meta);
         self.spare_zones.store(usage.free_zones.saturating_sub(log + meta), Ordering::Relaxed);
         self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a segment of log or MetaLog that is not released lies in a zone that cannot be read any more.
+    fn has_lost_records(&self) -> bool {
+        let is_kept = |id| self.zones.of(id).is_kept() && self.zones.of(id).holds().only_records();
+        self.space.view().iter().any(|view| view.state == ZoneUse::Offline && is_kept(view.zone))
     }
 
     /// Free zones beyond those that log and MetaLog are still entitled to.

@@ -19,6 +19,8 @@ pub enum RecordPressure {
     Due,
     /// Writers should wait for it.
     Over,
+    /// A zone is lost that recovery would read: nothing that is logged from here on is safe before one has ended.
+    Lost,
 }
 
 /// From how many zones on.
@@ -72,14 +74,16 @@ impl Records {
         Self { thresholds, pressure: none, meta_zones: AtomicU32::new(0), meta_zones_before: AtomicU32::new(0) }
     }
 
-    /// Zones of log and MetaLog that are not released.
-    pub(crate) fn note(&self, log_zones: u32, meta_zones: u32) {
+    /// Zones of log and MetaLog that are not released, and whether any of them is lost.
+    pub(crate) fn note(&self, log_zones: u32, meta_zones: u32, any_lost: bool) {
         let fewer = meta_zones < self.meta_zones.swap(meta_zones, Ordering::Relaxed);
         if fewer {
             self.meta_zones_before.store(meta_zones, Ordering::Relaxed);
         }
         let before = self.meta_zones_before.load(Ordering::Relaxed);
-        self.pressure.store(self.thresholds.pressure(log_zones, meta_zones, before) as u8, Ordering::Relaxed);
+        let pressure = self.thresholds.pressure(log_zones, meta_zones, before);
+        let pressure = if any_lost { RecordPressure::Lost } else { pressure };
+        self.pressure.store(pressure as u8, Ordering::Relaxed);
     }
 
     /// As last noted. One load.
@@ -87,7 +91,8 @@ impl Records {
         match self.pressure.load(Ordering::Relaxed) {
             0 => RecordPressure::None,
             1 => RecordPressure::Due,
-            _ => RecordPressure::Over,
+            2 => RecordPressure::Over,
+            _ => RecordPressure::Lost,
         }
     }
 }
@@ -105,7 +110,7 @@ mod tests {
     fn the_log_asks_at_four_fifths_and_insists_at_its_limit() {
         let records = records();
         let asked = |log_zones| {
-            records.note(log_zones, 0);
+            records.note(log_zones, 0, false);
             records.pressure()
         };
         assert_eq!([17, 18, 21].map(asked), [RecordPressure::None, RecordPressure::Due, RecordPressure::Due]);
@@ -116,7 +121,7 @@ mod tests {
     fn the_metalog_asks_for_a_checkpoint_when_a_quarter_of_one_has_come_on_top() {
         let records = records();
         let asked = |meta_zones| {
-            records.note(0, meta_zones);
+            records.note(0, meta_zones, false);
             records.pressure()
         };
         assert_eq!(
@@ -128,10 +133,19 @@ mod tests {
     #[test]
     fn a_checkpoint_that_is_large_by_itself_does_not_ask_for_the_next() {
         let records = records();
-        records.note(0, 30);
-        records.note(0, 25);
+        records.note(0, 30, false);
+        records.note(0, 25, false);
         assert_eq!(records.pressure(), RecordPressure::None, "it has just been taken");
-        records.note(0, 28);
+        records.note(0, 28, false);
         assert_eq!(records.pressure(), RecordPressure::Over);
+    }
+
+    #[test]
+    fn a_zone_that_is_lost_counts_for_more_than_any_number() {
+        let records = records();
+        records.note(40, 0, true);
+        assert_eq!(records.pressure(), RecordPressure::Lost);
+        records.note(3, 0, false);
+        assert_eq!(records.pressure(), RecordPressure::None);
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use common::{Toy, create, device, id, options};
 use zonda_device::{
-    CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZonedDevice,
+    CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState,
+    ZonedDevice,
 };
 use zonda_pages::{AreaKind, PageError, PageStore, SegmentId, StoreId, StoreOptions, ZonedStore};
 use zonda_rt::{DeviceCall, Rng};
@@ -70,6 +71,25 @@ fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
     toy.commit().unwrap();
     toy.check_all();
     assert!(active().all(|zone| !before.contains(&zone.zone)));
+}
+
+#[test]
+fn a_zone_that_was_to_go_on_and_may_not_be_written_any_more_stays_as_it_is() {
+    let device = Faulty::new(MemDevice::new(Geometry::new(256 << 10, 64).with_limits(4, 4)).unwrap(), 1);
+    let at = Arc::new(device.clone()) as Arc<dyn ZonedDevice>;
+    let toy = Toy::new(ZonedStore::create(Arc::clone(&at), &options()).unwrap());
+    toy.put(id(1), 1, 1).unwrap();
+    toy.commit().unwrap();
+    drop(toy);
+    for zone in device.report(ZoneId(0), 64).unwrap().into_iter().filter(|zone| zone.state.is_active()) {
+        let effect = FaultEffect::Retire(ZoneState::ReadOnly);
+        device.inject(Fault { call: Some(DeviceCall::Open), zone: Some(zone.zone), when: FaultWhen::Nth(1), effect });
+    }
+    let toy = Toy::recover(ZonedStore::open(at, &options()).unwrap().0);
+    toy.check_all();
+    toy.put(id(2), 1, 1).unwrap();
+    toy.commit().unwrap();
+    toy.check_all();
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Tree {
     /// Makes the log durable up to where its replay will begin. Recovery from an older checkpoint, should it be unable to read the end of
     /// this one, then knows what it must find in the log. Without zones for the log the checkpoint goes on: it is what gives zones back.
     fn log_is_durable_before(&self, replay_from: u64) -> Result<bool> {
-        match self.sync_to(replay_from - 1) {
+        match self.sync_log_to(replay_from - 1) {
             Err(error) if can_go_on(&error) => Ok(false),
             outcome => outcome.map(|()| self.options.log),
         }

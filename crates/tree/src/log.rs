@@ -130,7 +130,7 @@ pub(crate) struct Log {
 impl Log {
     /// The log of session `session`, whose first number is `first_sequence` (at least 1, what recovery's
     /// [`ReplayEnd::next_sequence`](replay::ReplayEnd) said). Flushes the area, so that what recovery read of earlier lives cannot be lost
-    /// behind what this life adds.
+    /// behind what this life adds; a session's record must not be durable before that, so recovery did it already.
     ///
     /// # Errors
     /// `BadOption`; those of the area.

@@ -14,7 +14,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-use zonda_pages::{PageError, PageId};
+use zonda_pages::{PageError, PageId, RecordPressure};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
@@ -39,6 +39,9 @@ pub(crate) const VALUE_TRIES: u32 = 4;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
+/// Checkpoints that are tried where a zone of records is lost, and the pause between two.
+const OUTLIVE_TRIES: usize = 50;
+const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 /// Tries to merge a leaf within a batch.
 const RELIEVE_TRIES: usize = 256;
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
@@ -294,7 +297,9 @@ impl Tree {
                     }
                 }
                 Applied::Not => {
-                    self.is_torn.store(records.len() > 1, Ordering::SeqCst);
+                    if records.len() > 1 {
+                        self.is_torn.store(true, Ordering::SeqCst);
+                    }
                     relieved = self.poison.check();
                     break;
                 }
@@ -328,13 +333,38 @@ impl Tree {
         finished.map_err(|error| self.stopped_by(error))
     }
 
-    /// Makes the log durable up to `sequence`.
+    /// Makes everything up to `sequence` durable: the log, and where a zone of records is lost that recovery would read, a checkpoint that
+    /// needs it no more. No latch and no stripe is held.
     ///
     /// # Errors
     /// `Poisoned`, those of the device.
     pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
+        self.sync_log_to(sequence)?;
+        if self.store.record_pressure() == RecordPressure::Lost { self.outlive_lost_records() } else { Ok(()) }
+    }
+
+    /// Makes the log durable up to `sequence`.
+    ///
+    /// # Errors
+    /// `Poisoned`, those of the device.
+    pub(crate) fn sync_log_to(&self, sequence: u64) -> Result<()> {
         let synced = self.with_room(|| self.log.sync_to(sequence));
         self.poison.watch(synced)
+    }
+
+    /// A checkpoint keeps the log from the first operation on that is under way; when those are over, another needs less of it.
+    #[cold]
+    fn outlive_lost_records(&self) -> Result<()> {
+        for _ in 0..OUTLIVE_TRIES {
+            self.checkpoint_if_due()?;
+            if self.store.record_pressure() != RecordPressure::Lost {
+                return Ok(());
+            }
+            zonda_rt::sleep(OUTLIVE_PAUSE);
+        }
+        let why = "a zone of log or MetaLog is lost, and no checkpoint could do without it".to_owned();
+        self.poison.set(TreeError::Damaged { what: "records", why });
+        self.poison.check()
     }
 
     /// Logs and applies the pointer of a value that reclaim moved: no room is made, nothing is merged, and without a filter nothing is kept

@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use common::{fill, options};
 use zonda::{Batch, Db, Durability, Error};
 use zonda_device::{
-    ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZonedDevice,
+    ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice, ZoneId, ZoneState,
+    ZonedDevice,
 };
 use zonda_rt::{DeviceCall, Rng};
 
@@ -62,6 +63,33 @@ fn closing_a_store_that_has_failed_says_so_to_everybody() {
     fill(&db, 100);
     assert!(db.clone().close().is_ok() && db.clone().close().is_ok(), "once it is done it is");
     assert!(matches!(db.get("0042"), Err(Error::Closed)));
+}
+
+/// What lay in it is in memory still: a checkpoint is taken before the next sync is acknowledged.
+#[test]
+fn a_zone_of_the_log_that_goes_offline_takes_nothing_with_it() {
+    let device = Faulty::new(MemDevice::new(Geometry::new(1 << 20, 64).with_limits(14, 14)).unwrap(), 1);
+    let options = options().background(false);
+    let db = Db::open_device(Arc::new(device.clone()), &options).unwrap();
+    fill(&db, 100);
+    db.sync().unwrap();
+    let written = || -> Vec<_> {
+        let zones = device.report(ZoneId(0), 64).unwrap();
+        zones.into_iter().map(|zone| (zone.zone, zone.write_pointer)).collect()
+    };
+    let before = written();
+    db.put_with("synced", "x", Durability::Synced).unwrap();
+    let grown: Vec<_> = written().iter().zip(&before).filter(|(now, then)| now != then).map(|(now, _)| now.0).collect();
+    assert_eq!(grown.len(), 1, "the log's");
+    let effect = FaultEffect::Retire(ZoneState::Offline);
+    device.inject(Fault { call: Some(DeviceCall::Write), zone: Some(grown[0]), when: FaultWhen::Nth(1), effect });
+    db.put_with("after", "x", Durability::Synced).unwrap();
+    // The process dies.
+    std::mem::forget(db);
+    let db = Db::open_device(Arc::new(device.clone()), &options).unwrap();
+    assert_eq!(db.iter().unwrap().count(), 102);
+    assert_eq!(device.report(grown[0], 1).unwrap()[0].state, ZoneState::Offline);
+    db.put_with("later", "x", Durability::Synced).unwrap();
 }
 
 #[test]

@@ -239,11 +239,14 @@ impl Area for InPlaceArea {
         let mut walk = Walk::new(segment.0, first, first + written);
         let (mut expected, mut hole_blocks) = (0, 0);
         while let Some(step) = walk.look(self.core.eyes(), |bytes| self.core.counters.read(bytes))? {
-            let (kind, index, payload) = match step.frame {
-                Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) => (kind, index, payload),
+            let (index, payload) = match step.frame {
+                Ok(Frame::Chunk(ChunkFrame { kind, index, payload })) if kind == self.kind && index >= expected => {
+                    (index, payload)
+                }
                 // What was synced may be there.
                 Err(fault @ Fault::Unreadable) => return Err(fault.at("chunk", step.block)),
-                Ok(Frame::Page(_)) | Err(_) => {
+                // One of the area with a smaller number is of an earlier session, and was never durable (decision 0053).
+                Ok(_) | Err(_) => {
                     hole_blocks += 1;
                     if hole_blocks == HOLE_BLOCKS_MAX {
                         return Ok(());
@@ -254,7 +257,7 @@ impl Area for InPlaceArea {
             };
             hole_blocks = 0;
             let (chunk, blocks) = (Chunk { address: ChunkAddress(step.block), payload }, chunk_blocks(payload.len()));
-            if kind != self.kind || index < expected || !visit(chunk)? {
+            if !visit(chunk)? {
                 return Ok(());
             }
             expected = index.saturating_add(1);

@@ -153,7 +153,7 @@ impl Core {
         let result = change(&mut table);
         self.spare_segments.store(table.spare_segments(), Ordering::Relaxed);
         let (log, meta) = table.kept_records();
-        self.records.note(log, meta);
+        self.records.note(log, meta, false);
         result
     }
 

@@ -321,7 +321,8 @@ fn end_of_chunks(eyes: Eyes<'_>, mut walk: Walk, wanted: AreaKind) -> Result<u64
             }
             // The end of what was synced may be there.
             Err(fault @ Fault::Unreadable) if wanted != AreaKind::Values => return Err(fault.at("chunk", step.block)),
-            _ if hole_blocks == HOLE_BLOCKS_MAX => break,
+            // Where whoever reads it gives up (`areas.rs::read_segment`).
+            _ if hole_blocks + 1 == HOLE_BLOCKS_MAX => break,
             _ => {
                 hole_blocks += 1;
                 1
