@@ -111,7 +111,7 @@ impl SubzoneCounters {
 
 impl Core {
     /// A subzone for a table of which nothing is written, if the policy wants one and one can be had. Where no zone is empty that may be
-    /// split, it cleans as for a wide zone: a table that is copied costs more than one that waits.
+    /// split, it cleans as for a wide zone if the policy insists: a table that is copied costs more than one that waits.
     ///
     /// # Errors
     /// `Space` other than for want of zones or tokens; those of [`commit_to`](Self::commit_to) and
@@ -119,7 +119,8 @@ impl Core {
     pub(crate) fn place_as_wished(&self, request: &Request<'_>, wish: &SubzoneWish<'_>) -> Result<Option<Lease>> {
         let Some(percent) = self.percent_for(request.tags, wish) else { return Ok(None) };
         let mut placed = self.place_in_subzone(request, percent)?;
-        for _ in 0..WAITS_MAX {
+        let waits_max = if self.options.policy.insists_on_subzones() { WAITS_MAX } else { 0 };
+        for _ in 0..waits_max {
             if !matches!(placed, Err(Lacking::Zones)) || !self.clean_for_a_writer(request.free_zones_kept)? {
                 break;
             }
@@ -152,6 +153,9 @@ impl Core {
         let (Some(LiveExtent { file, tags, .. }), Some(room)) = (table.first(), self.space().subzone_bytes()) else {
             return Ok(None);
         };
+        if !self.options.policy.insists_on_subzones() {
+            return Ok(None);
+        }
         let is_whole = |inode: &Inode| inode.extents.iter().count() == table.len();
         let fits = table.iter().map(|live| live.extent.device_bytes()).sum::<u64>() <= room;
         if !fits || !self.names.lock().catalogue.inode(*file).is_some_and(is_whole) {

@@ -1,9 +1,11 @@
 //! Lifetime-based allocation as `ZenFS`, the zone file system of `RocksDB`, does it.
 
 use super::{Candidate, Choice, Choices, Decision, OpenZoneView, Policy, Rule};
+use crate::Lifetime;
 
 /// The open zone with the least strictly greater lifetime is best. One of equal lifetime is taken only when no token is
-/// left; an empty zone comes before it. Out of tokens and without either, the fullest zone is finished.
+/// left; an empty zone comes before it. Out of tokens and without either, the fullest zone is finished. Of a file of which
+/// nobody knows how long it lives, only a zone of such files is taken, and before an empty one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LizaZenfs;
 
@@ -13,17 +15,24 @@ impl Policy for LizaZenfs {
     }
 
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        let lifetime = candidate.tags.lifetime;
         let order = |view: &&OpenZoneView| (view.lifetime, view.writers, view.opened);
-        let greater = choices.open.iter().filter(|view| view.lifetime > candidate.tags.lifetime).min_by_key(order);
-        if let Some(view) = greater {
-            return Choice::Open(view.zone).by(Rule::Lifetime);
-        }
-        if choices.may_open {
-            return Choice::New.by(Rule::Lifetime);
-        }
-        let equal = choices.open.iter().filter(|view| view.lifetime == candidate.tags.lifetime).min_by_key(order);
-        equal.map_or_else(|| finish_fullest(choices), |view| Choice::Open(view.zone)).by(Rule::Lifetime)
+        let best_of =
+            |fits: &dyn Fn(&OpenZoneView) -> bool| choices.open.iter().filter(|view| fits(view)).min_by_key(order);
+        let equal = best_of(&|view| view.lifetime == lifetime);
+        let best = if is_known(lifetime) { best_of(&|view| view.lifetime > lifetime) } else { equal };
+        let choice = match (best, equal) {
+            (Some(best), _) => Choice::Open(best.zone),
+            (None, _) if choices.may_open => Choice::New,
+            (None, Some(equal)) => Choice::Open(equal.zone),
+            (None, None) => finish_fullest(choices),
+        };
+        choice.by(Rule::Lifetime)
     }
+}
+
+fn is_known(lifetime: Lifetime) -> bool {
+    !matches!(lifetime, Lifetime::NotSet | Lifetime::None)
 }
 
 /// A zone that is being written cannot be finished under its writer.
@@ -36,7 +45,7 @@ fn finish_fullest(choices: &Choices<'_>) -> Choice {
 mod tests {
     use super::super::testing::{choose, zones};
     use super::*;
-    use crate::Lifetime::{Extreme, Long, Medium, Short};
+    use crate::Lifetime::{Extreme, Long, Medium, None, NotSet, Short};
     use crate::ZoneId;
 
     #[test]
@@ -51,6 +60,15 @@ mod tests {
         let open = zones(&[Medium, Short]);
         assert_eq!(choose(&LizaZenfs, Medium, &open, true), Choice::New);
         assert_eq!(choose(&LizaZenfs, Medium, &open, false), Choice::Open(ZoneId(0)));
+    }
+
+    #[test]
+    fn files_of_unknown_lifetime_share_zones_and_fill_nobody_elses() {
+        let open = zones(&[Medium, NotSet, None]);
+        assert_eq!(choose(&LizaZenfs, NotSet, &open, true), Choice::Open(ZoneId(1)));
+        assert_eq!(choose(&LizaZenfs, None, &open, true), Choice::Open(ZoneId(2)));
+        assert_eq!(choose(&LizaZenfs, NotSet, &open[..1], true), Choice::New);
+        assert_eq!(choose(&LizaZenfs, NotSet, &open[..1], false), Choice::FinishThenNew(ZoneId(0)));
     }
 
     #[test]

@@ -209,6 +209,12 @@ pub trait Policy: Send + Sync + Debug {
         false
     }
 
+    /// Whether a table that should have a subzone is worth some cleaning to get one, before it is placed as any file and whenever it is
+    /// moved.
+    fn insists_on_subzones(&self) -> bool {
+        false
+    }
+
     /// Whether it knows what to do with an LSM-tree whose levels move down as it grows, so that numbers of levels mean nothing.
     fn suits_moving_levels(&self) -> bool {
         true

@@ -1,14 +1,12 @@
 //! The policy of the `SplitZNS` paper (section 4.3): which tables get a subzone. Of which split zone, the [allocator](choose_subzone) says.
 
 mod allocate;
-
-use std::str::FromStr;
+mod options;
 
 pub use allocate::{AfterFinish, Lacking, Refusals, SplitChoice, SplitChoices, SplitZoneView, choose_subzone};
 
-use super::{Candidate, Choices, Decision, Ldp, NAMES, OpenZoneView, Policy, SubzoneWish};
+use super::{Candidate, Choices, Decision, Ldp, OpenZoneView, Policy, SubzoneWish};
 use crate::lsm::LsmShape;
-use crate::{FileError, Result};
 
 /// Percent of all zones that may be split in the paper: the others are kept for low levels.
 pub const SPLIT_PERCENT_MAX: u32 = 60;
@@ -35,12 +33,13 @@ impl SubzoneLevels {
     }
 }
 
-/// Subzones for tables of deep levels, wide zones by lifetime for all others. Where a table of a deep level finds no subzone, it goes into
-/// a wide zone with others of these.
+/// Subzones for tables of deep levels, wide zones by lifetime for all others. Where no zone is left for a subzone of a table of a deep
+/// level, its writer cleans first; a table that gets none goes into a wide zone with others of these, and cleaning moves it into a
+/// subzone. The paper has neither: as [its rule](Self::is_strict) says, such a table goes by its lifetime at once, and stays.
 ///
 /// By name `splitzns`, or `splitzns+`, which also gives a subzone to a table of the level above if it overlaps nothing of the first
 /// of these levels: it will be moved there without being written again. Options behind commas: `from=4` (level 4 and deeper, the
-/// paper's), or `from-bottom=N` (the last N levels that hold anything), and `share=60` (percent of zones that may be split).
+/// paper's), or `from-bottom=N` (the last N levels that hold anything), `share=60` (percent of zones that may be split), and `rule=paper`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitZns {
     /// Which levels.
@@ -49,48 +48,16 @@ pub struct SplitZns {
     pub split_percent_max: u32,
     /// Whether tables that will move to such a level get one, too. Their bytes then wait for their keys.
     pub plus: bool,
+    /// Whether a table that finds no subzone is placed as one of a low level, as the paper has it: nothing is cleaned for it first, and it
+    /// is not moved into one later (decision 50).
+    pub is_strict: bool,
 }
 
 impl Default for SplitZns {
-    /// As the paper has it.
+    /// The paper's levels and share.
     fn default() -> Self {
-        Self { levels: SubzoneLevels::From(4), split_percent_max: SPLIT_PERCENT_MAX, plus: false }
+        Self { levels: SubzoneLevels::From(4), split_percent_max: SPLIT_PERCENT_MAX, plus: false, is_strict: false }
     }
-}
-
-impl FromStr for SplitZns {
-    type Err = FileError;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let mut words = text.split(',');
-        let mut policy = match words.next() {
-            Some("splitzns") => Self::default(),
-            Some("splitzns+") => Self { plus: true, ..Self::default() },
-            _ => return Err(FileError::UnknownPolicy { name: text.to_owned(), known: NAMES.join(", ") }),
-        };
-        for word in words {
-            let unknown = || FileError::UnknownPolicy {
-                name: text.to_owned(),
-                known: "splitzns and splitzns+ with from=LEVEL or from-bottom=LEVELS, and share=PERCENT".to_owned(),
-            };
-            let (key, value) = word.split_once('=').ok_or_else(unknown)?;
-            let number: u32 = value.parse().map_err(|_| unknown())?;
-            match (key, number) {
-                ("from", 0..=63) => policy.levels = SubzoneLevels::From(number),
-                ("from-bottom", 1..=63) => policy.levels = SubzoneLevels::FromBottom(number),
-                ("share", 1..=90) => policy.split_percent_max = number,
-                ("from", _) => return Err(bad("from", number, "it is a level, 0 to 63")),
-                ("from-bottom", _) => return Err(bad("from-bottom", number, "it is a number of levels, 1 to 63")),
-                ("share", _) => return Err(bad("share", number, "it is 1 to 90 percent")),
-                _ => return Err(unknown()),
-            }
-        }
-        Ok(policy)
-    }
-}
-
-fn bad(option: &'static str, value: u32, rule: &'static str) -> FileError {
-    FileError::BadOption { option, value: value.into(), rule }
 }
 
 impl SplitZns {
@@ -122,6 +89,10 @@ impl Policy for SplitZns {
         self.levels.contains(level.into(), bottom) || self.plus && self.will_move(wish, level, bottom, shape)
     }
 
+    fn insists_on_subzones(&self) -> bool {
+        !self.is_strict
+    }
+
     fn suits_moving_levels(&self) -> bool {
         matches!(self.levels, SubzoneLevels::FromBottom(_))
     }
@@ -129,6 +100,9 @@ impl Policy for SplitZns {
     /// By lifetime, and tables that were to have a subzone apart from others: those of two levels often have one lifetime, and the deeper
     /// ones live on when the others are gone.
     fn choose(&self, candidate: &Candidate<'_>, choices: &Choices<'_>) -> Decision {
+        if self.is_strict {
+            return Ldp.choose(candidate, choices);
+        }
         let bottom = choices.shape.bottom(candidate.table.map(|table| table.tree)).unwrap_or(0);
         let is_deep =
             |level: Option<u8>| level.is_some_and(|level| self.levels.contains(level.into(), bottom.max(level).into()));

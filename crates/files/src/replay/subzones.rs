@@ -32,7 +32,8 @@ impl Run<'_> {
         let it = self.model.files.get(&file)?;
         let bytes = it.pieces.iter().map(|(_, bytes)| bytes).sum::<u64>();
         let is_whole = it.pieces.iter().all(|(zone, _)| *zone == victim);
-        if !is_whole || !self.model.splits || bytes > self.model.split.part_bytes() {
+        let insists = self.options.policy.insists_on_subzones();
+        if !insists || !is_whole || !self.model.splits || bytes > self.model.split.part_bytes() {
             return None;
         }
         let (tags, keys) = (it.tags, self.keys(file));

@@ -72,3 +72,18 @@ fn in_wide_zones_deep_tables_are_apart_from_others_of_their_lifetime() {
     assert_eq!(choose(&level(4), &open[..1]), Choice::New);
     assert_eq!(choose(&level(2), &open[1..]), Choice::New);
 }
+
+#[test]
+fn by_the_papers_rule_a_deep_table_without_a_subzone_goes_by_its_lifetime() {
+    let strict: SplitZns = "splitzns,rule=paper,share=50".parse().unwrap();
+    assert_eq!(strict, SplitZns { is_strict: true, split_percent_max: 50, ..SplitZns::default() });
+    assert!(!strict.insists_on_subzones() && SplitZns::default().insists_on_subzones());
+    let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(4);
+    let mut open = zones(&[Lifetime::Extreme]);
+    open[0].level = Some(3);
+    let candidate = Candidate { file: FileId(1), tags: &tags, bytes: 1, table: None };
+    let choices = Choices { open: &open, may_open: true, shape: &LsmShape::default() };
+    assert_eq!(strict.choose(&candidate, &choices).choice, Choice::Open(ZoneId(0)));
+    assert_eq!(SplitZns::default().choose(&candidate, &choices).choice, Choice::New);
+    assert!("splitzns,rule=ours".parse::<SplitZns>().is_err());
+}

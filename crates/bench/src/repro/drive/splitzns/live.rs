@@ -160,6 +160,9 @@ pub(super) const SYSTEMS: [System; 7] = [
     System { name: "+RS", policy: "policy=splitzns&clean_threshold=20", split: "all" },
     System { name: "splitzns+", policy: "policy=splitzns%2B&clean_threshold=20", split: "all" },
 ];
+/// The whole by the paper's rule: a table that finds no subzone goes by its lifetime at once.
+pub(super) const STRICT: System =
+    System { name: "rule=paper", policy: "policy=splitzns,rule=paper&clean_threshold=20", split: "all" };
 /// The whole, with subzones for level 3 as well, which no system of the paper's has.
 pub(super) const DEEPER: System =
     System { name: "from=3", policy: "policy=splitzns,from=3&clean_threshold=20", split: "all" };
@@ -383,9 +386,9 @@ pub(super) fn points(lives: &[Live], systems: &[&str], runs: &[Run]) -> Vec<Poin
     points
 }
 
-/// One of [`SYSTEMS`], or [`DEEPER`].
+/// One of [`SYSTEMS`], or [`STRICT`], or [`DEEPER`].
 fn system(name: &str) -> Option<&'static System> {
-    SYSTEMS.iter().chain([&DEEPER]).find(|system| system.name == name)
+    SYSTEMS.iter().chain([&STRICT, &DEEPER]).find(|system| system.name == name)
 }
 
 /// Overwriting and reading on a drive that is loaded for this alone, untimed.
