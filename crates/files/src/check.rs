@@ -334,12 +334,16 @@ impl Core {
     }
 }
 
-/// Extents in the order of their blocks that have some in common.
+/// Extents, in the order of their blocks, that begin within an earlier one: each with that which reaches farthest.
 fn find_overlaps(extents: &[(FileId, Extent)], report: &mut CheckReport) {
-    for pair in extents.windows(2) {
-        let ((file, extent), (other, next)) = (pair[0], pair[1]);
-        if extent.block + extent.blocks() > next.block {
-            report.findings.push(Finding::Overlap { file, other, block: next.block });
+    let mut farthest: Option<(FileId, u64)> = None;
+    for &(other, extent) in extents {
+        if let Some((file, _)) = farthest.filter(|&(_, end)| end > extent.block) {
+            report.findings.push(Finding::Overlap { file, other, block: extent.block });
+        }
+        let end = extent.block + extent.blocks();
+        if farthest.is_none_or(|(_, before)| end > before) {
+            farthest = Some((other, end));
         }
     }
 }
@@ -347,6 +351,19 @@ fn find_overlaps(extents: &[(FileId, Extent)], report: &mut CheckReport) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_that_lie_within_a_long_extent_overlap_it() {
+        let at = |file, block, blocks| {
+            let bytes = blocks * BLOCK_BYTES as u64;
+            let extent = Extent { zone: ZoneId(0), generation: 1, block, skip: 0, bytes, crc: None };
+            (FileId(file), extent)
+        };
+        let mut report = CheckReport::default();
+        find_overlaps(&[at(1, 0, 100), at(2, 10, 10), at(3, 30, 10), at(4, 100, 5), at(5, 104, 1)], &mut report);
+        let found = |file, other, block| Finding::Overlap { file: FileId(file), other: FileId(other), block };
+        assert_eq!(report.findings, [found(1, 2, 10), found(1, 3, 30), found(4, 5, 104)]);
+    }
 
     #[test]
     fn files_are_told_by_all_their_names_and_else_by_number() {

@@ -129,7 +129,9 @@ impl Core {
     pub(crate) fn usable_bytes(&self, space: &SpaceUsage) -> u64 {
         let zone_bytes = space.capacity_bytes / u64::from(space.zones - space.lost_zones).max(1);
         let is_held = |view: &&ZoneView| {
-            let is_of_tables = view.state == ZoneUse::Open && view.holds.contains(DATA);
+            // To who only reads, those that the writer fills look as if nobody did.
+            let is_filled = view.state == ZoneUse::Open || self.stop.is_read_only();
+            let is_of_tables = is_filled && view.holds.contains(DATA);
             matches!(view.state, ZoneUse::Open | ZoneUse::Partial) && view.stream != Some(JOURNAL) && !is_of_tables
         };
         let views = self.space().view();

@@ -125,7 +125,7 @@ fn mounts_at_every_call(names_before: u32) -> u64 {
     for (at, number) in (1..).zip(names_before + 1..) {
         let (writer, records) = (Arc::clone(&live), Arc::clone(&manifest));
         let goes_on = move || name_next_table(&writer, &mut records.lock(), number);
-        let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, Box::new(goes_on)));
+        let beside = Arc::new(Disturbed::new(device.clone(), at, Box::new(goes_on)));
         let (store, report) = FileStore::mount_read_only(Arc::clone(&beside) as _, options(0)).unwrap();
         assert!(!report.moments_differ, "it goes on once");
         if !beside.was_disturbed() {
@@ -200,7 +200,7 @@ fn logs_are_no_older_than_what_is_said_of_them() {
         for at in 1.. {
             let again = Arc::clone(&logging);
             let goes_on = Box::new(move || again.lock().goes_on());
-            let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, goes_on));
+            let beside = Arc::new(Disturbed::new(device.clone(), at, goes_on));
             log_is_no_older_than_manifest(&beside, &format!("call {at}, {active} active"));
             if !beside.was_disturbed() {
                 break;
@@ -216,7 +216,7 @@ fn logs_are_no_older_where_the_live_store_never_rests() {
     for at in 1..20 {
         let again = Arc::clone(&logging);
         let goes_on = Box::new(move || again.lock().goes_on());
-        let beside = Arc::new(Disturbed::new(Arc::clone(&device), at, goes_on).restless());
+        let beside = Arc::new(Disturbed::new(device.clone(), at, goes_on).restless());
         log_is_no_older_than_manifest(&beside, &format!("from call {at} on"));
     }
 }

@@ -9,6 +9,7 @@ mod common;
 
 use std::sync::Arc;
 
+use common::disturbed::Disturbed;
 use common::split::{SUBZONE_BYTES, SUBZONES, geometry, memory, over};
 use common::world::{Tally, World};
 use common::{options_with, path};
@@ -316,6 +317,9 @@ fn a_store_with_subzones_is_refused_where_there_are_none() {
     let below = Arc::new(memory());
     drop(store_on(below.clone(), "splitzns"));
     let device = over(below, TimeMode::Untimed, 1).unwrap();
+    let without = Disturbed::new(device.clone(), u64::MAX, Box::new(|| ()));
+    let refused = FileStore::mount_read_only(Arc::new(without), options_with("ldp")).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("number of subzones"), "{refused}");
     let (store, _) = FileStore::mount(device, options_with("ldp")).unwrap();
     assert_eq!(store.space().subzones(), Some(SUBZONES.into()), "another policy mounts it");
 }

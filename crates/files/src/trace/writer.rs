@@ -15,7 +15,7 @@ const APPEND_BYTES_MAX: u64 = 1 << 20;
 /// Where a store records what happens to it.
 ///
 /// Records are in the order of the calls that returned. Neighbouring appends of a file become one record, of at most 1 MiB, which
-/// is written before any other record of that file. Cost: a line into a buffer under one lock for each operation; where the
+/// is written before any other record of that file, and before any of names, jobs and marks. Cost: a line into a buffer under one lock for each operation; where the
 /// buffer is full, whatever the sink costs. A sink that fails ends the trace, never the operation: [`finish`](Self::finish)
 /// tells.
 pub struct TraceWriter {
@@ -69,9 +69,7 @@ impl TraceWriter {
     pub fn finish(&self) -> io::Result<()> {
         let at_us = u64::try_from(now().since(self.began).as_micros()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        let mut open: Vec<FileId> = state.appended.keys().copied().collect();
-        open.sort_unstable();
-        open.into_iter().for_each(|file| state.put_appended(at_us, file));
+        state.put_all_appended(at_us);
         let flushed = state.out.flush();
         state.failed.take().map_or(flushed, Err)
     }
@@ -87,10 +85,18 @@ impl State {
             }
             return;
         }
-        if let Some(file) = file_of(&event) {
-            self.put_appended(at_us, file);
+        match file_of(&event) {
+            Some(file) => self.put_appended(at_us, file),
+            // One of a name may be of any file that is written; one of a moment is of all.
+            None => self.put_all_appended(at_us),
         }
         self.line(&line::encode(&TraceRecord { at_us, event }));
+    }
+
+    fn put_all_appended(&mut self, at_us: u64) {
+        let mut open: Vec<FileId> = self.appended.keys().copied().collect();
+        open.sort_unstable();
+        open.into_iter().for_each(|file| self.put_appended(at_us, file));
     }
 
     fn put_appended(&mut self, at_us: u64, file: FileId) {
@@ -165,6 +171,21 @@ mod tests {
             .collect();
         let append = |file, bytes| TraceEvent::Append { file, bytes };
         assert_eq!(events, [append(one, 11), TraceEvent::Sync { file: one }, append(other, 7)]);
+    }
+
+    #[test]
+    fn what_was_appended_comes_before_the_name_goes() {
+        let sink = Sink::default();
+        let trace = TraceWriter::new(Box::new(sink.clone()));
+        let path = crate::FilePath::parse("/a").expect("a good path");
+        trace.record(TraceEvent::Append { file: FileId(1), bytes: 5 });
+        trace.record(TraceEvent::Unlink { path });
+        trace.record(TraceEvent::Append { file: FileId(2), bytes: 7 });
+        trace.mark("here");
+        trace.finish().expect("the sink takes everything");
+        let text = String::from_utf8(sink.0.lock().clone()).expect("a text");
+        let kinds: Vec<_> = text.lines().skip(1).filter_map(|line| line.split(' ').nth(1)).collect();
+        assert_eq!(kinds, ["append", "unlink", "append", "mark"], "{text}");
     }
 
     struct Full;

@@ -3,15 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use zonda_device::{DeviceCounters, Geometry, IoQueue, Lba, MemDevice, Result, ZoneId, ZoneReport, ZonedDevice};
+use zonda_device::{DeviceCounters, Geometry, IoQueue, Lba, Result, ZoneId, ZoneReport, ZonedDevice};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 type Happening = Box<dyn FnMut() + Send>;
 
-/// For reading, as one that another has open, hence zones are reported one by one: before one report or read something happens.
+/// For reading, as one that another has open, hence zones are reported one by one: before one report or read something happens. It knows
+/// no extension, whatever the device below does.
 pub(crate) struct Disturbed {
-    device: Arc<MemDevice>,
+    device: Arc<dyn ZonedDevice>,
     at: u64,
     is_restless: bool,
     calls: AtomicU64,
@@ -20,7 +21,7 @@ pub(crate) struct Disturbed {
 
 impl Disturbed {
     /// `happening` comes before the `at`-th report of a zone or read; 1 is the first.
-    pub(crate) fn new(device: Arc<MemDevice>, at: u64, happening: Happening) -> Self {
+    pub(crate) fn new(device: Arc<dyn ZonedDevice>, at: u64, happening: Happening) -> Self {
         Self { device, at, is_restless: false, calls: AtomicU64::new(0), happening: Mutex::new(happening) }
     }
 
