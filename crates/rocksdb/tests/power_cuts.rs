@@ -1,7 +1,8 @@
 //! Power cuts under a RocksDB that writes: what was synced is there, and what is there is a prefix in the order of writing.
 //!
 //! The process survives: RocksDB sees failing calls, gives up, and is opened again on what the device kept. The power may go
-//! at any operation, also while the file system is mounted or the database recovers. Meanwhile another thread takes
+//! at any operation, also while the file system is mounted or the database recovers from the cut before, of which nobody has looked
+//! at anything until then. Meanwhile another thread takes
 //! checkpoints; the last one that was finished must open with what it was taken of. A life may also end in an assertion of
 //! `RocksDB` (`common/lives.rs`).
 //!
@@ -133,48 +134,59 @@ fn cut_again_and_again(drive: Drive) {
     let mut rng = Seed(SEED).rng();
     let mut device = drive.power();
     let (mut promised, mut hits) = (Promised::default(), BTreeMap::<String, u64>::new());
-    let (mut cut, mut lives_begun) = (0, 0);
+    let (mut cut, mut second_cuts, mut lives_begun) = (0, 0, 0);
     // A whole life first: what is cut later has tables below level 0, in subzones where there are some.
     promised = live(drive, &device, promised, lives_begun);
     let subzones = verify(drive, &device, &promised, lives_begun).1;
     assert!(drive == Drive::Zones || subzones > 0, "no subzone is full after a compaction of everything");
+    let mut is_recovered = true;
     while cut < cuts {
-        device.arm(next_cut(&mut rng));
+        device.arm(if is_recovered { next_cut(&mut rng) } else { early_cut(&mut rng) });
         lives_begun += 1;
         promised = live(drive, &device, promised, lives_begun);
         // A life may end before its cut; the next one goes on where it ended.
-        if let Some(hit) = device.cut_report() {
+        let hit = device.cut_report();
+        if let Some(hit) = &hit {
             cut += 1;
+            second_cuts += u64::from(!is_recovered);
             *hits.entry(hit.label.to_owned()).or_default() += 1;
         }
         device = reopened(&device, &mut rng);
-        let (last, _) = verify(drive, &device, &promised, lives_begun);
-        promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
+        is_recovered = hit.is_none() || rng.below(3) > 0;
+        if is_recovered {
+            let (last, _) = verify(drive, &device, &promised, lives_begun);
+            promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
+        }
     }
     println!(
-        "{cuts} cuts of seed {SEED} in {lives_begun} lives, {} batches at the end, {} assertions, {} lives that did not end ({} of them unlooked at); hit:",
+        "{cuts} cuts of seed {SEED} in {lives_begun} lives ({second_cuts} of what no life had recovered), {} batches at the end, {} assertions, \
+         {} lives that did not end ({} of them unlooked at); hit:",
         promised.written,
         lives::aborts(),
         lives::stuck(),
         lives::unknown()
     );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
-    // Second cuts, while what an earlier one left is mounted, among them.
     if drive == Drive::SplitZones {
         return;
     }
     let missed = KINDS.iter().filter(|kind| !hits.contains_key(**kind)).collect::<Vec<_>>();
-    assert!(cuts < CUTS_FOR_ALL_KINDS || missed.is_empty(), "no cut hit {missed:?}: {hits:?}");
+    let is_enough = missed.is_empty() && second_cuts > cuts / 10;
+    assert!(cuts < CUTS_FOR_ALL_KINDS || is_enough, "no cut hit {missed:?}, {second_cuts} second cuts: {hits:?}");
 }
 
-/// One in four while it is mounted and recovers; one in five at what happens seldom.
+/// Of a life that finds what a cut left.
+fn early_cut(rng: &mut Rng) -> CutAt {
+    CutAt::Change(1 + rng.below(60))
+}
+
+/// One in four while it is mounted and opened; one in five at what happens seldom.
 fn next_cut(rng: &mut Rng) -> CutAt {
     if rng.below(5) == 0 {
         let which = usize::try_from(rng.below(SELDOM.len() as u64)).unwrap();
         return CutAt::Label { label: SELDOM[which], nth: 1 + rng.below(4) };
     }
-    let range = if rng.below(4) == 0 { 60 } else { 1500 };
-    CutAt::Change(1 + rng.below(range))
+    if rng.below(4) == 0 { early_cut(rng) } else { CutAt::Change(1 + rng.below(1500)) }
 }
 
 fn reopened(device: &PowerCut, rng: &mut Rng) -> PowerCut {
@@ -206,13 +218,17 @@ fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {
     let Ok(env) = Env::new(uri) else { return };
     env.set_threads(THREADS);
     let Ok(database) = Database::open(&env, "/db") else { return };
+    // What the cut before left may not have been looked at.
+    let Ok(last) = database.check() else { return };
+    let is_right = last >= before.synced && last <= before.written;
+    assert!(is_right, "life {cut} of seed {SEED}, {before:?}: batch {last} is the last");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| take_checkpoints(&env, &database, promised, &is_over));
         let mut rng = Seed(SEED).derive(&format!("life {cut}")).rng();
-        for batch in before.written + 1..=before.written + BATCHES_MAX {
+        for batch in last + 1..=before.written + BATCHES_MAX {
             let is_synced = rng.below(20) == 0;
-            promised.lock().written = batch;
+            promised.lock().written = batch.max(before.written);
             if database.write(batch, is_synced).is_err() {
                 break;
             }

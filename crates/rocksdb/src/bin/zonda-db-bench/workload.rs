@@ -186,8 +186,12 @@ impl Bench {
         let start = now();
         match operation {
             Operation::Read | Operation::ReadModifyWrite => {
-                self.database.get(&key(number, self.key_bytes))?;
+                let is_there = self.database.get(&key(number, self.key_bytes))?;
                 done.reads.push(now().since(start));
+                // One that is inserted now may not be there yet.
+                if !is_there && number < self.loaded {
+                    return Err(format!("key {number} of {} that were loaded is not there", self.loaded));
+                }
             }
             Operation::Scan => {
                 self.database.scan(&key(number, self.key_bytes), 1 + rng.below(SCAN_MAX))?;
