@@ -1,17 +1,25 @@
-//! Where an experiment's store lives: given by the user, or a temporary directory that goes away.
+//! Where an experiment's store lives: given by the user, or a temporary directory that goes away, if its program is killed with the
+//! next one beside it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::{BenchError, Result};
+
+const PREFIX: &str = "zonda-bench-";
+
+/// A directory that is younger may not be locked yet.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// A place for one store; a temporary one is removed when this is dropped.
 #[derive(Debug)]
 pub struct Place {
     uri: String,
     path: Option<PathBuf>,
-    _temporary: Option<TempDir>,
+    _temporary: Option<(TempDir, File)>,
 }
 
 impl Place {
@@ -21,17 +29,18 @@ impl Place {
         Self { uri: uri.to_owned(), path: path_of(uri), _temporary: None }
     }
 
-    /// A new temporary directory below `parent`, which decides the file system that is measured.
+    /// A new temporary directory below `parent`, which decides the file system that is measured. Those of programs that were killed go.
     ///
     /// # Errors
     /// `Io` when it cannot be made.
     pub fn temporary(parent: &Path) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("zonda-bench-").tempdir_in(parent);
-        let directory = directory
-            .map_err(|source| BenchError::io(format!("make a temporary directory in {}", parent.display()), source))?;
+        let failed = |source| BenchError::io(format!("make a temporary directory in {}", parent.display()), source);
+        remove_abandoned(parent);
+        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
+        let lock = File::open(directory.path()).and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
         let path = directory.path().join("bench.zonda");
         let uri = format!("file:{}", path.display());
-        Ok(Self { uri, path: Some(path), _temporary: Some(directory) })
+        Ok(Self { uri, path: Some(path), _temporary: Some((directory, lock)) })
     }
 
     /// A new temporary directory beside the file that `uri` names, or in memory like it.
@@ -75,6 +84,23 @@ impl Place {
     }
 }
 
+/// Removes directories of places below `parent` that no program holds any more. What cannot be removed stays.
+fn remove_abandoned(parent: &Path) {
+    let is_old = |path: &Path| {
+        let modified = path.metadata().and_then(|metadata| metadata.modified()).ok();
+        modified.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > ABANDONED_AFTER)
+    };
+    for entry in parent.read_dir().into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && is_old(&path)
+            && File::open(&path).is_ok_and(|held| held.try_lock().is_ok())
+        {
+            let _stays = std::fs::remove_dir_all(&path);
+        }
+    }
+}
+
 /// The file that `uri` names, when it names one.
 fn path_of(uri: &str) -> Option<PathBuf> {
     let uri = uri.split_once('?').map_or(uri, |(uri, _)| uri);
@@ -97,6 +123,22 @@ mod tests {
         assert!(place.allocated_bytes().unwrap() >= 5_000);
         drop(place);
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn places_of_programs_that_are_gone_are_removed_and_others_are_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let (old, new) = (parent.path().join("zonda-bench-old"), parent.path().join("zonda-bench-new"));
+        let held = Place::temporary(parent.path()).unwrap();
+        [&old, &new].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        let age = |path: &Path| {
+            let long_ago = path.metadata().unwrap().modified().unwrap() - 2 * ABANDONED_AFTER;
+            File::open(path).unwrap().set_modified(long_ago).unwrap();
+        };
+        age(&old);
+        age(held.path().unwrap().parent().unwrap());
+        let _another = Place::temporary(parent.path()).unwrap();
+        assert!(!old.exists() && new.exists() && held.path().unwrap().parent().unwrap().exists());
     }
 
     #[test]

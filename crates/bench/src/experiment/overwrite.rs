@@ -13,9 +13,6 @@ use crate::verdict::Verdict;
 use crate::workload::Workload;
 use crate::{Result, show_bytes};
 
-/// How often the data is overwritten.
-const TIMES: u64 = 10;
-
 /// No second may complete fewer operations than this share of the median second.
 const SLOWEST_SECOND_SHARE_MIN: f64 = 0.5;
 
@@ -28,6 +25,8 @@ pub struct Overwrite {
     setting: Setting,
     /// Records loaded.
     pub records: u64,
+    /// How often they are overwritten.
+    pub times: u64,
     /// Threads that overwrite.
     pub threads: usize,
     /// Memory budget.
@@ -41,8 +40,8 @@ impl Overwrite {
     #[must_use]
     pub fn new(setting: Setting) -> Self {
         let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (200_000, 256 << 10));
-        let memory_bytes = setting.scale.pick(8 << 20, 3 << 20);
-        Self { setting, records, threads: 2, memory_bytes, zone_bytes }
+        let (times, memory_bytes) = setting.scale.pick((10, 8 << 20), (1, 3 << 20));
+        Self { setting, records, times, threads: 2, memory_bytes, zone_bytes }
     }
 
     /// Runs it.
@@ -105,7 +104,7 @@ impl Overwrite {
         let plan = self.plan(place.uri(), Some(zones));
         let (subject, mut data) = self.loaded(&plan, &output.progress("load", self.records))?;
         let before = subject.counters()?;
-        let phase = Phase::new(Workload::named("update")?, self.records * TIMES, self.threads);
+        let phase = Phase::new(Workload::named("update")?, self.records * self.times, self.threads);
         let report =
             phase.run(&subject, &mut data, &self.setting.design, &output.progress("overwrite", phase.operations))?;
         data.verify_all(&subject)?;

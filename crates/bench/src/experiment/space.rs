@@ -1,4 +1,5 @@
-//! `bench space`: device bytes per user byte after a random load, a sorted load, and deleting most of it.
+//! `bench space`: device bytes per user byte after a random load, a sorted load, and deleting most of it; and how long a scan of
+//! everything takes when most of what it passes is deleted.
 //!
 //! Judged are the bytes that the store holds live on the device after a checkpoint: leaves, large values, the checkpoint
 //! itself (which holds what buffers have not yet merged into leaves) and the log that recovery would read. The log is
@@ -6,6 +7,8 @@
 //! experiment. What lies dead in zones until reclaim needs them is printed beside it, as the file system sees it.
 
 use std::sync::Arc;
+
+use zonda_rt::now;
 
 use super::Setting;
 use crate::keys::Order;
@@ -25,6 +28,9 @@ const SORTED_MAX: f64 = 1.15;
 
 /// One record of this many survives the deletes.
 const KEPT_ONE_IN: u64 = 10;
+
+/// A scan of everything after the deletes, in times of one before them.
+const SCAN_MAX: f64 = 1.5;
 
 /// Space amplification in three situations.
 #[derive(Clone, Debug)]
@@ -59,9 +65,13 @@ impl Space {
         let (subject, data) = self.load(&place, Order::Random, output)?;
         let loaded = measure(&subject, &place, data.user_bytes(), "after random load", output)?;
         output.verdict(&Verdict::at_most("device bytes / user bytes after random load", loaded, RANDOM_MAX, "x"))?;
-        let kept = self.delete_most(&subject, &data)?;
+        let before = scan_all(&subject, data.records(), "loaded", output)?;
+        let kept = self.delete(&subject, &data, |index| !index.is_multiple_of(KEPT_ONE_IN))?;
+        let after = scan_all(&subject, kept, "90 % deleted", output)?;
+        let ratio = after / before.max(f64::EPSILON);
+        output.verdict(&Verdict::at_most("scan of everything, 90 % deleted / before", ratio, SCAN_MAX, "x"))?;
         subject.compact()?;
-        expect_pairs(&subject, kept)?;
+        scan_all(&subject, kept, "90 % deleted and compact", output)?;
         let user_bytes = data.user_bytes() / data.records() * kept;
         let ratio = measure(&subject, &place, user_bytes, "after deleting 90 % and compact", output)?;
         output.verdict(&Verdict::at_most(
@@ -70,6 +80,10 @@ impl Space {
             RANDOM_MAX,
             "x",
         ))?;
+        self.delete(&subject, &data, |index| index.is_multiple_of(KEPT_ONE_IN))?;
+        let after = scan_all(&subject, 0, "all deleted", output)?;
+        let ratio = after / before.max(f64::EPSILON);
+        output.verdict(&Verdict::at_most("scan of everything, all deleted / before", ratio, SCAN_MAX, "x"))?;
         subject.close()
     }
 
@@ -90,24 +104,31 @@ impl Space {
         Ok((subject, data))
     }
 
-    /// Deletes nine of ten records, scattered; returns how many are left.
-    fn delete_most(&self, subject: &Arc<dyn Subject>, data: &DataSet) -> Result<u64> {
-        let mut key = Vec::new();
-        for index in (0..data.records()).filter(|index| !index.is_multiple_of(KEPT_ONE_IN)) {
+    /// Deletes records of these numbers, which are scattered among the keys; returns how many are not deleted.
+    fn delete(&self, subject: &Arc<dyn Subject>, data: &DataSet, which: impl Fn(u64) -> bool) -> Result<u64> {
+        let (mut key, mut left) = (Vec::new(), data.records());
+        for index in (0..data.records()).filter(|&index| which(index)) {
             data.keys().key(index, &mut key);
             subject.delete(&key)?;
+            left -= 1;
         }
-        Ok(data.records().div_ceil(KEPT_ONE_IN))
+        Ok(left)
     }
 }
 
-/// Reads the whole store and counts.
-fn expect_pairs(subject: &Arc<dyn Subject>, expected: u64) -> Result<()> {
+/// Reads the whole store, counts, and says how long it took, in seconds.
+fn scan_all(subject: &Arc<dyn Subject>, expected: u64, when: &str, output: &mut Output) -> Result<f64> {
+    let start = now();
     let pairs = subject.scan(&[], u64::MAX, &mut |_, _| Ok(()))?;
-    if pairs == expected {
-        return Ok(());
+    let seconds = now().since(start).as_secs_f64();
+    if pairs != expected {
+        return Err(BenchError::Wrong {
+            index: pairs,
+            what: format!("is the first missing: {expected} pairs should be left"),
+        });
     }
-    Err(BenchError::Wrong { index: pairs, what: format!("is the first missing: {expected} pairs should be left") })
+    output.line(format!("{when}: a scan of everything finds {pairs} pairs in {seconds:.2} s"))?;
+    Ok(seconds)
 }
 
 /// Live device bytes over `user_bytes`.

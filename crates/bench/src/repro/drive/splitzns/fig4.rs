@@ -1,5 +1,6 @@
 //! Figure 4: how long tables of each level live, uniform and skewed. Lives are counted in the bytes that users write meanwhile; the
-//! paper has seconds, so what is compared is how far apart long and short lives of a level are.
+//! paper has seconds, so what is compared is how far apart long and short lives of a level are. Tables that outlive the run count as long
+//! as they were seen (`lsm/lives.rs`).
 
 use super::super::{DriveExperiment, DriveResults, DriveRow, Point};
 use super::{Setting, gib, row};
@@ -39,7 +40,7 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
 fn levels(setting: Setting, (name, skew, paper): (&str, f64, f64), seed: u64) -> Vec<DriveRow> {
     let trace = trace(setting.workload(setting.keys, skew, seed));
     let lives = lives(&trace, LOADED);
-    let is_there = |(_, lives): &(usize, &Lives)| !lives.lived.is_empty();
+    let is_there = |(_, lives): &(usize, &Lives)| lives.died() > 0;
     let row_of = |(level, lives): (usize, &Lives)| {
         let of = |share| lives.quantile(share).map(gib);
         let mut row = row(name, &format!("L{level}")).fact(SPREAD, (level == 4).then_some(paper));
@@ -48,7 +49,7 @@ fn levels(setting: Setting, (name, skew, paper): (&str, f64, f64), seed: u64) ->
         }
         // Tables of upper levels may die before another byte is written.
         let spread = of(0.95).zip(of(0.05).filter(|least| *least > 0.0)).map(|(most, least)| most / least);
-        row.number(SPREAD, spread).number("died", lives.lived.len() as f64).number("alive", lives.alive as f64)
+        row.number(SPREAD, spread).number("died", lives.died() as f64).number("alive", lives.alive() as f64)
     };
     lives.iter().enumerate().filter(is_there).map(row_of).collect()
 }
