@@ -1,11 +1,18 @@
 //! What a batch may hold: it is known before any of it is written.
 
+use std::collections::HashMap;
+
+use zonda_pages::PageId;
+
 use crate::{
     BATCH_BYTES_MAX, BatchOp, TreeError,
     record::{Kind, Record},
     tree::{Result, Tree},
     write::{check_key, check_value},
 };
+
+/// What a leaf gets of a batch without its page being looked at first; its buffer has room for that, whatever becomes of a merge.
+const SHARE_BYTES_MAX: usize = 32 << 10;
 
 impl<'a> BatchOp<'a> {
     /// The key.
@@ -47,6 +54,29 @@ impl Tree {
             self.log.check(records?.into_iter())?;
         }
         Ok(bytes)
+    }
+
+    /// Of a long batch: that the pages of leaves that get more than a buffer bears can be read, as they are merged while it is applied, when
+    /// everything is logged. Cost: nothing for a batch that is shorter; else a walk for each key, and a page read for such a leaf.
+    ///
+    /// # Errors
+    /// Those of reading; `Damaged` before anything is logged.
+    pub(crate) fn check_shares(&self, batch: &[BatchOp<'_>], bytes: usize) -> Result<()> {
+        if bytes <= SHARE_BYTES_MAX || self.filter.is_some() {
+            return Ok(());
+        }
+        let mut shares: HashMap<PageId, (usize, &[u8])> = HashMap::new();
+        for op in batch {
+            let bytes = op.key().len() + self.pointer_bytes_max(op)?.unwrap_or(op.value().len());
+            shares.entry(self.leaf_of(op.key()).0).or_insert((0, op.key())).0 += bytes;
+        }
+        for (_, key) in shares.into_values().filter(|(bytes, _)| *bytes > SHARE_BYTES_MAX) {
+            // The page that it has now is there as long as the guard is.
+            let _guard = self.epoch.pin();
+            let (id, page) = self.leaf_of(key);
+            page.map_or(Ok(()), |page| self.store.read(id, page, &mut |_| ()))?;
+        }
+        Ok(())
     }
 
     /// The most that the pointer to the value takes; `None` for one that is inline.

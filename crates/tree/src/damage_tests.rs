@@ -111,6 +111,29 @@ fn a_leaf_that_cannot_be_merged_refuses_in_the_end_and_stops_nobody_else() {
     }
 }
 
+/// It would be logged, and then there is no room for it: neither now nor at the next opening.
+#[test]
+fn a_batch_that_is_long_for_a_leaf_that_cannot_be_read_is_refused_and_nobody_else() {
+    for options in all_options().into_iter().filter(|options| options.filter_bytes == 0) {
+        let options = TreeOptions { buffer_bytes: 1 << 20, ..options };
+        let (store, tree) = damaged(&options);
+        let keys: Vec<_> = (0..300_u64).map(|nth| [&key(1)[..], &nth.to_be_bytes()].concat()).collect();
+        let put = |key| crate::BatchOp::Put { key, value: &[7; 1_000] };
+        let batch: Vec<_> = keys.iter().map(|key| put(key)).collect();
+        assert!(tree.write(&batch, Durability::Buffered).is_err_and(|error| is_damage(&error)), "{options:?}");
+        let high: Vec<_> = (0..300_u64).map(|nth| [&key(KEYS)[..], &nth.to_be_bytes()].concat()).collect();
+        let batch: Vec<_> = high.iter().map(|key| put(key)).collect();
+        tree.write(&batch, Durability::Buffered).expect("its leaf can be read");
+        tree.log.sync().expect("the log is whole");
+        drop(tree);
+        let store = store.reopen(Survives::Written);
+        let tree = recover::open(store as Arc<dyn PageStore>, options.clone(), &mut |_| ()).expect("it opens");
+        let mut value = Vec::new();
+        assert!(!tree.get_into(&keys[0], &mut value).unwrap_or(false), "{options:?}: nothing of the batch");
+        assert!(tree.get_into(&high[299], &mut value).expect("readable"), "{options:?}");
+    }
+}
+
 #[test]
 fn where_only_leaves_with_damaged_pages_have_buffers_writers_hear_of_it() {
     let options = TreeOptions { buffer_bytes: 64 << 10, ..TreeOptions::default() };

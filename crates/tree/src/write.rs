@@ -198,6 +198,7 @@ impl Tree {
         self.reclaim_for(large)?;
         let end = if deletes { DELETES_END } else { PUTS_END };
         batch.iter().try_for_each(|op| self.make_ready(op.key(), bytes, end))?;
+        self.check_shares(batch, bytes)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);
         let committed = self.with_stripes_free(pages, || {
@@ -569,6 +570,13 @@ impl Tree {
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
         self.poison.set(cause);
         self.poison.check()
+    }
+
+    /// A buffer of an earlier life is there again: what was not merged then may not be merged now.
+    pub(crate) fn note_restored(&self, location: &Location) {
+        if is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)) {
+            self.has_unmerged.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether a leaf's buffer could not take one more record of any size.
