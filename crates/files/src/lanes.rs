@@ -5,7 +5,7 @@ mod subzones;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Condvar, Mutex, MutexGuard, now};
 use zonda_space::{BLOCK_BYTES, Space, SpaceError, StreamId, StreamSet, Urgency, ZoneCounts, ZoneId, ZoneWriter};
 
@@ -128,10 +128,41 @@ pub(crate) struct Lanes {
     lanes: Mutex<Vec<Lane>>,
     /// Signalled when `Lane::sealing` falls.
     sealed: Condvar,
+    /// A thread panicked while it finished a zone: what is left of its token nobody knows.
+    is_broken: AtomicBool,
     opened: AtomicU64,
     finished_unwritten: AtomicU64,
     finishing_nanos: AtomicU64,
     pub(crate) split_steps: SplitSteps,
+}
+
+/// A zone is being finished. Dropped without an [end](Self::end) by who panics.
+struct Sealing<'a> {
+    lanes: &'a Lanes,
+    stream: StreamId,
+}
+
+impl<'a> Sealing<'a> {
+    fn end(self) -> MutexGuard<'a, Vec<Lane>> {
+        let lanes = self.count_off();
+        std::mem::forget(self);
+        lanes
+    }
+
+    /// Whoever waits for its token looks again.
+    fn count_off(&self) -> MutexGuard<'a, Vec<Lane>> {
+        let mut lanes = self.lanes.lanes.lock();
+        lane_of(&mut lanes, self.stream).sealing -= 1;
+        self.lanes.sealed.notify_all();
+        lanes
+    }
+}
+
+impl Drop for Sealing<'_> {
+    fn drop(&mut self) {
+        self.lanes.is_broken.store(true, Ordering::Release);
+        drop(self.count_off());
+    }
 }
 
 /// Who asks for a zone.
@@ -193,7 +224,8 @@ impl Lanes {
         let (splits, lanes) = (splits && has_tokens, Mutex::new(lanes));
         let (opened, finished_unwritten, finishing_nanos) = Default::default();
         let split_steps = SplitSteps::default();
-        Self { space, splits, lanes, sealed: Condvar::new(), opened, finished_unwritten, finishing_nanos, split_steps }
+        let (sealed, is_broken) = (Condvar::new(), AtomicBool::new(false));
+        Self { space, splits, lanes, sealed, is_broken, opened, finished_unwritten, finishing_nanos, split_steps }
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full, or if it may not hold all that the lane writes: a mount looks
@@ -227,6 +259,10 @@ impl Lanes {
     ) -> Result<Option<(Lease, Rule)>> {
         let mut lanes = self.lanes.lock();
         loop {
+            if self.is_broken.load(Ordering::Acquire) {
+                let cause = "a thread that finished a zone panicked, which is a bug".to_owned();
+                return Err(FileError::Stopped { cause });
+            }
             let lane = lane_of(&mut lanes, request.stream);
             lane.drop_full();
             let has_zone = self.may_open(request);
@@ -354,6 +390,7 @@ impl Lanes {
         open: &OpenZone,
     ) -> MutexGuard<'a, Vec<Lane>> {
         drop(lanes);
+        let sealing = Sealing { lanes: self, stream };
         let writer = open.writer().take();
         self.finished_unwritten.fetch_add(open.remaining_bytes(), Ordering::Relaxed);
         open.note_remaining(0);
@@ -363,10 +400,7 @@ impl Lanes {
         }
         let nanos = u64::try_from(now().since(began).as_nanos()).unwrap_or(u64::MAX);
         self.finishing_nanos.fetch_add(nanos, Ordering::Relaxed);
-        let mut lanes = self.lanes.lock();
-        lane_of(&mut lanes, stream).sealing -= 1;
-        self.sealed.notify_all();
-        lanes
+        sealing.end()
     }
 
     /// What follows when a file is closed: a subzone is finished, and a zone that nobody writes and that is nearly full gives its
@@ -461,11 +495,30 @@ fn lane_of(lanes: &mut [Lane], stream: StreamId) -> &mut Lane {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use zonda_device::{Geometry, MemDevice};
 
     use super::*;
     use crate::policy::testing::zones;
-    use crate::{FileKind, FileStore, FileStoreOptions, StoreId};
+    use crate::{FileKind, FilePath, FileStore, FileStoreOptions, StoreId};
+
+    #[test]
+    fn who_waits_for_a_token_hears_that_the_thread_that_has_it_panicked() {
+        let device = MemDevice::new(Geometry::new(64 << 10, 24).with_limits(14, 14)).unwrap();
+        let store = FileStore::format(Arc::new(device), StoreId(1), false, FileStoreOptions::default()).unwrap();
+        let lanes = &store.core.lanes;
+        lane_of(&mut lanes.lanes.lock(), DATA).sealing += 1;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _sealing = Sealing { lanes, stream: DATA };
+            panic!("planted");
+        }));
+        assert!(panicked.is_err() && lane_of(&mut lanes.lanes.lock(), DATA).sealing == 0);
+        let path = FilePath::parse("/a").unwrap();
+        let mut writer = store.create(&path, FileTags::of(FileKind::Data)).unwrap();
+        let refused = writer.append(&[1; 4096]).and_then(|_| writer.sync()).unwrap_err();
+        assert!(matches!(&refused, FileError::Stopped { cause } if cause.contains("panicked")), "{refused}");
+    }
 
     #[test]
     fn a_zone_is_finished_if_little_would_be_wasted_and_another_may_be_opened() {

@@ -15,7 +15,7 @@ impl Run<'_> {
     pub(super) fn place_in_subzone(&mut self, want: &Want<'_>) -> Result<Option<usize>> {
         let Some(percent_max) = self.percent_for(want) else { return Ok(None) };
         let mut subzone = self.take_subzone(want, percent_max);
-        let may_clean = self.options.trigger != CleaningTrigger::Never;
+        let may_clean = self.options.trigger != CleaningTrigger::Never && self.options.policy.insists_on_subzones();
         if subzone == Err(Lacking::Zones) && may_clean && self.clean(self.zones_wanted(want))? {
             subzone = self.take_subzone(want, percent_max);
         }
