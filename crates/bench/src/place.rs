@@ -11,7 +11,10 @@ use crate::{BenchError, Result};
 
 const PREFIX: &str = "zonda-bench-";
 
-/// A directory that is younger may not be locked yet.
+/// A file in the directory of a place, locked by who uses it.
+const MARKER: &str = "in-use.zonda-bench";
+
+/// A directory that is younger may not have its marker locked yet.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// A place for one store; a temporary one is removed when this is dropped.
@@ -19,7 +22,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 pub struct Place {
     uri: String,
     path: Option<PathBuf>,
-    _temporary: Option<(TempDir, File)>,
+    _temporary: Option<(TempDir, Option<File>)>,
 }
 
 impl Place {
@@ -37,7 +40,7 @@ impl Place {
         let failed = |source| BenchError::io(format!("make a temporary directory in {}", parent.display()), source);
         remove_abandoned(parent);
         let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent).map_err(failed)?;
-        let lock = File::open(directory.path()).and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
+        let lock = mark(directory.path());
         let path = directory.path().join("bench.zonda");
         let uri = format!("file:{}", path.display());
         Ok(Self { uri, path: Some(path), _temporary: Some((directory, lock)) })
@@ -84,19 +87,31 @@ impl Place {
     }
 }
 
-/// Removes directories of places below `parent` that no program holds any more. What cannot be removed stays.
+/// Marks a directory as one that is in use. Where files cannot be locked it stays without, and is never taken for abandoned.
+fn mark(directory: &Path) -> Option<File> {
+    let path = directory.join(MARKER);
+    let marker = File::create_new(&path).ok()?;
+    let is_locked = marker.try_lock().is_ok();
+    if !is_locked {
+        let _stays = std::fs::remove_file(&path);
+    }
+    is_locked.then_some(marker)
+}
+
+/// Removes directories of places below `parent` that no program holds any more: those with a marker that nobody has locked. What cannot be
+/// removed stays.
 fn remove_abandoned(parent: &Path) {
     let is_old = |path: &Path| {
         let modified = path.metadata().and_then(|metadata| metadata.modified()).ok();
         modified.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > ABANDONED_AFTER)
     };
     for entry in parent.read_dir().into_iter().flatten().flatten() {
-        let path = entry.path();
+        let marker = entry.path().join(MARKER);
         if entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && is_old(&path)
-            && File::open(&path).is_ok_and(|held| held.try_lock().is_ok())
+            && is_old(&marker)
+            && File::open(&marker).is_ok_and(|marker| marker.try_lock().is_ok())
         {
-            let _stays = std::fs::remove_dir_all(&path);
+            let _stays = std::fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -128,17 +143,22 @@ mod tests {
     #[test]
     fn places_of_programs_that_are_gone_are_removed_and_others_are_not() {
         let parent = tempfile::tempdir().unwrap();
-        let (old, new) = (parent.path().join("zonda-bench-old"), parent.path().join("zonda-bench-new"));
+        let [gone, young, results] = ["gone", "young", "results"].map(|name| {
+            let path = parent.path().join(format!("{PREFIX}{name}"));
+            std::fs::create_dir(&path).unwrap();
+            path
+        });
         let held = Place::temporary(parent.path()).unwrap();
-        [&old, &new].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        let in_use = held.path().unwrap().parent().unwrap();
+        drop((mark(&gone).unwrap(), mark(&young).unwrap()));
+        std::fs::write(results.join("notes.txt"), "of a user").unwrap();
         let age = |path: &Path| {
             let long_ago = path.metadata().unwrap().modified().unwrap() - 2 * ABANDONED_AFTER;
             File::open(path).unwrap().set_modified(long_ago).unwrap();
         };
-        age(&old);
-        age(held.path().unwrap().parent().unwrap());
+        [&gone.join(MARKER), &in_use.join(MARKER), &results].into_iter().for_each(|path| age(path));
         let _another = Place::temporary(parent.path()).unwrap();
-        assert!(!old.exists() && new.exists() && held.path().unwrap().parent().unwrap().exists());
+        assert!(!gone.exists() && young.exists() && results.exists() && in_use.exists());
     }
 
     #[test]
