@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zonda_device::ErrorKind;
 use zonda_rt::atomic::Ordering;
-use zonda_space::{SpaceError, Urgency, ZoneUse, ZoneWriter};
+use zonda_space::{SpaceError, Urgency, ZoneUse, ZoneView, ZoneWriter};
 
 use crate::flusher::{Extent, Flusher};
 use crate::reserve::{FOREGROUND_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
@@ -117,10 +117,12 @@ impl Flusher {
         self.capacity_bytes.store(usage.capacity_bytes, Ordering::Relaxed);
     }
 
-    /// Whether a segment of log or MetaLog that is not released lies in a zone that cannot be read any more.
+    /// Whether a segment of log or MetaLog that is not released lies in a zone that cannot be read any more. One that failed before anything
+    /// was acknowledged in it holds nothing.
     fn has_lost_records(&self) -> bool {
         let is_kept = |id| self.zones.of(id).is_kept() && self.zones.of(id).holds().only_records();
-        self.space.view().iter().any(|view| view.state == ZoneUse::Offline && is_kept(view.zone))
+        let is_lost = |view: &ZoneView| view.state == ZoneUse::Offline && view.written_bytes > 0;
+        self.space.view().iter().any(|view| is_lost(view) && is_kept(view.zone))
     }
 
     /// Free zones beyond those that log and MetaLog are still entitled to.

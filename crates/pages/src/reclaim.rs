@@ -172,6 +172,8 @@ impl Scene<'_> {
         let looks = work.victim.as_ref().is_none_or(|victim| victim.crowded_steps > 0);
         if self.flusher.reset_released()? || self.reset_drained(work)? || (looks && self.condemn_dead(work)) {
             work.idle = Idle::default();
+            // There may be room for it now.
+            work.victim.iter_mut().for_each(|victim| victim.crowded_steps = 0);
             return Ok(Reclaimed::Progress);
         }
         // Zones are scarce: get those back that need no more room before moving anything.
@@ -179,7 +181,8 @@ impl Scene<'_> {
             return Ok(Reclaimed::Progress);
         }
         self.give_way(work);
-        if work.victim.as_ref().is_some_and(Victim::is_crowded) && self.survey(work)? {
+        let is_crowded = work.victim.as_ref().is_some_and(Victim::is_crowded);
+        if is_crowded && self.relocate.knows_values() && self.survey(work)? {
             return Ok(Reclaimed::Progress);
         }
         if work.victim.is_none() {
@@ -290,7 +293,7 @@ impl Scene<'_> {
         let coming = u32::try_from(work.condemned.len()).unwrap_or(u32::MAX);
         let short = flusher.is_low(spare.saturating_add(coming));
         let asked = flusher.must_look.swap(false, Ordering::Relaxed);
-        let must_know = (asked || flusher.is_over_full()) && flusher.has_estimates();
+        let must_know = (asked || flusher.is_over_full()) && flusher.has_estimates() && self.relocate.knows_values();
         // A victim is begun only when its relocation cannot get stuck half way: with a zone for it.
         let has_room = spare > RELOCATION_FLOOR || coming == 0;
         if !short {
@@ -302,7 +305,7 @@ impl Scene<'_> {
         if !has_room || !(short || must_know || garbage) {
             return None;
         }
-        let eligible = |view: &ZoneView| is_candidate(flusher.zones.of(view.zone), view) && !work.is_stuck(view);
+        let eligible = |view: &ZoneView| self.may_be_emptied(view) && !work.is_stuck(view);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
         let oldest_estimated = || self.estimated_zones(&eligible).into_iter().min_by_key(|view| view.generation);
@@ -328,7 +331,7 @@ impl Scene<'_> {
         let Some(crowded) = work.victim.as_ref().filter(|victim| victim.is_crowded()) else { return };
         let live_bytes = self.flusher.space.live_bytes(crowded.zone);
         let eligible = |view: &ZoneView| {
-            is_candidate(self.flusher.zones.of(view.zone), view)
+            self.may_be_emptied(view)
                 && view.zone != crowded.zone
                 && view.live_bytes < live_bytes
                 && !work.is_stuck(view)
@@ -384,6 +387,12 @@ impl Scene<'_> {
             let live_bytes = flusher.space.live_bytes(id);
             work.unsure.insert(id, Left { generation: surveyed.generation, live_bytes });
         }
+    }
+
+    /// Whether a zone may be a victim now.
+    fn may_be_emptied(&self, view: &ZoneView) -> bool {
+        is_candidate(self.flusher.zones.of(view.zone), view)
+            && (self.relocate.knows_values() || !self.holds_values(view.zone))
     }
 
     /// The zones whose value bytes are an estimate.

@@ -20,7 +20,7 @@ pub enum Liveness {
     Live,
     /// Nothing does, and nothing ever will.
     Dead,
-    /// Its key is being written, or recovery is not over: ask again later.
+    /// Its key is being written, or it is superseded in memory and yet to be released by the merge: ask again later.
     Unknown,
 }
 
@@ -51,11 +51,14 @@ pub trait Relocate {
     /// Those of the store's `append` and `read`.
     fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated, PageError>;
 
-    /// Whether a chunk of the values area is live. Moves nothing and needs no room.
+    /// Whether a chunk of the values area is live. Moves nothing and needs no room. `Dead`: `release_value` will not be called for it any more.
     ///
     /// # Errors
     /// Those of the store's `read`; `Damaged` for a chunk that cannot be understood.
     fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> Result<Liveness, PageError>;
+
+    /// Whether it can tell of values whether they are live: not before recovery is over. Until then no zone with values is a victim.
+    fn knows_values(&self) -> bool;
 
     /// The present moment, taken once a zone holds nothing live.
     fn stamp(&self) -> Stamp;

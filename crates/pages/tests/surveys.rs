@@ -10,7 +10,6 @@ use zonda_pages::{
     AreaKind, ChunkAddress, InPlaceStore, Liveness, PageAddress, PageError, PageId, PageStore, Reclaimed, Relocate,
     Relocated, Stamp, ZonedStore,
 };
-use zonda_rt::atomic::Ordering;
 
 const VALUE_BYTES: usize = 12_000;
 
@@ -37,6 +36,10 @@ impl Relocate for CutShort<'_> {
 
     fn value_liveness(&self, _: ChunkAddress, _: &[u8]) -> Result<Liveness, PageError> {
         Ok(Liveness::Unknown)
+    }
+
+    fn knows_values(&self) -> bool {
+        true
     }
 
     fn stamp(&self) -> Stamp {
@@ -80,7 +83,7 @@ fn goes_on_after_rows_of_cuts(store: Arc<dyn PageStore>, open: &dyn Fn() -> Arc<
     (0..50).for_each(|n| toy.put(id(n), n, 1).unwrap());
     toy.check_all();
     toy.check_values();
-    assert_eq!(toy.commits.load(Ordering::Relaxed) > 0, toy.store.usage().zones_reset > 0);
+    assert!(toy.store.usage().zones_reset > 0);
 }
 
 #[test]

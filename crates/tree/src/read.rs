@@ -194,7 +194,7 @@ impl Tree {
     }
 
     /// What filter and batch array know of `key`, if there is a filter and it knows the key.
-    fn look_above(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Option<Option<Found>> {
+    pub(crate) fn look_above(&self, key: &[u8], into: &mut Vec<u8>, guard: &Guard<'_>) -> Option<Option<Found>> {
         let mut value = |record: &Record<'_>| copy_value(record, into);
         self.filter.as_ref()?.find(key, guard, &mut value)
     }

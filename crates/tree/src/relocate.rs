@@ -102,9 +102,15 @@ impl Relocate for Tree {
     fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Liveness> {
         Ok(match self.referrer(at, payload)? {
             Referrer::Key { .. } => Liveness::Live,
+            Referrer::Nobody if self.is_released_by_a_merge(at, parse_chunk(payload)?.key)? => Liveness::Unknown,
             Referrer::Nobody => Liveness::Dead,
             Referrer::Unknown => Liveness::Unknown,
         })
+    }
+
+    fn knows_values(&self) -> bool {
+        // The log that says which are live is still being replayed.
+        !self.recovering.load(Ordering::Acquire)
     }
 
     fn stamp(&self) -> Stamp {
@@ -194,14 +200,46 @@ impl Tree {
 
     /// Who refers to the value chunk at `at`.
     fn referrer<'p>(&self, at: ChunkAddress, payload: &'p [u8]) -> PageResult<Referrer<'p, '_>> {
-        if self.recovering.load(Ordering::Acquire) {
-            // The log that says which values are live is still being replayed.
+        if !self.knows_values() {
             return Ok(Referrer::Unknown);
         }
         let key = parse_chunk(payload)?.key;
         let Some(stripe) = self.try_stripe(key) else { return Ok(Referrer::Unknown) };
         let pointer = self.pointer_of(key)?.filter(|pointer| pointer.refers_to(at));
         Ok(pointer.map_or(Referrer::Nobody, |pointer| Referrer::Key { key, pointer, stripe }))
+    }
+
+    /// Whether what memory has superseded of `key`, in the batch array, its leaf's buffer or page, refers to the chunk at `at`: the merge will
+    /// release it.
+    fn is_released_by_a_merge(&self, at: ChunkAddress, key: &[u8]) -> PageResult<bool> {
+        let (guard, mut scratch) = (self.epoch.pin(), Vec::new());
+        let refers = |record: &Record<'_>| -> PageResult<bool> {
+            Ok(record.kind == Kind::Pointer && ValuePointer::decode(record.value)?.refers_to(at))
+        };
+        let is_above = self.look_above(key, &mut scratch, &guard).is_some();
+        let in_array =
+            self.filter.as_ref().and_then(|filter| filter.find_in_array(key, &guard, &mut |record| refers(record)));
+        if in_array.transpose()?.unwrap_or(false) {
+            return Ok(true);
+        }
+        let (id, page) = {
+            let path = self.index.find(key, &guard);
+            let leaf = self.table.lock_shared(path.leaf());
+            if !path.is_current() {
+                return Ok(true);
+            }
+            let buffer = leaf.location().buffer();
+            let own = buffer.and_then(|buffer| buffer.find_own(key));
+            if own.as_ref().map(refers).transpose()?.unwrap_or(false) {
+                return Ok(true);
+            }
+            // What a mirror has superseded of its page was released then.
+            let asks_page = (is_above || own.is_some()) && !buffer.is_some_and(Buffer::is_complete);
+            let Some(page) = leaf.location().page().filter(|_| asks_page) else { return Ok(false) };
+            (leaf.id(), page)
+        };
+        let Some(body) = self.read_body(id, Some(page))? else { return Ok(false) };
+        LeafPage::decode(&body)?.find(key).as_ref().map_or(Ok(false), refers)
     }
 
     /// The value pointer that `key` has now; the key's stripe is held.
@@ -301,6 +339,32 @@ mod tests {
             assert!(tree.get_as_of(snapshot, &[number], &mut value).expect("sound") && value == [number; 2_000]);
         }
         tree.snapshots.close(snapshot);
+    }
+
+    /// The merge releases it: whoever took it for dead before would count it twice.
+    #[test]
+    fn a_value_that_is_superseded_and_not_merged_is_not_dead_yet() {
+        use zonda_pages::{AreaKind, PageStore};
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
+        let values = store.area(AreaKind::Values);
+        let mut found = None;
+        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+            found = Some((chunk.address, chunk.payload.to_vec()));
+            Ok(true)
+        };
+        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
+        let (at, payload) = found.expect("a value");
+        let liveness = || tree.value_liveness(at, &payload).expect("sound");
+        assert_eq!(liveness(), Liveness::Live);
+        tree.compact(&mut |_, _| {}).expect("room");
+        assert_eq!(liveness(), Liveness::Live, "the page refers to it");
+        tree.put(b"key", b"short", Durability::Buffered).expect("room");
+        let released = store.wire().released_value_bytes();
+        assert_eq!(liveness(), Liveness::Unknown);
+        tree.compact(&mut |_, _| {}).expect("room");
+        assert!(store.wire().released_value_bytes() > released && liveness() == Liveness::Dead);
     }
 
     #[test]

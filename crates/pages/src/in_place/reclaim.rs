@@ -102,13 +102,16 @@ impl Scene<'_> {
     fn step(&self, work: &mut Work) -> Result<Reclaimed, PageError> {
         if self.reset_released()? || self.free_drained()? {
             work.idle = Idle::default();
+            // There may be room for it now.
+            work.victim.iter_mut().for_each(Victim::try_anew);
             return Ok(Reclaimed::Progress);
         }
         // Segments are scarce: get those back that need no more room before moving anything.
         if self.core.is_short() && self.commit()? {
             return Ok(Reclaimed::Progress);
         }
-        if work.victim.as_ref().is_some_and(Victim::is_crowded) && self.survey(work)? {
+        let is_crowded = work.victim.as_ref().is_some_and(Victim::is_crowded);
+        if is_crowded && self.relocate.knows_values() && self.survey(work)? {
             return Ok(Reclaimed::Progress);
         }
         if work.victim.is_none() {
@@ -256,7 +259,7 @@ impl Scene<'_> {
             // What dies beside the look is counted by whoever deletes it, and here perhaps as live still.
             let died_meanwhile = counted.live_bytes() < surveyed.left.live_blocks * BLOCK_BYTES as u64;
             let dead_bytes = counted.sub_live(counted.live_bytes().saturating_sub(survey.live_bytes()));
-            if survey.is_sure() && !died_meanwhile {
+            if survey.is_sure() && !died_meanwhile && counted.is_estimated() {
                 counted.set_known();
                 core.estimated.fetch_sub(1, Ordering::Relaxed);
             } else {
@@ -287,7 +290,8 @@ impl Scene<'_> {
         let (spare, coming) = (core.spare_segments(), core.limbo.lock().coming_segments());
         let short = core.is_low(spare.saturating_add(coming));
         let asked = core.must_look.swap(false, Ordering::Relaxed);
-        let must_know = (asked || core.would_be_full(0)) && core.has_estimates();
+        let knows_values = self.relocate.knows_values();
+        let must_know = (asked || core.would_be_full(0)) && core.has_estimates() && knows_values;
         if !short {
             work.idle = Idle::default();
             core.hopeless.store(false, Ordering::Relaxed);
@@ -298,7 +302,10 @@ impl Scene<'_> {
         }
         let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
         let victim = core.with_table(|table| {
-            let candidate = |segment: &SegmentIndex| work.stuck.get(segment) != Some(&Left::of(table, *segment));
+            let candidate = |segment: &SegmentIndex| {
+                (knows_values || !matches!(table.content(*segment), Content::Area(_)))
+                    && work.stuck.get(segment) != Some(&Left::of(table, *segment))
+            };
             // For a writer that needs many segments only what gives an eighth of one back: else the same few would be moved for ever.
             let live_max = if urgent { 1_000 } else { 875 };
             let chosen = match (short, garbage) {
@@ -361,8 +368,8 @@ impl Scene<'_> {
                     (slots.live_blocks(), may_open || holes_elsewhere >= slots.live_blocks(), 1)
                 }
                 Content::Area(run) if run.is_sealed_values() => {
-                    // What is counted as live is not sure: even one that holds nothing is walked.
-                    (run.live_bytes() / crate::BLOCK_BYTES as u64, may_open, 0)
+                    // What is counted as live is not sure: even one that holds nothing is walked, and that needs no room.
+                    (run.live_bytes() / crate::BLOCK_BYTES as u64, may_open || run.live_bytes() == 0, 0)
                 }
                 _ => return None,
             };

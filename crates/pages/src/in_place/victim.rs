@@ -91,6 +91,11 @@ impl Victim {
         if self.is_crowded() { Look::Wait } else { Look::More }
     }
 
+    /// There may be room now.
+    pub(crate) fn try_anew(&mut self) {
+        self.crowded_steps = 0;
+    }
+
     /// Whether it has found no room for long.
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded_steps >= CROWDED_STEPS_MAX

@@ -368,6 +368,10 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
         })
     }
 
+    fn knows_values(&self) -> bool {
+        true
+    }
+
     fn stamp(&self) -> Stamp {
         let mut stamps = self.stamps.lock();
         stamps.push(self.epoch.advance());

@@ -225,6 +225,10 @@ impl Relocate for Hasty<'_> {
         self.0.value_liveness(at, payload)
     }
 
+    fn knows_values(&self) -> bool {
+        self.0.knows_values()
+    }
+
     fn stamp(&self) -> Stamp {
         self.0.stamp()
     }

@@ -153,6 +153,16 @@ impl Filter {
                 None => break,
             }
         }
+        self.find_in_array(key, guard, found)
+    }
+
+    /// Looks in the batch array alone, where a record may be that a newer one has superseded.
+    pub(crate) fn find_in_array<T>(
+        &self,
+        key: &[u8],
+        guard: &Guard<'_>,
+        found: &mut dyn FnMut(&Record<'_>) -> T,
+    ) -> Option<T> {
         self.array.load(guard)?.find(key).map(|record| found(&record))
     }
 
