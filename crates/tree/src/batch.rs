@@ -6,6 +6,7 @@ use zonda_pages::PageId;
 
 use crate::{
     BATCH_BYTES_MAX, BatchOp, TreeError,
+    buffer::Buffer,
     record::{Kind, Record},
     tree::{Result, Tree},
     write::{check_key, check_value},
@@ -74,7 +75,8 @@ impl Tree {
             // The page that it has now is there as long as the guard is.
             let _guard = self.epoch.pin();
             let (id, page) = self.leaf_of(key);
-            page.map_or(Ok(()), |page| self.store.read(id, page, &mut |_| ()))?;
+            let has_mirror = self.table.lock_shared(id).location().buffer().is_some_and(Buffer::is_complete);
+            page.filter(|_| !has_mirror).map_or(Ok(()), |page| self.store.read(id, page, &mut |_| ()))?;
         }
         Ok(())
     }

@@ -271,7 +271,8 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<()> {
         let tree = self.enter()?;
         tree.check_writable()?;
-        tree.checkpoint()
+        tree.checkpoint()?;
+        tree.outlive_lost_records()
     }
 
     /// Background step: writes log buffers that are older than the interval.
@@ -439,7 +440,8 @@ impl Engine {
         while tree.log.low_water() < tree.log.next_sequence() {
             zonda_rt::spin_wait(&mut spin);
         }
-        tree.checkpoint()
+        tree.checkpoint()?;
+        tree.outlive_lost_records()
     }
 }
 

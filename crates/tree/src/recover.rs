@@ -56,7 +56,7 @@ pub(crate) fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<
     Ok(tree)
 }
 
-/// Recovers a tree.
+/// Recovers a tree. One that has more logged for a leaf whose page cannot be read than memory has room for is poisoned: it is there to be read.
 ///
 /// # Errors
 /// `Damaged`; those of the store.
@@ -85,7 +85,12 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut replaying = Replaying { apply: &mut apply, progress };
     log::replay(&*store, from, &structure.sessions, durable, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
-    tidy(&tree)?;
+    let left_to_the_log = tree.left_to_the_log.lock().take();
+    match left_to_the_log {
+        // Nothing is recorded any more, so the log keeps what is missing; what is there can be read.
+        Some(cause) => drop(tree.poison.set(cause)),
+        None => tidy(&tree)?,
+    }
     Ok(tree)
 }
 
@@ -116,6 +121,10 @@ impl Relocate for Unread<'_> {
 
     fn value_liveness(&self, _: ChunkAddress, _: &[u8]) -> std::result::Result<Liveness, PageError> {
         Ok(Liveness::Unknown)
+    }
+
+    fn knows_values(&self) -> bool {
+        false
     }
 
     fn stamp(&self) -> Stamp {
@@ -169,16 +178,16 @@ fn recreate(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<Tree> {
 }
 
 /// Whether no segment of the MetaLog holds more than a creation writes. A zone that was finished counts as written to its end, so what is
-/// in it is looked at.
+/// in it is looked at: one in which nothing can be read may have held anything.
 fn is_only_created(store: &Arc<dyn PageStore>) -> Result<bool> {
     let area = store.area(AreaKind::Meta);
-    for segment in area.segments() {
+    for segment in area.segments().into_iter().filter(|segment| segment.bytes > CREATION_BYTES) {
         let mut blocks = 0;
         area.read_segment(segment.id, &mut |chunk| {
             blocks += zonda_pages::chunk_blocks(chunk.payload.len());
             Ok(true)
         })?;
-        if blocks * zonda_pages::BLOCK_BYTES as u64 > CREATION_BYTES {
+        if blocks == 0 || blocks * zonda_pages::BLOCK_BYTES as u64 > CREATION_BYTES {
             return Ok(false);
         }
     }

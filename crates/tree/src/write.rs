@@ -25,7 +25,7 @@ use crate::{
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
-    relocate::can_wait,
+    relocate::{can_wait, is_damage},
     slots::DENSE_HEADER_BYTES,
     stats::count,
     tree::{Result, Tree, is_no_space},
@@ -40,8 +40,8 @@ pub(crate) const VALUE_TRIES: u32 = 4;
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
 /// Checkpoints that are tried where a zone of records is lost, and the pause between two.
-const OUTLIVE_TRIES: usize = 50;
-const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+const OUTLIVE_TRIES: usize = 200;
+const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 /// Tries to merge a leaf within a batch.
 const RELIEVE_TRIES: usize = 256;
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
@@ -341,7 +341,7 @@ impl Tree {
     /// `Poisoned`, those of the device.
     pub(crate) fn sync_to(&self, sequence: u64) -> Result<()> {
         self.sync_log_to(sequence)?;
-        if self.store.record_pressure() == RecordPressure::Lost { self.outlive_lost_records() } else { Ok(()) }
+        self.outlive_lost_records()
     }
 
     /// Makes the log durable up to `sequence`.
@@ -353,15 +353,23 @@ impl Tree {
         self.poison.watch(synced)
     }
 
-    /// A checkpoint keeps the log from the first operation on that is under way; when those are over, another needs less of it.
-    #[cold]
-    fn outlive_lost_records(&self) -> Result<()> {
+    /// Takes checkpoints until recovery needs nothing any more that is lost. Usually one, or none: it keeps the log from the first operation
+    /// on that is under way, and the MetaLog from where it began itself; another needs less of both. One load where nothing is.
+    ///
+    /// # Errors
+    /// `Poisoned`, those of the device. Not `NoSpace`: what is written is there.
+    pub(crate) fn outlive_lost_records(&self) -> Result<()> {
         for _ in 0..OUTLIVE_TRIES {
-            self.checkpoint_if_due()?;
             if self.store.record_pressure() != RecordPressure::Lost {
                 return Ok(());
             }
-            zonda_rt::sleep(OUTLIVE_PAUSE);
+            match self.checkpoint_if_due() {
+                Err(error) if crate::log::can_go_on(&error) => {}
+                outcome => outcome?,
+            }
+            if self.store.record_pressure() == RecordPressure::Lost {
+                zonda_rt::sleep(OUTLIVE_PAUSE);
+            }
         }
         let why = "a zone of log or MetaLog is lost, and no checkpoint could do without it".to_owned();
         self.poison.set(TreeError::Damaged { what: "records", why });
@@ -567,9 +575,22 @@ impl Tree {
         if !is_at_end {
             return Ok(());
         }
+        if self.recovering.load(Ordering::Acquire) && is_damage(&cause) {
+            self.leave_to_the_log(id, cause);
+            return Ok(());
+        }
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
         self.poison.set(cause);
         self.poison.check()
+    }
+
+    /// Recovery has no room for what is to be merged into a page that cannot be read: what its leaf's buffer holds stays in the log alone.
+    /// Who reads a key of it hears of the page; those that the rest of the log holds are as new as ever. The tree opens, and has stopped.
+    fn leave_to_the_log(&self, id: PageId, cause: TreeError) {
+        let mut leaf = self.table.lock(id);
+        let page = leaf.location().page().map_or(Location::Empty, Location::Page);
+        self.relocate_leaf(&mut leaf, page);
+        self.left_to_the_log.lock().get_or_insert(cause);
     }
 
     /// A buffer of an earlier life is there again: what was not merged then may not be merged now.

@@ -90,6 +90,16 @@ fn a_zone_of_the_log_that_goes_offline_takes_nothing_with_it() {
     assert_eq!(db.iter().unwrap().count(), 102);
     assert_eq!(device.report(grown[0], 1).unwrap()[0].state, ZoneState::Offline);
     db.put_with("later", "x", Durability::Synced).unwrap();
+    // A zone that fails at its first chunk has taken nothing, and is nobody's concern: the log's, its header, the next.
+    for nth in [1, 3] {
+        let effect = FaultEffect::Retire(ZoneState::Offline);
+        device.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(nth), effect });
+    }
+    db.put_with("last", "x", Durability::Synced).unwrap();
+    let checkpoints = db.stats().unwrap().tree.checkpoints;
+    db.put_with("very last", "x", Durability::Synced).unwrap();
+    assert_eq!(db.stats().unwrap().tree.checkpoints, checkpoints, "nothing is lost any more");
+    assert_eq!(device.injected(), 3);
 }
 
 #[test]
