@@ -222,6 +222,8 @@ fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {
     let Ok(last) = database.check() else { return };
     let is_right = last >= before.synced && last <= before.written;
     assert!(is_right, "life {cut} of seed {SEED}, {before:?}: batch {last} is the last");
+    // What was found after a cut is on the device, so the next one leaves it there.
+    promised.lock().synced = last;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| take_checkpoints(&env, &database, promised, &is_over));
