@@ -8,6 +8,7 @@ use crate::{
     BATCH_BYTES_MAX, BatchOp, TreeError,
     buffer::Buffer,
     record::{Kind, Record},
+    slots::SLOT_BYTES,
     tree::{Result, Tree},
     write::{check_key, check_value},
 };
@@ -68,7 +69,7 @@ impl Tree {
         }
         let mut shares: HashMap<PageId, (usize, &[u8])> = HashMap::new();
         for op in batch {
-            let bytes = op.key().len() + self.pointer_bytes_max(op)?.unwrap_or(op.value().len());
+            let bytes = SLOT_BYTES + op.key().len() + self.pointer_bytes_max(op)?.unwrap_or(op.value().len());
             shares.entry(self.leaf_of(op.key()).0).or_insert((0, op.key())).0 += bytes;
         }
         for (_, key) in shares.into_values().filter(|(bytes, _)| *bytes > SHARE_BYTES_MAX) {

@@ -134,45 +134,6 @@ fn a_batch_that_is_long_for_a_leaf_that_cannot_be_read_is_refused_and_nobody_els
     }
 }
 
-/// As a filter takes it, nobody hears of the page before it is merged: the log has more for its leaf than a buffer takes.
-#[test]
-fn what_recovery_has_no_room_for_stays_in_the_log_until_the_page_can_be_read() {
-    let options = TreeOptions { filter_bytes: 1 << 20, buffer_bytes: 1 << 20, ..TreeOptions::default() };
-    let (store, tree) = damaged(&options);
-    let key_of = |nth: u64| [&key(1)[..], &nth.to_be_bytes()].concat();
-    let value_of = |nth: u64| [nth.to_le_bytes()[0]; 900];
-    (0..400).for_each(|nth| tree.put(&key_of(nth), &value_of(nth), Durability::Buffered).expect("the filter takes it"));
-    tree.log.sync().expect("the log is whole");
-    drop(tree);
-    let mut store = store.reopen(Survives::Written);
-    let open = |store: &Arc<MemStore>| {
-        let store = Arc::clone(store) as Arc<dyn PageStore>;
-        recover::open(store, options.clone(), &mut |_| ()).expect("it opens")
-    };
-    let mut value = Vec::new();
-    for _ in 0..3 {
-        let tree = open(&store);
-        assert!(tree.get_into(&key(KEYS / 2), &mut value).expect("another leaf's"));
-        assert!(matches!(tree.put(b"k", b"v", Durability::Buffered), Err(crate::TreeError::Poisoned(_))));
-        let told = (0..400).filter(|&nth| match tree.get_into(&key_of(nth), &mut value) {
-            Err(error) => is_damage(&error),
-            Ok(is_there) => {
-                assert!(is_there && value == value_of(nth), "{nth}: what is there is what was written last");
-                false
-            }
-        });
-        assert!((1..400).contains(&told.count()));
-        drop(tree);
-        store = store.reopen(Survives::Written);
-    }
-    store.heal();
-    let tree = open(&store);
-    for nth in 0..400 {
-        assert!(tree.get_into(&key_of(nth), &mut value).expect("readable") && value == value_of(nth), "{nth}");
-    }
-    put(&tree, KEYS, 0);
-}
-
 #[test]
 fn where_only_leaves_with_damaged_pages_have_buffers_writers_hear_of_it() {
     let options = TreeOptions { buffer_bytes: 64 << 10, ..TreeOptions::default() };

@@ -56,7 +56,7 @@ pub(crate) fn create(store: Arc<dyn PageStore>, options: TreeOptions) -> Result<
     Ok(tree)
 }
 
-/// Recovers a tree. One that has more logged for a leaf whose page cannot be read than memory has room for is poisoned: it is there to be read.
+/// Recovers a tree.
 ///
 /// # Errors
 /// `Damaged`; those of the store.
@@ -85,12 +85,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut replaying = Replaying { apply: &mut apply, progress };
     log::replay(&*store, from, &structure.sessions, durable, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
-    let left_to_the_log = tree.left_to_the_log.lock().take();
-    match left_to_the_log {
-        // Nothing is recorded any more, so the log keeps what is missing; what is there can be read.
-        Some(cause) => drop(tree.poison.set(cause)),
-        None => tidy(&tree)?,
-    }
+    tidy(&tree)?;
     Ok(tree)
 }
 

@@ -466,12 +466,6 @@ impl MemStore {
         assert!(is_first, "one watches");
     }
 
-    /// All pages can be read again.
-    #[cfg(not(feature = "shuttle"))]
-    pub(crate) fn heal(&self) {
-        self.pages.lock().pages.values_mut().for_each(|page| page.damaged = false);
-    }
-
     /// From now on nobody can read the page at `at`.
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn damage(&self, at: PageAddress) {

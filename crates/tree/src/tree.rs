@@ -88,8 +88,6 @@ pub(crate) struct Tree {
     pub(crate) is_torn: AtomicBool,
     /// A leaf with a long buffer could not be merged: writers look before they log.
     pub(crate) has_unmerged: AtomicBool,
-    /// Why recovery could not apply something, which stays in the log.
-    pub(crate) left_to_the_log: Mutex<Option<TreeError>>,
     /// Held by whoever closes; how that went.
     pub(crate) closed_so: Mutex<Option<Result<()>>>,
     /// While the log is being replayed: operations below the low water may not be applied yet.
@@ -187,7 +185,6 @@ impl Tree {
             closed: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),
             has_unmerged: AtomicBool::new(false),
-            left_to_the_log: Mutex::default(),
             closed_so: Mutex::new(None),
             recovering: AtomicBool::new(true),
             leaves: AtomicU32::new(leaves),

@@ -25,8 +25,8 @@ use crate::{
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
-    relocate::{can_wait, is_damage},
-    slots::DENSE_HEADER_BYTES,
+    relocate::can_wait,
+    slots::{DENSE_HEADER_BYTES, SLOT_BYTES},
     stats::count,
     tree::{Result, Tree, is_no_space},
     waits::Cause,
@@ -39,9 +39,9 @@ pub(crate) const VALUE_TRIES: u32 = 4;
 
 /// A batch that grows a buffer past this merges it at once.
 const BUFFER_BYTES_LONG: usize = 32 << 10;
-/// Checkpoints that are tried where a zone of records is lost, and the pause between two.
-const OUTLIVE_TRIES: usize = 200;
-const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+/// For how long checkpoints are tried where a zone of records is lost, and the pause between two.
+const OUTLIVE_MAX: std::time::Duration = std::time::Duration::from_secs(20);
+const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 /// Tries to merge a leaf within a batch.
 const RELIEVE_TRIES: usize = 256;
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
@@ -197,6 +197,7 @@ impl Tree {
         self.make_room(deletes, pages)?;
         self.reclaim_for(large)?;
         let end = if deletes { DELETES_END } else { PUTS_END };
+        let (bytes, end) = (bytes + batch.len() * SLOT_BYTES, (end.0, end.1.saturating_sub(batch.len())));
         batch.iter().try_for_each(|op| self.make_ready(op.key(), bytes, end))?;
         self.check_shares(batch, bytes)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
@@ -359,18 +360,25 @@ impl Tree {
     /// # Errors
     /// `Poisoned`, those of the device. Not `NoSpace`: what is written is there.
     pub(crate) fn outlive_lost_records(&self) -> Result<()> {
-        for _ in 0..OUTLIVE_TRIES {
-            if self.store.record_pressure() != RecordPressure::Lost {
-                return Ok(());
+        let mut began = None;
+        while self.store.record_pressure() == RecordPressure::Lost {
+            let now = zonda_rt::now();
+            if now.since(*began.get_or_insert(now)) > OUTLIVE_MAX {
+                return self.stop_for_lost_records();
             }
             match self.checkpoint_if_due() {
-                Err(error) if crate::log::can_go_on(&error) => {}
+                Err(error) if is_no_space(&error) => {}
                 outcome => outcome?,
             }
             if self.store.record_pressure() == RecordPressure::Lost {
                 zonda_rt::sleep(OUTLIVE_PAUSE);
             }
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn stop_for_lost_records(&self) -> Result<()> {
         let why = "a zone of log or MetaLog is lost, and no checkpoint could do without it".to_owned();
         self.poison.set(TreeError::Damaged { what: "records", why });
         self.poison.check()
@@ -575,22 +583,9 @@ impl Tree {
         if !is_at_end {
             return Ok(());
         }
-        if self.recovering.load(Ordering::Acquire) && is_damage(&cause) {
-            self.leave_to_the_log(id, cause);
-            return Ok(());
-        }
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
         self.poison.set(cause);
         self.poison.check()
-    }
-
-    /// Recovery has no room for what is to be merged into a page that cannot be read: what its leaf's buffer holds stays in the log alone.
-    /// Who reads a key of it hears of the page; those that the rest of the log holds are as new as ever. The tree opens, and has stopped.
-    fn leave_to_the_log(&self, id: PageId, cause: TreeError) {
-        let mut leaf = self.table.lock(id);
-        let page = leaf.location().page().map_or(Location::Empty, Location::Page);
-        self.relocate_leaf(&mut leaf, page);
-        self.left_to_the_log.lock().get_or_insert(cause);
     }
 
     /// A buffer of an earlier life is there again: what was not merged then may not be merged now.

@@ -272,7 +272,7 @@ impl Scene<'_> {
         if survey.is_sure() && survey.live_bytes() == 0 {
             self.give_way(work);
             self.condemn(segment);
-        } else if dead_bytes > 0 {
+        } else if dead_bytes > 0 || work.victim.as_ref().is_some_and(|victim| victim.segment() == segment) {
             self.give_way(work);
         }
     }
