@@ -316,7 +316,8 @@ impl Scene<'_> {
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
         let chosen = chosen.filter(|view| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated());
-        let is_idle = urgent && chosen.is_none() && coming == 0;
+        // Before recovery is over there may be much to do in zones with values.
+        let is_idle = urgent && chosen.is_none() && coming == 0 && self.relocate.knows_values();
         if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && self.is_packed() {
             flusher.give_up_hope()
         } else {

@@ -272,7 +272,7 @@ impl Scene<'_> {
         if survey.is_sure() && survey.live_bytes() == 0 {
             self.give_way(work);
             self.condemn(segment);
-        } else if dead_bytes > 0 || work.victim.as_ref().is_some_and(|victim| victim.segment() == segment) {
+        } else if dead_bytes > 0 {
             self.give_way(work);
         }
     }
@@ -322,7 +322,8 @@ impl Scene<'_> {
             table.close(victim.segment());
             Some(victim)
         });
-        let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty();
+        // Before recovery is over there may be much to do in segments of values.
+        let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && knows_values;
         if work.idle.is_for_long(is_idle && core.is_short()) || is_idle && self.is_packed() {
             core.give_up_hope();
         } else {
