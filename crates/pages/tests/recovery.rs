@@ -49,14 +49,18 @@ fn with_everything() -> (Faulty<MemDevice>, Toy, SegmentId) {
     (device, toy, segment)
 }
 
-#[test]
-fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
+/// A store that was left with a zone of the MetaLog and one of pages partly written.
+fn with_zones_to_go_on() -> Faulty<MemDevice> {
     let device = Faulty::new(MemDevice::new(Geometry::new(256 << 10, 64).with_limits(4, 4)).unwrap(), 1);
-    let at = Arc::new(device.clone()) as Arc<dyn ZonedDevice>;
-    let toy = Toy::new(ZonedStore::create(Arc::clone(&at), &options()).unwrap());
+    let toy = Toy::new(ZonedStore::create(Arc::new(device.clone()), &options()).unwrap());
     toy.put(id(1), 1, 1).unwrap();
     toy.commit().unwrap();
-    drop(toy);
+    device
+}
+
+#[test]
+fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
+    let device = with_zones_to_go_on();
     let active = || device.report(ZoneId(0), 64).unwrap().into_iter().filter(|zone| zone.state.is_active());
     let before: Vec<_> = active().map(|zone| zone.zone).collect();
     assert_eq!(before.len(), 2, "MetaLog and pages");
@@ -64,7 +68,7 @@ fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
         let effect = FaultEffect::Error(ErrorKind::Media);
         device.inject(Fault { call: Some(DeviceCall::Open), zone: Some(zone), when: FaultWhen::From(1), effect });
     }
-    let toy = Toy::recover(ZonedStore::open(at, &options()).unwrap().0);
+    let toy = Toy::recover(ZonedStore::open(Arc::new(device.clone()), &options()).unwrap().0);
     assert_eq!(active().count(), 0);
     toy.check_all();
     toy.put(id(2), 1, 1).unwrap();
@@ -75,17 +79,12 @@ fn a_zone_that_was_to_go_on_and_is_not_opened_is_finished() {
 
 #[test]
 fn a_zone_that_was_to_go_on_and_may_not_be_written_any_more_stays_as_it_is() {
-    let device = Faulty::new(MemDevice::new(Geometry::new(256 << 10, 64).with_limits(4, 4)).unwrap(), 1);
-    let at = Arc::new(device.clone()) as Arc<dyn ZonedDevice>;
-    let toy = Toy::new(ZonedStore::create(Arc::clone(&at), &options()).unwrap());
-    toy.put(id(1), 1, 1).unwrap();
-    toy.commit().unwrap();
-    drop(toy);
+    let device = with_zones_to_go_on();
     for zone in device.report(ZoneId(0), 64).unwrap().into_iter().filter(|zone| zone.state.is_active()) {
         let effect = FaultEffect::Retire(ZoneState::ReadOnly);
         device.inject(Fault { call: Some(DeviceCall::Open), zone: Some(zone.zone), when: FaultWhen::Nth(1), effect });
     }
-    let toy = Toy::recover(ZonedStore::open(at, &options()).unwrap().0);
+    let toy = Toy::recover(ZonedStore::open(Arc::new(device.clone()), &options()).unwrap().0);
     toy.check_all();
     toy.put(id(2), 1, 1).unwrap();
     toy.commit().unwrap();

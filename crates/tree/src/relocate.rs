@@ -295,6 +295,22 @@ mod tests {
         (store, tree, (id, at, body))
     }
 
+    /// A tree with one separated value; its chunk.
+    fn with_a_value() -> (Arc<MemStore>, Tree, (ChunkAddress, Vec<u8>)) {
+        use zonda_pages::PageStore;
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
+        let values = store.area(AreaKind::Values);
+        let mut found = None;
+        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
+            found = Some((chunk.address, chunk.payload.to_vec()));
+            Ok(true)
+        };
+        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
+        (store, tree, found.expect("the value"))
+    }
+
     fn body(store: &MemStore, id: PageId, at: PageAddress) -> Vec<u8> {
         use zonda_pages::PageStore;
         let mut found = Vec::new();
@@ -344,18 +360,7 @@ mod tests {
     /// The merge releases it: whoever took it for dead before would count it twice.
     #[test]
     fn a_value_that_is_superseded_and_not_merged_is_not_dead_yet() {
-        use zonda_pages::{AreaKind, PageStore};
-        let store = MemStore::new(MemOptions::default());
-        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
-        tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
-        let values = store.area(AreaKind::Values);
-        let mut found = None;
-        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
-            found = Some((chunk.address, chunk.payload.to_vec()));
-            Ok(true)
-        };
-        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
-        let (at, payload) = found.expect("a value");
+        let (store, tree, (at, payload)) = with_a_value();
         let liveness = || tree.value_liveness(at, &payload).expect("sound");
         assert_eq!(liveness(), Liveness::Live);
         tree.compact(&mut |_, _| {}).expect("room");
@@ -369,18 +374,7 @@ mod tests {
 
     #[test]
     fn the_copy_of_a_value_whose_move_is_not_logged_is_released() {
-        use zonda_pages::{AreaKind, PageStore};
-        let store = MemStore::new(MemOptions::default());
-        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
-        tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
-        let values = store.area(AreaKind::Values);
-        let mut found = None;
-        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
-            found = Some((chunk.address, chunk.payload.to_vec()));
-            Ok(true)
-        };
-        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
-        let (at, payload) = found.expect("the value");
+        let (store, tree, (at, payload)) = with_a_value();
         tree.closed.store(true, Ordering::SeqCst);
         assert!(tree.relocate_value(at, &payload).is_err(), "nothing is logged any more");
         assert_eq!(store.wire().released_value_bytes(), payload.len() as u64);
