@@ -9,7 +9,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     TreeError,
     buffer::Buffer,
-    index::{LeafEntry, Path},
+    index::{LeafEntry, Path, Side},
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location},
     merge::{FullKeys, Plan, plan},
@@ -343,31 +343,36 @@ impl Tree {
         self.leaves.fetch_add(u32::try_from(made).expect("a plan has few pages"), Ordering::Relaxed);
     }
 
-    /// Takes a leaf without records out of the tree; its range goes to a neighbour under the same parent. Gives up quietly
-    /// if somebody is in the way: an empty leaf does no harm.
+    /// Takes a leaf without records out of the tree; its range goes to a neighbour, and inner nodes go with their last leaf. Gives up
+    /// quietly if somebody is in the way: an empty leaf does no harm.
     pub(crate) fn remove_empty_now(&self, id: PageId, key: &[u8]) {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
-        let (parent, child) = path.parent();
         // While the log is replayed ranges must not grow: what a page holds is told by leaf.
-        if path.leaf() != id || parent.len() < 2 || self.recovering.load(Ordering::Acquire) {
+        if path.leaf() != id || self.recovering.load(Ordering::Acquire) {
             return;
         }
-        let first = child.saturating_sub(1);
-        let (left, right) = (parent.leaf(first), parent.leaf(first + 1));
-        let Some(left_leaf) = self.table.try_lock(left) else { return };
-        let Some(right_leaf) = self.table.try_lock(right) else { return };
-        let empty = if left == id { &left_leaf } else { &right_leaf };
-        if !path.is_current() || !matches!(empty.location(), Location::Empty) {
+        let Some((beside, side)) = self.index.beside(&path, &guard) else { return };
+        let (left, right) = if side == Side::Left { (&beside, &path) } else { (&path, &beside) };
+        let Some(left_leaf) = self.table.try_lock(left.leaf()) else { return };
+        let Some(right_leaf) = self.table.try_lock(right.leaf()) else { return };
+        let (empty, survivor) = if side == Side::Left { (&right_leaf, &left_leaf) } else { (&left_leaf, &right_leaf) };
+        if !left.is_current() || !right.is_current() || !matches!(empty.location(), Location::Empty) {
             return;
         }
-        let pair_low = path.at_child(first).low();
-        self.keep_both(&left_leaf, &right_leaf, &path.at_child(first));
-        let survivor = if left == id { &right_leaf } else { &left_leaf };
+        let pair_low = left.low();
+        self.keep_before_merge(&left_leaf, left);
+        self.keep_before_merge(&right_leaf, right);
         let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
         let widened = [(pair_low.clone(), survivor.id())];
         let record = &mut || self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
-        if !self.index.edit_after(&pair_low, (&[left, right], &widened), &self.epoch, record) {
+        let is_done = if std::ptr::eq(left.parent().0, right.parent().0) {
+            let pair = [left_leaf.id(), right_leaf.id()];
+            self.index.edit_after(&pair_low, (&pair, &widened), &self.epoch, record)
+        } else {
+            self.index.unite(&path, &beside, &self.epoch, record)
+        };
+        if !is_done {
             return;
         }
         self.retire_ids([id]);
@@ -381,15 +386,7 @@ impl Tree {
         self.meta.append(&MetaRecord::Restructure { removed, upserts, merged_to: merged.to }, merged.sequence);
     }
 
-    /// Before neighbours become one leaf, snapshots keep both (decision 0004).
-    fn keep_both(&self, left: &Exclusive<'_>, right: &Exclusive<'_>, path_left: &Path<'_>) {
-        let paths = [path_left.clone(), path_left.at_child(path_left.parent().1 + 1)];
-        for (leaf, path) in [left, right].into_iter().zip(paths) {
-            self.keep_before_merge(leaf, &path);
-        }
-    }
-
-    /// Keeps the state of a leaf that is about to become part of another.
+    /// Keeps the state of a leaf that is about to become part of another, for snapshots (decision 0004).
     pub(crate) fn keep_before_merge(&self, leaf: &Exclusive<'_>, path: &Path<'_>) {
         if self.snapshots.may_need(None) {
             let low = path.low();

@@ -6,6 +6,7 @@
 //! a cell under a guard lives at least as long as the guard.
 
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
 use zonda_pages::PageId;
 use zonda_rt::{
@@ -79,6 +80,11 @@ impl<'g> Path<'g> {
         step.map(|(node, child)| node.separator(child))
     }
 
+    /// Whether the tree has another leaf.
+    pub(crate) fn has_beside(&self) -> bool {
+        (0..self.levels).any(|level| self.level(level).0.len() > 1)
+    }
+
     /// The way to another child of the same parent.
     pub(crate) fn at_child(&self, child: usize) -> Self {
         let mut path = self.clone();
@@ -93,6 +99,15 @@ impl<'g> Path<'g> {
     }
 }
 
+/// On which side of a leaf another is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// It has the keys below.
+    Left,
+    /// It has the keys above.
+    Right,
+}
+
 /// The index.
 pub(crate) struct Index {
     root: AtomicPtr<Inner>,
@@ -103,22 +118,27 @@ pub(crate) struct Index {
 impl Index {
     /// An index over leaves in key order; the first low key is empty. At least one leaf.
     pub(crate) fn build(leaves: &[LeafEntry]) -> Self {
+        Self::of_nodes(leaves, CHILDREN_BUILT)
+    }
+
+    /// As [`build`](Self::build), with `children` to a node.
+    pub(crate) fn of_nodes(leaves: &[LeafEntry], children: usize) -> Self {
         assert!(!leaves.is_empty(), "a tree has at least one leaf");
         let index =
             Self { root: AtomicPtr::default(), root_locked: AtomicBool::new(false), memory_bytes: AtomicU64::new(0) };
-        let mut level = index.build_lowest(leaves);
+        let mut level = index.build_lowest(leaves, children);
         while level.len() > 1 {
-            level = index.build_upper(level);
+            level = index.build_upper(&level, children);
         }
         let (_, root) = level.pop().expect("one node is left");
         index.root.store(root, Ordering::Release);
         index
     }
 
-    fn build_lowest(&self, leaves: &[LeafEntry]) -> Vec<(Vec<u8>, *mut Inner)> {
+    fn build_lowest(&self, leaves: &[LeafEntry], children: usize) -> Vec<(Vec<u8>, *mut Inner)> {
         let mut level = Vec::new();
-        for (at, group) in leaves.chunks(CHILDREN_BUILT).enumerate() {
-            let high = leaves.get((at + 1) * CHILDREN_BUILT).map(|(low, _)| low.as_slice());
+        for (at, group) in leaves.chunks(children).enumerate() {
+            let high = leaves.get((at + 1) * children).map(|(low, _)| low.as_slice());
             let ids = Children::Leaves(group.iter().map(|(_, id)| id.0).collect());
             let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
             level.push((group[0].0.clone(), self.make(&lows, high, ids)));
@@ -126,10 +146,10 @@ impl Index {
         level
     }
 
-    fn build_upper(&self, below: Vec<(Vec<u8>, *mut Inner)>) -> Vec<(Vec<u8>, *mut Inner)> {
+    fn build_upper(&self, below: &[(Vec<u8>, *mut Inner)], children: usize) -> Vec<(Vec<u8>, *mut Inner)> {
         let mut level = Vec::new();
-        for (at, group) in below.chunks(CHILDREN_BUILT).enumerate() {
-            let high = below.get((at + 1) * CHILDREN_BUILT).map(|(low, _)| low.as_slice());
+        for (at, group) in below.chunks(children).enumerate() {
+            let high = below.get((at + 1) * children).map(|(low, _)| low.as_slice());
             let cells = Children::Inners(group.iter().map(|(_, node)| AtomicPtr::new(*node)).collect());
             let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
             level.push((group[0].0.clone(), self.make(&lows, high, cells)));
@@ -173,6 +193,76 @@ impl Index {
     /// The way to the leaf that holds the greatest keys below `bound` (`None`: the greatest of all).
     pub(crate) fn find_before<'g>(&self, bound: Option<&[u8]>, guard: &'g Guard<'_>) -> Path<'g> {
         self.descend(guard, |node| bound.map_or(node.len() - 1, |bound| node.child_before(bound)))
+    }
+
+    /// The way to the leaf beside the one of `path`, to its left if one is there under the closest node that is above both, else to its
+    /// right; `None` for the only leaf of the tree.
+    pub(crate) fn beside<'g>(&self, path: &Path<'g>, guard: &'g Guard<'_>) -> Option<(Path<'g>, Side)> {
+        let fork = (0..path.levels).rev().find(|&level| path.level(level).0.len() > 1)?;
+        let (node, child) = path.level(fork);
+        let side = if child > 0 { Side::Left } else { Side::Right };
+        let mut beside = Path { levels: fork, ..path.clone() };
+        let (mut node, mut child) = (node, if side == Side::Left { child - 1 } else { child + 1 });
+        loop {
+            beside.push(node, child);
+            let Children::Inners(cells) = node.children() else { return Some((beside, side)) };
+            node = Self::node(&cells[child], guard);
+            child = if side == Side::Left { node.len() - 1 } else { 0 };
+        }
+    }
+
+    /// Takes the leaf of `gone` out with all nodes that have nothing else below them; its range goes to the leaf of `stays`, which is
+    /// [`beside`](Self::beside) it under another parent. The caller holds the exclusive latches of both. Calls `before` when it is certain
+    /// that it is done, before anybody can see it; `false`: somebody else changes the nodes around them, and nothing was done.
+    pub(crate) fn unite(&self, gone: &Path<'_>, stays: &Path<'_>, epoch: &Epoch, before: &mut dyn FnMut()) -> bool {
+        let lowest = gone.levels - 1;
+        let shared = |&level: &usize| std::ptr::eq(gone.level(level).0, stays.level(level).0);
+        let Some(fork) = (0..lowest).rev().find(shared) else { return false };
+        let Some(_locks) = self.lock_between(fork, [gone, stays]) else { return false };
+        let Some(_lock) = self.lock_cell_of(stays, fork) else { return false };
+        before();
+        // All nodes down to the leaf that stays have a wider range: whoever came by an old one must find that it is.
+        let range_gone = gone.range_of(fork + 1);
+        let is_right = gone.level(fork).1 > stays.level(fork).1;
+        let mut widened = Vec::new();
+        for level in (fork + 1..=lowest).rev() {
+            let (node, child) = stays.level(level);
+            let (low, high) = stays.range_of(level);
+            let range = if is_right { (low, range_gone.1.clone()) } else { (range_gone.0.clone(), high) };
+            let mut draft = if level == lowest { Draft::of_leaves(node, range) } else { Draft::of_inners(node, range) };
+            if level < lowest {
+                draft.splice_nodes(child..=child, widened);
+            }
+            widened = self.realise(draft);
+        }
+        let mut draft = Draft::of_inners(stays.level(fork).0, stays.range_of(fork));
+        let first = gone.level(fork).1.min(stays.level(fork).1);
+        draft.splice_nodes(first..=first + 1, widened);
+        self.install(stays, fork, draft, epoch);
+        for level in fork + 1..=lowest {
+            self.discard(stays.level(level).0, epoch);
+            self.discard(gone.level(level).0, epoch);
+        }
+        true
+    }
+
+    /// Locks the cells on both paths from their lowest inner nodes up to those of level `fork`, which is the last that they share, if
+    /// nobody else has one of them and both paths are true below it.
+    fn lock_between<'p>(&'p self, fork: usize, paths: [&Path<'p>; 2]) -> Option<Vec<CellLock<'p>>> {
+        let mut locks = Vec::new();
+        for level in (fork..paths[0].levels - 1).rev() {
+            let of_both = if level == fork { &paths[..1] } else { &paths[..] };
+            for path in of_both {
+                locks.push(path.level(level).0.try_lock_cells()?);
+            }
+        }
+        let is_true = |path: &&Path<'p>| {
+            (fork + 1..path.levels).all(|level| {
+                let cell = self.cell_of(path, level).load(Ordering::Acquire);
+                std::ptr::eq(cell, path.level(level).0)
+            })
+        };
+        paths.iter().all(is_true).then_some(locks)
     }
 
     /// Replaces the neighbouring leaves `removed` (in key order, under one parent, the first of them holding `key`) by
@@ -275,7 +365,7 @@ impl Index {
             path = &fresh;
         };
         let mut draft = Draft::of_inners(node, path.range_of(level));
-        draft.splice_nodes(child, nodes);
+        draft.splice_nodes(child..=child, nodes);
         self.install(path, level, draft, epoch);
         drop(lock);
     }
@@ -413,18 +503,22 @@ impl Draft {
         self.lows.splice(at..at + removed, lows);
     }
 
-    fn splice_nodes(&mut self, at: usize, nodes: Vec<(Vec<u8>, *mut Inner)>) {
+    fn splice_nodes(&mut self, removed: RangeInclusive<usize>, nodes: Vec<(Vec<u8>, *mut Inner)>) {
         let DraftChildren::Inners(children) = &mut self.children else { unreachable!("inner nodes were drafted") };
-        self.grew_at_end = at + 1 == children.len();
+        self.grew_at_end = removed.end() + 1 == children.len();
         let (lows, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().unzip();
-        children.splice(at..=at, nodes);
-        self.lows.splice(at..=at, lows);
+        children.splice(removed.clone(), nodes);
+        self.lows.splice(removed, lows);
     }
 }
 
 #[cfg(not(feature = "shuttle"))]
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use zonda_rt::Rng;
+
     use super::*;
 
     fn leaf_of(index: &Index, epoch: &Epoch, key: &[u8]) -> u32 {
@@ -458,17 +552,6 @@ mod tests {
         assert!(index.levels(&guard) >= 2);
     }
 
-    /// Nodes of `of` children each over those of the level below.
-    fn level_over(index: &Index, below: &[(Vec<u8>, *mut Inner)], of: usize) -> Vec<(Vec<u8>, *mut Inner)> {
-        let node = |(at, group): (usize, &[(Vec<u8>, *mut Inner)])| {
-            let high = below.get((at + 1) * of).map(|(low, _)| low.as_slice());
-            let lows: Vec<&[u8]> = group.iter().map(|(low, _)| low.as_slice()).collect();
-            let cells = group.iter().map(|(_, node)| AtomicPtr::new(*node)).collect();
-            (group[0].0.clone(), index.make(&lows, high, Children::Inners(cells)))
-        };
-        below.chunks(of).enumerate().map(node).collect()
-    }
-
     #[test]
     fn a_split_goes_on_above_a_node_that_the_tree_has_grown_over() {
         let low = |id: u32| if id == 0 { Vec::new() } else { id.to_be_bytes().to_vec() };
@@ -485,8 +568,8 @@ mod tests {
             let ids = Children::Leaves([first, first + 1].into());
             (low(first), index.make(&[&lows[0], &lows[1]], high.as_deref(), ids))
         });
-        let middle = level_over(&index, &lowest.collect::<Vec<_>>(), 4);
-        let root = level_over(&index, &middle, 2).remove(0).1;
+        let middle = index.build_upper(&lowest.collect::<Vec<_>>(), 4);
+        let root = index.build_upper(&middle, 2).remove(0).1;
         let first = index.root.swap(root, Ordering::AcqRel);
         // SAFETY: nobody else has seen it.
         index.discard(unsafe { &*first }, &epoch);
@@ -495,8 +578,8 @@ mod tests {
         let guard = epoch.pin();
         let path = index.find(&low(1), &guard);
         let cells = path.level(1).0.lock_cells();
-        let halves = level_over(&index, &middle, 1);
-        let grown = level_over(&index, &halves, 2).remove(0).1;
+        let halves = index.build_upper(&middle, 1);
+        let grown = index.build_upper(&halves, 2).remove(0).1;
         index.root.store(grown, Ordering::Release);
         index.discard(path.level(0).0, &epoch);
         let nodes = vec![(low(0), leaf(&index, 0, Some(1))), (low(1), leaf(&index, 1, Some(2)))];
@@ -531,6 +614,89 @@ mod tests {
         let pair = [PageId(last - 1), PageId(last)];
         assert!(index.edit_after(&low, (&pair, &[(low.to_vec(), PageId(last - 1))]), &epoch, &mut || calls += 1));
         assert_eq!((calls, leaf_of(&index, &epoch, &last.to_be_bytes())), (1, last - 1));
+    }
+
+    /// Takes the leaf of `low` out of the index and of what is in it.
+    fn remove(index: &Index, epoch: &Epoch, lows: &mut BTreeMap<Vec<u8>, u32>, low: &[u8]) {
+        let guard = epoch.pin();
+        let path = index.find(low, &guard);
+        let (beside, side) = index.beside(&path, &guard).expect("it is not the last leaf");
+        let ((left, right), survivor) = match side {
+            Side::Left => ((&beside, &path), beside.leaf()),
+            Side::Right => ((&path, &beside), beside.leaf()),
+        };
+        let (pair_low, right_low) = (left.low(), right.low());
+        let ids = [left.leaf(), right.leaf()];
+        assert_eq!(lows.get(&pair_low).zip(lows.get(&right_low)), Some((&ids[0].0, &ids[1].0)));
+        assert_eq!(lows.range(pair_low.clone()..).nth(1).map(|(low, _)| low), Some(&right_low), "neighbours");
+        let mut calls = 0;
+        let widened = [(pair_low.clone(), survivor)];
+        let is_done = if std::ptr::eq(left.parent().0, right.parent().0) {
+            index.edit_after(&pair_low, (&ids, &widened), epoch, &mut || calls += 1)
+        } else {
+            index.unite(&path, &beside, epoch, &mut || calls += 1)
+        };
+        assert!(is_done && calls == 1 && !path.is_current() && !beside.is_current());
+        lows.remove(&right_low);
+        lows.insert(pair_low, survivor.0);
+    }
+
+    #[test]
+    fn nodes_go_with_their_last_leaf() {
+        const LEAVES: u32 = 100;
+        for seed in 0..20 {
+            let (epoch, mut rng) = (Epoch::new(), Rng::seeded(seed));
+            let low = |id: u32| if id == 0 { Vec::new() } else { (id * 1_000).to_be_bytes().to_vec() };
+            let entries: Vec<LeafEntry> = (0..LEAVES).map(|id| (low(id), PageId(id))).collect();
+            let index = Index::of_nodes(&entries, 3);
+            let mut lows: BTreeMap<Vec<u8>, u32> = entries.into_iter().map(|(low, id)| (low, id.0)).collect();
+            while lows.len() > 1 {
+                // From the front, from the end, or anywhere.
+                let at = match seed % 3 {
+                    0 => 0,
+                    1 => lows.len() - 1,
+                    _ => rng.index(lows.len()),
+                };
+                let low = lows.keys().nth(at).expect("it is below the length").clone();
+                remove(&index, &epoch, &mut lows, &low);
+                let guard = epoch.pin();
+                let highs = lows.keys().skip(1).map(Some).chain([None]);
+                for ((low, id), high) in lows.iter().zip(highs) {
+                    let path = index.find(low, &guard);
+                    assert_eq!((path.leaf().0, &path.low(), path.high().as_ref()), (*id, low, high), "seed {seed}");
+                    assert!(path.is_current());
+                    let last = index.find_before(high.map(Vec::as_slice), &guard);
+                    assert_eq!(last.leaf().0, *id, "seed {seed}");
+                }
+            }
+            let guard = epoch.pin();
+            let path = index.find(b"any", &guard);
+            assert!(index.beside(&path, &guard).is_none() && !path.has_beside());
+            let levels = index.levels(&guard) as u64;
+            assert!(levels == 5 && index.memory_bytes() < levels * 256, "{} bytes", index.memory_bytes());
+        }
+    }
+
+    #[test]
+    fn leaves_under_two_parents_are_left_alone_while_somebody_changes_a_node() {
+        let epoch = Epoch::new();
+        let low = |id: u8| if id == 0 { Vec::new() } else { vec![id] };
+        let leaves: Vec<LeafEntry> = (0..4).map(|id| (low(id), PageId(u32::from(id)))).collect();
+        let index = Index::of_nodes(&leaves, 2);
+        assert!(index.edit(&[2], &[PageId(2), PageId(3)], &[(vec![2], PageId(2))], &epoch));
+        let guard = epoch.pin();
+        let path = index.find(&[2], &guard);
+        let (beside, side) = index.beside(&path, &guard).expect("two others");
+        assert_eq!((beside.leaf(), side), (PageId(1), Side::Left));
+        let cells = path.root().lock_cells();
+        for _ in 0..2 {
+            assert!(!index.unite(&path, &beside, &epoch, &mut || panic!("it is not done")));
+            assert!(path.root().try_lock_cells().is_none(), "it is locked all the same");
+        }
+        drop(cells);
+        assert!(index.edit(&[1], &[PageId(1)], &[(vec![1], PageId(1)), (vec![1, 1], PageId(9))], &epoch));
+        assert!(!index.unite(&path, &beside, &epoch, &mut || panic!("what is beside it is another leaf")));
+        assert_eq!([1, 2, 3].map(|id| leaf_of(&index, &epoch, &low(id))), [1, 2, 2]);
     }
 
     #[test]

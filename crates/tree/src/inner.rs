@@ -267,6 +267,11 @@ impl Inner {
         CellLock::take(&self.locked)
     }
 
+    /// The same, if nobody has it.
+    pub(crate) fn try_lock_cells(&self) -> Option<CellLock<'_>> {
+        CellLock::try_take(&self.locked)
+    }
+
     /// Memory in bytes, allocations included.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let children = match &self.children {
@@ -295,10 +300,17 @@ impl<'a> CellLock<'a> {
     /// Waits for `flag`.
     pub(crate) fn take(flag: &'a AtomicBool) -> Self {
         let mut spin = Spin::new();
-        while flag.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        loop {
+            if let Some(lock) = Self::try_take(flag) {
+                return lock;
+            }
             spin_wait(&mut spin);
         }
-        Self(flag)
+    }
+
+    fn try_take(flag: &'a AtomicBool) -> Option<Self> {
+        // Only then: who drops a lock gives it back.
+        flag.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| Self(flag))
     }
 }
 

@@ -365,7 +365,7 @@ impl Structure {
     }
 
     /// Ids are reused, so a store never gives out many times more than it has blocks: a leaf takes one, unless it is empty. Those leave the
-    /// tree, but the last of its parent.
+    /// tree, but the last one.
     fn check_ids(&self, blocks: u64) -> Result<()> {
         let greatest = self.leaves.keys().max().copied().unwrap_or(0);
         if u64::from(greatest) <= IDS_PER_BLOCK * blocks + SPARE_IDS {

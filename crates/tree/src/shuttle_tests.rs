@@ -12,7 +12,7 @@ use zonda_rt::{Epoch, JoinHandle, Spin, atomic::Ordering, spawn, spin_wait};
 use crate::{
     Design, Durability, Engine, FilterEviction, TreeError, TreeOptions,
     buffer::Buffer,
-    index::{Index, LeafEntry},
+    index::{Index, LeafEntry, Side},
     leaf_table::{Exclusive, LeafTable, Location},
     pool::{arena::Owner, memory::Memory},
     record::{Kind, Record},
@@ -136,10 +136,33 @@ struct Leaves {
 impl Leaves {
     /// `count` leaves; leaf `i` begins at key `[i]`, the first one at the empty key.
     fn new(count: u8) -> Arc<Self> {
+        Self::under_nodes(count, usize::from(count))
+    }
+
+    /// The same under nodes of so many children.
+    fn under_nodes(count: u8, children: usize) -> Arc<Self> {
         let table = LeafTable::new();
         let low = |at: u8| if at == 0 { Vec::new() } else { vec![at] };
         let entries: Vec<LeafEntry> = (0..count).map(|at| (low(at), table.allocate().expect("room"))).collect();
-        Arc::new(Self { index: Index::build(&entries), table, epoch: Epoch::new() })
+        Arc::new(Self { index: Index::of_nodes(&entries, children), table, epoch: Epoch::new() })
+    }
+
+    /// Takes the leaf of `key` out, unless somebody is in the way.
+    fn remove(&self, key: &[u8]) -> bool {
+        let guard = self.epoch.pin();
+        let path = self.index.find(key, &guard);
+        let (beside, side) = self.index.beside(&path, &guard).expect("another leaf");
+        let (left, right) = if side == Side::Left { (&beside, &path) } else { (&path, &beside) };
+        let Some(_left) = self.table.try_lock(left.leaf()) else { return false };
+        let Some(_right) = self.table.try_lock(right.leaf()) else { return false };
+        if !left.is_current() || !right.is_current() {
+            return false;
+        }
+        if !std::ptr::eq(left.parent().0, right.parent().0) {
+            return self.index.unite(&path, &beside, &self.epoch, &mut || ());
+        }
+        let widened = [(left.low(), beside.leaf())];
+        self.index.edit(&left.low(), &[left.leaf(), right.leaf()], &widened, &self.epoch)
     }
 
     /// Calls `change` with the latched leaf of `key` and its range.
@@ -202,6 +225,49 @@ fn readers_find_their_leaf_while_neighbours_split() {
             [&[0_u8][..], &[1], &[1, 8], &[1, 9], &[2], &[2, 8], &[2, 9]].map(|key| leaves.look(key)).into();
         let different: std::collections::HashSet<_> = found.iter().collect();
         assert_eq!(different.len(), found.len(), "a split was lost: {found:?}");
+    };
+    explore(scene, SCHEDULES);
+}
+
+/// Of eight leaves under three levels of nodes the upper half is one leaf with its nodes; it goes while its neighbour splits.
+#[test]
+fn readers_find_their_leaf_while_nodes_go_and_neighbours_split() {
+    let scene = || {
+        let leaves = Leaves::under_nodes(8, 2);
+        assert!([5, 6, 7].iter().all(|key| leaves.remove(&[*key])), "nobody is in the way");
+        let others = [&[3_u8, 9][..], &[3, 8], &[1, 9]].map(|key| {
+            let leaves = Arc::clone(&leaves);
+            spawn(format!("splitter {key:?}"), move || leaves.split(key))
+        });
+        let reader = {
+            let leaves = Arc::clone(&leaves);
+            spawn("reader", move || {
+                for key in [&[3_u8, 9][..], &[4], &[3], &[9]] {
+                    leaves.look(key);
+                }
+            })
+        };
+        let remover = {
+            let leaves = Arc::clone(&leaves);
+            spawn("remover", move || {
+                let before = leaves.look(&[9]);
+                let is_gone = leaves.remove(&[9]);
+                assert_eq!(leaves.look(&[9]) != before, is_gone);
+                is_gone
+            })
+        };
+        join_all(others.into_iter().chain([reader]));
+        let is_gone = remover.join().expect("no panic");
+        // Whichever came first, it is the leaf to the left that has the range.
+        let mut found: Vec<PageId> =
+            [&[0_u8][..], &[1], &[1, 9], &[2], &[3], &[3, 8], &[3, 9], &[4]].map(|key| leaves.look(key)).into();
+        assert_eq!(leaves.look(&[4]), leaves.look(&[9]));
+        found.dedup();
+        assert_eq!(found.len(), if is_gone { 7 } else { 8 }, "a split was lost: {found:?}");
+        if !is_gone {
+            assert!(leaves.remove(&[9]), "nobody is in the way");
+            assert_eq!(leaves.look(&[9]), leaves.look(&[3, 9]));
+        }
     };
     explore(scene, SCHEDULES);
 }
