@@ -457,6 +457,13 @@ impl Cursor {
         self.scan.expect_pairs(pairs);
     }
 
+    /// Where a scan from the front stands that failed between two leaves: all pairs before it were taken, on this snapshot. `None` within a
+    /// leaf, and where nothing is left.
+    #[must_use]
+    pub fn rest_low(&self) -> Option<Bound<Vec<u8>>> {
+        self.scan.rest_low().cloned()
+    }
+
     /// The next pair from the front, without an allocation.
     ///
     /// # Errors

@@ -163,6 +163,11 @@ impl Run {
         }
     }
 
+    /// Whether a pair is left.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.left.is_empty() || !self.front.is_empty() || !self.back.is_empty()
+    }
+
     /// The pair that was taken last.
     #[inline]
     pub(crate) fn pair(&self, taken: Taken) -> (&[u8], &[u8]) {

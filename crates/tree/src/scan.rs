@@ -225,6 +225,12 @@ impl Scan {
         self.back.ahead.expect_pairs(pairs);
     }
 
+    /// The low end of what no leaf was read for yet, unless the leaf that was read last has more pairs.
+    pub(crate) fn rest_low(&self) -> Option<&Bound<Vec<u8>>> {
+        let has_more = self.front.run.as_ref().is_some_and(Run::has_more);
+        self.rest.as_ref().filter(|_| !has_more).map(|rest| &rest.low)
+    }
+
     /// The next pair from the front.
     ///
     /// # Errors

@@ -2,14 +2,16 @@
 
 use std::ops::Bound;
 
-use zonda_tree::{BatchOp, Engine};
+use zonda_tree::{BatchOp, Cursor, Engine};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Bytes of keys and values after which a chunk is written: large enough to spread the cost of a batch, far below its limit.
 const CHUNK_BYTES: usize = 32 << 10;
 /// Operations after which a chunk is written.
 const CHUNK_OPERATIONS: usize = 1024;
+/// Snapshots that may be given up for one read before they are of any use: each had more written over it meanwhile than memory keeps.
+const SNAPSHOTS_MAX: u32 = 64;
 
 /// Puts that wait to be written together. Holds at most a chunk and one pair.
 pub(crate) struct PutChunks<W> {
@@ -75,7 +77,7 @@ pub(crate) fn delete_range(
 ) -> Result<u64> {
     let mut deleted = 0;
     loop {
-        let mut keys = next_keys(engine, low.as_ref().map(Vec::as_slice), high)?;
+        let mut keys = next_keys(engine, low.clone(), high)?;
         let batch: Vec<BatchOp<'_>> = keys.iter().map(|key| BatchOp::Delete { key }).collect();
         if batch.is_empty() {
             return Ok(deleted);
@@ -86,14 +88,50 @@ pub(crate) fn delete_range(
     }
 }
 
-fn next_keys(engine: &Engine, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Result<Vec<Vec<u8>>> {
-    let snapshot = engine.snapshot()?;
-    let mut cursor = engine.scan(&snapshot, low, high)?.keys_only();
-    let (mut keys, mut bytes) = (Vec::new(), 0);
+/// Some keys of a range from its low end on; none if it has none.
+fn next_keys(engine: &Engine, mut low: Bound<Vec<u8>>, high: Bound<&[u8]>) -> Result<Vec<Vec<u8>>> {
+    let mut in_vain = 0;
+    loop {
+        let snapshot = engine.snapshot()?;
+        let mut cursor = engine.scan(&snapshot, low.as_ref().map(Vec::as_slice), high)?.keys_only();
+        let mut keys = Vec::new();
+        match take_keys(&mut cursor, &mut keys) {
+            // What was found is there all the same, and whoever asks for more does so on a new one.
+            Err(Error::SnapshotTooOld { .. }) if !keys.is_empty() => return Ok(keys),
+            Err(error @ Error::SnapshotTooOld { .. }) => {
+                // There was nothing in what it has gone through.
+                let rest = cursor.rest_low().unwrap_or_else(|| low.clone());
+                in_vain = if rest == low { in_vain + 1 } else { 0 };
+                if in_vain == SNAPSHOTS_MAX {
+                    return Err(error);
+                }
+                low = rest;
+            }
+            outcome => return outcome.map(|()| keys),
+        }
+    }
+}
+
+fn take_keys(cursor: &mut Cursor, keys: &mut Vec<Vec<u8>>) -> Result<()> {
+    let mut bytes = 0;
     while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
         let Some((key, _)) = cursor.next()? else { break };
         bytes += key.len();
         keys.push(key.to_vec());
     }
-    Ok(keys)
+    Ok(())
+}
+
+/// Reads on a snapshot of its own that others' writes can make too old, again on a new one.
+///
+/// # Errors
+/// Those of `read`; `SnapshotTooOld` if that is the last word of many attempts.
+pub(crate) fn while_snapshots_last<T>(read: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 1..SNAPSHOTS_MAX {
+        match read() {
+            Err(Error::SnapshotTooOld { .. }) => {}
+            outcome => return outcome,
+        }
+    }
+    read()
 }

@@ -405,7 +405,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn first(&self) -> Result<Option<Pair>> {
-        self.view()?.first()
+        chunks::while_snapshots_last(|| self.view()?.first())
     }
 
     /// The pair with the greatest key.
@@ -422,7 +422,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn last(&self) -> Result<Option<Pair>> {
-        self.view()?.last()
+        chunks::while_snapshots_last(|| self.view()?.last())
     }
 
     /// Removes all keys of a range and returns how many. Works in batches of up to 1,024 keys, so memory is bounded and the

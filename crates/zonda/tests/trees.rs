@@ -3,12 +3,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{Place, fill, keys, memory, options};
-use zonda::limits::TREE_NAME_BYTES_MAX;
+use zonda::limits::{MEMORY_BYTES_MIN, TREE_NAME_BYTES_MAX};
 use zonda::{Batch, Db, Durability, Error, Options, Update};
-use zonda_device::{Geometry, PowerCut};
-use zonda_rt::{Rng, sim, spawn};
+use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut};
+use zonda_rt::atomic::{AtomicBool, Ordering};
+use zonda_rt::{DeviceCall, Rng, sim, spawn};
 
 fn is_dropped<T>(result: zonda::Result<T>) -> bool {
     matches!(result, Err(Error::TreeDropped { .. }))
@@ -135,6 +137,45 @@ fn a_range_deleted_beside_a_drop_was_all_there_or_hears_of_it() {
         }
     }
     assert!((1..300).contains(&dropped), "{dropped}");
+}
+
+/// What they read is found on snapshots that writers beside them outdate while a slow device is read.
+#[test]
+fn ranges_are_deleted_and_trees_dropped_beside_writes_that_outdate_snapshots() {
+    const PAIRS: u32 = 6_000;
+    for seed in 0..4 {
+        sim::run(seed, || {
+            let device = MemDevice::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap();
+            let slow = Faulty::new(device, seed);
+            let options = Options::new().memory(MEMORY_BYTES_MIN).background(false);
+            let db = Db::open_device(Arc::new(slow.clone()), &options).unwrap();
+            let tree = db.tree("t").unwrap();
+            let pairs = || (0..PAIRS).map(|number| (number.to_be_bytes(), [7; 200]));
+            tree.ingest(pairs()).unwrap();
+            db.ingest(pairs()).unwrap();
+            db.compact(&mut |_, _| {}).unwrap();
+            let effect = FaultEffect::Delay(Duration::from_millis(5));
+            slow.inject(Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::From(1), effect });
+            let is_done = Arc::new(AtomicBool::new(false));
+            let writer = {
+                let (db, is_done, mut rng) = (db.clone(), Arc::clone(&is_done), Rng::seeded(seed));
+                let mut number = move || u32::try_from(rng.below(u64::from(PAIRS))).unwrap();
+                spawn("writer", move || {
+                    while !is_done.load(Ordering::Acquire) {
+                        db.put(number().to_be_bytes(), [8; 200]).unwrap();
+                    }
+                })
+            };
+            assert_eq!(tree.first().unwrap().unwrap().0, 0_u32.to_be_bytes());
+            assert_eq!(tree.last().unwrap().unwrap().0, (PAIRS - 1).to_be_bytes());
+            assert_eq!(tree.delete_range(..(PAIRS / 2).to_be_bytes()).unwrap(), u64::from(PAIRS / 2));
+            // Once more over leaves whose pairs are all deleted.
+            assert_eq!(tree.delete_range(..(PAIRS / 2).to_be_bytes()).unwrap(), 0);
+            assert!(db.drop_tree("t").unwrap());
+            is_done.store(true, Ordering::Release);
+            writer.join().unwrap();
+        });
+    }
 }
 
 #[test]

@@ -74,6 +74,10 @@ impl Left {
         Self { slots, fresh, front: None, back: None }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        next_of(&self.slots, End::Front).or(next_of(&self.fresh, End::Front)).is_none()
+    }
+
     /// Looks at what is next at an end; `None` if nothing is left.
     #[inline]
     pub(super) fn next(&mut self, sources: Sources<'_>, end: End) -> Option<Next> {
