@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use zonda_bench::BenchError;
 
+use crate::output::say;
+
 /// How a command ended. The numbers are the process's exit codes: never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -33,7 +35,7 @@ impl Exit {
             Ok(exit) => exit,
             Err(error) if is_broken_pipe(&error) => Self::Done,
             Err(error) => {
-                eprintln!("zonda: {}", sentence(&error));
+                say(format_args!("zonda: {}", sentence(&error)));
                 if is_usage(&error) { Self::Usage } else { Self::Failed }
             }
         }
@@ -59,6 +61,17 @@ fn sentence(error: &anyhow::Error) -> String {
 
 fn is_usage(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(BenchError::Usage { .. })))
+}
+
+/// Printing, for commands whose exit code says more than that they have printed: that nobody read all of it is no error.
+///
+/// # Errors
+/// All others.
+pub(crate) fn printed(outcome: anyhow::Result<()>) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        outcome => outcome,
+    }
 }
 
 /// Whoever read our output has seen enough.

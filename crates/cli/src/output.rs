@@ -1,5 +1,6 @@
 //! Standard output: lines for people, JSON for scripts.
 
+use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::{Map, Value, json};
@@ -38,6 +39,11 @@ impl Output {
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Prints a line on standard error. That nobody reads it ends no command.
+pub(crate) fn say(message: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{message}");
 }
 
 /// A pair as the JSON object that `load --format jsonl` reads: text where it is UTF-8, else hex.

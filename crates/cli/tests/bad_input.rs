@@ -46,6 +46,7 @@ fn a_truncated_or_damaged_store_is_found_by_check() {
     let whole = shell.read("s.zonda");
     shell.write("cut.zonda", &whole[..5000]);
     assert_eq!(shell.run("check cut.zonda").code, Some(3));
+    assert_eq!(shell.unread("check cut.zonda"), Some(3), "whoever reads of it or not");
     let (mut damaged, mut around) = (0, 0);
     let written: Vec<usize> = (0..whole.len()).step_by(4096).filter(|&at| whole[at + 64] != 0).collect();
     for &at in written.iter().step_by((written.len() / 40).max(1)) {
@@ -60,6 +61,7 @@ fn a_truncated_or_damaged_store_is_found_by_check() {
             assert_eq!(shell.run("dump flipped.zonda --memory 4MiB").code, Some(1));
             let dumped = shell.run("dump flipped.zonda --memory 4MiB --skip-damaged");
             assert_eq!(dumped.code, Some(3), "{dumped:?}");
+            assert_eq!(shell.unread("dump flipped.zonda --memory 4MiB --skip-damaged"), Some(3));
             let pairs = dumped.out.lines().count();
             assert!(
                 (1000..2000).contains(&pairs) && dumped.err.contains("left out: keys from"),

@@ -48,6 +48,30 @@ fn a_dump_of_all_trees_loads_as_the_same_store() {
 }
 
 #[test]
+fn a_dump_has_trees_without_pairs() {
+    let shell = Shell::new();
+    shell.ok("put s.zonda a 1 --tree empty");
+    shell.ok("delete s.zonda a --tree empty");
+    let dump = shell.ok("dump s.zonda");
+    assert_eq!(dump, "{\"tree\":\"empty\"}\n");
+    let loaded = shell.pipe("load copy.zonda - --format jsonl", dump.as_bytes());
+    assert!(loaded.code == Some(0) && loaded.err.contains("0 pairs"), "{}", loaded.err);
+    assert_eq!(shell.ok("tree list copy.zonda"), shell.ok("tree list s.zonda"));
+    assert_eq!(shell.ok("dump copy.zonda"), dump);
+}
+
+/// Each byte of it is six in JSON.
+#[test]
+fn a_dump_of_the_longest_value_that_is_all_zeros_loads_again() {
+    let shell = Shell::new();
+    let value = vec![0; zonda::limits::VALUE_BYTES_MAX];
+    assert_eq!(shell.pipe("put s.zonda zeros -", &value).code, Some(0));
+    let loaded = shell.pipe("load copy.zonda - --format jsonl", shell.ok("dump s.zonda").as_bytes());
+    assert_eq!(loaded.code, Some(0), "{}", loaded.err);
+    assert!(shell.ok("dump copy.zonda") == shell.ok("dump s.zonda"), "the same pairs");
+}
+
+#[test]
 fn json_values_of_any_kind() {
     let shell = Shell::new();
     let lines = "{\"key\":\"n\",\"value\":{\"b\":[1,2]}}\n\n{\"key\":\"s\",\"value\":\"text\"}\n";
@@ -91,6 +115,16 @@ fn a_malformed_line_is_named_and_ends_the_load_unless_it_is_to_be_skipped() {
         assert!(skipped.err.contains("line 2") && skipped.err.contains("2 bad records"), "{}", skipped.err);
         assert!(shell.ok(&format!("scan {store} --keys")).ends_with("c\n"));
     }
+}
+
+#[test]
+fn a_load_that_nobody_listens_to_loads_all_the_same() {
+    let shell = Shell::new();
+    shell.write("in.tsv", "a\t1\nno tab here\nb\t2\n");
+    assert_eq!(shell.unread("load s.zonda in.tsv --skip-bad"), Some(0));
+    assert_eq!(shell.ok("scan s.zonda"), "a\t1\nb\t2\n");
+    assert_eq!(shell.unread("load s.zonda in.tsv"), Some(1));
+    assert_eq!(shell.unread("scan s.zonda"), Some(0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 use zonda::{CheckReport, Db, Error, Finding, KeySpan};
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output::{Output, span_json};
 use crate::progress;
 use crate::store::StoreArgs;
@@ -57,7 +57,7 @@ impl Check {
             }
             Err(error) => bail!("cannot open {}: {error}", self.store.store),
         };
-        self.print(report, &found)?;
+        exit::printed(self.print(report, &found).map_err(Into::into))?;
         Ok(if found.sentences.is_empty() { Exit::Done } else { Exit::Damaged })
     }
 

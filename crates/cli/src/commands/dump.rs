@@ -3,10 +3,11 @@
 use std::ops::Bound;
 
 use clap::Args;
-use zonda::{Db, KeySpan, View};
+use serde_json::json;
+use zonda::{Db, KeySpan, Snapshot, View};
 
-use crate::exit::Exit;
-use crate::output::{Output, pair_json};
+use crate::exit::{self, Exit};
+use crate::output::{Output, pair_json, say};
 use crate::progress;
 use crate::store::StoreArgs;
 
@@ -16,7 +17,8 @@ Examples:
   zonda load copy.zonda app.jsonl --format jsonl      makes the same store again, named trees included
   zonda dump app.zonda --skip-damaged > rest.jsonl    what is left of a damaged store, exit code 3
 
-Each line is {\"key\":...,\"value\":...}; `key_hex` and `value_hex` where bytes are not UTF-8; `tree` in named trees.";
+Each line is {\"key\":...,\"value\":...}; `key_hex` and `value_hex` where bytes are not UTF-8; `tree` in named trees, and alone for one
+that has no pairs.";
 
 /// Prints all pairs of all trees, as of one moment, as JSON lines
 #[derive(Args, Debug)]
@@ -36,15 +38,21 @@ impl Dump {
         let db = self.store.open_read_only()?;
         let snapshot = db.snapshot()?;
         let skipped = if self.skip_damaged { damaged(&db)? } else { Vec::new() };
-        let mut out = Output::new();
-        dump("", &snapshot, &skipped, &mut out)?;
-        for name in db.tree_names()? {
-            dump(&name, &snapshot.tree(&name)?, &skipped, &mut out)?;
-        }
-        out.finish()?;
-        skipped.iter().for_each(|span| eprintln!("zonda: left out: {span}"));
+        exit::printed(dump_all(&db, &snapshot, &skipped))?;
+        skipped.iter().for_each(|span| say(format_args!("zonda: left out: {span}")));
         Ok(if skipped.is_empty() { Exit::Done } else { Exit::Damaged })
     }
+}
+
+fn dump_all(db: &Db, snapshot: &Snapshot, skipped: &[KeySpan]) -> anyhow::Result<()> {
+    let mut out = Output::new();
+    dump("", snapshot, skipped, &mut out)?;
+    for name in db.tree_names()? {
+        if dump(&name, &snapshot.tree(&name)?, skipped, &mut out)? == 0 {
+            out.json(&json!({ "tree": name }))?;
+        }
+    }
+    Ok(out.finish()?)
 }
 
 /// What cannot be read, or may be wrong, by their first keys.
@@ -58,26 +66,28 @@ fn damaged(db: &Db) -> zonda::Result<Vec<KeySpan>> {
     checked.map(|_| spans)
 }
 
-/// Prints a tree but for what is `skipped` of it.
-fn dump(tree: &str, view: &View, skipped: &[KeySpan], out: &mut Output) -> anyhow::Result<()> {
-    let mut low = Vec::new();
+/// Prints a tree but for what is `skipped` of it; returns how many pairs.
+fn dump(tree: &str, view: &View, skipped: &[KeySpan], out: &mut Output) -> anyhow::Result<u64> {
+    let (mut low, mut printed) = (Vec::new(), 0);
     for span in skipped.iter().filter(|span| span.tree == tree) {
         if low < span.from {
-            print((tree, view), (Bound::Included(low.clone()), Bound::Excluded(span.from.clone())), out)?;
+            printed += print((tree, view), (Bound::Included(low.clone()), Bound::Excluded(span.from.clone())), out)?;
         }
         // A span may lie within the one before it.
-        let Some(to) = &span.to else { return Ok(()) };
+        let Some(to) = &span.to else { return Ok(printed) };
         low = low.max(to.clone());
     }
-    print((tree, view), (Bound::Included(low), Bound::Unbounded), out)
+    Ok(printed + print((tree, view), (Bound::Included(low), Bound::Unbounded), out)?)
 }
 
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-fn print((tree, view): (&str, &View), bounds: Bounds, out: &mut Output) -> anyhow::Result<()> {
+fn print((tree, view): (&str, &View), bounds: Bounds, out: &mut Output) -> anyhow::Result<u64> {
+    let mut printed = 0;
     for pair in view.range::<Vec<u8>>(bounds)? {
         let (key, value) = pair?;
         out.json(&pair_json(tree, &key, Some(&value)))?;
+        printed += 1;
     }
-    Ok(())
+    Ok(printed)
 }

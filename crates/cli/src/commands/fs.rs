@@ -26,6 +26,7 @@ use zonda_files::{FileError, FilePath, FileStore, FileStoreOptions, MountReport}
 
 use crate::devices::{self, Data};
 use crate::exit::Exit;
+use crate::output::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,7 +89,7 @@ impl StoreArg {
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
         let (store, report) = self.mount_told()?;
-        report.warning().into_iter().for_each(|warning| eprintln!("{}: {warning}", self.uri));
+        report.warning().into_iter().for_each(|warning| say(format_args!("{}: {warning}", self.uri)));
         Ok(store)
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::bytes::{Form, escape};
 use crate::exit::Exit;
-use crate::output::{Output, pair_json};
+use crate::output::{Output, pair_json, say};
 use crate::store::{StoreArgs, TreeArgs};
 
 const EXAMPLES: &str = "\
@@ -47,7 +47,7 @@ impl Get {
         let key = form.parse(&self.key).map_err(|why| anyhow!("key: {why}"))?;
         let db = self.store.open_read_only()?;
         let Some(value) = self.tree.view(&db)?.get(&key)? else {
-            eprintln!("zonda: no such key");
+            say(format_args!("zonda: no such key"));
             return Ok(Exit::Failed);
         };
         self.print(&key, &value)?;

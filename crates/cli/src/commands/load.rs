@@ -12,7 +12,8 @@ use zonda::{Batch, Db, Tree};
 use zonda_rt::Time;
 
 use crate::exit::Exit;
-use crate::formats::{self, BadRecord, Columns, Format, Record, Records};
+use crate::formats::{self, BadRecord, Columns, Entry, Format, Record, Records};
+use crate::output::say;
 use crate::progress;
 use crate::store::{StoreArgs, TreeArgs};
 
@@ -85,7 +86,7 @@ impl Load {
         let (flushed, synced) = (loader.flush(), db.sync());
         let is_durable = synced.is_ok();
         loaded.and(flushed.and(synced).map_err(Into::into)).with_context(|| loader.so_far(is_durable))?;
-        eprintln!("{}", loader.summary());
+        say(format_args!("{}", loader.summary()));
         drop(loader);
         db.close()?;
         Ok(Exit::Done)
@@ -148,7 +149,8 @@ impl<'a> Loader<'a> {
     fn load(&mut self, records: &mut dyn Records, bar: &ProgressBar) -> anyhow::Result<()> {
         while let Some(record) = records.next_record()? {
             match record {
-                Ok(record) => self.put(&record)?,
+                Ok(Entry::Pair(record)) => self.put(&record)?,
+                Ok(Entry::Tree(name)) => drop(self.named(&name)?),
                 Err(bad) if self.skip_bad => self.skip(&bad, records.unit(), bar),
                 Err(bad) => bail!("{} {}: {} (--skip-bad passes over such)", records.unit(), bad.line, bad.why),
             }
@@ -166,15 +168,22 @@ impl<'a> Loader<'a> {
             self.flush()?;
         }
         let tree = match &record.tree {
-            None => &self.tree,
-            Some(name) => match self.named.get(name) {
-                Some(known) => known,
-                None => self.named.entry(name.clone()).or_insert(self.db.tree(name)?),
-            },
+            None => self.tree.clone(),
+            Some(name) => self.named(name)?,
         };
-        self.batch.put_in(tree, &record.key, &record.value);
+        self.batch.put_in(&tree, &record.key, &record.value);
         (self.pairs, self.bytes) = (self.pairs + 1, self.bytes + bytes as u64);
         Ok(())
+    }
+
+    /// The tree called `name`, made if need be.
+    fn named(&mut self, name: &str) -> zonda::Result<Tree> {
+        if let Some(known) = self.named.get(name) {
+            return Ok(known.clone());
+        }
+        let tree = self.db.tree(name)?;
+        self.named.insert(name.to_owned(), tree.clone());
+        Ok(tree)
     }
 
     fn flush(&mut self) -> zonda::Result<()> {
@@ -187,7 +196,7 @@ impl<'a> Loader<'a> {
     fn skip(&mut self, bad: &BadRecord, unit: &str, bar: &ProgressBar) {
         self.bad += 1;
         if self.bad <= NAMED_MAX {
-            bar.suspend(|| eprintln!("zonda: {unit} {}: {}", bad.line, bad.why));
+            bar.suspend(|| say(format_args!("zonda: {unit} {}: {}", bad.line, bad.why)));
         }
     }
 

@@ -18,7 +18,7 @@ use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
 
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -206,12 +206,12 @@ impl Replay {
             return;
         }
         let peak = reports.iter().map(|report| report.peak_live_bytes).max().unwrap_or(0);
-        eprintln!(
+        say(format_args!(
             "zonda: nothing was cleaned or reset: at most {} were live on {} zones of {}; set --zone-size and --zones to little more",
             HumanBytes(peak),
             self.zones,
             HumanBytes(self.zone_size)
-        );
+        ));
     }
 
     fn options(&self, policy: Arc<dyn Policy>, threshold_percent: u8) -> ReplayOptions {

@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use csv::{ByteRecord, Reader, ReaderBuilder, StringRecord};
 
-use super::{BadRecord, Next, Record, Records};
+use super::lines::LINE_BYTES_MAX;
+use super::{BadRecord, Entry, Next, Record, Records};
 
 /// Which columns hold key and value.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +63,8 @@ impl Csv {
 
     /// Whether the input ends within quotes: the reader takes all of it for a record then.
     fn ends_within_quotes(&self) -> bool {
-        let (mut seen, end) = (self.seen.borrow_mut(), self.reader.position().byte());
-        let of_record = seen.quotes.iter().take_while(|&&at| at < end).count();
-        drop(seen.quotes.drain(..of_record));
-        of_record % 2 == 1 && seen.has_ended
+        let mut seen = self.seen.borrow_mut();
+        seen.end_record(self.reader.position().byte()) % 2 == 1 && seen.has_ended
     }
 
     fn parse(&self, (key, value): (usize, usize)) -> Result<Record, BadRecord> {
@@ -82,14 +81,16 @@ impl Csv {
 impl Records for Csv {
     fn next_record(&mut self) -> Next {
         let columns = self.columns()?;
-        if !self.reader.read_byte_record(&mut self.record)? {
+        let line = self.reader.position().line();
+        let read = self.reader.read_byte_record(&mut self.record).map_err(io::Error::from);
+        if !read.map_err(|error| io::Error::new(error.kind(), format!("the record from line {line} on: {error}")))? {
             return Ok(None);
         }
         if self.ends_within_quotes() {
             let why = "a quote that begins here is never closed".to_owned();
             return Ok(Some(Err(BadRecord { line: self.line(), why })));
         }
-        Ok(Some(self.parse(columns)))
+        Ok(Some(self.parse(columns).map(Entry::Pair)))
     }
 
     fn bytes_read(&self) -> u64 {
@@ -100,12 +101,26 @@ impl Records for Csv {
 /// What was seen of the input.
 #[derive(Default)]
 struct Seen {
-    /// Where quotes stand that no record was read up to yet.
+    /// Where the record that is being read begins.
+    begin: u64,
+    /// Its quotes before what was read last: the reader had gone through all of that when it asked for more.
+    quotes_before: u64,
+    /// Where quotes stand in what was read last, behind the records that are done.
     quotes: VecDeque<u64>,
     has_ended: bool,
 }
 
-/// Takes note of where quotes are in what it reads.
+impl Seen {
+    /// A record ends here: how many quotes are in it.
+    fn end_record(&mut self, end: u64) -> u64 {
+        let within = self.quotes.iter().take_while(|&&at| at < end).count();
+        drop(self.quotes.drain(..within));
+        self.begin = end;
+        within as u64 + std::mem::take(&mut self.quotes_before)
+    }
+}
+
+/// Takes note of where quotes are in what it reads, and ends at a record that is too long: all of one is held in memory.
 struct Quotes {
     input: Box<dyn BufRead>,
     at: u64,
@@ -114,9 +129,14 @@ struct Quotes {
 
 impl Read for Quotes {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut seen = self.seen.borrow_mut();
+        if self.at - seen.begin > LINE_BYTES_MAX as u64 {
+            let why = format!("it has more than {LINE_BYTES_MAX} bytes; is a quote never closed?");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        seen.quotes_before += seen.quotes.drain(..).count() as u64;
         let count = self.input.read(into)?;
         let quotes = into[..count].iter().zip(self.at..).filter(|(byte, _)| **byte == b'"');
-        let mut seen = self.seen.borrow_mut();
         seen.quotes.extend(quotes.map(|(_, at)| at));
         seen.has_ended |= count == 0;
         self.at += count as u64;
@@ -148,7 +168,8 @@ mod tests {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let mut records = Vec::new();
         while let Some(record) = csv.next_record().unwrap() {
-            records.push(record.map(|r| (text(r.key), text(r.value))).map_err(|bad| (bad.line, bad.why)));
+            let pair = record.map(Entry::pair);
+            records.push(pair.map(|r| (text(r.key), text(r.value))).map_err(|bad| (bad.line, bad.why)));
         }
         records
     }
@@ -173,6 +194,33 @@ mod tests {
         }
         let records = read("a\"b,1\n\"2\",\"x\n\"\"y\"", Columns::default());
         assert_eq!(records, [pair("a\"b", "1"), pair("2", "x\n\"y")]);
+    }
+
+    #[test]
+    fn a_record_without_end_is_not_read_into_memory() {
+        for (begin, endless) in [("a,1\n", b'x'), ("a,1\n", b'"'), ("", b','), ("a,1\nb,\"2", b'\n')] {
+            let input = Cursor::new(begin).chain(io::repeat(endless));
+            let mut csv = Csv::new(Box::new(io::BufReader::new(input)), Columns::default());
+            let error = loop {
+                match csv.next_record() {
+                    Ok(Some(_)) => {}
+                    Ok(None) => panic!("it has no end"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(error.contains("on: it has more than") && error.contains("quote"), "{error}");
+            assert!(csv.seen.borrow().quotes.len() <= 8 << 10 && csv.bytes_read() <= 2 * LINE_BYTES_MAX as u64);
+        }
+    }
+
+    #[test]
+    fn quotes_are_counted_over_what_is_read_at_a_time() {
+        let long = "\"".repeat(20_001);
+        let text: &'static str =
+            Box::leak(format!("a,\"{long}\nb,2\n\"c\",\"{}\"\n", "x".repeat(20_000)).into_boxed_str());
+        let records = read(text, Columns::default());
+        assert_eq!(records[0], pair("a", &"\"".repeat(10_000)));
+        assert_eq!(records[1..], [pair("b", "2"), pair("c", &"x".repeat(20_000))]);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::lines::Lines;
-use super::{BadRecord, Next, Record, Records};
+use super::{BadRecord, Entry, Next, Record, Records, check_tree};
 use crate::bytes::from_hex;
 
 /// Reads one object per line. `key` is a string, or `key_hex` its bytes; `value` a string, which is stored as its text, or any other JSON,
-/// which is stored as it is written but for spaces, or `value_hex` its bytes; `tree` names a tree. Other fields, and the same twice, are
-/// refused, so that nothing is lost unnoticed.
+/// which is stored as it is written but for spaces, or `value_hex` its bytes; `tree` names a tree, alone a tree that may have no pairs.
+/// Other fields, and the same twice, are refused, so that nothing is lost unnoticed.
 pub(crate) struct Jsonl {
     lines: Lines,
 }
@@ -56,20 +56,25 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(field: D) -> Result<Option<&'a Raw
     <&RawValue>::deserialize(field).map(Some)
 }
 
-fn parse(line: &[u8]) -> Result<Record, String> {
+fn parse(line: &[u8]) -> Result<Entry, String> {
     // Fields could come in an array, too, as far as serde goes.
     if line.trim_ascii_start().first() != Some(&b'{') {
         return Err("no object at column 1".to_owned());
     }
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| reason(&error))?;
+    let tree = tree(line.tree)?;
+    if let (Some(name), Line { key: None, key_hex: None, value: None, value_hex: None, .. }) = (&tree, &line) {
+        check_tree(name)?;
+        return Ok(Entry::Tree(name.clone()));
+    }
     let record = Record {
-        tree: tree(line.tree)?,
+        tree,
         key: bytes("key", (line.key, line.key_hex), |_| {
             Err("`key` is not a string; give bytes as `key_hex`".to_owned())
         })?,
         value: bytes("value", (line.value, line.value_hex), |json| Ok(without_spaces(json)))?,
     };
-    record.check()
+    record.check().map(Entry::Pair)
 }
 
 /// serde's message, without its line number, which is always 1 here.
@@ -121,7 +126,7 @@ mod tests {
     use super::*;
 
     fn value(line: &str) -> String {
-        String::from_utf8(parse(line.as_bytes()).unwrap().value).unwrap()
+        String::from_utf8(parse(line.as_bytes()).unwrap().pair().value).unwrap()
     }
 
     #[test]
@@ -134,14 +139,17 @@ mod tests {
             assert_eq!(value(&format!(r#"{{"key":"k","value":{kept}}}"#)), kept);
         }
         assert_eq!(value(r#"{"key_hex":"00ff","value_hex":"41"}"#), "A");
-        assert_eq!(parse(br#"{"tree":"t","key":"k","value":""}"#).unwrap().tree.as_deref(), Some("t"));
+        let pair = parse(br#"{"tree":"t","key":"k","value":""}"#).unwrap().pair();
+        assert_eq!(pair.tree.as_deref(), Some("t"));
+        assert_eq!(parse(br#"{"tree":"t"}"#), Ok(Entry::Tree("t".to_owned())));
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         let why = |line: &str| parse(line.as_bytes()).unwrap_err();
         assert!(why(r#"{"value":1}"#).contains("no `key`"));
-        assert!(why(r#"{"key":"k"}"#).contains("no `value`"));
+        assert!(why(r#"{"key":"k"}"#).contains("no `value`") && why("{}").contains("no `key`"));
+        assert!(why(r#"{"tree":"t","value":1}"#).contains("no `key`") && why(r#"{"tree":""}"#).contains("1 to 255"));
         assert!(why(r#"{"key":1,"value":1}"#).contains("key_hex"));
         assert!(why(r#"{"key":"k","key_hex":"00","value":1}"#).contains("both"));
         assert!(why(r#"{"key":"k","value":1,"valu":2}"#).contains("`valu`"));

@@ -6,8 +6,8 @@ use zonda::limits::VALUE_BYTES_MAX;
 
 use super::BadRecord;
 
-/// The longest line: the longest value with every byte escaped, and room for the rest.
-const LINE_BYTES_MAX: usize = 4 * VALUE_BYTES_MAX + (1 << 20);
+/// The longest line or record: the longest value with every byte escaped as JSON does at worst, `\u0000`, and room for the rest.
+pub(super) const LINE_BYTES_MAX: usize = 6 * VALUE_BYTES_MAX + (1 << 20);
 
 /// A line and its number, from 1.
 pub(crate) type Line<'a> = std::result::Result<(u64, &'a [u8]), BadRecord>;

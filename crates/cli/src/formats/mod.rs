@@ -38,6 +38,25 @@ pub(crate) struct Record {
     pub(crate) value: Vec<u8>,
 }
 
+/// What a record asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// A pair.
+    Pair(Record),
+    /// A named tree, with or without pairs.
+    Tree(String),
+}
+
+#[cfg(test)]
+impl Entry {
+    fn pair(self) -> Record {
+        match self {
+            Self::Pair(record) => record,
+            Self::Tree(name) => panic!("a tree, {name}"),
+        }
+    }
+}
+
 /// A record that cannot be loaded. The reader can go on behind it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadRecord {
@@ -48,7 +67,7 @@ pub(crate) struct BadRecord {
 }
 
 /// What a reader comes to next.
-pub(crate) type Next = std::io::Result<Option<Result<Record, BadRecord>>>;
+pub(crate) type Next = std::io::Result<Option<Result<Entry, BadRecord>>>;
 
 /// Reads records one after the other.
 pub(crate) trait Records {
@@ -77,13 +96,16 @@ impl Record {
         if self.value.len() > VALUE_BYTES_MAX {
             return Err(format!("a value of {} bytes; the limit is {VALUE_BYTES_MAX}", self.value.len()));
         }
-        if let Some(bytes) =
-            self.tree.as_ref().map(String::len).filter(|bytes| !(1..=TREE_NAME_BYTES_MAX).contains(bytes))
-        {
-            return Err(format!("a tree name of {bytes} bytes; it must have 1 to {TREE_NAME_BYTES_MAX}"));
-        }
+        self.tree.as_deref().map_or(Ok(()), check_tree)?;
         Ok(self)
     }
+}
+
+fn check_tree(name: &str) -> Result<(), String> {
+    if (1..=TREE_NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(format!("a tree name of {} bytes; it must have 1 to {TREE_NAME_BYTES_MAX}", name.len()))
 }
 
 /// A reader for `format`.

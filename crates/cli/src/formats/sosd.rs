@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, ErrorKind, Result};
 
-use super::{BadRecord, Next, Record, Records};
+use super::{BadRecord, Entry, Next, Record, Records};
 
 /// Reads keys. Each is stored with its bytes turned around, so that the order of keys is that of numbers; its value is its index in the
 /// file, as 8 bytes turned around as well.
@@ -69,7 +69,7 @@ impl Records for Sosd {
         };
         let value = self.keys_read.to_be_bytes().to_vec();
         self.keys_read += 1;
-        Ok(Some(Ok(Record { tree: None, key: key.to_be_bytes().to_vec(), value })))
+        Ok(Some(Ok(Entry::Pair(Record { tree: None, key: key.to_be_bytes().to_vec(), value }))))
     }
 
     fn bytes_read(&self) -> u64 {
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    fn read(numbers: &[u64], cut: usize) -> Vec<std::result::Result<Record, BadRecord>> {
+    fn read(numbers: &[u64], cut: usize) -> Vec<std::result::Result<Entry, BadRecord>> {
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         bytes.truncate(bytes.len() - cut);
         let mut sosd = Sosd::new(Box::new(Cursor::new(bytes)));
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn order_of_keys_is_that_of_numbers() {
         let records = read(&[2, 256, 3], 0);
-        let keys: Vec<_> = records.into_iter().map(|record| record.unwrap().key).collect();
+        let keys: Vec<_> = records.into_iter().map(|record| record.unwrap().pair().key).collect();
         assert_eq!(keys, [[0, 0, 0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 3]]);
     }
 

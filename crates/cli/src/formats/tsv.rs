@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use super::lines::Lines;
-use super::{BadRecord, Next, Record, Records};
+use super::{BadRecord, Entry, Next, Record, Records};
 use crate::bytes::unescape;
 
 /// Reads `key<TAB>value` lines. The first tab ends the key; further ones belong to the value. Empty lines count for nothing.
@@ -22,7 +22,7 @@ impl Records for Tsv {
     fn next_record(&mut self) -> Next {
         Ok(self.lines.next_line()?.map(|line| {
             let (line, text) = line?;
-            parse(text).map_err(|why| BadRecord { line, why })
+            parse(text).map(Entry::Pair).map_err(|why| BadRecord { line, why })
         }))
     }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -57,6 +57,15 @@ impl Shell {
         assert_eq!(ended.code, Some(code), "zonda {arguments}: {}{}", ended.out, ended.err);
         assert!(!ended.err.is_empty(), "zonda {arguments} failed without a word");
         ended.err
+    }
+
+    /// Runs `zonda` with nobody who reads what it prints on standard output or error.
+    pub(crate) fn unread(&self, arguments: &str) -> Option<i32> {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+        command.status().unwrap().code()
     }
 
     pub(crate) fn command(&self, arguments: &str) -> Command {

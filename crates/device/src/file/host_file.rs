@@ -70,7 +70,12 @@ impl HostFile {
         options.read(true).write(access.writes()).create_new(access == Access::Create);
         let cached = options.open(path).map_err(|e| io_error(path, "open", e))?;
         if access != Access::ReadBeside {
-            lock(path, &cached, access)?;
+            lock(path, &cached, access).inspect_err(|_| {
+                // An empty file would be taken for a device that is none.
+                if access == Access::Create {
+                    let _ = std::fs::remove_file(path);
+                }
+            })?;
         }
         Ok(Self {
             path: path.to_owned(),

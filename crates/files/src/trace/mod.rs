@@ -187,7 +187,8 @@ pub enum TraceEvent {
 /// Those of the sink.
 pub fn write(records: &[TraceRecord], mut to: impl std::io::Write) -> std::io::Result<()> {
     writeln!(to, "{TRACE_HEADER}")?;
-    records.iter().try_for_each(|record| writeln!(to, "{}", line::encode(record)))
+    records.iter().try_for_each(|record| writeln!(to, "{}", line::encode(record)))?;
+    to.flush()
 }
 
 /// Reads a whole trace.

@@ -1,5 +1,6 @@
 //! `zonda device clone`: a copy of a device's file that takes no more room than what is in it.
 
+use std::any::Any;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use zonda_device::{DeviceUri, FileDevice, FileOptions, Place};
+use zonda_device::format::DeviceKind;
+use zonda_device::{DeviceUri, FileBlockDevice, FileDevice, FileOptions, Place};
 
 use crate::exit::Exit;
 use crate::progress;
@@ -40,17 +42,18 @@ impl Clone {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let uri: DeviceUri = self.from.parse()?;
         let Place::File(from) = &uri.place else { bail!("{}: only files can be cloned", self.from) };
-        // Opened as a device, so that nobody writes to it meanwhile.
-        let held = match uri.kind().with_context(|| format!("cannot open {}", self.from))? {
-            Some(zonda_device::format::DeviceKind::Block) => None,
-            _ => Some(
-                FileDevice::open_read_only(from, &FileOptions::default())
-                    .with_context(|| format!("cannot open {}", self.from))?,
-            ),
-        };
+        let held = hold(&uri, from).with_context(|| format!("cannot open {}", self.from))?;
         let copied = copy(from, &self.to);
         drop(held);
         copied.with_context(|| format!("cannot clone {} to {}", from.display(), self.to.display()))
+    }
+}
+
+/// Opens the device, so that nobody writes to it until what is returned is dropped.
+fn hold(uri: &DeviceUri, path: &Path) -> zonda_device::Result<Box<dyn Any>> {
+    match uri.kind()? {
+        Some(DeviceKind::Block) => Ok(Box::new(FileBlockDevice::open(path, true, &FileOptions::default())?)),
+        _ => Ok(Box::new(FileDevice::open_read_only(path, &FileOptions::default())?)),
     }
 }
 
@@ -89,4 +92,31 @@ fn fill(source: &mut File, target: &mut File) -> anyhow::Result<()> {
     target.sync_all()?;
     bar.finish_and_clear();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use zonda_device::{DeviceError, Geometry};
+
+    use super::*;
+
+    #[test]
+    fn nobody_writes_to_a_device_that_is_cloned() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        drop(FileDevice::create(path("zones"), Geometry::new(64 << 10, 16), &FileOptions::default()).unwrap());
+        drop(FileBlockDevice::create(path("blocks"), 4096, 64, &FileOptions::default()).unwrap());
+        let is_locked = |opened: zonda_device::Result<()>| matches!(opened, Err(DeviceError::Locked { .. }));
+        let write = |name: &str| match name {
+            "zones" => FileDevice::open(path(name), &FileOptions::default()).map(drop),
+            _ => FileBlockDevice::open(path(name), false, &FileOptions::default()).map(drop),
+        };
+        for name in ["zones", "blocks"] {
+            let uri: DeviceUri = path(name).display().to_string().parse().unwrap();
+            let held = hold(&uri, &path(name)).unwrap();
+            assert!(is_locked(write(name)), "{name}");
+            drop(held);
+            write(name).unwrap();
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! `zonda fs check`.
 
+use std::io;
+
 use clap::Args;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use zonda_files::{CheckReport, FileId, FilePath};
 
 use super::StoreArg;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -34,8 +36,14 @@ impl Check {
     /// # Errors
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let CheckReport { files, extents, bytes_read, findings, names, stale, .. } = self.look()?;
-        let findings: Vec<String> = findings.iter().map(|finding| finding.told(&names)).collect();
+        let report = self.look()?;
+        exit::printed(self.print(&report).map_err(Into::into))?;
+        Ok(if report.findings.is_empty() { Exit::Done } else { Exit::Damaged })
+    }
+
+    fn print(&self, report: &CheckReport) -> io::Result<()> {
+        let CheckReport { files, extents, bytes_read, findings, names, stale, .. } = report;
+        let findings: Vec<String> = findings.iter().map(|finding| finding.told(names)).collect();
         let stale = stale.len();
         let mut out = Output::new();
         if self.json {
@@ -51,15 +59,14 @@ impl Check {
                 1 => "1 finding".to_owned(),
                 many => format!("{many} findings"),
             };
-            out.line(format!("{files} files, {extents} extents, {} read: {said}", HumanBytes(bytes_read)))?;
+            out.line(format!("{files} files, {extents} extents, {} read: {said}", HumanBytes(*bytes_read)))?;
             if stale > 0 {
                 out.line(format!(
                     "{stale} extents were deleted or moved meanwhile and not checked: the store is in use"
                 ))?;
             }
         }
-        out.finish()?;
-        Ok(if findings.is_empty() { Exit::Done } else { Exit::Damaged })
+        out.finish()
     }
 
     /// Checks the store; what was not there any more is told from damage by a second look at the names.

@@ -13,7 +13,7 @@ use zonda_files::{FilePath, FileStore};
 use super::backup::{CONTENTS, Entry, Summed, UNFINISHED};
 use super::{StoreArg, host, name, parse_path};
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::progress;
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ impl Restore {
         let (mut names, mut bytes, bar) = (0, 0, progress::of_bytes(Some(bytes_max)));
         for entry in &entries {
             if let Some(why) = &entry.damaged {
-                bar.suspend(|| eprintln!("zonda: {} is not in the backup: {why}", entry.path));
+                bar.suspend(|| say(format_args!("zonda: {} is not in the backup: {why}", entry.path)));
                 continue;
             }
             bar.set_message(entry.path.clone());
