@@ -140,8 +140,8 @@ struct YcsbArgs {
     /// divided as the shares say
     #[arg(long, value_name = "SHARE")]
     filter: Option<f64>,
-    /// Sizes of delta buffers: `large`, `paper` for 64, 128 and 256 bytes, `to-512` or `to-1024` for those doubled on;
-    /// of mini-pages four to a doubling with `large`, else one
+    /// Sizes of delta buffers: `large`, `paper` for 64, 128 and 256 bytes, `paper-whole` for those with keys as they are and at most
+    /// 15 pairs of 8 B + 8 B, `to-512` or `to-1024` for `paper` doubled on; of mini-pages four to a doubling with `large`, else one
     #[arg(long)]
     classes: Option<String>,
     /// Delta buffers that are merged first: `fullest`, or `oldest` of the largest size

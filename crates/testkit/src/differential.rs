@@ -120,6 +120,12 @@ fn separates_all(seed: u64) -> bool {
     Seed(seed).derive("separated values").rng().chance(0.2)
 }
 
+/// Classes of buffers that end at so many bytes.
+fn paper_classes(seed: u64) -> BufferClasses {
+    let classes = [BufferClasses::Paper, BufferClasses::PaperWhole, BufferClasses::To512, BufferClasses::To1024];
+    classes[Seed(seed).derive("classes").rng().index(classes.len())]
+}
+
 /// Options that change where things are and never what is answered.
 fn with_drawn(options: Options, seed: u64) -> Options {
     let mut rng = Seed(seed).derive("options").rng();
@@ -132,7 +138,7 @@ fn with_drawn(options: Options, seed: u64) -> Options {
         .filter([0.0, 0.0, 0.05, 0.25][pick(4)])
         .filter_by_node(pick(2) == 0)
         .batch_insertion(pick(4) > 0)
-        .classes([BufferClasses::Large, BufferClasses::Large, BufferClasses::Paper][pick(3)])
+        .classes([BufferClasses::Large, BufferClasses::Large, paper_classes(seed)][pick(3)])
         .eviction([Eviction::Fullest, Eviction::Fullest, Eviction::Oldest][pick(3)])
         .record_cache(pick(4) > 0)
         .leaf_bytes([4096, 4096, 8192, 16 << 10, 32 << 10][pick(5)])

@@ -122,6 +122,9 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
     if tree.classes == BufferClasses::Paper {
         let mut rng = Seed(tree.seed).derive("larger classes").rng();
         tree.classes = *pick(&mut rng, &[BufferClasses::Paper, BufferClasses::To512, BufferClasses::To1024]);
+        if tree.classes == BufferClasses::Paper && Seed(tree.seed).derive("whole keys").rng().chance(0.5) {
+            tree.classes = BufferClasses::PaperWhole;
+        }
     }
     if Seed(tree.seed).derive("separated values").rng().chance(0.1) {
         tree.value_inline_bytes_max = 0;

@@ -58,6 +58,9 @@ pub enum BufferClasses {
     /// their fingerprints; without these, and with the prefix that a leaf's keys share stored once, it has 256 / (16 - shared bytes) pairs:
     /// 16 if they share nothing, 18 with the two bytes that keys at random in leaves of twenty million pairs mostly share, 28 with seven.
     Paper,
+    /// The paper's with keys whole and fifteen sixteenths of the largest in use, since the paper's fingerprints have the rest: 15 pairs of
+    /// 8 B + 8 B, whatever their keys share.
+    PaperWhole,
     /// The paper's, and one of 512 bytes.
     To512,
     /// The paper's, and those of 512 and of 1,024 bytes.
@@ -69,10 +72,23 @@ impl BufferClasses {
     pub(crate) const fn bytes_max(self) -> Option<usize> {
         match self {
             Self::Large => None,
-            Self::Paper => Some(256),
+            Self::Paper | Self::PaperWhole => Some(256),
             Self::To512 => Some(512),
             Self::To1024 => Some(1024),
         }
+    }
+
+    /// How many of them records may take before the leaf is merged.
+    pub(crate) const fn used_bytes_max(self) -> Option<usize> {
+        match self {
+            Self::PaperWhole => Some(240),
+            _ => self.bytes_max(),
+        }
+    }
+
+    /// Whether a buffer stores whole keys, not what they share once.
+    pub(crate) const fn keeps_keys_whole(self) -> bool {
+        matches!(self, Self::PaperWhole)
     }
 }
 

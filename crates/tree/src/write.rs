@@ -452,7 +452,8 @@ impl Tree {
         mut records: impl Iterator<Item = Record<'r>> + Clone,
     ) {
         let low = path.low();
-        let prefix_bytes = range_prefix_bytes(&low, path.high().as_deref());
+        let keeps_whole = self.options.design == Design::Adb && self.options.classes.keeps_keys_whole();
+        let prefix_bytes = if keeps_whole { 0 } else { range_prefix_bytes(&low, path.high().as_deref()) };
         let (mut payload, mut whole) = (0, 0);
         for record in records.clone() {
             payload += record.key.len() - prefix_bytes + record.value.len();
@@ -512,7 +513,7 @@ impl Tree {
             || match (options.design, options.classes) {
                 (Design::Deltas, _) => records > options.delta_records_max as usize,
                 (Design::Adb, classes) => {
-                    classes.bytes_max().is_some_and(|bytes_max| used > bytes_max + DENSE_HEADER_BYTES)
+                    classes.used_bytes_max().is_some_and(|bytes_max| used > bytes_max + DENSE_HEADER_BYTES)
                 }
                 _ => false,
             }

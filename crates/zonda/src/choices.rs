@@ -104,6 +104,9 @@ pub enum BufferClasses {
     /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records. Mini-pages, here and below: 64 bytes doubled, as in the
     /// Bf-Tree paper (section 3.1).
     Paper,
+    /// The paper's with keys whole and a sixteenth of the largest left for the paper's fingerprints, which there are none of: at most 15
+    /// pairs of 8 B + 8 B, as there.
+    PaperWhole,
     /// The paper's, and one of 512 bytes.
     To512,
     /// The paper's, and those of 512 and of 1,024 bytes.
@@ -117,9 +120,10 @@ impl FromStr for BufferClasses {
         match name {
             "large" => Ok(Self::Large),
             "paper" => Ok(Self::Paper),
+            "paper-whole" => Ok(Self::PaperWhole),
             "to-512" => Ok(Self::To512),
             "to-1024" => Ok(Self::To1024),
-            _ => Err(bad("classes", format!("{name:?} is not one of large, paper, to-512, to-1024"))),
+            _ => Err(bad("classes", format!("{name:?} is not one of large, paper, paper-whole, to-512, to-1024"))),
         }
     }
 }
@@ -129,6 +133,7 @@ impl From<BufferClasses> for zonda_tree::BufferClasses {
         match classes {
             BufferClasses::Large => Self::Large,
             BufferClasses::Paper => Self::Paper,
+            BufferClasses::PaperWhole => Self::PaperWhole,
             BufferClasses::To512 => Self::To512,
             BufferClasses::To1024 => Self::To1024,
         }

@@ -7,6 +7,8 @@ use crate::subject::StorePlan;
 pub(super) const ZONDA: &str = "zonda";
 /// The ZKV paper's design with its classes of buffers and shares of memory.
 pub(super) const ZKV: &str = "ZKV";
+/// The same with the paper's count of what a buffer holds: 15 pairs at most, whatever their keys share.
+pub(super) const ZKV_WHOLE: &str = "ZKV, 15 pairs";
 /// Delta records chained to leaves, the paper's BD-Tree.
 pub(super) const BDTREE: &str = "BD-Tree";
 /// Whole leaves in a cache, the paper's B+-Tree: its LRU is a clock here (decision 0031).
@@ -28,6 +30,11 @@ pub(super) fn zonda(memory_bytes: u64) -> Contender {
 /// See [`ZKV`].
 pub(super) fn zkv(memory_bytes: u64) -> Contender {
     as_in_the_paper(store("zkv", memory_bytes))
+}
+
+/// See [`ZKV_WHOLE`].
+pub(super) fn zkv_whole(memory_bytes: u64) -> Contender {
+    zkv(memory_bytes).with("classes", "paper-whole").called(ZKV_WHOLE)
 }
 
 /// The same in place, with an LRU pool instead of the flusher: ZKV-BLK.

@@ -51,8 +51,8 @@ pub const SWITCHES: &[Switch] = &[
     ),
     switch(
         "classes",
-        "large|paper|to-512|to-1024",
-        "sizes of delta buffers; paper: 64, 128 and 256 bytes; to-512, to-1024: those doubled on; of mini-pages: large: four to a doubling, else one",
+        "large|paper|paper-whole|to-512|to-1024",
+        "sizes of delta buffers; paper: 64, 128 and 256 bytes; paper-whole: of keys as they are, 15 pairs of 8 B + 8 B at most; to-512, to-1024: those doubled on; of mini-pages: large: four to a doubling, else one",
         |options, value| Ok(options.classes(parsed(value)?)),
     ),
     switch(
@@ -353,6 +353,7 @@ mod tests {
             ("zkv", "filter-by-node", "off"),
             ("zkv", "batch-insertion", "off"),
             ("zkv", "classes", "large"),
+            ("zkv", "classes", "paper-whole"),
             ("zkv", "classes", "to-512"),
             ("zkv", "classes", "to-1024"),
             ("zkv", "memory-shares", "1:6:1"),

@@ -171,6 +171,7 @@ mod tests {
     use super::*;
     use crate::{
         BufferClasses, Design, Durability, Eviction, FilterEviction, TreeOptions, recover,
+        slots::DENSE_HEADER_BYTES,
         testing::{MemOptions, MemStore, Survives},
     };
 
@@ -281,6 +282,23 @@ mod tests {
             let before = tree.stats().merges;
             arrive(&tree, first, pairs);
             assert_eq!(tree.stats().merges, before + merged, "{pairs} pairs that share {shared} bytes");
+        }
+    }
+
+    /// ZKV 3.3: the paper's largest buffer holds 15 pairs and their fingerprints, whatever the keys share.
+    #[test]
+    fn with_the_papers_classes_and_whole_keys_a_buffer_holds_15_pairs_that_share_what_they_may() {
+        let options =
+            TreeOptions { classes: BufferClasses::PaperWhole, eviction: Eviction::Oldest, ..TreeOptions::default() };
+        let (_, tree) = behind_a_filter(options);
+        for (first, pairs, merged) in [(1_001, 15, 0), (3_001, 16, 1)] {
+            let leaf = tree.leaf_of(&key(first)).0;
+            assert_eq!(leaf, tree.leaf_of(&key(first + 2 * pairs)).0, "all are of one leaf");
+            let before = tree.stats().merges;
+            arrive(&tree, first, pairs);
+            assert_eq!(tree.stats().merges, before + merged, "{pairs} pairs");
+            let held = buffered(&tree, &key(first)).map(|(shared, room, records)| (shared, room, records as u64));
+            assert_eq!(held, (merged == 0).then_some((0, 256 + DENSE_HEADER_BYTES, pairs)));
         }
     }
 

@@ -96,9 +96,12 @@ impl Sizing {
 
     /// Payload to ask for when a buffer is begun with pairs of `whole_bytes`, of which it stores `payload_bytes` because their prefix is
     /// stored once. In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do
-    /// there, whatever they share.
+    /// there, whatever they share; but no larger than the largest class that holds them.
     pub(crate) fn at_first(self, payload_bytes: usize, whole_bytes: usize) -> usize {
-        if matches!(self, Self::Paper { .. }) { whole_bytes + whole_bytes / 4 } else { payload_bytes }
+        match self {
+            Self::Paper { bytes_max } => (whole_bytes + whole_bytes / 4).min(bytes_max.max(whole_bytes)),
+            _ => payload_bytes,
+        }
     }
 }
 
@@ -146,8 +149,8 @@ mod tests {
                 let payload = PAPER.at_first((16 - shared) * pairs, 16 * pairs);
                 class_bytes(PAPER.class_for(24 + shared, payload, pairs)) - 24 - shared
             };
-            let sizes = [1, 3, 4, 6, 7, 12].map(|pairs| bytes(pairs) / 64 * 64);
-            assert_eq!(sizes, [64, 64, 128, 128, 256, 256], "{shared} bytes shared");
+            let sizes = [1, 3, 4, 6, 7, 12, 13, 16].map(|pairs| bytes(pairs) / 64 * 64);
+            assert_eq!(sizes, [64, 64, 128, 128, 256, 256, 256, 256], "{shared} bytes shared");
         }
         for (bytes_max, sizes) in
             [(256, [256, 257, 600, 1_025]), (512, [256, 512, 600, 1_025]), (1024, [256, 512, 1_024, 1_025])]
