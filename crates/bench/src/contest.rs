@@ -22,7 +22,7 @@ use crate::measured::Measured;
 use crate::phase::{DataSet, Phase};
 use crate::subject::{Durability, StorePlan, Subject};
 use crate::workload::Workload;
-use crate::{Distribution, Result};
+use crate::{Distribution, Result, Spread};
 
 /// What can be made and measured: this project's stores, and whatever a program adds.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +59,18 @@ pub struct DataShape {
     pub capacity: u64,
     /// Whether new records have ascending keys.
     pub sorted: bool,
-    /// A SOSD file that keys of 8 bytes are taken from instead of being computed.
-    pub keys_from: Option<PathBuf>,
+    /// What keys of 8 bytes are taken from instead of lying evenly.
+    pub keys_from: Option<KeysFrom>,
+}
+
+/// See [`DataShape::keys_from`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeysFrom {
+    /// This file of the SOSD benchmark.
+    File(PathBuf),
+    /// A generator.
+    Spread(Spread),
 }
 
 impl DataShape {
@@ -73,13 +83,14 @@ impl DataShape {
     /// The data set, with no records yet.
     ///
     /// # Errors
-    /// As [`DataSet::new`] and [`KeySpace::given`].
+    /// As [`DataSet::new`], [`KeySpace::given`] and [`KeySpace::spread`].
     pub fn data(&self, seed: u64) -> Result<DataSet> {
         let (capacity, seed) = (self.capacity, zonda_rt::Seed(seed));
         let order = if self.sorted { Order::Sorted } else { Order::Random };
         let keys = match &self.keys_from {
             None => KeySpace::new(self.key_bytes, capacity, order, seed)?,
-            Some(path) => KeySpace::given(path, capacity, order, seed)?,
+            Some(KeysFrom::File(path)) => KeySpace::given(path, capacity, order, seed)?,
+            Some(KeysFrom::Spread(spread)) => KeySpace::spread(*spread, capacity, order, seed)?,
         };
         Ok(DataSet::of(keys, self.value_bytes, capacity, seed))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use zonda_rt::Seed;
 
-use crate::{BenchError, Result, sosd};
+use crate::{BenchError, Result, sosd, spread::Spread};
 
 /// How the order of creation and the order of keys relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +64,23 @@ impl KeySpace {
     /// # Errors
     /// As [`new`](Self::new); `Io` when the file cannot be read, `Usage` when it has too few different keys.
     pub fn given(path: &Path, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
-        let mut keys = Self::new(GIVEN_KEY_BYTES, capacity, order, seed)?;
-        keys.given = Some(sosd::sample(path, 1 << keys.bits.min(GIVEN_BITS_MAX))?.into());
-        Ok(keys)
+        let keys = Self::new(GIVEN_KEY_BYTES, capacity, order, seed)?;
+        let given = sosd::sample(path, keys.given_len())?;
+        Ok(Self { given: Some(given.into()), ..keys })
+    }
+
+    /// Keys of 8 bytes that are spread so, for records `0..capacity`. Holds 8 bytes per key in memory.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn spread(spread: Spread, capacity: u64, order: Order, seed: Seed) -> Result<Self> {
+        let keys = Self::new(GIVEN_KEY_BYTES, capacity, order, seed)?;
+        let given = spread.draw(keys.given_len(), seed);
+        Ok(Self { given: Some(given.into()), ..keys })
+    }
+
+    fn given_len(&self) -> usize {
+        1 << self.bits.min(GIVEN_BITS_MAX)
     }
 
     /// Length of every key.
@@ -249,6 +263,17 @@ mod tests {
         assert!((0..3_000).all(|index| keys.index_of(&key_of(&keys, index)) == Some(index)));
         assert_eq!(keys.index_of(&2u64.to_be_bytes()), None, "2 is no square");
         assert!(KeySpace::given(&path, 5_000, Order::Random, Seed(2)).is_err(), "8,192 places, 5,000 keys");
+    }
+
+    #[test]
+    fn spread_keys_come_back_and_compare_as_ranks() {
+        for spread in [Spread::Books, Spread::Times, Spread::Ids] {
+            let keys = KeySpace::spread(spread, 3_000, Order::Random, Seed(2)).unwrap();
+            let mut by_key: Vec<u64> = (0..4_096).collect();
+            by_key.sort_by_key(|index| key_of(&keys, *index));
+            assert!(by_key.is_sorted_by_key(|index| keys.rank_of(*index)), "{spread:?}");
+            assert!((0..4_096).all(|index| keys.index_of(&key_of(&keys, index)) == Some(index)), "{spread:?}");
+        }
     }
 
     #[test]

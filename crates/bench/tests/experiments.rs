@@ -3,12 +3,14 @@
 //! Without the usual test harness, because some of them start this very program again: `experiments child TASK` is the
 //! child that is killed, `experiments contest PLAN` one that measures a store.
 
+use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use zonda_bench::contest::{self, Engines};
+use zonda_bench::contest::{self, Engines, KeysFrom};
 use zonda_bench::experiment::{
     ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync,
 };
@@ -44,7 +46,8 @@ fn main() -> ExitCode {
 /// the experiments' own words), and prints what `cargo test` users expect.
 fn all(filter: Option<&str>, shown: bool) -> ExitCode {
     let benches = EXPERIMENTS.iter().map(|(name, experiment)| (*name, Test::Bench(*experiment)));
-    let tests = benches.chain(REPROS.iter().map(|repro| (repro.name, Test::Repro(repro))));
+    let repros = REPROS.iter().map(|repro| (repro.name, Test::Repro(repro)));
+    let tests = benches.chain(repros).chain([("keys-from-a-file", Test::Keys)]);
     let tests: Vec<_> = tests.filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     let lanes = if shown { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let next = AtomicUsize::new(0);
@@ -67,6 +70,7 @@ fn all(filter: Option<&str>, shown: bool) -> ExitCode {
 enum Test {
     Bench(Experiment),
     Repro(&'static repro::Experiment),
+    Keys,
 }
 
 impl Test {
@@ -74,6 +78,7 @@ impl Test {
         let result = match self {
             Self::Bench(experiment) => tiny(*experiment, shown),
             Self::Repro(experiment) => reproduced(experiment, shown),
+            Self::Keys => keys_from_a_file(shown),
         };
         println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
         report(name, result) == ExitCode::SUCCESS
@@ -86,11 +91,8 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let in_children = experiment.name == REPROS[0].name;
     let program = if in_children { Some(ChildProgram::current(&["contest"])?) } else { None };
-    let track = Track { engines: Engines::OWN, program, directory: directory.path().to_owned(), seed: 1 };
-    let out = directory.path().join("out");
-    let scale = repro::Scale::Tiny;
-    let mut runner =
-        Runner { track, scale, out, json: None, resume: false, only: Vec::new(), points: Vec::new(), keys: None };
+    let mut runner = runner(directory.path(), program);
+    let scale = runner.scale;
     let first = runner.run(experiment, &mut quiet(shown))?;
     runner.resume = true;
     // Nothing is run again for a point that is not asked for.
@@ -121,6 +123,47 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
         (None, true, true) => Ok(()),
         (wrong, ..) => {
             let what = format!("again: {wrong:?}; missing: {missing:?}; {drawn} files of {files}");
+            Err(BenchError::Wrong { index: 0, what })
+        }
+    }
+}
+
+fn runner(directory: &Path, program: Option<ChildProgram>) -> Runner {
+    let track = Track { engines: Engines::OWN, program, directory: directory.to_owned(), seed: 1 };
+    Runner {
+        track,
+        scale: repro::Scale::Tiny,
+        out: directory.join("out"),
+        json: None,
+        resume: false,
+        only: Vec::new(),
+        points: Vec::new(),
+        keys: None,
+    }
+}
+
+/// A file of keys takes the place of all that are computed; one with too few of them is refused.
+fn keys_from_a_file(shown: bool) -> Result<()> {
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let experiment = REPROS.iter().find(|repro| repro.name == "zkv-fig20").expect("an experiment of this name");
+    let mut runner = runner(directory.path(), None);
+    let file = directory.path().join("squares");
+    let squares = |count: u64| {
+        let numbers = std::iter::once(count).chain((0..count).map(|root| root * root));
+        fs::write(&file, numbers.flat_map(u64::to_le_bytes).collect::<Vec<_>>()).expect("room for a file");
+    };
+    runner.keys = Some(file.clone());
+    squares(100);
+    if runner.run(experiment, &mut quiet(false)).is_ok() {
+        return Err(BenchError::Wrong { index: 0, what: "100 keys were enough".to_owned() });
+    }
+    squares(1 << 18);
+    let results = runner.run(experiment, &mut quiet(shown))?;
+    let given = Some(KeysFrom::File(file.clone()));
+    match results.points.as_slice() {
+        [point] if point.race.data.keys_from == given => Ok(()),
+        points => {
+            let what = format!("points: {:?}", points.iter().map(|point| &point.race).collect::<Vec<_>>());
             Err(BenchError::Wrong { index: 0, what })
         }
     }

@@ -75,7 +75,8 @@ pub struct RunArgs {
     /// Shows the options of RocksDB, the paper's beside ours, instead of running: for experiments with stock `db_bench`
     #[arg(long)]
     print_options: bool,
-    /// Takes keys of 8 bytes from this file of the SOSD benchmark instead of computing uniform ones
+    /// Takes keys of 8 bytes from this file of the SOSD benchmark instead of computing uniform ones; points that have a generator in
+    /// place of such a file are left out then
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
 }

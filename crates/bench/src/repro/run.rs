@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Experiment, Point, Results, Scale, show};
+use crate::contest::KeysFrom;
 use crate::output::Output;
 use crate::provenance::{Moment, Provenance};
 use crate::race::{Race, Track};
@@ -29,7 +30,7 @@ pub struct Runner {
     pub only: Vec<String>,
     /// Only points of these names on the x axis; empty for all. The others are taken from the file, if it has them.
     pub points: Vec<String>,
-    /// A SOSD file that keys of 8 bytes are taken from.
+    /// A SOSD file that keys of 8 bytes are taken from; points with a generator's keys are left out then.
     pub keys: Option<PathBuf>,
 }
 
@@ -60,7 +61,11 @@ impl Runner {
         let seed = self.track.seed;
         let keeps = self.resume || !self.points.is_empty();
         let kept = if keeps { Results::load(json, experiment.name, self.scale, seed)? } else { None };
-        let races = (experiment.races)(self.scale);
+        let mut races = (experiment.races)(self.scale);
+        if self.keys.is_some() {
+            // What a generator stands in for.
+            races.retain(|race| race.data.keys_from.is_none());
+        }
         self.check_points(&races)?;
         self.check_only(&races)?;
         self.check_keys(&races)?;
@@ -70,8 +75,8 @@ impl Runner {
             races.iter().map(|race| kept.as_ref().and_then(|kept| kept.at(&race.id)).cloned()).collect();
         for (nth, mut race) in races.into_iter().enumerate() {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
-            if race.data.key_bytes == GIVEN_KEY_BYTES {
-                race.data.keys_from.clone_from(&self.keys);
+            if let (Some(keys), GIVEN_KEY_BYTES) = (&self.keys, race.data.key_bytes) {
+                race.data.keys_from = Some(KeysFrom::File(keys.clone()));
             }
             let is_wanted = self.points.is_empty() || self.points.contains(&race.x);
             let is_done = self.resume && kept.as_ref().is_some_and(|kept| kept.done(&race).is_some());
