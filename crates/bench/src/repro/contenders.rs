@@ -8,7 +8,7 @@ pub(super) const ZONDA: &str = "zonda";
 /// The ZKV paper's design with its classes of buffers and shares of memory.
 pub(super) const ZKV: &str = "ZKV";
 /// The same with the paper's count of what a buffer holds: 15 pairs at most, whatever their keys share.
-pub(super) const ZKV_WHOLE: &str = "ZKV, 15 pairs";
+pub(super) const ZKV_WHOLE: &str = "ZKV of 15 pairs";
 /// Delta records chained to leaves, the paper's BD-Tree.
 pub(super) const BDTREE: &str = "BD-Tree";
 /// Whole leaves in a cache, the paper's B+-Tree: its LRU is a clock here (decision 0031).
