@@ -69,6 +69,8 @@ pub fn on_real_threads(seed: u64, settings: &Settings) -> Result<Outcome, Troubl
 
 /// The share of runs in place.
 const BLOCKS: f64 = 0.35;
+/// The share of runs whose keys come and go as in a queue.
+const PASSES: f64 = 0.25;
 /// Of the runs on either, the share with their log on a device of its own.
 const SPLIT: f64 = 0.2;
 /// Of the runs on zones, the share in which a cut leaves what the page cache of a host leaves of a file.
@@ -105,6 +107,9 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     // What survives without a log is a matter of single keys: one client's model says which values.
     let clients = if logged { settings.clients.unwrap_or([1, 1, 2, 4][rng.index(4)]) } else { 1 };
     let mut profile = draw_profile(&mut rng, &geometry, fills);
+    if Seed(seed).derive("passing keys").rng().chance(PASSES) {
+        profile = profile.passing(geometry.capacity_bytes() / 4);
+    }
     let log = world::log_geometry(&mut Seed(seed).derive("log device").rng(), maker.store.log_limit_bytes);
     let (ground, block_bytes) = draw_ground(seed, settings);
     if matches!(ground, GroundKind::Split | GroundKind::SplitBlocks) {

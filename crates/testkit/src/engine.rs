@@ -9,8 +9,8 @@ use zonda_pages::{
 };
 use zonda_rt::{Rng, Seed};
 use zonda_tree::{
-    BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, LOG_RING_BYTES_MAX,
-    LOG_RING_BYTES_MIN, MiniPages, Snapshot, Step, TreeError, TreeOptions, Update,
+    BatchOp, BufferClasses, Cursor, Design, Durability, Engine, Eviction, FilterEviction, INNER_CHILDREN_MIN,
+    LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages, Snapshot, Step, TreeError, TreeOptions, Update,
 };
 
 use crate::subject::INLINE_BYTES_MIN;
@@ -125,6 +125,10 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
         if tree.classes == BufferClasses::Paper && Seed(tree.seed).derive("whole keys").rng().chance(0.5) {
             tree.classes = BufferClasses::PaperWhole;
         }
+    }
+    // A tree of a few hundred leaves has three levels of inner nodes then.
+    if Seed(tree.seed).derive("inner nodes").rng().chance(0.5) {
+        tree.inner_children_max = INNER_CHILDREN_MIN;
     }
     if Seed(tree.seed).derive("separated values").rng().chance(0.1) {
         tree.value_inline_bytes_max = 0;

@@ -7,6 +7,12 @@ use zonda_rt::Rng;
 use crate::subject::INLINE_BYTES_MIN;
 use crate::{Change, Profile, model};
 
+/// Keys by which the end of a queue moves with each step, and the most that a step puts or deletes there: of five steps one does, and half
+/// of these delete, so that nearly all is put and deleted in its turn.
+const PASSED_A_STEP: u64 = 60;
+/// See [`PASSED_A_STEP`].
+const PASSED_MAX: u64 = 800;
+
 /// A range of keys, owned.
 pub type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -81,6 +87,9 @@ impl Operation {
 
     /// A batch. Deletes of neighbours are what empties leaves.
     fn write_several(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
+        if profile.passes {
+            return Self::pass(rng, profile, number);
+        }
         if rng.below(4) < profile.deletes {
             let first = rng.below(profile.key_count);
             let end = (first + 2 + rng.below(60)).min(profile.key_count);
@@ -91,6 +100,21 @@ impl Operation {
         let most = if rng.below(16) < profile.bulk { 200 } else { 6 };
         let changes = 2 + rng.below(most);
         Self::write(rng, profile, number, changes)
+    }
+
+    /// Puts some keys where the queue ends, or deletes some half of all keys away from there.
+    fn pass(rng: &mut Rng, profile: &Profile, number: u64) -> Self {
+        let end = number * PASSED_A_STEP;
+        let first = if rng.chance(0.5) { end } else { end + profile.key_count / 2 };
+        let changes = (0..1 + rng.below(PASSED_MAX)).map(|nth| {
+            let key = profile.key((first + nth) % profile.key_count);
+            match first == end {
+                true => Change::Put { key, value: profile.value(1 << 48 | number << 10 | nth, rng) },
+                false => Change::Delete { key },
+            }
+        });
+        let changes = within(profile.batch_bytes_max, changes.collect::<Vec<_>>().into_iter());
+        Self::Write { changes, synced: rng.below(64) < profile.synced }
     }
 
     fn replace(rng: &mut Rng, profile: &Profile, number: u64) -> Self {

@@ -22,6 +22,8 @@ pub enum ValueShape {
     Number,
     /// 0 to 200 bytes.
     Small,
+    /// 200 to 400 bytes: some ten to a leaf.
+    Some,
     /// Mostly small, some of several pages: these go to the value log.
     Mixed,
     /// Mostly of several pages: what fills a device with values.
@@ -47,6 +49,9 @@ pub struct Profile {
     pub batch_bytes_max: u64,
     /// Of 16 batches, how many are long: these fill leaves and zones.
     pub bulk: u64,
+    /// Whether batches are those of a queue: keys come in order and go in order behind them, around and around. What they leave is empty
+    /// leaves, one after the other.
+    pub passes: bool,
     /// Mean operations from an opening to a cut: short lives hit recovery, long ones reclaim.
     pub life_steps: u64,
 }
@@ -68,6 +73,7 @@ impl Profile {
             synced,
             batch_bytes_max: u64::MAX,
             bulk,
+            passes: false,
             life_steps,
         };
         let most = profile.fitting(room_bytes);
@@ -88,6 +94,14 @@ impl Profile {
         profile
     }
 
+    /// The same as a queue of few pairs to a leaf, so that many leaves come and go.
+    #[must_use]
+    pub fn passing(self, room_bytes: u64) -> Self {
+        let mut profile = Self { passes: true, keys: KeyShape::Number, values: ValueShape::Some, ..self };
+        profile.key_count = profile.fitting(room_bytes);
+        profile
+    }
+
     /// Keys whose pairs fill `room_bytes`.
     fn fitting(&self, room_bytes: u64) -> u64 {
         (room_bytes / self.mean_pair_bytes()).clamp(20, 12_000)
@@ -103,6 +117,7 @@ impl Profile {
         let value = match self.values {
             ValueShape::Number => 8,
             ValueShape::Small => 100,
+            ValueShape::Some => 300,
             ValueShape::Mixed => 2 * BLOCK + self.value_bytes_max as u64 / 16,
             // Half of it, because it is counted twice below; and a block of padding.
             ValueShape::Large => (self.value_bytes_max as u64 / 2 + BLOCK) / 2,
@@ -148,6 +163,7 @@ impl Profile {
         match self.values {
             ValueShape::Number => 8,
             ValueShape::Small => small,
+            ValueShape::Some => 200 + rng.index(200),
             ValueShape::Mixed if rng.chance(0.75) => small,
             ValueShape::Mixed if rng.chance(0.75) => rng.index(self.value_bytes_max.min(6_000)),
             ValueShape::Large if rng.chance(0.2) => small,

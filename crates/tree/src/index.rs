@@ -23,7 +23,9 @@ use crate::{
 const LEVELS_MAX: usize = 12;
 
 /// Children that recovery gives a node, so that early splits do not ripple.
-const CHILDREN_BUILT: usize = CHILDREN_MAX * 9 / 10;
+const fn children_built(children_max: usize) -> usize {
+    children_max * 9 / 10
+}
 
 /// A leaf in an edit: its low key and id. The low key of the first leaf of an edit is not looked at.
 pub(crate) type LeafEntry = (Vec<u8>, PageId);
@@ -113,19 +115,30 @@ pub(crate) struct Index {
     root: AtomicPtr<Inner>,
     root_locked: AtomicBool,
     memory_bytes: AtomicU64,
+    /// Most children of a node.
+    children_max: usize,
 }
 
 impl Index {
     /// An index over leaves in key order; the first low key is empty. At least one leaf.
     pub(crate) fn build(leaves: &[LeafEntry]) -> Self {
-        Self::of_nodes(leaves, CHILDREN_BUILT)
+        Self::with_children_max(leaves, CHILDREN_MAX)
     }
 
-    /// As [`build`](Self::build), with `children` to a node.
-    pub(crate) fn of_nodes(leaves: &[LeafEntry], children: usize) -> Self {
+    /// As [`build`](Self::build), with at most `children_max` to a node.
+    pub(crate) fn with_children_max(leaves: &[LeafEntry], children_max: usize) -> Self {
+        Self::of_nodes(leaves, children_built(children_max), children_max)
+    }
+
+    /// As [`build`](Self::build), at first with `children` to a node.
+    pub(crate) fn of_nodes(leaves: &[LeafEntry], children: usize, children_max: usize) -> Self {
         assert!(!leaves.is_empty(), "a tree has at least one leaf");
-        let index =
-            Self { root: AtomicPtr::default(), root_locked: AtomicBool::new(false), memory_bytes: AtomicU64::new(0) };
+        let index = Self {
+            root: AtomicPtr::default(),
+            root_locked: AtomicBool::new(false),
+            memory_bytes: AtomicU64::new(0),
+            children_max,
+        };
         let mut level = index.build_lowest(leaves, children);
         while level.len() > 1 {
             level = index.build_upper(&level, children);
@@ -397,7 +410,7 @@ impl Index {
     /// Builds the one or two nodes of a draft, with their low keys.
     fn realise(&self, draft: Draft) -> Vec<(Vec<u8>, *mut Inner)> {
         let count = draft.lows.len();
-        if count <= CHILDREN_MAX {
+        if count <= self.children_max {
             return vec![(draft.lows[0].clone(), self.realise_part(&draft, 0, count))];
         }
         let at = if draft.grew_at_end { count * 15 / 16 } else { count / 2 };
@@ -648,7 +661,7 @@ mod tests {
             let (epoch, mut rng) = (Epoch::new(), Rng::seeded(seed));
             let low = |id: u32| if id == 0 { Vec::new() } else { (id * 1_000).to_be_bytes().to_vec() };
             let entries: Vec<LeafEntry> = (0..LEAVES).map(|id| (low(id), PageId(id))).collect();
-            let index = Index::of_nodes(&entries, 3);
+            let index = Index::of_nodes(&entries, 3, CHILDREN_MAX);
             let mut lows: BTreeMap<Vec<u8>, u32> = entries.into_iter().map(|(low, id)| (low, id.0)).collect();
             while lows.len() > 1 {
                 // From the front, from the end, or anywhere.
@@ -682,7 +695,7 @@ mod tests {
         let epoch = Epoch::new();
         let low = |id: u8| if id == 0 { Vec::new() } else { vec![id] };
         let leaves: Vec<LeafEntry> = (0..4).map(|id| (low(id), PageId(u32::from(id)))).collect();
-        let index = Index::of_nodes(&leaves, 2);
+        let index = Index::of_nodes(&leaves, 2, CHILDREN_MAX);
         assert!(index.edit(&[2], &[PageId(2), PageId(3)], &[(vec![2], PageId(2))], &epoch));
         let guard = epoch.pin();
         let path = index.find(&[2], &guard);

@@ -29,7 +29,7 @@ const STRIDE: usize = 16;
 const PREFIX_BYTES_INLINE: usize = 16;
 
 /// Most children of a node.
-pub(crate) const CHILDREN_MAX: usize = 256;
+pub(crate) const CHILDREN_MAX: usize = crate::INNER_CHILDREN_MAX as usize;
 
 /// Children of a node.
 pub(crate) enum Children {

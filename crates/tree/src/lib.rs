@@ -81,8 +81,8 @@ pub use engine::{BatchOp, Cursor, Engine, RecoveryProgress, Snapshot, Step, Upda
 pub use error::TreeError;
 pub use limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, RING_BYTES_MAX, VALUE_BYTES_MAX};
 pub use options::{
-    BufferClasses, Design, Durability, Eviction, FilterEviction, LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages,
-    TreeOptions,
+    BufferClasses, Design, Durability, Eviction, FilterEviction, INNER_CHILDREN_MAX, INNER_CHILDREN_MIN,
+    LOG_RING_BYTES_MAX, LOG_RING_BYTES_MIN, MiniPages, TreeOptions,
 };
 pub use scan::PairRef;
 pub use stats::{EngineStats, MiniPageStats};

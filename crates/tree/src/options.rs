@@ -125,6 +125,11 @@ pub enum Durability {
     Synced,
 }
 
+/// The fewest and the most children of an inner node that [`TreeOptions::inner_children_max`] may say.
+pub const INNER_CHILDREN_MIN: u16 = 4;
+/// See [`INNER_CHILDREN_MIN`].
+pub const INNER_CHILDREN_MAX: u16 = 256;
+
 /// Options of a tree. `leaf_bytes` is fixed at creation; the others may differ at every opening.
 #[derive(Clone, Debug)]
 pub struct TreeOptions {
@@ -168,6 +173,9 @@ pub struct TreeOptions {
     pub log_limit_bytes: u64,
     /// Memory that snapshots may keep in bytes before the oldest is given up.
     pub snapshot_bytes_max: u64,
+    /// Children of an inner node, [`INNER_CHILDREN_MIN`] to [`INNER_CHILDREN_MAX`]: as many as there may be, but for tests, in which a
+    /// small tree is to have several levels (twelve at the most: some thousand leaves with the fewest).
+    pub inner_children_max: u16,
     /// Seed of everything random in the tree.
     pub seed: u64,
     /// `false`: no log at all; for measurements. A crash then loses what was not checkpointed, but for leaves that were merged since, and
@@ -196,6 +204,7 @@ impl Default for TreeOptions {
             log_interval_ms: 1,
             log_limit_bytes: 0,
             snapshot_bytes_max: 4 << 20,
+            inner_children_max: INNER_CHILDREN_MAX,
             seed: 0,
             log: true,
         }
@@ -208,6 +217,10 @@ impl TreeOptions {
         let bad = |name, why: String| Err(TreeError::BadOption { name, why });
         if !(4096..=32_768).contains(&self.leaf_bytes) || !self.leaf_bytes.is_multiple_of(4096) {
             return bad("leaf_bytes", format!("{} is not a multiple of 4096 from 4096 to 32768", self.leaf_bytes));
+        }
+        if !(INNER_CHILDREN_MIN..=INNER_CHILDREN_MAX).contains(&self.inner_children_max) {
+            let why = format!("{} is not {INNER_CHILDREN_MIN} to {INNER_CHILDREN_MAX}", self.inner_children_max);
+            return bad("inner_children_max", why);
         }
         if self.value_inline_bytes_max > self.leaf_bytes / 4 {
             return bad(

@@ -207,7 +207,7 @@ fn assemble(
     let meta = MetaLog::start(Arc::clone(&store), session, next_chunk)?;
     let log = Log::start(Arc::clone(&store), log_options(&options), session.number, session.first_sequence)?;
     let leaves = u32::try_from(structure.leaves.len()).expect("ids have 32 bits");
-    let index = Index::build(&structure.entries());
+    let index = Index::with_children_max(&structure.entries(), usize::from(options.inner_children_max));
     Ok(Tree::new(Parts { store, options, index, table, leaves, log, meta, session, checkpoint: structure.checkpoint }))
 }
 

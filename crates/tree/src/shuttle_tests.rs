@@ -144,7 +144,7 @@ impl Leaves {
         let table = LeafTable::new();
         let low = |at: u8| if at == 0 { Vec::new() } else { vec![at] };
         let entries: Vec<LeafEntry> = (0..count).map(|at| (low(at), table.allocate().expect("room"))).collect();
-        Arc::new(Self { index: Index::of_nodes(&entries, children), table, epoch: Epoch::new() })
+        Arc::new(Self { index: Index::of_nodes(&entries, children, 256), table, epoch: Epoch::new() })
     }
 
     /// Takes the leaf of `key` out, unless somebody is in the way.

@@ -224,6 +224,7 @@ impl Opening<'_> {
             log_interval_ms: self.options.log_interval_ms,
             log_limit_bytes: self.plan.log_limit_bytes,
             snapshot_bytes_max: self.plan.snapshot_bytes,
+            inner_children_max: zonda_tree::INNER_CHILDREN_MAX,
             seed: self.seed().derive("tree").0,
             log: self.options.log,
         }
