@@ -186,12 +186,16 @@ impl Catalogue {
         if self.entry(path) == Some(Entry::Directory) {
             return Err(wrong_kind(path, "a directory", "a file"));
         }
+        // A number is used once.
+        let Some(next) = file.0.checked_add(1).filter(|_| !self.inodes.contains_key(&file)) else {
+            return Err(FileError::Exists { path: path.clone() });
+        };
         let dropped = self.unname(path);
         let chunks_count = tags.kind.is_chunked();
         let inode = Inode { tags, links: 1, modified_seconds, extents: Extents::default(), chunks_count };
         self.inodes.insert(file, inode);
         self.entries.insert(path.clone(), Entry::File(file));
-        self.next_file = self.next_file.max(file.0 + 1);
+        self.next_file = self.next_file.max(next);
         Ok(dropped)
     }
 

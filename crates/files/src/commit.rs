@@ -157,7 +157,9 @@ impl State {
         let written = flush_owed(&mut self.owes_flush, space)
             .and_then(|()| journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item))));
         match written {
-            Ok(()) => self.durable = queued.last.max(self.durable),
+            Ok(true) => self.durable = queued.last.max(self.durable),
+            // All of it is in the journal, and is flushed with the next commit.
+            Ok(false) => {}
             // The journal goes on without: what was taken off the queue is still owed.
             Err(error) if can_be_tried_again(&error) => self.backlog.extend(queued.records),
             Err(error) => return Err(error.into()),

@@ -226,23 +226,26 @@ impl Mount<'_> {
         Ok(found)
     }
 
-    /// Adds the chunks of logs that continue what is recorded. What cannot be read does not matter to a log that goes on behind it.
+    /// Adds the chunks of logs that continue what is recorded; of those for the same place in the file the one that was written last: the
+    /// log goes on behind it, and not behind one whose write failed and reached the device all the same. What cannot be read does not
+    /// matter to a log that goes on behind it.
     fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
         let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
         let mut lost: Option<Lost> = None;
         for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
             let lost_here = chunks_in(self.ground.space(), zone, &mut |header, extent| {
-                let longest = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);
-                if extent.bytes > longest.bytes {
-                    *longest = extent;
+                let last = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);
+                if order_of(&extent) > order_of(last) {
+                    *last = extent;
                 }
             })?;
             lost = lost_here.into_iter().chain(lost).max_by_key(Lost::place);
         }
         // A file may have been lost with the power and its chunks not: its number must not be given to another.
         let newest = found.keys().max().copied();
-        newest
-            .map_or(Ok(()), |file| self.catalogue.apply(&Change::NextFile { file: FileId(file.0 + 1) }).map(|_| ()))?;
+        newest.map_or(Ok(()), |file| {
+            self.catalogue.apply(&Change::NextFile { file: FileId(file.0.saturating_add(1)) }).map(|_| ())
+        })?;
         let open: Vec<(FileId, u64, u64)> = self
             .catalogue
             .files()
@@ -280,8 +283,7 @@ impl Mount<'_> {
 /// Refuses a log that ends at `end` and of which a chunk may have been lost: there are chunks behind a gap, or none behind what cannot be
 /// read. Chunks of a file lie in the order in which they were written.
 fn refuse_lost(file: FileId, end: u64, chunks: Option<&BTreeMap<u64, Extent>>, lost: &mut Option<Lost>) -> Result<()> {
-    let place = |extent: &Extent| (extent.generation, extent.block);
-    let last = chunks.and_then(|chunks| chunks.range(..end).map(|(_, extent)| place(extent)).max());
+    let last = chunks.and_then(|chunks| chunks.range(..end).map(|(_, extent)| order_of(extent)).max());
     let has_gap = chunks.is_some_and(|chunks| chunks.range(end..).next().is_some());
     match lost.take_if(|lost| has_gap || last < Some(lost.place())) {
         Some(Lost { zone, block, cause, .. }) => {
@@ -289,6 +291,11 @@ fn refuse_lost(file: FileId, end: u64, chunks: Option<&BTreeMap<u64, Extent>>, l
         }
         None => Ok(()),
     }
+}
+
+/// The order in which chunks of a file were written.
+fn order_of(extent: &Extent) -> (u64, u64) {
+    (extent.generation, extent.block)
 }
 
 /// The chunks that continue a file of `size` without a gap.

@@ -155,7 +155,7 @@ pub(crate) fn check_on_device(space: &Space, zone: ZoneId, generation: u64) -> R
     let found = match space.read(space.first_block(zone), &mut block) {
         Ok(()) => ZoneHeader::decode(&block).ok().map(|header| header.generation),
         // An empty zone has nothing to read.
-        Err(SpaceError::Device(_)) => None,
+        Err(SpaceError::Device(_)) if space.written_on_device(zone)? == 0 => None,
         Err(error) => return Err(error.into()),
     };
     if found == Some(generation) {

@@ -464,7 +464,7 @@ impl Core {
         Counters::add_since(&self.counters.committing_nanos, began);
         committed?;
         if let Some((blocks, last)) = dead_blocks {
-            blocks.free_dead(last)?;
+            blocks.free_dead(last);
         }
         if dead.is_nothing() { Ok(()) } else { self.merge(&dead) }
     }

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{geometry, options_with, path};
-use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZonedDevice};
-use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, StoreId, ZoneId};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
+use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, StoreId, ZoneId};
 use zonda_rt::DeviceCall;
 use zonda_space::{SpaceError, StreamId};
 
@@ -86,6 +86,35 @@ fn lose_all(device: &Faulty<MemDevice>, zone: ZoneId) {
 fn zone_of(store: &FileStore, stream: u8) -> ZoneId {
     let views = store.space().view().into_iter();
     views.filter(|view| view.stream == Some(StreamId(stream))).max_by_key(|view| view.generation).unwrap().zone
+}
+
+/// The retry of a write that failed may be shorter, as another zone has another phase; the log goes on behind the retry.
+#[test]
+fn a_write_that_failed_and_reached_the_device_does_not_cut_the_log_short() {
+    const BYTES: usize = 200_000;
+    for kind in [FileKind::Log, FileKind::Meta] {
+        for (first, nth) in
+            [61_400, 61_401, 126_000, 20_000].into_iter().flat_map(|first| (1..4).map(move |nth| (first, nth)))
+        {
+            let device = Faulty::new(MemDevice::new(Geometry::new(1 << 20, 16).with_limits(14, 14)).unwrap(), 1);
+            let options = FileStoreOptions::default();
+            let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options).unwrap();
+            let mut writer = store.create(&path("/log"), FileTags::of(kind)).unwrap();
+            let bytes: Vec<u8> = (0..BYTES).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            writer.append(&bytes[..first]).unwrap();
+            let effect = FaultEffect::Torn { blocks: 16 };
+            device.inject(Fault { call: Some(DeviceCall::Write), zone: None, when: FaultWhen::Nth(nth), effect });
+            bytes[first..].chunks(4_000).for_each(|part| writer.append(part).unwrap());
+            writer.sync().unwrap();
+            std::mem::forget(writer);
+            drop(store);
+            let store = mounted(&device).unwrap();
+            let mut read = vec![0; BYTES + 1];
+            let count = store.open(&path("/log")).unwrap().read_at(0, &mut read).unwrap();
+            assert_eq!(count, BYTES, "{kind:?}, write {nth} behind {first} bytes");
+            assert!(read[..count] == bytes);
+        }
+    }
 }
 
 /// Logs and MANIFESTs are found by walking zones: what they lose there nobody else knows of.

@@ -8,9 +8,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::path;
 use common::world::{Tally, World};
-use zonda_device::{BlockDevice, BlockZones, Geometry, Lba, MemBlockDevice};
+use common::{options_with, path};
+use zonda_device::{
+    BlockDevice, BlockZones, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemBlockDevice,
+};
 use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, Finding, Lifetime, Placement, StoreId};
 
 fn run(placement: Placement, (count, steps): (u64, u32)) -> Tally {
@@ -166,4 +168,25 @@ fn the_wrong_device_is_refused() {
     assert!(
         FileStore::format_on_blocks(tiny, Placement::XfsLike, StoreId(1), false, FileStoreOptions::default()).is_err()
     );
+}
+
+/// What the drive keeps longer is no error of whoever removed a file.
+#[test]
+fn a_trim_that_fails_is_no_error_of_a_sync() {
+    for placement in Placement::ALL {
+        let device = Faulty::new(MemBlockDevice::new(4096, 4096).unwrap(), 1);
+        let below = Arc::new(device.clone());
+        let store = FileStore::format_on_blocks(below, placement, StoreId(1), false, options_with("liza-zns")).unwrap();
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(zonda_rt::DeviceCall::Trim), zone: None, when: FaultWhen::From(1), effect });
+        // Of the same blocks, again and again.
+        for _ in 0..40 {
+            let mut writer = store.create(&path("/table"), FileTags::of(FileKind::Data)).unwrap();
+            writer.append(&vec![7; 1 << 20]).unwrap();
+            writer.close().unwrap();
+            store.remove(&path("/table")).unwrap();
+            store.sync_names().unwrap();
+        }
+        assert!(device.injected() > 0, "{placement:?}");
+    }
 }

@@ -82,6 +82,33 @@ fn flushes_that_find_the_host_full_are_refused_and_nothing_stops() {
     }
 }
 
+/// Among them the last flush of a journal that begins anew.
+#[test]
+fn any_flush_that_finds_the_host_full_once_stops_nothing() {
+    for nth in 1..100 {
+        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options_with("liza-zns")).unwrap();
+        put(&store, FileKind::Data, "/0", 30_000).unwrap();
+        device.inject(Fault { when: FaultWhen::Nth(nth), ..full(DeviceCall::Flush, nth) });
+        let name = |number: u32| path(&format!("/{number}"));
+        let mut refused = 0;
+        for number in 0..60 {
+            store.rename(&name(number), &name(number + 1)).unwrap();
+            if let Err(error) = store.sync_names() {
+                assert!(error.is_no_space(), "flush {nth}: {error}");
+                refused += 1;
+            }
+        }
+        assert!(refused <= 1, "flush {nth}: {refused} refused");
+        device.heal();
+        store.sync_names().unwrap_or_else(|error| panic!("flush {nth}: {error}"));
+        drop(store);
+        let (store, report) = FileStore::mount(Arc::new(device), options_with("liza-zns")).unwrap();
+        assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "flush {nth}");
+        assert!(store.open(&name(60)).is_ok() && store.check().unwrap().findings.is_empty(), "flush {nth}");
+    }
+}
+
 /// A record never outlives the bytes that it names, though the flush between them was refused when they were first to be recorded.
 #[test]
 fn what_a_refused_flush_was_to_keep_is_flushed_before_it_is_recorded() {

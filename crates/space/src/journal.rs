@@ -109,9 +109,12 @@ impl Journal {
     /// by it: whatever `fill` writes must include their effect. It begins in the open zone, if that seems to have room: to finish
     /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile.
     ///
+    /// `false`: it is whole, and the flush behind it found the host full. The next [`sync`](Self::sync) makes it durable; the zones before
+    /// it are reset behind the next one.
+    ///
     /// # Errors
     /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
-    pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
+    pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<bool> {
         self.write_pending(ChunkKind::Records)?;
         match self.writer.take() {
             Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
@@ -127,10 +130,16 @@ impl Journal {
         self.pending.clear();
         filled?;
         // What a whole snapshot covers must not be recorded behind it, as it would be after an error.
-        self.flush().inspect_err(|_| self.failed = true)?;
+        let flushed = self.flush();
+        let waits = flushed.as_ref().is_err_and(SpaceError::is_host_full);
+        if !waits {
+            flushed.inspect_err(|_| self.failed = true)?;
+        }
         (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
-        self.release(old_zones);
-        Ok(())
+        if !waits {
+            self.release(old_zones);
+        }
+        Ok(!waits)
     }
 
     /// Whether the next snapshot may begin in a zone: if it is not twice as long as the last, it fits.

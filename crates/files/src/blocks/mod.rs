@@ -18,7 +18,6 @@ use zonda_device::{BlockDevice, Lba};
 use zonda_rt::Mutex;
 use zonda_space::SpaceError;
 
-use crate::Result;
 use crate::tags::Lifetime;
 
 pub(crate) use f2fs_like::F2fsLike;
@@ -242,11 +241,9 @@ impl Blocks {
         (state.died > state.freed).then_some(state.died)
     }
 
-    /// Frees the dead runs up to number `last`, whose removal is durable, and tells the device.
-    ///
-    /// # Errors
-    /// Those of the device for a trim; the runs are free all the same.
-    pub(crate) fn free_dead(&self, last: u64) -> Result<()> {
+    /// Frees the dead runs up to number `last`, whose removal is durable, and tells the device. A trim that fails is no error of whoever
+    /// made something durable: the runs are free all the same, and the drive has more to keep.
+    pub(crate) fn free_dead(&self, last: u64) {
         let mut dead: Vec<Run> = {
             let mut state = self.state.lock();
             let runs = usize::try_from(last.saturating_sub(state.freed)).expect("as many as are in memory");
@@ -257,10 +254,11 @@ impl Blocks {
         };
         dead.sort_unstable();
         // Trimmed before somebody else has them and writes.
-        let trimmed = joined(&dead).iter().try_for_each(|run| self.device.trim(self.lba(run.first), run.blocks));
+        for run in joined(&dead) {
+            let _ = self.device.trim(self.lba(run.first), run.blocks);
+        }
         let allocator = &mut self.state.lock().allocator;
         dead.into_iter().for_each(|run| allocator.free(run));
-        trimmed.map_err(|error| SpaceError::from(error).into())
     }
 
     /// The group to be emptied next.
