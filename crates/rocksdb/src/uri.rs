@@ -31,7 +31,7 @@ const CLEAN_BELOW_FREE_PERCENT: u8 = 5;
 /// | `clean_threshold=PERCENT` | a thread cleans while less than this share of the device is free, and resets zones in which nothing is live; on zones 5 where nothing is said, 0 for no such thread |
 /// | `clean_rate=SIZE` | it copies at most so many bytes per second; writers that wait for space are not held up by it |
 /// | `victims=greedy`, `cost-benefit` | which zone is cleaned: the one with the fewest live bytes, or the best benefit |
-/// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`) |
+/// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`, `level-keys`, `lasting`, `splitzns+`) |
 /// | `fs=xfs-like`, `f2fs-like` | the device is a conventional drive, and tables are placed in blocks as a model of that file system does ([`Placement`]); `conv:PROFILE` is a modelled one, and means `fs=xfs-like` where nothing else is said |
 /// | `streams=on` | on a conventional drive: lifetimes become streams of the drive |
 /// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer`, `copy_buffer` | as in [`FileStoreOptions`] |

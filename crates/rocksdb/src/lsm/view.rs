@@ -32,11 +32,19 @@ pub struct View {
     state: Mutex<State>,
 }
 
+/// A table that was begun.
+#[derive(Debug)]
+struct Unnamed {
+    path: FilePath,
+    /// The level that it is for, where that was known.
+    level: Option<u8>,
+}
+
 #[derive(Debug, Default)]
 struct State {
     directories: BTreeMap<FilePath, Directory>,
-    /// By directory and number: level at creation of tables that no MANIFEST has named yet.
-    unnamed: BTreeMap<(FilePath, u64), Option<u8>>,
+    /// By directory of their database and number: tables that no MANIFEST has named yet.
+    unnamed: BTreeMap<(FilePath, u64), Unnamed>,
     /// Directories of databases that are open for writing.
     open: BTreeSet<FilePath>,
     counts: LevelCounts,
@@ -152,7 +160,8 @@ impl View {
     /// Takes what is known of table `number` that is created now as `path`.
     pub(crate) fn take_begun(&self, path: &FilePath, number: u64) -> Option<Begun> {
         let begun = self.jobs.take_begun(path)?;
-        self.state.lock().unnamed.insert((begun.database.clone(), number), begun.level);
+        let unnamed = Unnamed { path: path.clone(), level: begun.level };
+        self.state.lock().unnamed.insert((begun.database.clone(), number), unnamed);
         Some(begun)
     }
 
@@ -225,7 +234,7 @@ impl View {
         let before = directory.current.as_ref().filter(|current| *current != path);
         let before = before.and_then(|current| directory.manifests.get(current));
         let begun = |table| match unnamed.remove(&(parent.clone(), table)) {
-            Some(level) => Origin::Begun(level),
+            Some(unnamed) => Origin::Begun(unnamed.level),
             // A new MANIFEST repeats the one before it.
             None if before.is_some_and(|shape| shape.table(table).is_some()) => Origin::Known,
             None => Origin::Unheard,
@@ -280,11 +289,10 @@ impl View {
         });
     }
 
-    /// A table is gone: if its job failed, no MANIFEST will ever name it.
+    /// A table is gone: if its job failed, no MANIFEST will ever name it. It may be in another directory than its database.
     fn forget_unnamed(&self, path: &FilePath) {
-        if let (Some(number), Some(parent)) = (table_number(path), path.parent()) {
-            self.state.lock().unnamed.remove(&(parent, number));
-        }
+        let Some(number) = table_number(path) else { return };
+        self.state.lock().unnamed.retain(|(_, of), unnamed| *of != number || unnamed.path != *path);
     }
 }
 
@@ -459,7 +467,15 @@ mod tests {
         view.database_opened(&path("/db"));
         begin(&view, 8, Reason::Flush);
         begin(&view, 9, Reason::Flush);
+        // As with `db_paths`.
+        let elsewhere = path("/d2/000010.sst");
+        let (database, reason) = (path("/db"), Reason::Flush);
+        view.table_begun(NewTable { database, family: "default", path: elsewhere.clone(), job: 1, reason });
+        assert!(view.take_begun(&elsewhere, 10).is_some());
         view.removed(&path("/db/000008.sst"));
+        view.removed(&path("/db/000010.sst"));
+        assert_eq!(view.state.lock().unnamed.len(), 2, "of another path, that is another table");
+        view.removed(&elsewhere);
         view.renamed(&path("/db/000009.sst"), &path("/db/000009.sst.trash"));
         assert!(view.state.lock().unnamed.is_empty());
     }
