@@ -189,20 +189,25 @@ impl Epoch {
         })
     }
 
-    /// Joins the guards of an occupied slot, whose epoch is older or the same, hence safe.
+    /// Joins the guards of an occupied slot, whose epoch is older or the same, hence safe: of the slot with the newest epoch, so that all
+    /// others empty, however many guards there are at any time.
     fn share(&self, home: usize) -> usize {
         let mut spin = Spin::new();
-        for index in (0..self.slots.len()).cycle().skip(home) {
-            let join = |word: u64| (word & COUNT_MASK != 0 && word & COUNT_MASK != COUNT_MASK).then_some(word + 1);
-            if self.slots[index].0.fetch_update(Ordering::SeqCst, Ordering::Relaxed, join).is_ok() {
+        loop {
+            let has_room = |word: u64| word & COUNT_MASK != 0 && word & COUNT_MASK != COUNT_MASK;
+            let words = self.slots.iter().enumerate().map(|(index, slot)| (slot.0.load(Ordering::Relaxed), index));
+            let newest = words.filter(|(word, _)| has_room(*word)).max_by_key(|(word, _)| word >> COUNT_BITS);
+            let join = |word: u64| has_room(word).then_some(word + 1);
+            if let Some((_, index)) = newest
+                && self.slots[index].0.fetch_update(Ordering::SeqCst, Ordering::Relaxed, join).is_ok()
+            {
                 return index;
             }
-            if let Some(index) = self.claim(index, self.current.load(Ordering::SeqCst)) {
+            if let Some(index) = self.claim(home, self.current.load(Ordering::SeqCst)) {
                 return index;
             }
             spin_wait(&mut spin);
         }
-        unreachable!("a cycle over at least one slot does not end")
     }
 
     fn unpin(&self, slot: usize) {

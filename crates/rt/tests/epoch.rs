@@ -41,6 +41,23 @@ fn guards_may_outnumber_slots() {
     });
 }
 
+/// Of many guards that overlap, each new one joins those that are newest: what was before all of them drains.
+#[test]
+fn guards_that_always_outnumber_slots_let_older_ones_drain() {
+    on_each_backend(|| {
+        let epoch = Epoch::with_slots(2);
+        let old = [epoch.pin(), epoch.pin(), epoch.pin()];
+        let ticket = epoch.advance();
+        let [first, second, third] = old;
+        drop((first, second));
+        let newer = [epoch.pin(), epoch.pin(), epoch.pin()];
+        assert!(!epoch.has_drained(ticket));
+        drop(third);
+        assert!(epoch.has_drained(ticket), "a newer guard holds back what an older one did");
+        drop(newer);
+    });
+}
+
 /// A block is reused by its writer only after the ticket drained: no reader may find it reused.
 #[test]
 fn nothing_is_reused_under_a_reader() {
