@@ -19,7 +19,8 @@ use crate::{
     key::range_prefix_bytes,
 };
 
-/// Levels of inner nodes at most: 2^27 leaves under nodes of at least 16 children, with room.
+/// Levels of inner nodes at most: 2^27 leaves under nodes of at least 16 children, with room; with the fewest children that options may
+/// ask for, some thousand leaves.
 const LEVELS_MAX: usize = 12;
 
 /// Children that recovery gives a node, so that early splits do not ripple.

@@ -149,7 +149,8 @@ impl LeafTable {
     /// Notes that a page of leaf `id` uses `bytes` of `page_bytes`.
     pub(crate) fn set_fill_bytes(&self, id: PageId, bytes: usize, page_bytes: usize) {
         let fill = u8::try_from(bytes * usize::from(u8::MAX) / page_bytes).unwrap_or(u8::MAX);
-        self.fill(id).store(fill, Ordering::Relaxed);
+        // 0 says that it is not known.
+        self.fill(id).store(fill.max(1), Ordering::Relaxed);
     }
 
     /// A fresh leaf id; its location is empty.
@@ -359,6 +360,17 @@ mod tests {
         pool::{arena::Owner, memory::Memory},
         record::{Kind, Record},
     };
+
+    #[test]
+    fn a_fill_of_next_to_nothing_is_known_all_the_same() {
+        let table = LeafTable::new();
+        let id = table.allocate().expect("room");
+        assert_eq!(table.fill_bytes(id, 32 << 10), 0);
+        table.set_fill_bytes(id, 24, 32 << 10);
+        assert!((1..200).contains(&table.fill_bytes(id, 32 << 10)), "{}", table.fill_bytes(id, 32 << 10));
+        table.set_fill_bytes(id, 32 << 10, 32 << 10);
+        assert_eq!(table.fill_bytes(id, 32 << 10), 32 << 10);
+    }
 
     #[test]
     fn latches_exclude() {

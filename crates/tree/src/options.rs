@@ -51,7 +51,8 @@ impl Default for MiniPages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BufferClasses {
-    /// Sixteen bytes apart, to three quarters of a leaf.
+    /// Sixteen bytes apart to 512 bytes, then sixteen to a doubling, to three quarters of a leaf, or to all of one where the background
+    /// merges.
     #[default]
     Large,
     /// 64, 128 and 256 bytes of records as they are stored; a leaf with more is merged. The paper's largest has 15 pairs of 8 B + 8 B and

@@ -288,9 +288,13 @@ impl Snapshots {
 
     fn tidy_layers(&self, layers: &mut BTreeMap<u64, Layer>, usable: &[u64]) {
         let epochs: Vec<u64> = layers.keys().copied().collect();
-        let mut below: Option<u64> = None;
+        let (mut below, mut newest): (Option<u64>, Option<u64>) = (None, None);
+        // Both ascend.
+        let mut usable = usable.iter().copied().peekable();
         for epoch in epochs {
-            let newest = usable.iter().rev().find(|&&number| number <= epoch).copied();
+            while let Some(number) = usable.next_if(|number| *number <= epoch) {
+                newest = Some(number);
+            }
             match (newest, below) {
                 (None, _) => self.drop_layer(layers, epoch),
                 (Some(newest), Some(lower)) if newest <= lower => self.join_layers(layers, lower, epoch),

@@ -98,7 +98,8 @@ impl FromStr for Design {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BufferClasses {
-    /// Sixteen bytes apart, to three quarters of a leaf; mini-pages from 64 bytes on, four sizes to a doubling.
+    /// Sixteen bytes apart to 512 bytes, then sixteen to a doubling, to three quarters of a leaf, or to all of one where the background
+    /// merges; mini-pages from 64 bytes on, four sizes to a doubling.
     #[default]
     Large,
     /// Those of the ZKV paper (section 3.3): 64, 128 and 256 bytes of records. Mini-pages, here and below: 64 bytes doubled, as in the

@@ -60,7 +60,7 @@ impl Db {
     /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux,
     /// `flash:PROFILE` for a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`,
     /// `max_active`, `layout=blocks` for a store in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known
-    /// ones are named). A path with a `?` or a colon in front of the first slash is written `file:PATH`.
+    /// ones are named). A path with a colon in front of the first slash is written `file:PATH`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
     /// ([`Options::log_limit`]).

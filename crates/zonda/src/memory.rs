@@ -73,7 +73,7 @@ const CAPACITY_SHARE: u64 = 22;
 /// it (the page store's reserve).
 const LOG_OVER_BUFFERS: u64 = 5;
 const LOG_CAPACITY_SHARE: u64 = 5;
-/// The least of that: a checkpoint's images are reserved a quarter of the log (DESIGN's rule).
+/// The least of that: a checkpoint's images are reserved a quarter of the log (`pages/reserve.rs`).
 const LOG_OVER_BUFFERS_MIN: u64 = 4;
 
 /// Memory of one log instance with the largest ring: the ring, and its copy on the way to the device.

@@ -12,7 +12,7 @@ use std::{collections::BinaryHeap, sync::Arc};
 use zonda_pages::PageId;
 use zonda_rt::{atomic::Ordering, epoch::Guard};
 
-use super::{Around, Batch, BatchArray, Filter, Latched, NONE};
+use super::{Around, Batch, BatchArray, Filter, Latched, NONE, unlink::Reach};
 use crate::FilterEviction;
 
 /// Of how many nodes or bytes one leaves.
@@ -25,6 +25,8 @@ const LATCHED_ONE_IN: u64 = 2;
 pub(super) struct Evicting {
     /// Where the hand goes on.
     hand: Vec<u8>,
+    /// Low keys of nodes that evictions emptied, until they are unlinked.
+    emptied: Vec<Vec<u8>>,
 }
 
 impl Filter {
@@ -36,6 +38,7 @@ impl Filter {
             return false;
         }
         let guard = around.epoch.pin();
+        self.unlink_emptied(&mut evicting, around, &guard);
         let mut held = match self.eviction {
             FilterEviction::Nodes => self.latch_all(self.coldest(&guard), &guard),
             FilterEviction::Pairs => self.latch_round(&mut evicting, &guard),
@@ -51,6 +54,8 @@ impl Filter {
             self.array.publish(Arc::new(array));
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
+        let emptied = held.iter().filter(|latched| latched.content.records.is_none()).map(|latched| latched.path.low());
+        evicting.emptied.extend(emptied);
         // *down*: published. Only now may the nodes say that they hold less, and their latches go.
         held.into_iter().for_each(|latched| settle(latched, around.snapshots.epoch()));
         left
@@ -65,6 +70,15 @@ impl Filter {
         let _evicting = self.evicting.lock();
         let array = self.array.share(&around.epoch.pin());
         open(array)
+    }
+
+    /// Unlinks what evictions before emptied, but where somebody is in the way, or has written since.
+    fn unlink_emptied(&self, evicting: &mut Evicting, around: Around<'_>, guard: &Guard<'_>) {
+        evicting.emptied.retain(|low| {
+            let path = self.index.find(low, guard);
+            let is_empty = || self.nodes.get(path.leaf()).oldest() == NONE;
+            is_empty() && !self.unlink(&path, Reach::Tree, around, guard) && path.has_beside()
+        });
     }
 
     /// Inserted by everybody: the array goes.

@@ -212,7 +212,7 @@ impl Filter {
             }
             let path = latched.path.clone();
             drop(latched);
-            self.unlink(&path, around);
+            self.unlink(&path, unlink::Reach::Parent, around, guard);
             unlinked = true;
         }
     }
