@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     Failed = 1,
     /// A wrong command line: clap says so itself, or a bench of an option's value.
     Usage = 2,
-    /// `check` found damage.
+    /// A check found damage, or damage was left out.
     Damaged = 3,
 }
 
@@ -26,7 +26,7 @@ Exit codes:
   0  done
   1  an error, or `get` found no such key
   2  wrong command line
-  3  `check` found damage";
+  3  damage was found (`check`, `fs check`) or left out (`--skip-damaged`)";
 
 impl Exit {
     /// Says what went wrong, if anything did.

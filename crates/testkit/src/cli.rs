@@ -93,7 +93,8 @@ struct Sim {
     /// Run on threads of the operating system instead of simulated ones: nothing replays, but time is real.
     #[arg(long)]
     real_threads: bool,
-    /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache.
+    /// Seed this bug, and succeed when a run finds it: flush-dropped, reset-early, write-ahead, half-batch, stale-cache;
+    /// none for a decorator without one, which no run may find.
     #[arg(long)]
     bug: Option<Bug>,
     /// Give the device the timing of a modelled SSD: in the run's time, or with answers at once.

@@ -66,7 +66,7 @@ const PLAIN: &str = "plain";
 /// Live leaves in percent of the usable bytes; the first is the yardstick.
 pub(super) const LIVE_PERCENTS: [u32; 4] = [10, 60, 80, 90];
 
-/// What a simulation of cleaning gave before it was built (issue 3).
+/// What a simulation of cleaning gave before it was built.
 const fn model(what: &'static str, bytes: f64, series: &'static str, x: &'static str, phase: &'static str) -> Fact {
     Fact::model(what, bytes, cell(series, x, phase, Metric::WrittenAll))
 }

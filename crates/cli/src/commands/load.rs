@@ -27,7 +27,7 @@ Examples:
 Formats:
   tsv    key, tab, value; \\t \\n \\r \\0 \\\\ \\xHH are escapes; empty lines are passed over
   csv    the first column is the key, the second the value; other columns are not loaded
-  jsonl  {\"key\":\"...\",\"value\":...}; `key_hex`, `value_hex` for bytes; `tree` for a named tree
+  jsonl  {\"key\":\"...\",\"value\":...}; `key_hex`, `value_hex` for bytes; `tree` for a named tree, alone for one without pairs
   sosd   a 64-bit count and that many 64-bit keys, little-endian; stored as 8 bytes, most significant first, so that their order is
          that of numbers; the value is the key's index in the file, 8 bytes likewise
 

@@ -22,7 +22,7 @@ use crate::output::{Output, say};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB
+  zonda replay db.trace                                       every policy on the CAZA paper's 100 zones of 1 GB (`caza-fig3` to `-fig6`: 1 GiB)
   zonda replay db.trace --policy liza-caza,caza --threshold 5,15,25
   zonda replay db.trace --scale 16 --zones 1000 --zone-size 1077MiB --max-active 14 --measure-from loaded
   zonda replay lsm:1 --policy ldp,splitzns,splitzns+,from=3 --zone-size 1024MiB --subzones 15
@@ -80,7 +80,7 @@ pub(crate) struct Replay {
     /// Subzones of a split zone, for policies that split zones
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
     subzones: u32,
-    /// Counts only what comes after this mark of the trace
+    /// Counts only what comes after this mark of the trace: `loaded` where nothing is said for `caza:N` and `lsm:SEED`, of others all
     #[arg(long, value_name = "MARK")]
     measure_from: Option<String>,
     /// Writes the trace to a file instead of replaying it: that of a simulated LSM-tree
