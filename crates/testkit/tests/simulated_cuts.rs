@@ -143,6 +143,14 @@ fn a_merge_longer_than_a_segment_is_carried_out_in_place() {
 }
 
 #[test]
+fn a_scan_of_what_recovery_left_makes_no_mirror_longer_than_a_buffer() {
+    // Hundreds of KiB were logged for one leaf of 32 KiB, and wait above its page when a scan would keep both together.
+    let settings = Settings { steps: 800, clients: Some(1), ..Settings::default() };
+    let replay = "cargo run -p zonda-testkit -- sim --seed 270035 --steps 800 --clients 1 --verbose";
+    simulate(270_035, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {replay}"));
+}
+
+#[test]
 fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
     // Recovery reclaimed page by page, each with a block of MetaLog, until no segment was left; the power went, and opening failed. Later a
     // cut within recovery left a page with records of an image over newer ones, which the next recovery took for merged. Both were met by

@@ -23,6 +23,7 @@ use crate::{
     },
     record::{OwnedRecord, Record, borrowed},
     relocate::is_damage,
+    slots::SLOT_BYTES,
     snapshot::used_records,
     stats::{MiniPageCounts, count},
     tree::{Placed, Result, Tree, is_no_space},
@@ -124,7 +125,9 @@ impl Tree {
         let merged = overlay(older.records(page.slots()), newer.join(buffer.dirty_records()), |old, new| {
             dead.extend(DeadPointer::of(&old, &new));
         });
-        if merged.len() > MIRROR_RECORDS_MAX {
+        // Recovery leaves mini-pages of several pages, which the next merge parts.
+        let bytes: usize = merged.iter().map(|record| SLOT_BYTES + record.key.len() + record.value.len()).sum();
+        if merged.len() > MIRROR_RECORDS_MAX || bytes > MIRROR_BYTES_MAX {
             return;
         }
         if let Some(mirror) = buffer.mirror_over(memory, owner, page, &merged) {
