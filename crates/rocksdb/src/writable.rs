@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_files::lsm::{KeyRange, TableHint};
-use zonda_files::{Claim, FilePath, FileWriter, Lifetime};
+use zonda_files::{BLOCK_BYTES, Claim, FilePath, FileWriter, Lifetime};
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, Time, now};
 
@@ -17,6 +17,8 @@ use crate::name::Role;
 /// Between two flushes of an info log. `RocksDB` asks for several in each flush of a memtable and each compaction, which would
 /// wait for a write of the drive each time.
 const INFO_LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while less than a block waits: each such flush leaves an extent of its own and a block, and a log is written for months.
+const INFO_LOG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file that RocksDB writes. Its calls may come from any thread, two at a time: a log is synced while it is appended to.
 ///
@@ -238,7 +240,10 @@ impl Writable {
     /// As [`append`](Self::append).
     pub fn flush(&self) -> Result<(), Failure> {
         match self.role {
-            Role::InfoLog if self.is_info_log_due() => self.with(FileWriter::flush),
+            Role::InfoLog => self.with(|writer| {
+                let waiting_bytes = writer.size_bytes().saturating_sub(writer.written_bytes());
+                if self.is_info_log_due(waiting_bytes) { writer.flush() } else { Ok(()) }
+            }),
             Role::Wal if self.mount.wal_flush => {
                 self.settle_what_waits()?;
                 self.with(FileWriter::flush)
@@ -247,10 +252,12 @@ impl Writable {
         }
     }
 
-    /// Whether an info log goes to the device now. Otherwise its bytes wait for a later flush, or until it is closed.
-    fn is_info_log_due(&self) -> bool {
+    /// Whether an info log, of which so much waits, goes to the device now. Otherwise its bytes wait for a later flush, or until it is
+    /// closed; who reads it meanwhile sees them.
+    fn is_info_log_due(&self, waiting_bytes: u64) -> bool {
         let mut flushed = self.flushed.lock();
-        let is_due = flushed.is_none_or(|at| now().since(at) >= INFO_LOG_INTERVAL);
+        let pause = if waiting_bytes < BLOCK_BYTES as u64 { INFO_LOG_PATIENCE } else { INFO_LOG_INTERVAL };
+        let is_due = flushed.is_none_or(|at| now().since(at) >= pause);
         let work = &self.mount.small_work;
         let counter = if is_due { &work.info_log_flushes } else { &work.info_log_flushes_put_off };
         counter.fetch_add(1, Ordering::Relaxed);
