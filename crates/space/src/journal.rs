@@ -81,7 +81,10 @@ impl Journal {
             snapshot_bytes: 0,
             failed: false,
         };
-        journal.snapshot(fill)?;
+        if !journal.snapshot(fill)? {
+            // Nobody goes on without it.
+            journal.flush()?;
+        }
         Ok(journal)
     }
 

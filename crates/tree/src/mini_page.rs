@@ -126,7 +126,9 @@ impl Tree {
             dead.extend(DeadPointer::of(&old, &new));
         });
         // Recovery leaves mini-pages of several pages, which the next merge parts.
-        let bytes: usize = merged.iter().map(|record| SLOT_BYTES + record.key.len() + record.value.len()).sum();
+        let shared = common_prefix_bytes(page.prefix(), buffer.prefix());
+        let bytes: usize =
+            merged.iter().map(|record| SLOT_BYTES + record.key.len() - shared + record.value.len()).sum();
         if merged.len() > MIRROR_RECORDS_MAX || bytes > MIRROR_BYTES_MAX {
             return;
         }

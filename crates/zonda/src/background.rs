@@ -117,7 +117,7 @@ impl Shared {
                 return;
             }
             // Somebody wrote: perhaps there is nothing in the log yet, or no more, and the next write wakes only who announces its sleep.
-            if idle_rounds > IDLE_ROUNDS && self.asleep.load(Ordering::Relaxed) & LOG == 0 {
+            if idle_rounds >= IDLE_ROUNDS && self.asleep.load(Ordering::Relaxed) & LOG == 0 {
                 idle_rounds = 0;
             }
         }

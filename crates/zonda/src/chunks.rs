@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use zonda_tree::{BatchOp, Cursor, Engine};
+use zonda_tree::{BatchOp, Engine};
 
 use crate::{Error, Result};
 
@@ -92,15 +92,13 @@ pub(crate) fn delete_range(
 fn next_keys(engine: &Engine, mut low: Bound<Vec<u8>>, high: Bound<&[u8]>) -> Result<Vec<Vec<u8>>> {
     let mut in_vain = 0;
     loop {
-        let snapshot = engine.snapshot()?;
-        let mut cursor = engine.scan(&snapshot, low.as_ref().map(Vec::as_slice), high)?.keys_only();
-        let mut keys = Vec::new();
-        match take_keys(&mut cursor, &mut keys) {
+        let (mut keys, mut rest) = (Vec::new(), None);
+        match take_keys(engine, (low.as_ref().map(Vec::as_slice), high), &mut keys, &mut rest) {
             // What was found is there all the same, and whoever asks for more does so on a new one.
             Err(Error::SnapshotTooOld { .. }) if !keys.is_empty() => return Ok(keys),
             Err(error @ Error::SnapshotTooOld { .. }) => {
                 // There was nothing in what it has gone through.
-                let rest = cursor.rest_low().unwrap_or_else(|| low.clone());
+                let rest = rest.unwrap_or_else(|| low.clone());
                 in_vain = if rest == low { in_vain + 1 } else { 0 };
                 if in_vain == SNAPSHOTS_MAX {
                     return Err(error);
@@ -112,12 +110,28 @@ fn next_keys(engine: &Engine, mut low: Bound<Vec<u8>>, high: Bound<&[u8]>) -> Re
     }
 }
 
-fn take_keys(cursor: &mut Cursor, keys: &mut Vec<Vec<u8>>) -> Result<()> {
+/// Takes keys from the low end of a range, on a snapshot of its own. After an error `rest` is where the scan stood, if that is known.
+fn take_keys(
+    engine: &Engine,
+    (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+    keys: &mut Vec<Vec<u8>>,
+    rest: &mut Option<Bound<Vec<u8>>>,
+) -> Result<()> {
+    let snapshot = engine.snapshot()?;
+    let mut cursor = engine.scan(&snapshot, low, high)?.keys_only();
     let mut bytes = 0;
     while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
-        let Some((key, _)) = cursor.next()? else { break };
-        bytes += key.len();
-        keys.push(key.to_vec());
+        match cursor.next() {
+            Ok(Some((key, _))) => {
+                bytes += key.len();
+                keys.push(key.to_vec());
+            }
+            Ok(None) => break,
+            Err(error) => {
+                *rest = cursor.rest_low();
+                return Err(error.into());
+            }
+        }
     }
     Ok(())
 }
