@@ -282,6 +282,9 @@ impl Tree {
         self.move_group(group, page);
         self.retire_ids(old[1..].iter().copied());
         self.account(old.len(), kept);
+        if kept < old.len() {
+            self.gather_around(old[0], &group.low);
+        }
         true
     }
 

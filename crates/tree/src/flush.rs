@@ -378,6 +378,7 @@ impl Tree {
         self.retire_ids([id]);
         count(&self.counters.leaf_merges);
         self.leaves.fetch_sub(1, Ordering::Relaxed);
+        self.gather_around(survivor.id(), &pair_low);
     }
 
     /// Records a split or merge; once, before it can be seen.

@@ -93,8 +93,13 @@ impl<'g> Path<'g> {
 
     /// The way to another child of the same parent.
     pub(crate) fn at_child(&self, child: usize) -> Self {
+        self.at_child_of(self.levels - 1, child)
+    }
+
+    /// The same down to `level`, and to another child there; below it nothing is true any more.
+    fn at_child_of(&self, level: usize, child: usize) -> Self {
         let mut path = self.clone();
-        path.nodes[self.levels - 1] = Some((self.parent().0, child));
+        path.nodes[level] = Some((self.level(level).0, child));
         path
     }
 
@@ -246,13 +251,13 @@ impl Index {
             let (node, child) = stays.level(level);
             let (low, high) = stays.range_of(level);
             let range = if is_right { (low, range_gone.1.clone()) } else { (range_gone.0.clone(), high) };
-            let mut draft = if level == lowest { Draft::of_leaves(node, range) } else { Draft::of_inners(node, range) };
+            let mut draft = Draft::of(node, range);
             if level < lowest {
                 draft.splice_nodes(child..=child, widened);
             }
             widened = self.realise(draft);
         }
-        let mut draft = Draft::of_inners(stays.level(fork).0, stays.range_of(fork));
+        let mut draft = Draft::of(stays.level(fork).0, stays.range_of(fork));
         let first = gone.level(fork).1.min(stays.level(fork).1);
         draft.splice_nodes(first..=first + 1, widened);
         self.install(stays, fork, draft, epoch);
@@ -261,6 +266,51 @@ impl Index {
             self.discard(gone.level(level).0, epoch);
         }
         true
+    }
+
+    /// Joins nodes on the way to `key` with one beside them under the same node, while both together have half of the most children at most;
+    /// whether it joined any. For after leaves went there. Leaves keep their ranges, so it needs no latches. What somebody else changes at
+    /// the moment stays as it is until the next leaf goes.
+    pub(crate) fn gather(&self, key: &[u8], epoch: &Epoch) -> bool {
+        let mut joined = false;
+        let mut keys = vec![key.to_vec()];
+        while let Some(key) = keys.last() {
+            let guard = epoch.pin();
+            let path = self.find(key, &guard);
+            let seam = (1..path.levels).rev().find_map(|level| self.join_beside(&path, level, epoch, &guard));
+            joined |= seam.is_some();
+            match seam {
+                // Nodes below both are neighbours only now.
+                Some(seam) => keys.push(seam),
+                None => _ = keys.pop(),
+            }
+        }
+        joined
+    }
+
+    /// Joins the node of `level` with the one to its left or to its right, and returns where the right one of the two began. `None`: both
+    /// others have too many children, or somebody is in the way.
+    fn join_beside<'g>(&self, path: &Path<'g>, level: usize, epoch: &Epoch, guard: &'g Guard<'_>) -> Option<Vec<u8>> {
+        let (above, child) = path.level(level - 1);
+        let Children::Inners(cells) = above.children() else { unreachable!("upper levels have inner children") };
+        let pair = |first: usize| Some((Self::node(&cells[first], guard), Self::node(cells.get(first + 1)?, guard)));
+        let fits = |(left, right): &(&Inner, &Inner)| left.len() + right.len() <= self.children_max / 2;
+        let mut pairs = (child.saturating_sub(1)..=child).filter_map(|first| Some((first, pair(first).filter(fits)?)));
+        let (first, (left, right)) = pairs.next()?;
+        // Lower levels first, and nobody waits for a neighbour.
+        let _locks = [left.try_lock_cells()?, right.try_lock_cells()?, above.try_lock_cells()?];
+        pair(first).filter(|(l, r)| std::ptr::eq(*l, left) && std::ptr::eq(*r, right))?;
+        let _lock = self.lock_cell_of(path, level - 1)?;
+        let range = |child| path.at_child_of(level - 1, child).range_of(level);
+        let (low, high) = range(first + 1);
+        let mut both = Draft::of(left, range(first));
+        both.append(Draft::of(right, (low.clone(), high)));
+        let mut draft = Draft::of(above, path.range_of(level - 1));
+        draft.splice_nodes(first..=first + 1, self.realise(both));
+        self.install(path, level - 1, draft, epoch);
+        self.discard(left, epoch);
+        self.discard(right, epoch);
+        Some(low)
     }
 
     /// Locks the cells on both paths from their lowest inner nodes up to those of level `fork`, which is the last that they share, if
@@ -325,7 +375,7 @@ impl Index {
         let level = path.levels - 1;
         let Some(_lock) = self.lock_cell_of(path, level) else { return false };
         before();
-        let mut draft = Draft::of_leaves(parent, path.range_of(level));
+        let mut draft = Draft::of(parent, path.range_of(level));
         draft.splice(child, removed, inserted);
         self.install(path, level, draft, epoch);
         true
@@ -381,7 +431,7 @@ impl Index {
             level = fresh.levels - 1;
             path = &fresh;
         };
-        let mut draft = Draft::of_inners(node, path.range_of(level));
+        let mut draft = Draft::of(node, path.range_of(level));
         draft.splice_nodes(child..=child, nodes);
         self.install(path, level, draft, epoch);
         drop(lock);
@@ -500,15 +550,25 @@ impl Draft {
         std::iter::once(low).chain((0..node.len() - 1).map(|index| node.separator(index))).collect()
     }
 
-    fn of_leaves(node: &Inner, (low, high): (Vec<u8>, Option<Vec<u8>>)) -> Self {
-        let children = DraftChildren::Leaves(node.leaves().to_vec());
+    fn of(node: &Inner, (low, high): (Vec<u8>, Option<Vec<u8>>)) -> Self {
+        let children = match node.children() {
+            Children::Leaves(ids) => DraftChildren::Leaves(ids.to_vec()),
+            Children::Inners(cells) => {
+                DraftChildren::Inners(cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect())
+            }
+        };
         Self { lows: Self::lows_of(node, low), high, children, grew_at_end: false }
     }
 
-    fn of_inners(node: &Inner, (low, high): (Vec<u8>, Option<Vec<u8>>)) -> Self {
-        let Children::Inners(cells) = node.children() else { unreachable!("upper levels have inner children") };
-        let nodes = cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect();
-        Self { lows: Self::lows_of(node, low), high, children: DraftChildren::Inners(nodes), grew_at_end: false }
+    /// Adds what `right`, which begins where this one ends, has.
+    fn append(&mut self, right: Self) {
+        self.lows.extend(right.lows);
+        self.high = right.high;
+        match (&mut self.children, right.children) {
+            (DraftChildren::Leaves(ids), DraftChildren::Leaves(more)) => ids.extend(more),
+            (DraftChildren::Inners(nodes), DraftChildren::Inners(more)) => nodes.extend(more),
+            _ => unreachable!("neighbours are of one level"),
+        }
     }
 
     fn splice(&mut self, at: usize, removed: usize, inserted: &[LeafEntry]) {

@@ -272,6 +272,38 @@ fn readers_find_their_leaf_while_nodes_go_and_neighbours_split() {
     explore(scene, SCHEDULES);
 }
 
+/// Eight leaves under three levels of nodes with two children each come under one node, while two of them split and two go.
+#[test]
+fn readers_find_their_leaf_while_nodes_are_gathered_and_leaves_split() {
+    let scene = || {
+        let leaves = Leaves::under_nodes(8, 2);
+        let splitters = [&[3_u8, 9][..], &[6, 9]].map(|key| {
+            let leaves = Arc::clone(&leaves);
+            spawn(format!("splitter {key:?}"), move || leaves.split(key))
+        });
+        let gatherers = [0_u8, 7].map(|key| {
+            let leaves = Arc::clone(&leaves);
+            spawn(format!("gatherer {key}"), move || {
+                leaves.remove(&[key]);
+                leaves.index.gather(&[key], &leaves.epoch);
+            })
+        });
+        let reader = {
+            let leaves = Arc::clone(&leaves);
+            spawn("reader", move || {
+                for key in [&[3_u8, 9][..], &[4], &[7], &[0]] {
+                    leaves.look(key);
+                }
+            })
+        };
+        join_all(splitters.into_iter().chain(gatherers).chain([reader]));
+        let keys = [&[1_u8][..], &[2], &[3], &[3, 9], &[4], &[5], &[6], &[6, 9]];
+        let found: std::collections::HashSet<_> = keys.iter().map(|key| leaves.look(key)).collect();
+        assert_eq!(found.len(), keys.len(), "a split was lost: {found:?}");
+    };
+    explore(scene, SCHEDULES);
+}
+
 #[test]
 fn an_edit_above_waits_for_its_turn() {
     let scene = || {

@@ -117,6 +117,14 @@ impl Tree {
         }
     }
 
+    /// After leaves went beside leaf `id`, whose range holds `key`: inner nodes with few children left become one, and a leaf that had no
+    /// neighbour to be joined with under its own may have one now.
+    pub(crate) fn gather_around(&self, id: PageId, key: &[u8]) {
+        if self.index.gather(key, &self.epoch) {
+            self.note_if_sparse(id, key);
+        }
+    }
+
     /// Background step: joins one leaf that was sparse with its neighbours, if that gives pages back, or, if none waits, searches on for
     /// leaves that deletes would leave so once they are merged. Reads up to eight neighbours, with no latch held. Waits for no zones: while
     /// they are short there is better to do with them.
@@ -376,6 +384,35 @@ mod tests {
         };
         let bytes: Vec<u64> = (0..6).map(bytes_after).collect();
         assert!(bytes.iter().all(|of_round| *of_round == bytes[0]), "{bytes:?}");
+    }
+
+    /// As a queue does of which some entries stay.
+    #[test]
+    fn what_few_are_left_of_a_queue_share_leaves_and_inner_nodes() {
+        const ROUND: u32 = 6_000;
+        const STAYS: u32 = 2_000;
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
+        let mut bytes = Vec::new();
+        for round in 0..20 {
+            let keys = || round * ROUND..(round + 1) * ROUND;
+            let put = |key: u32| tree.put(&key.to_be_bytes(), &[7; 500], Durability::Buffered);
+            keys().for_each(|key| put(key).expect("room"));
+            tree.merge_all(&mut |_| {}).expect("room");
+            let gone = keys().filter(|key| key % STAYS != STAYS / 2);
+            gone.for_each(|key| tree.delete(&key.to_be_bytes(), Durability::Buffered).expect("room"));
+            tree.merge_all(&mut |_| {}).expect("room");
+            while tree.join_sparse_step().expect("room") == Step::Progress {}
+            bytes.push(tree.index.memory_bytes());
+        }
+        let stay = 20 * ROUND / STAYS;
+        let found = (0..20 * ROUND).filter(|key| tree.get_into(&key.to_be_bytes(), &mut Vec::new()).expect("sound"));
+        assert!(found.eq((0..stay).map(|at| at * STAYS + STAYS / 2)));
+        // Seven fill a leaf, which is three quarters full at most.
+        assert!(leaves(&tree) <= stay / 2, "{} leaves for {stay} pairs", leaves(&tree));
+        let guard = tree.epoch.pin();
+        let levels = tree.index.levels(&guard) as u64;
+        assert!(bytes[19] < levels * 200 + u64::from(stay) * 20, "{bytes:?}");
     }
 
     #[test]

@@ -162,6 +162,70 @@ fn nodes_go_with_their_last_leaf() {
     }
 }
 
+/// Whether any two neighbours under one node have half of what a node may have, or less.
+fn has_too_few(index: &Index, path: &Path<'_>, guard: &Guard<'_>) -> bool {
+    (0..path.levels - 1).any(|level| {
+        let Children::Inners(cells) = path.level(level).0.children() else { unreachable!("it is above the lowest") };
+        let few = |pair: &[AtomicPtr<Inner>]| {
+            pair.iter().map(|cell| Index::node(cell, guard).len()).sum::<usize>() <= index.children_max / 2
+        };
+        cells.windows(2).any(few)
+    })
+}
+
+#[test]
+fn leaves_that_are_left_share_few_nodes() {
+    const LEAVES: u32 = 500;
+    for seed in 0..6 {
+        let (epoch, mut rng) = (Epoch::new(), Rng::seeded(seed));
+        let low = |id: u32| if id == 0 { Vec::new() } else { (id * 1_000).to_be_bytes().to_vec() };
+        let entries: Vec<LeafEntry> = (0..LEAVES).map(|id| (low(id), PageId(id))).collect();
+        let index = Index::of_nodes(&entries, 5, 8);
+        let levels = index.levels(&epoch.pin()) as u64;
+        let mut lows: BTreeMap<Vec<u8>, u32> = entries.into_iter().map(|(low, id)| (low, id.0)).collect();
+        let mut gathered = 0;
+        while lows.len() > 1 {
+            // All but every eighth first, then these.
+            let of_eight = lows.values().position(|id| seed % 2 == 0 && id % 8 != 7);
+            let at = of_eight.unwrap_or_else(|| rng.index(lows.len()));
+            let low = lows.keys().nth(at).expect("it is below the length").clone();
+            remove(&index, &epoch, &mut lows, &low);
+            gathered += u32::from(index.gather(&low, &epoch));
+            let guard = epoch.pin();
+            let highs = lows.keys().skip(1).map(Some).chain([None]);
+            for ((low, id), high) in lows.iter().zip(highs) {
+                let path = index.find(low, &guard);
+                assert_eq!((path.leaf().0, &path.low(), path.high().as_ref()), (*id, low, high), "seed {seed}");
+                assert!(path.is_current() && !has_too_few(&index, &path, &guard), "seed {seed}");
+                let last = index.find_before(high.map(Vec::as_slice), &guard);
+                assert_eq!(last.leaf().0, *id, "seed {seed}");
+            }
+        }
+        assert!(gathered > 50 && !index.gather(b"any", &epoch), "seed {seed}: {gathered} times");
+        assert!(index.memory_bytes() < levels * 256, "seed {seed}: {} bytes", index.memory_bytes());
+    }
+}
+
+#[test]
+fn nodes_that_somebody_changes_are_not_gathered() {
+    let epoch = Epoch::new();
+    let low = |id: u8| if id == 0 { Vec::new() } else { vec![id] };
+    let leaves: Vec<LeafEntry> = (0..6).map(|id| (low(id), PageId(u32::from(id)))).collect();
+    let index = Index::of_nodes(&leaves, 2, 8);
+    let guard = epoch.pin();
+    let (path, before) = (index.find(&[2], &guard), index.memory_bytes());
+    for held in [path.parent().0, path.level(path.levels - 2).0] {
+        let cells = held.lock_cells();
+        assert!(index.join_beside(&path, path.levels - 1, &epoch, &guard).is_none() && path.is_current());
+        drop(cells);
+    }
+    assert_eq!(index.join_beside(&path, path.levels - 1, &epoch, &guard), Some(low(2)));
+    assert!(!path.is_current());
+    assert!(index.join_beside(&path, path.levels - 1, &epoch, &guard).is_none(), "the path is old");
+    assert!(index.memory_bytes() < before);
+    assert!((0..6).all(|id| leaf_of(&index, &epoch, &low(id)) == u32::from(id)));
+}
+
 #[test]
 fn leaves_under_two_parents_are_left_alone_while_somebody_changes_a_node() {
     let epoch = Epoch::new();
