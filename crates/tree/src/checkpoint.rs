@@ -174,6 +174,9 @@ impl Tree {
                     image: &image,
                 };
                 self.meta.append(&record, sequence);
+                if leaf.location().page().is_some() {
+                    self.record_if_sparse(leaf.id());
+                }
                 return path.high();
             }
         }

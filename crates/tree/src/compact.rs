@@ -268,6 +268,10 @@ impl Tree {
         let mut record = || {
             self.record_restructure(&old[1..], &upserts, merged);
             placed.settle_fresh();
+            for ((id, _), page) in placed.iter().zip(&plan.pages) {
+                self.table.set_fill_bytes(id, page.body.len(), self.body_bytes());
+                self.record_if_sparse(id);
+            }
         };
         let stays = old.len() == 1 && kept == 1;
         if stays {
@@ -275,9 +279,6 @@ impl Tree {
         } else if !self.index.edit_after(&group.low, (&old, &entries), &self.epoch, &mut record) {
             self.give_up(placed);
             return false;
-        }
-        for ((id, _), page) in placed.iter().zip(&plan.pages) {
-            self.table.set_fill_bytes(id, page.body.len(), self.body_bytes());
         }
         self.move_group(group, page);
         self.retire_ids(old[1..].iter().copied());

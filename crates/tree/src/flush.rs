@@ -313,6 +313,7 @@ impl Tree {
             }
             (Some(address), 1) => {
                 self.meta.append(&MetaRecord::Move { id, address, merged_to: merged.to }, merged.sequence);
+                self.record_if_sparse(id);
                 self.relocate_leaf(leaf, Location::Page(address));
             }
             (Some(address), _) => {

@@ -139,6 +139,7 @@ pub fn meta_records_valid() -> Vec<u8> {
             merged_to: 42,
         },
         MetaRecord::Session(session),
+        MetaRecord::Sparse { id, bytes: 1_000 },
     ];
     let mut bytes = Vec::new();
     records.iter().for_each(|record| record.encode(&mut bytes));

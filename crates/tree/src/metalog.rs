@@ -321,7 +321,9 @@ impl Pending {
 impl MetaBytes {
     fn count(&mut self, record: &MetaRecord<'_>, bytes: u64) {
         match record {
-            MetaRecord::Move { .. } | MetaRecord::Restructure { .. } => self.journal += bytes,
+            MetaRecord::Move { .. } | MetaRecord::Restructure { .. } | MetaRecord::Sparse { .. } => {
+                self.journal += bytes
+            }
             MetaRecord::Leaf { image, .. } => {
                 self.images += image.len() as u64;
                 self.checkpoints += bytes - image.len() as u64;

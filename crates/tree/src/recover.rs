@@ -208,7 +208,11 @@ fn assemble(
     let log = Log::start(Arc::clone(&store), log_options(&options), session.number, session.first_sequence)?;
     let leaves = u32::try_from(structure.leaves.len()).expect("ids have 32 bits");
     let index = Index::with_children_max(&structure.entries(), usize::from(options.inner_children_max));
-    Ok(Tree::new(Parts { store, options, index, table, leaves, log, meta, session, checkpoint: structure.checkpoint }))
+    let parts = Parts { store, options, index, table, leaves, log, meta, session, checkpoint: structure.checkpoint };
+    let tree = Tree::new(parts);
+    let sparse = structure.leaves.iter().filter(|(_, leaf)| leaf.used_bytes > 0);
+    tree.know_sparse(sparse.map(|(&id, leaf)| (PageId(id), leaf.used_bytes)));
+    Ok(tree)
 }
 
 /// A leaf as the MetaLog tells it.
@@ -220,6 +224,8 @@ struct Leaf {
     /// It is as the checkpoint found it. That it has the same page does not say so: its id may be another leaf's now, or its page another
     /// one at the same address.
     is_untouched: bool,
+    /// About how many bytes its page uses; 0: nothing is known.
+    used_bytes: u32,
 }
 
 /// What of a leaf is asked for while images and log are replayed.
@@ -280,7 +286,7 @@ struct Structure {
 impl Structure {
     /// A tree of one leaf without records.
     fn empty() -> Self {
-        let leaf = Leaf { low: Box::default(), page: None, merged_to: 0, is_untouched: false };
+        let leaf = Leaf { low: Box::default(), page: None, merged_to: 0, is_untouched: false, used_bytes: 0 };
         Self {
             leaves: HashMap::from([(0, leaf)]),
             sessions: SessionTable::default(),
@@ -293,7 +299,8 @@ impl Structure {
     }
 
     fn set(&mut self, upsert: &Upsert<'_>, merged_to: u64) {
-        let leaf = Leaf { low: upsert.low_key.into(), page: upsert.address, merged_to, is_untouched: false };
+        let (low, page) = (upsert.low_key.into(), upsert.address);
+        let leaf = Leaf { low, page, merged_to, is_untouched: false, used_bytes: 0 };
         self.leaves.insert(upsert.id.0, leaf);
     }
 
@@ -302,7 +309,7 @@ impl Structure {
     fn reach(&mut self, found: &Upsert<'_>) {
         let known = self.leaves.get(&found.id.0).filter(|leaf| self.ended && leaf.page == found.address);
         let (merged_to, is_untouched) = known.map_or((0, !self.ended), |leaf| (leaf.merged_to, leaf.is_untouched));
-        let leaf = Leaf { low: found.low_key.into(), page: found.address, merged_to, is_untouched };
+        let leaf = Leaf { low: found.low_key.into(), page: found.address, merged_to, is_untouched, used_bytes: 0 };
         self.leaves.insert(found.id.0, leaf);
     }
 
@@ -318,6 +325,7 @@ impl Structure {
                 if let Some(leaf) = self.leaves.get_mut(&id.0) {
                     leaf.page = Some(*address);
                     leaf.is_untouched = false;
+                    leaf.used_bytes = 0;
                     // 0, nothing is known: a recovery that did not end may have put older records of images over what was merged before.
                     leaf.merged_to = *merged_to;
                 }
@@ -328,6 +336,11 @@ impl Structure {
             }
             MetaRecord::Session(session) => self.begin_session(*session),
             MetaRecord::Above { .. } => {}
+            MetaRecord::Sparse { id, bytes } => {
+                if let Some(leaf) = self.leaves.get_mut(&id.0) {
+                    leaf.used_bytes = *bytes;
+                }
+            }
         }
     }
 

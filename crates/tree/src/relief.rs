@@ -243,8 +243,7 @@ impl Tree {
         self.has_room(pages)
     }
 
-    /// About how many bytes the page of leaf `id` uses; all of it if that is not known since the store was opened: nothing was deleted from
-    /// it either.
+    /// About how many bytes the page of leaf `id` uses; all of it if that is not known: an earlier life would have said if it were sparse.
     pub(crate) fn known_bytes(&self, id: PageId) -> usize {
         match self.table.fill_bytes(id, self.body_bytes()) {
             0 => self.body_bytes(),

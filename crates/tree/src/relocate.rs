@@ -189,6 +189,8 @@ impl Tree {
         let page = NewPage { id: leaf.id(), sequence, body };
         let address = self.store.place(Heat::Relocated, &[page])?[0];
         self.meta.append(&MetaRecord::Move { id: leaf.id(), address, merged_to: 0 }, sequence);
+        self.table.set_fill_bytes(leaf.id(), body.len(), self.body_bytes());
+        self.record_if_sparse(leaf.id());
         set_page(leaf, address);
         self.store.release(at);
         Ok(())

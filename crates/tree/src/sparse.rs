@@ -8,8 +8,10 @@
 //! What was deleted last waits in buffers, which may never be merged if nobody writes any more, and meanwhile the pages hold it. So when as
 //! many records were deleted as a share of the leaves, and no more for a moment, there is a *search*: each leaf's buffer is looked at,
 //! those are merged that leave their page sparse and half as long at the most, and leaves that are sparse already, for which there was no
-//! room among those that wait, wait again; empty ones that are still there are taken out. It costs a lookup and a glance at a buffer for each leaf, and no read but those of what it
-//! merges; while deletes go on a quarter of that for each.
+//! room among those that wait, wait again; empty ones that are still there are taken out. It costs a lookup and a glance at a buffer for each
+//! leaf, and no read but those of what it merges; while deletes go on a quarter of that for each.
+//!
+//! The MetaLog says which leaves are sparse, so that the next life knows it without a read: it begins with a search if there are any.
 
 use zonda_pages::PageId;
 use zonda_rt::{Mutex, atomic::Ordering};
@@ -22,6 +24,7 @@ use crate::{
     leaf_table::Location,
     log::can_go_on,
     merge::PlannedPage,
+    metalog::MetaRecord,
     record::{Kind, Record},
     relocate::is_damage,
     stats::count,
@@ -81,6 +84,11 @@ impl Search {
     fn stand_at(&self, next: Option<Vec<u8>>) {
         self.0.lock().next = next;
     }
+
+    /// It goes through all leaves, whatever was deleted.
+    fn begin(&self) {
+        self.stand_at(Some(Vec::new()));
+    }
 }
 
 /// What became of work that nobody waits for: a full store joins leaves before it refuses a write, and whoever reads a damaged page hears
@@ -110,10 +118,35 @@ impl Tree {
         }
     }
 
+    fn is_sparse(&self, bytes: usize) -> bool {
+        bytes * SPARSE_SHARE < self.body_bytes()
+    }
+
     /// Remembers leaf `id`, whose range holds `key` and which was just merged, if it is sparse. No read.
     pub(crate) fn note_if_sparse(&self, id: PageId, key: &[u8]) {
-        if self.known_bytes(id) * SPARSE_SHARE < self.body_bytes() {
+        if self.is_sparse(self.known_bytes(id)) {
             self.sparse.push(id, key);
+        }
+    }
+
+    /// Behind the record that gives leaf `id` the page it has, or that says so: says that it is sparse, if it is. For who has its latch.
+    pub(crate) fn record_if_sparse(&self, id: PageId) {
+        let bytes = self.known_bytes(id);
+        if self.is_sparse(bytes) {
+            let bytes = u32::try_from(bytes).expect("a third of a page").max(1);
+            self.meta.append(&MetaRecord::Sparse { id, bytes }, 0);
+        }
+    }
+
+    /// What an earlier life said of sparse leaves, each with about as many bytes as its page uses: the background looks at them.
+    pub(crate) fn know_sparse(&self, leaves: impl Iterator<Item = (PageId, u32)>) {
+        let mut is_any = false;
+        for (id, bytes) in leaves {
+            self.table.set_fill_bytes(id, bytes as usize, self.body_bytes());
+            is_any = true;
+        }
+        if is_any {
+            self.search.begin();
         }
     }
 
@@ -192,14 +225,13 @@ impl Tree {
         let Some(leaf) = self.table.try_lock_shared(id) else { return (id, high, Outlook::Good) };
         let location = leaf.location();
         let page_bytes = location.page().map_or(0, |_| self.known_bytes(id));
-        let is_sparse = |bytes: usize| bytes * SPARSE_SHARE < self.body_bytes();
         let owes = location.buffer().filter(|buffer| buffer.is_dirty()).is_some_and(|buffer| {
             let left = self.bytes_left(buffer, page_bytes);
             // Each merge for deletes alone at least halves the page.
-            is_sparse(left) && 2 * left <= page_bytes
+            self.is_sparse(left) && 2 * left <= page_bytes
         });
         let is_empty = matches!(location, Location::Empty) && path.has_beside();
-        let outlook = match (owes, location.page().is_some() && is_sparse(page_bytes)) {
+        let outlook = match (owes, location.page().is_some() && self.is_sparse(page_bytes)) {
             _ if is_empty => Outlook::Empty,
             (true, _) => Outlook::Owes,
             (false, true) => Outlook::Sparse,
@@ -413,6 +445,31 @@ mod tests {
         let guard = tree.epoch.pin();
         let levels = tree.index.levels(&guard) as u64;
         assert!(bytes[19] < levels * 200 + u64::from(stay) * 20, "{bytes:?}");
+    }
+
+    #[test]
+    fn what_deletes_left_sparse_is_joined_by_the_next_life() {
+        for design in [Design::BTree, Design::Adb, Design::Deltas, Design::BfTree] {
+            for checkpoints in [true, false] {
+                let (store, tree) = thinned_out(design);
+                let before = leaves(&tree);
+                if checkpoints {
+                    tree.checkpoint().expect("room");
+                } else {
+                    tree.flush_meta().expect("room");
+                }
+                let options = TreeOptions { design, ..TreeOptions::default() };
+                std::mem::forget(tree);
+                let tree =
+                    recover::open(Arc::clone(&store) as Arc<dyn PageStore>, options, &mut |_| ()).expect("sound");
+                while tree.join_sparse_step().expect("room") == Step::Progress {}
+                assert!(leaves(&tree) * 4 < before, "{design:?}, {checkpoints}: {} of {before} leaves", leaves(&tree));
+                for number in 0..PAIRS {
+                    let found = tree.get_into(&key(number), &mut Vec::new()).expect("sound");
+                    assert_eq!(found, number.is_multiple_of(10), "{design:?}, {checkpoints}: {number}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -369,6 +369,7 @@ impl Tree {
         if leaf.location().page() == Some(from) {
             set_page(&mut leaf, to);
             self.meta.append(&MetaRecord::Move { id, address: to, merged_to: 0 }, 0);
+            self.record_if_sparse(id);
         }
         drop(leaf);
         self.meta.placed_again();

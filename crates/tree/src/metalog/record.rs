@@ -9,6 +9,7 @@
 //! Restructure := count id* count (id address string(low_key))* merged_to  removed leaves, then new and changed ones
 //! Session     := session session_first
 //! Above       := level oldest string(image)           level: 1 = batch array, 2 = filter
+//! Sparse      := id bytes
 //! ```
 //!
 //! A leaf with a key of 8 bytes and an empty image takes at most 24 bytes, a move at most 24,
@@ -37,13 +38,22 @@ enum Tag {
     Restructure = 5,
     Session = 6,
     Above = 7,
+    Sparse = 8,
 }
 
 impl Tag {
     fn from_raw(raw: u8) -> Option<Self> {
-        [Self::Begin, Self::Leaf, Self::End, Self::Move, Self::Restructure, Self::Session, Self::Above]
-            .into_iter()
-            .find(|tag| *tag as u8 == raw)
+        let all = [
+            Self::Begin,
+            Self::Leaf,
+            Self::End,
+            Self::Move,
+            Self::Restructure,
+            Self::Session,
+            Self::Above,
+            Self::Sparse,
+        ];
+        all.into_iter().find(|tag| *tag as u8 == raw)
     }
 }
 
@@ -139,6 +149,13 @@ pub(crate) enum MetaRecord<'a> {
         /// The records, as in a leaf's image; opaque here.
         image: &'a [u8],
     },
+    /// Deletes left little in the page that the records before it give the leaf. Without one nothing is known of how much a page uses.
+    Sparse {
+        /// The leaf.
+        id: PageId,
+        /// About how many bytes of its page it uses, at least 1.
+        bytes: u32,
+    },
 }
 
 impl MetaRecord<'_> {
@@ -151,6 +168,7 @@ impl MetaRecord<'_> {
             Self::Restructure { .. } => Tag::Restructure,
             Self::Session(_) => Tag::Session,
             Self::Above { .. } => Tag::Above,
+            Self::Sparse { .. } => Tag::Sparse,
         }
     }
 
@@ -181,6 +199,10 @@ impl MetaRecord<'_> {
                 put_number(into, *level as u64);
                 put_number(into, *oldest);
                 put_bytes(into, image);
+            }
+            Self::Sparse { id, bytes } => {
+                put_number(into, id.0.into());
+                put_number(into, (*bytes).into());
             }
         }
     }
@@ -246,6 +268,7 @@ impl<'a> Records<'a> {
                 let (level, oldest) = (self.above_level()?, self.sequence()?);
                 MetaRecord::Above { level, oldest, image: self.reader.bytes(usize::MAX)? }
             }
+            Tag::Sparse => MetaRecord::Sparse { id: self.id()?, bytes: self.reader.number32()? },
         })
     }
 
@@ -366,6 +389,7 @@ mod tests {
             MetaRecord::Session(session),
             MetaRecord::Above { level: AboveLevel::Array, oldest: 7, image: &[2; 200] },
             MetaRecord::Above { level: AboveLevel::Filter, oldest: 1 << 40, image: b"" },
+            MetaRecord::Sparse { id: PageId(300), bytes: 1_000 },
         ];
         let bytes: Vec<u8> = records.iter().flat_map(encoded).collect();
         let read: Result<Vec<_>, _> = Records::new(&bytes).collect();
@@ -375,7 +399,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![0_u8..8, any::<u8>()], 0..200)) {
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![0_u8..9, any::<u8>()], 0..200)) {
             let good = Records::new(&bytes).take_while(Result::is_ok).count();
             prop_assert!(good <= bytes.len());
         }

@@ -56,6 +56,7 @@ impl MetaVisitor for Story {
             }
             MetaRecord::Session(session) => format!("session {}", session.number),
             MetaRecord::Above { level, oldest, image } => format!("above {level:?} {oldest} of {} bytes", image.len()),
+            MetaRecord::Sparse { id, bytes } => format!("sparse {} {bytes}", id.0),
         });
         Ok(())
     }
