@@ -1,9 +1,10 @@
 //! Makes changes durable: collects what was queued and writes it to the journal, one flush for everybody who waits.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use zonda_device::{cut_label, cut_label_unless_named};
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicU32, AtomicU64, Ordering};
 use zonda_rt::{Mutex, MutexGuard};
 use zonda_space::{BLOCK_BYTES, Journal, Space, SpaceError};
 
@@ -36,6 +37,8 @@ pub(crate) struct Committer {
     state: Mutex<State>,
     /// As in the state, for those who would not wait for a commit.
     durable: AtomicU64,
+    /// Free zones that the journal needs, for those who take some.
+    zones_owed: Arc<AtomicU32>,
 }
 
 #[derive(Debug)]
@@ -55,11 +58,12 @@ struct State {
 }
 
 impl Committer {
-    /// Over a journal that is started; without one nothing can be committed.
-    pub(crate) fn new(journal: Option<Journal>) -> Self {
+    /// Over a journal that is started; without one nothing can be committed. `zones_owed` hears how many free zones it needs.
+    pub(crate) fn new(journal: Option<Journal>, zones_owed: Arc<AtomicU32>) -> Self {
         let (backlog, durable, taken, owes_flush, commits) = Default::default();
-        let state = Mutex::new(State { journal, backlog, durable, taken, owes_flush, commits });
-        Self { state, durable: AtomicU64::new(0) }
+        let state = State { journal, backlog, durable, taken, owes_flush, commits };
+        zones_owed.store(state.zones_owed(), Ordering::Relaxed);
+        Self { state: Mutex::new(state), durable: AtomicU64::new(0), zones_owed }
     }
 
     /// Returns when change `number` is durable. What the store did is recorded with it.
@@ -75,6 +79,7 @@ impl Committer {
         let _label = cut_label_unless_named("journal");
         let outcome = state.commit(from);
         self.durable.store(state.durable, Ordering::Release);
+        self.zones_owed.store(state.zones_owed(), Ordering::Relaxed);
         match outcome {
             Err(FileError::Space(error)) if !can_be_tried_again(&error) => Err(stop.set(&error)),
             outcome => outcome,
@@ -117,15 +122,29 @@ fn flush_owed(owes_flush: &mut bool, space: &Space) -> std::result::Result<(), S
 impl State {
     fn commit(&mut self, Source { names, work, space }: &Source<'_>) -> Result<()> {
         self.take(names.take_queue(work), space)?;
+        let recorded = self.record();
+        if let Err(FileError::Space(SpaceError::NoSpace { .. })) = recorded {
+            // What there is may take less room than all that led to it: names that are gone again.
+            return if self.snapshot(names, space)? { Ok(()) } else { recorded };
+        }
+        recorded?;
+        self.commits += 1;
+        self.durable = self.taken;
+        self.snapshot_if_due(names, space)
+    }
+
+    /// Writes what was taken off the queue to the journal.
+    fn record(&mut self) -> Result<()> {
         let journal = self.journal.as_mut().ok_or(FileError::ReadOnly)?;
         while let Some(record) = self.backlog.front() {
             journal.append(record)?;
             self.backlog.pop_front();
         }
-        journal.sync()?;
-        self.commits += 1;
-        self.durable = self.taken;
-        self.snapshot_if_due(names, space)
+        Ok(journal.sync()?)
+    }
+
+    fn zones_owed(&self) -> u32 {
+        self.journal.as_ref().map_or(0, Journal::zones_owed)
     }
 
     fn take(&mut self, queued: Queued, space: &Space) -> Result<()> {
@@ -148,23 +167,38 @@ impl State {
     }
 
     fn snapshot_if_due(&mut self, names: &Names, space: &Space) -> Result<()> {
-        let Some(journal) = self.journal.as_mut().filter(|journal| Self::is_snapshot_due(journal, space)) else {
-            return Ok(());
-        };
+        if self.journal.as_ref().is_some_and(|journal| Self::is_snapshot_due(journal, space)) {
+            self.snapshot(names, space)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the journal anew, with what there is; whether all of that is durable. Where it finds no room, the journal goes on without.
+    fn snapshot(&mut self, names: &Names, space: &Space) -> Result<bool> {
+        let Some(journal) = &mut self.journal else { return Ok(false) };
         let _label = cut_label("journal roll");
         let (queued, items) = names.snapshot();
         self.owes_flush |= queued.names_new_bytes;
+        self.taken = self.taken.max(queued.last);
+        if !journal.has_room_for(items.iter().map(Vec::len)) {
+            self.backlog.extend(queued.records);
+            return Ok(false);
+        }
         let written = flush_owed(&mut self.owes_flush, space)
             .and_then(|()| journal.snapshot(&mut |writer| items.iter().try_for_each(|item| writer.put(item))));
         match written {
-            Ok(true) => self.durable = queued.last.max(self.durable),
-            // All of it is in the journal, and is flushed with the next commit.
-            Ok(false) => {}
-            // The journal goes on without: what was taken off the queue is still owed.
-            Err(error) if can_be_tried_again(&error) => self.backlog.extend(queued.records),
-            Err(error) => return Err(error.into()),
+            // If not, all of it is in the journal, and is flushed with the next commit.
+            Ok(is_durable) => {
+                self.backlog.clear();
+                self.durable = if is_durable { self.taken } else { self.durable };
+                Ok(is_durable)
+            }
+            // What was taken off the queue is still owed.
+            Err(error) if can_be_tried_again(&error) => {
+                self.backlog.extend(queued.records);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
         }
-        self.taken = self.taken.max(queued.last);
-        Ok(())
     }
 }

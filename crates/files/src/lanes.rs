@@ -125,6 +125,8 @@ pub(crate) struct Lanes {
     space: Space,
     /// Whether tables may get subzones.
     splits: bool,
+    /// Free zones that the journal needs for its next snapshot.
+    journal_owed: Arc<AtomicU32>,
     lanes: Mutex<Vec<Lane>>,
     /// Signalled when `Lane::sealing` falls.
     sealed: Condvar,
@@ -223,9 +225,25 @@ impl Lanes {
         let has_tokens = lanes.iter().any(|lane| lane.streams.contains(DATA) && lane.zones_max > 1);
         let (splits, lanes) = (splits && has_tokens, Mutex::new(lanes));
         let (opened, finished_unwritten, finishing_nanos) = Default::default();
-        let split_steps = SplitSteps::default();
+        let (split_steps, journal_owed) = Default::default();
         let (sealed, is_broken) = (Condvar::new(), AtomicBool::new(false));
-        Self { space, splits, lanes, sealed, is_broken, opened, finished_unwritten, finishing_nanos, split_steps }
+        Self {
+            space,
+            splits,
+            journal_owed,
+            lanes,
+            sealed,
+            is_broken,
+            opened,
+            finished_unwritten,
+            finishing_nanos,
+            split_steps,
+        }
+    }
+
+    /// Where the journal says how many free zones its next snapshot needs.
+    pub(crate) fn journal_owed(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.journal_owed)
     }
 
     /// Takes in a zone of an earlier life; gives it back if its lane is full, or if it may not hold all that the lane writes: a mount looks
@@ -349,10 +367,14 @@ impl Lanes {
     }
 
     /// Free zones that cleaning and the journal may still need: what the journal has taken of the reserve it will give back, so
-    /// that it is not at the cost of flushes.
+    /// that it is not at the cost of flushes. A journal whose next snapshot is longer than a zone needs more, beside the one of cleaning.
     pub(crate) fn reserve_now(&self) -> u32 {
         let counts = self.counts();
-        counts.reserve.saturating_sub(counts.of_stream.saturating_sub(1)).max(1)
+        let reserve = counts.reserve.saturating_sub(counts.of_stream.saturating_sub(1)).max(1);
+        match self.journal_owed.load(Ordering::Relaxed) {
+            0 | 1 => reserve,
+            owed => reserve.max(owed.saturating_add(1)),
+        }
     }
 
     fn open_new(&self, lane: &mut Lane, request: &Request<'_>) -> Result<Lease> {

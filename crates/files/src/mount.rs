@@ -148,7 +148,7 @@ impl FileStore {
         let journal =
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
-        let committer = Committer::new(Some(journal));
+        let committer = Committer::new(Some(journal), lanes.journal_owed());
         let core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
         if let Some(trace) = &core.options.trace {
             trace_existing(trace, &core.names.lock().catalogue);

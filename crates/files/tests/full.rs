@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{geometry, options_with, path};
-use zonda_device::{MemBlockDevice, MemDevice};
-use zonda_files::{Claim, FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
+use zonda_device::{Geometry, MemBlockDevice, MemDevice};
+use zonda_files::{Claim, FileKind, FilePath, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
 
 fn on_zones(active: u32) -> FileStore {
     let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
@@ -164,5 +164,43 @@ fn many_logs_begin_where_none_goes_on() {
     }
     for placement in Placement::ALL {
         first_records_leave_it_to_others(&on_blocks(placement), placement.name());
+    }
+}
+
+/// Names fill the journal as bytes fill zones. What takes them away again finds its way into a journal that could take no more.
+#[test]
+fn names_leave_room_for_a_journal_without_them() {
+    const NAMES: usize = 1_300;
+    let name = |number: usize| path(&format!("/{number:0250}"));
+    for names_first in [true, false] {
+        let device = Arc::new(MemDevice::new(Geometry::new(64 << 10, 40).with_limits(6, 6)).unwrap());
+        let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
+        let mut refused = 0;
+        let mut make_names = |store: &FileStore| {
+            for number in 0..NAMES {
+                create(store, name(number).as_str(), FileKind::Data).close().unwrap();
+                if number % 20 == 0 {
+                    refused += usize::from(store.sync_names().is_err_and(|error| error.is_no_space()));
+                }
+            }
+        };
+        if names_first {
+            make_names(&store);
+        }
+        fill(&store, "/table", FileKind::Data, 20_000);
+        if !names_first {
+            make_names(&store);
+        }
+        assert_eq!(refused > 0, !names_first, "{:?}", store.usage());
+        let store = again_on_zones(store);
+        let left = store.list(&FilePath::root()).unwrap();
+        let all = left.len() == NAMES + 1;
+        assert!(left.len() > 100 && all == names_first, "{names_first}: {} names", left.len());
+        left.iter().for_each(|path| store.remove(path).unwrap());
+        store.sync_names().unwrap();
+        let store = again_on_zones(store);
+        assert_eq!(store.list(&FilePath::root()).unwrap(), [], "{names_first}");
+        assert!(fill(&store, "/again", FileKind::Data, 20_000) > 1 << 20);
+        assert_eq!(store.check().unwrap().findings, [], "{names_first}");
     }
 }

@@ -37,6 +37,8 @@ pub struct Journal {
     next_sequence: u64,
     pending: Vec<u8>,
     bytes_since_snapshot: u64,
+    /// The same without what pads chunks to blocks.
+    payload_since_snapshot: u64,
     snapshot_bytes: u64,
     failed: bool,
 }
@@ -78,6 +80,7 @@ impl Journal {
             next_sequence: found.next_sequence,
             pending: Vec::new(),
             bytes_since_snapshot: 0,
+            payload_since_snapshot: 0,
             snapshot_bytes: 0,
             failed: false,
         };
@@ -92,7 +95,8 @@ impl Journal {
     ///
     /// # Errors
     /// `RecordTooLong`; `NoSpace`, [a full host](SpaceError::is_host_full) and the other errors of [`Space::open_zone`]: this record is
-    /// not taken, earlier ones are kept and it may be tried again. `Device`, `JournalFailed`.
+    /// not taken, earlier ones are kept and it may be tried again; where zones are short, after a snapshot, for which
+    /// [some are kept](Self::zones_owed). `Device`, `JournalFailed`.
     pub fn append(&mut self, record: &[u8]) -> Result<()> {
         self.add(ChunkKind::Records, record)
     }
@@ -118,20 +122,10 @@ impl Journal {
     /// # Errors
     /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
     pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<bool> {
-        self.write_pending(ChunkKind::Records)?;
-        match self.writer.take() {
-            Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
-            Some(writer) => self.leave(writer)?,
-            None => {}
-        }
+        let covered = std::mem::take(&mut self.pending);
         let before = self.bytes_since_snapshot;
-        self.write_chunk(ChunkKind::SnapshotBegin)?;
-        // It stands in the last of them.
-        let old_zones = self.zones.len() - 1;
-        let filled = self.write_snapshot(fill);
-        // Items of an incomplete snapshot must not be written later as records.
-        self.pending.clear();
-        filled?;
+        // Items of an incomplete snapshot must not be written later as records, and what it was to cover must.
+        let old_zones = self.write_snapshot(fill).inspect_err(|_| self.pending = covered)?;
         // What a whole snapshot covers must not be recorded behind it, as it would be after an error.
         let flushed = self.flush();
         let waits = flushed.as_ref().is_err_and(SpaceError::is_host_full);
@@ -139,10 +133,55 @@ impl Journal {
             flushed.inspect_err(|_| self.failed = true)?;
         }
         (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
+        self.payload_since_snapshot = 0;
         if !waits {
             self.release(old_zones);
         }
         Ok(!waits)
+    }
+
+    /// Free zones that are kept for the next snapshot: as many as one takes that says what the last one and all records since say. Records
+    /// take none of these, and neither must who writes to other streams: without a snapshot no zone is ever given back.
+    #[must_use]
+    pub fn zones_owed(&self) -> u32 {
+        self.zones_owed_after(0)
+    }
+
+    /// As [`zones_owed`](Self::zones_owed), once so many zones more are full of records.
+    fn zones_owed_after(&self, zones: u64) -> u32 {
+        let (chunk, zone) = (self.chunk_blocks_max(), self.space.zone_blocks() - 1);
+        let zone_bytes = (zone - zone % chunk) * BLOCK_BYTES as u64;
+        let payload = self.payload_since_snapshot + self.pending.len() as u64 + zones * zone_bytes;
+        // Chunks are not full to the last byte.
+        let bytes = (self.snapshot_bytes + payload) * 17 / 16;
+        u32::try_from(bytes.div_ceil(zone_bytes)).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Whether a snapshot finds room for items of so many bytes each, unless zones fail.
+    #[must_use]
+    pub fn has_room_for(&self, items: impl Iterator<Item = usize>) -> bool {
+        let counts = self.space.zone_counts(self.stream);
+        let (mut zones, zone) = (counts.free + counts.retired, self.space.zone_blocks() - 1);
+        let mut room =
+            self.writer.as_ref().filter(|writer| self.has_room_in(writer)).map_or(0, ZoneWriter::remaining_blocks);
+        let mut place = |payload: usize| {
+            let blocks = (CHUNK_HEADER_BYTES + payload).div_ceil(BLOCK_BYTES) as u64;
+            if room < blocks {
+                let Some(left) = zones.checked_sub(1) else { return false };
+                (zones, room) = (left, zone);
+            }
+            room -= blocks;
+            true
+        };
+        let mut fits = place(0);
+        let mut pending = 0;
+        for bytes in items.map(|item| ITEM_LENGTH_BYTES + item) {
+            if pending + bytes > self.payload_bytes_max() {
+                fits &= place(std::mem::take(&mut pending));
+            }
+            pending += bytes;
+        }
+        fits && (pending == 0 || place(pending)) && place(0)
     }
 
     /// Whether the next snapshot may begin in a zone: if it is not twice as long as the last, it fits.
@@ -172,16 +211,28 @@ impl Journal {
         self.payload_bytes_max() - ITEM_LENGTH_BYTES
     }
 
-    fn payload_bytes_max(&self) -> usize {
-        let blocks = CHUNK_BLOCKS_MAX.min(self.space.zone_blocks() - 1);
-        usize::try_from(blocks).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
+    fn chunk_blocks_max(&self) -> u64 {
+        CHUNK_BLOCKS_MAX.min(self.space.zone_blocks() - 1)
     }
 
-    /// Writes the items of a snapshot that is begun, and its end.
-    fn write_snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<()> {
+    fn payload_bytes_max(&self) -> usize {
+        usize::try_from(self.chunk_blocks_max()).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
+    }
+
+    /// Writes a whole snapshot; returns how many of the zones are older than the one in which it begins.
+    fn write_snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<usize> {
+        match self.writer.take() {
+            Some(writer) if self.has_room_in(&writer) => self.writer = Some(writer),
+            Some(writer) => self.leave(writer, 0)?,
+            None => {}
+        }
+        self.write_chunk(ChunkKind::SnapshotBegin)?;
+        // It stands in the last of them.
+        let old_zones = self.zones.len() - 1;
         fill(&mut SnapshotWriter { journal: self })?;
         self.write_pending(ChunkKind::SnapshotItems)?;
-        self.write_chunk(ChunkKind::SnapshotEnd)
+        self.write_chunk(ChunkKind::SnapshotEnd)?;
+        Ok(old_zones)
     }
 
     fn add(&mut self, kind: ChunkKind, item: &[u8]) -> Result<()> {
@@ -210,7 +261,7 @@ impl Journal {
         }
         let bytes = (CHUNK_HEADER_BYTES + self.pending.len()).next_multiple_of(BLOCK_BYTES);
         loop {
-            let generation = self.make_room((bytes / BLOCK_BYTES) as u64)?;
+            let generation = self.make_room((bytes / BLOCK_BYTES) as u64, kind)?;
             let chunk = self.chunk(kind, generation, bytes);
             match self.writer.as_mut().map(|writer| writer.write(&chunk)) {
                 Some(Ok(_)) => break,
@@ -220,6 +271,7 @@ impl Journal {
         }
         self.next_sequence += 1;
         self.bytes_since_snapshot += bytes as u64;
+        self.payload_since_snapshot += self.pending.len() as u64;
         self.pending.clear();
         Ok(())
     }
@@ -233,12 +285,14 @@ impl Journal {
     }
 
     /// Sees to a writer with room for so many blocks, and returns the generation of its zone.
-    fn make_room(&mut self, blocks: u64) -> Result<u64> {
-        if let Some(writer) = self.writer.take() {
-            if writer.remaining_blocks() >= blocks {
+    fn make_room(&mut self, blocks: u64, kind: ChunkKind) -> Result<u64> {
+        let kept = if kind == ChunkKind::Records { self.zones_owed_after(1) } else { 0 };
+        match self.writer.take() {
+            Some(writer) if writer.remaining_blocks() >= blocks => {
                 return Ok(self.writer.insert(writer).generation());
             }
-            self.leave(writer)?;
+            Some(writer) => self.leave(writer, kept)?,
+            None => self.check_free(kept)?,
         }
         let writer = self.space.open_zone(self.stream, Urgency::Reserve)?;
         self.zones.push(writer.zone());
@@ -246,15 +300,20 @@ impl Journal {
         Ok(self.writer.insert(writer).generation())
     }
 
-    /// Seals the open zone, but where there is no other to go on in: what still fits there can be recorded.
-    fn leave(&mut self, writer: ZoneWriter) -> Result<()> {
-        let counts = self.space.zone_counts(self.stream);
-        if counts.free + counts.retired == 0 {
+    /// Seals the open zone, but where there is no other to go on in, above those that are kept: what still fits there can be recorded.
+    fn leave(&mut self, writer: ZoneWriter, kept: u32) -> Result<()> {
+        if let Err(error) = self.check_free(kept) {
             self.writer = Some(writer);
-            return Err(self.space.usage().no_space());
+            return Err(error);
         }
         self.space.seal(writer);
         Ok(())
+    }
+
+    /// Whether a zone is free above so many.
+    fn check_free(&self, kept: u32) -> Result<()> {
+        let counts = self.space.zone_counts(self.stream);
+        if counts.free + counts.retired > kept { Ok(()) } else { Err(self.space.usage().no_space()) }
     }
 
     fn flush(&mut self) -> Result<()> {

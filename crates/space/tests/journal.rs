@@ -286,7 +286,7 @@ fn a_failing_zone_costs_no_record() {
 }
 
 #[test]
-fn a_full_device_refuses_a_record_and_keeps_the_rest() {
+fn a_full_device_refuses_a_record_and_keeps_the_rest_and_room_for_a_snapshot_of_it() {
     let device = device(14);
     let streams = vec![StreamSpec::new(JOURNAL, "journal", 0).zones(2, 2).alone()];
     let only_journal = SpaceOptions { streams, ..options() };
@@ -299,10 +299,44 @@ fn a_full_device_refuses_a_record_and_keeps_the_rest() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, SpaceError::NoSpace { free_zones: 0, .. }), "{error}");
-    let (_, recovered) = Space::open(as_zoned(&device), &only_journal).unwrap();
-    assert_eq!(recovered.zones.len(), 16);
-    assert_eq!(read(&device).2.records.len(), synced);
+    let owed = journal.zones_owed();
+    assert!(matches!(error, SpaceError::NoSpace { free_zones, .. } if free_zones >= owed), "{error}");
+    let Said { records, .. } = read(&device).2;
+    assert_eq!(records.len(), synced);
+    assert!(synced > 70 && owed >= 5, "{synced} records, {owed} zones");
+    assert!(journal.has_room_for(records.iter().map(Vec::len)));
+    journal.snapshot(&mut |snapshot| records.iter().try_for_each(|record| snapshot.put(record))).unwrap();
+    journal.append(b"goes on").unwrap();
+    journal.sync().unwrap();
+    let found = read(&device).2;
+    assert_eq!((found.items, found.records), (records, vec![b"goes on".to_vec()]));
+}
+
+#[test]
+fn a_snapshot_has_room_for_what_it_says_it_has_room_for() {
+    for seed in 0..40 {
+        let prepared = || {
+            let (device, mut rng) = (device(14), Rng::seeded(seed));
+            let mut journal = start(&format(&device), &[]);
+            (0..rng.index(20)).for_each(|_| journal.append(&[2; 3_000]).and_then(|()| journal.sync()).unwrap());
+            let longest = 1 + rng.index(journal.record_bytes_max());
+            let items: Vec<Vec<u8>> = (0..1_000).map(|_| vec![1; rng.index(longest)]).collect();
+            (device, journal, items)
+        };
+        let snapshot = |journal: &mut Journal, items: &[Vec<u8>]| {
+            journal.snapshot(&mut |snapshot| items.iter().try_for_each(|item| snapshot.put(item)))
+        };
+        let (device, mut journal, items) = prepared();
+        let fits = |count: &usize| journal.has_room_for(items[..*count].iter().map(Vec::len));
+        let count = (0..=items.len()).rev().find(fits).expect("nothing always fits");
+        snapshot(&mut journal, &items[..count]).unwrap();
+        assert_eq!(read(&device).2.items, items[..count], "seed {seed}");
+        let (_device, mut journal, items) = prepared();
+        if let Some(more) = items.get(..count + 1) {
+            let refused = snapshot(&mut journal, more);
+            assert!(matches!(refused, Err(SpaceError::NoSpace { .. })), "seed {seed}: {refused:?}");
+        }
+    }
 }
 
 /// A counter per key, kept in a journal: the state after any crash must be one between the last sync and the last record.

@@ -102,7 +102,8 @@ impl FileStore {
         let (catalogue, report) = (mount.catalogue, mount.report);
         let lanes = Lanes::new(ground.space().clone(), false);
         let options = (options.clone(), None);
-        let core = Core::new(ground, options, Names::new(catalogue), Committer::new(None), lanes, Stop::read_only());
+        let committer = Committer::new(None, lanes.journal_owed());
+        let core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
         Ok((Self { core: Arc::new(core) }, report))
     }
 }
