@@ -146,20 +146,32 @@ impl Piece {
     }
 }
 
+/// Times that a header is read that cannot be, of a zone that has something in it.
+const LOOKS: usize = 3;
+
 /// Whether the header of a zone on the device still has this generation: somebody else may have reset it.
 ///
 /// # Errors
 /// `Stale`; `Space` if the header cannot be read although there is something in the zone.
 pub(crate) fn check_on_device(space: &Space, zone: ZoneId, generation: u64) -> Result<()> {
-    let mut block = AlignedBuf::with_len(BLOCK_BYTES);
-    let found = match space.read(space.first_block(zone), &mut block) {
-        Ok(()) => ZoneHeader::decode(&block).ok().map(|header| header.generation),
-        // An empty zone has nothing to read.
-        Err(SpaceError::Device(_)) if space.written_on_device(zone)? == 0 => None,
-        Err(error) => return Err(error.into()),
-    };
+    let found = generation_on_device(space, zone)?;
     if found == Some(generation) {
         return Ok(());
     }
     Err(FileError::Stale { zone: zone.0, found, expected: generation })
+}
+
+fn generation_on_device(space: &Space, zone: ZoneId) -> Result<Option<u64>> {
+    let mut block = AlignedBuf::with_len(BLOCK_BYTES);
+    let mut looks = 1;
+    loop {
+        match space.read(space.first_block(zone), &mut block) {
+            Ok(()) => return Ok(ZoneHeader::decode(&block).ok().map(|header| header.generation)),
+            // An empty zone has nothing to read.
+            Err(SpaceError::Device(_)) if space.written_on_device(zone)? == 0 => return Ok(None),
+            // It may have been empty then, and have been written since.
+            Err(SpaceError::Device(_)) if looks < LOOKS => looks += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

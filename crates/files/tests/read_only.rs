@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use common::disturbed::Disturbed;
 use common::{geometry, options, path};
-use zonda_device::{Geometry, MemDevice, ZonedDevice};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
 use zonda_files::{FileError, FileKind, FileStore, FileTags, FileWriter, Finding, StoreId, ZoneId};
-use zonda_rt::{Mutex, Rng};
+use zonda_rt::{DeviceCall, Mutex, Rng};
+use zonda_space::SpaceError;
 
 fn put(store: &FileStore, name: &str, byte: u8, bytes: usize) {
     let mut writer = store.create(&path(name), FileTags::of(FileKind::Data)).unwrap();
@@ -72,6 +73,32 @@ fn what_was_cleaned_meanwhile_is_stale_and_never_other_bytes() {
         }
     }
     assert!(stale > 0 && whole > 0, "{stale} stale, {whole} whole");
+}
+
+/// A zone that was reset has no header to read, and when it is asked whether it is empty somebody may have written it anew.
+#[test]
+fn a_zone_that_is_written_anew_between_two_looks_is_stale() {
+    let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let zoned = || Arc::new(device.clone()) as Arc<dyn ZonedDevice>;
+    let live = FileStore::format(zoned(), StoreId(1), false, options(0)).unwrap();
+    put(&live, "/a", 1, 30_000);
+    let (store, _) = FileStore::mount_read_only(zoned(), options(0)).unwrap();
+    let zone = store.extents(&path("/a")).unwrap()[0].zone;
+    let reader = store.open(&path("/a")).unwrap();
+    live.remove(&path("/a")).unwrap();
+    let read = || reader.read_at(0, &mut [0; 30_000]);
+    let is_stale = || matches!(read(), Err(FileError::Stale { found: Some(_), .. }));
+    let again = (0..1_000).find(|_| {
+        put(&live, "/b", 2, 30_000);
+        is_stale()
+    });
+    assert!(again.is_some(), "{zone} is never written again");
+    // The bytes are read first, then the header.
+    let (call, effect) = (Some(DeviceCall::Read), FaultEffect::Error(ErrorKind::Media));
+    device.inject(Fault { call, zone: Some(zone), when: FaultWhen::Nth(2), effect });
+    assert!(is_stale() && device.injected() == 1);
+    device.inject(Fault { call, zone: Some(zone), when: FaultWhen::From(2), effect });
+    assert!(matches!(read(), Err(FileError::Space(SpaceError::Device(_)))), "{:?}", read());
 }
 
 #[test]
