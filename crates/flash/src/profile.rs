@@ -482,6 +482,10 @@ impl Profile {
                 self.name, zoned.zone_size_bytes, zoned.zone_capacity_bytes
             )));
         }
+        let ring_zones = zoned.split.as_ref().map_or(0, |split| split.ring_zones);
+        if ring_zones.checked_mul(zoned.zone_capacity_bytes).is_none() {
+            return Err(ProfileError(format!("{}: a ring of {ring_zones} zones", self.name)));
+        }
         Ok(())
     }
 

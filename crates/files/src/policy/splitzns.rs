@@ -64,7 +64,7 @@ impl SplitZns {
     /// Whether a table of this level overlaps nothing of the next, and that is one of subzones.
     fn will_move(&self, wish: &SubzoneWish<'_>, level: u8, bottom: u32, shape: &LsmShape) -> bool {
         let (Some(tree), Some(range)) = (wish.tree, wish.range) else { return false };
-        let (next, Some(order)) = (level + 1, shape.order(tree)) else { return false };
+        let (Some(next), Some(order)) = (level.checked_add(1), shape.order(tree)) else { return false };
         let is_deep = level > 0 && self.levels.contains(next.into(), bottom.max(next.into()));
         is_deep && !shape.level(tree, next).any(|(_, table)| order.overlap(&table.range, range))
     }

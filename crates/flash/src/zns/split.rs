@@ -377,7 +377,10 @@ impl ZonedModel {
     /// Erases a subzone's block, on its chip alone.
     pub(super) fn reset_subzone(&mut self, now: Nanos, token: u64, id: Id) -> Ticket {
         let Some(chip) = self.splits().subzone(id).chip else {
-            self.splits().subzone(id).timing.reset();
+            // Nothing was written; it may have been read all the same.
+            let subzone = self.splits().subzone(id);
+            subzone.timing.reset();
+            subzone.read_pointer = 0;
             return Ticket::Request(self.core.delay(now, token, self.shape.reset_empty_ns));
         };
         let chips = usize::from(self.splits().subzones);

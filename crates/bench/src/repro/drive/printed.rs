@@ -59,9 +59,14 @@ pub(super) fn steps(text: &str) -> Vec<Step> {
                 step.uptime_seconds = Some((step.uptime_seconds.map_or(now, |(first, _)| first), now));
             }
         } else if line.starts_with("Cumulative stall:") {
-            let last = steps.last_mut();
-            last.into_iter()
-                .for_each(|step| step.stalled_percent = step.stalled_percent.or(number_before(line, "percent")));
+            if let Some(step) = steps.last_mut() {
+                // Who drives compactions adds what he held up, behind the statistics.
+                let is_first = step.uptime_seconds.is_none_or(|(first, last)| first == last);
+                let is_more = is_first && line.contains("outside RocksDB");
+                if is_more || step.stalled_percent.is_none() {
+                    step.stalled_percent = number_before(line, "percent");
+                }
+            }
         } else if let Some(rest) = line.strip_prefix("Cumulative compaction:") {
             let of = |unit: &str| number_before(rest, unit);
             if let (Some(written), Some(read), Some(seconds)) = (of("GB write"), of("GB read"), of("seconds"))
@@ -87,6 +92,21 @@ fn first_number(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stalls_of_who_drives_compactions_count_where_statistics_are_first_printed() {
+        let of_rocksdb = |uptime: &str, percent: &str| {
+            format!(
+                "Uptime(secs): {uptime} total, 1.0 interval\nCumulative stall: 00:00:2.9 H:M:S, {percent} percent\n"
+            )
+        };
+        let step = "overwrite    :      44.710 micros/op 89462 ops/sec 0.671 seconds 60000 operations;   88.7 MB/s\n";
+        let driven = |percent: &str| format!("Cumulative stall: 1.000 seconds outside RocksDB; {percent} percent\n");
+        let once = [step, &of_rocksdb("10.0", "16.8"), &driven("26.8")].concat();
+        assert_eq!(steps(&once)[0].stalled_percent, Some(26.8));
+        let twice = [&once, &*of_rocksdb("20.0", "8.4"), &driven("13.4")].concat();
+        assert_eq!(steps(&twice)[0].stalled_percent, Some(26.8));
+    }
 
     #[test]
     fn what_db_bench_prints_is_understood() {

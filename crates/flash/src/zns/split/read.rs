@@ -84,9 +84,12 @@ impl ZonedModel {
         let is_first = !in_order && self.splits().shape.queries_first;
         let waits = self.core.shape().reads_in_order && !is_first;
         self.subzone_parts(id, (ahead.map_or(from, |ahead| ahead.end), to), waits, &mut parts);
-        // A read may go on in the next subzone.
-        if to - from < bytes && index + 1 < self.splits().subzones {
-            self.subzone_parts((zone, index + 1), (0, bytes - (to - from)), waits, &mut parts);
+        // A read may go on in the next subzones.
+        let mut rest = bytes - (to - from);
+        for next in index + 1..self.splits().subzones {
+            let end = rest.min(subzone_bytes);
+            self.subzone_parts((zone, next), (0, end), waits, &mut parts);
+            rest -= end;
         }
         if in_order && !parts.is_empty() {
             self.read_ahead(now, id);

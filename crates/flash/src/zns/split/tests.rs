@@ -321,6 +321,56 @@ fn no_more_subzones_are_read_ahead_than_there_are_buffers() {
 }
 
 #[test]
+fn a_chip_reads_ahead_for_one_subzone_at_a_time() {
+    let mut model = drive(ALL);
+    let (zone_bytes, subzone) = (model.shape().zone_size_bytes, subzone_bytes(&model));
+    for zone in 0..2 {
+        takes(&mut model, Command::Split { zone });
+        (0..16).for_each(|index| model.preset_subzone(zone, index, subzone, true));
+    }
+    let mut die = |id: Id| {
+        let chip = model.splits().subzone(id).chip.unwrap();
+        model.die_of_chip(id.0, chip)
+    };
+    let of_first = die((0, 0));
+    let neighbour = (0..16).find(|index| die((1, *index)) == of_first).unwrap();
+    let reader = (0..16).find(|index| die((1, *index)) != of_first).unwrap();
+    let prereads = [(0, 0), (1, neighbour), (1, reader)].map(|(zone, index): Id| {
+        let at = u64::from(zone) * zone_bytes + u64::from(index) * subzone;
+        takes(&mut model, Command::Read { at, bytes: 64 << 10 });
+        model.split_counts().unwrap().reads.prereads
+    });
+    assert_eq!(prereads, [0, 0, 1], "the first two share a chip");
+}
+
+#[test]
+fn a_read_over_many_subzones_reads_all_their_chips() {
+    let mut model = drive(NATIVE);
+    let subzone = subzone_bytes(&model);
+    takes(&mut model, Command::Split { zone: 0 });
+    (0..4).for_each(|index| model.preset_subzone(0, index, subzone, true));
+    let mut chips_read = |bytes: u64| {
+        let reads = |model: &ZonedModel| model.core().stats().dies.iter().map(|die| die.reads).collect::<Vec<_>>();
+        let before = reads(&model);
+        takes(&mut model, Command::Read { at: 0, bytes });
+        reads(&model).iter().zip(before).filter(|(after, before)| *after > before).count()
+    };
+    assert_eq!([1, 2, 4].map(|subzones| chips_read(subzones * subzone)), [1, 2, 4]);
+}
+
+#[test]
+fn a_reset_forgets_what_was_read_of_a_subzone_without_bytes() {
+    let mut model = drive(ALL);
+    takes(&mut model, Command::Split { zone: 0 });
+    takes(&mut model, Command::Read { at: 0, bytes: 64 << 10 });
+    takes(&mut model, Command::ResetSubzone { zone: 0, index: 0 });
+    takes(&mut model, Command::AppendSubzone { zone: 0, index: 0, bytes: 1 << 20 });
+    let before = model.split_counts().unwrap().reads.in_order;
+    takes(&mut model, Command::Read { at: 0, bytes: 64 << 10 });
+    assert_eq!(model.split_counts().unwrap().reads.in_order, before + 1, "a compaction begins");
+}
+
+#[test]
 fn a_joined_zone_is_read_from_flash_whatever_was_read_of_its_subzones() {
     let mut model = drive(ALL);
     let (zone_bytes, bytes) = (model.shape().zone_size_bytes, subzone_bytes(&model));

@@ -68,6 +68,9 @@ impl Default for Arguments {
     }
 }
 
+/// Keys at most: their order is kept in memory, and the laws by which they are drawn are summed.
+const KEYS_MAX: u64 = 1 << 32;
+
 impl Arguments {
     /// Reads the words behind the program's name.
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
@@ -95,7 +98,7 @@ impl Arguments {
             "options" => value.clone_into(&mut self.options),
             "cache_size" => self.cache_bytes = number()?,
             "benchmarks" => self.benchmarks = value.split(',').map(str::to_owned).collect(),
-            "num" => self.keys = number().filter(|number| *number > 0)?,
+            "num" => self.keys = number().filter(|number| (1..=KEYS_MAX).contains(number))?,
             "operations" => self.operations = number()?,
             "threads" => self.threads = number().filter(|number| (1..=1024).contains(number))?,
             "key_size" => self.key_bytes = size(8)?,
@@ -158,9 +161,16 @@ mod tests {
         assert_eq!((arguments.policy, arguments.keys, arguments.benchmarks.len()), (Some(Policy::Gear), 7, 2));
         assert_eq!(arguments.uri, "zonda://mem:?create=1GiB");
         assert_eq!(parse("--db=/db --benchmarks=stats --policy=native").unwrap().policy, None);
-        for wrong in
-            ["", "--db=/db", "--num", "--db=/db --policy=best", "--skew=1", "--num=0", "--key_size=7", "--what=1"]
-        {
+        for wrong in [
+            "",
+            "--db=/db",
+            "--num",
+            "--db=/db --policy=best",
+            "--skew=1",
+            "--num=0",
+            "--num=99999999999",
+            "--key_size=7",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -57,9 +57,27 @@ struct State {
     counts: Counts,
     /// Something ended since the tree was looked at.
     is_stale: bool,
+    /// Flushes that had ended when it was.
+    looked_at: u64,
+    /// Nothing was due then, and nothing runs.
     is_idle: bool,
     is_stopping: bool,
     failed: Option<String>,
+}
+
+impl State {
+    /// Whether nothing is due and nothing runs, when so many flushes have ended and none runs.
+    fn is_settled(&self, flushes: u64) -> bool {
+        self.is_idle && !self.is_stale && self.looked_at == flushes
+    }
+
+    /// Whether the tree is to be looked at again, now that so many flushes have ended. Until that is done nobody knows what is due.
+    fn begins_to_look(&mut self, flushes: u64) -> bool {
+        let is_stale = std::mem::take(&mut self.is_stale) || self.looked_at != flushes;
+        self.is_idle &= !is_stale;
+        self.looked_at = flushes;
+        is_stale
+    }
 }
 
 impl Driver {
@@ -81,12 +99,14 @@ impl Driver {
         loop {
             let flushing = ["rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes"];
             let is_flushing = flushing.iter().any(|property| self.shared.database.number(property) > 0);
+            // Behind that: one that ended since is among them.
+            let flushes = self.shared.database.flushes();
             {
                 let mut state = self.shared.state.lock();
                 if let Some(failed) = &state.failed {
                     return Err(failed.clone());
                 }
-                if !is_flushing && state.is_idle && !state.is_stale {
+                if !is_flushing && state.is_settled(flushes) {
                     return Ok(());
                 }
                 state.is_stale |= state.is_idle;
@@ -111,7 +131,6 @@ impl Driver {
 impl Shared {
     /// The thread that chooses.
     fn choose(&self) {
-        let mut seen = u64::MAX;
         loop {
             let flushes = self.database.flushes();
             let is_stale = {
@@ -119,10 +138,9 @@ impl Shared {
                 if state.is_stopping || state.failed.is_some() {
                     return self.gate.open();
                 }
-                std::mem::take(&mut state.is_stale) || flushes != seen
+                state.begins_to_look(flushes)
             };
             if is_stale {
-                seen = flushes;
                 self.look();
             } else {
                 sleep(PAUSE);
@@ -203,5 +221,24 @@ impl Shared {
 fn mark(levels: &mut Levels, job: &Job) {
     for table in levels.0.iter_mut().flatten().filter(|table| job.inputs.contains(&table.number)) {
         table.is_busy = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_settled_before_the_tree_was_looked_at() {
+        let mut state = State { is_stale: true, ..State::default() };
+        assert!(state.begins_to_look(0) && !state.is_settled(0), "it looks");
+        state.is_idle = true;
+        assert!(state.is_settled(0));
+        assert!(!state.is_settled(1), "a flush has ended since");
+        assert!(state.begins_to_look(1) && !state.is_settled(1), "it looks");
+        state.is_idle = true;
+        assert!(state.is_settled(1) && !state.begins_to_look(1) && state.is_settled(1));
+        state.is_stale = true;
+        assert!(!state.is_settled(1), "a job has ended since");
     }
 }

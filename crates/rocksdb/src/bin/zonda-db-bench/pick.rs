@@ -118,7 +118,7 @@ fn widened<'a>(
     let bytes: u64 = wider.iter().chain(below).map(|table| table.bytes).sum();
     let is_same = Span::of(&wider).is_some_and(|span| levels.overlapping(output, &span).len() == below.len());
     let is_idle = wider.iter().all(|table| !table.is_busy);
-    let is_small = bytes <= TABLES_OF_A_JOB * limits.table_bytes;
+    let is_small = bytes <= TABLES_OF_A_JOB.saturating_mul(limits.table_bytes);
     if is_same && is_idle && is_small { wider } else { above }
 }
 
