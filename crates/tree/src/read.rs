@@ -178,7 +178,12 @@ impl Tree {
             }
             let known = match buffer.read(key) {
                 Some(record) => Some(copy_value(&record, into)),
-                None => buffer.is_complete().then_some(None),
+                None if buffer.is_complete() => {
+                    // No record is there that could be marked as used: all of it was.
+                    buffer.touch();
+                    Some(None)
+                }
+                None => None,
             };
             if let Some(known) = known {
                 if buffer.is_mini_page() {
