@@ -71,6 +71,24 @@ fn what_earlier_processes_left_dead_is_given_back() {
 }
 
 #[test]
+fn what_was_deleted_is_given_back() {
+    for (store, value_bytes) in [(StoreKind::Zoned, 100), (StoreKind::InPlace, 100), (StoreKind::InPlace, 5_000)] {
+        let place = Place::new();
+        let db = roomy(store).open(&place.uri()).unwrap();
+        let pairs = 20_000_000 / value_bytes as u64;
+        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        (0..pairs).for_each(|number| db.put(key(number), vec![7; value_bytes]).unwrap());
+        while db.step().unwrap() {}
+        let before = taken(&place);
+        (0..pairs).for_each(|number| db.delete(key(number)).unwrap());
+        db.compact(&mut |_, _| {}).unwrap();
+        while db.step().unwrap() {}
+        let after = taken(&place);
+        assert!(before > 20_000_000 && after < before / 4, "{store:?}, {value_bytes}: {after} bytes, {before} before");
+    }
+}
+
+#[test]
 fn a_file_that_is_written_over_and_over_takes_twice_what_is_live_and_a_little() {
     // Long values, which stand in the value log, and short ones, which take the room of dead ones in place.
     let (long, short) = ((64, 40_000, 2_000), (50_000, 60, 400_000));

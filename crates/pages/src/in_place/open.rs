@@ -68,9 +68,10 @@ fn make_empty(disk: &Disk, layout: Layout, overwrite: bool) -> Result<(), PageEr
         let (what, rule) = ("superblock", "the device is not empty; say that it may be overwritten");
         return Err(SpaceError::BadGeometry { what, value: 1, rule }.into());
     }
-    let zeros = BufferPool::new().take(1);
+    // The block behind it, too: what an earlier store with the same id had there must not be taken for this one's.
+    let zeros = BufferPool::new().take(2);
     for segment in layout.all() {
-        disk.write(layout.header(segment), &zeros[..BLOCK_BYTES])?;
+        disk.write(layout.header(segment), &zeros[..2 * BLOCK_BYTES])?;
     }
     Ok(disk.flush()?)
 }
@@ -188,13 +189,19 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     let mut highest = 0;
     let (framing, pool) = (Framing::new(identity.store.0), BufferPool::new());
     let eyes = Eyes { blocks: disk, framing, pool: &pool };
-    let (mut found, mut headless) = (Vec::new(), Vec::new());
-    for_headers(disk, layout, &mut |segment, bytes| match bytes
+    let (mut found, mut headless, mut blank) = (Vec::new(), Vec::new(), Vec::new());
+    let headers = layout.all().map(|segment| (segment, layout.header(segment)));
+    for_blocks(disk, headers, &mut |segment, bytes| match bytes
         .and_then(|bytes| SegmentHeader::decode(bytes, identity.store, segment))
     {
         Some(header) => found.push((segment, header)),
-        None if bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) => {}
+        None if bytes.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0)) => blank.push(segment),
         None => headless.push(segment),
+    })?;
+    // Nothing was ever written there, or the header is lost, and what lies behind it is not.
+    let firsts = blank.into_iter().map(|segment| (segment, layout.first(segment)));
+    for_blocks(disk, firsts, &mut |segment, bytes| {
+        headless.extend(bytes.and_then(generation_in).map(|_| segment));
     })?;
     for segment in headless {
         found.extend(by_frames(eyes, layout, segment)?.map(|header| (segment, header)));
@@ -260,24 +267,26 @@ fn frame_at(eyes: Eyes<'_>, block: u64, end: u64) -> Result<Option<SegmentHeader
     Ok(Some(SegmentHeader { kind, generation, written_blocks: 0 }))
 }
 
-/// Reads all segment headers, many in flight together; `visit` gets none where the device cannot read it.
-fn for_headers(
+/// Reads a block of each of some segments, many in flight together; `visit` gets none where the device cannot read it.
+fn for_blocks(
     disk: &Disk,
-    layout: Layout,
+    mut blocks: impl Iterator<Item = (SegmentIndex, u64)>,
     visit: &mut dyn FnMut(SegmentIndex, Option<&[u8]>),
 ) -> Result<(), PageError> {
     let pool = BufferPool::new();
     let mut queue = disk.queue()?;
-    let (mut todo, mut done, mut left) = (layout.all(), Vec::new(), layout.segments());
-    while left > 0 {
+    let mut done = Vec::new();
+    loop {
         while queue.in_flight() < queue.depth() {
-            let Some(segment) = todo.next() else { break };
-            let io = Io::Read { at: disk.lba(layout.header(segment)), into: pool.take_exact(1) };
+            let Some((segment, block)) = blocks.next() else { break };
+            let io = Io::Read { at: disk.lba(block), into: pool.take_exact(1) };
             queue.submit(segment.0.into(), io).map_err(|rejected| rejected.error)?;
+        }
+        if queue.in_flight() == 0 {
+            return Ok(());
         }
         queue.complete(1, &mut done)?;
         for completion in done.drain(..) {
-            left -= 1;
             let segment = SegmentIndex(u32::try_from(completion.token).expect("a segment's number was given"));
             match completion.result {
                 Err(error) if error.kind() == zonda_device::ErrorKind::Media => visit(segment, None),
@@ -289,7 +298,6 @@ fn for_headers(
             pool.put(completion.buffer.expect("a read brings its buffer back"));
         }
     }
-    Ok(())
 }
 
 /// A segment of an area ends where its header says, or else behind its last whole chunk: one that is damaged, or torn by a power cut, is

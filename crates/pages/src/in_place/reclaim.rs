@@ -191,10 +191,23 @@ impl Scene<'_> {
         for &at in &batch.pages {
             self.free_page(at);
         }
+        let emptied = self.core.with_table(Table::take_emptied);
+        let given = emptied.into_iter().try_for_each(|segment| self.give(segment));
         if !batch.pages.is_empty() {
             self.core.note_room();
         }
+        given?;
         batch.segments.iter().try_for_each(|&segment| self.reset(segment))
+    }
+
+    /// Gives a segment back that held pages; where there are plenty, whoever shares the device gets its space.
+    fn give(&self, segment: SegmentIndex) -> Result<(), PageError> {
+        let (core, layout) = (self.core, self.core.layout);
+        let is_needed = !core.trim || !core.with_table(|table| table.has_plenty());
+        let trimmed =
+            if is_needed { Ok(()) } else { core.disk.trim(layout.first(segment), layout.data_blocks(segment)) };
+        core.with_table(|table| table.give(segment));
+        Ok(trimmed?)
     }
 
     fn free_page(&self, at: PageAddress) {
@@ -510,6 +523,8 @@ mod tests {
         assert_ne!(Left::of(&table, segment), left);
         assert!(table.release(pages[1]));
         pages.iter().for_each(|&at| table.free(at));
+        assert_eq!(table.take_emptied(), [segment]);
+        table.give(segment);
         assert_ne!(Left::of(&table, segment), left);
         assert_eq!(take(&mut table), pages);
         assert_ne!(Left::of(&table, segment), left, "as many pages, but not the same");

@@ -56,6 +56,8 @@ pub(crate) struct Table {
     last_generation: u64,
     /// The lowest goes first, so that a sparse file stays short.
     free: BTreeSet<SegmentIndex>,
+    /// Segments of pages in which nothing is left, until they are [given](Self::give): nobody writes there, so that they can be trimmed.
+    emptied: Vec<SegmentIndex>,
     /// Segments of log, MetaLog and values that are not free.
     held: [u32; 3],
     /// Those of them that are not released.
@@ -78,6 +80,7 @@ impl Table {
             layout,
             reserve,
             contents: (0..segments).map(|_| Content::Free).collect(),
+            emptied: Vec::new(),
             generations: (0..segments).map(|_| AtomicU64::new(0)).collect(),
             last_generation: 0,
             free: layout.all().collect(),
@@ -197,8 +200,7 @@ impl Table {
         if let Some((segment, _)) = most.filter(worthwhile) {
             return Some(segment);
         }
-        let plenty = self.spare_segments() > self.reserve.low_water;
-        if (plenty || most.is_none()) && self.may_open(claim) {
+        if (self.has_plenty() || most.is_none()) && self.may_open(claim) {
             return self.open_pages();
         }
         most.map(|(segment, _)| segment)
@@ -304,8 +306,9 @@ impl Table {
     /// Gives segments of pages back in which recovery found nothing live.
     pub(crate) fn free_unused(&mut self) {
         for segment in self.layout.all() {
-            self.free_if_unused(segment);
+            self.empty_if_unused(segment);
         }
+        self.take_emptied().into_iter().for_each(|segment| self.give(segment));
     }
 
     /// A live page is superseded; `false` if there is none at `at`.
@@ -314,17 +317,17 @@ impl Table {
         self.slots_mut(segment).is_some_and(|slots| slots.release(offset, at.blocks()))
     }
 
-    /// A superseded page's blocks may be reused. The segment is free when all its blocks are.
+    /// A superseded page's blocks may be reused. The segment is [emptied](Self::take_emptied) when all its blocks are free.
     pub(crate) fn free(&mut self, at: PageAddress) {
         let (segment, offset) = self.locate(at).expect("released here");
         self.slots_mut(segment).expect("of pages").free(offset, at.blocks());
         if !self.closed.contains(&segment) {
             self.hole_blocks += at.blocks();
         }
-        self.free_if_unused(segment);
+        self.empty_if_unused(segment);
     }
 
-    fn free_if_unused(&mut self, segment: SegmentIndex) {
+    fn empty_if_unused(&mut self, segment: SegmentIndex) {
         let Content::Pages(slots) = self.content(segment) else { return };
         if slots.free_blocks() < self.layout.data_blocks(segment) {
             return;
@@ -337,7 +340,22 @@ impl Table {
             cursor.take_if(|cursor| cursor.segment == segment);
         }
         self.set(segment, 0, Content::Free);
+        self.emptied.push(segment);
+    }
+
+    /// Segments in which nothing is left: the caller gives each.
+    pub(crate) fn take_emptied(&mut self) -> Vec<SegmentIndex> {
+        std::mem::take(&mut self.emptied)
+    }
+
+    /// An emptied segment is free.
+    pub(crate) fn give(&mut self, segment: SegmentIndex) {
         self.free.insert(segment);
+    }
+
+    /// Whether so many segments are free that a free one need not be filled again soon.
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.spare_segments() > self.reserve.low_water
     }
 
     /// The segment takes no pages any more: it is being emptied.
