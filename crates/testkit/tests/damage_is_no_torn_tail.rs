@@ -2,32 +2,12 @@
 //! the very newest chunk nobody can say whether it was torn by a crash.
 mod common;
 
-use common::{BLOCK_BYTES, Pairs, create, device, device_of, everything, image, open, reclaim};
+use common::{BLOCK_BYTES, Pairs, create, device, device_of, everything, image, open, reclaim, write_synced};
 use zonda_space::{StreamId, ZoneHeader};
-use zonda_tree::{Durability, Engine};
 
 const ZONES: u32 = 90;
 /// The streams of log and MetaLog.
 const RECORDS: [StreamId; 2] = [StreamId(0), StreamId(1)];
-
-fn put(engine: &Engine, pairs: &mut Pairs, number: u64) {
-    let (key, value) = ((number * 7 % 61).to_be_bytes().to_vec(), number.to_le_bytes().repeat(5));
-    engine.put(&key, &value, Durability::Synced).expect("room");
-    pairs.insert(key, value);
-}
-
-/// A store in which everything is synced: checkpoints with a log between and behind them, zones of released log reset.
-fn write(engine: &Engine) -> Pairs {
-    let mut pairs = Pairs::new();
-    for number in 0..120 {
-        put(engine, &mut pairs, number);
-        if number % 50 == 40 {
-            engine.checkpoint().expect("room");
-            reclaim(engine);
-        }
-    }
-    pairs
-}
 
 /// Zone and block of all that is written of log and MetaLog.
 fn record_blocks(image: &[Vec<u8>]) -> Vec<(usize, usize)> {
@@ -58,7 +38,7 @@ fn damage_each(image: &[Vec<u8>], expected: &Pairs) -> (usize, Vec<(usize, usize
 fn after_a_crash() {
     let disk = device(ZONES);
     let (_store, engine) = create(disk.clone());
-    let expected = write(&engine);
+    let expected = write_synced(&engine);
     let image = image(&*disk);
     assert_eq!(everything(&open(device_of(&image)).expect("undamaged")).expect("readable"), expected);
     let (refused, silent) = damage_each(&image, &expected);
@@ -70,7 +50,7 @@ fn after_a_crash() {
 fn after_a_clean_close() {
     let disk = device(ZONES);
     let (_store, engine) = create(disk.clone());
-    let expected = write(&engine);
+    let expected = write_synced(&engine);
     reclaim(&engine);
     engine.close().expect("room");
     let image = image(&*disk);

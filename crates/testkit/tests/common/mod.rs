@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
 use zonda_device::{AlignedBuf, Geometry, MemDevice, ZoneId, ZonedDevice};
 use zonda_pages::{StoreId, StoreOptions, ZonedStore};
-use zonda_tree::{Engine, Step, TreeError, TreeOptions};
+use zonda_tree::{Durability, Engine, Step, TreeError, TreeOptions};
 
 pub(crate) const BLOCK_BYTES: usize = 4096;
 
@@ -16,11 +16,11 @@ pub(crate) fn device(zones: u32) -> Arc<MemDevice> {
     Arc::new(MemDevice::new(Geometry::new(16 * BLOCK_BYTES as u64, zones)).expect("a legal geometry"))
 }
 
-fn store_options() -> StoreOptions {
+pub(crate) fn store_options() -> StoreOptions {
     StoreOptions { store_id: StoreId(7), read_cache_bytes: 0, log_limit_bytes: 1 << 20, ..StoreOptions::default() }
 }
 
-fn tree_options() -> TreeOptions {
+pub(crate) fn tree_options() -> TreeOptions {
     TreeOptions { buffer_bytes: 32 << 10, log_limit_bytes: 1 << 20, ..TreeOptions::default() }
 }
 
@@ -38,6 +38,25 @@ pub(crate) fn open(device: Arc<dyn ZonedDevice>) -> Result<Engine, TreeError> {
 /// Reclaims until there is nothing to do.
 pub(crate) fn reclaim(engine: &Engine) {
     while engine.reclaim_step().expect("a sound store") == Step::Progress {}
+}
+
+fn put(engine: &Engine, pairs: &mut Pairs, number: u64) {
+    let (key, value) = ((number * 7 % 61).to_be_bytes().to_vec(), number.to_le_bytes().repeat(5));
+    engine.put(&key, &value, Durability::Synced).expect("room");
+    pairs.insert(key, value);
+}
+
+/// Makes a store in which everything is synced: checkpoints with a log between and behind them, zones of released log reset.
+pub(crate) fn write_synced(engine: &Engine) -> Pairs {
+    let mut pairs = Pairs::new();
+    for number in 0..120 {
+        put(engine, &mut pairs, number);
+        if number % 50 == 40 {
+            engine.checkpoint().expect("room");
+            reclaim(engine);
+        }
+    }
+    pairs
 }
 
 pub(crate) fn everything(engine: &Engine) -> Result<Pairs, TreeError> {
