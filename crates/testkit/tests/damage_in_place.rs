@@ -19,7 +19,7 @@ const DAMAGE: [(&str, fn(&mut [u8])); 2] =
     [("a flipped bit", |block| block[20] ^= 0x40), ("zeros", |block| block.fill(0))];
 
 fn device() -> Arc<MemBlockDevice> {
-    Arc::new(MemBlockDevice::new(BLOCK_BYTES as u32, BLOCKS).expect("a legal geometry"))
+    Arc::new(MemBlockDevice::new(4096, BLOCKS).expect("a legal geometry"))
 }
 
 fn options() -> InPlaceOptions {
