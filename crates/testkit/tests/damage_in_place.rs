@@ -14,9 +14,10 @@ const BLOCKS: u64 = 90 * 16;
 /// All blocks.
 type Image = Vec<Vec<u8>>;
 
+type Damage = fn(&mut [u8]);
+
 /// What may become of a block.
-const DAMAGE: [(&str, fn(&mut [u8])); 2] =
-    [("a flipped bit", |block| block[20] ^= 0x40), ("zeros", |block| block.fill(0))];
+const DAMAGE: [(&str, Damage); 2] = [("a flipped bit", |block| block[20] ^= 0x40), ("zeros", |block| block.fill(0))];
 
 fn device() -> Arc<MemBlockDevice> {
     Arc::new(MemBlockDevice::new(4096, BLOCKS).expect("a legal geometry"))
@@ -50,7 +51,7 @@ fn is_written(block: &[u8]) -> bool {
 }
 
 /// A device with these blocks, one of them damaged.
-fn damaged(image: &Image, at: usize, damage: fn(&mut [u8])) -> Arc<MemBlockDevice> {
+fn damaged(image: &Image, at: usize, damage: Damage) -> Arc<MemBlockDevice> {
     let device = device();
     for (number, block) in image.iter().enumerate().filter(|(_, block)| is_written(block)) {
         let mut block = AlignedBuf::from_slice(block);
