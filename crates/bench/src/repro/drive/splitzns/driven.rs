@@ -137,6 +137,9 @@ pub(super) fn points_of(all: impl Iterator<Item = (Setting, Contender, Run)>) ->
     all.map(of).collect()
 }
 
+/// In options: `RocksDB`'s 256 MiB at the setting's scale.
+const BLOB_BYTES: &str = "{blob bytes}";
+
 /// A row for each workload, or none with a line why.
 fn one(setting: &Setting, images: &Images, (contender, run): (&Contender, &Run), seed: u64) -> Result<Vec<DriveRow>> {
     let program = match Program::find() {
@@ -208,7 +211,8 @@ impl Contender {
         // Two write buffers: RocksDB's default.
         let bytes = setting.memtable_bytes() + setting.ring_bytes() / 2;
         let memory = if self.has_ring_memory { format!("write_buffer_size={bytes}") } else { String::new() };
-        let all = [memory, setting.options.to_owned(), self.options.to_owned()];
+        let options = self.options.replace(BLOB_BYTES, &setting.blob_bytes().to_string());
+        let all = [memory, setting.options.to_owned(), options];
         all.into_iter().filter(|more| !more.is_empty()).collect::<Vec<_>>().join(";")
     }
 }

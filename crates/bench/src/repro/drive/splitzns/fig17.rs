@@ -12,8 +12,9 @@ use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
-/// Every value in a blob file; those with garbage are compacted. `RocksDB`'s 256 MiB of a blob file are divided by the scale, 32.
-const BLOBS: &str = "enable_blob_files=true;min_blob_size=0;enable_blob_garbage_collection=true;blob_file_size=8388608";
+/// Every value in a blob file; those with garbage are compacted. Of `RocksDB`'s 256 MiB of a blob file there is the part of the scale.
+const BLOBS: &str =
+    "enable_blob_files=true;min_blob_size=0;enable_blob_garbage_collection=true;blob_file_size={blob bytes}";
 const ON_BLOCKS: Contender = Contender::conventional("BlobDB, conventional", BLOBS);
 const ON_ZONES: Contender = LDP.with("BlobDB, zones", BLOBS);
 pub(super) const CONTENDERS: [Contender; 3] = [ON_BLOCKS, ON_ZONES, SPLITZNS];
@@ -24,7 +25,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     name: "splitzns-fig17",
     title: "YCSB-A against BlobDB on zones and on a conventional drive, live",
     source: "SplitZNS figure 17",
-    how: "dilated time, in the drive's",
+    how: "dilated time, in the drive's; of the conventional drive all but the throughput includes its load",
     points,
     columns: COLUMNS,
     charts,

@@ -146,4 +146,12 @@ mod tests {
         );
         assert!(rocksdb_options("zns-fig1", Scale::Laptop).is_empty());
     }
+
+    #[test]
+    fn blob_files_are_as_large_as_the_scale_has_them() {
+        for (scale, bytes) in [(Scale::Laptop, 8 << 20), (Scale::Paper, 16 << 20)] {
+            let (lines, told) = (rocksdb_options("splitzns-fig17", scale), format!("blob_file_size={bytes}"));
+            assert!(lines.iter().any(|line| line[2].contains(&told)), "{scale:?}: {lines:?}");
+        }
+    }
 }

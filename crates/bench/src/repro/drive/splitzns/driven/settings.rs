@@ -126,6 +126,11 @@ impl Setting {
         2 * ZONE_BYTES / self.divisor
     }
 
+    /// Of `RocksDB`'s default, 256 MiB.
+    pub(super) fn blob_bytes(&self) -> u64 {
+        (256 << 20) / self.divisor
+    }
+
     fn options(&self) -> RocksOptions {
         RocksOptions::scaled(self.divisor, self.k, self.base_bytes).with_tables(ZONE_BYTES / self.chips)
     }
