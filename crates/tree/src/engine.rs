@@ -346,7 +346,7 @@ impl Engine {
         let mut left = tree.leaves.load(Ordering::Relaxed);
         while left > 0 && spin.rounds() < SHRINK_ROUNDS {
             tree.hold_memory();
-            if !tree.pool.is_over_limit() {
+            if !tree.pool.holds_too_much() {
                 break;
             }
             match tree.evict() {

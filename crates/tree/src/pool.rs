@@ -221,6 +221,15 @@ impl Pool {
         }
     }
 
+    /// Whether buffers could hold less memory, and hold more than the limit: a ring's chunks are as long as they are, however little of one
+    /// is left.
+    pub(crate) fn holds_too_much(&self) -> bool {
+        match &self.memory {
+            Memory::Slabs(_) => self.is_over_limit(),
+            Memory::Ring(ring, _) => ring.is_over_limit() || ring.holds_more_than(self.limit_bytes()),
+        }
+    }
+
     /// Whether there is more to be given up than writers do in passing.
     pub(crate) fn is_far_over(&self) -> bool {
         match &self.memory {

@@ -76,6 +76,18 @@ fn the_budget_holds_once_it_was_halved_under_load() {
     }
 }
 
+/// A ring on huge pages becomes one of single segments: what is left of it may lie in chunks of 2 MiB that others have left.
+#[test]
+fn a_large_ring_follows_at_once() {
+    let db = options().memory(128 * MIB).capacity(8_000 * MIB).design(Design::BfTree).open("mem:").unwrap();
+    (0..7 * PAIRS).for_each(|number| db.put(key(number), value(number)).unwrap());
+    for mib in [16, 12, 8, 6] {
+        db.set_memory(mib * MIB).unwrap();
+        let memory = db.stats().unwrap().memory;
+        assert!(memory.used_bytes <= mib * MIB, "I6 at once, {mib} MiB: {memory:?}");
+    }
+}
+
 /// Leaves read for so many gets of favourites.
 fn reads_of_favourites(db: &Db, gets: u64) -> u64 {
     let before = db.stats().unwrap().tree.leaf_reads;

@@ -230,6 +230,11 @@ impl Ring {
         self.inner.held_bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether it holds more than that for mini-pages that are in it.
+    pub(crate) fn holds_more_than(&self, bytes: u64) -> bool {
+        self.held_bytes() > bytes && self.inner.span_bytes.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether a writer must make room before it goes on.
     pub(crate) fn is_over(&self) -> bool {
         self.is_within_of(self.inner.headroom(), self.inner.ceiling())
