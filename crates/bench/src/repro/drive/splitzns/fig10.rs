@@ -4,7 +4,7 @@ use super::super::{DriveExperiment, DriveResults};
 use super::driven::{self, LDP, SPLITZNS};
 use super::fig9::{at, by_work, points};
 use super::live::{COLUMNS, P99, P999, READ_P99};
-use super::steps::ratio;
+use super::steps::{ratio, too_few_in_subzones};
 use crate::repro::chart::Chart;
 use crate::verdict::Verdict;
 
@@ -33,7 +33,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     points,
     columns: COLUMNS,
     charts,
-    judge,
+    judge: |results| judge(results).into_iter().chain(too_few_in_subzones(results)).collect(),
 };
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

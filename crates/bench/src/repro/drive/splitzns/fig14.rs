@@ -3,7 +3,7 @@
 use super::super::{DriveExperiment, DriveResults};
 use super::fig13::points;
 use super::live::{COLUMNS, OPS, P50, P99, P999, READRANDOM};
-use super::steps::{bars, ratio};
+use super::steps::{bars, ratio, too_few_in_subzones};
 use crate::repro::chart::Chart;
 use crate::verdict::Verdict;
 
@@ -15,7 +15,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     points,
     columns: COLUMNS,
     charts,
-    judge,
+    judge: |results| judge(results).into_iter().chain(too_few_in_subzones(results)).collect(),
 };
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {

@@ -3,7 +3,7 @@
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::driven::{self, Contender, LDP, SPLITZNS, Setting, YCSB_A};
 use super::live::{COLUMNS, OPS};
-use super::steps::{number, ratio};
+use super::steps::{number, ratio, too_few_in_subzones};
 use crate::Result;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -17,7 +17,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     points,
     columns: COLUMNS,
     charts,
-    judge,
+    judge: |results| judge(results).into_iter().chain(too_few_in_subzones(results)).collect(),
 };
 
 /// A setting, with the paper's gain over `LDP`, or where its text has the least and the most only, these.

@@ -7,7 +7,7 @@
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::driven::{self, Contender, SPLITZNS, Setting, YCSB_A};
 use super::live::{COLUMNS, TOLD_RIGHT};
-use super::steps::number;
+use super::steps::{number, too_few_in_subzones};
 use crate::Result;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -27,7 +27,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     points,
     columns: COLUMNS,
     charts,
-    judge,
+    judge: |results| judge(results).into_iter().chain(too_few_in_subzones(results)).collect(),
 };
 
 /// The paper's YCSB-A, loaded by YCSB-L: runs of figure 9.

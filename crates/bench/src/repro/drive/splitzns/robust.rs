@@ -3,7 +3,7 @@
 use super::super::{DriveExperiment, DriveResults, Point};
 use super::driven::{self, Contender, LDP, OVERWRITE, OVERWRITE_ALONE, SPLITZNS, Setting};
 use super::live::{COLUMNS, OPS};
-use super::steps::ratio;
+use super::steps::{ratio, too_few_in_subzones};
 use crate::Result;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -20,7 +20,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
     points,
     columns: COLUMNS,
     charts,
-    judge,
+    judge: |results| judge(results).into_iter().chain(too_few_in_subzones(results)).collect(),
 };
 
 pub(super) const CONTENDERS: [Contender; 2] = [LDP, SPLITZNS];
