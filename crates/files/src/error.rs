@@ -192,6 +192,15 @@ pub enum FileError {
         /// As what it was to be mounted.
         asked: &'static str,
     },
+    /// A conventional drive on which a store was to be made, and that holds something. Nothing was written.
+    #[error("the device is not blank, block {block} is not zeros, and it holds no store that can be told: {cause}")]
+    NotBlank {
+        /// The block.
+        block: u64,
+        /// Why there is no store on it.
+        #[source]
+        cause: SpaceError,
+    },
     /// A trace that cannot be read.
     #[error("line {line} of the trace: {why}")]
     BadTrace {

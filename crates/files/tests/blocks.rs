@@ -122,13 +122,7 @@ fn what_was_deleted_is_not_overwritten_before_that_is_durable() {
     let mut new = store.create(&path("/new"), FileTags::of(FileKind::Flushed)).unwrap();
     new.append(&vec![2; 10 << 20]).unwrap();
     new.flush().unwrap();
-    let copy = memory(40);
-    let mut block = zonda_device::AlignedBuf::with_len(1 << 20);
-    for at in (0..copy.capacity_blocks()).step_by(256) {
-        device.read(Lba(at), &mut block).unwrap();
-        copy.write(Lba(at), &block).unwrap();
-    }
-    let (found, _) = FileStore::mount_on_blocks(copy, FileStoreOptions::default()).unwrap();
+    let (found, _) = FileStore::mount_on_blocks(copy_of(&device), FileStoreOptions::default()).unwrap();
     assert!(found.check_file(&path("/old")).unwrap().findings.is_empty());
 }
 
@@ -168,6 +162,58 @@ fn the_wrong_device_is_refused() {
     assert!(
         FileStore::format_on_blocks(tiny, Placement::XfsLike, StoreId(1), false, FileStoreOptions::default()).is_err()
     );
+}
+
+#[test]
+fn a_store_is_made_on_a_blank_drive_only() {
+    let format = |device: &Arc<MemBlockDevice>| {
+        let (id, options) = (StoreId(8), FileStoreOptions::default());
+        FileStore::format_on_blocks(device.clone(), Placement::XfsLike, id, false, options).map(drop)
+    };
+    let zeros = |device: &Arc<MemBlockDevice>, at, blocks: usize| {
+        device.write(Lba(at), &zonda_device::AlignedBuf::with_len(blocks << 12)).unwrap();
+    };
+    for placement in Placement::ALL {
+        let device = memory(40);
+        write(&made(device.clone(), placement), "/one", 3, 1).unwrap();
+        // The tables of zones alone, and all of the first MiB.
+        for blocks in [2, 256] {
+            zeros(&device, 0, blocks);
+            let before = copy_of(&device);
+            assert!(matches!(format(&device), Err(FileError::NotBlank { .. })), "{placement:?}");
+            assert!(is_same(&before, &device), "{placement:?}");
+        }
+    }
+    // What others have written: behind 64 KiB, at the end.
+    for at in [16, 10239] {
+        let device = memory(40);
+        let mut block = zonda_device::AlignedBuf::with_len(4096);
+        block[77] = 1;
+        device.write(Lba(at), &block).unwrap();
+        let refused = format(&device).unwrap_err();
+        assert!(matches!(refused, FileError::NotBlank { block, .. } if block == at), "{refused}");
+        zeros(&device, at, 1);
+        format(&device).unwrap();
+    }
+}
+
+fn copy_of(device: &MemBlockDevice) -> Arc<MemBlockDevice> {
+    let copy = memory(40);
+    let mut blocks = zonda_device::AlignedBuf::with_len(1 << 20);
+    for at in (0..copy.capacity_blocks()).step_by(256) {
+        device.read(Lba(at), &mut blocks).unwrap();
+        copy.write(Lba(at), &blocks).unwrap();
+    }
+    copy
+}
+
+fn is_same(one: &MemBlockDevice, other: &MemBlockDevice) -> bool {
+    let [mut first, mut second] = [1 << 20, 1 << 20].map(zonda_device::AlignedBuf::with_len);
+    (0..one.capacity_blocks()).step_by(256).all(|at| {
+        one.read(Lba(at), &mut first).unwrap();
+        other.read(Lba(at), &mut second).unwrap();
+        *first == *second
+    })
 }
 
 /// What the drive keeps longer is no error of whoever removed a file.

@@ -1,7 +1,8 @@
 //! From a name to a zoned device.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, DeviceError, DeviceUri, OpenMode, Place, ZonedDevice};
@@ -32,7 +33,7 @@ pub fn offer_device(name: &str, device: Option<Arc<dyn ZonedDevice>>) {
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` for a bad name.
-pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Result<Opened, Failure> {
+pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Result<Opened<dyn ZonedDevice>, Failure> {
     if let Some(name) = name.strip_prefix("process:") {
         let device = OFFERED.lock().get(name).cloned();
         let device =
@@ -76,25 +77,30 @@ fn parse(name: &str) -> Result<DeviceUri, Failure> {
     })
 }
 
-/// A block device, and the same if it is a modelled drive.
-pub(crate) type OpenedBlocks = (Arc<dyn BlockDevice>, Option<Modelled>);
-
-/// Opens the block device called `name`; makes it with the capacity of `create`, if that is given and there is none.
+/// Opens the block device called `name`; makes it with the capacity of `create`, if that is given and there is none. `is_new` tells
+/// whether nothing can be on it.
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` for a bad name or a zoned device.
-pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<OpenedBlocks, Failure> {
+pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<Opened<dyn BlockDevice>, Failure> {
     let mut uri = parse(name)?;
-    match (uri.place.clone(), create) {
-        (Place::Flash(drive), _) => {
-            let drive = drive.parse::<Spec>()?.open_block()?;
-            return Ok((Arc::new(drive.clone()), Some(Modelled::Block(drive))));
+    let made = match uri.place.clone() {
+        Place::Flash(drive) => {
+            let drive = drive.parse::<Spec>()?;
+            let data = drive.data_file().map(Path::to_owned);
+            let is_new = data.as_ref().is_none_or(|path| !path.exists());
+            let made = data.filter(|_| is_new);
+            let drive = drive.open_block()?;
+            let (modelled, device) = (Some(Modelled::Block(drive.clone())), Arc::new(drive));
+            return Ok(Opened { modelled, device, is_new, made });
         }
-        (Place::Memory, _) => shape(&mut uri, create),
-        (Place::File(path), Some(_)) if !path.exists() => shape(&mut uri, create),
-        _ => return Ok((uri.open_block(OpenMode::Open)?, None)),
-    }
-    Ok((uri.open_block(OpenMode::Create)?, None))
+        Place::Memory => None,
+        Place::File(path) if create.is_some() && !path.exists() => Some(path),
+        _ => return Ok(Opened::there(uri.open_block(OpenMode::Open)?)),
+    };
+    shape(&mut uri, create);
+    let device = uri.open_block(OpenMode::Create)?;
+    Ok(Opened { is_new: true, made, ..Opened::there(device) })
 }
 
 /// Whether no zone of a device is written.
@@ -168,21 +174,27 @@ pub(crate) struct Dies {
 }
 
 /// A device and what is known of it.
-pub(crate) struct Opened {
+pub(crate) struct Opened<D: ?Sized> {
     /// It, if it is a modelled drive.
     pub(crate) modelled: Option<Modelled>,
-    pub(crate) device: Arc<dyn ZonedDevice>,
+    pub(crate) device: Arc<D>,
     /// It was made just now: nothing is on it.
     pub(crate) is_new: bool,
     /// The file that was made for it.
     pub(crate) made: Option<PathBuf>,
 }
 
-impl Opened {
+impl<D: ?Sized> Opened<D> {
     /// A device on which anything may be.
-    fn there(device: Arc<dyn ZonedDevice>) -> Self {
+    fn there(device: Arc<D>) -> Self {
         Self { modelled: None, device, is_new: false, made: None }
     }
+}
+
+/// What was formatted; or the next attempt would meet a device of the wrong size, with nothing on it: the file that was made for it goes.
+pub(crate) fn formatted<T, E>(formatted: Result<T, E>, made: Option<PathBuf>) -> Result<T, E> {
+    made.filter(|_| formatted.is_err()).into_iter().for_each(|path| drop(fs::remove_file(path)));
+    formatted
 }
 
 /// Zones of a new device of so many bytes, where its name leaves them open: a hundred and more, so that one zone is at most one

@@ -1,11 +1,12 @@
 //! File systems that are mounted in this process: one per device, shared by all who name it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use zonda_device::BlockDevice;
 use zonda_files::trace::TraceWriter;
 use zonda_files::{Cleaner, FileStore, FileStoreOptions, MountReport, Placement, StoreId};
 use zonda_rt::Mutex;
@@ -178,10 +179,7 @@ fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Op
         report.warning().into_iter().for_each(|warning| tell(format_args!("{uri}: {warning}")));
         store
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
-        let formatted = FileStore::format(device, new_id(), false, options);
-        // Or the next attempt would meet a device of the wrong size, with nothing on it.
-        made.filter(|_| formatted.is_err()).into_iter().for_each(|path| drop(fs::remove_file(path)));
-        formatted?
+        devices::formatted(FileStore::format(device, new_id(), false, options), made)?
     } else {
         let (store, report) = FileStore::mount(device, options)?;
         tell_damage(uri, &report);
@@ -190,13 +188,17 @@ fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Op
     Ok((store, modelled))
 }
 
-/// A store on a conventional drive. Whether one is there is seen by its first blocks: such drives have no empty zones.
+/// A store on a conventional drive. Whether one is there is seen by its blocks: such drives have no empty zones.
 fn store_on_blocks(
     uri: &Uri,
     placement: Placement,
     options: FileStoreOptions,
 ) -> Result<(FileStore, Option<Modelled>), Failure> {
-    let (device, modelled) = devices::open_blocks(&uri.device, uri.create)?;
+    let Opened { modelled, device, is_new, made } = devices::open_blocks(&uri.device, uri.create)?;
+    let format = |options| FileStore::format_on_blocks(Arc::clone(&device), placement, new_id(), false, options);
+    if is_new {
+        return Ok((devices::formatted(format(options), made)?, modelled));
+    }
     let store = match FileStore::mount_on_blocks(Arc::clone(&device), options.clone()) {
         Ok((store, report)) if store.placement().0 == placement.name() => {
             tell_damage(uri, &report);
@@ -208,11 +210,30 @@ fn store_on_blocks(
             return Err(Failure::invalid(message));
         }
         // `format_on_blocks` refuses a device that holds anything.
-        Err(refusal) => {
-            FileStore::format_on_blocks(device, placement, new_id(), false, options).map_err(|_| refusal)?
+        Err(refusal) if uri.create.is_some() => {
+            format(options).map_err(|error| not_made(refusal.into(), error.into()))?
         }
+        Err(refusal) => return Err(not_mounted(uri, &*device, refusal.into())),
     };
     Ok((store, modelled))
+}
+
+/// Why there was nothing to mount, and why a new store was not made either.
+fn not_made(refusal: Failure, why: Failure) -> Failure {
+    match why == refusal {
+        true => refusal,
+        false => Failure { message: format!("{}; none was made: {}", refusal.message, why.message), ..refusal },
+    }
+}
+
+/// The refusal; of a blank device, what makes a store on it.
+fn not_mounted(uri: &Uri, device: &dyn BlockDevice, refusal: Failure) -> Failure {
+    match FileStore::block_written(device) {
+        Ok(None) => {
+            Failure::new(Kind::NotFound, format!("{uri}: the device is blank; `create=on` makes a store on it"))
+        }
+        Ok(Some(_)) | Err(_) => refusal,
+    }
 }
 
 fn tell_damage(uri: &Uri, report: &MountReport) {
@@ -258,6 +279,7 @@ fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use super::*;
@@ -280,10 +302,22 @@ mod tests {
     fn a_refused_creation_leaves_no_device_behind() {
         let directory = tempfile::tempdir().unwrap();
         let uri = |keys: &str| format!("zonda://file:{}/zones?{keys}", directory.path().display());
-        for keys in ["create=5MiB", "create=64MiB&reserve_zones=0", "create=64MiB&active_zones=1"] {
+        for keys in [
+            "create=5MiB",
+            "create=64MiB&reserve_zones=0",
+            "create=64MiB&active_zones=1",
+            "create=1MiB&fs=xfs-like",
+            "create=64MiB&fs=f2fs-like&reserve_zones=0",
+        ] {
             mounted(&uri(keys)).unwrap_err();
             assert!(fs::read_dir(directory.path()).unwrap().next().is_none(), "{keys}");
         }
+        let data = directory.path().join("data");
+        let drive = format!("zonda://conv:test-conv?time=untimed&data={}", data.display());
+        mounted(&format!("{drive}&reserve_zones=0")).unwrap_err();
+        assert!(!data.exists());
+        drop(mounted(&drive).unwrap());
+        drop(mounted(&drive).unwrap());
         mounted(&uri("create=64MiB")).unwrap();
         mounted(&uri("create=64MiB&reserve_zones=0")).unwrap_err();
         mounted(&uri("create=1GiB")).expect("what was there before is there still");
@@ -393,6 +427,31 @@ mod tests {
         let populated = mounted("zonda://mem:?create=256MiB&populate=on").unwrap();
         assert!(populated.mounting_cpu_time > Duration::from_millis(8), "{:?}", populated.mounting_cpu_time);
         assert!(!populated.report().contains("\"mounting_cpu_microseconds\": 0"));
+    }
+
+    #[test]
+    fn a_conventional_drive_is_formatted_only_if_asked_for_and_blank() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("blocks");
+        let bytes = || fs::read(&path).unwrap();
+        let uri = |keys: &str| format!("zonda://file:{}?{keys}", path.display());
+        let blank = format!("file:{}?layout=blocks&zones=64&zone_size=1MiB", path.display());
+        drop(blank.parse::<zonda_device::DeviceUri>().unwrap().open_block(zonda_device::OpenMode::Create).unwrap());
+        let before = bytes();
+        let refused = mounted(&uri("fs=xfs-like")).unwrap_err();
+        assert!(refused.message.contains("`create=on`"), "{refused:?}");
+        assert!(bytes() == before, "it was written");
+        drop(mounted(&uri("fs=xfs-like&create=on")).unwrap());
+        // What the blocks of zone tables hold is lost.
+        let mut damaged = bytes();
+        let tables = damaged.windows(8).position(|bytes| bytes == b"ZONDABZT").unwrap();
+        damaged[tables..tables + 8192].fill(0);
+        fs::write(&path, &damaged).unwrap();
+        let refused = mounted(&uri("fs=xfs-like")).unwrap_err();
+        assert!(refused.message.contains("zone table") && !refused.message.contains("create"), "{refused:?}");
+        let refused = mounted(&uri("fs=xfs-like&create=64MiB")).unwrap_err();
+        assert!(refused.message.contains("zone table") && refused.message.contains("not blank"), "{refused:?}");
+        assert!(bytes() == damaged, "it was written");
     }
 
     #[test]

@@ -23,7 +23,7 @@ const CLEAN_BELOW_FREE_PERCENT: u8 = 5;
 ///
 /// | key | means |
 /// |---|---|
-/// | `create=SIZE` | make the device (a file, memory) with so many bytes if it is not there, and a file system if it is empty; for `zbd:`, where the size is known, `create=on` |
+/// | `create=SIZE` | make the device (a file, memory) with so many bytes if it is not there, and a file system if it is empty, with `fs` if it is [blank](zonda_files::FileStore::block_written); for `zbd:`, where the size is known, `create=on` |
 /// | `read_only=on` | mount what is durable now, beside whoever has it mounted for writing, here or in another process; nothing is written, nobody is kept out, and what is cleaned meanwhile is `Stale`. Not with `fs` |
 /// | `policy=NAME` | placement policy |
 /// | `wal_flush=on` | a log's bytes reach the device at each flush of RocksDB, not only when synced: a killed process loses nothing |
