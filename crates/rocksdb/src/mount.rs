@@ -9,8 +9,8 @@ use std::time::Duration;
 use zonda_device::BlockDevice;
 use zonda_files::trace::TraceWriter;
 use zonda_files::{Cleaner, FileStore, FileStoreOptions, MountReport, Placement, StoreId};
-use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::{Condvar, Mutex};
 
 use crate::devices::{self, Modelled, Opened};
 use crate::failure::{Failure, Kind};
@@ -21,8 +21,10 @@ use crate::options::{random, thread_cpu_time};
 use crate::tell::tell;
 use crate::uri::Uri;
 
-/// What is mounted, by the name of its device and whether it is read only.
+/// What is mounted, by the name of its device and whether it is read only. What nobody uses any more stands there until it has ended.
 static MOUNTS: Mutex<BTreeMap<String, Weak<Mounted>>> = Mutex::new(BTreeMap::new());
+/// A mount has ended.
+static ENDED: Condvar = Condvar::new();
 
 /// A mounted file system. Lives as long as somebody uses it.
 #[derive(Debug)]
@@ -49,6 +51,21 @@ pub struct Mounted {
     pub(crate) reads_together: AtomicU64,
     pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
+    /// Last: dropped when nothing else of it is left.
+    _end: End,
+}
+
+/// Makes way for the next mount of a device when it is dropped.
+#[derive(Debug)]
+struct End {
+    key: String,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        MOUNTS.lock().remove(&self.key);
+        ENDED.notify_all();
+    }
 }
 
 /// What `RocksDB` asked for beside reads and writes of data, and what was done of it.
@@ -64,7 +81,8 @@ pub(crate) struct SmallWork {
     pub(crate) info_log_flushes_put_off: AtomicU64,
 }
 
-/// Mounts the file system of this name, or shares it if it is mounted; makes it if the name says so.
+/// Mounts the file system of this name, or shares it if it is mounted; makes it if the name says so. Waits for the end of a mount
+/// that nobody uses any more.
 ///
 /// # Errors
 /// `InvalidArgument` for a bad name, or if it is mounted with other options; those of device and store.
@@ -72,10 +90,14 @@ pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
     let uri = Uri::parse(uri)?;
     // Held while mounting: two who name one device at once share it.
     let mut mounts = MOUNTS.lock();
-    mounts.retain(|_, mount| mount.strong_count() > 0);
     let key = key_of(&uri);
-    if let Some(mount) = mounts.get(&key).and_then(Weak::upgrade) {
-        return mount.shared_with(&uri).map(|()| mount);
+    while let Some(mount) = mounts.get(&key) {
+        if let Some(mount) = mount.upgrade() {
+            // If it is dropped here it is not under the lock, which its end takes.
+            drop(mounts);
+            return mount.shared_with(&uri).map(|()| mount);
+        }
+        mounts = ENDED.wait(mounts);
     }
     let mount = Arc::new(Mounted::new(&uri)?);
     mounts.insert(key, Arc::downgrade(&mount));
@@ -132,6 +154,7 @@ impl Mounted {
             reads: Default::default(),
             reads_together: AtomicU64::default(),
             small_work: SmallWork::default(),
+            _end: End { key: key_of(uri) },
         })
     }
 
@@ -350,6 +373,32 @@ mod tests {
         drop(mount);
         let without = mounted(&format!("{zones}?clean_threshold=0")).unwrap();
         assert_eq!(without.set_clean_rate(1).unwrap_err().kind, Kind::InvalidArgument);
+    }
+
+    #[test]
+    fn who_mounts_waits_for_the_end_of_the_mount_before() {
+        use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice};
+
+        let device = Arc::new(Faulty::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap(), 1));
+        crate::offer_device("ending-test", Some(device.clone()));
+        let uri = "zonda://process:ending-test";
+        let first = mounted(&format!("{uri}?create=on")).unwrap();
+        let path = zonda_files::FilePath::parse("/one").unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        first.store.create(&path, tags).unwrap().close().unwrap();
+        let holders = Arc::strong_count(&device);
+        let effect = FaultEffect::Delay(Duration::from_millis(500));
+        device.inject(Fault { call: Some(zonda_rt::DeviceCall::Flush), zone: None, when: FaultWhen::Nth(1), effect });
+        let ending = zonda_rt::spawn("ends", move || drop(first));
+        while device.injected() == 0 {
+            zonda_rt::yield_now();
+        }
+        let second = mounted(uri).unwrap();
+        assert_eq!(Arc::strong_count(&device), holders, "two stores write one device");
+        assert!(second.store.open(&path).is_ok());
+        drop(second);
+        assert!(ending.join().is_ok());
+        crate::offer_device("ending-test", None);
     }
 
     #[test]

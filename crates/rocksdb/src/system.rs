@@ -46,10 +46,11 @@ pub enum Reader {
 /// A file that RocksDB reads.
 #[derive(Debug)]
 pub struct Readable {
-    mount: Arc<Mounted>,
     reader: FileReader,
     /// The name that it was opened by.
     path: FilePath,
+    /// Last: a mount ends when no file holds its device.
+    mount: Arc<Mounted>,
 }
 
 impl Reader {

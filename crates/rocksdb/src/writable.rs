@@ -25,7 +25,6 @@ const INFO_LOG_PATIENCE: Duration = Duration::from_secs(60);
 /// A MANIFEST shows what is appended to it to the view of the LSM shape.
 #[derive(Debug)]
 pub struct Writable {
-    mount: Arc<Mounted>,
     path: FilePath,
     role: Role,
     writer: Arc<Shared>,
@@ -38,6 +37,8 @@ pub struct Writable {
     waiting: Mutex<Option<(TableHint, Order)>>,
     /// Of an info log: when it was flushed last.
     flushed: Mutex<Option<Time>>,
+    /// Last: a mount ends when no file holds its device.
+    mount: Arc<Mounted>,
 }
 
 /// Its writer, which the order of logs knows too.
