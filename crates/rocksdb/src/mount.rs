@@ -1,7 +1,8 @@
 //! File systems that are mounted in this process: one per device, shared by all who name it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -124,12 +125,18 @@ fn key_of(uri: &Uri) -> String {
 impl Mounted {
     fn new(uri: &Uri) -> Result<Self, Failure> {
         let mut options = uri.options.clone();
-        options.trace = trace()?;
-        let (kept_trace, before) = (options.trace.clone(), thread_cpu_time());
-        let (store, drive) = match uri.placement {
-            Some(placement) => store_on_blocks(uri, placement, options)?,
-            None => store_on_zones(uri, options)?,
+        let (trace, traced_in) = trace()?.unzip();
+        options.trace.clone_from(&trace);
+        let before = thread_cpu_time();
+        let opened = match uri.placement {
+            Some(placement) => store_on_blocks(uri, placement, options),
+            None => store_on_zones(uri, options),
         };
+        if opened.is_err() {
+            // There is nothing in it, and the next mount's is to have its name.
+            traced_in.into_iter().for_each(|path| drop(fs::remove_file(path)));
+        }
+        let (store, drive) = opened?;
         let mounting_cpu_time = thread_cpu_time().saturating_sub(before);
         if let (placement, Some(reason)) = store.placement() {
             let asked = uri.options.policy.name();
@@ -141,7 +148,7 @@ impl Mounted {
         });
         Ok(Self {
             drive,
-            trace: kept_trace,
+            trace,
             cleaner,
             lsm: View::new(store.clone()),
             store,
@@ -271,8 +278,8 @@ fn new_id() -> StoreId {
 const TRACES_MAX: u32 = 1000;
 
 /// The trace that `ZONDA_TRACE=FILE` asks for: unmodified programs have no call for it. A later mount's is `FILE.1`, and so on;
-/// no trace replaces another. With `ZONDA_TRACE_READS=on` reads are recorded too.
-fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
+/// no trace replaces another. With `ZONDA_TRACE_READS=on` reads are recorded too. It, and the file that was made for it.
+fn trace() -> Result<Option<(Arc<TraceWriter>, OsString)>, Failure> {
     let Some(path) = std::env::var_os("ZONDA_TRACE") else { return Ok(None) };
     let refuse = |why: String| Failure::invalid(format!("ZONDA_TRACE={}: {why}", path.display()));
     let with_reads = match std::env::var_os("ZONDA_TRACE_READS") {
@@ -291,7 +298,7 @@ fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
         match File::create_new(&path) {
             Ok(file) => {
                 let writer = TraceWriter::new(Box::new(file));
-                return Ok(Some(Arc::new(if with_reads { writer.with_reads() } else { writer })));
+                return Ok(Some((Arc::new(if with_reads { writer.with_reads() } else { writer }), path)));
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(refuse(error.to_string())),
@@ -302,7 +309,6 @@ fn trace() -> Result<Option<Arc<TraceWriter>>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::time::Duration;
 
     use super::*;

@@ -45,6 +45,24 @@ fn reads_are_in_a_trace_if_they_are_asked_for() {
     assert_eq!(traced(here, "what", Some("perhaps")), None);
 }
 
+#[test]
+fn a_refused_mount_leaves_the_trace_to_the_next() {
+    if !is_here(&["ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    for uri in ["file:nowhere/zones", "file:zones?create=64MiB&reserve_zones=0", "mem:?fs=xfs-like&create=1MiB"] {
+        let mut command = with_library("ldb");
+        command.current_dir(here).env("ZONDA_TRACE", here.join("trace"));
+        let output = command.args([&format!("--fs_uri=zonda://{uri}"), "--db=/db", "get", "key"]).output().unwrap();
+        assert!(!output.status.success(), "{uri}");
+        assert_eq!(std::fs::read_dir(here).unwrap().count(), 0, "{uri}: {}", text_of(&output));
+    }
+    assert!(traced(here, "trace", None).unwrap().iter().any(|word| word == "append"));
+    assert!(!here.join("trace.1").exists());
+}
+
 /// On a device so large that nothing is cleaned both place the same bytes by the same rules.
 #[test]
 fn a_replay_counts_what_the_plugin_counted() {
