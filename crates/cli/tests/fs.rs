@@ -253,6 +253,21 @@ fn damage_is_found_and_not_handed_on() {
     assert_eq!(shell.ok("fs ls f.zoned"), "/whole.sst\n");
 }
 
+#[test]
+fn a_backup_of_nothing_makes_no_directory() {
+    let shell = store();
+    shell.write("a", "x");
+    shell.ok("fs cp d.zoned a store:/a");
+    for mistyped in ["e.zoned", "d.zoned?fs=xfs-like", "a"] {
+        shell.fails(1, &format!("fs backup {mistyped} copy"));
+        assert!(!shell.path().join("copy").exists(), "{mistyped}");
+    }
+    shell.fails(1, "fs backup d.zoned copy --from /none");
+    assert!(!shell.path().join("copy").exists());
+    shell.ok("fs backup d.zoned copy");
+    assert_eq!(shell.read("copy/a"), b"x");
+}
+
 /// What is wrong with the host is no damage, and what the backup did not make stays.
 #[test]
 fn only_damage_is_left_out() {

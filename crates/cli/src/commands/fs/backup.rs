@@ -120,9 +120,6 @@ impl Backup {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let from = parse_path(&self.from)?;
         ensure!(!self.to.exists(), "{} exists", self.to.display());
-        fs::create_dir(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
-        let unfinished = self.to.join(UNFINISHED);
-        write_durably(&unfinished, &mut |_| Ok(()))?;
         let mut copy = Copy::new(from, &self.to, progress::of_bytes(None));
         copy.skips_damaged = self.skip_damaged;
         let (entries, moments) = copy
@@ -132,6 +129,7 @@ impl Backup {
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
         copy.sync_directories(&entries)?;
+        let unfinished = self.to.join(UNFINISHED);
         fs::remove_file(&unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))?;
         let damaged: Vec<&Entry> = entries.iter().filter(|entry| entry.damaged.is_some()).collect();
         let (names, files, bytes) = (entries.len() - damaged.len(), copy.files.len(), copy.bytes());
@@ -156,6 +154,8 @@ struct Copy<'a> {
     /// The directory of the store that is copied.
     from: FilePath,
     to: &'a Path,
+    /// Whether that directory was made.
+    has_begun: bool,
     bar: ProgressBar,
     /// What is on the host, by the number of the file.
     files: BTreeMap<u64, Copied>,
@@ -175,7 +175,7 @@ struct Copied {
 
 impl<'a> Copy<'a> {
     fn new(from: FilePath, to: &'a Path, bar: ProgressBar) -> Self {
-        Self { from, to, bar, files: BTreeMap::new(), written: 0, skips_damaged: false }
+        Self { from, to, has_begun: false, bar, files: BTreeMap::new(), written: 0, skips_damaged: false }
     }
 
     fn bytes(&self) -> u64 {
@@ -221,9 +221,20 @@ impl<'a> Copy<'a> {
     /// Makes it a copy of what a mount shows: a file that was copied, and has its name and size still, is not copied again.
     fn all(&mut self, store: &FileStore) -> anyhow::Result<Vec<Entry>> {
         let paths = walk(store, &self.from)?;
+        self.begin()?;
         self.drop_changed(store)?;
         let mut copied_now = BTreeMap::new();
         paths.iter().map(|path| self.entry(store, path, &mut copied_now)).collect()
+    }
+
+    /// Makes the directory, once there is something to copy: a name that was mistyped leaves nothing behind.
+    fn begin(&mut self) -> anyhow::Result<()> {
+        if !self.has_begun {
+            fs::create_dir(self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
+            self.has_begun = true;
+            write_durably(&self.to.join(UNFINISHED), &mut |_| Ok(()))?;
+        }
+        Ok(())
     }
 
     /// Takes what is not in the store any more, or not as it was copied, off the host; directories stay.
@@ -401,7 +412,8 @@ mod tests {
     }
 
     fn copy_to(to: &Path) -> Copy<'_> {
-        Copy::new(FilePath::root(), to, ProgressBar::hidden())
+        // The directory is there.
+        Copy { has_begun: true, ..Copy::new(FilePath::root(), to, ProgressBar::hidden()) }
     }
 
     fn names(directory: &Path) -> Vec<(String, u8)> {
