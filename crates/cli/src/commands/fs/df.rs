@@ -15,6 +15,8 @@ Examples:
   zonda fs df disk.zoned --prometheus > /var/lib/node_exporter/zonda.prom
 
 free is what can be written after cleaning, without what flushes and logs keep for themselves: at 0 a compaction is refused.
+usable, free, zones in reserve and active ones are told for a mount with the default options: one with other `reserve_zones`,
+`flush_reserve_zones` or `active_zones` has more or less, and tells its own in its report (`ZONDA_REPORT`).
 What was copied, finished, reset and allocated is counted since mkfs, up to the last commit of the journal.";
 
 /// Shows space: for people, as JSON, or as Prometheus metrics

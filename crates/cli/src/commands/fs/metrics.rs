@@ -54,7 +54,11 @@ fn of_space(usage: &FileUsage) -> [Metric; 12] {
         Metric::gauge("capacity_bytes", usage.capacity_bytes, "What all zones can hold"),
         Metric::gauge("usable_bytes", usage.usable_bytes, "What live bytes may fill"),
         Metric::gauge("live_bytes", usage.live_bytes, "Live bytes"),
-        Metric::gauge("free_bytes", usage.free_bytes, "What compactions can still write, after cleaning"),
+        Metric::gauge(
+            "free_bytes",
+            usage.free_bytes,
+            "What compactions of a mount with default options can still write, after cleaning",
+        ),
         Metric::gauge("files", usage.files, "Files"),
         Metric::gauge("zones", space.zones.into(), "Zones"),
         Metric::gauge("free_zones", space.free_zones.into(), "Zones with nothing in them"),
