@@ -138,8 +138,8 @@ struct Moved {
 }
 
 impl Core {
-    /// Cleans for a writer that found no zone; returns whether it makes sense to look again. A zone that can be neither read nor
-    /// reset is no error of the writer's: it gave no space.
+    /// Cleans for a writer that found no zone; returns whether it makes sense to look again: also for what others are about to reset. A
+    /// zone that can be neither read nor reset is no error of the writer's: it gave no space.
     ///
     /// # Errors
     /// `Stopped`, `Space` of the journal.
@@ -147,7 +147,8 @@ impl Core {
         let has_zone = || self.lanes.free_now() > self.lanes.reserve_now() + free_zones_kept;
         self.waited(|| match self.cleaning_unless(&has_zone) {
             None => Ok(true),
-            Some(_cleaning) => Ok(self.clean(false)?.all.zones_freed > 0),
+            // In this order: what dies no more is free by then.
+            Some(_cleaning) => Ok(self.clean(false)?.all.zones_freed > 0 || self.dying_zones() > 0 || has_zone()),
         })
     }
 

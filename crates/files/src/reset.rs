@@ -77,7 +77,7 @@ impl Core {
             let _no_naps = self.pace.hurry();
             while is_short() && self.dying_zones() > 0 {
                 self.stop.check()?;
-                if !self.dead_zones().is_empty() {
+                if self.has_resettable() {
                     return self.reset_dead(self.resets()).map(|_| ());
                 }
                 self.space().wait_for_change(NAP);
@@ -116,6 +116,13 @@ impl Core {
             is_ours && view.live_bytes == 0 && is_written && !unresettable.contains(&view.zone)
         };
         self.space().view().iter().filter(is_dying).count()
+    }
+
+    /// Whether there is a dead zone whose last reset did not fail.
+    fn has_resettable(&self) -> bool {
+        let dead = self.dead_zones();
+        let unresettable = self.unresettable.lock();
+        dead.iter().any(|zone| !unresettable.contains(zone))
     }
 
     /// Resets dead zones, all removals and moves being durable. Goes on past zones that fail until one is free.

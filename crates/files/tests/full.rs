@@ -4,10 +4,15 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{geometry, options_with, path};
-use zonda_device::{Geometry, MemBlockDevice, MemDevice};
-use zonda_files::{Claim, FileKind, FilePath, FileStore, FileStoreOptions, FileTags, FileWriter, Placement, StoreId};
+use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemBlockDevice, MemDevice};
+use zonda_files::{
+    Claim, Cleaner, FileError, FileKind, FilePath, FileStore, FileStoreOptions, FileTags, FileWriter, Placement,
+    StoreId,
+};
+use zonda_rt::{DeviceCall, sleep};
 
 fn on_zones(active: u32) -> FileStore {
     let device = Arc::new(MemDevice::new(geometry(active)).unwrap());
@@ -202,5 +207,67 @@ fn names_leave_room_for_a_journal_without_them() {
         assert_eq!(store.list(&FilePath::root()).unwrap(), [], "{names_first}");
         assert!(fill(&store, "/again", FileKind::Data, 20_000) > 1 << 20);
         assert_eq!(store.check().unwrap().findings, [], "{names_first}");
+    }
+}
+
+fn put(store: &FileStore, name: &str, bytes: usize) -> Result<(), FileError> {
+    let mut writer = store.create(&path(name), FileTags::of(FileKind::Flushed))?;
+    writer.append(&vec![7; bytes])?;
+    writer.close()
+}
+
+/// A flush waits for the only zone that can be emptied, beside a dead one whose reset fails, if that is wanted. Returns what becomes of it
+/// when the reset of the victim is so.
+fn flush_while_the_last_victim_is_reset(reset: FaultEffect, is_beside_bad: bool) -> Result<(), FileError> {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options_with("ldp")).unwrap();
+    for (dies, lives) in [("/dies 1", "/lives 1"), ("/dies 2", "/lives 2")] {
+        put(&store, dies, 40_960).unwrap();
+        put(&store, lives, 20_480).unwrap();
+    }
+    (0..).take_while(|full| put(&store, &format!("/{full}"), 61_440).is_ok()).for_each(drop);
+    let zone_of = |name| store.extents(&path(name)).unwrap()[0].zone;
+    let (bad, victim) = (zone_of("/0"), zone_of("/lives 2"));
+    let die = |name| store.remove(&path(name)).and_then(|()| store.sync_names()).unwrap();
+    // The first victim's bytes leave room for those of the last.
+    die("/dies 1");
+    while store.clean_step().unwrap().is_some() {}
+    die("/dies 2");
+    let inject = |call, zone, effect| {
+        faulty.inject(Fault { call: Some(call), zone: Some(zone), when: FaultWhen::From(1), effect });
+    };
+    inject(DeviceCall::Read, victim, FaultEffect::Delay(Duration::from_secs(1)));
+    inject(DeviceCall::Reset, victim, reset);
+    let cleaner = Cleaner::start(store.clone());
+    // While it is read, or reset.
+    while faulty.injected() < 1 + u64::from(is_beside_bad) {
+        sleep(Duration::from_millis(1));
+    }
+    if is_beside_bad {
+        inject(DeviceCall::Reset, bad, FaultEffect::Error(ErrorKind::Media));
+        die("/0");
+    }
+    let flushed = put(&store, "/flush", 30_000);
+    assert!(faulty.injected() < 100, "{} attempts", faulty.injected());
+    drop(cleaner);
+    faulty.heal();
+    assert_eq!(store.check().unwrap().findings, []);
+    flushed
+}
+
+#[test]
+fn a_flush_waits_while_another_resets_the_last_victim() {
+    for seed in 1..=8 {
+        zonda_rt::sim::run(seed, move || {
+            for is_beside_bad in [false, true] {
+                let context = format!("seed {seed}, beside a bad zone: {is_beside_bad}");
+                let slow = FaultEffect::Delay(Duration::from_secs(10));
+                let flushed = flush_while_the_last_victim_is_reset(slow, is_beside_bad);
+                assert!(flushed.is_ok(), "{context}: {flushed:?}");
+                let fails = FaultEffect::Error(ErrorKind::Media);
+                let refused = flush_while_the_last_victim_is_reset(fails, is_beside_bad).unwrap_err();
+                assert!(refused.is_no_space(), "{context}: {refused}");
+            }
+        });
     }
 }
