@@ -6,6 +6,7 @@ use std::fmt;
 use zonda_space::{AlignedBuf, BLOCK_BYTES};
 
 use crate::catalogue::{Catalogue, Entry};
+use crate::error::is_lost;
 use crate::reader::check_on_device;
 use crate::store::Core;
 use crate::{Extent, FileError, FileId, FilePath, FileStore, Result, ZoneId};
@@ -49,6 +50,13 @@ pub enum Finding {
         /// The extent.
         extent: Extent,
     },
+    /// An extent of which the device has lost a block, or the header of its zone.
+    Unreadable {
+        /// The file.
+        file: FileId,
+        /// The extent.
+        extent: Extent,
+    },
     /// A zone whose live bytes are not those of its extents.
     LiveBytes {
         /// The zone.
@@ -68,9 +76,10 @@ impl Finding {
     #[must_use]
     pub fn files(&self) -> Vec<FileId> {
         match self {
-            Self::WrongGeneration { file, .. } | Self::OutsideZone { file, .. } | Self::Damaged { file, .. } => {
-                vec![*file]
-            }
+            Self::WrongGeneration { file, .. }
+            | Self::OutsideZone { file, .. }
+            | Self::Damaged { file, .. }
+            | Self::Unreadable { file, .. } => vec![*file],
             Self::Overlap { file, other, .. } => vec![*file, *other],
             Self::LiveBytes { .. } => Vec::new(),
         }
@@ -90,6 +99,9 @@ impl Finding {
             Self::Overlap { file, other, block } => format!("{} and {} share block {block}", name(file), name(other)),
             Self::Damaged { file, extent: Extent { zone, block, .. } } => {
                 format!("{}: no valid checksum in {zone}, block {block}", name(file))
+            }
+            Self::Unreadable { file, extent: Extent { zone, block, .. } } => {
+                format!("{}: what is in {zone}, block {block} and on, cannot be read", name(file))
             }
             Self::LiveBytes { zone, counted, expected } => {
                 format!("{zone}: {counted} bytes counted as live, extents have {expected}")
@@ -134,6 +146,18 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// What the device has lost is a finding.
+    ///
+    /// # Errors
+    /// Any other error: the bytes may be read another time.
+    fn add_unreadable(&mut self, (file, extent): (FileId, Extent), error: FileError) -> Result<()> {
+        match error {
+            FileError::Space(error) if is_lost(&error) => self.findings.push(Finding::Unreadable { file, extent }),
+            error => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Learns the names of files in findings that it does not know. Cost: one pass over all names.
     fn learn_names(&mut self, catalogue: &Catalogue) {
         let files = self.findings.iter().flat_map(Finding::files).filter(|file| !self.names.contains_key(file));
@@ -153,7 +177,7 @@ impl FileStore {
     /// mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
     ///
     /// # Errors
-    /// `Space` if something cannot be read.
+    /// `Space` if something cannot be read for now. What the device has lost is a finding.
     pub fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let mut extents = self.core.recorded_extents(&mut report);
@@ -176,7 +200,7 @@ impl FileStore {
     /// Checks the recorded bytes of one file.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKind`; `Space` if something cannot be read.
+    /// `NotFound`, `WrongKind`; `Space` as [`check`](Self::check).
     pub fn check_file(&self, path: &FilePath) -> Result<CheckReport> {
         let file = self.info(path)?.file;
         let extents = self.extents(path)?;
@@ -233,9 +257,10 @@ impl Core {
         let (known, others): (Vec<_>, Vec<_>) = std::mem::take(extents).into_iter().partition(is_known);
         *extents = known;
         for (file, extent) in others {
-            match self.is_stale(&extent)? {
-                true => report.stale.push((file, extent)),
-                false => self.check_bytes(file, &extent, report)?,
+            match self.is_stale(&extent) {
+                Ok(true) => report.stale.push((file, extent)),
+                Ok(false) => self.check_bytes(file, &extent, report)?,
+                Err(error) => report.add_unreadable((file, extent), error)?,
             }
         }
         Ok(())
@@ -310,10 +335,11 @@ impl Core {
         let Some(crc) = extent.crc else { return Ok(()) };
         let found = self.checksum_of(extent, report);
         // First, as drives may fail reads of a zone that was reset.
-        if self.is_stale(extent)? {
-            report.stale.push((file, *extent));
-        } else if found? != crc {
-            report.findings.push(Finding::Damaged { file, extent: *extent });
+        match self.is_stale(extent).and_then(|is_stale| if is_stale { Ok(None) } else { found.map(Some) }) {
+            Ok(None) => report.stale.push((file, *extent)),
+            Ok(Some(found)) if found != crc => report.findings.push(Finding::Damaged { file, extent: *extent }),
+            Ok(Some(_)) => {}
+            Err(error) => report.add_unreadable((file, *extent), error)?,
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Copies a live extent out of the zone or group that is emptied.
 
-use zonda_device::ErrorKind;
 use zonda_space::{AlignedBuf, BLOCK_BYTES, SpaceError, Urgency, ZoneId};
 
 use crate::blocks::Blocks;
 use crate::clean::LiveExtent;
+use crate::error::is_lost;
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::{Lease, Request};
 use crate::options::RELOCATED;
@@ -67,13 +67,12 @@ impl<'a> Copying<'a> {
         unit::blocks_to_end_of_unit(at.unwrap_or(0), self.blocks_max)
     }
 
-    /// What the device has lost is lost; after any other error the bytes may be read another time.
-    fn unread(&self, error: SpaceError) -> FileError {
-        let extent = &self.live.extent;
-        match error {
-            SpaceError::Device(lost) if matches!(lost.kind(), ErrorKind::Media | ErrorKind::Offline) => self.damaged(),
-            cause => FileError::Unread { file: self.live.file.0, zone: extent.zone.0, block: extent.block, cause },
+    fn unread(&self, cause: SpaceError) -> FileError {
+        if is_lost(&cause) {
+            return self.damaged();
         }
+        let extent = &self.live.extent;
+        FileError::Unread { file: self.live.file.0, zone: extent.zone.0, block: extent.block, cause }
     }
 
     fn damaged(&self) -> FileError {

@@ -1,6 +1,7 @@
 //! Errors of the file store.
 
 use thiserror::Error;
+use zonda_device::ErrorKind;
 use zonda_space::SpaceError;
 
 use crate::FilePath;
@@ -251,3 +252,8 @@ impl FileError {
 
 /// What file operations return.
 pub type Result<T> = std::result::Result<T, FileError>;
+
+/// Whether the device has lost what was to be read; after any other error it may be read another time.
+pub(crate) fn is_lost(error: &SpaceError) -> bool {
+    matches!(error, SpaceError::Device(error) if matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline))
+}

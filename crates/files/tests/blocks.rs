@@ -14,6 +14,7 @@ use zonda_device::{
     BlockDevice, BlockZones, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemBlockDevice,
 };
 use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, Finding, Lifetime, Placement, StoreId};
+use zonda_rt::DeviceCall;
 
 fn run(placement: Placement, (count, steps): (u64, u32)) -> Tally {
     let seeds: Vec<u64> = match std::env::var("ZONDA_FILES_SEED") {
@@ -137,6 +138,41 @@ fn damage_is_found() {
     device.write(Lba(first + extent.block - zoned_blocks), &zonda_device::AlignedBuf::with_len(4096)).unwrap();
     let findings = store.check().unwrap().findings;
     assert!(matches!(findings[..], [Finding::Damaged { .. }]), "{findings:?}");
+}
+
+/// A block that cannot be read keeps nobody from finding the rest.
+#[test]
+fn all_damage_is_found_with_its_names() {
+    let device = Faulty::new(MemBlockDevice::new(4096, 40 << 8).unwrap(), 1);
+    let placement = Placement::XfsLike;
+    let options = FileStoreOptions::default();
+    let store = FileStore::format_on_blocks(Arc::new(device.clone()), placement, StoreId(7), false, options).unwrap();
+    ["/lost", "/flipped", "/whole"].iter().for_each(|name| write(&store, name, 1, 1).unwrap());
+    let [lost, flipped] = ["/lost", "/flipped"].map(|name| store.extents(&path(name)).unwrap()[0]);
+    assert!(lost.block < flipped.block);
+    let first = BlockZones::open(Arc::new(device.clone())).unwrap().blocks();
+    let zoned_blocks = first - 2;
+    let mut block = zonda_device::AlignedBuf::with_len(4096);
+    block.fill(1);
+    block[77] ^= 4;
+    device.write(Lba(first + flipped.block - zoned_blocks), &block).unwrap();
+    let lose = |when| {
+        device.heal();
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(DeviceCall::Read), zone: None, when, effect });
+    };
+    lose(FaultWhen::Nth(1));
+    let report = store.check().unwrap();
+    let [Finding::Unreadable { extent: first, .. }, Finding::Damaged { extent: second, .. }] = report.findings[..]
+    else {
+        panic!("{report:?}")
+    };
+    assert_eq!((first, second), (lost, flipped));
+    let told: Vec<String> = report.findings.iter().map(|finding| finding.told(&report.names)).collect();
+    assert!(told[0].starts_with("/lost: ") && told[1].starts_with("/flipped: "), "{told:?}");
+    lose(FaultWhen::Nth(1));
+    let of_file = store.check_file(&path("/lost")).unwrap().findings;
+    assert!(matches!(of_file[..], [Finding::Unreadable { .. }]), "{of_file:?}");
 }
 
 #[test]

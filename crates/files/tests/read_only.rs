@@ -133,6 +133,33 @@ fn a_check_tells_what_the_live_store_did_from_damage() {
     assert_eq!(report.stale, [], "nobody has moved it");
 }
 
+/// Nobody can say what is in a zone whose header is lost: that ends no check.
+#[test]
+fn a_header_that_cannot_be_read_is_a_finding() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let device: Arc<dyn ZonedDevice> = Arc::new(faulty.clone());
+    let live = FileStore::format(Arc::clone(&device), StoreId(1), false, options(0)).unwrap();
+    ["/a", "/b", "/c"].iter().for_each(|name| put(&live, name, 1, 60_000));
+    let at = live.extents(&path("/b")).unwrap()[0];
+    drop(live);
+    let lose = |when| {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        faulty.inject(Fault { call: Some(DeviceCall::Read), zone: Some(at.zone), when, effect });
+    };
+    for at_mount in [false, true] {
+        if at_mount {
+            lose(FaultWhen::Nth(1));
+        }
+        let (store, _) = FileStore::mount_read_only(Arc::clone(&device), options(0)).unwrap();
+        lose(FaultWhen::From(1 + u64::from(!at_mount)));
+        let report = store.check().unwrap();
+        let is_lost = |finding: &Finding| matches!(finding, Finding::Unreadable { extent, .. } if *extent == at);
+        assert!(report.findings.len() == 1 && is_lost(&report.findings[0]), "{at_mount}: {report:?}");
+        assert!(report.findings[0].told(&report.names).starts_with("/b: "), "{at_mount}: {report:?}");
+        faulty.heal();
+    }
+}
+
 /// Like a MANIFEST: each record says which table there is now. A new table is there before, the one before it goes after.
 fn name_next_table(live: &FileStore, manifest: &mut FileWriter, number: u32) {
     put(live, &format!("/table{number}"), 1, 5_000);
