@@ -74,6 +74,11 @@ impl Catalogue {
         self.inodes.get(&file)
     }
 
+    /// Whether a file has the extent of this place.
+    pub(crate) fn has_extent(&self, file: FileId, place: Place) -> bool {
+        self.inode(file).is_some_and(|inode| inode.extents.iter().any(|extent| extent.is_at(place)))
+    }
+
     /// All files.
     pub(crate) fn files(&self) -> impl Iterator<Item = (FileId, &Inode)> {
         self.inodes.iter().map(|(file, inode)| (*file, inode))

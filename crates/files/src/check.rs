@@ -223,8 +223,7 @@ impl FileStore {
     pub fn settle_stale(&self, report: &mut CheckReport) {
         let names = self.core.names.lock();
         for (file, extent) in std::mem::take(&mut report.stale) {
-            let inode = names.catalogue.inode(file);
-            if inode.is_some_and(|inode| inode.extents.iter().any(|named| named.is_at(extent.place()))) {
+            if names.catalogue.has_extent(file, extent.place()) {
                 let found = self.core.ground.generation_of(extent.zone);
                 report.findings.push(Finding::WrongGeneration { file, extent, found });
             } else {

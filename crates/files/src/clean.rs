@@ -14,6 +14,7 @@ use crate::change::{Change, EXTENTS_MAX};
 use crate::claim::COMPACTION;
 use crate::commit::can_be_tried_again;
 use crate::copy::Copying;
+use crate::extent::Place;
 use crate::lanes::Lease;
 use crate::options::{DATA, JOURNAL};
 use crate::pace::NAP;
@@ -66,7 +67,7 @@ impl FileStore {
     /// what is dead, or empties one zone, no faster than [`set_clean_rate`](Self::set_clean_rate) says. Writers that need space
     /// clean by themselves. `None`: nothing to do.
     ///
-    /// A victim that is lost to the device, or has not its checksums, is left as it is and passed over from then on
+    /// A victim that is lost to the device, or has not its checksums, is left as it is and passed over until that file is gone
     /// ([`FileUsage::spoiled_zones`](crate::FileUsage)). One that the device does not read for now is tried again later, after one
     /// second, then two, up to 64; a writer that finds no other one does not wait for that.
     ///
@@ -181,11 +182,18 @@ impl Core {
         u64::from(self.lanes.free_now()) + (more as u64) < wanted
     }
 
-    /// Zones that were found damaged and still are what they were.
+    /// Zones that were found damaged, as long as a file has there what is.
     pub(crate) fn spoiled_zones(&self) -> u64 {
-        let mut spoiled = self.spoiled.lock();
-        spoiled.retain(|(zone, generation)| self.ground.generation_of(*zone) == Some(*generation));
-        spoiled.len() as u64
+        self.forget_healed();
+        self.spoiled.lock().len() as u64
+    }
+
+    /// Cleaning tries zones again whose damaged file is gone.
+    pub(crate) fn forget_healed(&self) {
+        let names = self.names.lock();
+        self.spoiled.lock().retain(|&(zone, generation), &mut (file, block)| {
+            names.catalogue.has_extent(file, Place { zone, generation, block })
+        });
     }
 
     /// Frees what is dead, else empties the best victim. A zone that cannot be emptied or reset is passed over.
@@ -229,8 +237,8 @@ impl Core {
                         return Ok(Some(victim.zone));
                     }
                 }
-                Err(error) if is_of_the_victim(&error) => {
-                    self.spoiled.lock().insert((victim.zone, victim.generation));
+                Err(FileError::Damaged { file, block, .. }) => {
+                    self.spoiled.lock().insert((victim.zone, victim.generation), (FileId(file), block));
                 }
                 Err(FileError::Space(error)) if can_be_tried_again(&error) => return Ok(None),
                 Err(error @ (FileError::Unread { .. } | FileError::Space(SpaceError::Device(_)))) => {
@@ -247,6 +255,7 @@ impl Core {
     /// finds no other.
     fn claim_victim(&self, passed_over: &[ZoneId], is_paced: bool) -> Option<ZoneView> {
         let _claiming = self.claiming.lock();
+        self.forget_healed();
         let began = now();
         let is_put_off = |view: &ZoneView| self.put_off.is_put_off((view.zone, view.generation), began);
         let readable = self.victim(passed_over, &|view| !is_put_off(view));
@@ -261,7 +270,7 @@ impl Core {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
             let has_dead = has_enough_dead(view);
             let is_done = matches!(view.state, ZoneUse::Sealed | ZoneUse::ReadOnly);
-            let is_whole = !spoiled.contains(&(view.zone, view.generation));
+            let is_whole = !spoiled.contains_key(&(view.zone, view.generation));
             let is_candidate = is_ours && is_done && has_dead && is_whole && view.live_bytes > 0;
             is_candidate && !passed_over.contains(&view.zone) && may_be(view)
         };
@@ -285,7 +294,7 @@ impl Core {
         let (spoiled, unresettable) = (self.spoiled.lock(), self.unresettable.lock());
         let is_passed_over = |view: &ZoneView| {
             let zone = (view.zone, view.generation);
-            !has_enough_dead(view) || spoiled.contains(&zone) || self.put_off.has_failed(zone)
+            !has_enough_dead(view) || spoiled.contains_key(&zone) || self.put_off.has_failed(zone)
         };
         let is_stuck = |view: &&ZoneView| {
             let is_ours = view.stream.is_some_and(|stream| stream != JOURNAL);
@@ -430,11 +439,6 @@ impl Core {
 /// Whether a zone has so many dead bytes that it is worth moving the others.
 fn has_enough_dead(view: &ZoneView) -> bool {
     view.live_bytes * 100 <= view.capacity_bytes * LIVE_PERCENT_MAX
-}
-
-/// Whether cleaning failed for what is in the victim, for good: another one may do.
-pub(crate) fn is_of_the_victim(error: &FileError) -> bool {
-    matches!(error, FileError::Damaged { .. })
 }
 
 #[cfg(test)]

@@ -38,6 +38,18 @@ impl<'a> Copying<'a> {
 
     /// Copies to zones of relocated bytes, checking the checksum; returns whether somebody still wants the copy.
     pub(crate) fn run(&mut self, lease: &mut Option<Lease>) -> Result<bool> {
+        match self.copy(lease) {
+            // Blocks whose file is gone are trimmed, and given to others.
+            Err(FileError::Damaged { .. } | FileError::Unread { .. }) if !self.is_wanted() => Ok(false),
+            copied => copied,
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.core.names.lock().catalogue.has_extent(self.live.file, self.live.extent.place())
+    }
+
+    fn copy(&mut self, lease: &mut Option<Lease>) -> Result<bool> {
         let blocks = self.live.extent.blocks();
         while self.at_block < blocks {
             if self.core.names.lock().catalogue.inode(self.live.file).is_none() {

@@ -5,12 +5,12 @@ use zonda_rt::now;
 
 use crate::blocks::{Run, Want};
 use crate::claim::{Claim, Claimant};
-use crate::clean::{Cleaned, LiveExtent, is_of_the_victim};
+use crate::clean::{Cleaned, LiveExtent};
 use crate::ground::GENERATION_OF_BLOCKS;
 use crate::lanes::Lease;
 use crate::policy::Candidate;
 use crate::store::Core;
-use crate::{BLOCK_BYTES, FileError, FileKind, Lifetime, Result, ZoneId};
+use crate::{BLOCK_BYTES, FileError, FileId, FileKind, Lifetime, Result, ZoneId};
 
 /// The share of the zones in front that logs leave to the journal, beyond the reserve: a snapshot beside the old journal, with an extent
 /// for each sync of a MANIFEST, may take many.
@@ -80,11 +80,12 @@ impl Core {
             return Ok(None);
         }
         let _cleaning = self.cleaning.lock();
+        self.forget_healed();
         let (mut passed_over, mut failed, began) = (Vec::new(), None, now());
         let as_zone = |group| (self.ground.zone_of_group(group), GENERATION_OF_BLOCKS);
         let is_whole = |group| {
             let zone = as_zone(group);
-            !self.spoiled.lock().contains(&zone) && !self.put_off.is_put_off(zone, began)
+            !self.spoiled.lock().contains_key(&zone) && !self.put_off.is_put_off(zone, began)
         };
         while let Some(group) = blocks.victim(&|group| !passed_over.contains(&group) && is_whole(group)) {
             passed_over.push(group);
@@ -94,7 +95,9 @@ impl Core {
                     return Ok(Some(cleaned));
                 }
                 Ok(None) => {}
-                Err(error) if is_of_the_victim(&error) => drop(self.spoiled.lock().insert(as_zone(group))),
+                Err(FileError::Damaged { file, block, .. }) => {
+                    self.spoiled.lock().insert(as_zone(group), (FileId(file), block));
+                }
                 Err(error @ FileError::Unread { .. }) => {
                     self.put_off.put_off(as_zone(group), now());
                     failed = Some(error);

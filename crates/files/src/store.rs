@@ -1,6 +1,6 @@
 //! The file store that users hold.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use zonda_device::{Queues, cut_label};
@@ -76,8 +76,8 @@ pub(crate) struct Core {
     pub(crate) pace: Pace,
     /// Calls a cleaner in the background.
     pub(crate) call: Call,
-    /// Zones, by generation, that cleaning found damaged.
-    pub(crate) spoiled: Mutex<HashSet<ZoneOf>>,
+    /// Zones that cleaning found damaged, each with the file and the first block of an extent that is. Before it: names.
+    pub(crate) spoiled: Mutex<HashMap<ZoneOf, (FileId, u64)>>,
     /// Zones that cleaning could not read for now.
     pub(crate) put_off: PutOff,
     pub(crate) counters: Counters,
@@ -401,7 +401,7 @@ impl Core {
             cleaners: AtomicU32::new(0),
             pace: Pace::default(),
             call: Call::default(),
-            spoiled: Mutex::new(HashSet::new()),
+            spoiled: Mutex::default(),
             put_off: PutOff::default(),
             counters: Counters::default(),
             merging: Mutex::new(()),

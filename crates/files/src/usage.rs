@@ -39,7 +39,7 @@ pub struct FileUsage {
     pub copied_bytes: u64,
     /// Of these, of tables whose level is known, by level; the last stands for all deeper ones, too.
     pub copied_of_levels: [u64; LEVELS_COUNTED],
-    /// Zones that cleaning passes over, because it found them damaged; their files stay as they are.
+    /// Zones that cleaning passes over, because it found a file damaged there: as long as it is there, it stays as it is.
     pub spoiled_zones: u64,
     /// Zones that were reset after what was live in them had been copied, since the mount.
     pub resets_with_copy: u64,

@@ -7,6 +7,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::world::{Tally, World};
 use common::{options_with, path};
@@ -271,4 +272,75 @@ fn a_trim_that_fails_is_no_error_of_a_sync() {
         }
         assert!(device.injected() > 0, "{placement:?}");
     }
+}
+
+/// A drive of segments of 2 MiB, with files of half a MiB: of each four every second is gone.
+fn half_dead() -> (Faulty<MemBlockDevice>, FileStore) {
+    let device = Faulty::new(MemBlockDevice::new(4096, 40 << 8).unwrap(), 1);
+    let options = FileStoreOptions { clean_below_free_percent: 90, ..FileStoreOptions::default() };
+    let below = Arc::new(device.clone());
+    let store = FileStore::format_on_blocks(below, Placement::F2fsLike, StoreId(7), false, options).unwrap();
+    for file in 0..16_u8 {
+        let mut writer = store.create(&path(&format!("/{file}")), FileTags::of(FileKind::Data)).unwrap();
+        writer.append(&vec![1 + file; 512 << 10]).unwrap();
+        writer.close().unwrap();
+    }
+    (0..16).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+    store.sync_names().unwrap();
+    (device, store)
+}
+
+#[test]
+fn a_segment_is_not_damaged_because_its_files_go_while_they_are_read() {
+    zonda_rt::sim::run(1, || {
+        let (device, store) = half_dead();
+        let effect = FaultEffect::Delay(Duration::from_secs(10));
+        device.inject(Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::From(1), effect });
+        let cleaning = {
+            let store = store.clone();
+            zonda_rt::spawn("cleaning", move || store.clean_step().map(drop))
+        };
+        while device.injected() == 0 {
+            zonda_rt::sleep(Duration::from_millis(1));
+        }
+        (1..16).step_by(2).for_each(|file| store.remove(&path(&format!("/{file}"))).unwrap());
+        store.sync_names().unwrap();
+        assert_eq!(device.injected(), 1, "it is still being read");
+        cleaning.join().unwrap().unwrap();
+        assert_eq!((store.usage().spoiled_zones, store.usage().copied_bytes), (0, 0));
+        assert_eq!(store.check().unwrap().findings, []);
+    });
+}
+
+#[test]
+fn a_segment_is_cleaned_again_when_its_damaged_file_is_gone() {
+    let (device, store) = half_dead();
+    let place = |name: &str| store.extents(&path(name)).unwrap()[0];
+    let effect = FaultEffect::Error(ErrorKind::Media);
+    device.inject(Fault { call: Some(DeviceCall::Read), zone: None, when: FaultWhen::Nth(1), effect });
+    while store.clean_step().unwrap().is_some() {}
+    assert_eq!((device.injected(), store.usage().spoiled_zones), (1, 1));
+    // Where nothing else is free, tables go where it left some.
+    let damaged = place("/1");
+    let put = |name: &String| {
+        store.create(&path(name), FileTags::of(FileKind::Flushed)).and_then(|mut writer| {
+            writer.append(&vec![7; 512 << 10])?;
+            writer.close()
+        })
+    };
+    let names: Vec<String> = (0..100).map(|file| format!("/more{file}")).collect();
+    let names: Vec<&String> = names.iter().take_while(|name| put(name).is_ok()).collect();
+    let (beside, others): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| place(name).zone == damaged.zone);
+    others.iter().for_each(|name| store.remove(&path(name)).unwrap());
+    store.sync_names().unwrap();
+    while store.clean_step().unwrap().is_some() {}
+    let is_there = || beside.iter().any(|name| place(name).zone == damaged.zone);
+    assert!(is_there(), "beside what is damaged");
+    store.remove(&path("/1")).unwrap();
+    store.sync_names().unwrap();
+    while store.clean_step().unwrap().is_some() {}
+    assert!(!is_there(), "what is left was moved");
+    assert_eq!(store.usage().spoiled_zones, 0);
+    assert_eq!(store.check().unwrap().findings, []);
 }
