@@ -90,7 +90,7 @@ impl FileStore {
         overwrite: bool,
         options: FileStoreOptions,
     ) -> Result<Self> {
-        options.check()?;
+        options.check_on(device.geometry().zone_count)?;
         let subzones = Space::subzones_on(device.as_ref())?;
         let features = if subzones.is_some() { FEATURE_SUBZONES } else { 0 };
         let superblock = subzones.map(|subzones| subzones.to_le_bytes().to_vec()).unwrap_or_default();
@@ -106,7 +106,7 @@ impl FileStore {
     /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two; `LogUnreadable` and `ZoneUnreadable` where the
     /// device has lost what may be the end of a log or of the journal.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
-        options.check()?;
+        options.check_on(device.geometry().zone_count)?;
         let (space, recovered) = Space::open(device, &options.space())?;
         check_features(&space, false)?;
         Self::mount_on(Ground::of_zones(space), recovered, options)

@@ -54,7 +54,7 @@ pub struct FileStoreOptions {
     /// Zones that only cleaning (one) and the journal (the others) may take, so that cleaning can always go on: at least 3.
     pub reserve_zones: u32,
     /// Zones above the reserve, and those for MANIFESTs and first records of logs, that only logs and flushed tables may take, so that
-    /// compactions are refused first: one for each.
+    /// compactions are refused first: one for each. Fewer than the device has.
     pub flush_reserve_zones: u32,
     /// A zone with less than this share of its capacity left is finished when its file is closed, in percent.
     pub finish_percent: u8,
@@ -104,7 +104,16 @@ impl Default for FileStoreOptions {
 }
 
 impl FileStoreOptions {
-    /// Refuses what cannot work.
+    /// Refuses what cannot work on a device of so many zones.
+    pub(crate) fn check_on(&self, zones: u32) -> Result<()> {
+        if self.flush_reserve_zones >= zones {
+            let (option, rule) = ("flush_reserve_zones", "there must be more zones on the device");
+            return Err(FileError::BadOption { option, value: self.flush_reserve_zones.into(), rule });
+        }
+        self.check()
+    }
+
+    /// Refuses what can work nowhere.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |option, value: u64, rule| Err(FileError::BadOption { option, value, rule });
         if self.reserve_zones < 3 {
@@ -169,9 +178,11 @@ pub(crate) fn stream_of(kind: FileKind) -> StreamId {
 
 #[cfg(test)]
 mod tests {
+    use zonda_device::{Geometry, MemDevice};
     use zonda_space::Budget;
 
     use super::*;
+    use crate::{FileStore, StoreId};
 
     #[test]
     fn the_budget_works_from_two_active_zones_on() {
@@ -205,6 +216,19 @@ mod tests {
             FileStoreOptions { finish_percent: 91, ..base.clone() },
         ] {
             assert!(matches!(bad.check(), Err(FileError::BadOption { .. })));
+        }
+        for flush_reserve_zones in [u32::MAX, 1_000_000, 24] {
+            let bad = FileStoreOptions { flush_reserve_zones, ..base.clone() };
+            let device = Arc::new(MemDevice::new(Geometry::new(64 << 10, 24)).expect("a good geometry"));
+            let refused = FileStore::format(device.clone(), StoreId(1), false, bad.clone()).map(drop);
+            let option = |refused| match refused {
+                Err(FileError::BadOption { option, .. }) => option,
+                other => panic!("{flush_reserve_zones}: {other:?}"),
+            };
+            assert_eq!(option(refused), "flush_reserve_zones");
+            drop(FileStore::format(device.clone(), StoreId(1), false, base.clone()).expect("nothing was written"));
+            assert_eq!(option(FileStore::mount(device.clone(), bad.clone()).map(drop)), "flush_reserve_zones");
+            assert_eq!(option(FileStore::mount_read_only(device, bad).map(drop)), "flush_reserve_zones");
         }
     }
 }

@@ -57,7 +57,7 @@ impl FileStore {
     /// # Errors
     /// As [`mount`](Self::mount); `Unsettled` if the live store changes faster than it can be read.
     pub fn mount_read_only(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
-        options.check()?;
+        options.check_on(device.geometry().zone_count)?;
         // What the look before showed; within, `None` if it showed no store.
         let mut before: Option<Option<Moment>> = None;
         // Journal and meta files as they were at one moment since then, or, with `true`, as that look showed them.
