@@ -217,6 +217,27 @@ fn a_zone_is_emptied_and_split_for_a_table_where_there_is_no_other() {
     assert!((1..24).step_by(2).all(|file| whole(&store, &format!("/wide{file}"), 80_000)));
 }
 
+/// It goes into a wide zone at once, here beside a file that will live longer.
+#[test]
+fn by_the_papers_rule_no_zone_is_emptied_for_a_table() {
+    let store = store("splitzns,share=90,rule=paper");
+    (0..16).for_each(|file| put(&store, &format!("/deep{file}"), 4, 40_000).unwrap());
+    (0..21).for_each(|file| put(&store, &format!("/wide{file}"), 1, 80_000).unwrap());
+    let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(1);
+    let mut longer = store.create(&path("/longer"), tags).unwrap();
+    longer.append(&[1; 4_000]).unwrap();
+    longer.close().unwrap();
+    let before = split(&store);
+    assert_eq!((before.refused.total(), before.tables, before.empty_subzones), (0, 16, 0));
+    (0..21).step_by(2).for_each(|file| store.remove(&path(&format!("/wide{file}"))).unwrap());
+    put(&store, "/9", 4, 40_000).unwrap();
+    let after = split(&store);
+    assert_eq!((after.refused.zones, after.refused.total(), after.tables), (1, 1, 16), "{after:?}");
+    assert_eq!(zones(&store, "/9"), zones(&store, "/longer"));
+    assert_eq!(store.usage().copied_bytes, 0, "nothing was cleaned for it");
+    assert!(whole(&store, "/9", 40_000));
+}
+
 #[test]
 fn a_split_zone_gives_its_token_back_when_it_is_full() {
     let store = store("splitzns,share=90");
@@ -537,10 +558,9 @@ fn cleaning_keeps_a_part_of_the_zones_that_are_not_split() {
     panic!("never cleaned: {:?}", store.usage());
 }
 
-/// Those that found none when they were written: then they are moved once.
-#[test]
-fn a_deep_table_that_is_moved_gets_an_empty_subzone() {
-    let options = FileStoreOptions { clean_below_free_percent: 90, ..options_with("splitzns,share=10") };
+/// Deep tables in a wide zone that is to be cleaned, for some of which there are subzones by now; with the names of these tables.
+fn deep_tables_beside_empty_subzones(policy: &str) -> (FileStore, Vec<String>) {
+    let options = FileStoreOptions { clean_below_free_percent: 90, ..options_with(policy) };
     let store = store_with(Arc::new(memory()), options);
     let deep = |range: std::ops::Range<u32>| range.map(|file| format!("/deep{file}")).collect::<Vec<_>>();
     deep(0..20).iter().for_each(|name| put(&store, name, 4, 40_000).unwrap());
@@ -551,14 +571,32 @@ fn a_deep_table_that_is_moved_gets_an_empty_subzone() {
         store.remove(&path(name)).unwrap();
     }
     store.sync_names().unwrap();
+    (store, wide[2..].to_vec())
+}
+
+/// Those that found none when they were written: then they are moved once.
+#[test]
+fn a_deep_table_that_is_moved_gets_an_empty_subzone() {
+    let (store, left) = deep_tables_beside_empty_subzones("splitzns,share=10");
     while split(&store).moved == 0 {
         assert!(store.clean_step().unwrap().is_some(), "{:?}", split(&store));
     }
     let usage = split(&store);
     assert_eq!((usage.moved, usage.tables, usage.empty_subzones, usage.written_subzones), (3, 8, 0, 0), "{usage:?}");
-    let left = &wide[2..];
     assert_eq!(left.iter().filter(|name| is_in_subzone(&store, name)).count(), 3);
-    assert!(left.iter().chain(&deep(3..8)).all(|name| whole(&store, name, 40_000)));
+    let first = (3..8).map(|file| format!("/deep{file}"));
+    assert!(left.into_iter().chain(first).all(|name| whole(&store, &name, 40_000)));
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
+#[test]
+fn by_the_papers_rule_a_deep_table_that_is_moved_stays_in_wide_zones() {
+    let (store, left) = deep_tables_beside_empty_subzones("splitzns,share=10,rule=paper");
+    while store.clean_step().unwrap().is_some() {}
+    let usage = split(&store);
+    assert!(store.usage().copied_bytes > 0);
+    assert_eq!((usage.moved, usage.empty_subzones), (0, 3), "{usage:?}");
+    assert!(left.iter().all(|name| !is_in_subzone(&store, name) && whole(&store, name, 40_000)));
     assert_eq!(store.check().unwrap().findings, []);
 }
 

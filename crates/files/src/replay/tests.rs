@@ -45,6 +45,17 @@ impl Maker {
         self.push(TraceEvent::Close { file });
     }
 
+    /// A table of level 4.
+    fn deep(&mut self, file: u64, bytes: u64) {
+        let (path, file) = (Self::path(file), FileId(file));
+        let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(4);
+        self.push(TraceEvent::Create { file, tags, path });
+        let range = Some(KeyRange::new("a", "b"));
+        self.push(TraceEvent::Describe { file, tree: TreeId(5), job: None, level: 4, range });
+        self.push(TraceEvent::Append { file, bytes });
+        self.push(TraceEvent::Close { file });
+    }
+
     fn remove(&mut self, file: u64) {
         self.push(TraceEvent::Edit { tree: TreeId(5), removed: vec![FileId(file)], added: Vec::new() });
         self.push(TraceEvent::Unlink { path: Self::path(file) });
@@ -186,13 +197,7 @@ fn absurd_options_are_refused() {
 fn deep_churn(tables: u64, bytes: u64) -> Vec<TraceRecord> {
     let mut maker = Maker::new();
     for file in 0..tables {
-        let (path, id) = (Maker::path(file), FileId(file));
-        let tags = FileTags::of(FileKind::Data).with_lifetime(Lifetime::Extreme).with_level(4);
-        maker.push(TraceEvent::Create { file: id, tags, path });
-        let range = Some(KeyRange::new("a", "b"));
-        maker.push(TraceEvent::Describe { file: id, tree: TreeId(5), job: None, level: 4, range });
-        maker.push(TraceEvent::Append { file: id, bytes });
-        maker.push(TraceEvent::Close { file: id });
+        maker.deep(file, bytes);
         if file >= 5 {
             maker.remove(file - 5);
         }
@@ -255,6 +260,42 @@ fn a_table_without_a_wide_zone_takes_a_subzone_rather_than_none() {
     let options = ReplayOptions { subzones: 8, threshold_percent: 0, ..options("splitzns") };
     let report = replay(&maker.0, &options).expect("it fits, in subzones if need be");
     assert!(report.split.expect("it splits").pressed > 0, "{report:?}");
+}
+
+/// All that is empty is kept for logs and for cleaning; half of what is in wide zones is dead.
+#[test]
+fn by_the_papers_rule_no_zone_is_emptied_for_a_table() {
+    let mut maker = Maker::new();
+    (0..4).for_each(|file| maker.deep(file, 2_500_000));
+    (100..124).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    (100..124).step_by(2).for_each(|file| maker.remove(file));
+    maker.deep(4, 2 * MB);
+    let of = |policy| {
+        let trigger = CleaningTrigger::WhenEmpty;
+        let options =
+            ReplayOptions { subzones: 4, threshold_percent: 0, free: FreeSpace::AsStore, trigger, ..options(policy) };
+        let report = replay(&maker.0, &options).expect("it fits");
+        let split = report.split.expect("it splits");
+        (split.tables, split.refused.zones, report.copied_bytes > 0)
+    };
+    assert_eq!(of("splitzns,rule=paper"), (4, 1, false));
+    assert_eq!(of("splitzns"), (5, 0, true));
+}
+
+/// Four found subzones, three of which are empty by now; of the others every second is gone.
+#[test]
+fn by_the_papers_rule_a_deep_table_that_is_moved_stays_in_wide_zones() {
+    let mut maker = Maker::new();
+    (0..20).for_each(|file| maker.deep(file, 2_500_000));
+    (0..3).chain((4..20).step_by(2)).for_each(|file| maker.remove(file));
+    (100..110).for_each(|file| maker.table(file, 2 * MB, Lifetime::Long, (0, 9)));
+    let of = |policy| {
+        let options = ReplayOptions { subzones: 4, active_max: Some(6), ..options(policy) };
+        let report = replay(&maker.0, &options).expect("it fits");
+        (report.split.expect("it splits").moved, report.copied_bytes)
+    };
+    assert_eq!(of("splitzns,share=10,rule=paper"), (0, 10 * MB));
+    assert_eq!(of("splitzns,share=10"), (2, 5 * MB));
 }
 
 #[test]
