@@ -366,7 +366,12 @@ impl Tree {
         self.keep_before_merge(&right_leaf, right);
         let upsert = Upsert { id: survivor.id(), low_key: &pair_low, address: survivor.location().page() };
         let widened = [(pair_low.clone(), survivor.id())];
-        let record = &mut || self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
+        let record = &mut || {
+            self.record_restructure(&[id], &[upsert], Merged::UNKNOWN);
+            if upsert.address.is_some() {
+                self.record_if_sparse(survivor.id());
+            }
+        };
         let is_done = if std::ptr::eq(left.parent().0, right.parent().0) {
             let pair = [left_leaf.id(), right_leaf.id()];
             self.index.edit_after(&pair_low, (&pair, &widened), &self.epoch, record)

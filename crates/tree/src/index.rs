@@ -236,7 +236,7 @@ impl Index {
     /// Takes the leaf of `gone` out with all nodes that have nothing else below them; its range goes to the leaf of `stays`, which is
     /// [`beside`](Self::beside) it under another parent. The caller holds the exclusive latches of both. Calls `before` when it is certain
     /// that it is done, before anybody can see it; `false`: somebody else changes the nodes around them, and nothing was done.
-    pub(crate) fn unite(&self, gone: &Path<'_>, stays: &Path<'_>, epoch: &Epoch, before: &mut dyn FnMut()) -> bool {
+    pub(crate) fn unite<'g>(&self, gone: &Path<'g>, stays: &Path<'g>, epoch: &Epoch, before: &mut dyn FnMut()) -> bool {
         let lowest = gone.levels - 1;
         let shared = |&level: &usize| std::ptr::eq(gone.level(level).0, stays.level(level).0);
         let Some(fork) = (0..lowest).rev().find(shared) else { return false };
@@ -260,11 +260,8 @@ impl Index {
         let mut draft = Draft::of(stays.level(fork).0, stays.range_of(fork));
         let first = gone.level(fork).1.min(stays.level(fork).1);
         draft.splice_nodes(first..=first + 1, widened);
-        self.install(stays, fork, draft, epoch);
-        for level in fork + 1..=lowest {
-            self.discard(stays.level(level).0, epoch);
-            self.discard(gone.level(level).0, epoch);
-        }
+        let replaced = (fork + 1..=lowest).flat_map(|level| [stays.level(level).0, gone.level(level).0]);
+        self.install(stays, fork, (draft, replaced.collect()), epoch);
         true
     }
 
@@ -307,9 +304,7 @@ impl Index {
         both.append(Draft::of(right, (low.clone(), high)));
         let mut draft = Draft::of(above, path.range_of(level - 1));
         draft.splice_nodes(first..=first + 1, self.realise(both));
-        self.install(path, level - 1, draft, epoch);
-        self.discard(left, epoch);
-        self.discard(right, epoch);
+        self.install(path, level - 1, (draft, vec![left, right]), epoch);
         Some(low)
     }
 
@@ -377,7 +372,7 @@ impl Index {
         before();
         let mut draft = Draft::of(parent, path.range_of(level));
         draft.splice(child, removed, inserted);
-        self.install(path, level, draft, epoch);
+        self.install(path, level, (draft, Vec::new()), epoch);
         true
     }
 
@@ -401,24 +396,44 @@ impl Index {
         }
     }
 
-    /// Puts the node(s) of `draft` in the place of the node of `level`; its cell is locked by the caller.
-    fn install(&self, path: &Path<'_>, level: usize, draft: Draft, epoch: &Epoch) {
-        let (old, _) = path.level(level);
+    /// Puts the node(s) of `draft` in the place of the node of `level`, and of those below it that are `replaced`, too; its cell is locked
+    /// by the caller.
+    fn install<'g>(
+        &self,
+        path: &Path<'g>,
+        level: usize,
+        (draft, mut replaced): (Draft, Vec<&'g Inner>),
+        epoch: &Epoch,
+    ) {
+        replaced.push(path.level(level).0);
         let mut nodes = self.realise(draft);
         if nodes.len() == 1 {
             let (_, node) = nodes.remove(0);
-            self.cell_of(path, level).store(node, Ordering::Release);
+            self.publish((self.cell_of(path, level), node), &replaced, epoch);
         } else if level == 0 {
             let root = self.root_over(nodes);
-            self.root.store(root, Ordering::Release);
+            self.publish((&self.root, root), &replaced, epoch);
         } else {
-            self.install_above(path, level - 1, nodes, epoch);
+            self.install_above(path, level - 1, (nodes, replaced), epoch);
         }
-        self.discard(old, epoch);
+    }
+
+    /// Lets everybody see a node that stands for others, which are replaced. They say so before: whoever came by one of them and gets a latch
+    /// that somebody let go who came by the new one must find that out.
+    fn publish(&self, (cell, node): (&AtomicPtr<Inner>, *mut Inner), replaced: &[&Inner], epoch: &Epoch) {
+        replaced.iter().for_each(|old| old.make_obsolete());
+        cell.store(node, Ordering::Release);
+        replaced.iter().for_each(|old| self.discard(old, epoch));
     }
 
     /// The child of `level` became several nodes: replaces the node of `level` by one with all of them.
-    fn install_above(&self, path: &Path<'_>, level: usize, nodes: Vec<(Vec<u8>, *mut Inner)>, epoch: &Epoch) {
+    fn install_above<'g>(
+        &self,
+        path: &Path<'g>,
+        level: usize,
+        (nodes, replaced): (Vec<(Vec<u8>, *mut Inner)>, Vec<&'g Inner>),
+        epoch: &Epoch,
+    ) {
         let (node, child) = path.level(level);
         let mut fresh;
         let (mut path, mut level) = (path, level);
@@ -433,7 +448,7 @@ impl Index {
         };
         let mut draft = Draft::of(node, path.range_of(level));
         draft.splice_nodes(child..=child, nodes);
-        self.install(path, level, draft, epoch);
+        self.install(path, level, (draft, replaced), epoch);
         drop(lock);
     }
 
@@ -486,9 +501,8 @@ impl Index {
         self.make(&lows, high, children)
     }
 
-    /// Retires a node that was just taken out of its only cell, which the caller has locked.
+    /// Retires an obsolete node that was just taken out of its only cell, which the caller has locked.
     fn discard(&self, node: &Inner, epoch: &Epoch) {
-        node.make_obsolete();
         let bytes = node.memory_bytes();
         self.memory_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let retired = Retired(std::ptr::from_ref(node).cast_mut());

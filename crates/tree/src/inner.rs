@@ -257,7 +257,7 @@ impl Inner {
         self.obsolete.load(Ordering::Acquire)
     }
 
-    /// Marks it as replaced, before any latch of a leaf that moved is released.
+    /// Marks it as replaced, before anybody can see what replaces it.
     pub(crate) fn make_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
     }

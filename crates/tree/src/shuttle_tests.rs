@@ -191,6 +191,7 @@ impl Leaves {
 
     /// Checks what the index says of `key`, as a reader that latches the leaf would.
     fn look(&self, key: &[u8]) -> PageId {
+        let mut spin = Spin::new();
         loop {
             let guard = self.epoch.pin();
             let path = self.index.find(key, &guard);
@@ -198,8 +199,12 @@ impl Leaves {
             assert!(path.low().as_slice() <= key, "{key:?} is below its leaf");
             assert!(path.high().is_none_or(|high| key < high.as_slice()), "{key:?} is above its leaf");
             if path.is_current() {
+                let now = self.index.find(key, &guard).leaf();
+                assert_eq!(now, leaf.id(), "a latched leaf whose parent is current has {key:?}");
                 return leaf.id();
             }
+            drop(leaf);
+            spin_wait(&mut spin);
         }
     }
 }
@@ -302,6 +307,24 @@ fn readers_find_their_leaf_while_nodes_are_gathered_and_leaves_split() {
         assert_eq!(found.len(), keys.len(), "a split was lost: {found:?}");
     };
     explore(scene, SCHEDULES);
+}
+
+/// Who came by a node that goes, and waits for a leaf that splits meanwhile under the one that comes, finds that it is not its leaf any more.
+#[test]
+fn a_leaf_that_splits_under_a_new_node_is_not_taken_by_the_old_one() {
+    let scene = || {
+        let leaves = Leaves::under_nodes(4, 2);
+        let threads: [Box<dyn FnOnce(&Leaves) + Send>; 3] = [
+            Box::new(|leaves| _ = leaves.index.gather(&[0], &leaves.epoch)),
+            Box::new(|leaves| leaves.split(&[1, 9])),
+            Box::new(|leaves| _ = leaves.look(&[1, 9])),
+        ];
+        join_all(threads.map(|run| {
+            let leaves = Arc::clone(&leaves);
+            spawn("somebody", move || run(&leaves))
+        }));
+    };
+    explore(scene, 20 * SCHEDULES);
 }
 
 #[test]

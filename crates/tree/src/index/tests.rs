@@ -65,11 +65,9 @@ fn a_split_goes_on_above_a_node_that_the_tree_has_grown_over() {
     let cells = path.level(1).0.lock_cells();
     let halves = index.build_upper(&middle, 1);
     let grown = index.build_upper(&halves, 2).remove(0).1;
-    index.root.store(grown, Ordering::Release);
-    index.discard(path.level(0).0, &epoch);
+    index.publish((&index.root, grown), &[path.level(0).0], &epoch);
     let nodes = vec![(low(0), leaf(&index, 0, Some(1))), (low(1), leaf(&index, 1, Some(2)))];
-    index.install_above(&path, 1, nodes, &epoch);
-    index.discard(path.level(2).0, &epoch);
+    index.install_above(&path, 1, (nodes, vec![path.level(2).0]), &epoch);
     drop(cells);
     assert_eq!(index.levels(&epoch.pin()), 4);
     (0..16).for_each(|id| assert_eq!(leaf_of(&index, &epoch, &low(id)), id));
