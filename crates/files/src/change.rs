@@ -55,6 +55,18 @@ pub(crate) enum Change {
 }
 
 impl Change {
+    /// Whether names or bytes may be given back by it.
+    pub(crate) fn gives_back(&self) -> bool {
+        matches!(
+            self,
+            Self::RemoveDirectory { .. }
+                | Self::Unlink { .. }
+                | Self::Rename { .. }
+                | Self::Truncate { .. }
+                | Self::Move { .. }
+        )
+    }
+
     /// The record of this change.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();

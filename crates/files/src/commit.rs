@@ -17,6 +17,9 @@ use crate::{FileError, Result, Work};
 const SNAPSHOT_FACTOR: u64 = 4;
 const SNAPSHOT_BYTES_MIN: u64 = 1 << 20;
 
+/// Free zones that the journal leaves to cleaning: where it takes the last one, what is dead beside what is live is never given back.
+const ZONES_FOR_CLEANING: u32 = 1;
+
 /// What is made durable.
 pub(crate) struct Source<'a> {
     /// Whose changes.
@@ -53,6 +56,8 @@ struct State {
     taken: u64,
     /// Whether a record that was taken off refers to bytes that may not be durable.
     owes_flush: bool,
+    /// Whether one that is not durable gives something back.
+    gives_back: bool,
     /// Commits since the mount.
     commits: u64,
 }
@@ -60,8 +65,8 @@ struct State {
 impl Committer {
     /// Over a journal that is started; without one nothing can be committed. `zones_owed` hears how many free zones it needs.
     pub(crate) fn new(journal: Option<Journal>, zones_owed: Arc<AtomicU32>) -> Self {
-        let (backlog, durable, taken, owes_flush, commits) = Default::default();
-        let state = State { journal, backlog, durable, taken, owes_flush, commits };
+        let (backlog, durable, taken, owes_flush, gives_back, commits) = Default::default();
+        let state = State { journal, backlog, durable, taken, owes_flush, gives_back, commits };
         zones_owed.store(state.zones_owed(), Ordering::Relaxed);
         Self { state: Mutex::new(state), durable: AtomicU64::new(0), zones_owed }
     }
@@ -129,7 +134,7 @@ impl State {
         }
         recorded?;
         self.commits += 1;
-        self.durable = self.taken;
+        (self.durable, self.gives_back) = (self.taken, false);
         self.snapshot_if_due(names, space)
     }
 
@@ -151,6 +156,7 @@ impl State {
         self.backlog.extend(queued.records);
         self.taken = self.taken.max(queued.last);
         self.owes_flush |= queued.names_new_bytes;
+        self.gives_back |= queued.gives_back;
         Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
@@ -173,14 +179,17 @@ impl State {
         Ok(())
     }
 
-    /// Begins the journal anew, with what there is; whether all of that is durable. Where it finds no room, the journal goes on without.
+    /// Begins the journal anew, with what there is; whether all of that is durable. Where it finds no room, the journal goes on without; if
+    /// nothing is given back by it, it leaves room to those who clean.
     fn snapshot(&mut self, names: &Names, space: &Space) -> Result<bool> {
         let Some(journal) = &mut self.journal else { return Ok(false) };
         let _label = cut_label("journal roll");
         let (queued, items) = names.snapshot();
         self.owes_flush |= queued.names_new_bytes;
+        self.gives_back |= queued.gives_back;
         self.taken = self.taken.max(queued.last);
-        if !journal.has_room_for(items.iter().map(Vec::len)) {
+        let for_others = if self.gives_back { 0 } else { ZONES_FOR_CLEANING };
+        if !journal.has_room_for(items.iter().map(Vec::len), for_others) {
             self.backlog.extend(queued.records);
             return Ok(false);
         }
@@ -190,7 +199,9 @@ impl State {
             // If not, all of it is in the journal, and is flushed with the next commit.
             Ok(is_durable) => {
                 self.backlog.clear();
-                self.durable = if is_durable { self.taken } else { self.durable };
+                if is_durable {
+                    (self.durable, self.gives_back) = (self.taken, false);
+                }
                 Ok(is_durable)
             }
             // What was taken off the queue is still owed.

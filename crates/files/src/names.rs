@@ -25,6 +25,7 @@ pub(crate) struct NamesState {
     open: HashMap<FileId, Weak<FileState>>,
     queue: Vec<Vec<u8>>,
     names_new_bytes: bool,
+    gives_back: bool,
     last: u64,
     /// Files that lost their last name.
     gone: Vec<FileId>,
@@ -39,6 +40,8 @@ pub(crate) struct Queued {
     pub(crate) last: u64,
     /// Whether a record refers to bytes that may not be durable.
     pub(crate) names_new_bytes: bool,
+    /// Whether names or bytes are given back once they are durable.
+    pub(crate) gives_back: bool,
 }
 
 impl Names {
@@ -86,6 +89,7 @@ impl NamesState {
         let dropped = self.catalogue.apply(change)?;
         self.queue.push(change.encode());
         self.names_new_bytes |= matches!(change, Change::Extend { .. } | Change::Move { .. });
+        self.gives_back |= change.gives_back();
         self.last += 1;
         if !matches!(change, Change::Truncate { .. } | Change::Move { .. }) {
             self.release(&dropped, ground);
@@ -158,6 +162,7 @@ impl NamesState {
             records: std::mem::take(&mut self.queue),
             last: self.last,
             names_new_bytes: std::mem::take(&mut self.names_new_bytes),
+            gives_back: std::mem::take(&mut self.gives_back),
         }
     }
 }

@@ -210,6 +210,27 @@ fn names_leave_room_for_a_journal_without_them() {
     }
 }
 
+/// Half of what is in each zone is dead: cleaning goes on where the journal has as many zones to come as are free.
+#[test]
+fn names_that_fill_the_journal_leave_room_for_cleaning() {
+    let device = Arc::new(MemDevice::new(Geometry::new(64 << 10, 40).with_limits(6, 6)).unwrap());
+    let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
+    // One behind the other, three to a zone.
+    let tables = (0..1_000).take_while(|table| put(&store, &format!("/{table}"), 20_480).is_ok()).count();
+    for number in 0..2_000 {
+        create(&store, &format!("/{number:0250}"), FileKind::Data).close().unwrap();
+        if number % 20 == 0 && store.sync_names().is_err() {
+            break;
+        }
+    }
+    let before = store.usage();
+    (0..tables).step_by(2).for_each(|table| store.remove(&path(&format!("/{table}"))).unwrap());
+    store.sync_names().unwrap();
+    let bytes = fill(&store, "/more", FileKind::Data, 20_000);
+    assert!(bytes > 500_000 && store.usage().copied_bytes > 0, "{bytes} bytes: {before:?}, {:?}", store.usage());
+    assert_eq!(store.check().unwrap().findings, []);
+}
+
 fn put(store: &FileStore, name: &str, bytes: usize) -> Result<(), FileError> {
     let mut writer = store.create(&path(name), FileTags::of(FileKind::Flushed))?;
     writer.append(&vec![7; bytes])?;

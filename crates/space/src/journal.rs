@@ -43,6 +43,31 @@ pub struct Journal {
     failed: bool,
 }
 
+/// Where a snapshot would go.
+struct Room {
+    free: u32,
+    /// Blocks left in the zone that is open.
+    left: u64,
+    /// Blocks that it takes.
+    taken: u64,
+    /// Blocks of a fresh one.
+    zone: u64,
+}
+
+impl Room {
+    /// Takes the blocks of a chunk with so much payload; `false` if none are left.
+    fn take(&mut self, payload: usize) -> bool {
+        let blocks = (CHUNK_HEADER_BYTES + payload).div_ceil(BLOCK_BYTES) as u64;
+        if self.left < blocks {
+            let Some(free) = self.free.checked_sub(1) else { return false };
+            (self.free, self.left) = (free, self.zone);
+        }
+        self.left -= blocks;
+        self.taken += blocks;
+        true
+    }
+}
+
 /// Takes the items of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotWriter<'a> {
@@ -122,10 +147,11 @@ impl Journal {
     /// # Errors
     /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
     pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<bool> {
-        let covered = std::mem::take(&mut self.pending);
+        let covered = (std::mem::take(&mut self.pending), self.payload_since_snapshot);
         let before = self.bytes_since_snapshot;
         // Items of an incomplete snapshot must not be written later as records, and what it was to cover must.
-        let old_zones = self.write_snapshot(fill).inspect_err(|_| self.pending = covered)?;
+        let written = self.write_snapshot(fill);
+        let old_zones = written.inspect_err(|_| (self.pending, self.payload_since_snapshot) = covered)?;
         // What a whole snapshot covers must not be recorded behind it, as it would be after an error.
         let flushed = self.flush();
         let waits = flushed.as_ref().is_err_and(SpaceError::is_host_full);
@@ -141,7 +167,7 @@ impl Journal {
     }
 
     /// Free zones that are kept for the next snapshot: as many as one takes that says what the last one and all records since say. Records
-    /// take none of these, and neither must who writes to other streams: without a snapshot no zone is ever given back.
+    /// leave these and one more, and so must who writes to other streams, but for that one: without a snapshot no zone is ever given back.
     #[must_use]
     pub fn zones_owed(&self) -> u32 {
         self.zones_owed_after(0)
@@ -149,39 +175,48 @@ impl Journal {
 
     /// As [`zones_owed`](Self::zones_owed), once so many zones more are full of records.
     fn zones_owed_after(&self, zones: u64) -> u32 {
-        let (chunk, zone) = (self.chunk_blocks_max(), self.space.zone_blocks() - 1);
-        let zone_bytes = (zone - zone % chunk) * BLOCK_BYTES as u64;
-        let payload = self.payload_since_snapshot + self.pending.len() as u64 + zones * zone_bytes;
-        // Chunks are not full to the last byte.
-        let bytes = (self.snapshot_bytes + payload) * 17 / 16;
-        u32::try_from(bytes.div_ceil(zone_bytes)).unwrap_or(u32::MAX).max(1)
+        let payload = self.payload_since_snapshot + self.pending.len() as u64 + zones * self.chunked_bytes();
+        self.zones_of(self.snapshot_bytes + payload)
     }
 
-    /// Whether a snapshot finds room for items of so many bytes each, unless zones fail.
+    /// Zones that a snapshot of so many bytes takes, at most.
+    fn zones_of(&self, bytes: u64) -> u32 {
+        // Chunks are not full to the last byte.
+        let zones = (bytes * 17 / 16).div_ceil(self.chunked_bytes());
+        u32::try_from(zones).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Bytes of a zone that long chunks fill.
+    fn chunked_bytes(&self) -> u64 {
+        let (chunk, zone) = (self.chunk_blocks_max(), self.space.zone_blocks() - 1);
+        (zone - zone % chunk) * BLOCK_BYTES as u64
+    }
+
+    /// Whether a snapshot finds room for items of so many bytes each, unless zones fail; and whether, once it has given zones back, so many
+    /// are left `for_others` beside those that the next one like it is [owed](Self::zones_owed).
     #[must_use]
-    pub fn has_room_for(&self, items: impl Iterator<Item = usize>) -> bool {
+    pub fn has_room_for(&self, items: impl Iterator<Item = usize>, for_others: u32) -> bool {
         let counts = self.space.zone_counts(self.stream);
-        let (mut zones, zone) = (counts.free + counts.retired, self.space.zone_blocks() - 1);
-        let mut room =
-            self.writer.as_ref().filter(|writer| self.has_room_in(writer)).map_or(0, ZoneWriter::remaining_blocks);
-        let mut place = |payload: usize| {
-            let blocks = (CHUNK_HEADER_BYTES + payload).div_ceil(BLOCK_BYTES) as u64;
-            if room < blocks {
-                let Some(left) = zones.checked_sub(1) else { return false };
-                (zones, room) = (left, zone);
-            }
-            room -= blocks;
-            true
+        let goes_on = self.writer.as_ref().filter(|writer| self.has_room_in(writer));
+        let given_back = self.zones.len() - usize::from(goes_on.is_some());
+        let mut room = Room {
+            free: counts.free + counts.retired,
+            left: goes_on.map_or(0, ZoneWriter::remaining_blocks),
+            taken: 0,
+            zone: self.space.zone_blocks() - 1,
         };
-        let mut fits = place(0);
-        let mut pending = 0;
+        let (mut fits, mut pending) = (room.take(0), 0);
         for bytes in items.map(|item| ITEM_LENGTH_BYTES + item) {
             if pending + bytes > self.payload_bytes_max() {
-                fits &= place(std::mem::take(&mut pending));
+                fits &= room.take(std::mem::take(&mut pending));
             }
             pending += bytes;
         }
-        fits && (pending == 0 || place(pending)) && place(0)
+        let fits = fits && (pending == 0 || room.take(pending)) && room.take(0);
+        // What is left in the last zone, records fill without a question.
+        let owed = self.zones_of((room.taken + room.left) * BLOCK_BYTES as u64);
+        let free = u64::from(room.free) + given_back as u64;
+        fits && (for_others == 0 || free >= u64::from(owed) + u64::from(for_others))
     }
 
     /// Whether the next snapshot may begin in a zone: if it is not twice as long as the last, it fits.
@@ -286,7 +321,7 @@ impl Journal {
 
     /// Sees to a writer with room for so many blocks, and returns the generation of its zone.
     fn make_room(&mut self, blocks: u64, kind: ChunkKind) -> Result<u64> {
-        let kept = if kind == ChunkKind::Records { self.zones_owed_after(1) } else { 0 };
+        let kept = if kind == ChunkKind::Records { self.zones_owed_after(1) + 1 } else { 0 };
         match self.writer.take() {
             Some(writer) if writer.remaining_blocks() >= blocks => {
                 return Ok(self.writer.insert(writer).generation());

@@ -304,12 +304,28 @@ fn a_full_device_refuses_a_record_and_keeps_the_rest_and_room_for_a_snapshot_of_
     let Said { records, .. } = read(&device).2;
     assert_eq!(records.len(), synced);
     assert!(synced > 70 && owed >= 5, "{synced} records, {owed} zones");
-    assert!(journal.has_room_for(records.iter().map(Vec::len)));
+    assert!(journal.has_room_for(records.iter().map(Vec::len), 0));
     journal.snapshot(&mut |snapshot| records.iter().try_for_each(|record| snapshot.put(record))).unwrap();
     journal.append(b"goes on").unwrap();
     journal.sync().unwrap();
     let found = read(&device).2;
     assert_eq!((found.items, found.records), (records, vec![b"goes on".to_vec()]));
+}
+
+#[test]
+fn a_snapshot_that_fails_owes_no_more_than_before() {
+    let space = format(&device(14));
+    let mut journal = start(&space, &[]);
+    journal.append(&[1; 4_000]).and_then(|()| journal.sync()).unwrap();
+    let owed = journal.zones_owed();
+    let too_long = vec![2; journal.record_bytes_max() + 1];
+    for _ in 0..3 {
+        let items = |snapshot: &mut SnapshotWriter<'_>| {
+            (0..20).try_for_each(|_| snapshot.put(&[2; 4_000])).and_then(|()| snapshot.put(&too_long))
+        };
+        assert!(matches!(journal.snapshot(&mut { items }), Err(SpaceError::RecordTooLong { .. })));
+        assert_eq!((journal.zones_owed(), owed), (1, 1));
+    }
 }
 
 #[test]
@@ -327,7 +343,7 @@ fn a_snapshot_has_room_for_what_it_says_it_has_room_for() {
             journal.snapshot(&mut |snapshot| items.iter().try_for_each(|item| snapshot.put(item)))
         };
         let (device, mut journal, items) = prepared();
-        let fits = |count: &usize| journal.has_room_for(items[..*count].iter().map(Vec::len));
+        let fits = |count: &usize| journal.has_room_for(items[..*count].iter().map(Vec::len), 0);
         let count = (0..=items.len()).rev().find(fits).expect("nothing always fits");
         snapshot(&mut journal, &items[..count]).unwrap();
         assert_eq!(read(&device).2.items, items[..count], "seed {seed}");
