@@ -200,9 +200,14 @@ fn recover(disk: &Disk, identity: &Identity, layout: Layout, reserve: Reserve) -
     })?;
     // Nothing was ever written there, or the header is lost, and what lies behind it is not.
     let firsts = blank.into_iter().map(|segment| (segment, layout.first(segment)));
-    for_blocks(disk, firsts, &mut |segment, bytes| {
-        headless.extend(bytes.and_then(generation_in).map(|_| segment));
-    })?;
+    let mut begun = Vec::new();
+    for_blocks(disk, firsts, &mut |segment, bytes| begun.extend(bytes.and_then(generation_in).map(|_| segment)))?;
+    for segment in begun {
+        match frame_at(eyes, layout.first(segment), layout.end(segment)) {
+            Err(error) if error.is_unreadable() => {}
+            header => found.extend(header?.map(|header| (segment, header))),
+        }
+    }
     for segment in headless {
         found.extend(by_frames(eyes, layout, segment)?.map(|header| (segment, header)));
     }

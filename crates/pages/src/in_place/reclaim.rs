@@ -192,12 +192,12 @@ impl Scene<'_> {
             self.free_page(at);
         }
         let emptied = self.core.with_table(Table::take_emptied);
-        let given = emptied.into_iter().try_for_each(|segment| self.give(segment));
+        // All of them, whatever fails: nobody else knows of them.
+        let given = emptied.into_iter().map(|segment| self.give(segment)).fold(Ok(()), Result::and);
         if !batch.pages.is_empty() {
             self.core.note_room();
         }
-        given?;
-        batch.segments.iter().try_for_each(|&segment| self.reset(segment))
+        given.and(batch.segments.iter().try_for_each(|&segment| self.reset(segment)))
     }
 
     /// Gives a segment back that held pages; where there are plenty, whoever shares the device gets its space.

@@ -40,7 +40,7 @@ pub(crate) fn reclaim(engine: &Engine) {
     while engine.reclaim_step().expect("a sound store") == Step::Progress {}
 }
 
-fn put(engine: &Engine, pairs: &mut Pairs, number: u64) {
+pub(crate) fn put(engine: &Engine, pairs: &mut Pairs, number: u64) {
     let (key, value) = ((number * 7 % 61).to_be_bytes().to_vec(), number.to_le_bytes().repeat(5));
     engine.put(&key, &value, Durability::Synced).expect("room");
     pairs.insert(key, value);
