@@ -28,6 +28,7 @@ mod power_cut;
 mod queue;
 mod queues;
 mod split;
+mod syncs;
 mod uri;
 mod window;
 #[cfg(target_os = "linux")]

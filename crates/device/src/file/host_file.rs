@@ -2,6 +2,8 @@
 //!
 //! Always: the lock is held from opening to dropping, but by readers beside a writer, who have none; after a failed sync
 //! every later sync fails, because the system may have dropped the data and would call the next one a success.
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::{
     fmt,
     fs::{File, OpenOptions, TryLockError},
@@ -12,14 +14,11 @@ use std::{
     time::Duration,
 };
 
-use zonda_rt::{
-    atomic::{AtomicBool, Ordering},
-    sleep,
-};
+use zonda_rt::sleep;
 
 use super::{options::Direct, sys};
 use crate::error::READ;
-use crate::{AlignedBuf, DeviceError, Result};
+use crate::{AlignedBuf, DeviceError, Result, syncs::Syncs};
 
 /// How often and how long apart a lock is tried for: a second.
 const LOCK_ATTEMPTS_MAX: u32 = 200;
@@ -51,7 +50,7 @@ pub(crate) struct HostFile {
     cached: File,
     direct: Option<File>,
     read_only: bool,
-    sync_failed: AtomicBool,
+    syncs: Syncs,
     /// The process that opened the file: a child after a fork shares the lock, and must not write.
     process: u32,
 }
@@ -82,7 +81,7 @@ impl HostFile {
             cached,
             direct: None,
             read_only: !access.writes(),
-            sync_failed: AtomicBool::new(false),
+            syncs: Syncs::default(),
             process: std::process::id(),
         })
     }
@@ -174,22 +173,26 @@ impl HostFile {
 
     /// Makes all that was written durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.check_sync()?;
-        self.cached.sync_data().map_err(|e| self.sync_error(e))
+        self.syncs.run(&self.path, || self.cached.sync_data())
     }
 
     /// Fails if an earlier sync failed.
     pub(crate) fn check_sync(&self) -> Result<()> {
-        if self.sync_failed.load(Ordering::Acquire) {
-            return Err(DeviceError::FlushLost { path: self.path.clone() });
-        }
-        Ok(())
+        self.syncs.check(&self.path)
     }
 
     /// Remembers that a sync failed.
     pub(crate) fn sync_error(&self, error: io::Error) -> DeviceError {
-        self.sync_failed.store(true, Ordering::Release);
-        self.error("flush", error)
+        self.syncs.fail(&self.path, error)
+    }
+
+    /// The file, opened once more: its syncs are told of lost data whatever others were told.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open_again(&self) -> Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(!self.read_only);
+        let path = format!("/proc/self/fd/{}", self.cached.as_raw_fd());
+        options.open(path).map_err(|e| self.error("open once more", e))
     }
 
     /// Makes the file's name durable.

@@ -5,8 +5,9 @@
 //!
 //! Always: a buffer that the kernel may touch is owned by a slot of the queue and does not move (its bytes are on the
 //! heap); a slot is freed only after its completion was seen; dropping the queue waits for all completions, and leaks
-//! the buffers if it cannot.
-use std::{collections::VecDeque, fmt, io, os::fd::AsRawFd};
+//! the buffers if it cannot. One flush at a time is in the kernel, on an opening of the file that is the queue's own: the
+//! system tells only one flush of an opening that data is lost.
+use std::{collections::VecDeque, fmt, fs::File, io, os::fd::AsRawFd};
 
 use io_uring::{IoUring, opcode, squeue, types};
 use zonda_rt::{DeviceCall, device_call};
@@ -23,6 +24,8 @@ use crate::{
 
 /// The data file's index among the registered files.
 const DATA_FILE: types::Fixed = types::Fixed(0);
+/// Index of the queue's own opening of the file, for flushes.
+const SYNCED_FILE: types::Fixed = types::Fixed(2);
 /// Longest transfer asked of the kernel at once; what remains of a longer one is done plainly.
 const TRANSFER_BYTES_MAX: u32 = 1 << 30;
 
@@ -32,6 +35,9 @@ pub(crate) struct UringQueue<T: Target> {
     target: T,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
+    /// Flushes that wait for the one in the kernel.
+    waiting: VecDeque<Slot>,
+    is_flushing: bool,
     done: VecDeque<Completion>,
     /// Slots that the kernel has ended, with their results; empty between calls.
     reaped: Vec<(u64, i32)>,
@@ -47,13 +53,16 @@ struct Slot {
 impl<T: Target> UringQueue<T> {
     pub(crate) fn new(target: T, depth: u32) -> Result<Self> {
         let slots = check_depth(depth)?;
-        let opened = open_ring(target.file(), depth);
+        let synced = target.file().open_again()?;
+        let opened = open_ring(target.file(), &synced, depth);
         let ring = opened.map_err(|e| target.file().error("open an io_uring for", e))?;
         Ok(Self {
             ring,
             target,
             slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).rev().collect(),
+            waiting: VecDeque::new(),
+            is_flushing: false,
             done: VecDeque::new(),
             reaped: Vec::with_capacity(slots),
         })
@@ -61,6 +70,35 @@ impl<T: Target> UringQueue<T> {
 
     fn in_kernel(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// Hands a request to the kernel; a flush in its turn.
+    fn begin(&mut self, slot: Slot) {
+        match slot.started.transfer {
+            Transfer::Sync if self.is_flushing => self.waiting.push_back(slot),
+            Transfer::Sync => {
+                self.is_flushing = true;
+                self.hand_over(slot);
+            }
+            _ => self.hand_over(slot),
+        }
+    }
+
+    /// After a flush: hands over the next one, or tells all of them that the data is lost.
+    fn begin_next_flush(&mut self) {
+        self.is_flushing = false;
+        while !self.is_flushing
+            && let Some(slot) = self.waiting.pop_front()
+        {
+            match self.target.file().check_sync() {
+                Ok(()) => self.begin(slot),
+                lost => self.tell(slot.token, slot.buffer, slot.started, lost),
+            }
+        }
+        if self.is_flushing {
+            // Who only polls submits nothing. What is not taken now is handed over later.
+            let _told_later = self.ring.submit();
+        }
     }
 
     /// Puts a started request into a slot and its entry into the ring.
@@ -90,8 +128,12 @@ impl<T: Target> UringQueue<T> {
 
     fn end(&mut self, slot: Slot, result: i32) {
         let Slot { token, mut buffer, started } = slot;
-        let outcome = settle(self.target.file(), started.transfer, buffer.as_deref_mut(), result);
+        let transfer = started.transfer;
+        let outcome = settle(self.target.file(), transfer, buffer.as_deref_mut(), result);
         self.tell(token, buffer, started, outcome);
+        if matches!(transfer, Transfer::Sync) {
+            self.begin_next_flush();
+        }
     }
 
     fn tell(&mut self, token: u64, buffer: Option<AlignedBuf>, started: Started, outcome: Result<()>) {
@@ -104,8 +146,9 @@ impl<T: Target> UringQueue<T> {
     fn wait_for(&mut self, wanted: usize) -> Result<()> {
         self.reap();
         while self.done.len() < wanted {
-            let missing = (wanted - self.done.len()).min(self.in_kernel());
-            match self.ring.submit_and_wait(missing) {
+            // A flush that waits must go on as soon as it can.
+            let most = if self.waiting.is_empty() { self.in_kernel() } else { 1 };
+            match self.ring.submit_and_wait(most.min(wanted - self.done.len())) {
                 Ok(_) => {}
                 Err(e) if is_passing(&e) => {}
                 Err(e) => return Err(self.target.file().error("wait for the io_uring of", e)),
@@ -128,7 +171,7 @@ impl<T: Target> IoQueue for UringQueue<T> {
             Ok(started) => {
                 let in_kernel = clear_beyond(started.transfer, buffer.as_deref_mut());
                 if in_kernel {
-                    self.hand_over(Slot { token, buffer, started });
+                    self.begin(Slot { token, buffer, started });
                 } else {
                     self.tell(token, buffer, started, Ok(()));
                 }
@@ -152,7 +195,7 @@ impl<T: Target> IoQueue for UringQueue<T> {
     }
 
     fn in_flight(&self) -> usize {
-        self.in_kernel() + self.done.len()
+        self.in_kernel() + self.waiting.len() + self.done.len()
     }
 
     fn depth(&self) -> usize {
@@ -177,11 +220,11 @@ impl<T: Target> fmt::Debug for UringQueue<T> {
     }
 }
 
-fn open_ring(file: &HostFile, depth: u32) -> io::Result<IoUring> {
+fn open_ring(file: &HostFile, synced: &File, depth: u32) -> io::Result<IoUring> {
     let ring = IoUring::new(depth.next_power_of_two())?;
     // The second file is for its lock: should this process be killed, the kernel lets go of it only when all requests
     // in flight have ended, and nobody else can open the device before.
-    ring.submitter().register_files(&[file.data().as_raw_fd(), file.locked().as_raw_fd()])?;
+    ring.submitter().register_files(&[file.data().as_raw_fd(), file.locked().as_raw_fd(), synced.as_raw_fd()])?;
     Ok(ring)
 }
 
@@ -218,7 +261,7 @@ fn entry_for(slot: &mut Slot) -> squeue::Entry {
         Transfer::Write { offset } => {
             opcode::Write::new(DATA_FILE, buffer.as_ptr(), length(buffer.len())).offset(offset).build()
         }
-        Transfer::Sync => opcode::Fsync::new(DATA_FILE).flags(types::FsyncFlags::DATASYNC).build(),
+        Transfer::Sync => opcode::Fsync::new(SYNCED_FILE).flags(types::FsyncFlags::DATASYNC).build(),
     }
 }
 
@@ -238,5 +281,34 @@ fn settle(file: &HostFile, transfer: Transfer, buffer: Option<&mut [u8]>, result
         }
         (Transfer::Write { offset }, None) => file.write_data(offset + done as u64, &buffer[done..]),
         (Transfer::Sync, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceError, FileBlockDevice, FileOptions};
+
+    /// A queue, where the system lets us have one.
+    fn queue(directory: &tempfile::TempDir) -> Option<UringQueue<FileBlockDevice>> {
+        let made = FileBlockDevice::create(directory.path().join("device"), 4096, 16, &FileOptions::default());
+        UringQueue::new(made.unwrap(), 4).ok()
+    }
+
+    #[test]
+    fn flushes_go_one_after_the_other_and_none_after_one_that_failed() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(mut queue) = queue(&directory) else { return };
+        for is_lost in [false, true] {
+            (0..3).for_each(|token| queue.submit(token, Io::Flush).unwrap());
+            if is_lost {
+                drop(queue.target.file().sync_error(io::Error::from_raw_os_error(libc::EIO)));
+            }
+            let mut done = Vec::new();
+            queue.complete(3, &mut done).unwrap();
+            assert_eq!(done.iter().map(|completion| completion.token).collect::<Vec<_>>(), [0, 1, 2]);
+            let lost = |completion: &&Completion| matches!(completion.result, Err(DeviceError::FlushLost { .. }));
+            assert_eq!(done.iter().filter(lost).count(), if is_lost { 2 } else { 0 });
+        }
     }
 }

@@ -13,10 +13,7 @@ use std::{
     time::Duration,
 };
 
-use zonda_rt::{
-    atomic::{AtomicBool, Ordering},
-    sleep,
-};
+use zonda_rt::sleep;
 
 use super::{
     attributes::{Attributes, Model, mount_point},
@@ -25,7 +22,7 @@ use super::{
     passthrough::Passthrough,
     sys::{self, Manage, SECTOR_BYTES},
 };
-use crate::{DeviceError, Geometry, Lba, Result, ZoneId};
+use crate::{DeviceError, Geometry, Lba, Result, ZoneId, syncs::Syncs};
 
 /// How often and how long apart a claim is tried for: udev looks into every new device for a moment.
 const CLAIM_ATTEMPTS_MAX: u32 = 50;
@@ -49,7 +46,7 @@ pub(crate) struct Node {
     pub(crate) attributes: Attributes,
     pub(crate) passthrough: Option<Passthrough>,
     read_only: bool,
-    flush_failed: AtomicBool,
+    syncs: Syncs,
     /// The process that opened the device: a child after a fork must not write.
     process: u32,
 }
@@ -72,8 +69,8 @@ impl Node {
         }
         let block = claim(path, number, &attributes, how)?;
         let passthrough = if read_only { None } else { Passthrough::open(&attributes) };
-        let (flush_failed, process) = (AtomicBool::new(false), std::process::id());
-        Ok(Self { path: path.to_owned(), block, attributes, passthrough, read_only, flush_failed, process })
+        let (syncs, process) = (Syncs::default(), std::process::id());
+        Ok(Self { path: path.to_owned(), block, attributes, passthrough, read_only, syncs, process })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -129,22 +126,17 @@ impl Node {
 
     /// Makes all that was written durable.
     pub(crate) fn flush(&self) -> Result<()> {
-        self.check_flush()?;
-        self.block.sync_data().map_err(|e| self.flush_error(e))
+        self.syncs.run(&self.path, || self.block.sync_data())
     }
 
     /// Fails if an earlier flush failed.
     pub(crate) fn check_flush(&self) -> Result<()> {
-        if self.flush_failed.load(Ordering::Acquire) {
-            return Err(DeviceError::FlushLost { path: self.path.clone() });
-        }
-        Ok(())
+        self.syncs.check(&self.path)
     }
 
     /// Remembers that a flush failed.
     pub(crate) fn flush_error(&self, error: io::Error) -> DeviceError {
-        self.flush_failed.store(true, Ordering::Release);
-        self.error("flush", error)
+        self.syncs.fail(&self.path, error)
     }
 
     pub(crate) fn check_writable(&self) -> Result<()> {
