@@ -265,11 +265,13 @@ fn entry_for(slot: &mut Slot) -> squeue::Entry {
     }
 }
 
-/// Judges what the kernel did, and does the rest of a short transfer plainly.
+/// Judges what the kernel did, and does plainly what it left: the rest of a short transfer, or all if it was not ready.
 fn settle(file: &HostFile, transfer: Transfer, buffer: Option<&mut [u8]>, result: i32) -> Result<()> {
     let buffer = buffer.unwrap_or_default();
+    let was_not_ready = matches!(-result, libc::EAGAIN | libc::EINTR);
     let (done, error) = match usize::try_from(result) {
         Ok(done) => (done, None),
+        Err(_) if was_not_ready => (0, None),
         Err(_) => (0, Some(io::Error::from_raw_os_error(-result))),
     };
     match (transfer, error) {
@@ -280,6 +282,7 @@ fn settle(file: &HostFile, transfer: Transfer, buffer: Option<&mut [u8]>, result
             file.read_data(offset + done as u64, &mut buffer[done.min(bytes)..bytes])
         }
         (Transfer::Write { offset }, None) => file.write_data(offset + done as u64, &buffer[done..]),
+        (Transfer::Sync, None) if was_not_ready => file.sync(),
         (Transfer::Sync, None) => Ok(()),
     }
 }
@@ -309,6 +312,21 @@ mod tests {
             assert_eq!(done.iter().map(|completion| completion.token).collect::<Vec<_>>(), [0, 1, 2]);
             let lost = |completion: &&Completion| matches!(completion.result, Err(DeviceError::FlushLost { .. }));
             assert_eq!(done.iter().filter(lost).count(), if is_lost { 2 } else { 0 });
+        }
+    }
+    #[test]
+    fn what_the_kernel_did_not_do_is_done_plainly() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(queue) = queue(&directory) else { return };
+        let file = queue.target.file();
+        for (errno, value) in [(libc::EAGAIN, 1), (libc::EINTR, 2)] {
+            let mut data = AlignedBuf::from_slice(&[value; 4096]);
+            settle(file, Transfer::Write { offset: 65_536 }, Some(&mut data), -errno).unwrap();
+            let mut found = AlignedBuf::with_len(4096);
+            settle(file, Transfer::Read { offset: 65_536, bytes: 4096 }, Some(&mut found), -errno).unwrap();
+            assert_eq!(*found, *data);
+            settle(file, Transfer::Sync, None, -errno).unwrap();
+            file.check_sync().unwrap();
         }
     }
 }

@@ -329,9 +329,19 @@ impl Slot {
         }
     }
 
+    /// True if the kernel has done nothing and another try may go well. A command that was interrupted may have reached
+    /// the drive.
+    fn is_to_be_asked_again(&self, errno: i32) -> bool {
+        let is_command = matches!(&self.task, Task::Write { ticket, .. } if ticket.way == Way::Command);
+        errno == libc::EAGAIN || (errno == libc::EINTR && !is_command)
+    }
+
     /// Judges what the kernel did with the bytes in flight.
     fn step(&mut self, index: usize, completed: &Completed, pinned: Option<&mut Pinned>) -> Step {
         let Completed { result, command_result, .. } = *completed;
+        if self.is_to_be_asked_again(-result) {
+            return Step::On;
+        }
         if result < 0 {
             return Step::Ended(Err(Failure::System(io::Error::from_raw_os_error(-result))));
         }
@@ -416,4 +426,23 @@ impl fmt::Debug for UringQueue {
 
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_did_not_do_is_asked_for_again() {
+        let step = |task, result| {
+            let mut slot = Slot::new(1, Some(AlignedBuf::with_len(4096)), task);
+            slot.in_flight = slot.total_bytes();
+            slot.step(0, &Completed { number: 0, result, command_result: 0 }, None)
+        };
+        for errno in [libc::EAGAIN, libc::EINTR] {
+            assert!(matches!(step(Task::Read { at: Lba(0), bytes: 4096 }, -errno), Step::On));
+            assert!(matches!(step(Task::Flush, -errno), Step::On));
+        }
+        assert!(matches!(step(Task::Flush, -libc::EIO), Step::Ended(Err(_))));
+    }
 }
