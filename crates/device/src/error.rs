@@ -180,6 +180,12 @@ pub enum DeviceError {
         /// How many.
         bytes: u64,
     },
+    /// A device in memory is larger than what the system gives.
+    #[error("the system has no {bytes} bytes of memory for the device")]
+    NoMemory {
+        /// Bytes of the device.
+        bytes: u64,
+    },
     /// A host FTL has no zone left to write to: too many failed.
     #[error("no zone is left to write to: {lost} failed")]
     NoFreeZones {
@@ -397,6 +403,7 @@ impl DeviceError {
             | Self::OutOfRange { .. }
             | Self::NoSuchZone { .. }
             | Self::Geometry { .. }
+            | Self::NoMemory { .. }
             | Self::Mismatch { .. }
             | Self::BadName { .. } => ErrorKind::Invalid,
             Self::Media { .. } => ErrorKind::Media,
@@ -426,6 +433,7 @@ impl DeviceError {
         match self {
             Self::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
             Self::Zone(fault) => fault.source.raw_os_error().unwrap_or(libc::EIO),
+            Self::NoMemory { .. } => libc::ENOMEM,
             _ => self.kind().to_errno(),
         }
     }

@@ -49,13 +49,13 @@ impl ZoneBytes {
     }
 
     /// An empty zone whose memory is there already, on huge pages where the system has them: no write waits for a page.
-    fn populated(capacity_bytes: usize) -> Self {
-        let mut bytes = Vec::with_capacity(capacity_bytes);
+    fn populated(capacity_bytes: usize) -> Result<Self> {
+        let mut bytes = reserve(capacity_bytes as u64)?;
         prefer_huge_pages_for(&mut bytes);
         // Not zeros: memory that is asked for with zeros in it would come untouched.
         bytes.resize(capacity_bytes, u8::MAX);
         bytes.clear();
-        Self::of(bytes)
+        Ok(Self::of(bytes))
     }
 
     pub(crate) fn to_vec(&self) -> Vec<u8> {
@@ -87,6 +87,15 @@ impl ZoneBytes {
     }
 }
 
+/// Room for so many bytes, none of which is touched.
+fn reserve(bytes: u64) -> Result<Vec<u8>> {
+    let mut reserved = Vec::new();
+    match usize::try_from(bytes).map(|bytes| reserved.try_reserve_exact(bytes)) {
+        Ok(Ok(())) => Ok(reserved),
+        _ => Err(DeviceError::NoMemory { bytes }),
+    }
+}
+
 /// Advice for the whole pages that `bytes` has reserved.
 fn prefer_huge_pages_for(bytes: &mut Vec<u8>) {
     let reserved = bytes.spare_capacity_mut();
@@ -99,18 +108,16 @@ fn prefer_huge_pages_for(bytes: &mut Vec<u8>) {
 
 impl MemZones {
     pub(crate) fn new(geometry: Geometry) -> Self {
-        Self::of(geometry, |_| ZoneBytes::default())
-    }
-
-    fn populated(geometry: Geometry) -> Self {
-        Self { is_populated: true, ..Self::of(geometry, ZoneBytes::populated) }
-    }
-
-    /// Empty zones, each as `make` has it for the bytes of its capacity.
-    fn of(geometry: Geometry, make: impl Fn(usize) -> ZoneBytes) -> Self {
-        let capacity_bytes = index(geometry.zone_capacity_bytes());
-        let bytes = (0..geometry.zone_count).map(|_| make(capacity_bytes)).collect();
+        let bytes = (0..geometry.zone_count).map(|_| ZoneBytes::default()).collect();
         Self { machine: ZoneMachine::new(geometry), bytes, is_populated: false }
+    }
+
+    fn populated(geometry: Geometry) -> Result<Self> {
+        // Zone by zone the system would give more than it has, and end the process that touches it.
+        drop(reserve(geometry.capacity_bytes())?);
+        let capacity_bytes = index(geometry.zone_capacity_bytes());
+        let bytes = (0..geometry.zone_count).map(|_| ZoneBytes::populated(capacity_bytes)).collect::<Result<_>>()?;
+        Ok(Self { machine: ZoneMachine::new(geometry), bytes, is_populated: true })
     }
 
     pub(crate) fn read(&self, at: Lba, into: &mut [u8]) -> Result<()> {
@@ -185,10 +192,10 @@ impl MemDevice {
     /// The process holds the whole capacity at once, and the call takes a quarter of a second to two seconds for each GiB.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new); `NoMemory`.
     pub fn populated(geometry: Geometry) -> Result<Self> {
         geometry.validate()?;
-        Ok(Self::from_zones(MemZones::populated(Self::backend_geometry(geometry))))
+        Ok(Self::from_zones(MemZones::populated(Self::backend_geometry(geometry))?))
     }
 
     fn backend_geometry(geometry: Geometry) -> Geometry {
@@ -349,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_populated_zone_reads_as_an_empty_one_and_holds_what_is_written() {
-        let bytes = ZoneBytes::populated(8);
+        let bytes = ZoneBytes::populated(8).unwrap();
         let mut into = *b"????";
         bytes.read(2, &mut into);
         assert_eq!(into, [0; 4]);
@@ -368,7 +375,7 @@ mod tests {
             page_faults() - before
         };
         assert!(faults_of_writing(ZoneBytes::default()) > 100, "1,024 pages");
-        let populated = faults_of_writing(ZoneBytes::populated(ZONE_BYTES));
+        let populated = faults_of_writing(ZoneBytes::populated(ZONE_BYTES).unwrap());
         assert!(populated < 50, "{populated} page faults");
     }
 

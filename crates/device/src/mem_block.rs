@@ -1,5 +1,10 @@
-//! The memory backend's block device.
-use std::{fmt, sync::Arc};
+//! The memory backend's block device. Safe code is not enough: it has no memory of zeros that may be refused and is held only
+//! once it is touched.
+use std::{
+    alloc::{Layout, alloc_zeroed},
+    fmt,
+    sync::Arc,
+};
 
 use zonda_rt::{DeviceCall, RwLock, device_call};
 
@@ -59,10 +64,11 @@ impl MemBlockDevice {
     /// A new device of zeros.
     ///
     /// # Errors
-    /// `Geometry`, `Unaligned` for absurd numbers.
+    /// `Geometry`, `Unaligned` for absurd numbers; `NoMemory`.
     pub fn new(block_bytes: u32, capacity_blocks: u64) -> Result<Self> {
         let shape = BlockShape::new(block_bytes, capacity_blocks)?;
-        Ok(Self::from_bytes(shape, vec![0; index(shape.capacity_bytes())]))
+        let bytes = shape.capacity_bytes();
+        Ok(Self::from_bytes(shape, zeros(bytes).ok_or(DeviceError::NoMemory { bytes })?))
     }
 
     pub(crate) fn from_bytes(shape: BlockShape, bytes: Vec<u8>) -> Self {
@@ -103,6 +109,16 @@ impl MemBlockDevice {
         self.shared.bytes.write()[from..][..index(blocks * u64::from(shape.block_bytes))].fill(0);
         Ok(())
     }
+}
+
+/// Zeros that take memory once they are touched; `None` for none, and if the system has no room for them.
+fn zeros(bytes: u64) -> Option<Vec<u8>> {
+    let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes > 0)?;
+    let layout = Layout::array::<u8>(bytes).ok()?;
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) };
+    // SAFETY: allocated just now with the layout of so many bytes, all of them zero, and nobody else's.
+    (!start.is_null()).then(|| unsafe { Vec::from_raw_parts(start, bytes, bytes) })
 }
 
 impl fmt::Debug for MemBlockDevice {

@@ -650,6 +650,22 @@ mod tests {
         assert!(parse("mem:?zones=99999999999").open_block(OpenMode::Create).is_err());
     }
 
+    #[test]
+    fn more_memory_than_there_is_is_refused() {
+        let name = "mem:?block=64KiB&zones=1&zone_size=1048576TiB";
+        let errors = [
+            parse(name).open_block(OpenMode::Create).unwrap_err(),
+            parse(&format!("{name}&populate=on")).open_zoned(OpenMode::Create).unwrap_err(),
+            parse("mem:?block=64KiB&zones=1048576&zone_size=1TiB&populate=on")
+                .open_zoned(OpenMode::Create)
+                .unwrap_err(),
+        ];
+        assert!(
+            errors.iter().all(|error| matches!(error, DeviceError::NoMemory { bytes } if *bytes == 1 << 60)),
+            "{errors:?}"
+        );
+    }
+
     proptest! {
         #[test]
         fn any_text_parses_or_is_refused(text in ".{0,60}") {
