@@ -42,6 +42,8 @@ pub struct WriteGrant {
     zone: ZoneId,
     offset: u64,
     blocks: u64,
+    /// The zone's state before.
+    from: ZoneState,
 }
 
 impl WriteGrant {
@@ -191,7 +193,8 @@ impl ZoneMachine {
     }
 
     fn grant(&mut self, id: ZoneId, blocks: u64) -> Result<WriteGrant> {
-        if !self.state(id).is_open() {
+        let from = self.state(id);
+        if !from.is_open() {
             self.take_resources(id)?;
             self.enter(id, ZoneState::ImplicitOpen);
         }
@@ -199,7 +202,19 @@ impl ZoneMachine {
         let offset = zone.written;
         zone.written += blocks;
         zone.in_flight += 1;
-        Ok(WriteGrant { zone: id, offset, blocks })
+        Ok(WriteGrant { zone: id, offset, blocks, from })
+    }
+
+    /// Takes back the newest write of its zone, of which nothing was done: the zone is as before it. One that was closed to make
+    /// room stays closed.
+    pub(crate) fn withdraw_write(&mut self, grant: WriteGrant) {
+        let zone = &mut self.zones[grant.zone.0 as usize];
+        assert_eq!(zone.written, grant.offset + grant.blocks, "I1 a write of {} is not its newest", grant.zone);
+        zone.in_flight -= 1;
+        zone.written = grant.offset;
+        if zone.state != grant.from {
+            self.enter(grant.zone, grant.from);
+        }
     }
 
     /// Ends a write; those of a zone end in any order. After a failure the write pointer is back where the first write that failed began,

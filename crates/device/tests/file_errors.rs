@@ -228,6 +228,7 @@ fn child_meets_a_full_disk() {
     assert!(matches!(error, DeviceError::NoSpaceOnHost { .. }), "{error:?}");
     let report = device.report(ZoneId(90), 1).unwrap()[0];
     assert_eq!(report.written_blocks(), 0, "the write pointer has not moved");
+    assert_eq!(report.state, ZoneState::Empty, "it holds no resources");
     device.append(ZoneId(1), &block).unwrap();
     device.flush().unwrap();
     device.close().unwrap();

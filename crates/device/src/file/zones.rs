@@ -79,7 +79,8 @@ pub(crate) struct FileZones {
 }
 
 impl FileZones {
-    /// Begins a write: checks it in memory, then makes sure that the file knows that the zone is in use.
+    /// Begins a write: checks it in memory, then makes sure that the file knows that the zone is in use. After an error the
+    /// zone is as before.
     pub(crate) fn begin(
         &mut self,
         file: &HostFile,
@@ -87,7 +88,11 @@ impl FileZones {
     ) -> Result<WriteGrant> {
         let grant = begin(&mut self.machine)?;
         if let Err(error) = self.prepare(file, grant.zone()) {
-            return self.machine.end_write(grant, false).and(Err(error));
+            self.machine.withdraw_write(grant);
+            return Err(error);
+        }
+        if !self.exact_holes {
+            self.dirty.insert(grant.zone());
         }
         if let Some(blanks) = &mut self.blanks {
             blanks.granted(&grant);
@@ -96,9 +101,6 @@ impl FileZones {
     }
 
     fn prepare(&mut self, file: &HostFile, zone: ZoneId) -> Result<()> {
-        if !self.exact_holes {
-            self.dirty.insert(zone);
-        }
         match self.on_file[zone.0 as usize] {
             OnFile::InUse => return Ok(()),
             OnFile::Resetting => return Err(DeviceError::Busy { in_flight: 1, max: 0 }),
