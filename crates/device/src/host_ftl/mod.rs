@@ -24,6 +24,7 @@ mod stats;
 mod writer;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use zonda_rt::{Condvar, Mutex, RwLock, now};
@@ -52,7 +53,7 @@ pub struct HostFtlOptions {
     pub over_provisioning_percent: u32,
     /// Blocks of the volume, if fewer than that leaves; counts only when the volume is made.
     pub capacity_blocks: Option<u64>,
-    /// Opens without changing anything.
+    /// Opens without changing anything; every call that would answers `WriteProtected`.
     pub read_only: bool,
 }
 
@@ -70,6 +71,7 @@ pub struct HostFtl {
 
 struct Shared {
     device: Arc<dyn ZonedDevice>,
+    read_only: bool,
     shape: BlockShape,
     /// Blocks of a zone that can be written.
     zone_blocks: u32,
@@ -120,6 +122,13 @@ struct Run {
 }
 
 impl Shared {
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(DeviceError::WriteProtected { path: PathBuf::from("the host FTL's volume") });
+        }
+        Ok(())
+    }
+
     /// The device's address of ours.
     fn lba(&self, address: u32) -> Lba {
         let (zone, offset) = (address / self.zone_blocks, address % self.zone_blocks);
@@ -250,6 +259,7 @@ impl BlockDevice for HostFtl {
     }
 
     fn write(&self, at: Lba, from: &[u8]) -> Result<()> {
+        self.shared.check_writable()?;
         self.shared.shape.check_buffer(at, from)?;
         let start = now();
         self.shared.write(at.0, from)?;
@@ -259,6 +269,7 @@ impl BlockDevice for HostFtl {
     }
 
     fn flush(&self) -> Result<()> {
+        self.shared.check_writable()?;
         let start = now();
         self.shared.flush()?;
         self.shared.spent.call(start);
@@ -267,6 +278,7 @@ impl BlockDevice for HostFtl {
     }
 
     fn trim(&self, at: Lba, blocks: u64) -> Result<()> {
+        self.shared.check_writable()?;
         self.shared.shape.check_span(at, blocks)?;
         self.shared.trim(at.0, blocks)?;
         self.shared.counting.trimmed();

@@ -51,6 +51,7 @@ pub(super) fn open(device: Arc<dyn ZonedDevice>, options: &HostFtlOptions) -> Re
     let doubtful = shared.replay(&zones, &groups, durable_before)?;
     let writer = shared.writer(&zones, &groups, Writer { sequence, durable_before, ..blank });
     *shared.writer.lock() = writer;
+    shared.read_only = options.read_only;
     if !options.read_only {
         shared.go_on(&zones, &groups)?;
         shared.write_again(&doubtful)?;
@@ -89,6 +90,7 @@ fn blank(device: Arc<dyn ZonedDevice>, geometry: &Geometry) -> Shared {
     let zone_blocks = u32::try_from(geometry.zone_capacity_blocks).expect("checked to be below 2^31");
     Shared {
         device,
+        read_only: false,
         shape: BlockShape { block_bytes: BLOCK_BYTES, capacity_blocks: 0 },
         zone_blocks,
         writer: Mutex::new(blank_writer(geometry.zone_count as usize)),

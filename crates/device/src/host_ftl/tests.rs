@@ -397,3 +397,17 @@ fn readers_go_on_while_zones_are_cleaned() {
     }
     readers.into_iter().for_each(|reader| reader.join().expect("a reader found what was written"));
 }
+
+#[test]
+fn a_volume_that_is_open_for_reading_refuses_every_change() {
+    let device = Arc::new(MemDevice::new(geometry(12)).unwrap());
+    let writer = HostFtl::open(device.clone(), &HostFtlOptions::default()).unwrap();
+    writer.write(Lba(0), &block(7)).unwrap();
+    writer.flush().unwrap();
+    let options = HostFtlOptions { read_only: true, ..HostFtlOptions::default() };
+    let reader = HostFtl::open(device.clone(), &options).unwrap();
+    let written_bytes = device.counters().written_bytes;
+    let refused = [reader.write(Lba(0), &block(8)), reader.trim(Lba(0), 1), reader.flush()];
+    assert!(refused.iter().all(|r| r.as_ref().is_err_and(|e| e.kind() == ErrorKind::WriteProtected)), "{refused:?}");
+    assert_eq!((value(&reader, 0), device.counters().written_bytes), (7, written_bytes));
+}
