@@ -18,6 +18,9 @@ const KEYS: &str = "block, zone_size, zone_capacity, zones, max_open, max_active
 /// More over-provisioning than this leaves no volume worth having.
 const PERCENT_MAX: u32 = 900;
 
+/// As a limit, no limit.
+const NO_LIMIT: u64 = u32::MAX as u64;
+
 /// Zones of a device made without saying more: 16 MiB each, 4,096 of them, 14 open and active. A file grows zone by
 /// zone, up to 64 GiB.
 #[must_use]
@@ -406,19 +409,26 @@ impl ShapeOverrides {
     pub fn check_against(&self, found: &Geometry) -> Result<()> {
         let block = u64::from(found.block_bytes);
         let limit = |limit: Option<u32>| limit.map_or(0, u64::from);
+        let asked = |limit: Option<u64>| limit.map(|zones| if zones == NO_LIMIT { 0 } else { zones });
         agree("block", self.block_bytes, block)?;
         agree("zone_size", self.zone_size_bytes, found.zone_size_blocks * block)?;
         agree("zone_capacity", self.zone_capacity_bytes, found.zone_capacity_bytes())?;
         agree("zones", self.zones, found.zone_count.into())?;
-        agree("max_open", self.max_open, limit(found.max_open))?;
-        agree("max_active", self.max_active, limit(found.max_active))?;
+        agree("max_open", asked(self.max_open), limit(found.max_open))?;
+        agree("max_active", asked(self.max_active), limit(found.max_active))?;
         agree("append_max", self.append_bytes_max, limit(found.append_blocks_max) * block)
     }
 
     fn check_against_block(&self, found: &FileBlockDevice) -> Result<()> {
         agree("block", self.block_bytes, found.block_bytes().into())?;
-        let capacity = self.zones.zip(self.zone_size_bytes).and_then(|(zones, bytes)| zones.checked_mul(bytes));
-        agree("capacity", capacity, found.capacity_bytes())
+        if self.zones.or(self.zone_size_bytes).is_none() {
+            return Ok(());
+        }
+        // The file knows no zones: what a new device of this name would have.
+        let default = default_geometry();
+        let zone_bytes = self.zone_size_bytes.unwrap_or(default.zone_capacity_bytes());
+        let capacity = self.zones.unwrap_or(default.zone_count.into()).saturating_mul(zone_bytes);
+        agree("capacity", Some(capacity), found.capacity_bytes())
     }
 }
 
@@ -470,9 +480,9 @@ fn parse_place(text: &str) -> Result<Place> {
     }
 }
 
-/// A limit as names give it: 0 is none.
+/// A limit as names give it: 0 is none, and so is what stands for none in a file.
 fn limit(what: &'static str, zones: u64) -> Result<Option<u32>> {
-    Ok(Some(narrow(what, zones)?).filter(|&zones| zones > 0))
+    Ok(Some(narrow(what, zones)?).filter(|&limit| limit > 0 && zones != NO_LIMIT))
 }
 
 /// Letters only: such a word before a colon is meant as a scheme, not as a path.

@@ -214,6 +214,31 @@ fn names_check_the_shape_of_existing_devices() {
     assert_eq!(name.open_block(OpenMode::OpenOrCreate).unwrap().capacity_bytes(), 256 << 10);
     assert_eq!(name.open_block(OpenMode::OpenOrCreate).unwrap().capacity_bytes(), 256 << 10);
     assert!(name.open_block(OpenMode::Create).is_err());
+    let block_as = |file: &str, query: &str, mode| {
+        let name = format!("{}?{query}", dir.path().join(file).display());
+        name.parse::<DeviceUri>()?.open_block(mode).map(|found| found.capacity_bytes())
+    };
+    for fits in ["", "zones=4&zone_size=64KiB", "zones=1&zone_size=256KiB"] {
+        assert_eq!(block_as("block", fits, OpenMode::Open).unwrap(), 256 << 10, "{fits}");
+    }
+    for other in ["zones=5&zone_size=64KiB", "zones=4", "zone_size=64KiB"] {
+        let error = block_as("block", other, OpenMode::Open).unwrap_err();
+        assert!(matches!(error, DeviceError::Mismatch { field: "capacity", found: 262_144, .. }), "{other}: {error}");
+    }
+    for mode in [OpenMode::Create, OpenMode::Open] {
+        assert_eq!(block_as("of default zones", "zones=2", mode).unwrap(), 32 << 20);
+    }
+}
+
+#[test]
+fn the_largest_limit_is_none() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("device");
+    let name = format!("{}?zones=4&zone_size=64KiB&max_open=4294967295&max_active=4294967295", path.display());
+    for mode in [OpenMode::Create, OpenMode::Open] {
+        let device = name.parse::<DeviceUri>().unwrap().open_zoned(mode).unwrap();
+        assert_eq!((device.geometry().max_open, device.geometry().max_active), (None, None));
+    }
 }
 
 /// Not a test: runs under a limit of file size, which the system tells as it tells a full disk.
