@@ -49,15 +49,16 @@ impl Attributes {
         let is_partition = device.join("partition").exists();
         let queue = if queue.exists() { queue } else { device.join("../queue") };
         let limit = |attribute| number(&queue, attribute).filter(|&limit| limit > 0);
+        let block_bytes = number(&queue, "logical_block_size").filter(|&bytes| bytes > 0).unwrap_or(512);
         Ok(Self {
             name: name.unwrap_or_default(),
             model: model(&queue),
-            block_bytes: number(&queue, "logical_block_size").unwrap_or(512),
+            block_bytes,
             zone_bytes: number(&queue, "chunk_sectors").unwrap_or(0).saturating_mul(512),
             max_open: limit("max_open_zones"),
             max_active: limit("max_active_zones"),
             append_bytes_max: limit("zone_append_max_bytes"),
-            transfer_bytes_max: transfer_bytes_max(&queue),
+            transfer_bytes_max: transfer_bytes_max(&queue, block_bytes),
             volatile_cache: text(&queue, "write_cache").is_none_or(|cache| cache != "write through"),
             is_partition,
             is_read_only: number(&device, "ro") == Some(1),
@@ -72,11 +73,13 @@ impl Attributes {
     }
 }
 
-/// What the kernel gives the drive in one piece, at the worst: every page of the buffer is a segment of its own.
-fn transfer_bytes_max(queue: &Path) -> u64 {
+/// What the kernel gives the drive in one piece, at the worst: every page of the buffer is a segment of its own. Whole
+/// blocks.
+fn transfer_bytes_max(queue: &Path, block_bytes: u64) -> u64 {
     let length = number(queue, "max_sectors_kb").unwrap_or(128).saturating_mul(1024);
     let segments = number(queue, "max_segments").filter(|&segments| segments > 0).unwrap_or(u64::MAX);
-    length.min(segments.saturating_mul(PAGE_BYTES)).max(PAGE_BYTES)
+    let whole = length.min(segments.saturating_mul(PAGE_BYTES)) / block_bytes * block_bytes;
+    whole.max(PAGE_BYTES).max(block_bytes)
 }
 
 fn model(queue: &Path) -> Model {
@@ -150,6 +153,16 @@ mod tests {
         assert!(found.volatile_cache && found.model == Model::None);
         assert_eq!(found.holders, ["dm-0"]);
         assert!(Attributes::read(sysfs.path(), (8, 0)).is_err());
+    }
+
+    #[test]
+    fn a_transfer_is_whole_blocks_and_at_least_one() {
+        for (block, kib, wanted) in [(4096, 127, 124 << 10), (512, 127, 127 << 10), (16_384, 4, 16_384)] {
+            let (block, kib) = (block.to_string(), kib.to_string());
+            let sysfs = device(&[("queue/logical_block_size", &block), ("queue/max_sectors_kb", &kib)]);
+            let found = Attributes::read(sysfs.path(), (259, 0)).unwrap();
+            assert_eq!(found.transfer_bytes_max, wanted, "{kib} KiB in blocks of {block}");
+        }
     }
 
     #[test]
