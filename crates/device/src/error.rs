@@ -151,7 +151,7 @@ pub enum DeviceError {
     #[error("the device is closed")]
     Closed,
     /// The process that opened the device has forked: only the parent may go on.
-    #[error("process {now} must not write to the device: process {opened_by} opened it before a fork")]
+    #[error("process {now} must leave the device alone: process {opened_by} opened it before a fork")]
     Forked {
         /// Process that opened it.
         opened_by: u32,

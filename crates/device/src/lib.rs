@@ -24,6 +24,7 @@ mod geometry;
 pub mod host_ftl;
 mod mem;
 mod mem_block;
+mod owner;
 mod power_cut;
 mod queue;
 mod queues;

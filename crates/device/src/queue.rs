@@ -49,7 +49,7 @@ pub struct Completion {
 /// A request that was not accepted, with its buffer.
 #[derive(Debug)]
 pub struct Rejected {
-    /// Why; `Busy` if the queue is full.
+    /// Why; `Busy` if the queue is full, `Forked` in a child of its process.
     pub error: DeviceError,
     /// The request, unchanged.
     pub io: Io,
@@ -66,7 +66,7 @@ pub trait IoQueue: Send + Debug {
     /// many requests are handed to the device at once. Errors of the request itself come with its completion.
     ///
     /// # Errors
-    /// `Busy` if `depth` requests are in flight; the request comes back.
+    /// `Busy` if `depth` requests are in flight, `Forked` in a child of the queue's process; the request comes back.
     fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>>;
 
     /// Hands what waits to the device and returns at once: for callers that do something else before they ask for
@@ -77,7 +77,7 @@ pub trait IoQueue: Send + Debug {
     /// and returns how many.
     ///
     /// # Errors
-    /// `Io` if the system's queue itself fails; requests stay in flight.
+    /// `Io` if the system's queue itself fails, `Forked` in a child of the queue's process; requests stay in flight.
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize>;
 
     /// Requests submitted and not yet returned by [`complete`](Self::complete).
@@ -91,6 +91,20 @@ pub trait IoQueue: Send + Debug {
 pub(crate) fn check_depth(depth: u32) -> Result<usize> {
     within("queue depth", depth.into(), 1, QUEUE_DEPTH_MAX.into())?;
     Ok(depth as usize)
+}
+
+/// Refuses a request whose queue is full or another process's.
+#[cfg(target_os = "linux")]
+pub(crate) fn check_submit(
+    owner: &crate::owner::Owner,
+    queue: &impl IoQueue,
+    io: Io,
+) -> std::result::Result<Io, Box<Rejected>> {
+    match owner.check() {
+        Err(error) => Err(Box::new(Rejected { error, io })),
+        Ok(()) if queue.in_flight() == queue.depth() => Err(refuse_full(queue.depth(), io)),
+        Ok(()) => Ok(io),
+    }
 }
 
 /// Refuses a request because the queue is full.

@@ -18,7 +18,7 @@ use zonda_rt::sleep;
 
 use super::{options::Direct, sys};
 use crate::error::READ;
-use crate::{AlignedBuf, DeviceError, Result, syncs::Syncs};
+use crate::{AlignedBuf, DeviceError, Result, owner::Owner, syncs::Syncs};
 
 /// How often and how long apart a lock is tried for: a second.
 const LOCK_ATTEMPTS_MAX: u32 = 200;
@@ -52,7 +52,7 @@ pub(crate) struct HostFile {
     read_only: bool,
     syncs: Syncs,
     /// The process that opened the file: a child after a fork shares the lock, and must not write.
-    process: u32,
+    owner: Owner,
 }
 
 impl fmt::Debug for HostFile {
@@ -82,7 +82,7 @@ impl HostFile {
             direct: None,
             read_only: !access.writes(),
             syncs: Syncs::default(),
-            process: std::process::id(),
+            owner: Owner::new(),
         })
     }
 
@@ -221,10 +221,7 @@ impl HostFile {
         if self.read_only {
             return Err(DeviceError::WriteProtected { path: self.path.clone() });
         }
-        match std::process::id() {
-            now if now == self.process => Ok(()),
-            now => Err(DeviceError::Forked { opened_by: self.process, now }),
-        }
+        self.owner.check()
     }
 
     pub(crate) fn truncated(&self, needed_bytes: u64) -> DeviceError {
@@ -254,7 +251,7 @@ impl HostFile {
 
 impl Drop for HostFile {
     fn drop(&mut self) {
-        if std::process::id() == self.process {
+        if self.owner.is_here() {
             // Closing frees the lock, but only once nobody shares it: a child that has forked and not yet executed
             // would keep it. If this fails, closing must do.
             let _unlocked = self.cached.unlock();

@@ -19,7 +19,8 @@ use super::{
 use crate::error::READ;
 use crate::{
     AlignedBuf, Completion, Io, IoQueue, Rejected, Result,
-    queue::{check_depth, refuse_full},
+    owner::Owner,
+    queue::{check_depth, check_submit},
 };
 
 /// The data file's index among the registered files.
@@ -39,6 +40,8 @@ pub(crate) struct UringQueue<T: Target> {
     waiting: VecDeque<Slot>,
     is_flushing: bool,
     done: VecDeque<Completion>,
+    /// A child after a fork shares the ring, and would take its completions.
+    owner: Owner,
     /// Slots that the kernel has ended, with their results; empty between calls.
     reaped: Vec<(u64, i32)>,
 }
@@ -64,6 +67,7 @@ impl<T: Target> UringQueue<T> {
             waiting: VecDeque::new(),
             is_flushing: false,
             done: VecDeque::new(),
+            owner: Owner::new(),
             reaped: Vec::with_capacity(slots),
         })
     }
@@ -161,9 +165,7 @@ impl<T: Target> UringQueue<T> {
 
 impl<T: Target> IoQueue for UringQueue<T> {
     fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>> {
-        if self.in_flight() == self.depth() {
-            return Err(refuse_full(self.depth(), io));
-        }
+        let io = check_submit(&self.owner, self, io)?;
         let planned = device_call(DeviceCall::Submit, || self.target.start(&io));
         let mut buffer = into_buffer(io);
         match planned {
@@ -181,12 +183,16 @@ impl<T: Target> IoQueue for UringQueue<T> {
     }
 
     fn start(&mut self) {
+        if !self.owner.is_here() {
+            return;
+        }
         // If the kernel takes nothing now, the entries stay in the ring: `complete` hands them over again and tells the
         // error.
         let _told_later = device_call(DeviceCall::Submit, || self.ring.submit());
     }
 
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {
+        self.owner.check()?;
         let wanted = min.min(self.in_flight());
         device_call(DeviceCall::Complete, || self.wait_for(wanted))?;
         let count = self.done.len();
@@ -205,6 +211,10 @@ impl<T: Target> IoQueue for UringQueue<T> {
 
 impl<T: Target> Drop for UringQueue<T> {
     fn drop(&mut self) {
+        if !self.owner.is_here() {
+            // The ring is the parent's, and so is what is in flight.
+            return;
+        }
         let all = self.in_flight();
         if self.wait_for(all).is_err() {
             // The kernel may still write to the buffers and the file: never free them, never unlock it.

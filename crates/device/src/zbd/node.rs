@@ -22,7 +22,7 @@ use super::{
     passthrough::Passthrough,
     sys::{self, Manage, SECTOR_BYTES},
 };
-use crate::{DeviceError, Geometry, Lba, Result, ZoneId, syncs::Syncs};
+use crate::{DeviceError, Geometry, Lba, Result, ZoneId, owner::Owner, syncs::Syncs};
 
 /// How often and how long apart a claim is tried for: udev looks into every new device for a moment.
 const CLAIM_ATTEMPTS_MAX: u32 = 50;
@@ -48,7 +48,7 @@ pub(crate) struct Node {
     read_only: bool,
     syncs: Syncs,
     /// The process that opened the device: a child after a fork must not write.
-    process: u32,
+    owner: Owner,
 }
 
 impl fmt::Debug for Node {
@@ -69,8 +69,8 @@ impl Node {
         }
         let block = claim(path, number, &attributes, how)?;
         let passthrough = if read_only { None } else { Passthrough::open(&attributes) };
-        let (syncs, process) = (Syncs::default(), std::process::id());
-        Ok(Self { path: path.to_owned(), block, attributes, passthrough, read_only, syncs, process })
+        let (syncs, owner) = (Syncs::default(), Owner::new());
+        Ok(Self { path: path.to_owned(), block, attributes, passthrough, read_only, syncs, owner })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -143,10 +143,7 @@ impl Node {
         if self.read_only {
             return Err(DeviceError::WriteProtected { path: self.path.clone() });
         }
-        match std::process::id() {
-            now if now == self.process => Ok(()),
-            now => Err(DeviceError::Forked { opened_by: self.process, now }),
-        }
+        self.owner.check()
     }
 
     pub(crate) fn error(&self, action: &'static str, source: io::Error) -> DeviceError {

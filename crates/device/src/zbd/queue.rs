@@ -21,7 +21,8 @@ use super::{
 };
 use crate::{
     AlignedBuf, Completion, Io, IoQueue, Lba, Rejected, Result, ZoneId,
-    queue::{check_depth, refuse_full},
+    owner::Owner,
+    queue::{check_depth, check_submit},
 };
 
 /// Index of the block device among the registered files.
@@ -41,6 +42,8 @@ pub(super) struct UringQueue {
     /// Appends through the block layer that wait until their zone has no write in flight.
     waiting: VecDeque<Waiting>,
     done: VecDeque<Completion>,
+    /// A child after a fork shares the ring, and would take its completions.
+    owner: Owner,
 }
 
 struct Waiting {
@@ -101,6 +104,7 @@ impl UringQueue {
             free: (0..slots).rev().collect(),
             waiting: VecDeque::new(),
             done: VecDeque::new(),
+            owner: Owner::new(),
         })
     }
 
@@ -376,20 +380,22 @@ impl Slot {
 
 impl IoQueue for UringQueue {
     fn submit(&mut self, token: u64, io: Io) -> std::result::Result<(), Box<Rejected>> {
-        if self.in_flight() == self.depth() {
-            return Err(refuse_full(self.depth(), io));
-        }
+        let io = check_submit(&self.owner, self, io)?;
         device_call(DeviceCall::Submit, || self.start(token, io));
         Ok(())
     }
 
     fn start(&mut self) {
+        if !self.owner.is_here() {
+            return;
+        }
         // If the kernel takes nothing now, the entries stay in the ring: `complete` hands them over again and tells the
         // error.
         let _told_later = device_call(DeviceCall::Submit, || self.ring.submit_and_wait(0));
     }
 
     fn complete(&mut self, min: usize, out: &mut Vec<Completion>) -> Result<usize> {
+        self.owner.check()?;
         let wanted = min.min(self.in_flight());
         device_call(DeviceCall::Complete, || self.wait_for(wanted))?;
         let count = self.done.len();
@@ -408,6 +414,10 @@ impl IoQueue for UringQueue {
 
 impl Drop for UringQueue {
     fn drop(&mut self) {
+        if !self.owner.is_here() {
+            // The ring is the parent's, and so is what is in flight.
+            return;
+        }
         let all = self.in_flight();
         if self.wait_for(all).is_err() {
             // The kernel may still write to the buffers: never free them, never let go of the device.
