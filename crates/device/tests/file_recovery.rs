@@ -12,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 use zonda_device::{
     AlignedBuf, Direct, FileDevice, FileOptions, Geometry, ZoneId, ZoneState, ZonedDevice,
-    format::{Entry, MARK_OFFSET, encode_mark, entry_offset},
+    format::{Entry, MARK_OFFSET, data_offset, encode_mark, entry_offset},
 };
 
 const BLOCK: usize = 4096;
@@ -330,6 +330,39 @@ fn blanks_ahead_of_a_log_are_no_data_after_a_crash() {
     }
     append(&device, 0, [16]);
     assert_eq!(states(&device)[0], (ZoneState::Full, 16));
+}
+
+/// Makes holes of blocks of zone 0, as a crash leaves them where a run of blanks was not written whole.
+#[cfg(target_os = "linux")]
+fn punch(path: &Path, blocks: std::ops::Range<u64>) {
+    use std::os::fd::AsRawFd;
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let byte = |block: u64| i64::try_from(data_offset(8) + block * BLOCK as u64).unwrap();
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: takes a valid descriptor and plain numbers; touches no memory of ours.
+    let done =
+        unsafe { libc::fallocate(file.as_raw_fd(), mode, byte(blocks.start), byte(blocks.end) - byte(blocks.start)) };
+    assert_eq!(done, 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn holes_among_blanks_are_no_data_either() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("device");
+    let device = FileDevice::create(&path, geometry(), &options()).unwrap();
+    if !device.has_exact_holes() {
+        return;
+    }
+    append_durably(&device, 0, 1..=9);
+    drop(device);
+    forget_pointer(&path, 0);
+    for holes in [14..15, 11..13, 9..10] {
+        punch(&path, holes);
+        let again = FileDevice::open_read_only(&path, &options()).unwrap();
+        assert_eq!(states(&again)[0], (ZoneState::Closed, 9));
+        assert_eq!(values(&again, 0)[7..11], [8, 9, 0, 0]);
+    }
 }
 
 #[test]

@@ -203,6 +203,7 @@ fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<(
 /// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may
 /// hold data.
 fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: bool) -> Result<Vec<ZoneId>> {
+    let capacity = zones.machine.geometry().zone_capacity_blocks;
     let mut leftovers = Vec::new();
     let mut fills = entries.to_vec();
     for (fill, zone) in fills.iter_mut().zip((0..).map(ZoneId)) {
@@ -211,7 +212,7 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: boo
         }
         if fill.state.is_active() {
             fill.written_blocks = end_of_data(file, zones, zone, fill.written_blocks)?;
-        } else if fill.state == ZoneState::Empty && blocks_in_file(file, zones, zone)? > 0 {
+        } else if fill.state == ZoneState::Empty && blocks_in_file(file, zones, zone, capacity)? > 0 {
             leftovers.push(zone);
         }
     }
@@ -242,17 +243,23 @@ fn finish_excess(fills: &mut [Entry], geometry: &Geometry) {
 
 /// The write pointer of an active zone after a crash, at least what is recorded.
 fn end_of_data(file: &HostFile, zones: &FileZones, zone: ZoneId, known_blocks: u64) -> Result<u64> {
-    let found = blocks_in_file(file, zones, zone)?.max(known_blocks);
-    match &zones.blanks {
-        Some(blanks) => blanks.strip(&zones.layout, file, zone, known_blocks..found),
-        None => Ok(found),
+    let capacity = zones.machine.geometry().zone_capacity_blocks;
+    let mut end = blocks_in_file(file, zones, zone, capacity)?.max(known_blocks);
+    let Some(blanks) = &zones.blanks else { return Ok(end) };
+    loop {
+        let stripped = blanks.strip(&zones.layout, file, zone, known_blocks..end)?;
+        if stripped == end {
+            return Ok(end);
+        }
+        // Blanks that were not written whole have holes among them.
+        end = blocks_in_file(file, zones, zone, stripped)?.max(known_blocks);
     }
 }
 
-/// Blocks from a zone's start to the end of the last one that is no hole.
-fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<u64> {
-    let (start, bytes) = zones.layout.extent(zone);
-    let end = file.data_end(start, bytes)?;
+/// Blocks from a zone's start to the end of the last one that is no hole, of the first `blocks`.
+fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId, blocks: u64) -> Result<u64> {
+    let start = zones.layout.byte_of(zone, 0);
+    let end = file.data_end(start, zones.layout.byte_of(zone, blocks) - start)?;
     Ok(end.div_ceil(u64::from(zones.machine.geometry().block_bytes)))
 }
 
