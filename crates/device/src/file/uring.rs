@@ -39,6 +39,8 @@ pub(crate) struct UringQueue<T: Target> {
     /// Flushes that wait for the one in the kernel.
     waiting: VecDeque<Slot>,
     is_flushing: bool,
+    /// A flush has looked for what was lost before the queue was opened.
+    has_looked_back: bool,
     done: VecDeque<Completion>,
     /// A child after a fork shares the ring, and would take its completions.
     owner: Owner,
@@ -66,6 +68,7 @@ impl<T: Target> UringQueue<T> {
             free: (0..slots).rev().collect(),
             waiting: VecDeque::new(),
             is_flushing: false,
+            has_looked_back: false,
             done: VecDeque::new(),
             owner: Owner::new(),
             reaped: Vec::with_capacity(slots),
@@ -134,10 +137,23 @@ impl<T: Target> UringQueue<T> {
         let Slot { token, mut buffer, started } = slot;
         let transfer = started.transfer;
         let outcome = settle(self.target.file(), transfer, buffer.as_deref_mut(), result);
-        self.tell(token, buffer, started, outcome);
-        if matches!(transfer, Transfer::Sync) {
-            self.begin_next_flush();
+        match transfer {
+            Transfer::Sync => {
+                let outcome = outcome.and_then(|()| self.look_back());
+                self.tell(token, buffer, started, outcome);
+                self.begin_next_flush();
+            }
+            _ => self.tell(token, buffer, started, outcome),
         }
+    }
+
+    /// At the first flush: the queue's opening of the file is not told of what another was told before, perhaps to a queue
+    /// that has not looked yet. The device's own is.
+    fn look_back(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.has_looked_back, true) {
+            return Ok(());
+        }
+        self.target.file().sync()
     }
 
     fn tell(&mut self, token: u64, buffer: Option<AlignedBuf>, started: Started, outcome: Result<()>) {
@@ -324,6 +340,17 @@ mod tests {
             assert_eq!(done.iter().filter(lost).count(), if is_lost { 2 } else { 0 });
         }
     }
+    #[test]
+    fn the_first_flush_knows_what_was_lost_before_the_queue_was_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let Some(mut queue) = queue(&directory) else { return };
+        queue.submit(1, Io::Flush).unwrap();
+        drop(queue.target.file().sync_error(io::Error::from_raw_os_error(libc::EIO)));
+        let mut done = Vec::new();
+        queue.complete(1, &mut done).unwrap();
+        assert!(matches!(done[0].result, Err(DeviceError::FlushLost { .. })));
+    }
+
     #[test]
     fn what_the_kernel_did_not_do_is_done_plainly() {
         let directory = tempfile::tempdir().unwrap();
