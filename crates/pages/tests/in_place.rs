@@ -393,6 +393,29 @@ fn chunks_that_cannot_be_written_go_to_another_segment_in_order() {
     }
 }
 
+/// The header of the segment's earlier life is still there: it must not stand for what is appended now.
+#[test]
+fn what_is_appended_after_a_segment_header_failed_is_there_after_reopening() {
+    for kind in [AreaKind::Log, AreaKind::Meta, AreaKind::Values] {
+        let device = faulty();
+        let toy: InPlaceToy = Toy::new(create_in_place(&device));
+        let log = toy.store.area(AreaKind::Log);
+        let (_, first) = log.append(b"recycled").unwrap();
+        log.release(first).unwrap();
+        toy.reclaim();
+        let area = toy.store.area(kind);
+        fail(&device, DeviceCall::Write, FaultWhen::Nth(1), FaultEffect::Error(ErrorKind::Io));
+        assert!(area.append(b"refused").is_err(), "{kind:?}");
+        let (at, segment) = area.append(b"kept").unwrap();
+        area.flush().unwrap();
+        drop(toy);
+        let (store, _) = InPlaceStore::open(device.clone(), &in_place_options()).unwrap();
+        let area = store.area(kind);
+        assert_eq!(area.segments().iter().map(|segment| segment.id).collect::<Vec<_>>(), [segment], "{kind:?}");
+        assert_eq!(area.read_chunk(at, 4).unwrap(), b"kept", "{kind:?}");
+    }
+}
+
 #[test]
 fn a_failed_flush_is_told_and_a_page_that_waits_is_not_lost() {
     let device = faulty();

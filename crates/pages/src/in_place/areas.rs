@@ -104,7 +104,12 @@ impl InPlaceArea {
         let Some(new) = self.core.with_table(|table| table.open_area(self.kind, claim)) else { return Ok(false) };
         match self.core.write_header(new.segment, &self.header(new.generation, 0)) {
             Err(error) if error.kind() == ErrorKind::Media => self.core.with_table(|table| table.lose(new.segment)),
-            written => written?,
+            Err(error) => {
+                // An open segment without a header would be appended to, and be somebody else's after the next opening.
+                self.core.with_table(|table| table.reset(new.segment));
+                return Err(error.into());
+            }
+            Ok(()) => {}
         }
         self.core.note_lost();
         Ok(true)
