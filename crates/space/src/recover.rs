@@ -10,7 +10,7 @@ use crate::options::check_features;
 use crate::scan::{Scanned, scan};
 use crate::table::{Slot, Table};
 use crate::units::Units;
-use crate::{Result, Space, SpaceError, SpaceOptions, StreamId, StreamSet, ZoneUse};
+use crate::{Result, Space, SpaceError, SpaceOptions, StoreId, StreamId, StreamSet, ZoneUse};
 
 /// A zone of an earlier life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Recovered {
 
 impl Space {
     /// Opens the store on a device. Reads one block of each zone that is written, many at a time, and writes nothing,
-    /// so a read-only device is enough for readers. Zones that hold no more than a torn header (an interrupted
+    /// so a read-only device is enough for readers. What an earlier store left in a read-only zone is nobody's. Zones that hold no more than a torn header (an interrupted
     /// allocation) count as free and are reset when the first zone is opened.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Space {
     /// [`format`](Self::format) for options that do not suit the device; `Device`.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &SpaceOptions) -> Result<(Self, Recovered)> {
         let units = Units::on(device.as_ref())?;
-        let zones = scan(device.as_ref(), &units)?;
+        let zones = scan_store(device.as_ref(), &units)?;
         let identity = newest(&zones)?.identity.clone();
         check_identity(&identity, &units, options)?;
         let table = table_for(device.geometry(), &units, options)?;
@@ -83,7 +83,7 @@ impl Space {
     /// `BadGeometry`, `NotAStore`, `TwoStores`, `NewerVersion`, `Device`.
     pub fn identify(device: &dyn ZonedDevice) -> Result<Identity> {
         let units = Units::on(device)?;
-        Ok(newest(&scan(device, &units)?)?.identity.clone())
+        Ok(newest(&scan_store(device, &units)?)?.identity.clone())
     }
 
     /// Enters every zone into the table.
@@ -136,6 +136,23 @@ fn adopt_split(table: &mut Table, zones: &[Scanned]) {
         let is_active = table.is_active(id);
         table.set(id, slot, is_active);
     }
+}
+
+/// All zones, without the headers of other stores in zones that can never be written again: making a store cannot empty these. Whose store
+/// it is, the writable zones must agree on.
+fn scan_store(device: &dyn ZonedDevice, units: &Units) -> Result<Vec<Scanned>> {
+    let mut zones = scan(device, units)?;
+    let is_lost = |zone: &Scanned| lost(zone.report.state).is_some();
+    let mut stores = zones.iter().filter(|zone| !is_lost(zone)).filter_map(store_of);
+    let Some(store) = stores.next().filter(|&first| stores.all(|store| store == first)) else { return Ok(zones) };
+    for zone in zones.iter_mut().filter(|zone| is_lost(zone) && store_of(zone).is_some_and(|other| other != store)) {
+        zone.header = None;
+    }
+    Ok(zones)
+}
+
+fn store_of(zone: &Scanned) -> Option<StoreId> {
+    Some(zone.intact()?.identity.store)
 }
 
 /// The intact header with the highest generation, once it is sure that all belong to one store.

@@ -263,6 +263,21 @@ fn format_refuses_what_is_written_and_overwrites_when_asked() {
 }
 
 #[test]
+fn what_an_earlier_store_left_in_a_read_only_zone_is_nobodys() {
+    let device = device(10);
+    let [cold, ..] = store(&device);
+    device.retire(cold, ZoneState::ReadOnly).unwrap();
+    let new = NewStore { overwrite: true, ..new_store(2) };
+    Space::format(as_zoned(&device), new, &options()).unwrap();
+    assert_eq!(Space::identify(device.as_ref()).unwrap().store, StoreId(2));
+    let (space, recovered) = open(&device);
+    assert_eq!((recovered.identity.store, recovered.zones.len()), (StoreId(2), 0));
+    assert_eq!((recovered.damaged.len(), recovered.torn.len()), (0, 0));
+    let view = &space.view()[cold.0 as usize];
+    assert_eq!((view.state, view.stream, view.generation), (ZoneUse::ReadOnly, None, 0), "it holds nothing");
+}
+
+#[test]
 fn format_checks_before_it_writes() {
     let device = device(14);
     let refuse = |new: NewStore| Space::format(as_zoned(&device), new, &options()).unwrap_err();
