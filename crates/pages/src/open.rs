@@ -40,14 +40,23 @@ pub(crate) fn create(
     options: &StoreOptions,
 ) -> Result<Flusher, PageError> {
     let (space_options, reserve) = plan(device.as_ref(), log, options)?;
-    let new = NewStore {
+    let space = Space::format(device, new_store(log, options), &space_options)?;
+    Ok(build(space, reserve, options))
+}
+
+/// Whether [`create`] would make a store; writes nothing.
+pub(crate) fn check_create(device: &dyn ZonedDevice, log: LogPlace, options: &StoreOptions) -> Result<(), PageError> {
+    let (space_options, _) = plan(device, log, options)?;
+    Ok(Space::check_format(device, &new_store(log, options), &space_options)?)
+}
+
+fn new_store(log: LogPlace, options: &StoreOptions) -> NewStore {
+    NewStore {
         id: options.store_id,
         features: options.features | log.features(),
         superblock: options.superblock.clone(),
         overwrite: options.overwrite,
-    };
-    let space = Space::format(device, new, &space_options)?;
-    Ok(build(space, reserve, options))
+    }
 }
 
 /// Opens a store; returns it with the client's superblock bytes.

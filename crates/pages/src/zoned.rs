@@ -68,12 +68,13 @@ impl ZonedStore {
     /// `overwrite`.
     ///
     /// # Errors
-    /// As `create`, of either device.
+    /// As `create`, of either device: what one of them refuses leaves the other as it was.
     pub fn create_with_log(
         device: Arc<dyn ZonedDevice>,
         log: Arc<dyn ZonedDevice>,
         options: &StoreOptions,
     ) -> Result<Arc<Self>, PageError> {
+        open::check_create(device.as_ref(), LogPlace::Elsewhere, options)?;
         let log = LogDevice::create(log, options)?;
         Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log), options))
     }

@@ -5,9 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::{Leaf, Toy, create, device, device_of, id, options, read_listed};
-use zonda_device::ZonedDevice;
+use zonda_device::{MemDevice, ZonedDevice};
 use zonda_pages::{Heat, PageAddress, PageError, PageId, PageStore, StoreOptions, ZonedStore};
 use zonda_rt::Rng;
+use zonda_space::SpaceError;
 
 #[test]
 fn a_page_is_read_while_it_waits_and_from_the_device() {
@@ -248,4 +249,17 @@ fn without_cache() -> StoreOptions {
 fn placed(toy: &Toy, count: u64) -> Vec<(PageId, PageAddress)> {
     (0..count).for_each(|n| toy.put(id(n), n, 1).unwrap());
     (0..count).map(|n| (id(n), toy.leaves.lock()[&id(n)].at)).collect()
+}
+
+#[test]
+fn pages_that_are_refused_leave_the_device_of_the_log_as_it_was() {
+    let (log, pages) = (device(), device());
+    let make = |pages: &Arc<MemDevice>| ZonedStore::create_with_log(pages.clone(), log.clone(), &options()).map(|_| ());
+    let small = make(&device_of(8, 14));
+    assert!(matches!(small, Err(PageError::Space(SpaceError::TooFewZones { .. }))), "{small:?}");
+    let used = device();
+    create(&used);
+    let refused = make(&used);
+    assert!(matches!(refused, Err(PageError::Space(SpaceError::NotEmpty { .. }))), "{refused:?}");
+    make(&pages).unwrap();
 }

@@ -24,19 +24,20 @@ impl Space {
     /// `BadOption`, `UnknownFeatures`, `BadGeometry`, `TooFewActive`, `TooFewZones`, `NotEmpty`: nothing was written.
     /// `Device`: a half-made store is not recognised as one; make it again with `overwrite`.
     pub fn format(device: Arc<dyn ZonedDevice>, new: NewStore, options: &SpaceOptions) -> Result<Self> {
-        new.check(options)?;
-        let units = Units::on(device.as_ref())?;
-        let mut table = table_for(device.geometry(), &units, options)?;
-        let zones = scan(device.as_ref(), &units)?;
-        if !new.overwrite {
-            refuse_written(&zones)?;
-        }
-        let anchor = mark_lost(&mut table, &zones)?;
+        let Checked { units, table, zones, anchor } = check(device.as_ref(), &new, options)?;
         empty(device.as_ref(), &zones)?;
         let identity = identity(new, options, &units);
         let space = Self::build(device, units, identity, table);
         space.write_first_zone(anchor)?;
         Ok(space)
+    }
+
+    /// Whether [`format`](Self::format) would make this store; writes nothing.
+    ///
+    /// # Errors
+    /// As `format`.
+    pub fn check_format(device: &dyn ZonedDevice, new: &NewStore, options: &SpaceOptions) -> Result<()> {
+        check(device, new, options).map(|_| ())
     }
 
     fn write_first_zone(&self, anchor: ZoneId) -> Result<()> {
@@ -49,6 +50,26 @@ impl Space {
         drop(table);
         self.flush()
     }
+}
+
+/// What a store that can be made begins with.
+struct Checked {
+    units: Units,
+    table: Table,
+    zones: Vec<Scanned>,
+    anchor: ZoneId,
+}
+
+fn check(device: &dyn ZonedDevice, new: &NewStore, options: &SpaceOptions) -> Result<Checked> {
+    new.check(options)?;
+    let units = Units::on(device)?;
+    let mut table = table_for(device.geometry(), &units, options)?;
+    let zones = scan(device, &units)?;
+    if !new.overwrite {
+        refuse_written(&zones)?;
+    }
+    let anchor = mark_lost(&mut table, &zones)?;
+    Ok(Checked { units, table, zones, anchor })
 }
 
 /// A table of free zones for this device, with its budget.
