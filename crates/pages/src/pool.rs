@@ -11,8 +11,10 @@ use crate::BLOCK_BYTES;
 
 /// Size classes: 1, 2, 4, ... 1024 blocks (4 MiB, more than the longest frame).
 const CLASSES: usize = 11;
-/// Bytes of free buffers that one class keeps, but always one buffer.
+/// Bytes of free buffers that one class keeps, but always one buffer, unless it is longer than any group of pages.
 const KEPT_BYTES_MAX: usize = 128 << 10;
+/// The longest buffer that is kept, a group of pages: those of long chunks would hold more than a small memory budget, for good.
+const KEPT_BUFFER_BYTES_MAX: usize = 256 << 10;
 
 /// Free buffers by size class. Always: `bytes` is what all buffers of the pool take, lent ones included.
 pub(crate) struct BufferPool {
@@ -68,7 +70,7 @@ impl BufferPool {
     fn give(&self, buffer: AlignedBuf) {
         let bytes = buffer.len();
         let mut free = self.free[class_of((bytes / BLOCK_BYTES) as u64)].lock();
-        if free.len() < (KEPT_BYTES_MAX / bytes).max(1) {
+        if bytes <= KEPT_BUFFER_BYTES_MAX && free.len() < (KEPT_BYTES_MAX / bytes).max(1) {
             free.push(buffer);
         } else {
             self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
@@ -116,6 +118,7 @@ impl Drop for PooledBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PAGE_BLOCKS_MAX;
 
     #[test]
     fn buffers_come_back_and_are_counted() {
@@ -134,7 +137,10 @@ mod tests {
         let lent: Vec<_> = (0..10).map(|_| pool.take(8)).collect();
         drop(lent);
         assert_eq!(pool.bytes(), KEPT_BYTES_MAX as u64);
+        drop(pool.take(PAGE_BLOCKS_MAX));
+        assert_eq!(pool.bytes(), (KEPT_BYTES_MAX + KEPT_BUFFER_BYTES_MAX) as u64);
+        drop(pool.take(PAGE_BLOCKS_MAX + 1));
         drop(pool.take(1024));
-        assert_eq!(pool.bytes(), (KEPT_BYTES_MAX + (4 << 20)) as u64);
+        assert_eq!(pool.bytes(), (KEPT_BYTES_MAX + KEPT_BUFFER_BYTES_MAX) as u64);
     }
 }

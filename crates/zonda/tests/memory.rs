@@ -106,3 +106,19 @@ fn an_ordered_load_fills_its_leaves() {
     let user = pairs * 16;
     assert!(live * 100 <= user * 115, "{live} bytes of leaves for {user} bytes of pairs");
 }
+
+/// Buffers for one long value are given back, not kept for the next.
+#[test]
+fn the_budget_holds_after_a_value_of_half_of_it() {
+    for uri in ["mem:?zone_size=16MiB&zones=64", "mem:?layout=blocks&zone_size=16MiB&zones=64"] {
+        let db = options().memory(2 << 20).background(false).open(uri).unwrap();
+        let value = vec![7; 1 << 20];
+        db.put("key", &value).unwrap();
+        while db.step().unwrap() {}
+        let memory = db.stats().unwrap().memory;
+        assert!(memory.used_bytes <= memory.budget_bytes, "I6, {uri} after a put: {memory:?}");
+        assert!(db.get("key").unwrap().is_some_and(|found| found == value));
+        let memory = db.stats().unwrap().memory;
+        assert!(memory.used_bytes <= memory.budget_bytes, "I6, {uri} after a get: {memory:?}");
+    }
+}
