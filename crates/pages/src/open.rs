@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zonda_device::{Geometry, Queues, ZonedDevice};
 use zonda_rt::Mutex;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use zonda_space::{Budget, Identity, NewStore, RecoveredZone, Space, SpaceError, SpaceOptions, ZoneUse};
+use zonda_space::{Budget, Identity, NewStore, RecoveredZone, Space, SpaceError, SpaceOptions, StreamId, ZoneUse};
 
 use crate::ahead::AheadBudget;
 use crate::areas::HOLE_BLOCKS_MAX;
@@ -183,6 +183,7 @@ impl Flusher {
         let newest_of_meta = zones.iter().rfind(|zone| stream::holds(zone.holds) == Holds::area(AreaKind::Meta));
         let mut going_on: Vec<&RecoveredZone> = Vec::new();
         for zone in zones {
+            self.check_stream(zone)?;
             self.note_recovered(zone);
             let stream = self.stream(zone.stream);
             let may_go_on = stream::holds(zone.holds) == Holds::PAGES
@@ -211,6 +212,16 @@ impl Flusher {
             }
         }
         Ok(())
+    }
+
+    /// A header names any stream; not every one has zones on this device.
+    fn check_stream(&self, zone: &RecoveredZone) -> Result<(), PageError> {
+        let StreamId(number) = zone.stream;
+        if self.streams.iter().any(|shared| shared.streams.contains(zone.stream)) {
+            return Ok(());
+        }
+        let (what, block) = ("zone header", self.space.first_block(zone.zone));
+        Err(PageError::Damaged { what, block, why: format!("stream {number} has no zones on this device") })
     }
 
     fn note_recovered(&self, recovered: &RecoveredZone) {

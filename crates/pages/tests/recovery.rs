@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use common::{Toy, create, device, id, options};
 use zonda_device::{
-    CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, PowerCut, ZoneId, ZoneState,
-    ZonedDevice,
+    AlignedBuf, CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemDevice, PowerCut, ZoneId,
+    ZoneState, ZonedDevice,
 };
 use zonda_pages::{AreaKind, PageError, PageStore, SegmentId, StoreId, StoreOptions, ZonedStore};
 use zonda_rt::{DeviceCall, Rng};
+use zonda_space::{StreamId, StreamSet, ZoneHeader};
 
 #[test]
 fn pages_and_their_live_bytes_are_there_after_reopening() {
@@ -137,6 +138,36 @@ fn a_zone_that_may_be_the_end_of_the_log_is_not_opened_without() {
         device.heal();
     }
     assert!(refused >= 4, "log, MetaLog, pages, values: {refused}");
+}
+
+/// Puts into an empty zone a header that is intact, and names a stream that has no zones on the device.
+fn plant_stream(device: &MemDevice, stream: u8) {
+    let mut block = AlignedBuf::with_len(4096);
+    device.read(Lba(0), &mut block).unwrap();
+    let mut header = ZoneHeader::decode(&block).unwrap();
+    let stream = StreamId(stream);
+    (header.zone, header.generation, header.stream, header.holds) = (40, 1_000, Some(stream), StreamSet::of(stream));
+    header.encode(&mut block);
+    device.write(device.geometry().zone_start(ZoneId(40)), &block).unwrap();
+}
+
+#[test]
+fn a_header_of_a_stream_that_the_device_has_no_zones_for_is_damage() {
+    let is_damage = |opened: Result<(Arc<ZonedStore>, Vec<u8>), PageError>| {
+        let error = opened.map(|_| ()).unwrap_err();
+        assert!(matches!(error, PageError::Damaged { what: "zone header", .. }), "{error}");
+    };
+    let alone = device();
+    drop(create(&alone));
+    plant_stream(&alone, 9);
+    is_damage(ZonedStore::open(alone, &options()));
+    for (log_stream, pages_stream) in [(None, Some(0)), (Some(2), None)] {
+        let (pages, log) = (device(), device());
+        drop(ZonedStore::create_with_log(pages.clone(), log.clone(), &options()).unwrap());
+        log_stream.into_iter().for_each(|stream| plant_stream(&log, stream));
+        pages_stream.into_iter().for_each(|stream| plant_stream(&pages, stream));
+        is_damage(ZonedStore::open_with_log(pages, log, &options()));
+    }
 }
 
 #[test]

@@ -57,6 +57,9 @@ const MAGIC: [u8; 8] = *b"ZONDAZON";
 /// never renumber.
 const ANCHOR: u32 = 255;
 
+/// The highest generation that counts: no store lives for so many, and whoever counts on from it never overflows.
+pub(crate) const GENERATION_MAX: u64 = u64::MAX / 2;
+
 const CRC_OFFSET: usize = 124;
 const SUPERBLOCK_OFFSET: usize = 128;
 
@@ -225,7 +228,11 @@ impl RawHeader {
             zone_size_blocks: self.zone_size_blocks.get(),
             zone_capacity_blocks: self.zone_capacity_blocks.get(),
         };
-        Ok(ZoneHeader { identity, generation: self.generation.get(), zone: self.zone.get(), stream, holds })
+        let generation = self.generation.get();
+        if generation > GENERATION_MAX {
+            return Err(HeaderFault::BadField("generation"));
+        }
+        Ok(ZoneHeader { identity, generation, zone: self.zone.get(), stream, holds })
     }
 
     fn streams(&self) -> std::result::Result<(Option<StreamId>, StreamSet), HeaderFault> {

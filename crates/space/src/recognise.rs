@@ -2,6 +2,7 @@
 
 use zonda_device::ZoneId;
 
+use crate::format::GENERATION_MAX;
 use crate::table::Slot;
 use crate::{RecoveredZone, Result, Space, SpaceError, StreamId, StreamSet, ZoneUse};
 
@@ -18,7 +19,8 @@ pub struct Recognised {
 
 impl Space {
     /// Enters a [damaged](crate::Recovered::damaged) zone as what its client has recognised it as, so that what it holds counts
-    /// again. Returns it as a zone of an earlier life, or `None` if another zone has this generation: what was found there is a copy.
+    /// again. Returns it as a zone of an earlier life, or `None` if another zone has this generation, or none ever had: what was found there
+    /// is a copy, or no store's.
     ///
     /// Nobody goes on in it: it counts as sealed, and where the device has it active it is finished when its token is needed. A subzone
     /// that is partly written is said to be so, and its client seals it. Writes nothing.
@@ -33,7 +35,8 @@ impl Space {
         if !is_damaged {
             return Err(SpaceError::WrongState { zone, state: state.name(), needed: "damaged" });
         }
-        if generation == 0 || table.slots().chain(table.subzones()).any(|(_, slot)| slot.generation == generation) {
+        let is_given_out = (1..=GENERATION_MAX).contains(&generation);
+        if !is_given_out || table.slots().chain(table.subzones()).any(|(_, slot)| slot.generation == generation) {
             return Ok(None);
         }
         let is_active = table.is_active(zone);

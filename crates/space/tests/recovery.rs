@@ -246,6 +246,21 @@ fn a_header_in_another_zone_than_its_own_does_not_count() {
     assert_eq!(recovered.damaged[0].zone, ZoneId(9));
 }
 
+/// No store ever gives out so many: nothing may be counted from there.
+#[test]
+fn a_generation_that_no_zone_ever_had_is_damage() {
+    let device = device(14);
+    let [cold, ..] = store(&device);
+    let header = ZoneHeader { zone: 9, generation: u64::MAX, ..header_of(&device, cold) };
+    plant(&device, 9, &header);
+    device.write(Lba(device.geometry().zone_start(ZoneId(9)).0 + 1), &blocks(9, 1)).unwrap();
+    let (space, recovered) = open(&device);
+    assert_eq!(recovered.damaged.len(), 1);
+    let found = Recognised { stream: COLD, holds: StreamSet::of(COLD), generation: u64::MAX };
+    assert_eq!(space.recognise(ZoneId(9), found).unwrap(), None);
+    space.open_zone(HOT, Urgency::Foreground).unwrap();
+}
+
 #[test]
 fn format_refuses_what_is_written_and_overwrites_when_asked() {
     let device = device(14);
