@@ -9,6 +9,8 @@ use zonda_device::{DeviceUri, Direct, OpenMode, OverZones, Place, ZonedDevice};
 use zonda_flash::drive::Spec;
 
 use crate::backing::Device;
+use crate::choices::bad;
+use crate::limits::SEGMENT_BYTES_MAX;
 use crate::open::Access;
 use crate::{Error, Options, Result, StoreKind};
 
@@ -60,6 +62,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access, made: &mut Made
     let kind = kind(&device, options, mode)?;
     if mode == OpenMode::Create {
         shape(&mut device, options, kind);
+        check_segments(&device, kind)?;
     }
     let opened = match kind {
         StoreKind::Zoned => Device::Zoned(device.open_zoned(mode)?),
@@ -233,6 +236,15 @@ fn mode(uri: &str, options: &Options, access: Access, exists: bool) -> Result<Op
         (false, Access::ReadWrite) if options.create_if_missing || options.create_new => Ok(OpenMode::Create),
         (false, _) => Err(Error::NotFound { uri: uri.to_owned() }),
     }
+}
+
+/// Before a device of such segments is made.
+fn check_segments(device: &DeviceUri, kind: StoreKind) -> Result<()> {
+    let bytes = device.shape.zone_size_bytes.unwrap_or(0);
+    if kind == StoreKind::Zoned || bytes <= SEGMENT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(bad("zone_bytes", format!("{bytes} is more than {SEGMENT_BYTES_MAX}, the largest segment of a store in place")))
 }
 
 /// Fills in what the name leaves open.

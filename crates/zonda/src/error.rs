@@ -328,6 +328,9 @@ impl From<&SpaceError> for Error {
             | SpaceError::OtherClient { .. }
             | SpaceError::TwoStores { .. } => Self::NotAStore { what: "the device".to_owned(), why: error.to_string() },
             &SpaceError::NewerVersion { found, known, .. } => Self::NewerVersion { found, known },
+            &SpaceError::BadOption { option, value, rule } => {
+                Self::BadOption { name: option, why: format!("{value}, but {rule}") }
+            }
             SpaceError::UnknownFeatures { unknown } => Self::UnknownFeatures { features: format!("{unknown:#x}") },
             SpaceError::TooFewActive { .. }
             | SpaceError::TooFewZones { .. }

@@ -43,6 +43,9 @@ pub const ZONE_BYTES_MIN: u64 = 64 << 10;
 /// The largest zone of a new file or memory store in bytes (64 GiB).
 pub const ZONE_BYTES_MAX: u64 = 1 << 36;
 
+/// The largest segment of a new store in place in bytes (4 GiB).
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 32;
+
 /// The largest capacity of a new file or memory store in bytes (4 PiB).
 pub const CAPACITY_BYTES_MAX: u64 = 1 << 52;
 

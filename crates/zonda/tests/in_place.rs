@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use zonda::limits::SEGMENT_BYTES_MAX;
 use zonda::{Batch, Db, Design, Durability, Error, Options, StoreKind};
 use zonda_rt::Rng;
 
@@ -166,4 +167,24 @@ fn a_full_store_in_place_refuses_with_numbers_and_goes_on_after_deletes() {
         db.put(key.to_be_bytes(), [8; 1000]).unwrap();
     }
     check(&db);
+}
+
+#[test]
+fn segments_that_are_too_large_are_refused_by_the_name_of_the_option() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("large.zonda");
+    let large = |zone_bytes| {
+        let options = Options::new().store(StoreKind::InPlace).zone_bytes(zone_bytes).capacity(64 << 30);
+        ["mem:", path.to_str().unwrap()].map(|uri| options.open(uri).unwrap_err())
+    };
+    for error in large(8 << 30) {
+        assert!(matches!(&error, Error::BadOption { name: "zone_bytes", .. }), "{error:?}");
+        assert!(error.to_string().contains(&SEGMENT_BYTES_MAX.to_string()), "{error}");
+    }
+    for error in large(SEGMENT_BYTES_MAX) {
+        assert!(matches!(error, Error::UnsuitableDevice { .. }), "the capacity is too small for such: {error:?}");
+    }
+    assert!(!path.exists());
+    let error = Options::new().open("mem:?layout=blocks&zone_size=16KiB&zones=64").unwrap_err();
+    assert!(matches!(&error, Error::BadOption { .. }), "{error:?}");
 }
