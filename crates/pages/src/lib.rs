@@ -56,6 +56,7 @@ pub use area::{Area, AreaKind, Chunk, ChunkAddress, LiveValues, Segment, Segment
 pub use error::PageError;
 pub use frame::chunk_blocks;
 pub use in_place::{CachePolicy, InPlaceOptions, InPlaceStore};
+pub use log_device::log_limit_bytes_max;
 pub use map::ZoneMapEntry;
 pub use options::{FLUSHERS_ANY, GARBAGE_ZONES_MIN, StoreOptions};
 pub use records::RecordPressure;

@@ -15,7 +15,7 @@ use zonda_space::{NewStore, Space, SpaceOptions, StoreId, StreamSpec};
 
 use crate::flusher::Flusher;
 use crate::reserve::Reserve;
-use crate::{PageError, RecordPressure, StoreOptions, StoreUsage, WrittenBy, open, stream};
+use crate::{PageError, RecordPressure, StoreOptions, StoreUsage, WrittenBy, open, reserve, stream};
 
 /// The client name in zone headers of a log device.
 const CLIENT: [u8; 8] = *b"treelog\0";
@@ -130,6 +130,12 @@ impl LogDevice {
         written.log += own.log;
         written.headers += own.headers;
     }
+}
+
+/// The largest [`log_limit_bytes`](StoreOptions::log_limit_bytes) that a device of the log alone has room for.
+pub fn log_limit_bytes_max(device: &dyn ZonedDevice) -> u64 {
+    let geometry = device.geometry();
+    reserve::log_limit_bytes_max(geometry.zone_count, open::zone_bytes(geometry))
 }
 
 /// Everything is checked before anything is written.

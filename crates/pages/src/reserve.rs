@@ -113,6 +113,11 @@ impl Reserve {
     }
 }
 
+/// The largest log limit that [`Reserve::of_log`] takes.
+pub(crate) fn log_limit_bytes_max(zones: u32, zone_bytes: u64) -> u64 {
+    u64::from(zones.saturating_sub(SHORT_LIVES_LOG_ZONES + 1)) * zone_bytes
+}
+
 /// Zones for `bytes` that are released zone by zone: one more than they fill.
 pub(crate) fn zones_for(bytes: u64, zone_bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(zone_bytes) + 1).unwrap_or(u32::MAX)
@@ -146,6 +151,16 @@ mod tests {
         assert_eq!(parts, (24, 5, 7, 7, 24 << 20));
         let more = Reserve::plan(&Demand { extra_zones: 3, ..demand(64) }).unwrap();
         assert_eq!(more.zones, 27);
+    }
+
+    #[test]
+    fn the_largest_log_limit_fits_and_one_byte_more_does_not() {
+        for (zones, zone_bytes) in [(4, 1 << 20), (12, 60 << 10), (100, 1 << 30)] {
+            let bytes_max = log_limit_bytes_max(zones, zone_bytes);
+            assert!(Reserve::of_log(zones, zone_bytes, bytes_max).is_ok());
+            assert!(Reserve::of_log(zones, zone_bytes, bytes_max + 1).is_err());
+        }
+        assert_eq!(log_limit_bytes_max(2, 1 << 20), 0);
     }
 
     #[test]

@@ -151,6 +151,15 @@ impl MemoryPlan {
         Self { buffer_bytes: self.buffer_bytes.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..self }
     }
 
+    /// The same with a log that its device has room for, if it has room for the least: filter and buffers hold no more than a quarter of it.
+    pub(crate) fn with_log_room(self, bytes: u64) -> Self {
+        if self.log_limit_bytes <= bytes {
+            return self;
+        }
+        let fit = (bytes / LOG_OVER_BUFFERS_MIN).saturating_sub(BUFFER_BYTES_MIN);
+        Self { filter_bytes: self.filter_bytes.min(fit), ..self }.with_log_limit(bytes)
+    }
+
     /// Divides among buffers and flusher, as the shares say, what the filter leaves of `left`.
     fn with_shares_beside_filter(self, shares: MemoryShares, left: u64) -> Self {
         let filter_bytes = self.filter_bytes;
@@ -303,7 +312,7 @@ mod tests {
         #[test]
         fn parts_fit_and_buffers_have_enough(
             bytes in MEMORY_BYTES_MIN..1 << 36, filter in 0.0..0.5, capacity: u64, design in 0..Design::ALL.len(), fixed: bool, record_cache: bool,
-            filter_is_set: bool, log_limit_bytes in prop_oneof![Just(0), 1..1_u64 << 34],
+            filter_is_set: bool, log_limit_bytes in prop_oneof![Just(0), 1..1_u64 << 34], room_bytes in 0..1_u64 << 34,
         ) {
             let design = Design::ALL[design];
             let shares = fixed.then_some(MemoryShares::ZKV);
@@ -316,6 +325,11 @@ mod tests {
             prop_assert!(plan.log_limit_bytes >= 4 * (plan.buffer_bytes_max + plan.filter_bytes), "a checkpoint fits its reserve: {:?}", plan);
             prop_assert!(plan.log_limit_bytes >= log_limit_bytes, "{:?}", plan);
             prop_assert!((BUFFER_BYTES_MIN..=plan.buffer_bytes_max).contains(&plan.buffer_bytes), "{:?}", plan);
+            let least = 4 * BUFFER_BYTES_MIN;
+            let fits = plan.with_log_room(least + room_bytes);
+            prop_assert!(fits.log_limit_bytes <= least + room_bytes, "{:?}", fits);
+            prop_assert!(fits.log_limit_bytes >= 4 * (fits.buffer_bytes_max + fits.filter_bytes), "{:?}", fits);
+            prop_assert!((BUFFER_BYTES_MIN..=fits.buffer_bytes_max).contains(&fits.buffer_bytes), "{:?}", fits);
         }
     }
 }

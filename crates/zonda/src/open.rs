@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_device::ZonedDevice;
-use zonda_pages::StoreOptions;
+use zonda_pages::{StoreOptions, log_limit_bytes_max};
 use zonda_rt::Seed;
 use zonda_space::StoreId;
 use zonda_tree::{Engine, FilterEviction, TreeOptions};
@@ -59,10 +59,15 @@ pub(crate) fn store(
         record_cache: options.record_cache,
         log_limit_bytes: options.log_limit_bytes,
     };
+    let is_new = device.is_blank()?;
     let plan = MemoryPlan::of(wanted, device.capacity_bytes());
+    let plan = match &log {
+        // What a store was made with does not keep it from being opened with more memory.
+        Some(log) if !is_new => plan.with_log_room(log_limit_bytes_max(log.as_ref())),
+        _ => plan,
+    };
     let opening = Opening { plan, options, device, log, is_on_file: devices.is_on_file };
-    let opened =
-        if opening.device.is_blank()? { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
+    let opened = if is_new { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(opened, access)
 }
 

@@ -109,6 +109,28 @@ fn a_log_device_that_holds_something_or_is_too_small_is_refused() {
     }
 }
 
+/// What goes with more memory is a longer log, but no device grows.
+#[test]
+fn a_store_is_opened_with_more_memory_than_its_log_device_was_made_for() {
+    for kind in StoreKind::ALL {
+        let place = Place::new();
+        let made =
+            options().store(kind).memory(2 << 20).log_device(place.named("test.log") + "?zones=12&zone_size=1MiB");
+        let db = made.open(&place.uri()).unwrap();
+        fill(&db, 1_000);
+        db.close().unwrap();
+        for more in [with_log(&place, kind).memory(64 << 20), with_log(&place, kind).memory(256 << 20).filter(0.5)] {
+            let db = more.open(&place.uri()).unwrap();
+            assert_eq!(db.iter().unwrap().count(), 1_000);
+            for number in 0..20_000_u64 {
+                db.put(number.to_be_bytes(), [7; 500]).unwrap();
+            }
+            (0..20_000_u64).for_each(|number| db.delete(number.to_be_bytes()).unwrap());
+            db.close().unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_backup_has_its_log_beside_its_pages_or_where_it_is_told() {
     for kind in StoreKind::ALL {
