@@ -177,7 +177,7 @@ pub struct WaitStats {
 pub struct WrittenStats {
     /// Leaves, because their buffers were merged.
     pub flush_bytes: u64,
-    /// Leaves and values moved to free a zone.
+    /// Leaves moved to free a zone; values that are moved count as [`value_bytes`](Self::value_bytes).
     pub relocation_bytes: u64,
     /// Write-ahead log.
     pub log_bytes: u64,
@@ -185,7 +185,7 @@ pub struct WrittenStats {
     pub journal_bytes: u64,
     /// Checkpoints: leaf entries and buffer images.
     pub image_bytes: u64,
-    /// Long values.
+    /// Long values, when they are put and whenever they are moved to free a zone.
     pub value_bytes: u64,
     /// Zone headers.
     pub header_bytes: u64,
