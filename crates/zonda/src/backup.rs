@@ -19,7 +19,9 @@ pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: 
     let live_bytes = usage.live_page_bytes + usage.live_value_bytes;
     let options = store.shape().of_copy(options, live_bytes, store.governor().budget_needed()).create_new(true);
     let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
-    let pairs = copy_pairs(snapshot, &target, progress).and_then(|pairs| target.close().map(|()| pairs))?;
+    // After an error `made` goes first and `target`, with its lock, last: else the file that is removed could be somebody else's.
+    let pairs = copy_pairs(snapshot, &target, progress)?;
+    target.store().close()?;
     made.keep();
     Ok(pairs)
 }
