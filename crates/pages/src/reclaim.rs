@@ -305,6 +305,10 @@ impl Scene<'_> {
         if !has_room || !(short || must_know || garbage) {
             return None;
         }
+        if short {
+            // One that is not finished now either is nobody's error: there are others, or there is no victim.
+            let _still_unfinished = flusher.space.finish_unfinished();
+        }
         let eligible = |view: &ZoneView| self.may_be_emptied(view) && !work.is_stuck(view);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };

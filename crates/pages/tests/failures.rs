@@ -265,6 +265,33 @@ fn reclaiming_goes_on_past_zones_that_are_not_reset() {
     assert_eq!(toy.store.usage().live_page_bytes, toy.leaves.lock().len() as u64 * 4096);
 }
 
+/// Of such a zone half is dead for good, and every other zone can be filled: its token is not missed, but its space is.
+#[test]
+fn a_zone_that_was_not_finished_at_first_is_cleaned() {
+    let device = faulty();
+    let toy = Toy::new(create(&device));
+    let unfinished = ZoneId(3);
+    let (call, effect) = (Some(DeviceCall::Finish), FaultEffect::Error(ErrorKind::Media));
+    device.inject(Fault { call, zone: Some(unfinished), when: FaultWhen::Nth(1), effect });
+    for n in 0..1_000 {
+        toy.put(id(n), n, 2).unwrap();
+    }
+    let pinned = || {
+        let leaves = toy.leaves.lock();
+        leaves.iter().filter(|(id, leaf)| id.0 % 2 == 0 && leaf.at.block() / 64 == 3).count()
+    };
+    assert!(pinned() > 5 && device.injected() == 1, "{} pages, {} faults", pinned(), device.injected());
+    let mut rng = Rng::seeded(7);
+    for n in 1_000..8_000 {
+        toy.put(id(rng.below(500) * 2 + 1), n, 2).unwrap();
+        if n % 8 == 0 {
+            toy.reclaim();
+        }
+    }
+    assert_eq!(pinned(), 0, "they were moved, and the zone was reset");
+    toy.check_all();
+}
+
 /// A store, and the device of its log, of which every zone is reset once its segment is released.
 fn with_log() -> (Toy<ZonedStore>, Device) {
     let log = faulty();

@@ -19,7 +19,8 @@ impl Space {
     /// Finishes a writer's zone and gives its token back. Costs one device command, none if the zone is full.
     ///
     /// Nothing is lost where the device fails: the zone stays partly written and is set aside. It keeps one of the device's tokens, but
-    /// none of its stream's, until it is reset, or until [`open_zone`](Self::open_zone) lacks one and finishes it after all.
+    /// none of its stream's, until it is reset, or until [`open_zone`](Self::open_zone) lacks one, or a client that is short of zones
+    /// ([`finish_unfinished`](Self::finish_unfinished)), and finishes it after all.
     pub fn seal(&self, writer: ZoneWriter) {
         if writer.is_closed() {
             return;
@@ -43,10 +44,14 @@ impl Space {
     /// If a stream has no token: finishes the zones that could not be finished before. Returns why one could not be, which matters to who
     /// finds all tokens held.
     pub(crate) fn finish_again(&self, stream: StreamId) -> Option<SpaceError> {
-        let unfinished = {
-            let table = self.core.table.lock();
-            if table.has_token(stream) { Vec::new() } else { table.unfinished() }
-        };
+        let has_token = self.core.table.lock().has_token(stream);
+        if has_token { None } else { self.finish_unfinished() }
+    }
+
+    /// Tries again to finish the zones that [`seal`](Self::seal) could not: until one is finished it is no [victim](Self::victim). Returns
+    /// why one could not be. Cost: one pass over the zones, and one device command for each such zone.
+    pub fn finish_unfinished(&self) -> Option<SpaceError> {
+        let unfinished = self.core.table.lock().unfinished();
         let mut failed = None;
         for zone in unfinished {
             // Who resets it meanwhile gives its token back as well.
