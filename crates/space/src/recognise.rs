@@ -19,8 +19,8 @@ pub struct Recognised {
 
 impl Space {
     /// Enters a [damaged](crate::Recovered::damaged) zone as what its client has recognised it as, so that what it holds counts
-    /// again. Returns it as a zone of an earlier life, or `None` if another zone has this generation, or none ever had: what was found there
-    /// is a copy, or no store's.
+    /// again. Returns it as a zone of an earlier life, or `None` if another zone has this generation, or none ever had: what was
+    /// found there is a copy, or no store's.
     ///
     /// Nobody goes on in it: it counts as sealed, and where the device has it active it is finished when its token is needed. A subzone
     /// that is partly written is said to be so, and its client seals it. Writes nothing.

@@ -58,8 +58,9 @@ pub struct Recovered {
 
 impl Space {
     /// Opens the store on a device. Reads one block of each zone that is written, many at a time, and writes nothing,
-    /// so a read-only device is enough for readers. What an earlier store left in a read-only zone is nobody's. Zones that hold no more than a torn header (an interrupted
-    /// allocation) count as free and are reset when the first zone is opened.
+    /// so a read-only device is enough for readers. What an earlier store left in a read-only zone is nobody's. Zones
+    /// that hold no more than a torn header (an interrupted allocation) count as free and are reset when the first
+    /// zone is opened.
     ///
     /// # Errors
     /// `NotAStore`, `TwoStores`, `OtherClient`, `NewerVersion`, `UnknownFeatures`, `GeometryChanged`; as

@@ -151,7 +151,8 @@ impl MemoryPlan {
         Self { buffer_bytes: self.buffer_bytes.min(buffer_bytes_max), buffer_bytes_max, log_limit_bytes, ..self }
     }
 
-    /// The same with a log that its device has room for, if it has room for the least: filter and buffers hold no more than a quarter of it.
+    /// The same with a log that its device has room for, if it has room for the least: filter and buffers hold no more than a quarter
+    /// of it.
     pub(crate) fn with_log_room(self, bytes: u64) -> Self {
         if self.log_limit_bytes <= bytes {
             return self;

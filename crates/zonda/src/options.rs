@@ -320,8 +320,9 @@ impl Options {
 
     /// Zone size in bytes for a new file or memory store, unless the URI says it; in place, that of a segment. A multiple of 4096 from
     /// [`ZONE_BYTES_MIN`](limits::ZONE_BYTES_MIN), 64 KiB, to [`ZONE_BYTES_MAX`](limits::ZONE_BYTES_MAX), 64 GiB; in place to
-    /// [`SEGMENT_BYTES_MAX`](limits::SEGMENT_BYTES_MAX), 4 GiB. Default 16 MiB; for a [capacity](Self::capacity) below 16 GiB the power of two
-    /// that gives 1,024 zones or more, 1 MiB at the least: the reserve is of whole zones, and of large ones takes most of a small store.
+    /// [`SEGMENT_BYTES_MAX`](limits::SEGMENT_BYTES_MAX), 4 GiB. Default 16 MiB; for a [capacity](Self::capacity) below 16 GiB the
+    /// power of two that gives 1,024 zones or more, 1 MiB at the least: the reserve is of whole zones, and of large ones takes most of a
+    /// small store.
     #[must_use]
     pub fn zone_bytes(mut self, bytes: u64) -> Self {
         self.zone_bytes = Some(bytes);
