@@ -421,14 +421,9 @@ impl ShapeOverrides {
 
     fn check_against_block(&self, found: &FileBlockDevice) -> Result<()> {
         agree("block", self.block_bytes, found.block_bytes().into())?;
-        if self.zones.or(self.zone_size_bytes).is_none() {
-            return Ok(());
-        }
-        // The file knows no zones: what a new device of this name would have.
-        let default = default_geometry();
-        let zone_bytes = self.zone_size_bytes.unwrap_or(default.zone_capacity_bytes());
-        let capacity = self.zones.unwrap_or(default.zone_count.into()).saturating_mul(zone_bytes);
-        agree("capacity", Some(capacity), found.capacity_bytes())
+        // The file knows no zones: of one number alone nobody can tell, as whoever made it had the other from elsewhere.
+        let capacity = self.zones.zip(self.zone_size_bytes).map(|(zones, bytes)| zones.saturating_mul(bytes));
+        agree("capacity", capacity, found.capacity_bytes())
     }
 }
 

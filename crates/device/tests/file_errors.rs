@@ -218,10 +218,10 @@ fn names_check_the_shape_of_existing_devices() {
         let name = format!("{}?{query}", dir.path().join(file).display());
         name.parse::<DeviceUri>()?.open_block(mode).map(|found| found.capacity_bytes())
     };
-    for fits in ["", "zones=4&zone_size=64KiB", "zones=1&zone_size=256KiB"] {
+    for fits in ["", "zones=4&zone_size=64KiB", "zones=1&zone_size=256KiB", "zones=4", "zone_size=64KiB"] {
         assert_eq!(block_as("block", fits, OpenMode::Open).unwrap(), 256 << 10, "{fits}");
     }
-    for other in ["zones=5&zone_size=64KiB", "zones=4", "zone_size=64KiB"] {
+    for other in ["zones=5&zone_size=64KiB", "zones=1048576&zone_size=64GiB"] {
         let error = block_as("block", other, OpenMode::Open).unwrap_err();
         assert!(matches!(error, DeviceError::Mismatch { field: "capacity", found: 262_144, .. }), "{other}: {error}");
     }

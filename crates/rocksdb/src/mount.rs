@@ -328,6 +328,18 @@ mod tests {
     }
 
     #[test]
+    fn a_conventional_drive_is_found_again_by_the_name_that_made_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = directory.path().join("drive");
+        for keys in ["zone_size=1MiB", "zones=64", "zones=64&zone_size=1MiB"] {
+            let uri = format!("zonda://file:{}?fs=xfs-like&create=64MiB&{keys}", name.display());
+            drop(mounted(&uri).unwrap());
+            drop(mounted(&uri).unwrap());
+            fs::remove_file(&name).unwrap();
+        }
+    }
+
+    #[test]
     fn a_refused_creation_leaves_no_device_behind() {
         let directory = tempfile::tempdir().unwrap();
         let uri = |keys: &str| format!("zonda://file:{}/zones?{keys}", directory.path().display());

@@ -42,6 +42,20 @@ fn check(db: &Db) {
     assert!(findings.is_empty() && report.leaves > 0, "{findings:?}");
 }
 
+/// The other number came from the options of the first opening.
+#[test]
+fn a_name_with_one_number_of_its_shape_opens_what_it_made() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, query) in [("one", "zone_size=1MiB"), ("two", "zones=64")] {
+        let uri = format!("file:{}?{query}", directory.path().join(name).display());
+        for life in 0..2_u8 {
+            let db = Options::new().store(StoreKind::InPlace).capacity(64 << 20).open(&uri).unwrap();
+            db.put([life], "pair").unwrap();
+            assert_eq!(db.iter().unwrap().count(), usize::from(life) + 1, "{query}");
+        }
+    }
+}
+
 #[test]
 fn every_design_keeps_its_pairs_over_lives_in_place() {
     let directory = tempfile::tempdir().unwrap();

@@ -186,13 +186,14 @@ impl HostFile {
         self.syncs.fail(&self.path, error)
     }
 
-    /// The file, opened once more: its syncs are told of lost data whatever others were told.
+    /// The file, opened once more: its syncs are told of lost data whatever others were told. Where it cannot be, without `/proc` or the
+    /// right to open it by now, the same opening: its syncs are told unless another just was.
     #[cfg(target_os = "linux")]
     pub(crate) fn open_again(&self) -> Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(!self.read_only);
         let path = format!("/proc/self/fd/{}", self.cached.as_raw_fd());
-        options.open(path).map_err(|e| self.error("open once more", e))
+        options.open(path).or_else(|_| self.cached.try_clone()).map_err(|e| self.error("open once more", e))
     }
 
     /// Makes the file's name durable.
