@@ -435,9 +435,9 @@ impl Engine {
         let tree = &self.tree;
         self.shut();
         tree.poison.check()?;
-        // Writers that passed the door before it was shut.
+        // Writers that passed the door before it was shut, with their numbers or about to draw them.
         let mut spin = zonda_rt::Spin::new();
-        while tree.log.low_water() < tree.log.next_sequence() {
+        while !tree.log.is_idle() {
             zonda_rt::spin_wait(&mut spin);
         }
         tree.checkpoint()?;

@@ -171,6 +171,11 @@ impl Log {
         self.in_flight.begin(&self.next_sequence.0)
     }
 
+    /// Whether every operation that was registered before the call is applied, whether it has drawn its numbers by then or not.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_idle()
+    }
+
     /// Every operation with a number below this one is applied.
     pub(crate) fn low_water(&self) -> u64 {
         self.in_flight.low_water(&self.next_sequence.0)

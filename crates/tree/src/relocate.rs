@@ -26,7 +26,17 @@ type PageResult<T> = std::result::Result<T, PageError>;
 #[derive(Default)]
 pub(crate) struct Stamps {
     next: u64,
-    waiting: BTreeMap<u64, (Ticket, u64)>,
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+/// Of a moment: who is waited for.
+struct Waiting {
+    /// Guards from before.
+    ticket: Ticket,
+    /// Snapshots up to this number.
+    snapshot: u64,
+    /// There were some. A reader of one that is given up, which came later than the moment, may read on.
+    is_held: bool,
 }
 
 /// Who refers to a value chunk.
@@ -117,7 +127,10 @@ impl Relocate for Tree {
         let mut stamps = self.stamps.lock();
         stamps.next += 1;
         let number = stamps.next;
-        stamps.waiting.insert(number, (self.epoch.advance(), self.snapshots.epoch()));
+        let snapshot = self.snapshots.epoch();
+        // Before the ticket: a reader of one that goes in between is from before it.
+        let is_held = !self.snapshots.drained(snapshot);
+        stamps.waiting.insert(number, Waiting { ticket: self.epoch.advance(), snapshot, is_held });
         Stamp(number)
     }
 
@@ -137,8 +150,14 @@ impl Relocate for Tree {
 
     fn drained(&self, stamp: Stamp) -> bool {
         let mut stamps = self.stamps.lock();
-        let Some(&(ticket, snapshot)) = stamps.waiting.get(&stamp.0) else { return true };
-        let drained = self.epoch.has_drained(ticket) && self.snapshots.drained(snapshot);
+        let Some(waiting) = stamps.waiting.get_mut(&stamp.0) else { return true };
+        if !self.snapshots.drained(waiting.snapshot) {
+            return false;
+        }
+        if std::mem::take(&mut waiting.is_held) {
+            waiting.ticket = self.epoch.advance();
+        }
+        let drained = self.epoch.has_drained(waiting.ticket);
         if drained {
             stamps.waiting.remove(&stamp.0);
         }
@@ -178,7 +197,8 @@ impl Tree {
     /// Whether a zone could be reset if it were not for snapshots.
     fn waits_for_snapshots(&self) -> bool {
         let stamps = self.stamps.lock();
-        let held = |&(ticket, snapshot)| self.epoch.has_drained(ticket) && !self.snapshots.drained(snapshot);
+        let held =
+            |waiting: &Waiting| self.epoch.has_drained(waiting.ticket) && !self.snapshots.drained(waiting.snapshot);
         stamps.waiting.values().any(held)
     }
 
@@ -372,6 +392,33 @@ mod tests {
         assert_eq!(liveness(), Liveness::Unknown);
         tree.compact(&mut |_, _| {}).expect("room");
         assert!(store.wire().released_value_bytes() > released && liveness() == Liveness::Dead);
+    }
+
+    /// It takes addresses that were superseded before it came, and only its snapshot kept them from being reused.
+    #[test]
+    fn a_reader_of_a_snapshot_that_is_given_up_is_waited_for() {
+        let store = MemStore::new(MemOptions::default()) as Arc<dyn zonda_pages::PageStore>;
+        let tree = recover::create(store, TreeOptions::default()).unwrap();
+        for is_closed in [false, true] {
+            let snapshot = tree.open_snapshot();
+            let stamp = tree.stamp();
+            let reader = tree.epoch.pin();
+            assert!(!tree.drained(stamp));
+            if is_closed {
+                tree.snapshots.close(snapshot);
+            } else {
+                assert!(tree.snapshots.give_up());
+            }
+            assert!(!tree.drained(stamp) && !tree.drained(stamp), "somebody reads");
+            drop(reader);
+            assert!(tree.drained(stamp));
+            if !is_closed {
+                tree.snapshots.close(snapshot);
+            }
+        }
+        let stamp = tree.stamp();
+        let _reader = tree.epoch.pin();
+        assert!(tree.drained(stamp), "without snapshots nobody who comes later finds what died before");
     }
 
     #[test]

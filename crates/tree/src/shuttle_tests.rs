@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use shuttle::{Config, Runner, scheduler::RandomScheduler};
+use shuttle::{
+    Config, Runner,
+    scheduler::{PctScheduler, RandomScheduler},
+};
 use zonda_pages::{PageId, PageStore};
 use zonda_rt::{Epoch, JoinHandle, Spin, atomic::Ordering, spawn, spin_wait};
 
@@ -34,6 +37,13 @@ fn explore(scene: impl Fn() + Send + Sync + 'static, schedules: usize) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     Runner::new(RandomScheduler::new(schedules), config).run(scene);
+}
+
+/// Runs a scene under schedules in which one thread goes far before another goes on.
+fn explore_rarely_switching(scene: impl Fn() + Send + Sync + 'static, schedules: usize) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(PctScheduler::new(2, schedules), config).run(scene);
 }
 
 fn inline<'a>(key: &'a [u8], value: &'a [u8]) -> Record<'a> {
@@ -452,6 +462,27 @@ fn engine_scene(options: &TreeOptions, disturb: fn(&MemStore, &Engine) -> Result
     let store = store.reopen(Survives::Flushed);
     let again = Engine::open(store, options.clone(), &mut |_| ()).expect("a whole store");
     assert_final(&again);
+}
+
+#[test]
+fn what_a_writer_was_told_is_written_is_there_after_a_close_beside_it() {
+    let scene = || {
+        let (store, engine) = create(options(Design::Adb));
+        let writer = {
+            let engine = engine.clone();
+            spawn("writer", move || match engine.put(b"key", &value(1), Durability::Buffered) {
+                Ok(()) => true,
+                Err(TreeError::Closed) => false,
+                Err(error) => panic!("{error}"),
+            })
+        };
+        engine.close().expect("no failure of the device");
+        let is_written = writer.join().expect("no panic");
+        let store = store.reopen(Survives::Flushed);
+        let again = Engine::open(store, options(Design::Adb), &mut |_| ()).expect("a whole store");
+        assert_eq!(again.get_into(b"key", &mut Vec::new()).expect("readable"), is_written);
+    };
+    explore_rarely_switching(scene, SCHEDULES);
 }
 
 #[test]

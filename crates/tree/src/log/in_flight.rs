@@ -55,6 +55,11 @@ impl InFlightSlots {
         }
     }
 
+    /// Whether every slot was free at some moment of the call: who took one before it has applied its effect.
+    pub(super) fn is_idle(&self) -> bool {
+        self.slots.iter().all(|slot| slot.0.load(SeqCst) == FREE)
+    }
+
     /// A number such that every operation with a lower one is applied.
     pub(super) fn low_water(&self, next_sequence: &AtomicU64) -> u64 {
         let next = next_sequence.load(SeqCst);

@@ -42,10 +42,11 @@ impl Poison {
     }
 }
 
-/// Whether nothing was written or lost: the store is full, the caller must pump, the log takes no batch as long, or the poison is old.
+/// Whether nothing was written or lost: the store is full, the caller must pump, the log takes no batch as long, the poison is old, or
+/// the tree was closed before.
 pub(crate) fn can_go_on(error: &TreeError) -> bool {
     match error {
-        TreeError::Poisoned(_) | TreeError::BatchTooLong { .. } => true,
+        TreeError::Poisoned(_) | TreeError::BatchTooLong { .. } | TreeError::Closed => true,
         TreeError::Store(error) => matches!(**error, PageError::NoSpace { .. } | PageError::Busy),
         _ => false,
     }
