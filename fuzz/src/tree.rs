@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(fuzzing::buffer_image(&fuzzing::buffer_image_valid()), Some(2));
         assert_eq!(fuzzing::value_pointer_valid().map(|pointer| fuzzing::value_pointer(&pointer)), [Some(1), Some(3)]);
         assert_eq!(fuzzing::value_chunk(&fuzzing::value_chunk_valid()), Some((3, 5)));
-        assert_eq!(fuzzing::meta_records(&fuzzing::meta_records_valid()), 6);
+        assert_eq!(fuzzing::meta_records(&fuzzing::meta_records_valid()), 7);
     }
 }
