@@ -130,7 +130,9 @@ impl State {
         let recorded = self.record();
         if let Err(FileError::Space(SpaceError::NoSpace { .. })) = recorded {
             // What there is may take less room than all that led to it: names that are gone again.
-            return if self.snapshot(names, space)? { Ok(()) } else { recorded };
+            let is_told = self.snapshot(names, space)?;
+            self.commits += u64::from(is_told);
+            return if is_told { Ok(()) } else { recorded };
         }
         recorded?;
         self.commits += 1;
