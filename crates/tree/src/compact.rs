@@ -33,13 +33,23 @@ pub(crate) enum Fill {
     Close,
     /// To three quarters, about as far as splits leave them: a leaf that is written to again does not split at once.
     Loose,
+    /// As `Close`, for stores that are full: one page that is given back is worth that as many as can be joined are written anew.
+    Tight,
 }
 
 impl Fill {
     fn of(self, body_bytes: usize) -> usize {
         match self {
-            Self::Close => body_bytes * 19 / 20,
+            Self::Close | Self::Tight => body_bytes * 19 / 20,
             Self::Loose => body_bytes * 3 / 4,
+        }
+    }
+
+    /// Leaves that may be joined for each page that is given back.
+    fn leaves_per_page_max(self) -> usize {
+        match self {
+            Self::Close | Self::Loose => 4,
+            Self::Tight => NEIGHBOURS_MAX,
         }
     }
 }
@@ -144,8 +154,8 @@ impl Tree {
         let path = self.index.find(key, &guard);
         let glimpses = self.glimpse_group(&path, leaves_max)?;
         let Some((mut group, bodies)) = self.latch_group(&path, glimpses) else { return Ok(None) };
+        let count = self.group_that_joins(&mut group, (&path, &bodies), fill);
         let room = fill.of(self.body_bytes());
-        let count = self.group_that_joins(&mut group, (&path, &bodies), room);
         let Some(next) = self.join(&mut group, &bodies[..count], room)? else { return Ok(None) };
         // The last of the leaves that are left may have room for its next neighbours too: it is looked at again.
         let low = if let Next::At(low) = next { Some(low) } else { group.high.clone() };
@@ -188,14 +198,14 @@ impl Tree {
         &self,
         group: &mut Group<'_>,
         (path, bodies): (&Path<'_>, &[Option<Vec<u8>>]),
-        room: usize,
+        fill: Fill,
     ) -> usize {
         let (_, first) = path.parent();
         let bytes =
             group.leaves.iter().zip(bodies).map(|(leaf, body)| {
                 body.as_ref().map_or(0, Vec::len) + leaf.location().buffer().map_or(0, pending_bytes)
             });
-        let count = best_group(bytes, room);
+        let count = best_group(bytes, fill, self.body_bytes());
         group.leaves.truncate(count);
         group.high = path.at_child(first + count - 1).high();
         for (at, leaf) in group.leaves.iter().enumerate().filter(|_| count > 1) {
@@ -309,23 +319,24 @@ impl Tree {
     }
 }
 
-/// How many of the leading leaves with so many `bytes` are to be joined, into pages with so much `room`: those that give the most pages
-/// back, and one for four at least, as every other one is written anew for it; of equals the fewest. 1 if none do.
-fn best_group(bytes: impl Iterator<Item = usize>, room: usize) -> usize {
+/// How many of the leading leaves with so many `bytes` are to be joined: those that give the most pages back, and one for four at least, or
+/// as `fill` has it, as every other one is written anew for it; of equals the fewest. 1 if none do.
+fn best_group(bytes: impl Iterator<Item = usize>, fill: Fill, body_bytes: usize) -> usize {
+    let room = fill.of(body_bytes);
     let sums = bytes.scan(0, |sum, bytes| {
         *sum += bytes;
         Some(*sum)
     });
     let gains =
         (1..=NEIGHBOURS_MAX).zip(sums).map(|(count, sum)| (count, count.saturating_sub(sum.div_ceil(room).max(1))));
-    let worth_it = gains.filter(|&(count, gain)| gain * 4 >= count);
+    let worth_it = gains.filter(|&(count, gain)| gain * fill.leaves_per_page_max() >= count);
     // Of equals the first.
     worth_it.min_by_key(|&(_, gain)| Reverse(gain)).map_or(1, |(count, _)| count)
 }
 
 /// Whether leaves with so many `bytes` seem to fit fewer pages, the first of them and some that follow it.
 pub(crate) fn seem_to_join(bytes: impl Iterator<Item = usize>, fill: Fill, body_bytes: usize) -> bool {
-    best_group(bytes, fill.of(body_bytes)) > 1
+    best_group(bytes, fill, body_bytes) > 1
 }
 
 /// Whether the leaf's buffer has all that its page has.
@@ -340,11 +351,11 @@ fn pending_bytes(buffer: &Buffer) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::best_group;
+    use super::{Fill, best_group};
 
     #[test]
     fn the_group_that_gives_most_pages_back_is_joined() {
-        let best = |bytes: &[usize]| best_group(bytes.iter().copied(), 3_800);
+        let best = |bytes: &[usize]| best_group(bytes.iter().copied(), Fill::Close, 4_000);
         assert_eq!(best(&[3_000, 3_000, 3_000]), 1, "a leaf too many would have to be full");
         assert_eq!(best(&[1_000, 2_000]), 2);
         assert_eq!(best(&[2_000, 2_000, 2_000]), 3, "three halves are two pages, two of them one that has no room");
@@ -352,6 +363,7 @@ mod tests {
         assert_eq!(best(&[0, 0, 0, 3_000]), 4);
         assert_eq!(best(&[1_000, 1_000, 3_900, 3_900]), 2, "of equals the fewest");
         assert_eq!(best(&[3_100; 8]), 1, "a page for eight is not worth seven written");
+        assert_eq!(best_group([3_100; 8].into_iter(), Fill::Tight, 4_000), 8, "but where there is no other");
         assert_eq!(best(&[]), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Space that a full store still owes (I9): before a write is refused, what deletes and overwrites in filter and buffers is merged,
-//! and neighbours that together fit fewer pages are joined.
+//! and neighbours that together fit fewer pages are joined: loosely first, as tightly as it goes if that does not do.
 //!
 //! A search is worth its reads only if something was written since one found nothing: a full store that is asked again and again
 //! refuses at once. Joining looks at every leaf, if only at what the leaf table knows of it, hence waits for as many writes as it
@@ -167,8 +167,10 @@ impl Tree {
         }
         let leaves = u64::from(self.leaves.load(Ordering::Relaxed));
         if state.joined_at.is_none_or(|at| written - at > leaves / JOIN_SHARE) {
-            if self.join_all(pages)? {
-                return Ok(true);
+            for fill in [Fill::Loose, Fill::Tight] {
+                if self.join_all(fill, pages)? {
+                    return Ok(true);
+                }
             }
             state.joined_at = Some(written);
         }
@@ -222,16 +224,16 @@ impl Tree {
         leaf.location().buffer().is_some_and(|buffer| buffer.is_dirty())
     }
 
-    /// Joins neighbours that seem to fit a page together, in key order; whether `pages` are admitted then.
-    fn join_all(&self, pages: u32) -> Result<bool> {
+    /// Joins neighbours that seem to fit fewer pages, in key order; whether `pages` are admitted then.
+    fn join_all(&self, fill: Fill, pages: u32) -> Result<bool> {
         let mut next = Some(Vec::new());
         let mut joined = 0;
         while let Some(key) = next {
-            next = match self.next_joinable(&key) {
+            next = match self.next_joinable(&key, fill) {
                 ControlFlow::Break(None) => None,
                 ControlFlow::Break(Some(low)) => {
                     joined += 1;
-                    let (_, after) = self.compact_group(&low, Fill::Loose)?;
+                    let (_, after) = self.compact_group(&low, fill)?;
                     if joined % STRIDE == 0 && self.has_room(pages)? {
                         return Ok(true);
                     }
@@ -253,13 +255,13 @@ impl Tree {
 
     /// The low fence of the first leaf under the parent of `key`, from there on, that seems to fit fewer pages with those to its right;
     /// else where the next parent begins. From what the leaf table knows: no page is read.
-    fn next_joinable(&self, key: &[u8]) -> ControlFlow<Option<Vec<u8>>, Vec<u8>> {
+    fn next_joinable(&self, key: &[u8], fill: Fill) -> ControlFlow<Option<Vec<u8>>, Vec<u8>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
         let (parent, first) = path.parent();
         let bytes = |child| self.known_bytes(parent.leaf(child));
         for child in first..parent.len() {
-            if seem_to_join((child..parent.len()).map(bytes), Fill::Loose, self.body_bytes()) {
+            if seem_to_join((child..parent.len()).map(bytes), fill, self.body_bytes()) {
                 return ControlFlow::Break(Some(path.at_child(child).low()));
             }
         }
