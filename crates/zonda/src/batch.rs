@@ -176,12 +176,12 @@ impl Batch {
         if !store.ptr_eq(&Arc::downgrade(tree.store())) {
             self.refused.get_or_insert_with(|| Error::OtherStore { name: named.name.clone() });
         }
-        if !self.trees.iter().any(|known| Arc::ptr_eq(known, named)) {
-            self.trees.push(Arc::clone(named));
+        if let Err(at) = self.trees.binary_search_by_key(&named.prefix, |known| known.prefix) {
+            self.trees.insert(at, Arc::clone(named));
         }
     }
 
-    /// The trees besides the default one that it writes to.
+    /// The trees besides the default one that it writes to, in the order of their prefixes.
     pub(crate) fn trees(&self) -> &[Arc<Named>] {
         &self.trees
     }
@@ -225,5 +225,24 @@ impl fmt::Debug for Batch {
             .field("bytes", &bytes)
             .field("bytes_max", &BATCH_BYTES_MAX)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Batch, Db};
+
+    /// Two batches that wait for drops of what the other holds would wait for ever.
+    #[test]
+    fn trees_are_asked_for_in_one_order() {
+        let db = Db::open("mem:").expect("memory");
+        let trees = ["c", "a", "b"].map(|name| db.tree(name).expect("room"));
+        let numbers = |order: [usize; 4]| {
+            let mut batch = Batch::new();
+            order.iter().for_each(|&at| _ = batch.put_in(&trees[at], "k", "v"));
+            batch.trees().iter().map(|tree| tree.prefix.number()).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers([0, 1, 2, 0]), numbers([2, 1, 1, 0]));
+        assert!(numbers([1, 2, 0, 1]).is_sorted() && numbers([1, 2, 0, 1]).len() == 3);
     }
 }

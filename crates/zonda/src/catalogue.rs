@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use zonda_rt::atomic::{AtomicBool, Ordering};
-use zonda_rt::{RwLock, RwLockReadGuard};
+use zonda_rt::{Mutex, RwLock, RwLockReadGuard};
 use zonda_tree::{BatchOp, Durability, Engine};
 
 use crate::chunks;
@@ -29,11 +29,16 @@ pub(crate) struct Named {
     /// What its keys begin with.
     pub(crate) prefix: Prefix,
     dropped: AtomicBool,
+    /// Whoever writes to the tree shares it, whoever drops it has it alone.
+    writers: RwLock<()>,
 }
+
+/// The right to write to a tree. The default tree, which cannot be dropped, needs none.
+pub(crate) type Admitted<'a> = Option<RwLockReadGuard<'a, ()>>;
 
 impl Named {
     fn new(name: String, prefix: Prefix) -> Arc<Self> {
-        Arc::new(Self { name, prefix, dropped: AtomicBool::new(false) })
+        Arc::new(Self { name, prefix, dropped: AtomicBool::new(false), writers: RwLock::new(()) })
     }
 
     /// # Errors
@@ -44,17 +49,34 @@ impl Named {
         }
         Ok(())
     }
+
+    /// The right to write to the tree; hold it until the write is done. Of several trees it is to be had in the order of their prefixes
+    /// alone: two that wait for drops of what the other holds would wait for ever.
+    ///
+    /// # Errors
+    /// `TreeDropped`.
+    pub(crate) fn admit(&self) -> Result<Admitted<'_>> {
+        if self.prefix == Prefix::DEFAULT {
+            return Ok(None);
+        }
+        let admitted = self.writers.read();
+        self.check()?;
+        Ok(Some(admitted))
+    }
 }
 
 /// Trees by name.
-pub(crate) type Names = BTreeMap<String, Arc<Named>>;
+type Names = BTreeMap<String, Arc<Named>>;
 
 /// All trees of a store by name.
 ///
-/// Always: whoever writes to a named tree holds the lock for reading, so that nothing is written behind a drop.
+/// Always: whoever writes to a named tree was [admitted](Named::admit), so that nothing is written behind a drop. Nobody holds the map
+/// while it writes or waits for a writer, who may himself wait for space: other trees are found, made and dropped meanwhile.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     names: RwLock<Names>,
+    /// Whoever makes a tree.
+    creating: Mutex<()>,
     default_tree: Arc<Named>,
 }
 
@@ -70,7 +92,8 @@ impl Catalogue {
             let prefix = Prefix::of(TreeRecord::decode(&value)?.number);
             names.insert(name.clone(), Named::new(name, prefix));
         }
-        Ok(Self { names: RwLock::new(names), default_tree: Named::new(String::new(), Prefix::DEFAULT) })
+        let default_tree = Named::new(String::new(), Prefix::DEFAULT);
+        Ok(Self { names: RwLock::new(names), creating: Mutex::new(()), default_tree })
     }
 
     /// The tree without a name.
@@ -101,16 +124,17 @@ impl Catalogue {
         if let Ok(found) = self.find(name) {
             return Ok(found);
         }
-        let mut names = self.names.write();
-        if let Some(found) = names.get(name) {
-            return Ok(Arc::clone(found));
+        let _creating = self.creating.lock();
+        if let Ok(found) = self.find(name) {
+            return Ok(found);
         }
         let created = Named::new(name.to_owned(), create(engine, name, durability)?);
-        names.insert(name.to_owned(), Arc::clone(&created));
+        self.names.write().insert(name.to_owned(), Arc::clone(&created));
         Ok(created)
     }
 
-    /// Forgets the name, as durably as is said, keeps writers out and deletes the pairs. Says whether there was such a tree.
+    /// Forgets the name, as durably as is said, keeps writers out and deletes the pairs. Says whether there was such a tree. Waits for
+    /// who writes to it.
     ///
     /// # Errors
     /// Those of writing. The name may be gone then; the next opening deletes what is left.
@@ -124,10 +148,12 @@ impl Catalogue {
     }
 
     fn unname(&self, engine: &Engine, name: &str, durability: Durability) -> Result<Option<Arc<Named>>> {
-        let mut names = self.names.write();
-        let Some(found) = names.get(name).cloned() else {
+        let Ok(found) = self.find(name) else { return Ok(None) };
+        let alone = found.writers.write();
+        // By somebody else meanwhile.
+        if found.check().is_err() {
             return Ok(None);
-        };
+        }
         let batch = [
             BatchOp::Delete { key: &name_key(name) },
             BatchOp::Put { key: &dropping_key(found.prefix.number()), value: b"" },
@@ -135,7 +161,8 @@ impl Catalogue {
         // All of the tree goes for it.
         engine.write_from_reserve(&batch, Durability::Buffered)?;
         found.dropped.store(true, Ordering::Release);
-        names.remove(name);
+        self.names.write().remove(name);
+        drop(alone);
         // Not as part of the write: if this fails the name is gone all the same, and nobody may write to what the next opening deletes.
         match durability {
             Durability::Buffered => {}
@@ -158,23 +185,6 @@ impl Catalogue {
             }
         }
         Ok(())
-    }
-
-    /// The right to write to these trees; hold it until the write is done. The default tree costs nothing.
-    ///
-    /// # Errors
-    /// `TreeDropped`.
-    pub(crate) fn admit<'a>(
-        &self,
-        trees: impl IntoIterator<Item = &'a Arc<Named>>,
-    ) -> Result<Option<RwLockReadGuard<'_, Names>>> {
-        let mut named = trees.into_iter().filter(|tree| tree.prefix != Prefix::DEFAULT).peekable();
-        if named.peek().is_none() {
-            return Ok(None);
-        }
-        let guard = self.names.read();
-        named.try_for_each(|tree| tree.check())?;
-        Ok(Some(guard))
     }
 }
 

@@ -250,7 +250,7 @@ impl Db {
 
     /// Removes a tree with all its pairs and says whether there was one. Handles to it answer `TreeDropped` from now on; snapshots and
     /// ranges that were made before still have it. The name goes first, at once and as durably as [`Options::durability`] says; then the
-    /// pairs in batches. A crash between the two is finished by the next opening.
+    /// pairs in batches. A crash between the two is finished by the next opening. Waits for writes to this tree that are under way.
     ///
     /// # Errors
     /// Those of every write.

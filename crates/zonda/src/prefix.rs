@@ -10,7 +10,7 @@ pub(crate) const PREFIX_BYTES_MAX: usize = 6;
 const ONE_BYTE: u64 = 120;
 
 /// The code of one tree's number. Cheap to copy; compares as the number does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Prefix {
     bytes: [u8; PREFIX_BYTES_MAX],
     len: u8,

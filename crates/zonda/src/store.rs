@@ -1,13 +1,10 @@
 //! One open store: what all handles to it share.
 
-use std::sync::Arc;
-
-use zonda_rt::RwLockReadGuard;
 use zonda_tree::{BatchOp, Engine};
 
 use crate::background::{self, Workers};
 use crate::backing::{Device, Pages};
-use crate::catalogue::{Catalogue, Named, Names};
+use crate::catalogue::{Admitted, Catalogue, Named};
 use crate::fork::Opener;
 use crate::governor::Governor;
 use crate::shape::Shape;
@@ -67,16 +64,13 @@ impl Store {
         self.reader()
     }
 
-    /// The engine to write to these trees, and the right to; see [`Catalogue::admit`].
+    /// The engine to write to a tree, and the right to; see [`Named::admit`].
     ///
     /// # Errors
     /// `Forked`, `ReadOnly`, `TreeDropped`.
-    pub(crate) fn writer_to<'a>(
-        &self,
-        trees: impl IntoIterator<Item = &'a Arc<Named>>,
-    ) -> Result<(&Engine, Option<RwLockReadGuard<'_, Names>>)> {
+    pub(crate) fn writer_to<'a>(&self, tree: &'a Named) -> Result<(&Engine, Admitted<'a>)> {
         let engine = self.writer()?;
-        Ok((engine, self.catalogue.admit(trees)?))
+        Ok((engine, tree.admit()?))
     }
 
     /// Whether pairs may be written: the index of a store may outgrow its memory budget. Deletes always may.

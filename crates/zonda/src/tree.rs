@@ -460,7 +460,7 @@ impl Tree {
     /// ```
     pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, durability: Durability) -> Result<u64> {
         let range = KeyRange::of(self.named.prefix, &range);
-        self.store.writer_to([&self.named])?;
+        self.store.writer_to(&self.named)?;
         let engine = self.store.writer()?;
         if range.is_empty() {
             return Ok(0);
@@ -508,7 +508,7 @@ impl Tree {
         pairs: impl IntoIterator<Item = (K, V)>,
         durability: Durability,
     ) -> Result<u64> {
-        self.store.writer_to([&self.named])?;
+        self.store.writer_to(&self.named)?;
         let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| self.write_chunk(batch, durability));
         let ingested = ingest_into(&mut chunks, self.named.prefix.bytes(), pairs);
         chunks.flush()?;
@@ -530,7 +530,7 @@ impl Tree {
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
     pub(crate) fn write_chunk(&self, batch: &[BatchOp<'_>], durability: Durability) -> Result<()> {
-        let (engine, _admitted) = self.store.writer_to([&self.named])?;
+        let (engine, _admitted) = self.store.writer_to(&self.named)?;
         self.store.admit(batch)?;
         engine.write(batch, durability.into())?;
         self.store.written();
@@ -539,7 +539,7 @@ impl Tree {
 
     /// Runs one write of one key, and wakes the log worker.
     fn write_to<T>(&self, key: &[u8], write: impl FnOnce(&zonda_tree::Engine, &[u8]) -> Result<T>) -> Result<T> {
-        let (engine, _admitted) = self.store.writer_to([&self.named])?;
+        let (engine, _admitted) = self.store.writer_to(&self.named)?;
         let result = key::with(self.named.prefix, key, |full| write(engine, full));
         self.store.written();
         result
@@ -593,7 +593,8 @@ fn ingest_into<K: AsRef<[u8]>, V: AsRef<[u8]>>(
 /// Those of `Db::write`.
 pub(crate) fn write_batch(store: &Arc<Store>, batch: &crate::Batch, durability: Durability) -> Result<()> {
     batch.check(store)?;
-    let (engine, _admitted) = store.writer_to(batch.trees())?;
+    let engine = store.writer()?;
+    let _admitted = batch.trees().iter().map(|tree| tree.admit()).collect::<Result<Vec<_>>>()?;
     let ops: Vec<BatchOp<'_>> = batch.ops();
     store.admit(&ops)?;
     if !ops.is_empty() {

@@ -178,6 +178,48 @@ fn ranges_are_deleted_and_trees_dropped_beside_writes_that_outdate_snapshots() {
     }
 }
 
+/// It holds up the drop of its own tree, and nothing else.
+#[test]
+fn other_trees_are_found_made_and_dropped_beside_a_write_that_waits() {
+    for seed in 0..20 {
+        sim::run(seed, || {
+            let db = Options::new().memory(MEMORY_BYTES_MIN).background(false).open("mem:").unwrap();
+            let (busy, old) = (db.tree("busy").unwrap(), db.tree("old").unwrap());
+            let (waits, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+            let writer = {
+                let (waits, goes_on) = (Arc::clone(&waits), Arc::clone(&goes_on));
+                let wait = move || {
+                    waits.store(true, Ordering::Release);
+                    while !goes_on.load(Ordering::Acquire) {
+                        zonda_rt::sleep(Duration::from_millis(1));
+                    }
+                };
+                spawn("writer", move || {
+                    let decide = |_: Option<&[u8]>| {
+                        wait();
+                        Update::Put(vec![1])
+                    };
+                    busy.fetch_update("k", decide).unwrap()
+                })
+            };
+            while !waits.load(Ordering::Acquire) {
+                zonda_rt::sleep(Duration::from_millis(1));
+            }
+            let dropper = {
+                let db = db.clone();
+                spawn("dropper", move || db.drop_tree("busy").unwrap())
+            };
+            old.put("k", "v").unwrap();
+            db.tree("new").unwrap().put("k", "v").unwrap();
+            assert!(db.drop_tree("old").unwrap());
+            goes_on.store(true, Ordering::Release);
+            assert_eq!(writer.join().unwrap(), None);
+            assert!(dropper.join().unwrap());
+            assert_eq!(db.tree_names().unwrap(), ["new"]);
+        });
+    }
+}
+
 #[test]
 fn what_trees_are_called_is_as_durable_as_the_store_says() {
     type Change = fn(&Db) -> bool;
