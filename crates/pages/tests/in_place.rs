@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use common::{Toy, block_device, create_in_place, id, in_place_options, look_again_while_reads_fail};
 use zonda_device::{
-    AlignedBuf, BlockDevice, CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Lba, MemBlockDevice,
-    PowerCutBlock,
+    AlignedBuf, BlockDevice, CutAt, ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, Lba, MemBlockDevice,
+    MemDevice, PowerCutBlock,
 };
 use zonda_pages::{
     AreaKind, CachePolicy, Heat, InPlaceOptions, InPlaceStore, NewPage, PageError, PageStore, Reclaimed, StoreId,
@@ -208,6 +208,19 @@ fn absurd_options_and_devices_are_refused_before_anything_is_written() {
         assert!(matches!(InPlaceStore::create(device.clone(), &bad), Err(PageError::Space(_))), "{bad:?}");
         assert_eq!(device.counters().writes, 0);
     }
+}
+
+#[test]
+fn pages_that_are_refused_leave_the_device_of_the_log_as_it_was() {
+    let log = Arc::new(MemDevice::new(Geometry::new(1 << 20, 16)).unwrap());
+    let make = |pages: Arc<dyn BlockDevice>| {
+        InPlaceStore::create_with_log(pages, Arc::clone(&log) as Arc<_>, &in_place_options()).map(|_| ())
+    };
+    let (small, used) = (Arc::new(MemBlockDevice::new(4096, 256).unwrap()), block_device());
+    assert!(make(small).is_err());
+    create_in_place(&used);
+    assert!(make(used).is_err());
+    make(block_device()).unwrap();
 }
 
 #[test]

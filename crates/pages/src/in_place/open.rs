@@ -37,14 +37,11 @@ pub(crate) fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> 
 /// Makes a store.
 pub(crate) fn create(device: Arc<dyn BlockDevice>, log: LogPlace, options: &InPlaceOptions) -> Result<Core, PageError> {
     let disk = Disk::new(device)?;
-    let common = &options.common;
-    let layout = Layout::new(disk.capacity_blocks(), options.segment_blocks)?;
-    let reserve = plan(layout, log, options)?;
-    if common.superblock.len() > SUPERBLOCK_BYTES_MAX {
-        let (value, rule) = (common.superblock.len() as u64, "at most 2,048 bytes fit");
-        return Err(SpaceError::BadOption { option: "superblock", value, rule }.into());
+    let Planned { layout, reserve, is_blank } = plan_new(&disk, log, options)?;
+    if !is_blank {
+        make_empty(&disk, layout)?;
     }
-    make_empty(&disk, layout, common.overwrite)?;
+    let common = &options.common;
     let identity = Identity {
         store: common.store_id,
         client: CLIENT,
@@ -58,16 +55,40 @@ pub(crate) fn create(device: Arc<dyn BlockDevice>, log: LogPlace, options: &InPl
     Ok(Core::new(Opened { disk, identity, layout, reserve, table }, options))
 }
 
-/// What is there must be nothing; with `overwrite`, the headers of an earlier store go.
-fn make_empty(disk: &Disk, layout: Layout, overwrite: bool) -> Result<(), PageError> {
-    let blank = read_copies(disk)?.iter().all(|copy| *copy == Err(SuperblockFault::Blank));
-    if blank {
-        return Ok(());
+/// Whether [`create`] would make a store; writes nothing.
+pub(crate) fn check_create(
+    device: Arc<dyn BlockDevice>,
+    log: LogPlace,
+    options: &InPlaceOptions,
+) -> Result<(), PageError> {
+    plan_new(&Disk::new(device)?, log, options).map(|_| ())
+}
+
+/// What a new store is to be.
+struct Planned {
+    layout: Layout,
+    reserve: Reserve,
+    /// Whether there is no earlier one.
+    is_blank: bool,
+}
+
+fn plan_new(disk: &Disk, log: LogPlace, options: &InPlaceOptions) -> Result<Planned, PageError> {
+    let layout = Layout::new(disk.capacity_blocks(), options.segment_blocks)?;
+    let reserve = plan(layout, log, options)?;
+    if options.common.superblock.len() > SUPERBLOCK_BYTES_MAX {
+        let (value, rule) = (options.common.superblock.len() as u64, "at most 2,048 bytes fit");
+        return Err(SpaceError::BadOption { option: "superblock", value, rule }.into());
     }
-    if !overwrite {
+    let is_blank = read_copies(disk)?.iter().all(|copy| *copy == Err(SuperblockFault::Blank));
+    if !is_blank && !options.common.overwrite {
         let (what, rule) = ("superblock", "the device is not empty; say that it may be overwritten");
         return Err(SpaceError::BadGeometry { what, value: 1, rule }.into());
     }
+    Ok(Planned { layout, reserve, is_blank })
+}
+
+/// The headers of an earlier store go.
+fn make_empty(disk: &Disk, layout: Layout) -> Result<(), PageError> {
     // The block behind it, too: what an earlier store with the same id had there must not be taken for this one's.
     let zeros = BufferPool::new().take(2);
     for segment in layout.all() {

@@ -69,6 +69,7 @@ impl InPlaceStore {
         log: Arc<dyn ZonedDevice>,
         options: &InPlaceOptions,
     ) -> Result<Arc<Self>, PageError> {
+        open::check_create(Arc::clone(&device), LogPlace::Elsewhere, options)?;
         let log = LogDevice::create(log, &options.common)?;
         Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log)))
     }
