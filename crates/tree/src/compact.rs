@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(best(&[0, 0, 0, 3_000]), 4);
         assert_eq!(best(&[1_000, 1_000, 3_900, 3_900]), 2, "of equals the fewest");
         assert_eq!(best(&[3_100; 8]), 1, "a page for eight is not worth seven written");
-        assert_eq!(best_group([3_100; 8].into_iter(), Fill::Tight, 4_000), 8, "but where there is no other");
+        assert_eq!(best_group([3_300; 8].into_iter(), Fill::Tight, 4_000), 8, "but where there is no other");
         assert_eq!(best(&[]), 1);
     }
 }
