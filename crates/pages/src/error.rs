@@ -43,15 +43,7 @@ pub enum PageError {
         /// Limit.
         bytes_max: usize,
     },
-    /// Pages placed together that no zone can hold; nothing was placed. In place there is no such limit.
-    #[error("pages of {blocks} blocks together; a zone takes {blocks_max}")]
-    PlanTooLong {
-        /// Asked for.
-        blocks: u64,
-        /// What a zone takes.
-        blocks_max: u64,
-    },
-    /// A page longer than [`PAGE_BLOCKS_MAX`](crate::PAGE_BLOCKS_MAX), or than a segment in place; nothing was placed.
+    /// A page longer than [`PAGE_BLOCKS_MAX`](crate::PAGE_BLOCKS_MAX), a zone, or a segment in place; nothing was placed.
     #[error("a page of {blocks} blocks; the limit is {blocks_max}")]
     PageTooLong {
         /// Asked for.

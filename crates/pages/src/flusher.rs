@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use zonda_device::Queues;
 use zonda_rt::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use zonda_rt::{Mutex, MutexGuard};
+use zonda_rt::{Mutex, MutexGuard, Spin};
 use zonda_space::{Space, StreamId, ZoneWriter};
 
 use crate::ahead::AheadBudget;
@@ -33,6 +33,9 @@ use crate::{Heat, NewPage, PAGE_BLOCKS_MAX, PageAddress, PageError, PageId};
 
 /// The callback that hears of pages that were placed again: (page, old address, new address).
 pub(crate) type Moved<'a> = &'a mut dyn FnMut(PageId, PageAddress, PageAddress);
+
+/// Times that pages longer than a zone wait for the next one, all in all.
+const LONG_TRIES_MAX: u32 = 1_000;
 
 /// How much of a sequencer is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,12 +101,17 @@ impl Flusher {
         found.expect("the budget puts every stream into a share")
     }
 
-    /// Places pages, all or none, in one zone. Memory only.
+    /// Places pages, all or none. In memory only and in one zone, unless they are together longer than a zone.
     pub(crate) fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {
-        let blocks = self.check_plan(pages)?;
+        let zone_blocks = self.space.zone_blocks() - 1;
+        let blocks = plan_blocks(pages, zone_blocks)?;
         if blocks == 0 {
             return Ok(Vec::new());
         }
+        if blocks > zone_blocks { self.place_long(heat, pages) } else { self.place_in_one(heat, pages, blocks) }
+    }
+
+    fn place_in_one(&self, heat: Heat, pages: &[NewPage<'_>], blocks: u64) -> Result<Vec<PageAddress>, PageError> {
         let stream = self.stream(stream::of_heat(heat));
         match self.offer_pages(stream, heat, pages) {
             Offer::Taken(addresses) => Ok(addresses),
@@ -112,14 +120,32 @@ impl Flusher {
         }
     }
 
-    /// The blocks of a plan, which must fit one zone.
-    fn check_plan(&self, pages: &[NewPage<'_>]) -> Result<u64, PageError> {
-        let lengths = || pages.iter().map(|page| page_blocks(page.body.len()));
-        if let Some(blocks) = lengths().find(|&blocks| blocks > PAGE_BLOCKS_MAX) {
-            return Err(PageError::PageTooLong { blocks, blocks_max: PAGE_BLOCKS_MAX });
-        }
-        let (blocks, blocks_max) = (lengths().sum(), self.space.zone_blocks() - 1);
-        if blocks > blocks_max { Err(PageError::PlanTooLong { blocks, blocks_max }) } else { Ok(blocks) }
+    /// Places pages that no zone holds together, all or none. A stream may have one zone at a time: where it ends, it is written and sealed
+    /// and the next one opened, although the caller holds latches. The tree is not called.
+    fn place_long(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError> {
+        let mut placed = Vec::with_capacity(pages.len());
+        let stream = self.stream(stream::of_heat(heat));
+        let (mut spin, mut tries) = (Spin::new(), 0);
+        let outcome = loop {
+            let Some(page) = pages.get(placed.len()..=placed.len()) else { return Ok(placed) };
+            match self.place_in_one(heat, page, page_blocks(page[0].body.len())) {
+                Ok(addresses) => {
+                    placed.extend(addresses);
+                    spin = Spin::new();
+                    continue;
+                }
+                Err(PageError::Busy) if tries < LONG_TRIES_MAX => tries += 1,
+                Err(error) => break error,
+            }
+            match self.make_way() {
+                // There is no zone, and there will be none while the caller holds what it holds.
+                Ok(()) if stream.wanted().is_some() => break PageError::Busy,
+                Ok(()) => zonda_rt::spin_wait(&mut spin),
+                Err(error) => break error,
+            }
+        };
+        placed.iter().for_each(|at| self.release(*at));
+        Err(outcome)
     }
 
     /// Offers pages to the sequencers of a stream. `Crowded` if one of them has room but too many groups waiting.
@@ -279,6 +305,16 @@ impl Flusher {
             self.space.seal(open);
         });
         self.zones.of(sequencer.zone()).detach();
+    }
+}
+
+/// The blocks of pages of which each must fit a zone.
+fn plan_blocks(pages: &[NewPage<'_>], zone_blocks: u64) -> Result<u64, PageError> {
+    let (lengths, blocks_max) =
+        (|| pages.iter().map(|page| page_blocks(page.body.len())), PAGE_BLOCKS_MAX.min(zone_blocks));
+    match lengths().find(|&blocks| blocks > blocks_max) {
+        Some(blocks) => Err(PageError::PageTooLong { blocks, blocks_max }),
+        None => Ok(lengths().sum()),
     }
 }
 

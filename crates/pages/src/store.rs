@@ -160,11 +160,12 @@ pub trait PageStore: Send + Sync {
         None
     }
 
-    /// Places pages: all or none. Memory only.
+    /// Places pages: all or none. Memory only, but for pages that are together longer than a zone, which few stores are small enough to
+    /// meet: what fills a zone is written then, under the caller's latches.
     ///
     /// # Errors
-    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had. `PageTooLong`;
-    /// on zones `PlanTooLong`, for pages that are together longer than a zone.
+    /// `Busy` when the sequencer has no room: release latches, `pump`, try again. `NoSpace` when no zone can be had. `PageTooLong`. Those of
+    /// the device where a zone was written.
     fn place(&self, heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>, PageError>;
 
     /// Whether [`admit`](PageStore::admit) would wait for reclaim now: a writer then does a reclaim step itself, so that

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use common::{Leaf, Toy, create, device, device_of, id, options, read_listed};
@@ -77,12 +78,30 @@ fn a_plan_is_placed_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_plan_that_no_zone_holds_is_refused_with_numbers() {
-    let toy = Toy::new(create(&device()));
-    let body = toy.body(id(0), 1, 32);
-    let page = zonda_pages::NewPage { id: id(0), sequence: 1, body: &body };
-    let refused = toy.store.place(Heat::Hot, &[page, page]).unwrap_err();
-    assert!(matches!(refused, PageError::PlanTooLong { blocks: 64, blocks_max: 63 }), "{refused}");
+fn a_plan_that_no_zone_holds_lies_in_several_or_nowhere() {
+    let device = device_of(32, 14);
+    let toy = Toy::new(create(&device));
+    let body = toy.body(id(0), 1, 30);
+    let plan = |pages: u64| -> Vec<_> {
+        (0..pages).map(|n| zonda_pages::NewPage { id: id(n), sequence: 1, body: &body }).collect()
+    };
+    let placed = toy.store.place(Heat::Hot, &plan(5)).unwrap();
+    let zones: BTreeSet<u64> = placed.iter().map(|at| at.block() / 64).collect();
+    assert_eq!((placed.len(), zones.len()), (5, 3));
+    assert_eq!(toy.store.usage().live_page_bytes, 5 * 30 * 4096);
+    for settled in [false, true] {
+        for (n, &at) in (0..).zip(&placed) {
+            toy.store.read(id(n), at, &mut |read| assert_eq!(read, body, "{n}, {settled}")).unwrap();
+        }
+        toy.store.settle(&mut |_, _, _| {}).unwrap();
+    }
+    // More than there is.
+    let refused = toy.store.place(Heat::Hot, &plan(200)).unwrap_err();
+    assert!(matches!(refused, PageError::Busy | PageError::NoSpace { .. }), "{refused}");
+    assert_eq!(toy.store.usage().live_page_bytes, 5 * 30 * 4096);
+    let long = toy.body(id(0), 1, 64);
+    let refused = toy.store.place(Heat::Hot, &[zonda_pages::NewPage { id: id(0), sequence: 1, body: &long }]);
+    assert!(matches!(refused, Err(PageError::PageTooLong { blocks: 64, blocks_max: 63 })), "{refused:?}");
 }
 
 #[test]

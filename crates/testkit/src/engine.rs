@@ -137,11 +137,11 @@ fn draw_tree(rng: &mut Rng, design: Design, geometry: &Geometry) -> TreeOptions 
     tree
 }
 
-/// Now and then leaves of 16 or 32 KiB, where a zone takes several; buffers and log are larger then.
+/// Now and then leaves of 16 or 32 KiB; buffers and log are larger then. A merge that splits a leaf may be longer than a zone.
 fn draw_large_leaves(tree: &mut TreeOptions, geometry: &Geometry) {
     let mut rng = Seed(tree.seed).derive("large leaves").rng();
     let leaf_bytes: u32 = *pick(&mut rng, &[0, 0, 0, 0, 0, 16 << 10, 32 << 10]);
-    if leaf_bytes == 0 || geometry.zone_capacity_bytes() < 5 * u64::from(leaf_bytes) {
+    if leaf_bytes == 0 || geometry.zone_capacity_bytes() < 2 * u64::from(leaf_bytes) {
         return;
     }
     tree.leaf_bytes = leaf_bytes;

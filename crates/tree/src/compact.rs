@@ -131,17 +131,12 @@ impl Tree {
     /// Compacts the group that begins with the leaf of `key`; returns its leaves and where the next group begins.
     pub(crate) fn compact_group(&self, key: &[u8], fill: Fill) -> Result<(u64, Option<Vec<u8>>)> {
         let mut spin = zonda_rt::Spin::new();
-        let mut leaves_max = NEIGHBOURS_MAX;
         for _ in 0..TRIES {
             self.admit(FOR_A_MERGE)?;
-            match self.try_group(key, fill, leaves_max) {
+            match self.try_group(key, fill) {
                 Ok(Some(done)) => return self.pump().map(|()| done),
                 Ok(None) => zonda_rt::spin_wait(&mut spin),
                 Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => self.pump()?,
-                // Long leaves in small zones.
-                Err(TreeError::Store(error)) if leaves_max > 1 && matches!(*error, PageError::PlanTooLong { .. }) => {
-                    leaves_max /= 2;
-                }
                 Err(error) => return Err(error),
             }
         }
@@ -149,10 +144,10 @@ impl Tree {
         Ok((1, self.index.find(key, &guard).high()))
     }
 
-    fn try_group(&self, key: &[u8], fill: Fill, leaves_max: usize) -> Result<Option<(u64, Option<Vec<u8>>)>> {
+    fn try_group(&self, key: &[u8], fill: Fill) -> Result<Option<(u64, Option<Vec<u8>>)>> {
         let guard = self.epoch.pin();
         let path = self.index.find(key, &guard);
-        let glimpses = self.glimpse_group(&path, leaves_max)?;
+        let glimpses = self.glimpse_group(&path)?;
         let Some((mut group, bodies)) = self.latch_group(&path, glimpses) else { return Ok(None) };
         let count = self.group_that_joins(&mut group, (&path, &bodies), fill);
         let room = fill.of(self.body_bytes());
@@ -163,9 +158,9 @@ impl Tree {
     }
 
     /// Reads the pages of the leaf of `path` and of those to its right under the same parent.
-    fn glimpse_group(&self, path: &Path<'_>, leaves_max: usize) -> Result<Vec<Glimpse>> {
+    fn glimpse_group(&self, path: &Path<'_>) -> Result<Vec<Glimpse>> {
         let (parent, first) = path.parent();
-        let last = (first + leaves_max).min(parent.len());
+        let last = (first + NEIGHBOURS_MAX).min(parent.len());
         (first..last).map(|child| self.glimpse_page(parent.leaf(child))).collect()
     }
 

@@ -427,7 +427,11 @@ mod tests {
         let (store, tree, (at, payload)) = with_a_value();
         tree.closed.store(true, Ordering::SeqCst);
         let moved = tree.relocate_value(at, &payload).map_err(TreeError::from);
-        assert_eq!(tree.poison.watch(moved).unwrap(), Relocated::Busy, "nothing is logged any more, and nothing failed");
+        assert_eq!(
+            tree.poison.watch(moved).unwrap(),
+            Relocated::Busy,
+            "nothing is logged any more, and nothing failed"
+        );
         assert_eq!(store.wire().released_value_bytes(), payload.len() as u64);
     }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Place, options};
-use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use zonda::{Batch, Design, Error, Options};
+use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX, ZONE_BYTES_MIN};
+use zonda::{Batch, Db, Design, Error, Options};
 
 #[test]
 fn keys() {
@@ -68,5 +68,38 @@ fn memory_below_the_least_is_refused_with_numbers() {
         open(least).unwrap().put("k", "v").unwrap();
         let refused = open(least - 1).unwrap_err();
         assert!(refused.to_string().contains(&least.to_string()), "{refused}");
+    }
+}
+
+/// Of the smallest zones there may be: two pages of such leaves are longer than one, and so is a batch of long keys.
+#[test]
+fn merges_that_are_longer_than_a_zone() {
+    type Load = fn(&Db, u8);
+    let large_leaves: Load = |db, round| {
+        (0..40_u8).for_each(|key| db.put([key], [round; 6000]).unwrap());
+    };
+    let long_keys: Load = |db, round| {
+        for first in [0, 20, 40_u8] {
+            let mut batch = Batch::new();
+            (first..first + 20).for_each(|key| _ = batch.put([key; KEY_BYTES_MAX], [round; 1000]));
+            db.write(batch).unwrap();
+        }
+    };
+    for (leaf_bytes, value_inline, load, keys) in [(32 << 10, 8192, large_leaves, 40), (4096, 1024, long_keys, 60)] {
+        let place = Place::new();
+        let open = || {
+            let options = options().zone_bytes(ZONE_BYTES_MIN).capacity(32 << 20).background(false);
+            options.leaf_bytes(leaf_bytes).value_inline(value_inline).open(&place.uri()).unwrap()
+        };
+        for round in 0..4 {
+            let db = open();
+            load(&db, round);
+            if round % 2 == 0 {
+                db.compact(&mut |_, _| {}).unwrap();
+            }
+            db.close().unwrap();
+            let values = open().iter().unwrap().map(|pair| pair.unwrap().1[0]).collect::<Vec<_>>();
+            assert_eq!(values, vec![round; keys], "leaves of {leaf_bytes}");
+        }
     }
 }
