@@ -410,15 +410,24 @@ impl Buffer {
         let (prefix, moved) = self.prefix().split_at(shared);
         let records = self.slots().len() + 1;
         let used = self.slots().used_bytes() + self.slots().len() * moved.len();
-        let mut payload = used + record.key.len() - shared + record.value.len() + SLOT_BYTES;
-        loop {
+        let added = record.key.len() - shared + record.value.len();
+        // Enough where all are of one shape, and where all have slots.
+        let alike = used + added + SLOT_BYTES;
+        let payload = self.slots().payload_bytes() + self.slots().len() * moved.len() + added;
+        let slotted = slots::encoded_bytes(records, payload, false) - slots::DENSE_HEADER_BYTES;
+        for payload in [alike, slotted.max(alike)] {
             let mut copy = Self::with_room(place, self.page(), prefix, (payload, records))?;
             copy.inherit(self);
             if copy.fill_from(self, moved) && copy.put(record, dirty) {
                 return Some(copy);
             }
-            payload += payload / 2;
         }
+        unreachable!("records with slots take what was asked for")
+    }
+
+    /// What its records take where each has a slot: how long it may have to become for the next one.
+    pub(crate) fn slotted_bytes(&self) -> usize {
+        slots::encoded_bytes(self.slots().len(), self.slots().payload_bytes(), false)
     }
 
     fn fill_from(&mut self, other: &Buffer, moved: &[u8]) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zonda_pages::PageStore;
 
 use crate::{
-    BufferClasses, Design, Durability, Eviction, TreeOptions, recover,
+    BufferClasses, Design, Durability, Eviction, TreeOptions, Update, recover,
     relocate::is_damage,
     testing::{MemOptions, MemStore, Survives},
     tree::Tree,
@@ -163,4 +163,33 @@ fn who_hears_of_a_check_holds_nobody_up() {
     let report = tree.check(&mut progress, &mut finding).expect("open");
     assert_eq!((report.findings, report.leaves), (findings, leaves));
     assert!(findings == 1 && leaves > 1);
+}
+
+/// Pairs of one shape have no slots until another shape comes among them, which needs them for all at once.
+#[test]
+fn tiny_pairs_of_a_leaf_that_cannot_be_merged_are_refused_in_the_end() {
+    for options in all_options().into_iter().filter(|options| options.filter_bytes == 0) {
+        let options = TreeOptions { buffer_bytes: 1 << 20, ..options };
+        let store = MemStore::new(MemOptions::default());
+        let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options.clone()).expect("an empty store");
+        let put = |nth: u32| tree.put(&nth.to_be_bytes(), b"", Durability::Buffered);
+        put(u32::MAX).expect("room");
+        tree.compact(&mut |_, _| {}).expect("room");
+        let leaf = tree.index.find(&[], &tree.epoch.pin()).leaf();
+        store.damage(tree.table.lock_shared(leaf).location().page().expect("it was merged"));
+        let refused = (0..60_000_u32).find_map(|nth| put(nth).err().map(|error| (nth, error)));
+        let Some((taken, error)) = refused else { panic!("{options:?}: all fits") };
+        assert!(taken > 1_000 && is_damage(&error), "{options:?}: {taken}, {error}");
+        let mut grow = |_: Option<&[u8]>| Update::Put(vec![7; 1_000]);
+        let updated = tree.update(&0_u32.to_be_bytes(), Durability::Buffered, &mut grow);
+        assert!(updated.is_err_and(|error| is_damage(&error)), "{options:?}: an update is a put, too");
+        let refused = (0..100_u32).find_map(|nth| tree.delete(&nth.to_be_bytes(), Durability::Buffered).err());
+        assert!(refused.is_none(), "{options:?}: deletes have room left: {refused:?}");
+        tree.log.sync().expect("the log is whole");
+        drop(tree);
+        let store = store.reopen(Survives::Written);
+        let tree = recover::open(store as Arc<dyn PageStore>, options.clone(), &mut |_| ()).expect("it opens");
+        let is_there = |nth: &u32| tree.get_into(&nth.to_be_bytes(), &mut Vec::new()).expect("in the buffer");
+        assert_eq!((0..taken).filter(is_there).count(), taken as usize - 100, "{options:?}");
+    }
 }

@@ -343,12 +343,17 @@ impl<'a> Slots<'a> {
 
     /// Bytes in use: header, slots and records, without garbage.
     pub(crate) fn used_bytes(&self) -> usize {
+        let payload = self.payload_bytes();
+        if self.is_dense() { DENSE_HEADER_BYTES + payload } else { HEADER_BYTES + self.len() * SLOT_BYTES + payload }
+    }
+
+    /// Bytes of keys and values.
+    pub(crate) fn payload_bytes(&self) -> usize {
         if self.is_dense() {
             let (key_bytes, value_bytes) = self.stride_parts();
-            return DENSE_HEADER_BYTES + self.len() * (key_bytes + value_bytes);
+            return self.len() * (key_bytes + value_bytes);
         }
-        let heap = self.bytes.len() - self.heap_low() - self.garbage();
-        HEADER_BYTES + self.len() * SLOT_BYTES + heap
+        self.bytes.len() - self.heap_low() - self.garbage()
     }
 
     fn heap_low(&self) -> usize {

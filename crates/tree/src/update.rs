@@ -3,10 +3,12 @@
 //! What is to be written is known only once the old value was seen, under the key's stripe, so room for it is asked afterwards: the stripe
 //! is let go while reclaim works, which may need it, and then the decision stands if the value is still the one that it was made for.
 
+use zonda_rt::atomic::Ordering;
+
 use crate::{
     Durability, Update,
     tree::{Result, Tree, is_no_space},
-    write::{Committed, DELETES_END, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
+    write::{Committed, DELETES_END, PAGES_ASKED, PUTS_END, VALUE_TRIES, check_key, check_value, hash, tombstone},
 };
 
 /// What was decided, and for which value.
@@ -19,8 +21,8 @@ struct Decided {
 enum Attempt {
     /// It is applied; `None`: there was nothing to change.
     Done(Option<Committed>),
-    /// Room for so many pages must be made first.
-    Needs(u32),
+    /// Room for so many pages, and in its leaf for a pair with so many bytes, must be made first.
+    Needs(u32, usize),
 }
 
 impl Tree {
@@ -37,8 +39,9 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>> {
         check_key(key)?;
         let mut admitted = match self.make_room(false, PAGES_ASKED) {
-            Ok(()) => PAGES_ASKED,
-            // It may be a delete, or nothing.
+            Ok(()) if !self.has_unmerged.load(Ordering::Relaxed) => PAGES_ASKED,
+            // It may be a delete, or nothing; for a pair its leaf is to be looked at.
+            Ok(()) => 0,
             Err(error) if is_no_space(&error) => 0,
             Err(error) => return Err(error),
         };
@@ -47,9 +50,10 @@ impl Tree {
         let committed = loop {
             match self.try_update(key, (&mut decided, admitted), decide) {
                 Ok(Attempt::Done(committed)) => break committed,
-                Ok(Attempt::Needs(pages)) => {
+                Ok(Attempt::Needs(pages, bytes)) => {
                     self.make_room(false, pages)?;
                     self.reclaim_for(pages)?;
+                    self.make_ready(key, bytes, PUTS_END)?;
                     admitted = pages;
                 }
                 Err(error) if is_no_space(&error) && tries < VALUE_TRIES => {
@@ -80,15 +84,12 @@ impl Tree {
         });
         let Decided { update, .. } = decided.insert(Decided { before, update });
         // A delete is taken from a full store's reserve.
-        let pages = match update {
-            Update::Put(value) => {
-                check_value(value)?;
-                PAGES_ASKED + self.pages_for(key, value)?
+        if let Update::Put(value) = update {
+            check_value(value)?;
+            let pages = PAGES_ASKED + self.pages_for(key, value)?;
+            if pages > admitted {
+                return Ok(Attempt::Needs(pages, key.len() + value.len()));
             }
-            Update::Keep | Update::Delete => 0,
-        };
-        if pages > admitted {
-            return Ok(Attempt::Needs(pages));
         }
         let prepared = match update {
             Update::Keep => return Ok(Attempt::Done(None)),

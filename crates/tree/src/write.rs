@@ -55,7 +55,7 @@ const MINI_PAGE_RECORDS_END: usize = 12_000;
 /// The same for recovery, which has to take whatever was logged when that end was reached.
 const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
 /// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
-const PUTS_END: (usize, usize) = (96 << 10, 6_000);
+pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
 /// Where it takes no deletes either.
 pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
 
@@ -157,7 +157,7 @@ impl Tree {
     #[cold]
     fn check_takes(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         let (id, _) = self.leaf_of(key);
-        let has_room = || !is_beyond(self.table.lock_shared(id).location(), (end.0.saturating_sub(bytes), end.1));
+        let has_room = || !self.is_beyond(self.table.lock_shared(id).location(), (end.0.saturating_sub(bytes), end.1));
         if has_room() {
             return Ok(());
         }
@@ -576,7 +576,7 @@ impl Tree {
         let (is_long, is_at_end) = {
             let leaf = self.table.lock_shared(id);
             let location = leaf.location();
-            (is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_at_end(location))
+            (self.is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_at_end(location))
         };
         if is_long {
             self.has_unmerged.store(true, Ordering::Relaxed);
@@ -591,15 +591,25 @@ impl Tree {
 
     /// A buffer of an earlier life is there again: what was not merged then may not be merged now.
     pub(crate) fn note_restored(&self, location: &Location) {
-        if is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)) {
+        if self.is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)) {
             self.has_unmerged.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether a leaf's buffer could not take one more record of any size.
     pub(crate) fn is_at_end(&self, location: &Location) -> bool {
-        is_beyond(location, (BUFFER_BYTES_END, MINI_PAGE_RECORDS_END))
-            && (!self.recovering.load(Ordering::Acquire) || is_beyond(location, RECOVERED_END))
+        self.is_beyond(location, (BUFFER_BYTES_END, MINI_PAGE_RECORDS_END))
+            && (!self.recovering.load(Ordering::Acquire) || self.is_beyond(location, RECOVERED_END))
+    }
+
+    /// Whether a leaf's buffer has more than so many bytes, with a slot for each record as the next one may ask for, or as a mini-page more
+    /// than so many records.
+    fn is_beyond(&self, location: &Location, (bytes, records): (usize, usize)) -> bool {
+        location.buffer().is_some_and(|buffer| {
+            let len = buffer.slots().len();
+            buffer.slotted_bytes() + len * self.pool.memory().sizing().bytes_beside_record() > bytes
+                || buffer.is_mini_page() && len > records
+        })
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.
@@ -638,14 +648,6 @@ impl Tree {
         }
         if deletes { Ok(()) } else { self.admit_pressing(pages) }
     }
-}
-
-/// Whether a leaf's buffer has more than so many bytes, or as a mini-page more than so many records.
-fn is_beyond(location: &Location, (bytes, records): (usize, usize)) -> bool {
-    location.buffer().is_some_and(|buffer| {
-        let slots = buffer.slots();
-        slots.used_bytes() > bytes || buffer.is_mini_page() && slots.len() > records
-    })
 }
 
 /// Pages that `bytes` fill.

@@ -94,6 +94,11 @@ impl Sizing {
         }
     }
 
+    /// What each record takes beside its bytes and slot.
+    pub(crate) fn bytes_beside_record(self) -> usize {
+        if matches!(self, Self::Chained) { CHAINED_BYTES } else { 0 }
+    }
+
     /// Payload to ask for when a buffer is begun with pairs of `whole_bytes`, of which it stores `payload_bytes` because their prefix is
     /// stored once. In the paper's classes a quarter more than the whole pairs, so that seven of 8 B + 8 B start at 256 bytes as they do
     /// there, whatever they share; but no larger than the largest class that holds them.
