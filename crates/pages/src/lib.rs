@@ -46,6 +46,7 @@ mod source;
 mod store;
 mod stream;
 mod survey;
+mod toil;
 mod walk;
 mod wanted;
 mod zone_table;

@@ -24,6 +24,7 @@ use crate::flusher::Flusher;
 use crate::frame::{Fault, Frame};
 use crate::reserve::RELOCATION_FLOOR;
 use crate::survey::Survey;
+use crate::toil::{Sight, Toil};
 use crate::walk::Walk;
 use crate::zone_table::{Holds, Zone};
 use crate::{AreaKind, ChunkAddress, PageAddress, PageError, Reclaimed, Relocate, Relocated, Stamp};
@@ -56,6 +57,7 @@ struct Work {
     /// Zones of which a survey could not tell all, each as it was then.
     unsure: HashMap<ZoneId, Left>,
     idle: Idle,
+    toil: Toil,
 }
 
 impl Work {
@@ -319,15 +321,31 @@ impl Scene<'_> {
         // holds is moved once.
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
-        let chosen = chosen.filter(|view| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated());
+        let is_in_vain = self.is_in_vain(work, spare.saturating_add(coming));
+        let is_wanted = |view: &ZoneView| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated();
+        let chosen = chosen.filter(|view| !is_in_vain && is_wanted(view));
         // Before recovery is over there may be much to do in zones with values.
         let is_idle = urgent && chosen.is_none() && coming == 0 && self.relocate.knows_values();
-        if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && self.is_packed() {
+        if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && (is_in_vain || self.is_packed()) {
             flusher.give_up_hope()
         } else {
             flusher.hopeless.store(false, Ordering::Relaxed)
         }
-        chosen.map(|view| self.victim_of(&view))
+        let chosen = chosen?;
+        work.toil.moves(chosen.live_bytes, flusher.zones.of(chosen.zone).value_bytes());
+        Some(self.victim_of(&chosen))
+    }
+
+    /// Whether all that is moved for writers that wait is moved in vain.
+    fn is_in_vain(&self, work: &mut Work, spare_zones: u32) -> bool {
+        let flusher = self.flusher;
+        if !flusher.is_short() {
+            work.toil = Toil::default();
+            return false;
+        }
+        let (written, (pages, values)) = (flusher.counters.written_by(0), flusher.counters.live());
+        let sight = Sight { spare_zones, live_bytes: pages + values, written_bytes: written.flush + written.values };
+        work.toil.is_in_vain(sight, flusher.space.zone_blocks() * crate::BLOCK_BYTES as u64)
     }
 
     /// A victim that has found no room for long gives way to one with less to move: of what has died meanwhile that may be enough. It may

@@ -55,6 +55,38 @@ fn full_then_emptied_then_filled_again() {
     }
 }
 
+/// They leave ends of zones that nothing fits, and moving them leaves the same ends elsewhere.
+#[test]
+fn large_values_fill_a_store_up_to_the_ends_that_they_leave() {
+    for layout in ["", "&layout=blocks"] {
+        for value_bytes in [23_000, 27_000, 33_000, 45_000, 70_000, 90_000, 110_000] {
+            let what = format!("{layout}, values of {value_bytes} bytes");
+            let db = open(&format!("mem:?zones=160&zone_size=128KiB{layout}"));
+            let value = vec![7; value_bytes];
+            let mut keys = 0;
+            for _round in 0..3 {
+                while db.put(key(keys, true), &value).is_ok() {
+                    keys += 1;
+                }
+                let refused = db.put(key(keys, true), &value);
+                assert!(matches!(refused, Err(Error::NoSpace { .. })), "{what}: {refused:?}");
+                let written = db.stats().unwrap().device.written_bytes;
+                assert!(written < 30 * (160 << 17), "{what}: {written} bytes for {keys} values");
+                // What dies is room again.
+                for number in keys - 20..keys {
+                    db.delete(key(number, true)).unwrap();
+                }
+                keys -= 20;
+                for number in keys..keys + 10 {
+                    db.put(key(number, true), &value).unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                keys += 10;
+            }
+            assert_eq!(db.iter().unwrap().count() as u64, keys, "{what}");
+        }
+    }
+}
+
 /// Merges of these deletes need a page each: they free one only together with their neighbours'. Four of five keys then fit leaves that are
 /// a fifth empty, which takes seven of eight of them.
 #[test]

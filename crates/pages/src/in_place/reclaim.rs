@@ -23,6 +23,7 @@ use super::victim::{Look, Victim};
 use crate::reclaim::Idle;
 use crate::reserve::RELOCATION_FLOOR;
 use crate::survey::Survey;
+use crate::toil::{Sight, Toil};
 use crate::walk::Walk;
 use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
 
@@ -45,6 +46,7 @@ pub(crate) struct Work {
     /// Segments of which a survey could not tell all, each as it was then.
     unsure: HashMap<SegmentIndex, Left>,
     idle: Idle,
+    toil: Toil,
 }
 
 /// A segment that was walked and still held something live.
@@ -314,6 +316,7 @@ impl Scene<'_> {
             return None;
         }
         let urgent = spare.saturating_add(coming) <= core.reserve.low_water;
+        let is_in_vain = self.is_in_vain(work, spare.saturating_add(coming));
         let victim = core.with_table(|table| {
             let candidate = |segment: &SegmentIndex| {
                 (knows_values || !matches!(table.content(*segment), Content::Area(_)))
@@ -331,18 +334,34 @@ impl Scene<'_> {
             let oldest_estimated =
                 || self.estimated(table, &candidate).min_by_key(|&segment| table.generation(segment));
             let estimated = || if short || must_know { oldest_estimated() } else { None };
-            let victim = Victim::new(table, core.layout, chosen.or_else(estimated)?);
+            let segment = chosen.or_else(estimated).filter(|_| !is_in_vain)?;
+            let victim = Victim::new(table, core.layout, segment);
+            let live_bytes = Left::of(table, segment).live_blocks * BLOCK_BYTES as u64;
+            let is_values = matches!(table.content(segment), Content::Area(_));
+            work.toil.moves(live_bytes, if is_values { live_bytes } else { 0 });
             table.close(victim.segment());
             Some(victim)
         });
         // Before recovery is over there may be much to do in segments of values.
         let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && knows_values;
-        if work.idle.is_for_long(is_idle && core.is_short()) || is_idle && self.is_packed() {
+        if work.idle.is_for_long(is_idle && core.is_short()) || is_idle && (is_in_vain || self.is_packed()) {
             core.give_up_hope();
         } else {
             core.hopeless.store(false, Ordering::Relaxed);
         }
         victim
+    }
+
+    /// Whether all that is moved for writers that wait is moved in vain.
+    fn is_in_vain(&self, work: &mut Work, spare_zones: u32) -> bool {
+        let core = self.core;
+        if !core.is_short() {
+            work.toil = Toil::default();
+            return false;
+        }
+        let (written, (pages, values)) = (core.counters.written_by(0), core.counters.live());
+        let sight = Sight { spare_zones, live_bytes: pages + values, written_bytes: written.flush + written.values };
+        work.toil.is_in_vain(sight, core.layout.segment_blocks() * BLOCK_BYTES as u64)
     }
 
     /// Whether more is dead in segments of values than the client wants to bear, their unwritten ends included. Slots of dead pages take

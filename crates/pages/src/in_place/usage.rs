@@ -15,6 +15,8 @@ use crate::{AreaKind, BLOCK_BYTES, LiveValues, PageAddress, PageError, SegmentId
 
 /// How often a waiting writer asks whether waiting still makes sense.
 const GATE_PATIENCE: Duration = Duration::from_millis(20);
+/// Blocks that are enough for a merge of one leaf.
+const MERGE_BLOCKS: u64 = 16;
 
 impl Core {
     /// Bytes that live data may fill.
@@ -62,7 +64,21 @@ impl Core {
             return Err(PageError::Busy);
         }
         // In a full store too: segments of what is dead may be on their way back.
-        if self.wait_once(false)? || !self.is_short() { Ok(()) } else { Err(PageError::Busy) }
+        match self.wait_once(false) {
+            // A merge may be what gives something back, and it fits holes.
+            Err(PageError::NoSpace { .. }) if pages == 0 && self.has_holes_for_a_merge() => Ok(()),
+            waited => {
+                if waited? || !self.is_short() {
+                    Ok(())
+                } else {
+                    Err(PageError::Busy)
+                }
+            }
+        }
+    }
+
+    fn has_holes_for_a_merge(&self) -> bool {
+        self.with_table(|table| table.hole_blocks()) >= MERGE_BLOCKS
     }
 
     /// Back-pressure: waits for reclaim while only the reserve is left, as long as that makes sense, and at most `waits_max` times.

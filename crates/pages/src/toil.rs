@@ -1,0 +1,85 @@
+//! What reclaim moves in vain (I9).
+//!
+//! Large values leave ends of zones unused, which fit none of them. A zone with such an end looks as if something were to be gained, but
+//! what is moved out of it leaves the same end elsewhere: reclaim would move the same few for ever, and writers would wait for it. So where
+//! as much was moved as is live in all, and neither a zone more came of it nor anything that writers could write, it was in vain, until
+//! something dies.
+
+/// What died since, as a part of a zone, after which it is worth trying again.
+const DEAD_SHARE: u64 = 8;
+
+/// What reclaim moved while writers waited.
+#[derive(Debug, Default)]
+pub(crate) struct Toil {
+    /// As it was when something was last gained.
+    since: Option<Sight>,
+    moved_bytes: u64,
+    moved_value_bytes: u64,
+    was_in_vain: bool,
+}
+
+/// What there is to gain by reclaim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight {
+    /// Zones that are free or will be.
+    pub(crate) spare_zones: u32,
+    pub(crate) live_bytes: u64,
+    /// Bytes of leaves that writers wrote, and of values that anybody did.
+    pub(crate) written_bytes: u64,
+}
+
+impl Toil {
+    /// Counts a zone of which so much is moved.
+    pub(crate) fn moves(&mut self, live_bytes: u64, value_bytes: u64) {
+        self.moved_bytes += live_bytes;
+        self.moved_value_bytes += value_bytes;
+    }
+
+    /// Whether what was moved was in vain, now that it looks like this. To be asked while writers wait.
+    pub(crate) fn is_in_vain(&mut self, now: Sight, zone_bytes: u64) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let written = now.written_bytes.saturating_sub(since.written_bytes).saturating_sub(self.moved_value_bytes);
+        let died = since.live_bytes.saturating_sub(now.live_bytes);
+        if now.spare_zones > since.spare_zones || died >= zone_bytes / DEAD_SHARE || written >= zone_bytes {
+            *self = Self { since: Some(now), ..Self::default() };
+        }
+        self.was_in_vain |= self.moved_bytes >= now.live_bytes.max(zone_bytes);
+        self.was_in_vain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONE: u64 = 1 << 20;
+
+    fn sight(spare_zones: u32, live_zones: u64, written_bytes: u64) -> Sight {
+        Sight { spare_zones, live_bytes: live_zones * ZONE, written_bytes }
+    }
+
+    #[test]
+    fn all_that_is_live_moved_for_nothing_is_in_vain_until_something_dies() {
+        let mut toil = Toil::default();
+        for moved in 0..10 {
+            assert!(!toil.is_in_vain(sight(3, 10, moved * ZONE), ZONE), "{moved}");
+            toil.moves(ZONE, ZONE);
+        }
+        assert!(toil.is_in_vain(sight(3, 10, 10 * ZONE), ZONE));
+        assert!(toil.is_in_vain(sight(2, 10, 10 * ZONE), ZONE), "still");
+        let died = Sight { live_bytes: 10 * ZONE - ZONE / 8, ..sight(2, 0, 10 * ZONE) };
+        assert!(!toil.is_in_vain(died, ZONE));
+        toil.moves(ZONE, ZONE);
+        assert!(!toil.is_in_vain(died, ZONE), "from the start");
+    }
+
+    #[test]
+    fn a_zone_that_came_of_it_or_what_writers_wrote_is_a_gain() {
+        for gained in [sight(4, 10, 0), sight(3, 10, 21 * ZONE)] {
+            let mut toil = Toil::default();
+            assert!(!toil.is_in_vain(sight(3, 10, 0), ZONE));
+            (0..20).for_each(|_| toil.moves(ZONE, ZONE));
+            assert!(!toil.is_in_vain(gained, ZONE));
+        }
+    }
+}
