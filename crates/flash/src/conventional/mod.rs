@@ -237,7 +237,7 @@ impl ConventionalModel {
     /// the open one that the two share.
     fn must_wait(&self, stream: u32) -> bool {
         let free = self.ftl.free_blocks();
-        let is_shared = !self.shape.separate_collection && stream == 0;
+        let is_shared = self.ftl.shares_with_collection(stream);
         self.ftl.needs_block(stream) && free <= FOR_COLLECTION || is_shared && free < FOR_COLLECTION
     }
 

@@ -228,12 +228,26 @@ fn a_host_in_no_hurry_meets_less_of_collection_at_once() {
 
 #[test]
 fn collection_that_shares_the_hosts_superblock_is_not_starved_by_it() {
-    let mut drive = changed(|shape| shape.separate_collection = false);
-    let units = drive.shape().logical_units();
-    let mut rng = Rng::seeded(11);
-    closed_loop(&mut drive, 32, units * 6, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 });
-    let amplification = drive.flash_writes().amplification();
-    assert!((1.8..4.0).contains(&amplification), "{amplification}");
+    // The second writes to a stream that the drive does not have.
+    for (streams, stream) in [(2, 0), (1, 1)] {
+        let mut drive = changed(|shape| (shape.separate_collection, shape.streams) = (false, streams));
+        let units = drive.shape().logical_units();
+        let mut rng = Rng::seeded(11);
+        closed_loop(&mut drive, 32, units * 6, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream });
+        let amplification = drive.flash_writes().amplification();
+        assert!((1.8..4.0).contains(&amplification), "{amplification} with {streams} streams");
+    }
+}
+
+#[test]
+fn a_stream_that_the_drive_does_not_have_is_stream_0() {
+    let mut drive = model("test-conv");
+    assert_eq!(drive.shape().streams, 2);
+    for (at, stream) in [(0, 0), (4096, 1), (8192, 2)] {
+        closed_loop(&mut drive, 1, 1, |_| Command::Write { at, bytes: 4096, stream });
+    }
+    let block_of = |unit| drive.place_of(drive.ftl().lookup(unit).unwrap()).0;
+    assert_eq!((block_of(2) == block_of(0), block_of(2) == block_of(1)), (true, false));
 }
 
 #[test]
