@@ -145,6 +145,9 @@ pub struct Zoned {
     pub reset_occupancy_ns: Nanos,
     /// See [`ZonedShape::reset_unfinished_ns`].
     pub reset_unfinished_ns: Nanos,
+    /// See [`ZonedShape::reset_erases_blocks`]; absent: false.
+    #[serde(default)]
+    pub reset_erases_blocks: bool,
     /// See [`ZonedShape::finish_empty_ns`].
     pub finish_empty_ns: Nanos,
     /// See [`ZonedShape::finish_min_ns`].
@@ -401,6 +404,7 @@ impl Profile {
             reset_base_ns: zoned.reset_base_ns,
             reset_occupancy_ns: zoned.reset_occupancy_ns,
             reset_unfinished_ns: zoned.reset_unfinished_ns,
+            reset_erases_blocks: zoned.reset_erases_blocks,
             finish_empty_ns: zoned.finish_empty_ns,
             finish_min_ns: zoned.finish_min_ns,
             finish_pads: zoned.finish_pads,
