@@ -191,6 +191,10 @@ mod tests {
         let mean = number(&text, &["latency_us", "read", "mean"]);
         assert!((mean / 72.6 - 1.0).abs() < 0.05, "{mean}");
         assert!(number(&text, &["flash", "amplification"]) >= 1.0);
+        let random = "--operation write --random --count 300 --json";
+        let text = bench(&format!("flash:atc21-7op?capacity=268435456 --virtual {random}")).run().unwrap();
+        let [host, rounding] = ["host_bytes", "rounding_bytes"].map(|cause| number(&text, &["flash", cause]));
+        assert!(host > 0.0 && rounding > 2.5 * host, "blocks of 4 KiB in units of 16: {rounding} beside {host}");
         let once = bench("flash:test --virtual --operation mixed --count 500 --json").run().unwrap();
         assert_eq!(once, bench("flash:test --virtual --operation mixed --count 500 --json").run().unwrap());
     }

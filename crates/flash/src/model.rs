@@ -216,6 +216,8 @@ impl Model for Box<dyn Model> {
 pub struct FlashWrites {
     /// What the host wrote.
     pub host_bytes: u64,
+    /// What was programmed with that because a conventional drive maps whole units: the rest of those that the host wrote in part.
+    pub rounding_bytes: u64,
     /// What collection moved.
     pub collection_bytes: u64,
     /// What was filled up: the rest of finished zones. A unit that was programmed before it was full gets its rest by another program, and
@@ -232,7 +234,8 @@ impl FlashWrites {
         if self.host_bytes == 0 {
             return 1.0;
         }
-        (self.host_bytes + self.collection_bytes + self.padding_bytes) as f64 / self.host_bytes as f64
+        let programmed = self.host_bytes + self.rounding_bytes + self.collection_bytes + self.padding_bytes;
+        programmed as f64 / self.host_bytes as f64
     }
 
     /// What happened since `earlier`, an older state of the same sums.
@@ -240,6 +243,7 @@ impl FlashWrites {
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             host_bytes: self.host_bytes - earlier.host_bytes,
+            rounding_bytes: self.rounding_bytes - earlier.rounding_bytes,
             collection_bytes: self.collection_bytes - earlier.collection_bytes,
             padding_bytes: self.padding_bytes - earlier.padding_bytes,
             erases: self.erases - earlier.erases,

@@ -145,6 +145,9 @@ pub struct Zoned {
     pub reset_occupancy_ns: Nanos,
     /// See [`ZonedShape::reset_unfinished_ns`].
     pub reset_unfinished_ns: Nanos,
+    /// See [`ZonedShape::reset_erases_blocks`]; absent: false.
+    #[serde(default)]
+    pub reset_erases_blocks: bool,
     /// See [`ZonedShape::finish_empty_ns`].
     pub finish_empty_ns: Nanos,
     /// See [`ZonedShape::finish_min_ns`].
@@ -401,6 +404,7 @@ impl Profile {
             reset_base_ns: zoned.reset_base_ns,
             reset_occupancy_ns: zoned.reset_occupancy_ns,
             reset_unfinished_ns: zoned.reset_unfinished_ns,
+            reset_erases_blocks: zoned.reset_erases_blocks,
             finish_empty_ns: zoned.finish_empty_ns,
             finish_min_ns: zoned.finish_min_ns,
             finish_pads: zoned.finish_pads,
@@ -460,11 +464,39 @@ impl Profile {
         if let Some((name, value)) = numbered.iter().find(|(_, value)| *value > DIES_MAX) {
             return Err(ProfileError(format!("{}: {name} is {value}, the most is {DIES_MAX}", self.name)));
         }
+        self.check_times()?;
         match (&self.zoned, &self.conventional) {
             (Some(zoned), None) => self.check_zoned(zoned),
             (None, Some(conventional)) => self.check_conventional(conventional),
             _ => Err(ProfileError(format!("{}: a drive is either zoned or conventional", self.name))),
         }
+    }
+
+    fn check_times(&self) -> Result<(), ProfileError> {
+        let (flash, controller) = (&self.flash, &self.controller);
+        let slices = [("flash.slice_ns", flash.slice_ns), ("flash.collection_slice_ns", flash.collection_slice_ns)];
+        for (name, slice_ns) in slices {
+            if slice_ns.is_some_and(|slice_ns| slice_ns <= flash.resume_ns) {
+                return Err(ProfileError(format!(
+                    "{}: flash.resume_ns is {}, and {name} no more: a program would not get on beside reads",
+                    self.name, flash.resume_ns
+                )));
+            }
+        }
+        let demands = [
+            ("controller.write_demand", &controller.write_demand),
+            ("controller.append_demand", &controller.append_demand),
+        ];
+        for (name, points) in demands {
+            if let Some(pair) = points.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+                let (before, bytes) = (pair[0].0, pair[1].0);
+                return Err(ProfileError(format!(
+                    "{}: {name} has {bytes} bytes behind {before}: sizes ascend",
+                    self.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_zoned(&self, zoned: &Zoned) -> Result<(), ProfileError> {
@@ -551,6 +583,18 @@ mod tests {
             ("collect_below = 6", "collect_below = 2", "collect_below is 2"),
             ("collect_below = 6", "collect_below = 18446744073709551615", "too few for 2 streams"),
             ("superblocks = 160", "superblocks = 8", "8 superblocks are too few"),
+            ("resume_ns = 6000", "resume_ns = 230000", "flash.resume_ns is 230000, and flash.slice_ns no more"),
+            (
+                "resume_ns = 6000",
+                "resume_ns = 6000\ncollection_slice_ns = 5000",
+                "resume_ns is 6000, and flash.collection_slice_ns no more",
+            ),
+            (
+                "write_demand = [[4096, 5400], [8192",
+                "write_demand = [[8192, 5400], [4096",
+                "write_demand has 4096 bytes behind 8192",
+            ),
+            ("[16384, 12800]", "[8192, 12800]", "append_demand has 8192 bytes behind 8192"),
         ] {
             let error = Profile::parse(&text.replace(number, other)).unwrap_err().0;
             assert!(error.contains(said), "{other}: {error}");

@@ -177,6 +177,32 @@ pub fn held_before(entries: &[TraceEntry], zone_size_bytes: u64) -> BTreeSet<u32
     held
 }
 
+/// True if a trace of a conventional drive reads one of its `units` mapping units of `map_bytes` that it neither wrote nor trimmed before:
+/// the drive held something when the trace was taken. A write of a part of a unit maps all of it, a trim of a part is none.
+#[must_use]
+pub fn reads_what_was_held(entries: &[TraceEntry], map_bytes: u64, units: u64) -> bool {
+    let map_bytes = map_bytes.max(1);
+    let place = |unit: u64| usize::try_from(unit.min(units)).unwrap_or(usize::MAX);
+    let touched = |at: u64, bytes: u64| place(at / map_bytes)..place(at.saturating_add(bytes).div_ceil(map_bytes));
+    let mut is_known = vec![false; place(units)];
+    for entry in entries {
+        match entry.command {
+            Command::Read { at, bytes } | Command::ReadTold { at, bytes, .. }
+                if is_known[touched(at, bytes)].contains(&false) =>
+            {
+                return true;
+            }
+            Command::Write { at, bytes, .. } => is_known[touched(at, bytes)].fill(true),
+            Command::Trim { at, bytes } => {
+                let (first, end) = (place(at.div_ceil(map_bytes)), place(at.saturating_add(bytes) / map_bytes));
+                is_known[first.min(end)..end].fill(true);
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// What came of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
@@ -249,6 +275,23 @@ mod tests {
         let entries =
             parse("0 read 4096 4096\n1 write 8192 4096 0\n2 read 8192 4096\n3 append 3 1\n4 read 12288 1").unwrap();
         assert_eq!(held_before(&entries, 4096).into_iter().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn units_that_are_only_read_held_something() {
+        let held = |text: &str| reads_what_was_held(&parse(text).unwrap(), 8192, 4);
+        for (text, was_held) in [
+            ("0 read 0 4096", true),
+            ("0 write 0 4096 0\n1 read 4096 4096", false),
+            ("0 write 0 4096 0\n1 read 4096 8192", true),
+            ("0 write 0 4096 0\n1 read 24576 4096", true),
+            ("0 write 0 32768 0\n1 read-query 24576 4096", false),
+            ("0 trim 8192 8192\n1 read 8192 4096", false),
+            ("0 trim 8192 4096\n1 read 8192 4096", true),
+            ("0 write 0 4096 0\n1 flush", false),
+        ] {
+            assert_eq!(held(text), was_held, "{text}");
+        }
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Mounted {
             ("compaction_read_bytes", read(1)),
             ("reads_together", self.reads_together.load(Ordering::Relaxed)),
             ("flash_host_bytes", flash.host_bytes),
+            ("flash_rounding_bytes", flash.rounding_bytes),
             ("flash_collection_bytes", flash.collection_bytes),
             ("flash_padding_bytes", flash.padding_bytes),
             ("split_zones", split.split_zones),

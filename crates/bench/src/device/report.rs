@@ -177,8 +177,8 @@ impl Report {
         let channels = channels.map(|(before, after)| self.share((after - before).into()));
         let waited = after.core.latency_sum_ns - before.core.latency_sum_ns;
         json!({
-            "host_bytes": writes.host_bytes, "collection_bytes": writes.collection_bytes,
-            "padding_bytes": writes.padding_bytes, "erases": writes.erases, "amplification": writes.amplification(),
+            "host_bytes": writes.host_bytes, "rounding_bytes": writes.rounding_bytes,
+            "collection_bytes": writes.collection_bytes, "padding_bytes": writes.padding_bytes, "erases": writes.erases, "amplification": writes.amplification(),
             "dies": dies.collect::<Vec<_>>(), "channels_busy": channels.collect::<Vec<_>>(),
             "requests_in_drive_mean": self.share(waited),
             "buffer_bytes_max": after.core.buffer_bytes_max,
@@ -205,8 +205,9 @@ impl Report {
 fn flash_line(writes: &FlashWrites) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
-        "flash: {:.1} MiB of the host, {:.1} of collection, {:.1} of padding: amplification {:.2}; {} erases",
+        "flash: {:.1} MiB of the host, {:.1} of rounding, {:.1} of collection, {:.1} of padding: amplification {:.2}; {} erases",
         mib(writes.host_bytes),
+        mib(writes.rounding_bytes),
         mib(writes.collection_bytes),
         mib(writes.padding_bytes),
         writes.amplification(),

@@ -105,14 +105,22 @@ impl Ftl {
         if self.separate_collection { self.open.len() - 1 } else { 0 }
     }
 
-    /// True if the next unit of a host stream would take the last but `reserve` free superblocks.
+    /// True if the next unit of a host stream would take a free superblock.
     #[must_use]
     pub fn needs_block(&self, stream: u32) -> bool {
         self.open[self.host_stream(stream)] == NONE
     }
 
+    /// True if a host stream and collection fill the same superblock.
+    #[must_use]
+    pub fn shares_with_collection(&self, stream: u32) -> bool {
+        self.host_stream(stream) == self.collection_stream()
+    }
+
+    /// The host's stream that a number stands for: 0 if the drive has none of that number.
     fn host_stream(&self, stream: u32) -> usize {
-        (stream as usize).min(self.open.len() - 2)
+        let (stream, streams) = (stream as usize, self.open.len() - 1);
+        if stream < streams { stream } else { 0 }
     }
 
     /// Places a mapping unit that the host writes; `None` if it needs a superblock and none is free.

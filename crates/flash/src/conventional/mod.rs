@@ -1,7 +1,8 @@
 //! A conventional drive: the same flash behind a translation layer.
 //!
 //! A write is placed when it is admitted to the buffer, in the open superblock of its stream, and programmed when it
-//! completes a unit. When few superblocks are free, collection reads what is live in a victim unit by unit, places it
+//! completes a unit. What it writes of a mapping unit in part shares a slot with more of it that comes before the slot is
+//! programmed: until the parts are as much as the unit, so that a byte of the host takes a byte of flash at least. When few superblocks are free, collection reads what is live in a victim unit by unit, places it
 //! again, and erases the victim. A write that would take the superblock that collection needs waits in the buffer: that
 //! is how collection slows the host down.
 pub mod ftl;
@@ -29,11 +30,11 @@ enum Purpose {
     Erase { block: u32 },
 }
 
-/// A write that is admitted and not yet placed.
+/// A write that is admitted and not yet placed: bytes of the host.
 #[derive(Clone, Copy, Debug)]
 struct Placing {
-    next: u64,
-    end: u64,
+    from: u64,
+    to: u64,
     stream: u32,
     /// Without a buffer: the write that waits for its programs.
     request: Option<RequestId>,
@@ -67,15 +68,17 @@ struct Progress {
     on_flash: u32,
     /// Host's slots among those placed and not dispatched.
     host_waiting: u32,
+    /// What of these slots the host wrote.
+    host_waiting_bytes: u64,
     /// Dies that are still erasing it.
     erasing: u32,
 }
 
-/// What a write is about, by its request's place.
+/// What a write is about, by its request's place: bytes of the host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Target {
-    first: u64,
-    end: u64,
+    from: u64,
+    to: u64,
     stream: u32,
 }
 
@@ -88,6 +91,8 @@ pub struct ConventionalModel {
     progress: Vec<Progress>,
     targets: Vec<Target>,
     placing: VecDeque<Placing>,
+    /// Slots in the write buffer that have room for more of their units, with what of them the host wrote.
+    unfilled: HashMap<u32, u64>,
     collecting: Option<Collecting>,
     /// Superblocks that are being erased.
     erasing: usize,
@@ -119,6 +124,7 @@ impl ConventionalModel {
             shape,
             targets: Vec::new(),
             placing: VecDeque::new(),
+            unfilled: HashMap::new(),
             collecting: None,
             erasing: 0,
             collect_programs: 0,
@@ -201,30 +207,29 @@ impl ConventionalModel {
     }
 
     fn admitted(&mut self, at: Nanos, request: RequestId, bytes: u64) {
-        let Target { first, end, stream } = self.targets[request.place()];
-        self.core.take_buffer(((end - first) * self.shape.map_bytes).saturating_sub(bytes));
+        let Target { from, to, stream } = self.targets[request.place()];
+        let units = self.units_of(from, to - from);
+        self.core.take_buffer(((units.end - units.start) * self.shape.map_bytes).saturating_sub(bytes));
         let request = (!self.core.shape().early_ack).then_some(request);
         if let Some(request) = request {
             self.core.expect_programs(request, 1);
         }
-        self.placing.push_back(Placing { next: first, end, stream, request });
+        self.placing.push_back(Placing { from, to, stream, request });
         self.place_waiting(at);
     }
 
     /// Places admitted writes while there is a superblock for them.
     fn place_waiting(&mut self, at: Nanos) {
-        while let Some(&Placing { next, end, stream, request }) = self.placing.front() {
-            if self.must_wait(stream) {
-                return;
-            }
-            let slot = self.ftl.write(next, stream).expect("a superblock is free or open");
-            self.placed(at, slot, true, request);
-            if next + 1 < end {
-                self.placing[0].next += 1;
+        while let Some(&write) = self.placing.front() {
+            let unit_end = (write.from / self.shape.map_bytes + 1) * self.shape.map_bytes;
+            let part = Placing { to: write.to.min(unit_end), ..write };
+            let Some(slot) = self.join(at, &part).or_else(|| self.place(at, &part)) else { return };
+            if part.to < write.to {
+                self.placing[0].from = part.to;
                 continue;
             }
             self.placing.pop_front();
-            if let Some(request) = request {
+            if let Some(request) = write.request {
                 let (block, _) = self.place_of(slot);
                 self.dispatch(at, block, Some(request));
                 self.core.release(request);
@@ -233,23 +238,77 @@ impl ConventionalModel {
         }
     }
 
+    /// Adds a part of a unit to what of it waits in the buffer, if that has room for it, and gives back the room in the buffer that the
+    /// part took for a unit.
+    fn join(&mut self, at: Nanos, part: &Placing) -> Option<Slot> {
+        let (map, bytes) = (self.shape.map_bytes, part.to - part.from);
+        if bytes == map {
+            return None;
+        }
+        let slot = self.ftl.lookup(part.from / map)?;
+        let held = self.unfilled.get_mut(&slot.0).filter(|held| **held + bytes <= map)?;
+        *held += bytes;
+        let is_whole = *held == map;
+        let (block, index) = self.place_of(slot);
+        let progress = &mut self.progress[block as usize];
+        progress.host_waiting_bytes += bytes;
+        let is_last = progress.placed == index + 1;
+        self.core.release_buffer(map);
+        if is_whole {
+            self.unfilled.remove(&slot.0);
+        }
+        if is_whole && is_last && self.ends_unit(index) {
+            self.dispatch(at, block, None);
+        }
+        Some(slot)
+    }
+
+    /// Gives a unit, or what is written of it, a slot of its own; `None` if it must wait.
+    fn place(&mut self, at: Nanos, part: &Placing) -> Option<Slot> {
+        if self.must_wait(part.stream) {
+            return None;
+        }
+        let slot = self.ftl.write(part.from / self.shape.map_bytes, part.stream).expect("a superblock is free or open");
+        self.placed(at, slot, Some(part));
+        Some(slot)
+    }
+
     /// Whether the host may not place a unit: it would take what collection needs to go on, a free superblock, or what is left of
     /// the open one that the two share.
     fn must_wait(&self, stream: u32) -> bool {
         let free = self.ftl.free_blocks();
-        let is_shared = !self.shape.separate_collection && stream == 0;
+        let is_shared = self.ftl.shares_with_collection(stream);
         self.ftl.needs_block(stream) && free <= FOR_COLLECTION || is_shared && free < FOR_COLLECTION
     }
 
-    /// A slot has been filled: a unit that is now full is programmed.
-    fn placed(&mut self, at: Nanos, slot: Slot, host: bool, request: Option<RequestId>) {
+    /// A slot has been filled: a unit that is now full is programmed. If it ends with a part of a mapping unit of the host, it waits for
+    /// the rest until the next slot is filled, but for the last unit of a superblock.
+    fn placed(&mut self, at: Nanos, slot: Slot, host: Option<&Placing>) {
         let (block, index) = self.place_of(slot);
+        if u64::from(index).is_multiple_of(self.shape.slots_per_unit()) {
+            self.dispatch(at, block, None);
+        }
         let progress = &mut self.progress[block as usize];
         progress.placed = index + 1;
-        progress.host_waiting += u32::from(host);
-        if u64::from(index + 1).is_multiple_of(self.shape.slots_per_unit()) {
-            self.dispatch(at, block, request);
+        let mut is_part = false;
+        if let Some(part) = host {
+            let bytes = part.to - part.from;
+            progress.host_waiting += 1;
+            progress.host_waiting_bytes += bytes;
+            is_part = bytes < self.shape.map_bytes && part.request.is_none();
+            if is_part {
+                self.unfilled.insert(slot.0, bytes);
+            }
         }
+        let is_last = u64::from(index + 1) == self.shape.slots_per_block();
+        if self.ends_unit(index) && (!is_part || is_last) {
+            self.dispatch(at, block, host.and_then(|part| part.request));
+        }
+    }
+
+    /// True for the last slot of a program unit.
+    fn ends_unit(&self, index: u32) -> bool {
+        u64::from(index + 1).is_multiple_of(self.shape.slots_per_unit())
     }
 
     /// Programs what is placed in a superblock and not yet given to a die: a unit, or part of one.
@@ -260,12 +319,18 @@ impl ConventionalModel {
             return;
         }
         let host = std::mem::take(&mut progress.host_waiting);
+        let host_bytes = std::mem::take(&mut progress.host_waiting_bytes);
         progress.dispatched = progress.placed;
+        if !self.unfilled.is_empty() {
+            let first = self.ftl.slots_of(block).start + from;
+            (first..first + slots).for_each(|slot| _ = self.unfilled.remove(&slot));
+        }
         let collection = host == 0;
         let map = self.shape.map_bytes;
-        let (host_bytes, bytes) = (u64::from(host) * map, u64::from(slots) * map);
+        let (buffer_bytes, bytes) = (u64::from(host) * map, u64::from(slots) * map);
         self.writes.host_bytes += host_bytes;
-        self.writes.collection_bytes += bytes - host_bytes;
+        self.writes.rounding_bytes += buffer_bytes - host_bytes;
+        self.writes.collection_bytes += bytes - buffer_bytes;
         self.collect_programs += u32::from(collection);
         self.host_programs += u64::from(!collection);
         let tag = self.tag(Purpose::Unit { block, slots, collection });
@@ -274,7 +339,7 @@ impl ConventionalModel {
             self.core.expect_programs(request, 1);
         }
         let die = self.die_of(block, from);
-        self.core.program(at, &Program { die, bytes, buffer_bytes: host_bytes, class, tag, for_write });
+        self.core.program(at, &Program { die, bytes, buffer_bytes, class, tag, for_write });
     }
 
     fn tag(&mut self, purpose: Purpose) -> u64 {
@@ -344,7 +409,7 @@ impl ConventionalModel {
         for slot in first..end {
             if self.ftl.live_in(Slot(slot)).is_some() {
                 let slot = self.ftl.relocate(Slot(slot)).expect("superblocks are kept for collection");
-                self.placed(at, slot, false, None);
+                self.placed(at, slot, None);
             }
         }
         if let Some(collecting) = &mut self.collecting {
@@ -502,8 +567,8 @@ impl Model for ConventionalModel {
         let request = match command {
             Command::Read { at, bytes } | Command::ReadTold { at, bytes, .. } => self.read(now, token, at, bytes),
             Command::Write { at, bytes, stream } => {
-                let Range { start: first, end } = self.units_of(at, bytes);
-                self.write(now, token, Target { first, end, stream }, bytes)
+                let to = (at + bytes).min(self.shape.logical_bytes);
+                self.write(now, token, Target { from: at, to, stream }, bytes)
             }
             Command::Flush => return self.flush(now, token),
             Command::Trim { at, bytes } => {

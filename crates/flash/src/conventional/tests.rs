@@ -228,12 +228,26 @@ fn a_host_in_no_hurry_meets_less_of_collection_at_once() {
 
 #[test]
 fn collection_that_shares_the_hosts_superblock_is_not_starved_by_it() {
-    let mut drive = changed(|shape| shape.separate_collection = false);
-    let units = drive.shape().logical_units();
-    let mut rng = Rng::seeded(11);
-    closed_loop(&mut drive, 32, units * 6, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream: 0 });
-    let amplification = drive.flash_writes().amplification();
-    assert!((1.8..4.0).contains(&amplification), "{amplification}");
+    // The second writes to a stream that the drive does not have.
+    for (streams, stream) in [(2, 0), (1, 1)] {
+        let mut drive = changed(|shape| (shape.separate_collection, shape.streams) = (false, streams));
+        let units = drive.shape().logical_units();
+        let mut rng = Rng::seeded(11);
+        closed_loop(&mut drive, 32, units * 6, |_| Command::Write { at: rng.below(units) * 4096, bytes: 4096, stream });
+        let amplification = drive.flash_writes().amplification();
+        assert!((1.8..4.0).contains(&amplification), "{amplification} with {streams} streams");
+    }
+}
+
+#[test]
+fn a_stream_that_the_drive_does_not_have_is_stream_0() {
+    let mut drive = model("test-conv");
+    assert_eq!(drive.shape().streams, 2);
+    for (at, stream) in [(0, 0), (4096, 1), (8192, 2)] {
+        closed_loop(&mut drive, 1, 1, |_| Command::Write { at, bytes: 4096, stream });
+    }
+    let block_of = |unit| drive.place_of(drive.ftl().lookup(unit).unwrap()).0;
+    assert_eq!((block_of(2) == block_of(0), block_of(2) == block_of(1)), (true, false));
 }
 
 #[test]
@@ -309,11 +323,81 @@ fn a_flush_waits_for_acknowledged_writes_that_wait_for_a_superblock() {
         !drive.placing.is_empty()
     });
     assert!(is_waiting, "collection never slowed the host down");
-    let waiting: Vec<u64> = drive.placing.iter().flat_map(|placing| placing.next..placing.end).collect();
+    let waiting: Vec<u64> =
+        drive.placing.iter().flat_map(|write| drive.units_of(write.from, write.to - write.from)).collect();
     closed_loop(&mut drive, 1, 1, |_| Command::Flush);
     assert!(drive.placing.is_empty());
     for unit in waiting {
         let (block, index) = drive.place_of(drive.ftl.lookup(unit).expect("it was written"));
         assert!(index < drive.progress[block as usize].on_flash, "unit {unit} is not on flash after the flush");
+    }
+}
+
+/// A flush, and until all of it is on flash.
+fn flushed(drive: &mut ConventionalModel) -> FlashWrites {
+    closed_loop(drive, 1, 1, |_| Command::Flush);
+    idle(drive);
+    assert_eq!((drive.core().buffer_used_bytes(), drive.unfilled.len()), (0, 0));
+    drive.flash_writes()
+}
+
+#[test]
+fn parts_of_mapping_units_in_order_share_slots() {
+    for (map_bytes, bytes, depth) in [(8192, 4096, 1), (8192, 4096, 8), (4096, 1024, 1)] {
+        let mut drive = changed(|shape| shape.map_bytes = map_bytes);
+        closed_loop(&mut drive, depth, 400, |i| Command::Write { at: i * bytes, bytes, stream: 0 });
+        let writes = flushed(&mut drive);
+        assert_eq!(writes.host_bytes, 400 * bytes);
+        // At the end of a superblock a unit is not waited for.
+        let (slots, least) = (drive.ftl().slots_written().0, 400 * bytes / map_bytes);
+        let superblocks = 400 * bytes / drive.shape().superblock_bytes + 1;
+        assert!((least..=least + superblocks).contains(&slots), "{slots} slots of {map_bytes} for {least}");
+        assert_eq!(writes.rounding_bytes, (slots - least) * map_bytes);
+    }
+}
+
+#[test]
+fn a_part_of_a_mapping_unit_alone_costs_the_unit() {
+    let mut drive = changed(|shape| shape.map_bytes = 8192);
+    let place = |i| i * 7 % 400 * 8192;
+    closed_loop(&mut drive, 4, 400, |i| Command::Write { at: place(i), bytes: 4096, stream: 0 });
+    let writes = flushed(&mut drive);
+    assert_eq!((writes.host_bytes, writes.rounding_bytes), (400 * 4096, 400 * 4096));
+    assert!((writes.amplification() - 2.0).abs() < f64::EPSILON);
+}
+
+#[test]
+fn whole_mapping_units_have_a_slot_for_each_write() {
+    let mut drive = model("test-conv");
+    closed_loop(&mut drive, 4, 100, |_| Command::Write { at: 0, bytes: 4096, stream: 0 });
+    let writes = flushed(&mut drive);
+    assert_eq!((writes.host_bytes, writes.rounding_bytes), (100 * 4096, 0));
+    assert_eq!(drive.ftl().slots_written().0, 100);
+}
+
+#[test]
+fn what_is_programmed_is_what_the_host_wrote_and_what_makes_whole_units_of_it() {
+    for (is_early, separate) in [(true, true), (true, false), (false, true)] {
+        let profile = Profile::named("test-conv").unwrap();
+        let mut shape = profile.conventional_shape().unwrap();
+        (shape.map_bytes, shape.separate_collection) = (8192, separate);
+        let mut drive = ConventionalModel::new(CoreShape { early_ack: is_early, ..profile.core_shape(1) }, shape);
+        let (mut rng, blocks, mut written) = (Rng::seeded(13), drive.shape().logical_bytes / 4096, 0);
+        for _ in 0..20 {
+            closed_loop(&mut drive, 16, 1_000, |_| {
+                let (at, many) = (rng.below(blocks - 8), 1 + rng.below(8));
+                let stream = u32::try_from(rng.below(2)).unwrap();
+                written += many * 4096;
+                if rng.chance(0.05) {
+                    written -= many * 4096;
+                    return Command::Trim { at: at * 4096, bytes: many * 4096 };
+                }
+                Command::Write { at: at * 4096, bytes: many * 4096, stream }
+            });
+            let writes = flushed(&mut drive);
+            assert_eq!(writes.host_bytes, written);
+            assert_eq!(writes.host_bytes + writes.rounding_bytes, drive.ftl().slots_written().0 * 8192);
+        }
+        assert!(drive.flash_writes().collection_bytes > 0 && drive.flash_writes().rounding_bytes > 0);
     }
 }

@@ -29,8 +29,8 @@ pub struct FlashBlock {
 
 impl FlashBlock {
     /// Gives a device the timing of `profile`. Its capacity is the device's; the ratio of flash to capacity is the
-    /// profile's; a small drive has smaller superblocks for that, and a very small one more flash. The drive starts as if
-    /// nothing had ever been written.
+    /// profile's, and so is the number of superblocks until one is a program of every die; a very small drive has more flash. The drive
+    /// starts as if nothing had ever been written.
     ///
     /// # Errors
     /// `BadName` if the profile is of a zoned drive, or its mapping units are too small for so large a device.
@@ -89,17 +89,21 @@ impl FlashBlock {
     }
 }
 
-/// The shape for another capacity, with the same ratio of flash to capacity. Where what streams and reserve need would be more than that
-/// leaves, superblocks are smaller, at least a row of units over all dies; where even these are too few, there is more flash.
+/// The shape for another capacity, with the same ratio of flash to capacity and, as far as that goes, as many superblocks: drives of one
+/// flash then keep back the same of it. A superblock is whole rows of units over all dies, and no larger than the profile's, so that there
+/// are fewer on a drive too small for as many rows, and more on a larger one. It is smaller where what streams and reserve need would be
+/// more than the ratio leaves; where even rows are too large for that, there is more flash.
 fn fit(shape: ConventionalShape, capacity_bytes: u64, row_bytes: u64) -> ConventionalShape {
     let ratio = shape.usable_bytes() as f64 / shape.logical_bytes as f64;
     let beside_data = shape.streams as usize + shape.collect_below + 2;
-    let spare_bytes = capacity_bytes as f64 * (ratio - 1.0).max(0.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "part of a capacity")]
-    let largest = (spare_bytes / (beside_data + 1) as f64) as u64 / row_bytes * row_bytes;
-    let superblock_bytes = shape.superblock_bytes.min(largest.max(row_bytes));
+    let flash_bytes = capacity_bytes as f64 * ratio;
+    let rows_of_as_many = (flash_bytes / shape.superblocks as f64 / row_bytes as f64).round();
+    let rows_of_spare = ((flash_bytes - capacity_bytes as f64) / (beside_data + 1) as f64 / row_bytes as f64).floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rows of a superblock")]
+    let rows = rows_of_as_many.min(rows_of_spare).max(1.0) as u64;
+    let superblock_bytes = shape.superblock_bytes.min(rows * row_bytes);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of superblocks")]
-    let by_ratio = (capacity_bytes as f64 * ratio / superblock_bytes as f64).round() as usize;
+    let by_ratio = (flash_bytes / superblock_bytes as f64).round() as usize;
     let data = usize::try_from(capacity_bytes.div_ceil(superblock_bytes)).unwrap_or(usize::MAX);
     let superblocks = by_ratio.max(data + beside_data);
     ConventionalShape { logical_bytes: capacity_bytes, superblock_bytes, superblocks, ..shape }
@@ -175,5 +179,55 @@ impl Store for FlashBlock {
             }
             Io::Flush => (self.data.flush().map(|()| Lba(0)), None, Some(Command::Flush)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(name: &str, scale: u64) -> Profile {
+        Profile::named(name).unwrap().scaled(scale).unwrap()
+    }
+
+    fn superblocks(name: &str, scale: u64, capacity_bytes: u64) -> (u64, usize) {
+        let shape = FlashBlock::shape_for(&profile(name, scale), capacity_bytes).unwrap();
+        (shape.superblock_bytes, shape.superblocks)
+    }
+
+    #[test]
+    fn drives_of_one_flash_keep_back_the_same_of_it() {
+        const ROW: u64 = 32 * (192 << 10);
+        // As `zonda repro zns-fig6` and `zns-fig9` make them: 200 of 1,900 parts of each drive, at 1/170.
+        assert_eq!(superblocks("atc21-28op", 170, 990_707_712), (ROW, 216));
+        assert_eq!(superblocks("atc21-7op", 170, 1_188_851_712), (ROW, 216));
+        for parts in [2, 3, 5, 8] {
+            let [more, less] = [("atc21-28op", 1_599_999_049_728), ("atc21-7op", 1_919_999_279_104)]
+                .map(|(name, bytes)| superblocks(name, 1, bytes / parts));
+            assert_eq!(more, less, "one of {parts} parts");
+            assert!(more.1.abs_diff(411) <= 2, "{} superblocks of one of {parts} parts", more.1);
+        }
+    }
+
+    #[test]
+    fn a_drive_of_its_profiles_capacity_has_its_shape() {
+        for (name, scale) in [
+            ("atc21-28op", 1),
+            ("atc21-7op", 24),
+            ("atc21-7op", 170),
+            ("splitzns-conv-20op", 1),
+            ("splitzns-conv-20op", 32),
+            ("test-conv", 1),
+        ] {
+            let profile = profile(name, scale);
+            let shape = profile.conventional_shape().unwrap();
+            assert_eq!(FlashBlock::shape_for(&profile, shape.logical_bytes).unwrap(), shape, "{name} at 1/{scale}");
+        }
+    }
+
+    #[test]
+    fn a_very_small_drive_has_more_flash() {
+        let shape = FlashBlock::shape_for(&profile("atc21-7op", 1), 20_480).unwrap();
+        assert_eq!(shape.superblocks, 1 + 8 + 6 + 2, "data, streams, and what collection needs");
     }
 }

@@ -13,7 +13,7 @@ use super::{FlashBlock, FlashZoned, NullBlocks, NullZones, SplitData, TimeMode, 
 use crate::conventional::ConventionalModel;
 use crate::model::Model;
 use crate::profile::{Profile, Split};
-use crate::trace::{Places, TraceEntry, held_before};
+use crate::trace::{Places, TraceEntry, held_before, reads_what_was_held};
 use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
@@ -233,7 +233,7 @@ impl Spec {
     }
 
     /// The model alone, for a trace that fits its [`places`](Self::places): no data, no clock. What the trace reads before it writes it is
-    /// there: zones, or all of a conventional drive.
+    /// there: such zones, or, if it is so of one mapping unit, all of a conventional drive.
     ///
     /// # Errors
     /// `BadName` for a profile that is no drive.
@@ -249,8 +249,9 @@ impl Spec {
             }
             (None, Some(shape)) => {
                 let units = shape.logical_units();
+                let is_held = reads_what_was_held(trace, shape.map_bytes, units);
                 let mut model = ConventionalModel::new(core, shape);
-                if !held_before(trace, u64::MAX).is_empty() {
+                if is_held {
                     model.preset(0, units);
                 }
                 Ok(Box::new(model))
@@ -410,6 +411,18 @@ mod tests {
         assert!("zn540".parse::<Spec>().unwrap().open_block().is_err());
         assert!("atc21-7op".parse::<Spec>().unwrap().open_block().unwrap_err().to_string().contains("data=PATH"));
         assert!("test-conv".parse::<Spec>().unwrap().open_zoned().is_err());
+    }
+
+    #[test]
+    fn a_replay_reads_from_flash_what_its_trace_never_wrote() {
+        let reads = |trace: &str| {
+            let trace = crate::trace::parse(trace).unwrap();
+            let mut model = "test-conv".parse::<Spec>().unwrap().model_for(&trace).unwrap();
+            crate::trace::replay(&mut model, &trace);
+            model.core().stats().dies.iter().map(|die| die.reads).sum::<u64>()
+        };
+        assert_eq!(reads("0 write 0 4096 0\n5000000 read 8388608 4096"), 1);
+        assert_eq!(reads("0 write 0 4096 0\n1 trim 8388608 4096\n5000000 read 8388608 4096"), 0);
     }
 
     #[test]

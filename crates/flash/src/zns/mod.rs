@@ -279,17 +279,21 @@ impl ZonedModel {
         let written = timing.admitted();
         // What is only in the buffer costs no more than an open zone.
         let unfinished = !timing.is_finished() && written < capacity && timing.dispatched() > 0;
+        let units = timing.dispatched().div_ceil(self.shape.unit_bytes);
         let dropped = timing.reset();
         self.core.release_buffer(dropped);
         let share = |ns: Nanos| share_of(ns, written.min(capacity), capacity);
         let takes = self.shape.reset_base_ns
             + share(self.shape.reset_occupancy_ns)
             + if unfinished { self.shape.reset_unfinished_ns } else { 0 };
-        let erase_ns = share_of(self.core.shape().erase_ns, written.min(capacity), capacity);
-        let width = self.shape.dies_per_zone as u64;
-        let job = self.jobs.begin(token, now, width + 1);
+        let (width, block_ns) = (self.shape.dies_per_zone as u64, self.core.shape().erase_ns);
+        let (dies, erase_ns) = match self.shape.reset_erases_blocks {
+            true => (units.min(width), block_ns),
+            false => (width, share(block_ns)),
+        };
+        let job = self.jobs.begin(token, now, dies + 1);
         self.core.delay(now, TOKEN_MAX + job, takes);
-        for unit in 0..width {
+        for unit in 0..dies {
             let tag = self.tag(Purpose::Job(job));
             let die = self.die_of(zone, unit);
             self.writes.erases += 1;

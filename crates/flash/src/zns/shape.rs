@@ -34,6 +34,9 @@ pub struct ZonedShape {
     pub reset_occupancy_ns: Nanos,
     /// What a reset costs more for a zone that was written in part and not finished.
     pub reset_unfinished_ns: Nanos,
+    /// True where a zone is one erase block of each of its dies: a reset erases those in which something is, each in full. Else the
+    /// erase on every die, too, is in proportion to what is written: so were drives measured of whose blocks nothing is known.
+    pub reset_erases_blocks: bool,
     /// Finishing an empty zone.
     pub finish_empty_ns: Nanos,
     /// Least that finishing a written zone costs.

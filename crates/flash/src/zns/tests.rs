@@ -72,6 +72,26 @@ fn a_finished_zone_is_padded_and_a_reset_erases_all_its_dies() {
 }
 
 #[test]
+fn a_reset_erases_the_blocks_of_a_zone_as_a_whole_where_it_has_one_of_each_die() {
+    let reset = |drive: &mut ZonedModel| {
+        let now = drive.core().now();
+        drive.submit(now, 9, Command::Reset { zone: 3 });
+        (last_ns(drive) - now, drive.flash_writes().erases)
+    };
+    for (written, dies) in [(512 * MIB, 16), (256 * MIB, 16), (4096, 1), (5 * (64 << 10), 5)] {
+        for finished in [false, true] {
+            let mut drive = model("splitzns");
+            drive.preset(3, written, finished);
+            assert_eq!(reset(&mut drive), (3_000_000, dies), "{written} bytes, as a subzone");
+        }
+    }
+    let mut opened = model("splitzns");
+    opened.submit(0, 1, Command::Open { zone: 3 });
+    last_ns(&mut opened);
+    assert_eq!(reset(&mut opened), (0, 0), "nothing is in it");
+}
+
+#[test]
 fn what_is_still_in_the_buffer_is_read_from_it() {
     let mut drive = model("zn540");
     drive.submit(0, 1, Command::Write { at: 0, bytes: 4096, stream: 0 });

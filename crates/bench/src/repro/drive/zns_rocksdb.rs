@@ -20,7 +20,8 @@ use crate::{BenchError, Result};
 
 /// Thousands of operations a second.
 pub(super) const RATE: &str = "k per s";
-/// Written to flash for each byte that the drive was given, from the first on: collection, and what fills up finished zones.
+/// Written to flash for each byte that the drive was given, from the first on: collection, what fills up finished zones, and the rest of
+/// mapping units that were written in part.
 pub(super) const AMPLIFICATION: &str = "flash over drive bytes";
 /// Moved by cleaning of the file store, for each byte that it was given.
 pub(super) const CLEANED: &str = "cleaned over file bytes";
@@ -263,9 +264,8 @@ fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
     let latency = |of: Option<Latency>, pick: fn(Latency) -> f64| of.map(|latency| pick(latency) / k);
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let cpu = 100.0 * ran.cpu_seconds / ran.seconds.max(f64::MIN_POSITIVE) / cores;
-    let beside_host = over("flash_collection_bytes", "flash_host_bytes")
-        .zip(over("flash_padding_bytes", "flash_host_bytes"))
-        .map(|(moved, padding)| moved + padding);
+    let causes = ["flash_rounding_bytes", "flash_collection_bytes", "flash_padding_bytes"];
+    let beside_host: Option<f64> = causes.iter().map(|cause| over(cause, "flash_host_bytes")).sum();
     row.number(RATE, step.per_second * k / 1e3)
         .number(AMPLIFICATION, beside_host.map(|more| 1.0 + more))
         .number(CLEANED, over("copied_bytes", "written_bytes"))
