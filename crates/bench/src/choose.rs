@@ -88,14 +88,15 @@ pub enum Chooser {
 }
 
 impl Chooser {
-    /// Makes `distribution` ready for `records` records, to which others are added or not; a zipfian one costs one power per record, once.
+    /// Makes `distribution` ready for `records` records, to which `room` others may be added; a zipfian one costs one power for
+    /// each of these, once.
     #[must_use]
-    pub fn new(distribution: Distribution, keys: &Arc<KeySpace>, records: u64, grows: bool) -> Self {
+    pub fn new(distribution: Distribution, keys: &Arc<KeySpace>, records: u64, room: u64) -> Self {
         match distribution {
             Distribution::Uniform => Self::Uniform(Uniform),
             Distribution::Hot => Self::Hot(Hot),
             Distribution::HotRange => Self::HotRange(HotRange::new(Arc::clone(keys))),
-            Distribution::Zipf(theta) if grows => Self::Zipf(Zipf::growing(records, theta)),
+            Distribution::Zipf(theta) if room > 0 => Self::Zipf(Zipf::growing(records + room, theta)),
             Distribution::Zipf(theta) => Self::Zipf(Zipf::new(records, theta)),
             Distribution::Latest => Self::Latest(Latest::new(records)),
         }
@@ -129,7 +130,7 @@ mod tests {
 
     pub(super) fn draws(distribution: Distribution, order: Order) -> (Arc<KeySpace>, Vec<u64>) {
         let keys = Arc::new(KeySpace::new(8, RECORDS, order, Seed(5)).unwrap());
-        let mut chooser = Chooser::new(distribution, &keys, RECORDS, false);
+        let mut chooser = Chooser::new(distribution, &keys, RECORDS, 0);
         let mut rng = Rng::seeded(1);
         let drawn = (0..DRAWS).map(|_| chooser.choose(&mut rng, RECORDS)).collect();
         (keys, drawn)
@@ -167,8 +168,8 @@ mod tests {
         for distribution in ["uniform", "hot", "hot-range", "zipf:0.5", "latest"] {
             for records in 1..8 {
                 let keys = Arc::new(KeySpace::new(8, 100, Order::Random, Seed(5)).unwrap());
-                for grows in [false, true] {
-                    let mut chooser = Chooser::new(distribution.parse().unwrap(), &keys, records, grows);
+                for room in [0, 1, 50] {
+                    let mut chooser = Chooser::new(distribution.parse().unwrap(), &keys, records, room);
                     let mut rng = Rng::seeded(records);
                     assert!((0..200).all(|_| chooser.choose(&mut rng, records) < records), "{distribution} {records}");
                 }

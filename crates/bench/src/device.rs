@@ -199,6 +199,20 @@ mod tests {
         assert_eq!(once, bench("flash:test --virtual --operation mixed --count 500 --json").run().unwrap());
     }
 
+    /// A write that waits for its zone is not thrown away for a read.
+    #[test]
+    fn a_mix_has_the_share_of_reads_that_was_asked_for() {
+        let words =
+            "flash:zn540?scale=1/64&zones=20 --virtual --operation mixed --reads 50 --zones 1 --depth 32 --count 4000";
+        let json = bench(&format!("{words} --json")).run().unwrap();
+        let [reads, writes] = ["read", "write"].map(|kind| number(&json, &["requests_by_kind", kind]));
+        assert!((reads / 4000.0 - 0.5).abs() < 0.03 && reads + writes == 4000.0, "{json}");
+        let text = bench(words).run().unwrap();
+        assert!(
+            text.contains(&format!("read: {reads} requests")) && text.contains(&format!("write: {writes} requests"))
+        );
+    }
+
     #[test]
     fn every_kind_of_device_is_measured() {
         let directory = tempfile::tempdir().unwrap();

@@ -84,7 +84,7 @@ impl Phase {
         process::reset_rss_peak();
         let shared = Arc::new(self.shared(subject, data));
         // Takes time, for a zipfian one, that is no operation's.
-        let chooser = Chooser::new(self.distribution, data.keys(), data.records(), self.workload.mix.inserts());
+        let chooser = Chooser::new(self.distribution, data.keys(), data.records(), self.room(data));
         let before = Usage::of(subject)?;
         let recorded = self.work(&shared, data, &chooser, progress);
         data.set_records(shared.population.existing());
@@ -123,6 +123,12 @@ impl Phase {
             return refused("--operations", self.operations.to_string(), "more inserts than the data set has keys for");
         }
         Ok(())
+    }
+
+    /// Records that may be added while others are chosen: all that the data set has room for, so that slices and phases choose alike.
+    fn room(&self, data: &DataSet) -> u64 {
+        let mix = self.workload.mix;
+        if mix.inserts() && mix.needs_records() { data.room() } else { 0 }
     }
 
     fn shared(&self, subject: &Arc<dyn Subject>, data: &DataSet) -> Shared {
@@ -229,6 +235,17 @@ mod tests {
     fn run(subject: &Arc<dyn Subject>, data: &mut DataSet, workload: &str, operations: u64) -> Result<PhaseReport> {
         let workload = workload.parse().unwrap();
         Phase::new(workload, operations, 2).run(subject, data, "map", &Progress::hidden())
+    }
+
+    /// Where records are added popularity is spread over the same ones in every slice and phase.
+    #[test]
+    fn room_and_records_are_what_the_data_set_can_hold() {
+        let mut data = DataSet::new(8, 8, 1_000, Order::Random, Seed(1)).unwrap();
+        let room = |data: &DataSet, name: &str| Phase::new(name.parse().unwrap(), 10, 1).room(data);
+        for records in [100, 600] {
+            data.set_records(records);
+            assert_eq!(["ycsb-e", "get", "zkv-a"].map(|name| room(&data, name)), [1_000 - records, 0, 0]);
+        }
     }
 
     #[test]

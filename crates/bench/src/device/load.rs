@@ -54,6 +54,8 @@ pub(super) struct Load<'a> {
     target: &'a Target,
     layout: Layout,
     rng: Rng,
+    /// Whether the next request reads, once that is drawn and until it is submitted: a write may have to wait for a zone.
+    is_read: Option<bool>,
     submitted: u64,
     due: Time,
     deepest: usize,
@@ -80,6 +82,7 @@ impl<'a> Load<'a> {
             target,
             layout,
             rng: Seed(bench.seed).derive("device bench").rng(),
+            is_read: None,
             submitted: 0,
             due: Time::ZERO,
             deepest: 0,
@@ -208,21 +211,25 @@ impl<'a> Load<'a> {
         Ok(false)
     }
 
+    /// The next request; `None` while it is a write that no stretch can take.
     fn next(&mut self) -> Result<Option<(usize, usize, Io)>> {
-        let read = match self.bench.operation {
+        let is_read = self.is_read.take().unwrap_or_else(|| match self.bench.operation {
             Operation::Read => true,
             Operation::Mixed => self.rng.below(100) < self.bench.reads.into(),
             Operation::Write | Operation::Append => false,
-        };
+        });
         let into = buffer(self.bench.block)?;
         let blocks = self.layout.blocks;
-        if read {
+        if is_read {
             let stretch = self.rng.index(self.layout.reads.len());
             let (first, length) = self.layout.reads[stretch];
             let at = Lba(first + self.rng.below(length / blocks) * blocks);
             return Ok(Some((0, stretch, Io::Read { at, into })));
         }
-        let Some(stretch) = self.layout.writable() else { return Ok(None) };
+        let Some(stretch) = self.layout.writable() else {
+            self.is_read = Some(false);
+            return Ok(None);
+        };
         let written = &mut self.layout.writes[stretch];
         let offset = if self.layout.random { self.rng.below(written.room / blocks) * blocks } else { written.filled };
         written.busy += 1;

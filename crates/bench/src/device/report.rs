@@ -72,7 +72,8 @@ impl Report {
             format_args!("{rate:.0}/s, {mib:.1} MiB/s, {:.3} s, at most {} in flight", self.seconds, self.deepest),
         );
         for (name, histogram) in self.kinds() {
-            let mut line = format!("{name}: mean {:.1} us", histogram.mean() / 1e3 / self.k as f64);
+            let (count, mean) = (histogram.len(), histogram.mean() / 1e3 / self.k as f64);
+            let mut line = format!("{name}: {count} requests, mean {mean:.1} us");
             for (quantile, share) in QUANTILES {
                 let _ = write!(line, ", {quantile} {:.1}", self.us(histogram.value_at_quantile(share)));
             }
@@ -125,11 +126,13 @@ impl Report {
 
     pub(super) fn json(&self, bench: &DeviceBench) -> Value {
         let rate = self.per_second();
+        let counts: Map<_, _> =
+            self.kinds().map(|(name, histogram)| (name.to_owned(), json!(histogram.len()))).collect();
         let mut object = json!({
             "device": self.device, "operation": format!("{:?}", bench.operation).to_lowercase(),
             "block_bytes": bench.block, "zones": bench.zones, "depth": bench.depth, "in_flight_max": self.deepest,
-            "requests": self.requests(), "seconds": self.seconds, "requests_per_second": rate,
-            "mib_per_second": rate * bench.block as f64 / f64::from(1 << 20),
+            "requests": self.requests(), "requests_by_kind": counts, "seconds": self.seconds,
+            "requests_per_second": rate, "mib_per_second": rate * bench.block as f64 / f64::from(1 << 20),
             "latency_us": self.latencies(), "seed": bench.seed, "virtual": self.is_virtual, "k": self.k,
             "void": self.is_void(), "failed_reads": self.failed_reads,
         });

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use zonda_device::{AlignedBuf, BlockDevice, DeviceError, Geometry, HostFtl, HostFtlOptions, Lba};
 use zonda_flash::drive::{FlashZoned, NullZones, TimeMode};
 use zonda_flash::experiments::atc21::{Overwrite, WINDOWS_PER_PASS, Window, is_over};
-use zonda_flash::experiments::ranges::Order;
+use zonda_flash::experiments::ranges::{Order, Turns};
 use zonda_flash::profile::Profile;
-use zonda_rt::{Mutex, Rng, Seed, now, sim, spawn};
+use zonda_rt::{Mutex, Seed, now, sim, spawn};
 
 use super::{DriveRow, refused, zns_fig1::filled_in};
 use crate::{BenchError, Result};
@@ -41,7 +41,6 @@ struct Shared {
     volume: HostFtl,
     ranges: u64,
     range_blocks: u64,
-    order: Order,
     /// Times that they write the volume: at least, and at most if it is not steady.
     passes: RangeInclusive<f64>,
     /// Bytes of a window.
@@ -50,9 +49,7 @@ struct Shared {
 }
 
 struct State {
-    rng: Rng,
-    last: u64,
-    in_use: Vec<u64>,
+    turns: Turns,
     written: u64,
     /// Written bytes, to the volume and below it, when the last window began.
     before: (u64, u64),
@@ -75,11 +72,11 @@ fn simulated(
     let range_blocks = zones.zone_capacity_bytes / WRITE_BYTES as u64 * WRITE_BLOCKS;
     let ranges = volume.capacity_blocks() / range_blocks;
     let capacity_bytes = ranges * range_blocks * 4096;
-    let rng = Seed(seed).derive("ranges").rng();
-    let state = State { rng, last: ranges - 1, in_use: Vec::new(), written: 0, before: (0, 0), windows: Vec::new() };
+    let turns = Turns::new(order, ranges, Seed(seed).derive("ranges").rng());
+    let state = State { turns, written: 0, before: (0, 0), windows: Vec::new() };
     let window_bytes = capacity_bytes / WINDOWS_PER_PASS;
     let shared =
-        Shared { volume, ranges, range_blocks, order, passes: passes.clone(), window_bytes, state: Mutex::new(state) };
+        Shared { volume, ranges, range_blocks, passes: passes.clone(), window_bytes, state: Mutex::new(state) };
     let shared = Arc::new(shared);
     let writers: Vec<_> = (0..WRITERS)
         .map(|number| {
@@ -106,27 +103,14 @@ impl Shared {
                 self.volume.write(Lba(start + block), &buffer)?;
                 self.count();
             }
-            self.state.lock().in_use.retain(|&used| used != range);
+            self.state.lock().turns.give_back(range);
         }
         Ok(())
     }
 
     fn take(&self) -> Option<u64> {
         let state = &mut *self.state.lock();
-        if is_over(&state.windows, &self.passes) {
-            return None;
-        }
-        loop {
-            let range = match self.order {
-                Order::Random => state.rng.below(self.ranges),
-                Order::Sequential => (state.last + 1) % self.ranges,
-            };
-            state.last = range;
-            if !state.in_use.contains(&range) {
-                state.in_use.push(range);
-                return Some(range);
-            }
-        }
+        (!is_over(&state.windows, &self.passes)).then(|| state.turns.take())
     }
 
     /// Counts a write, and closes windows that are over.

@@ -1,6 +1,7 @@
 //! The ZNS paper's figure 1: 64 KiB writes into four zone-sized ranges at a time, the usable capacity filled and
-//! then overwritten four times, and on until steady. A range is trimmed, or its zone reset, when its writing begins; the next is any that
-//! nobody writes, or the one behind the last. Beside the three drives of the paper: a host FTL on the zones.
+//! then overwritten four times, and on until steady. A range is trimmed, or its zone reset, when its writing begins. Ranges come
+//! each once in an order that is drawn and then at random, or one behind the other. Beside the three drives of the paper:
+//! a host FTL on the zones.
 
 use std::ops::RangeInclusive;
 
