@@ -40,6 +40,16 @@ impl Tree {
         if filter.is_full() { self.waits.during(Cause::Filter, || self.drain(filter)) } else { Ok(()) }
     }
 
+    /// Serves the filter if it is far over its share, for the background: values that reclaim moves come to it although nobody writes.
+    /// Returns whether it was. No latch, no stripe may be held.
+    ///
+    /// # Errors
+    /// As [`serve_filter`](Self::serve_filter).
+    pub(crate) fn relieve_filter(&self) -> Result<bool> {
+        let Some(filter) = self.filter.as_ref().filter(|filter| filter.is_full()) else { return Ok(false) };
+        self.drain(filter).map(|()| true)
+    }
+
     /// Serves a filter that is far over its share until it is not.
     fn drain(&self, filter: &Filter) -> Result<()> {
         let mut spin = Spin::new();
