@@ -278,7 +278,7 @@ impl Engine {
     /// Background step: writes log buffers that are older than the interval.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device. A full store is none.
     pub fn log_step(&self) -> Result<Step> {
         let tree = self.enter()?;
         tree.check_writable()?;
