@@ -228,6 +228,21 @@ mod tests {
         assert!(pairs >= KEYS && runs == pairs, "{pairs} pairs in {runs} runs");
     }
 
+    #[test]
+    fn reads_that_the_filter_answers_are_counted_through_snapshots_too() {
+        let (_, tree) = behind_a_filter(TreeOptions::default());
+        tree.put(&key(1), &[2; 16], Durability::Buffered).expect("room");
+        let snapshot = tree.open_snapshot();
+        let mut value = Vec::new();
+        assert!(tree.get_into(&key(1), &mut value).expect("in memory"));
+        assert!(tree.get_as_of(snapshot, &key(1), &mut value).expect("in memory"));
+        assert!(tree.contains(Some(snapshot), &key(1)).expect("in memory"));
+        let both = tree.multi_get(Some(snapshot), &[&key(1), &key(2)]).expect("readable");
+        assert!(both.iter().all(Option::is_some));
+        tree.snapshots.close(snapshot);
+        assert_eq!((tree.stats().gets, tree.stats().filter_hits), (5, 4), "one asked a page");
+    }
+
     /// ZKV 3.3: a buffer is begun as large as the pairs that come to it ask for. What a leaf's keys share is stored once, and does not
     /// count less for that.
     #[test]
