@@ -31,6 +31,9 @@ const SHARD_BYTES_MIN: usize = 256 << 10;
 /// Memory of an entry beside its page: slab slot, map slot at its usual load, the page's place with reference counts, a mark.
 const ENTRY_BYTES: usize =
     size_of::<Entry>() + 2 * size_of::<(Key, u32)>() + size_of::<MappedCopy>() + 16 + size_of::<u32>();
+/// A shard's tables may have room for so many times its pages, and for a few more: a capacity that trembles costs nothing.
+const TABLE_SLACK: usize = 4;
+const TABLE_ENTRIES_MIN: usize = 64;
 /// There is at most a mark for so many bytes of capacity.
 const MARK_SPAN_BYTES: u64 = 4096;
 /// Marks among which the oldest goes.
@@ -137,7 +140,8 @@ impl Marks {
 }
 
 /// The read cache. Always: all shards together take at most the capacity, counted with their tables; but for the marks, at most 2
-/// thousandths of it, and for a page's part of the tables for each thread that enters one just now.
+/// thousandths of it, for what tables are larger than their pages need ([`TABLE_SLACK`], or more until the next [`resize`](Self::resize)),
+/// and for a page's part of the tables for each thread that enters one just now.
 ///
 /// The capacity is that of all shards together, not a part for each: else a small cache of long leaves would hold one in a shard, or none.
 /// A page that comes displaces those of its own shard first, and where that has none, of the next that has some. No two shards are locked
@@ -162,7 +166,7 @@ impl ReadCache {
         cache
     }
 
-    /// Gives the cache another capacity; what no longer fits goes at once, from all shards alike.
+    /// Gives the cache another capacity; what no longer fits goes at once, from all shards alike, and so do tables that are much too large.
     pub(crate) fn resize(&self, capacity_bytes: u64) {
         self.bytes_max.store(capacity_bytes, Ordering::Relaxed);
         let marks = capacity_bytes / MARK_SPAN_BYTES / self.shards.len() as u64;
@@ -176,6 +180,7 @@ impl ReadCache {
                 }
             }
         }
+        self.shards.iter().for_each(|shard| shard.lock().shrink());
     }
 
     /// The most that it may take, in bytes.
@@ -346,6 +351,28 @@ impl Shard {
         };
         self.entries[slot as usize] = Some(entry);
         slot
+    }
+
+    /// Gives back tables that are much too large. Cost then: one pass over the pages; their order, marks and the hand stay.
+    fn shrink(&mut self) {
+        // The map's own capacity leaves out what removed keys block.
+        if self.entries.capacity() <= TABLE_SLACK * self.index.len() + TABLE_ENTRIES_MIN {
+            return;
+        }
+        let mut large = std::mem::replace(self, Self::new());
+        self.marks = std::mem::take(&mut large.marks);
+        self.index.reserve(large.index.len());
+        self.entries.reserve(large.index.len());
+        let mut slot = large.oldest;
+        while let Some(entry) = large.entries.get_mut(slot as usize).and_then(Option::take) {
+            self.link(entry.key, entry.page);
+            let newest = self.newest;
+            self.entry(newest).expect("just linked").visited = entry.visited;
+            if slot == large.hand {
+                self.hand = newest;
+            }
+            slot = entry.newer;
+        }
     }
 
     fn unlink(&mut self, slot: u32) -> Option<CachedPage> {
@@ -529,6 +556,52 @@ mod tests {
         }
         assert!((1..=6).all(|block| cache.get(at(block), 0).is_some()));
         assert_eq!(cache.hits(), 7);
+    }
+
+    #[test]
+    fn tables_shrink_with_the_cache() {
+        let entries =
+            |cache: &ReadCache| cache.shards.iter().map(|shard| shard.lock().entries.capacity()).sum::<usize>();
+        let cache = ReadCache::new(16 << 20);
+        (1..=4_000).for_each(|block| cache.insert(at(block), 1, &page(1)));
+        cache.resize(15 << 20);
+        assert!(entries(&cache) >= 3_900, "they have about as much as they need");
+        cache.resize(1 << 20);
+        let there: Vec<u64> = (1..=4_000).filter(|&block| cache.get(at(block), 1).is_some()).collect();
+        assert_eq!(there.len() as u64 * ENTRY_BYTES as u64, cache.table_bytes());
+        assert!((200..256).contains(&there.len()), "{} pages", there.len());
+        assert!(entries(&cache) <= there.len() * TABLE_SLACK + SHARDS_MAX * TABLE_ENTRIES_MIN);
+        let indexes = || cache.shards.iter().map(|shard| shard.lock().index.capacity());
+        assert!(indexes().all(|capacity| capacity <= 64), "{:?}", indexes().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn tables_that_shrink_keep_the_order_in_which_pages_go() {
+        let pages = MappedCopies::default();
+        let key = |number: u32| Key { address: number.into(), generation: 1 };
+        // 40 of 1,000 pages are left, some visited, and the hand is in their midst.
+        let used = || {
+            let mut shard = Shard::new();
+            for number in 0..1_000_u32 {
+                let page = pages.copy(&number.to_le_bytes(), u64::MAX).expect("memory");
+                shard.link(key(number), Arc::new(page));
+            }
+            (0..1_000)
+                .filter(|number| number % 25 != 0)
+                .for_each(|number| assert!(shard.remove(&key(number)).is_some()));
+            (0..20).for_each(|nth| assert!(shard.get(&key(nth * 50)).is_some()));
+            (0..10).for_each(|_| assert!(shard.evict().is_some()));
+            (10..20).for_each(|nth| assert!(shard.get(&key(nth * 50)).is_some()));
+            shard
+        };
+        let (mut shrunk, mut same) = (used(), used());
+        shrunk.shrink();
+        assert!(shrunk.entries.capacity() < 100 && same.entries.capacity() >= 1_000);
+        let evictions = |shard: &mut Shard| -> Vec<Vec<u8>> {
+            std::iter::from_fn(|| shard.evict()).map(|page| page.to_vec()).collect()
+        };
+        let order = evictions(&mut shrunk);
+        assert!(order.len() == 30 && order == evictions(&mut same), "{order:?}");
     }
 
     #[test]

@@ -66,6 +66,22 @@ fn consecutive_pages_are_one_write_of_the_chosen_size() {
     assert_eq!(StoreOptions::default().group_pages, 4);
 }
 
+/// The paper's pages are of 4 KB: a group is as long whatever a leaf takes, and a leaf that is longer is one.
+#[test]
+fn of_longer_pages_a_group_holds_fewer() {
+    for (blocks, pages_at_once) in [(1, 4), (2, 2), (4, 1), (8, 1)] {
+        let device = device_of(64, 14);
+        let toy = toy(&device, &StoreOptions { hot_writers_max: 1, ..options() });
+        toy.put(id(0), 0, 4).unwrap();
+        toy.settle().unwrap();
+        let before = device.counters();
+        (1..5).for_each(|n| toy.put(id(n), n, blocks).unwrap());
+        toy.pump().unwrap();
+        let done = device.counters().since(&before);
+        assert_eq!((done.writes, done.written_bytes), (4 / pages_at_once, 4 * blocks * 4096), "{blocks} blocks");
+    }
+}
+
 /// "It retrieves a page by accessing three objects in turn: the write sequencer, the read cache, and the zone."
 #[test]
 fn a_page_is_looked_for_in_sequencer_cache_and_zone_in_turn() {

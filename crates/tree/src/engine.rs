@@ -278,7 +278,7 @@ impl Engine {
     /// Background step: writes log buffers that are older than the interval.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device. A full store is none.
     pub fn log_step(&self) -> Result<Step> {
         let tree = self.enter()?;
         tree.check_writable()?;
@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// Background step: merges a buffer before writers have to, and down to a limit that was lowered, while they only keep buffers from
-    /// growing. Takes out empty leaves that waited for snapshots.
+    /// growing. Takes out empty leaves that waited for snapshots. Serves the filter where reclaim fills it.
     ///
     /// # Errors
     /// Those of the device. A full store is none.
@@ -319,6 +319,11 @@ impl Engine {
         let tree = self.enter()?;
         tree.check_writable()?;
         tree.remove_put_off();
+        match tree.relieve_filter() {
+            Err(error) if !can_wait(&error) => return Err(error),
+            Ok(true) => return Ok(Step::Progress),
+            Ok(false) | Err(_) => {}
+        }
         if tree.relieve_waiting()? {
             return Ok(Step::Progress);
         }

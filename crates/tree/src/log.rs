@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_pages::{Area, AreaKind, PageStore};
-use zonda_rt::atomic::{AtomicU64, Ordering::SeqCst};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use zonda_rt::{Condvar, Mutex, Time, now};
 
 pub(crate) use in_flight::InFlight;
@@ -49,6 +49,7 @@ use crate::TreeError;
 use crate::format::LogPartHeader;
 use crate::limits::KEY_BYTES_MAX;
 use crate::record::Record;
+use crate::tree::is_no_space;
 use in_flight::{InFlightSlots, Padded};
 use instance::Instance;
 use segments::Segments;
@@ -115,6 +116,8 @@ pub(crate) struct Log {
     in_flight: InFlightSlots,
     instances: Box<[Padded<Mutex<Instance>>]>,
     writer: Mutex<Writer>,
+    /// The writer keeps a chunk that a full store refused. A copy, too, for who must not wait for the device.
+    chunk_waits: AtomicBool,
     /// When the rings were last collected.
     written_at: Mutex<Time>,
     /// Copies of the writer's figures, so that asking does not wait for the device.
@@ -155,6 +158,7 @@ impl Log {
             in_flight: InFlightSlots::new(),
             instances: (0..options.instances).map(instance).collect(),
             writer: Mutex::new(Writer::new(session, first_sequence, segments)),
+            chunk_waits: AtomicBool::new(false),
             written_at: Mutex::new(now()),
             live_bytes: AtomicU64::new(0),
             appended_bytes: AtomicU64::new(0),
@@ -258,6 +262,7 @@ impl Log {
     fn write_out_with(&self, writer: &mut Writer) -> Result<u64> {
         *self.written_at.lock() = now();
         let outcome = self.collect_and_append(writer);
+        self.chunk_waits.store(writer.has_chunk(), SeqCst);
         self.publish(&writer.segments);
         self.poison.watch(outcome)
     }
@@ -297,16 +302,24 @@ impl Log {
         writer.append(&*self.store, self.durable_before.load(SeqCst), keep_bytes)
     }
 
-    /// Background step: writes out what may be older than the interval. Returns whether it wrote.
+    /// Background step: writes out what may be older than the interval, and what a full store refused. Returns whether it wrote.
     ///
     /// # Errors
-    /// As [`write_out`](Self::write_out).
+    /// As [`write_out`](Self::write_out). A full store is none: the next step tries again.
     pub(crate) fn step(&self) -> Result<bool> {
-        let idle = now().since(*self.written_at.lock()) < self.options.interval;
-        if idle || self.instances.iter().all(|instance| instance.0.lock().is_empty()) {
+        let is_early = now().since(*self.written_at.lock()) < self.options.interval;
+        if is_early || !self.holds_any() {
             return Ok(false);
         }
-        self.write_out().map(|_| true)
+        match self.write_out() {
+            Err(error) if is_no_space(&error) => Ok(false),
+            outcome => outcome.map(|_| true),
+        }
+    }
+
+    /// Whether anything is in memory only.
+    fn holds_any(&self) -> bool {
+        self.chunk_waits.load(SeqCst) || self.instances.iter().any(|instance| !instance.0.lock().is_empty())
     }
 
     /// Returns when `sequence` and everything below is durable. Group commit: one thread writes and flushes for all

@@ -107,6 +107,7 @@ impl Tree {
     ) -> Result<Seen> {
         let Some(snapshot) = snapshot else { return Ok(self.look(key, into, guard)) };
         if let Some(known) = self.look_above_as_of(snapshot, key, into, guard)? {
+            count(&self.counters.mine().filter_hits);
             return Ok(Seen::Known(known));
         }
         loop {

@@ -190,7 +190,9 @@ impl Tree {
         // Writers may make as much as is got back: so many steps look at all that is here twice.
         for _ in 0..2 * held / RECLAIM_STEP_BYTES + 1_024 {
             self.check_writable()?;
-            let is_over = match self.reclaim() {
+            // What moved is in filter and buffers now, though nobody may write.
+            let reclaimed = self.reclaim().and_then(|reclaimed| self.make_memory_room().map(|()| reclaimed));
+            let is_over = match reclaimed {
                 Ok(Reclaimed::Progress) => false,
                 Ok(Reclaimed::Idle) => true,
                 Ok(reclaimed) => self.pause(&mut patience, reclaimed) || patience.vain_pauses >= FULL_PAUSES_MAX,
@@ -243,7 +245,62 @@ impl Tree {
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{
+        Durability, Engine, TreeOptions,
+        testing::{MemOptions, MemStore},
+    };
+
+    /// An engine with 5,000 separated values, none in filter or buffers, that reclaim is to move.
+    fn with_values_to_move(filter_bytes: u64) -> Engine {
+        let store = MemStore::new(MemOptions::default());
+        let options = TreeOptions {
+            filter_bytes,
+            buffer_bytes: 32 << 10,
+            value_inline_bytes_max: 0,
+            log_limit_bytes: 64 << 20,
+            ..TreeOptions::default()
+        };
+        let engine = Engine::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("an empty store");
+        for number in 0..5_000_u64 {
+            engine.put(&number.to_be_bytes(), b"value", Durability::Buffered).expect("room");
+        }
+        engine.compact(&mut |_, _| {}).expect("room");
+        store.move_values();
+        engine
+    }
+
+    /// Whether filter and buffers have what is theirs; all values are where they are looked for.
+    fn is_within_memory(engine: &Engine) -> bool {
+        engine.check(&mut |_, _| (), &mut |problem| panic!("{problem}")).expect("a whole store");
+        for number in 0..5_000_u64 {
+            let mut value = Vec::new();
+            assert!(engine.get_into(&number.to_be_bytes(), &mut value).expect("readable") && value == b"value");
+        }
+        let filter = engine.tree.filter.as_ref();
+        !engine.tree.pool.is_far_over() && filter.is_none_or(|filter| !filter.is_full())
+    }
+
+    #[test]
+    fn values_that_reclaim_moves_stay_within_the_memory_of_filter_and_buffers() {
+        for filter_bytes in [0, 64 << 10] {
+            let engine = with_values_to_move(filter_bytes);
+            while engine.reclaim_step().expect("a whole store") == Step::Progress {}
+            assert!(
+                !is_within_memory(&engine),
+                "the background has nothing to do, filter {filter_bytes}: {:?}",
+                engine.stats()
+            );
+            while engine.buffer_step().expect("a whole store") == Step::Progress {}
+            assert!(is_within_memory(&engine), "the background, filter {filter_bytes}: {:?}", engine.stats());
+
+            let engine = with_values_to_move(filter_bytes);
+            engine.tree.reclaim_garbage().expect("a whole store");
+            assert!(is_within_memory(&engine), "who compacts, filter {filter_bytes}: {:?}", engine.stats());
+        }
+    }
 
     #[test]
     fn who_waits_is_patient_while_others_reclaim_but_not_for_ever() {

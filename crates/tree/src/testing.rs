@@ -15,6 +15,8 @@ use zonda_rt::{DeviceCall, Mutex, Rng, device_call};
 
 type Result<T> = std::result::Result<T, PageError>;
 
+/// Values that a step of reclaim moves, if each has a block: 256 KiB.
+const MOVED_AT_ONCE: usize = 64;
 /// Bytes that the double's framing adds to a chunk or page.
 const FRAME_BYTES: usize = 32;
 
@@ -396,6 +398,8 @@ pub(crate) struct MemStore {
     replacing: Mutex<()>,
     /// Is called by whoever reads a page, before he does.
     watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Chunks of values that reclaim is to move.
+    to_move: Mutex<Vec<StoredChunk>>,
     log: MemArea,
     meta: MemArea,
     values: MemArea,
@@ -415,6 +419,7 @@ impl MemStore {
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
             watch: OnceLock::new(),
+            to_move: Mutex::default(),
             log,
             meta,
             values,
@@ -442,6 +447,7 @@ impl MemStore {
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
             watch: OnceLock::new(),
+            to_move: Mutex::default(),
             log: self.log.survivor(&wire, survives, &mut rng),
             meta: self.meta.survivor(&wire, survives, &mut rng),
             values: self.values.survivor(&wire, survives, &mut rng),
@@ -464,6 +470,13 @@ impl MemStore {
     pub(crate) fn watch_reads(&self, watch: impl Fn() + Send + Sync + 'static) {
         let is_first = self.watch.set(Box::new(watch)).is_ok();
         assert!(is_first, "one watches");
+    }
+
+    /// Lets reclaim move the values that there are.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn move_values(&self) {
+        let state = self.values.state.lock();
+        *self.to_move.lock() = state.segments.values().flat_map(|segment| &segment.chunks).cloned().collect();
     }
 
     /// From now on nobody can read the page at `at`.
@@ -608,8 +621,17 @@ impl PageStore for MemStore {
         self.mem_area(kind)
     }
 
-    fn reclaim_step(&self, _relocate: &dyn Relocate) -> Result<Reclaimed> {
-        Ok(Reclaimed::Idle)
+    fn reclaim_step(&self, relocate: &dyn Relocate) -> Result<Reclaimed> {
+        let chunks = {
+            let mut to_move = self.to_move.lock();
+            let rest = to_move.len().saturating_sub(MOVED_AT_ONCE);
+            to_move.split_off(rest)
+        };
+        let is_idle = chunks.is_empty();
+        for chunk in chunks {
+            relocate.relocate_value(ChunkAddress(chunk.address), &chunk.payload)?;
+        }
+        Ok(if is_idle { Reclaimed::Idle } else { Reclaimed::Progress })
     }
 
     fn page_body_bytes(&self, blocks: u64) -> usize {

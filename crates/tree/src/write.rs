@@ -629,6 +629,16 @@ impl Tree {
         })
     }
 
+    /// Keeps buffers and filter within their memory. No latch, no stripe may be held.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn make_memory_room(&self) -> Result<()> {
+        // The filter is served also when buffers cannot be evicted: what deletes is on its way down through it.
+        let (evicted, served) = (self.make_buffer_room(), self.serve_filter());
+        evicted.and(served)
+    }
+
     /// Makes room for one more write before it is logged: checkpoints when the log is far over its limit, evicts buffers
     /// while they are over theirs. `deletes`: may draw on the store's
     /// reserve. `pages`: what the write may need in the end.
@@ -640,9 +650,7 @@ impl Tree {
         if self.is_checkpoint_overdue() {
             self.waits.during(Cause::Checkpoint, || self.checkpoint_if_due())?;
         }
-        // The filter is served also when buffers cannot be evicted: what deletes is on its way down through it.
-        let (evicted, served) = (self.make_buffer_room(), self.serve_filter());
-        match evicted.and(served) {
+        match self.make_memory_room() {
             Err(error) if deletes && crate::log::can_go_on(&error) => return Ok(()),
             outcome => outcome?,
         }

@@ -17,15 +17,16 @@ use zonda_pages::{CachePolicy, FLUSHERS_ANY, StoreOptions};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlusherOptions {
-    /// Pages that the ring merger writes at once: 1 to 16. Default 4.
+    /// Pages of 4 KiB, as the paper's leaves are, that the ring merger writes at once: 1 to 16. Default 4. Of longer leaves it writes as
+    /// many as have room in so much, or one: that is a long write by itself.
     pub group_pages: u32,
     /// Reads of a page that waits to be written above which it moves to the read cache when it is, any number. Default 1.
     pub cache_threshold_reads: u32,
     /// Flushers of foreground pages, each with an open zone of its own: at most so many, fewer where the device's limits, its
     /// number of zones or the memory budget allow no more. 1 to 64. Default 16. Pages on their way have a 64th of the budget, and each
-    /// flusher, with two beside these for cold and relocated pages, six groups of it: with groups of 4 pages that is 2 flushers to 16 MiB,
-    /// 3 at 32, 4 at 40, 8 at 64, 16 from 128 on, of which a device of 14 active zones allows 7. A zone is opened only when those that are
-    /// open are busy.
+    /// flusher, with two beside these for cold and relocated pages, six groups of it: with groups of 16 KiB that is 2 flushers to 16 MiB,
+    /// 3 at 32, 4 at 40, 8 at 64, 16 from 128 on, of which a device of 14 active zones allows 7. What leaves that are longer than a group
+    /// take beyond that, buffers and caches give up. A zone is opened only when those that are open are busy.
     pub flushers_max: u32,
     /// `false`: a buffer pool in which what was used longest ago goes first takes the place of the read cache (SIEVE), and written
     /// pages enter it. Default `true`.
@@ -40,7 +41,7 @@ impl Default for FlusherOptions {
 
 /// Flushers unless somebody says otherwise.
 const FLUSHERS: u32 = 16;
-/// The most pages of a group.
+/// The most pages of 4 KiB in a group.
 const GROUP_PAGES_MAX: u32 = 16;
 /// Groups of one flusher that wait, where there is memory for them.
 const GROUPS: u64 = 4;
@@ -66,7 +67,7 @@ impl FlusherOptions {
         if !(1..=GROUP_PAGES_MAX).contains(&self.group_pages) {
             return Some((
                 "group_pages",
-                format!("{} pages; 1 to {GROUP_PAGES_MAX} are written at once", self.group_pages),
+                format!("{} pages of 4 KiB; 1 to {GROUP_PAGES_MAX} are written at once", self.group_pages),
             ));
         }
         if !(1..=FLUSHERS_ANY).contains(&self.flushers_max) {

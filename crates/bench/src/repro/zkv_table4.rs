@@ -1,4 +1,4 @@
-//! Size of leaves.
+//! Size of leaves. Groups are of 16 KiB whatever the size (`FlusherOptions::group_pages`): leaves of 16 and 32 KiB are written one by one.
 
 use super::contenders::{ZKV, ZONDA, zkv, zonda};
 use super::fact::cell;

@@ -108,7 +108,7 @@ pub const SWITCHES: &[Switch] = &[
         let flusher = if on_or_off(value)? { FlusherOptions::default() } else { FlusherOptions::base() };
         Ok(options.flusher(flusher))
     }),
-    switch("group-pages", "COUNT", "pages that the ring merger writes at once, 1 to 16", |options, value| {
+    switch("group-pages", "COUNT", "pages of 4 KiB that the ring merger writes at once, 1 to 16", |options, value| {
         let group_pages = parsed(value)?;
         Ok(with_flusher(options, |flusher| flusher.group_pages = group_pages))
     }),

@@ -134,6 +134,8 @@ impl Shard {
     fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.evict_to(bytes_max);
+        // Twice what is there may come before it grows again.
+        self.entries.shrink_to(2 * self.entries.len());
     }
 
     fn evict_to(&mut self, bytes: usize) {
@@ -190,5 +192,15 @@ mod tests {
         assert!((1..=6).all(|block| pool.get(at(block), 1).is_none()));
         assert!((7..=8).all(|block| pool.get(at(block), 1).is_some()));
         assert_eq!(pool.hits(), 2);
+    }
+
+    #[test]
+    fn the_table_shrinks_with_the_pool() {
+        let pool = LruPool::new(16 << 20);
+        (1..=4_000).for_each(|block| pool.insert(at(block), 1, &[1; 4096]));
+        pool.resize(1 << 20);
+        let room = || pool.shards.iter().map(|shard| shard.lock().entries.capacity()).sum::<usize>();
+        assert!(room() < 1_000, "room for {} pages", room());
+        assert!((3_800..=4_000).all(|block| pool.get(at(block), 1).is_some()));
     }
 }

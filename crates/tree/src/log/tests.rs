@@ -263,6 +263,17 @@ fn a_failed_write_poisons_and_a_full_store_does_not() {
     log.sync().expect("space came back");
     assert_eq!(replayed(&store.reopen(Survives::Flushed), 1, &[(1, 1)]).0.records, 2);
     append_own_number(&log);
+    store.wire().set_full(true);
+    let step = || {
+        zonda_rt::sleep(LogOptions::default().interval);
+        log.step().expect("a full store is no failure")
+    };
+    assert!(!step() && !step(), "no space");
+    store.wire().set_full(false);
+    assert!(step(), "a step writes what was refused");
+    assert!(!step(), "once");
+    assert_eq!(replayed(&store.reopen(Survives::Written), 1, &[(1, 1)]).0.records, 3);
+    append_own_number(&log);
     store.wire().cut_after(1);
     assert!(matches!(log.sync(), Err(TreeError::Store(_))));
     let causes = [log.sync().expect_err("poisoned"), append(&log, &[put(b"", b"")]).expect_err("poisoned")];

@@ -44,6 +44,11 @@ impl Writer {
         self.parts < u16::MAX && used + part_bytes <= chunk_bytes_max
     }
 
+    /// Whether a chunk waits to be appended.
+    pub(super) fn has_chunk(&self) -> bool {
+        !self.chunk.is_empty()
+    }
+
     /// Takes what an instance holds.
     pub(super) fn collect(&mut self, instance: &mut Instance, ring_bytes: usize) {
         if self.chunk.is_empty() {
