@@ -120,6 +120,12 @@ pub enum Error {
         /// Where.
         uri: String,
     },
+    /// The store is a copy that was interrupted: it holds part of the pairs.
+    #[error("a copy into {uri} was interrupted, and part of the pairs is missing: remove it and copy again")]
+    CopyUnfinished {
+        /// Where.
+        uri: String,
+    },
     /// What is there is not a Zonda store. It was not touched.
     #[error("{what} is not a Zonda store and was left alone: {why}")]
     NotAStore {

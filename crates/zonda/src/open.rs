@@ -12,7 +12,7 @@ use zonda_tree::{Engine, FilterEviction, TreeOptions};
 
 use crate::background::Workers;
 use crate::backing::{Device, Pages};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{self, Catalogue};
 use crate::device::{self, Made};
 use crate::format::Superblock;
 use crate::governor::Governor;
@@ -37,7 +37,7 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// Opens the store on `device`, or makes one there if the options allow it. `uri` is for messages.
 ///
 /// # Errors
-/// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
+/// `NotFound`, `AlreadyExists`, `CopyUnfinished`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
 pub(crate) fn store(
     devices: &Devices,
     uri: &str,
@@ -149,6 +149,7 @@ impl Opening<'_> {
         self.check_value_inline(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
         let engine = Engine::open(pages.store(), self.tree_options(superblock), &mut report)?;
+        catalogue::check_copied(&engine, uri)?;
         Ok(Opened { pages, engine, superblock })
     }
 
