@@ -170,7 +170,8 @@ pub enum Error {
         /// The oldest version known.
         oldest: u32,
     },
-    /// The log device and the store do not belong together: it is missing, another store's, or one too many.
+    /// The log device and the store do not belong together: it is missing, another store's, one too many, or in memory where the store is
+    /// not.
     #[error("{why}")]
     LogDevice {
         /// Which of them, with both identities.

@@ -91,9 +91,12 @@ impl Devices {
     /// Opens the devices called `uri` and [`Options::log_device`], or makes them if the options allow it.
     ///
     /// # Errors
-    /// As [`device::open`].
+    /// As [`device::open`] and [`device::check_log_lasts`].
     pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Self> {
         let mut made = Made::default();
+        if let Some(log) = &options.log_device {
+            device::check_log_lasts(log, uri)?;
+        }
         let pages = device::open(uri, options, access, &mut made)?;
         let is_on_file = device::is_file(uri)?;
         let mut devices = Self { made, pages, log: None, is_on_file };
