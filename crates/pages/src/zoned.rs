@@ -79,6 +79,19 @@ impl ZonedStore {
         Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log), options))
     }
 
+    /// Whether a device has zones enough for a store to be made whose options follow the capacity: `options_of` so many bytes. Nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// `Space`, `TooFewZones` with the least number that is enough with the options that go with it.
+    pub fn check_zones(
+        device: &dyn ZonedDevice,
+        log_is_here: bool,
+        options_of: &dyn Fn(u64) -> StoreOptions,
+    ) -> Result<(), PageError> {
+        open::check_zones(device.geometry(), LogPlace::of_new(log_is_here), options_of)
+    }
+
     /// Opens the store of a device and returns it with the superblock given at its creation. Partly written zones of areas are
     /// sealed. Call [`adopt`](PageStore::adopt) with the live pages before placing any.
     ///

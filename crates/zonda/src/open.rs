@@ -66,7 +66,7 @@ pub(crate) fn store(
         Some(log) if !is_new => plan.with_log_room(log_limit_bytes_max(log.as_ref())),
         _ => plan,
     };
-    let opening = Opening { plan, options, device, log, is_on_file: devices.is_on_file };
+    let opening = Opening { wanted, plan, options, device, log, is_on_file: devices.is_on_file };
     let opened = if is_new { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(opened, access)
 }
@@ -118,6 +118,7 @@ struct Opening<'a> {
     device: Device,
     log: Option<Arc<dyn ZonedDevice>>,
     options: &'a Options,
+    wanted: Wanted,
     plan: MemoryPlan,
     is_on_file: bool,
 }
@@ -137,6 +138,12 @@ impl Opening<'_> {
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
         self.check_value_inline(superblock)?;
         let store_options = self.store_options(superblock.encode());
+        // Log and buffers grow with the capacity, and what is kept back of it with them.
+        let options_of = |capacity_bytes| {
+            let log_limit_bytes = MemoryPlan::of(self.wanted, capacity_bytes).log_limit_bytes;
+            StoreOptions { log_limit_bytes, ..store_options.clone() }
+        };
+        Pages::check_room(&self.device, self.log.is_some(), &options_of)?;
         let pages = Pages::create(&self.device, self.log.as_ref(), store_options)?;
         let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
         Ok(Opened { pages, engine, superblock })
