@@ -11,7 +11,7 @@ use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId,
     PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage,
-    WrittenBy, in_flight, number, open,
+    WrittenBy, headers, in_flight, number, open,
 };
 use zonda_device::ZonedDevice;
 use zonda_rt::atomic::Ordering;
@@ -127,6 +127,16 @@ impl ZonedStore {
         let below_log = log.as_ref().map_or(&flusher, |log| &log.flusher);
         let areas = [area(AreaKind::Log, below_log), area(AreaKind::Meta, &flusher), area(AreaKind::Values, &flusher)];
         Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), log, flusher })
+    }
+
+    /// Reads the header of every zone with something in it, those of the log's own device too, and hands to `finding` what is damaged.
+    /// Writers may go on. One device read each.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<(), PageError> {
+        headers::check(&self.flusher, "zone header", finding)?;
+        headers::check_log(self.log.as_ref().map(|log| &*log.flusher), finding)
     }
 
     /// The device below.

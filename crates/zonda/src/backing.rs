@@ -184,6 +184,18 @@ impl Pages {
         })
     }
 
+    /// Hands to `finding` what is damaged of zone and segment headers.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<()> {
+        let checked = match self {
+            Self::Zoned(store) => store.check_headers(finding),
+            Self::InPlace(store) => store.check_headers(finding),
+        };
+        Ok(checked?)
+    }
+
     /// For the tree.
     pub(crate) fn store(&self) -> Arc<dyn PageStore> {
         match self {

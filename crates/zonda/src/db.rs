@@ -447,8 +447,8 @@ impl Db {
         Ok(self.store().writer()?.checkpoint()?)
     }
 
-    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding`, with the keys that it is about: ranges
-    /// around these read what is whole. `progress(done, total)` counts leaves. Both may use the store.
+    /// Reads everything, the headers of zones too, and checks checksums, order and structure. Hands each finding to `finding`, with the
+    /// keys that it is about: ranges around these read what is whole. `progress(done, total)` counts leaves. Both may use the store.
     ///
     /// # Errors
     /// Those that keep it from going on. Damage is a finding, not an error.

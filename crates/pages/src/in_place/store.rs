@@ -16,7 +16,7 @@ use crate::log_device::{LogDevice, LogPlace};
 use crate::map::ZoneMapEntry;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId,
-    PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy,
+    PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, headers,
     in_flight,
 };
 
@@ -120,6 +120,16 @@ impl InPlaceStore {
     /// `Device`.
     pub fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> {
         open::is_blank(device)
+    }
+
+    /// As [`ZonedStore::check_headers`](crate::ZonedStore::check_headers), of segments. Zeros are no damage where nothing is live: a power
+    /// cut may leave them.
+    ///
+    /// # Errors
+    /// `Device`, `Space`.
+    pub fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<(), PageError> {
+        super::headers::check(&self.core, finding)?;
+        headers::check_log(self.log.as_ref().map(|log| &*log.flusher), finding)
     }
 
     fn new(core: Core, log: Option<LogDevice>) -> Arc<Self> {
