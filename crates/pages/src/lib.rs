@@ -23,6 +23,7 @@ mod frame;
 pub mod fuzzing;
 mod gate;
 mod group;
+mod headers;
 mod in_flight;
 mod in_place;
 mod live;

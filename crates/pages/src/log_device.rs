@@ -33,6 +33,11 @@ pub(crate) enum LogPlace {
 }
 
 impl LogPlace {
+    /// By whether it is beside the pages.
+    pub(crate) fn of_new(is_here: bool) -> Self {
+        if is_here { Self::Here } else { Self::Elsewhere }
+    }
+
     /// What the features of a store say of it.
     pub(crate) fn features(self) -> u64 {
         match self {

@@ -18,7 +18,7 @@ use crate::in_place::cache::PageCache;
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::records::Records;
-use crate::reserve::{Demand, Reserve};
+use crate::reserve::{self, Demand, Reserve};
 use crate::sequencer::Press;
 use crate::stream::{self, Claim, Stream};
 use crate::walk::Walk;
@@ -39,15 +39,29 @@ pub(crate) fn create(
     log: LogPlace,
     options: &StoreOptions,
 ) -> Result<Flusher, PageError> {
-    let (space_options, reserve) = plan(device.as_ref(), log, options)?;
+    check_zones(device.geometry(), log, &|_| options.clone())?;
+    let (space_options, reserve) = plan(device.geometry(), log, options)?;
     let space = Space::format(device, new_store(log, options), &space_options)?;
     Ok(build(space, reserve, options))
 }
 
 /// Whether [`create`] would make a store; writes nothing.
 pub(crate) fn check_create(device: &dyn ZonedDevice, log: LogPlace, options: &StoreOptions) -> Result<(), PageError> {
-    let (space_options, _) = plan(device, log, options)?;
+    check_zones(device.geometry(), log, &|_| options.clone())?;
+    let (space_options, _) = plan(device.geometry(), log, options)?;
     Ok(Space::check_format(device, &new_store(log, options), &space_options)?)
+}
+
+/// See [`ZonedStore::check_zones`](crate::ZonedStore::check_zones).
+pub(crate) fn check_zones(
+    geometry: &Geometry,
+    log: LogPlace,
+    options_of: &dyn Fn(u64) -> StoreOptions,
+) -> Result<(), PageError> {
+    reserve::check_zones(geometry.zone_count, |zone_count| {
+        let geometry = Geometry { zone_count, ..geometry.clone() };
+        plan(&geometry, log, &options_of(geometry.capacity_bytes())).map(|_| ())
+    })
 }
 
 fn new_store(log: LogPlace, options: &StoreOptions) -> NewStore {
@@ -65,7 +79,7 @@ pub(crate) fn open(
     log: LogPlace,
     options: &StoreOptions,
 ) -> Result<(Flusher, Vec<u8>), PageError> {
-    let (space_options, reserve) = plan(device.as_ref(), log, options)?;
+    let (space_options, reserve) = plan(device.geometry(), log, options)?;
     let (space, recovered) = Space::open(device, &space_options)?;
     let identity = recovered.identity.clone();
     log.check(identity.features)?;
@@ -85,11 +99,10 @@ pub(crate) fn check_client(identity: &Identity) -> Result<(), PageError> {
 }
 
 /// What the zone manager is told, and the reserve; everything is checked before anything is written.
-fn plan(device: &dyn ZonedDevice, log: LogPlace, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
+fn plan(geometry: &Geometry, log: LogPlace, options: &StoreOptions) -> Result<(SpaceOptions, Reserve), PageError> {
     check("group_pages", options.group_pages, 1, PAGE_BLOCKS_MAX)?;
     check("sequencer_groups_max", options.sequencer_groups_max, 1, 1024)?;
     check("hot_writers_max", options.hot_writers_max, 1, FLUSHERS_ANY.into())?;
-    let geometry = device.geometry();
     let hot_zones_max = options.hot_writers_max.min(geometry.zone_count / ZONES_PER_HOT_WRITER).max(1);
     let mut streams = stream::specs(hot_zones_max);
     streams.retain(|spec| spec.id != stream::LOG || log == LogPlace::Here);

@@ -113,6 +113,23 @@ impl Reserve {
     }
 }
 
+/// Whether `plan`, of a store on so many zones, finds room on `zones`.
+///
+/// # Errors
+/// Those of `plan`, `TooFewZones` with the least number that has room: a larger device is kept more of, so that it may be more than what
+/// this one lacks.
+pub(crate) fn check_zones(zones: u32, plan: impl Fn(u32) -> Result<(), PageError>) -> Result<(), PageError> {
+    let mut enough = zones;
+    loop {
+        match plan(enough) {
+            // Ends: it grows each time, and a demand grows by less than half of what the device does.
+            Err(PageError::Space(SpaceError::TooFewZones { needed, .. })) if needed > enough => enough = needed,
+            Ok(()) if enough > zones => return Err(SpaceError::TooFewZones { zones, needed: enough }.into()),
+            outcome => return outcome,
+        }
+    }
+}
+
 /// The largest log limit that [`Reserve::of_log`] takes.
 pub(crate) fn log_limit_bytes_max(zones: u32, zone_bytes: u64) -> u64 {
     u64::from(zones.saturating_sub(SHORT_LIVES_LOG_ZONES + 1)) * zone_bytes

@@ -11,7 +11,7 @@ use crate::reclaim::Reclaimer;
 use crate::{
     Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId,
     PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreOptions, StoreUsage,
-    WrittenBy, in_flight, number, open,
+    WrittenBy, headers, in_flight, number, open,
 };
 use zonda_device::ZonedDevice;
 use zonda_rt::atomic::Ordering;
@@ -79,6 +79,19 @@ impl ZonedStore {
         Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log), options))
     }
 
+    /// Whether a device has zones enough for a store to be made whose options follow the capacity: `options_of` so many bytes. Nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// `Space`, `TooFewZones` with the least number that is enough with the options that go with it.
+    pub fn check_zones(
+        device: &dyn ZonedDevice,
+        log_is_here: bool,
+        options_of: &dyn Fn(u64) -> StoreOptions,
+    ) -> Result<(), PageError> {
+        open::check_zones(device.geometry(), LogPlace::of_new(log_is_here), options_of)
+    }
+
     /// Opens the store of a device and returns it with the superblock given at its creation. Partly written zones of areas are
     /// sealed. Call [`adopt`](PageStore::adopt) with the live pages before placing any.
     ///
@@ -114,6 +127,16 @@ impl ZonedStore {
         let below_log = log.as_ref().map_or(&flusher, |log| &log.flusher);
         let areas = [area(AreaKind::Log, below_log), area(AreaKind::Meta, &flusher), area(AreaKind::Values, &flusher)];
         Arc::new(Self { areas, reclaimer: Reclaimer::new(options.victim_policy), log, flusher })
+    }
+
+    /// Reads the header of every zone with something in it, those of the log's own device too, and hands to `finding` what is damaged.
+    /// Writers may go on. One device read each.
+    ///
+    /// # Errors
+    /// `Space`.
+    pub fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<(), PageError> {
+        headers::check(&self.flusher, "zone header", finding)?;
+        headers::check_log(self.log.as_ref().map(|log| &*log.flusher), finding)
     }
 
     /// The device below.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use zonda_device::{ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{AlignedBuf, ZoneId, ZoneState, ZonedDevice};
 
 use crate::create::{lost, table_for};
 use crate::format::{HeaderFault, Identity, VERSION, ZoneHeader};
 use crate::options::check_features;
-use crate::scan::{Scanned, scan};
+use crate::scan::{Scanned, decode, scan};
 use crate::table::{Slot, Table};
 use crate::units::Units;
-use crate::{Result, Space, SpaceError, SpaceOptions, StoreId, StreamId, StreamSet, ZoneUse};
+use crate::{BLOCK_BYTES, Result, Space, SpaceError, SpaceOptions, StoreId, StreamId, StreamSet, ZoneUse};
 
 /// A zone of an earlier life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,24 @@ impl Space {
     pub fn identify(device: &dyn ZonedDevice) -> Result<Identity> {
         let units = Units::on(device)?;
         Ok(newest(&scan_store(device, &units)?)?.identity.clone())
+    }
+
+    /// What is wrong with the header of a zone, as it is on the device now, if anything is. One device read.
+    ///
+    /// # Errors
+    /// `Device`, but for a medium that has lost it.
+    pub fn header_fault(&self, zone: ZoneId) -> Result<Option<String>> {
+        let mut block = AlignedBuf::with_len(BLOCK_BYTES);
+        let header = match self.read(self.first_block(zone), &mut block) {
+            Ok(()) => decode(zone, &block, &self.core.units),
+            Err(error) if error.is_medium() => Err(HeaderFault::Unreadable),
+            Err(error) => return Err(error),
+        };
+        Ok(match header {
+            Ok(header) if header.identity.store == self.identity().store => None,
+            Ok(_) => Some("it is another store's".to_owned()),
+            Err(fault) => Some(fault.describe()),
+        })
     }
 
     /// Enters every zone into the table.

@@ -134,7 +134,7 @@ fn is_blank(device: &dyn ZonedDevice, units: &Units, zone: ZoneId) -> Result<boo
 }
 
 /// A header counts only in the zone that it was written to.
-fn decode(zone: ZoneId, block: &[u8], units: &Units) -> std::result::Result<ZoneHeader, HeaderFault> {
+pub(crate) fn decode(zone: ZoneId, block: &[u8], units: &Units) -> std::result::Result<ZoneHeader, HeaderFault> {
     let header = ZoneHeader::decode(block)?;
     if header.zone != zone.0 && header.identity.zone_size_blocks == units.zone_size {
         return Err(HeaderFault::BadField("zone number"));

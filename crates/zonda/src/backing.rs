@@ -123,6 +123,21 @@ pub(crate) enum Pages {
 }
 
 impl Pages {
+    /// Whether a new store has room on a device, its options being those of a capacity in bytes.
+    ///
+    /// # Errors
+    /// `UnsuitableDevice`, naming zones enough for all that goes with as many; those of bad options.
+    pub(crate) fn check_room(device: &Device, has_log: bool, options_of: &dyn Fn(u64) -> StoreOptions) -> Result<()> {
+        let checked = match device {
+            Device::Zoned(device) => ZonedStore::check_zones(device.as_ref(), !has_log, options_of),
+            &Device::Block { ref device, segment_bytes } => {
+                let options_of = |bytes| in_place(options_of(bytes), segment_bytes);
+                InPlaceStore::check_segments(device.capacity_bytes(), !has_log, &options_of)
+            }
+        };
+        Ok(checked?)
+    }
+
     /// Makes a store on an empty device.
     ///
     /// # Errors
@@ -167,6 +182,18 @@ impl Pages {
                 (Self::InPlace(store), superblock)
             }
         })
+    }
+
+    /// Hands to `finding` what is damaged of zone and segment headers.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<()> {
+        let checked = match self {
+            Self::Zoned(store) => store.check_headers(finding),
+            Self::InPlace(store) => store.check_headers(finding),
+        };
+        Ok(checked?)
     }
 
     /// For the tree.

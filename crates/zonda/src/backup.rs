@@ -5,10 +5,12 @@ use zonda_tree::BatchOp;
 use crate::chunks::PutChunks;
 use crate::key::KeyRange;
 use crate::open::Access;
-use crate::{Db, Durability, Options, Result, Snapshot};
+use crate::{Db, Durability, Options, Result, Snapshot, catalogue};
 
 /// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
 /// how to make the store; what neither they nor `uri` say is as in the store copied. `progress` hears of the pairs copied so far.
+///
+/// The new store is marked until all is durable: no opening takes part of a copy, as a killed process leaves it, for a store.
 ///
 /// # Errors
 /// `AlreadyExists` and the others of creating a store; those of reading and writing, `TooLittleMemory` among them. A file that was begun is
@@ -20,7 +22,9 @@ pub(crate) fn copy(snapshot: &Snapshot, uri: &str, options: &Options, progress: 
     let options = store.shape().of_copy(options, live_bytes, store.governor().budget_needed()).create_new(true);
     let (target, made) = Db::open_made(uri, &options, Access::ReadWrite, &mut |_| {})?;
     // After an error `made` goes first and `target`, with its lock, last: else the file that is removed could be somebody else's.
+    catalogue::begin_copy(target.store().writer()?)?;
     let pairs = copy_pairs(snapshot, &target, progress)?;
+    catalogue::end_copy(target.store().writer()?)?;
     target.store().close()?;
     made.keep();
     Ok(pairs)

@@ -13,7 +13,7 @@ use zonda_rt::{Mutex, RwLock, RwLockReadGuard};
 use zonda_tree::{BatchOp, Durability, Engine};
 
 use crate::chunks;
-use crate::format::{COUNTER_KEY, DROPPING_KEY, NAME_KEY, TreeRecord};
+use crate::format::{COUNTER_KEY, DROPPING_KEY, NAME_KEY, TreeRecord, UNFINISHED_KEY};
 use crate::limits::{TREE_NAME_BYTES_MAX, TREES_MAX};
 use crate::prefix::Prefix;
 use crate::{Error, Result};
@@ -186,6 +186,33 @@ impl Catalogue {
         }
         Ok(())
     }
+}
+
+/// Marks a store as one that is being copied to, durably with a log or without.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn begin_copy(engine: &Engine) -> Result<()> {
+    engine.put(&Prefix::CATALOGUE.join(UNFINISHED_KEY), b"", Durability::Buffered)?;
+    Ok(engine.checkpoint()?)
+}
+
+/// Takes the mark off again, once all that was copied is durable. Without a log both wait for the next checkpoint, which has all or nothing.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn end_copy(engine: &Engine) -> Result<()> {
+    engine.sync()?;
+    Ok(engine.delete(&Prefix::CATALOGUE.join(UNFINISHED_KEY), Durability::Synced)?)
+}
+
+/// # Errors
+/// `CopyUnfinished` if a copy into the store called `uri` did not end; those of reading.
+pub(crate) fn check_copied(engine: &Engine, uri: &str) -> Result<()> {
+    if engine.contains(&Prefix::CATALOGUE.join(UNFINISHED_KEY))? {
+        return Err(Error::CopyUnfinished { uri: uri.to_owned() });
+    }
+    Ok(())
 }
 
 fn create(engine: &Engine, name: &str, durability: Durability) -> Result<Prefix> {

@@ -28,7 +28,8 @@ pub struct CheckReport {
 pub struct Finding {
     /// What it is, and where on the device.
     pub what: String,
-    /// The keys that it may be about: reads of them may fail, or be wrong. None if it is about what trees are called.
+    /// The keys that it may be about: reads of them may fail, or be wrong. None if it is about what trees are called, or about a
+    /// header, without which all is still read.
     pub keys: Vec<KeySpan>,
 }
 
@@ -81,14 +82,18 @@ fn span_of((low, high): (&[u8], Option<&[u8]>), tree: String, prefix: Prefix) ->
 
 impl CheckReport {
     /// # Errors
-    /// `Forked`, `Closed`.
+    /// `Forked`, `Closed`; those of reading headers.
     pub(crate) fn of(
         store: &Store,
         progress: &mut dyn FnMut(u64, u64),
         finding: &mut dyn FnMut(Finding),
     ) -> Result<Self> {
         let report = store.reader()?.check(progress, &mut |found| finding(Finding::of(store, found)))?;
-        let zonda_tree::CheckReport { leaves, records, values, bytes, findings } = report;
+        let zonda_tree::CheckReport { leaves, records, values, bytes, mut findings } = report;
+        store.pages().check_headers(&mut |what| {
+            findings += 1;
+            finding(Finding { what, keys: Vec::new() });
+        })?;
         Ok(Self { leaves, records, values, bytes, findings })
     }
 }

@@ -68,7 +68,8 @@ impl Db {
     /// # Errors
     /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
     /// `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
-    /// `NewerVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `UnsuitableDevice` for too few zones,
+    /// `NewerVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `CopyUnfinished` for what an interrupted
+    /// [`backup`](Self::backup) left; `UnsuitableDevice` for too few zones,
     /// what has none, and a block device that is not there; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
     /// `Device`. A file that was begun is removed; `TooLittleMemory` with a budget that suffices, if the index of the store leaves too
     /// little of this one.
@@ -379,7 +380,8 @@ impl Db {
     ///
     /// # Errors
     /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile; `TooLittleMemory`
-    /// if the index of the new store outgrows its budget. A file that was begun is removed.
+    /// if the index of the new store outgrows its budget. A file that was begun is removed. What a process that dies on the way leaves answers
+    /// every opening `CopyUnfinished`, and the next backup to it `AlreadyExists`: remove it and copy again.
     ///
     /// # Examples
     /// ```
@@ -445,8 +447,8 @@ impl Db {
         Ok(self.store().writer()?.checkpoint()?)
     }
 
-    /// Reads everything and checks checksums, order and structure. Hands each finding to `finding`, with the keys that it is about: ranges
-    /// around these read what is whole. `progress(done, total)` counts leaves. Both may use the store.
+    /// Reads everything, the headers of zones too, and checks checksums, order and structure. Hands each finding to `finding`, with the
+    /// keys that it is about: ranges around these read what is whole. `progress(done, total)` counts leaves. Both may use the store.
     ///
     /// # Errors
     /// Those that keep it from going on. Damage is a finding, not an error.

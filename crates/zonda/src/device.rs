@@ -122,6 +122,30 @@ pub(crate) fn is_file(uri: &str) -> Result<bool> {
     Ok(matches!(device.place, Place::File(_)))
 }
 
+/// Refuses a log that goes with its process below pages that stay: they would never be opened again.
+///
+/// # Errors
+/// `LogDevice`, `BadUri`.
+pub(crate) fn check_log_lasts(log: &str, pages: &str) -> Result<()> {
+    if is_in_memory(log)? && !is_in_memory(pages)? {
+        let why = format!(
+            "a log at {log} would be in memory, and without it the store at {pages} could never be opened again: name a file or device for it"
+        );
+        return Err(Error::LogDevice { why });
+    }
+    Ok(())
+}
+
+/// Whether what is at `uri` goes with the process that has it open.
+fn is_in_memory(uri: &str) -> Result<bool> {
+    match uri.parse::<DeviceUri>()?.place {
+        Place::Memory => Ok(true),
+        Place::File(_) | Place::Zbd(_) => Ok(false),
+        Place::Flash(drive) => Ok(drive.parse::<Spec>()?.data_file().is_none()),
+        Place::HostFtl(over) => is_in_memory(&over.zones),
+    }
+}
+
 fn kind_of_drive(drive: &Spec) -> StoreKind {
     if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace }
 }

@@ -120,6 +120,12 @@ pub enum Error {
         /// Where.
         uri: String,
     },
+    /// The store is a copy that was interrupted: it holds part of the pairs.
+    #[error("a copy into {uri} was interrupted, and part of the pairs is missing: remove it and copy again")]
+    CopyUnfinished {
+        /// Where.
+        uri: String,
+    },
     /// What is there is not a Zonda store. It was not touched.
     #[error("{what} is not a Zonda store and was left alone: {why}")]
     NotAStore {
@@ -164,7 +170,8 @@ pub enum Error {
         /// The oldest version known.
         oldest: u32,
     },
-    /// The log device and the store do not belong together: it is missing, another store's, or one too many.
+    /// The log device and the store do not belong together: it is missing, another store's, one too many, or in memory where the store is
+    /// not.
     #[error("{why}")]
     LogDevice {
         /// Which of them, with both identities.

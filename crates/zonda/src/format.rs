@@ -10,7 +10,8 @@
 //! | 28 | 4 | CRC-32C of the bytes before |
 //!
 //! The catalogue is tree 0. A key `n` + name holds a tree record (`TreeRecord`); a key `d` + number (4 bytes, most significant first) with
-//! an empty value marks a tree that is being dropped; the key `c` holds the next free number (4 bytes, little-endian).
+//! an empty value marks a tree that is being dropped; the key `c` holds the next free number (4 bytes, little-endian); the key `u` with an
+//! empty value marks a store that is being copied to.
 
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
@@ -31,6 +32,8 @@ pub(crate) const NAME_KEY: u8 = b'n';
 pub(crate) const DROPPING_KEY: u8 = b'd';
 /// The catalogue key of the next free number.
 pub(crate) const COUNTER_KEY: &[u8] = b"c";
+/// The catalogue key that a copy has while it is being made.
+pub(crate) const UNFINISHED_KEY: &[u8] = b"u";
 
 /// What a store was created with and cannot change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

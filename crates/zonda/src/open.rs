@@ -12,7 +12,7 @@ use zonda_tree::{Engine, FilterEviction, TreeOptions};
 
 use crate::background::Workers;
 use crate::backing::{Device, Pages};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{self, Catalogue};
 use crate::device::{self, Made};
 use crate::format::Superblock;
 use crate::governor::Governor;
@@ -37,7 +37,7 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 20;
 /// Opens the store on `device`, or makes one there if the options allow it. `uri` is for messages.
 ///
 /// # Errors
-/// `NotFound`, `AlreadyExists`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
+/// `NotFound`, `AlreadyExists`, `CopyUnfinished`, `TooLittleMemory`, `BadOption`; those of the page store and of recovery.
 pub(crate) fn store(
     devices: &Devices,
     uri: &str,
@@ -66,7 +66,7 @@ pub(crate) fn store(
         Some(log) if !is_new => plan.with_log_room(log_limit_bytes_max(log.as_ref())),
         _ => plan,
     };
-    let opening = Opening { plan, options, device, log, is_on_file: devices.is_on_file };
+    let opening = Opening { wanted, plan, options, device, log, is_on_file: devices.is_on_file };
     let opened = if is_new { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
     opening.assemble(opened, access)
 }
@@ -91,9 +91,12 @@ impl Devices {
     /// Opens the devices called `uri` and [`Options::log_device`], or makes them if the options allow it.
     ///
     /// # Errors
-    /// As [`device::open`].
+    /// As [`device::open`] and [`device::check_log_lasts`].
     pub(crate) fn open(uri: &str, options: &Options, access: Access) -> Result<Self> {
         let mut made = Made::default();
+        if let Some(log) = &options.log_device {
+            device::check_log_lasts(log, uri)?;
+        }
         let pages = device::open(uri, options, access, &mut made)?;
         let is_on_file = device::is_file(uri)?;
         let mut devices = Self { made, pages, log: None, is_on_file };
@@ -115,6 +118,7 @@ struct Opening<'a> {
     device: Device,
     log: Option<Arc<dyn ZonedDevice>>,
     options: &'a Options,
+    wanted: Wanted,
     plan: MemoryPlan,
     is_on_file: bool,
 }
@@ -134,6 +138,12 @@ impl Opening<'_> {
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
         self.check_value_inline(superblock)?;
         let store_options = self.store_options(superblock.encode());
+        // Log and buffers grow with the capacity, and what is kept back of it with them.
+        let options_of = |capacity_bytes| {
+            let log_limit_bytes = MemoryPlan::of(self.wanted, capacity_bytes).log_limit_bytes;
+            StoreOptions { log_limit_bytes, ..store_options.clone() }
+        };
+        Pages::check_room(&self.device, self.log.is_some(), &options_of)?;
         let pages = Pages::create(&self.device, self.log.as_ref(), store_options)?;
         let engine = Engine::create(pages.store(), self.tree_options(superblock))?;
         Ok(Opened { pages, engine, superblock })
@@ -149,6 +159,7 @@ impl Opening<'_> {
         self.check_value_inline(superblock)?;
         let mut report = |step: zonda_tree::RecoveryProgress| progress(step.into());
         let engine = Engine::open(pages.store(), self.tree_options(superblock), &mut report)?;
+        catalogue::check_copied(&engine, uri)?;
         Ok(Opened { pages, engine, superblock })
     }
 

@@ -445,7 +445,8 @@ impl Options {
     /// way of the pages. Named as a store is, and on zones whatever the store is on; made with the store, and given at every opening from
     /// then on: neither device is a store without the other. All that recovery needs beside the log (MetaLog, values, pages) stays on the
     /// store's own device. When it is made it must have room for the [log limit](Self::log_limit); opened with more memory, the log is no
-    /// longer than its device lets it be, and buffers and filter hold no more than goes with that. Default: none.
+    /// longer than its device lets it be, and buffers and filter hold no more than goes with that. In memory (`mem:`) it may be below a
+    /// store in memory alone. Default: none.
     ///
     /// After the power failed on either device or on both the store is as after any power cut. A log device that is lost for good
     /// takes with it what was written since the last checkpoint, and the store cannot be opened without it; a backup has its log

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
-use common::{Place, fill};
+use common::{Place, fill, memory, options};
 use zonda::{Db, Error, Options, StoreKind};
 
 /// A store that differs from the default in all that a copy takes over.
@@ -63,5 +63,42 @@ fn a_copy_of_small_capacity_has_zones_that_fit_it() {
         assert_eq!(db.backup_with(&copy, &small, &mut |_| {}).unwrap(), 100, "{name}");
         let there = small.open(&copy).unwrap().stats().unwrap().space;
         assert!(there.usable_bytes > 16 << 20, "{name}: {there:?}");
+    }
+}
+
+/// What a killed process leaves is what the file held at some moment of the copy.
+#[test]
+fn part_of_a_copy_is_no_store() {
+    const PAIRS: u32 = 4000;
+    for (kind, has_log) in StoreKind::ALL.into_iter().flat_map(|kind| [(kind, true), (kind, false)]) {
+        let place = Place::new();
+        let db = memory();
+        db.ingest((0..PAIRS).map(|key| (key.to_be_bytes(), [7; 100]))).unwrap();
+        let copy = place.named("copy");
+        let like = options().store(kind).log(has_log);
+        let killed_at = [1, PAIRS / 2, PAIRS].map(u64::from);
+        let killed = |pairs: u64| place.named(&format!("killed at {pairs}"));
+        let mut progress = |pairs| {
+            if killed_at.contains(&pairs) {
+                std::fs::copy(&copy, killed(pairs)).unwrap();
+            }
+        };
+        assert_eq!(db.backup_with(&copy, &like, &mut progress).unwrap(), u64::from(PAIRS));
+        for uri in killed_at.map(killed) {
+            let read_only = like.open_read_only(&uri).unwrap_err();
+            assert!(
+                matches!(&read_only, Error::CopyUnfinished { uri: named } if *named == uri),
+                "{kind:?}: {read_only}"
+            );
+            assert!(matches!(like.open(&uri), Err(Error::CopyUnfinished { .. })), "{kind:?} {has_log} {uri}");
+            assert!(matches!(db.backup(&uri), Err(Error::AlreadyExists { .. })));
+        }
+        let whole = like.open(&copy).unwrap();
+        assert_eq!(whole.iter().unwrap().count(), PAIRS as usize);
+        assert_eq!(
+            whole.backup(&place.named("copy of the copy")).unwrap(),
+            u64::from(PAIRS),
+            "no record is left of it"
+        );
     }
 }

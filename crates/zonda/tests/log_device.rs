@@ -332,3 +332,17 @@ fn the_power_fails_on_either_device_or_both() {
         assert!(cuts > 20 && resets > 6, "{}: {cuts} cuts, {resets} zones reset", kind.name());
     }
 }
+
+/// It would be gone with its process, and the store could not be opened any more.
+#[test]
+fn a_log_in_memory_is_refused_below_what_is_not() {
+    let place = Place::new();
+    let drive = format!("flash:test?time=untimed&zones=100&data={}", place.named("drive"));
+    for (pages, log) in [(place.uri(), "mem:"), (drive, "mem:"), (place.uri(), "flash:test?time=untimed")] {
+        let refused = options().log_device(log).open(&pages).unwrap_err();
+        assert!(matches!(&refused, Error::LogDevice { why } if why.contains(log)), "{pages} {log}: {refused}");
+        assert_eq!(std::fs::read_dir(place.named("")).unwrap().count(), 0, "nothing was made");
+    }
+    let db = options().log_device("mem:").open("mem:").unwrap();
+    db.put("k", "v").unwrap();
+}

@@ -70,3 +70,24 @@ fn no_file_is_left_of_a_backup_that_cannot_be() {
     assert_eq!(left(&place), [""; 0], "and none that was too small for what there is");
     assert!(db.backup(&place.named("copy")).is_ok());
 }
+
+/// Log, buffers and what is kept back grow with a device, so what it lacks is more than what a smaller one would.
+#[test]
+fn as_many_zones_as_are_said_to_be_needed_are_enough_and_the_fewest() {
+    let open = |zones: u32, size: &str, (layout, memory): (&str, u64)| {
+        Options::new().memory(memory).open(&format!("mem:?zones={zones}&zone_size={size}&layout={layout}")).map(|_| ())
+    };
+    let needed = |refused: zonda::Result<()>| {
+        let Err(Error::UnsuitableDevice { why }) = refused else { panic!("{refused:?}") };
+        let mut words = why.split(' ').filter_map(|word| word.parse().ok());
+        words.next_back().unwrap_or_else(|| panic!("{why}"))
+    };
+    for layout in ["zones", "blocks"] {
+        for (size, memory) in [("64KiB", 4), ("64KiB", 64), ("1MiB", 4), ("1MiB", 256), ("4MiB", 64), ("64MiB", 64)] {
+            let of = (layout, memory << 20);
+            let least: u32 = needed(open(3, size, of));
+            assert_eq!(needed(open(least - 1, size, of)), least, "{of:?} {size}");
+            assert!(open(least, size, of).is_ok(), "{of:?} {size}: {least}");
+        }
+    }
+}

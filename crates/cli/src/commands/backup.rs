@@ -10,7 +10,9 @@ use crate::store::StoreArgs;
 const EXAMPLES: &str = "\
 Examples:
   zonda backup app.zonda app-2026-11-20.zonda     all trees; the copy is a store like any other
-  zonda backup app.zonda 'copy.zonda?zone_size=64MiB'";
+  zonda backup app.zonda 'copy.zonda?zone_size=64MiB'
+
+A copy that was interrupted is opened by no command: remove it and copy again.";
 
 /// Copies a store into a new one
 #[derive(Args, Debug)]

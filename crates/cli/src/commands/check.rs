@@ -16,8 +16,8 @@ Examples:
   zonda check app.zonda && echo all is well      exit code 3 if anything is damaged
   zonda check app.zonda --json
 
-Reads every leaf and every long value; verifies checksums, identities, key order and structure. Nothing is written. A finding names the keys
-that it is about; `zonda dump --skip-damaged` prints all others.";
+Reads every leaf, every long value and the headers of zones; verifies checksums, identities, key order and structure. Nothing is written. A
+finding names the keys that it is about; `zonda dump --skip-damaged` prints all others.";
 
 /// Verifies the whole store
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ impl Check {
         let report = match self.store.options().open_read_only(&self.store.store) {
             Ok(db) => self.check(&db, &mut found)?,
             Err(error) if is_damage(&error) => {
-                found.sentences.push(error.to_string());
+                found.sentences.push(sentence(&error));
                 None
             }
             Err(error) => bail!("cannot open {}: {error}", self.store.store),
@@ -69,7 +69,7 @@ impl Check {
         match checked {
             Ok(report) => Ok(Some(report)),
             Err(error) if is_damage(&error) => {
-                found.sentences.push(error.to_string());
+                found.sentences.push(sentence(&error));
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -105,6 +105,14 @@ fn summary(report: Option<CheckReport>, findings: usize) -> String {
         0 => format!("{checked}: all is well"),
         1 => format!("{checked}: 1 finding"),
         many => format!("{checked}: {many} findings"),
+    }
+}
+
+/// What an error says, without the advice to do what is being done.
+fn sentence(error: &Error) -> String {
+    match error {
+        Error::Damaged { what, why } => format!("damaged {what}: {why}"),
+        other => other.to_string(),
     }
 }
 

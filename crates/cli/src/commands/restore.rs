@@ -8,7 +8,9 @@ use crate::store::{MemoryArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  zonda restore app-2026-11-20.zonda app.zonda     never over an existing store: move that away first";
+  zonda restore app-2026-11-20.zonda app.zonda     never over an existing store: move that away first
+
+A copy that was interrupted is opened by no command: remove it and copy again.";
 
 /// Makes a store from a backup
 #[derive(Args, Debug)]

@@ -9,6 +9,7 @@ pub(crate) mod cache;
 mod core;
 mod disk;
 pub(crate) mod format;
+mod headers;
 pub(crate) mod layout;
 mod limbo;
 mod lru;

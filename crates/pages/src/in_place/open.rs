@@ -17,7 +17,7 @@ use crate::frame::{Fault, Frame, Framing, generation_in};
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
 use crate::recognise::UNREADABLE_MAX;
-use crate::reserve::{Demand, Reserve};
+use crate::reserve::{self, Demand, Reserve};
 use crate::walk::{Blocks, Eyes, Walk};
 use crate::{AreaKind, BLOCK_BYTES, PAGE_BLOCKS_MAX, PageError, number};
 
@@ -74,6 +74,7 @@ struct Planned {
 
 fn plan_new(disk: &Disk, log: LogPlace, options: &InPlaceOptions) -> Result<Planned, PageError> {
     let layout = Layout::new(disk.capacity_blocks(), options.segment_blocks)?;
+    check_segments(disk.capacity_blocks(), log, &|_| options.clone())?;
     let reserve = plan(layout, log, options)?;
     if options.common.superblock.len() > SUPERBLOCK_BYTES_MAX {
         let (value, rule) = (options.common.superblock.len() as u64, "at most 2,048 bytes fit");
@@ -85,6 +86,20 @@ fn plan_new(disk: &Disk, log: LogPlace, options: &InPlaceOptions) -> Result<Plan
         return Err(SpaceError::BadGeometry { what, value: 1, rule }.into());
     }
     Ok(Planned { layout, reserve, is_blank })
+}
+
+/// See [`InPlaceStore::check_segments`](crate::InPlaceStore::check_segments).
+pub(crate) fn check_segments(
+    capacity_blocks: u64,
+    log: LogPlace,
+    options_of: &dyn Fn(u64) -> InPlaceOptions,
+) -> Result<(), PageError> {
+    let segment_blocks = options_of(capacity_blocks * BLOCK_BYTES as u64).segment_blocks;
+    let segments = Layout::new(capacity_blocks, segment_blocks)?.segments();
+    reserve::check_zones(segments, |enough| {
+        let blocks = if enough == segments { capacity_blocks } else { u64::from(enough) * segment_blocks };
+        plan(Layout::new(blocks, segment_blocks)?, log, &options_of(blocks * BLOCK_BYTES as u64)).map(|_| ())
+    })
 }
 
 /// The headers of an earlier store go.

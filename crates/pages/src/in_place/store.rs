@@ -15,8 +15,9 @@ use crate::areas::ZonedArea;
 use crate::log_device::{LogDevice, LogPlace};
 use crate::map::ZoneMapEntry;
 use crate::{
-    Area, AreaKind, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId, PageStore,
-    PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, in_flight,
+    Area, AreaKind, BLOCK_BYTES, CacheUsage, ChunkAddress, Heat, LiveValues, NewPage, PageAddress, PageError, PageId,
+    PageStore, PagesWanted, ReadAhead, Reclaimed, RecordPressure, Relocate, SegmentId, StoreUsage, WrittenBy, headers,
+    in_flight,
 };
 
 /// A page store on a block device.
@@ -74,6 +75,18 @@ impl InPlaceStore {
         Ok(Self::new(open::create(device, LogPlace::Elsewhere, options)?, Some(log)))
     }
 
+    /// Whether a device has segments enough: see [`ZonedStore::check_zones`](crate::ZonedStore::check_zones).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_segments(
+        capacity_bytes: u64,
+        log_is_here: bool,
+        options_of: &dyn Fn(u64) -> InPlaceOptions,
+    ) -> Result<(), PageError> {
+        open::check_segments(capacity_bytes / BLOCK_BYTES as u64, LogPlace::of_new(log_is_here), options_of)
+    }
+
     /// Opens the store of a device and returns it with the superblock given at its creation. Call [`adopt`](PageStore::adopt) with the
     /// live pages before placing any.
     ///
@@ -107,6 +120,16 @@ impl InPlaceStore {
     /// `Device`.
     pub fn is_blank(device: Arc<dyn BlockDevice>) -> Result<bool, PageError> {
         open::is_blank(device)
+    }
+
+    /// As [`ZonedStore::check_headers`](crate::ZonedStore::check_headers), of segments. Zeros are no damage where nothing is live: a power
+    /// cut may leave them.
+    ///
+    /// # Errors
+    /// `Device`, `Space`.
+    pub fn check_headers(&self, finding: &mut dyn FnMut(String)) -> Result<(), PageError> {
+        super::headers::check(&self.core, finding)?;
+        headers::check_log(self.log.as_ref().map(|log| &*log.flusher), finding)
     }
 
     fn new(core: Core, log: Option<LogDevice>) -> Arc<Self> {
