@@ -35,11 +35,13 @@ fn a_conventional_drive_of_128_gib_collects_and_keeps_no_data() {
     assert!(since.collection_bytes > GIB, "{since:?}");
     assert!((1.1..12.0).contains(&since.amplification()), "{since:?}");
     drive.trim(Lba(0), drive.capacity_blocks()).unwrap();
-    // What collection had begun ends with the first read.
-    drive.read(first, &mut found).unwrap();
-    let before = reads();
-    drive.read(first, &mut found).unwrap();
-    assert_eq!(reads(), before, "nothing is anywhere after a trim");
+    // What collection had begun ends beside the first reads.
+    let costs_none = |_| {
+        let before = reads();
+        drive.read(first, &mut found).unwrap();
+        reads() == before
+    };
+    assert!((0..10).any(costs_none), "nothing is anywhere after a trim");
 }
 
 #[test]
