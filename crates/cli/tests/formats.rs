@@ -145,7 +145,7 @@ fn options_of_columns_are_for_columns() {
     let shell = Shell::new();
     shell.write("in.jsonl", "{\"key\":\"a\",\"value\":1}\n");
     for option in ["--key a", "--value b", "--header"] {
-        assert!(shell.fails(1, &format!("load s.zonda in.jsonl {option}")).contains("--format csv"), "{option}");
+        assert!(shell.fails(2, &format!("load s.zonda in.jsonl {option}")).contains("--format csv"), "{option}");
     }
     assert!(!shell.path().join("s.zonda").exists());
 }

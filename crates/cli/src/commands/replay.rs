@@ -17,7 +17,7 @@ use zonda_files::replay::{
 use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::{Output, say};
 
 const EXAMPLES: &str = "\
@@ -120,7 +120,8 @@ impl Replay {
     /// A trace that is none, options that make no sense, a trace that does not fit.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         if self.throughput || self.latency {
-            bail!("a replay cannot know throughput or latency: the trace goes on whatever the device does");
+            let why = "a replay cannot know throughput or latency: the trace goes on whatever the device does";
+            bail!(BadArgument(why.to_owned()));
         }
         let trace = traces::read(&self.trace)?;
         if let Some(path) = &self.write {

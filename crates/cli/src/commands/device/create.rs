@@ -5,7 +5,7 @@ use clap::Args;
 use zonda_device::format::DeviceKind;
 use zonda_device::{DeviceUri, OpenMode, Place};
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,16 +49,18 @@ impl Create {
         shape.max_active = self.max_active.or(shape.max_active);
         let context = || format!("cannot create {}", self.uri);
         if matches!(uri.place, Place::Flash(_) | Place::HostFtl(_)) {
-            bail!(
+            bail!(BadArgument(format!(
                 "{}: `zonda put` and `zonda fs mkfs` make the file of a modelled drive and what a host FTL needs",
                 context()
-            );
+            )));
         }
         match uri.layout {
             Some(DeviceKind::Block) => {
                 let of_zones = [uri.shape.zone_capacity_bytes, uri.shape.max_open, uri.shape.max_active];
                 let is_plain = of_zones.iter().chain([&uri.shape.append_bytes_max]).all(Option::is_none);
-                ensure!(is_plain, "{}: only zones have capacities and limits, and layout=blocks has none", context());
+                let why =
+                    || format!("{}: only zones have capacities and limits, and layout=blocks has none", context());
+                ensure!(is_plain, BadArgument(why()));
                 uri.open_block(OpenMode::Create).map(drop).with_context(context)?;
             }
             _ => uri.open_zoned(OpenMode::Create).map(drop).with_context(context)?,

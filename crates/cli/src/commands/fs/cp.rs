@@ -10,7 +10,7 @@ use serde_json::json;
 use zonda_files::{FileError, FilePath, FileStore};
 
 use super::{StoreArg, host, name, parse_path, verify};
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,9 @@ impl Cp {
             (Some(from), None) => self.copy_out(&parse_path(from)?)?,
             (None, Some(to)) => self.copy_in(&parse_path(to)?)?,
             (Some(from), Some(to)) => self.copy_within(&parse_path(from)?, &parse_path(to)?)?,
-            (None, None) => bail!("neither {} nor {} begins with `store:`", self.from, self.to),
+            (None, None) => {
+                bail!(BadArgument(format!("neither {} nor {} begins with `store:`", self.from, self.to)))
+            }
         };
         if self.json {
             let mut out = Output::new();
