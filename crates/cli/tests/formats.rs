@@ -32,6 +32,16 @@ fn comma_separated_values_by_position_and_by_name() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let shell = Shell::new();
+    for (ending, text) in [("tsv", "k\tv\n"), ("csv", "k,v\n"), ("jsonl", "{\"key\":\"k\",\"value\":\"v\"}\n")] {
+        shell.write(&format!("in.{ending}"), format!("\u{feff}{text}"));
+        shell.ok(&format!("load {ending}.zonda in.{ending}"));
+        assert_eq!(shell.ok(&format!("scan {ending}.zonda")), "k\tv\n", "{ending}");
+    }
+}
+
+#[test]
 fn a_dump_of_all_trees_loads_as_the_same_store() {
     let shell = Shell::new();
     shell.ok("put s.zonda a 1");

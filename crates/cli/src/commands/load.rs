@@ -31,7 +31,8 @@ Formats:
   sosd   a 64-bit count and that many 64-bit keys, little-endian; stored as 8 bytes, most significant first, so that their order is
          that of numbers; the value is the key's index in the file, 8 bytes likewise
 
-A key that exists gets the new value. Everything is durable when the command ends.";
+A byte order mark before the first line is passed over. A key that exists gets the new value. Everything is durable when the command
+ends.";
 
 /// Writes go to the store in batches of so many pairs or bytes.
 const BATCH_PAIRS: usize = 1024;
