@@ -127,6 +127,7 @@ fn options_that_are_zero_or_absurd() {
         (2, "fs ls mem:?fs=ext4"),
         (2, "device bench mem: --depth 0"),
         (2, "bench ycsb --on mem: --records 10 --filter 2"),
+        (2, "bench ycsb --on mem: --records 10 --value-bytes 99999999999"),
         (2, "replay lsm:1 --zones 0"),
         (2, "replay lsm:1 --policy nope"),
     ] {
