@@ -284,10 +284,32 @@ fn only_damage_is_left_out() {
         shell.ok(&format!("fs cp d.zoned small store:/{taken}"));
         let said = shell.fails(1, "fs backup d.zoned copy --skip-damaged");
         assert!(said.contains(taken), "{said}");
-        assert!(shell.path().join("copy/zonda-files.unfinished").exists(), "{taken}: the backup did not end");
-        fs::remove_dir_all(shell.path().join("copy")).unwrap();
+        assert!(!shell.path().join("copy").exists(), "{taken}: nothing was copied");
         shell.ok(&format!("fs rm d.zoned /{taken}"));
     }
+}
+
+#[test]
+fn a_copy_has_a_name_of_its_own() {
+    let shell = store();
+    shell.write("a", "x");
+    for (to, said) in
+        [("/x/", "what the copy is called"), ("/", "called"), ("", "called"), ("/.zonda-cp", "not whole yet")]
+    {
+        assert!(shell.fails(2, &format!("fs cp d.zoned a store:{to}")).contains(said), "{to}");
+    }
+    shell.ok("fs cp d.zoned a store:/a");
+    assert!(shell.fails(2, "fs cp d.zoned store:/a store:/d/.zonda-cp").contains("not whole yet"));
+    assert_eq!(shell.ok("fs ls d.zoned"), "/a\n");
+}
+
+#[test]
+fn a_name_is_listed_in_one_line() {
+    let shell = store();
+    shell.write("a", "x");
+    shell.ok("fs cp d.zoned a store:/two\nlines");
+    assert_eq!(shell.ok("fs ls d.zoned"), "/two\\nlines\n");
+    assert!(shell.ok("fs ls d.zoned --long").ends_with("/two\\nlines\n"));
 }
 
 #[test]
