@@ -137,6 +137,7 @@ fn options_that_are_zero_or_absurd() {
     let designs = shell.fails(2, "bench ycsb --on mem: --design nosuch --records 10");
     assert!(["zonda", "zkv-block", "bftree", "map"].iter().all(|design| designs.contains(design)), "{designs}");
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
+    assert!(shell.fails(2, "repro zkv-table3 --scale tiny --point x").contains("one point"));
 }
 
 #[test]

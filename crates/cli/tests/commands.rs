@@ -127,6 +127,18 @@ fn devices_are_made_reported_and_reset() {
         assert!(shell.fails(1, &format!("device {command}")).contains("no f;"), "{command}");
     }
     assert!(!shell.path().join("f").exists());
+    let said = shell.fails(2, "device create f?zones=40&max_open=3 --zones 50");
+    assert!(said.contains("--zones is 50") && said.contains("is 40"), "{said}");
+    shell.ok("device create f?zones=40 --zones 40 --zone-size 1MiB");
+}
+
+#[test]
+fn a_replay_says_which_policies_there_are_and_takes_0_for_no_limit() {
+    let shell = Shell::new();
+    let said = shell.fails(2, "replay lsm:1 --policy nope");
+    assert!(said.contains("caza") && said.contains("oracle"), "{said}");
+    let replay = |limit: &str| shell.ok(&format!("replay lsm:1 --policy liza-zns {limit}"));
+    assert_eq!(replay("--max-active 0"), replay(""));
 }
 
 #[test]

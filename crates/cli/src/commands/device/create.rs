@@ -42,11 +42,11 @@ impl Create {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let mut uri: DeviceUri = self.uri.parse()?;
         let shape = &mut uri.shape;
-        shape.zone_size_bytes = self.zone_size.or(shape.zone_size_bytes);
-        shape.zone_capacity_bytes = self.zone_capacity.or(shape.zone_capacity_bytes);
-        shape.zones = self.zones.or(shape.zones);
-        shape.max_open = self.max_open.or(shape.max_open);
-        shape.max_active = self.max_active.or(shape.max_active);
+        set(&mut shape.zone_size_bytes, self.zone_size, ("--zone-size", "zone_size"))?;
+        set(&mut shape.zone_capacity_bytes, self.zone_capacity, ("--zone-capacity", "zone_capacity"))?;
+        set(&mut shape.zones, self.zones, ("--zones", "zones"))?;
+        set(&mut shape.max_open, self.max_open, ("--max-open", "max_open"))?;
+        set(&mut shape.max_active, self.max_active, ("--max-active", "max_active"))?;
         let context = || format!("cannot create {}", self.uri);
         if matches!(uri.place, Place::Flash(_) | Place::HostFtl(_)) {
             bail!(BadArgument(format!(
@@ -67,4 +67,13 @@ impl Create {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Takes what an option says for what the key of the URI may have said already.
+fn set(said: &mut Option<u64>, given: Option<u64>, (option, key): (&str, &str)) -> anyhow::Result<()> {
+    if let (Some(said), Some(given)) = (*said, given) {
+        ensure!(said == given, BadArgument(format!("{option} is {given}, and `{key}` in the URI is {said}")));
+    }
+    *said = given.or(*said);
+    Ok(())
 }
