@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use zonda::limits::VALUE_BYTES_MAX;
 
 use crate::experiment::{
     ChildProgram, ChildTask, Kill, Large, Overwrite, Reads, Scale, Setting, Space, Suite, Sync, Ycsb,
@@ -263,10 +264,11 @@ fn switches(arguments: &YcsbArgs) -> Vec<(String, String)> {
 }
 
 fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
-    let value_bytes = usize::try_from(arguments.value_bytes).map_err(|_| BenchError::Usage {
+    let value_bytes = usize::try_from(arguments.value_bytes).ok().filter(|&bytes| bytes <= VALUE_BYTES_MAX);
+    let value_bytes = value_bytes.ok_or_else(|| BenchError::Usage {
         option: "--value-bytes",
         given: arguments.value_bytes.to_string(),
-        expected: "a value that fits into memory".into(),
+        expected: format!("at most {VALUE_BYTES_MAX}"),
     })?;
     with(&arguments.common, |setting, output| {
         output.command(setting.seed.0)?;

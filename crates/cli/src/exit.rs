@@ -1,9 +1,11 @@
 //! Exit codes that scripts can rely on.
 
-use std::io;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 use zonda_bench::BenchError;
+use zonda_device::DeviceError;
+use zonda_files::FileError;
 
 use crate::output::say;
 
@@ -14,7 +16,7 @@ pub(crate) enum Exit {
     Done = 0,
     /// An error, or the key asked for does not exist.
     Failed = 1,
-    /// A wrong command line: clap says so itself, or a bench of an option's value.
+    /// A wrong command line: clap says so itself, or whoever looks at what an option or a name says.
     Usage = 2,
     /// A check found damage, or damage was left out.
     Damaged = 3,
@@ -59,8 +61,50 @@ fn sentence(error: &anyhow::Error) -> String {
     said
 }
 
+/// What is wrong with an argument, where the command itself finds it out.
+#[derive(Debug)]
+pub(crate) struct BadArgument(pub(crate) String);
+
+impl fmt::Display for BadArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadArgument {}
+
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| matches!(cause.downcast_ref(), Some(BenchError::Usage { .. })))
+    error.chain().any(|cause| {
+        cause.is::<BadArgument>()
+            || cause.downcast_ref().is_some_and(is_usage_of_bench)
+            || cause.downcast_ref().is_some_and(is_usage_of_store)
+            || cause.downcast_ref().is_some_and(is_usage_of_device)
+            || cause.downcast_ref().is_some_and(is_usage_of_files)
+    })
+}
+
+/// A bench's errors say what is below them themselves, or have it in a box: no chain of causes shows it as it is.
+fn is_usage_of_bench(error: &BenchError) -> bool {
+    match error {
+        BenchError::Usage { .. } => true,
+        BenchError::Store { source, .. } => is_usage_of_store(source),
+        BenchError::Device { source } => is_usage_of_device(source),
+        BenchError::Files(source) => is_usage_of_files(source),
+        _ => false,
+    }
+}
+
+fn is_usage_of_store(error: &zonda::Error) -> bool {
+    use zonda::Error::{BadOption, BadUri, TooLittleMemory};
+    matches!(error, BadOption { .. } | BadUri { .. } | TooLittleMemory { .. })
+}
+
+fn is_usage_of_device(error: &DeviceError) -> bool {
+    matches!(error, DeviceError::BadName { .. } | DeviceError::Geometry { .. } | DeviceError::Unaligned { .. })
+}
+
+fn is_usage_of_files(error: &FileError) -> bool {
+    matches!(error, FileError::BadOption { .. } | FileError::UnknownPolicy { .. })
 }
 
 /// Printing, for commands whose exit code says more than that they have printed: that nobody read all of it is no error.
@@ -94,6 +138,17 @@ mod tests {
         let usage = BenchError::Usage { option: "--records", given: "-1".into(), expected: "a number".into() };
         let io = BenchError::io("read f", io::ErrorKind::NotFound.into());
         assert_eq!(Exit::of(Err(usage.into())), Exit::Usage);
+        let option = || zonda::Error::BadOption { name: "filter", why: "2 is too much".into() };
+        assert_eq!(Exit::of(Err(anyhow::Error::from(option()).context("cannot open f"))), Exit::Usage);
+        let boxed = BenchError::Store { doing: "make the store", source: option().into() };
+        assert_eq!(Exit::of(Err(boxed.into())), Exit::Usage);
+        let name = || DeviceError::BadName { reason: "unknown key".into() };
+        assert_eq!(Exit::of(Err(name().into())), Exit::Usage);
+        assert_eq!(Exit::of(Err(BenchError::from(name()).into())), Exit::Usage);
+        let policy = || FileError::UnknownPolicy { name: "nope".into(), known: "caza".into() };
+        assert_eq!(Exit::of(Err(policy().into())), Exit::Usage);
+        assert_eq!(Exit::of(Err(BenchError::from(policy()).into())), Exit::Usage);
+        assert_eq!(Exit::of(Err(BadArgument("no".into()).into())), Exit::Usage);
         assert_eq!(Exit::of(Err(io.into())), Exit::Failed);
     }
 

@@ -94,33 +94,43 @@ fn a_second_opener() {
 fn options_that_are_zero_or_absurd() {
     let shell = Shell::new();
     for (code, arguments) in [
-        (1, "put s k v --memory 0"),
-        (1, "put s k v --memory 1KiB"),
+        (2, "put s k v --memory 0"),
+        (2, "put s k v --memory 1KiB"),
         (2, "put s k v --memory lots"),
         (2, "put s k v --memory -5"),
         (2, "put s k v --memory 99999999999999999999"),
-        (1, "put s k v --memory 1000000TiB"),
+        (2, "put s k v --memory 1000000TiB"),
         (1, "put mem:?zones=0 k v"),
         (1, "put mem:?zone_size=17 k v"),
-        (1, "put mem:?wings=2 k v"),
-        (1, "put http:x k v"),
+        (2, "put mem:?wings=2 k v"),
+        (2, "put http:x k v"),
         (1, "put zbd:/dev/null k v"),
         (2, "scan s --limit many"),
         (2, "scan s --prefix a --from b"),
         (2, "load s x --format xml"),
         (1, "load s no-such-file.tsv"),
-        (1, "load s ."),
-        (1, "load s file-without-ending"),
+        (2, "load s ."),
+        (2, "load s file-without-ending"),
         (2, "frobnicate"),
         (2, "put s"),
-        (1, "put s --hex 0 00"),
-        (1, "put s --hex zz 00"),
+        (2, "put s --hex 0 00"),
+        (2, "put s --hex zz 00"),
         (2, "bench ycsb --on mem: --records 0"),
         (2, "bench space --records 0"),
         (2, "bench ycsb --on mem: --records 10 --threads 0"),
-        (1, "device create d --zones 0"),
-        (1, "device create d --zones 99999999999"),
+        (2, "device create d --zones 0"),
+        (2, "device create d --zones 99999999999"),
         (1, "device report nothing-here"),
+        (2, "get s k --memory 0"),
+        (2, "get s zz --hex"),
+        (2, "load s x.tsv --header"),
+        (2, "fs cp a b c"),
+        (2, "fs ls mem:?fs=ext4"),
+        (2, "device bench mem: --depth 0"),
+        (2, "bench ycsb --on mem: --records 10 --filter 2"),
+        (2, "bench ycsb --on mem: --records 10 --value-bytes 99999999999"),
+        (2, "replay lsm:1 --zones 0"),
+        (2, "replay lsm:1 --policy nope"),
     ] {
         let said = shell.fails(code, arguments);
         assert!(said.len() > 20, "{arguments}: {said}");
@@ -128,6 +138,7 @@ fn options_that_are_zero_or_absurd() {
     let designs = shell.fails(2, "bench ycsb --on mem: --design nosuch --records 10");
     assert!(["zonda", "zkv-block", "bftree", "map"].iter().all(|design| designs.contains(design)), "{designs}");
     assert_eq!(fs::read_dir(shell.path()).unwrap().count(), 0, "nothing was left behind");
+    assert!(shell.fails(2, "repro zkv-table3 --scale tiny --point x").contains("one point"));
 }
 
 #[test]

@@ -121,12 +121,24 @@ fn devices_are_made_reported_and_reset() {
     // Of a modelled drive in memory there is the shape; what would be made of it nobody would see again.
     assert!(shell.ok("device report flash:zn540 --used").contains("904 zones"));
     for name in ["flash:test?data=f", "hftl:f"] {
-        assert!(shell.fails(1, &format!("device create {name}")).contains("`zonda put`"), "{name}");
+        assert!(shell.fails(2, &format!("device create {name}")).contains("`zonda put`"), "{name}");
     }
     for command in ["reset flash:test?data=f --all", "format flash:test?data=f"] {
         assert!(shell.fails(1, &format!("device {command}")).contains("no f;"), "{command}");
     }
     assert!(!shell.path().join("f").exists());
+    let said = shell.fails(2, "device create f?zones=40&max_open=3 --zones 50");
+    assert!(said.contains("--zones is 50") && said.contains("is 40"), "{said}");
+    shell.ok("device create f?zones=40 --zones 40 --zone-size 1MiB");
+}
+
+#[test]
+fn a_replay_says_which_policies_there_are_and_takes_0_for_no_limit() {
+    let shell = Shell::new();
+    let said = shell.fails(2, "replay lsm:1 --policy nope");
+    assert!(said.contains("caza") && said.contains("oracle"), "{said}");
+    let replay = |limit: &str| shell.ok(&format!("replay lsm:1 --policy liza-zns {limit}"));
+    assert_eq!(replay("--max-active 0"), replay(""));
 }
 
 #[test]
@@ -137,7 +149,7 @@ fn a_device_of_blocks_is_made_if_asked_for() {
     shell.ok("put b?zone_size=1MiB key value --memory 4MiB");
     assert!(shell.ok("stat b?zone_size=1MiB --memory 4MiB").contains("in place"));
     for limit in ["--max-open 3", "--max-active 5", "--zone-capacity 4KiB"] {
-        assert!(shell.fails(1, &format!("device create c?layout=blocks {limit}")).contains("layout=blocks"), "{limit}");
+        assert!(shell.fails(2, &format!("device create c?layout=blocks {limit}")).contains("layout=blocks"), "{limit}");
     }
     assert!(!shell.path().join("c").exists());
 }
@@ -157,7 +169,7 @@ fn every_command_explains_itself_with_examples() {
 #[test]
 fn the_help_names_every_key_of_a_uri() {
     let shell = Shell::new();
-    let (help, said) = (shell.ok("--help"), shell.fails(1, "put mem:?wings=2 k v"));
+    let (help, said) = (shell.ok("--help"), shell.fails(2, "put mem:?wings=2 k v"));
     let known: Vec<&str> = said.trim().split("known are ").nth(1).unwrap().split(", ").collect();
     assert!(known.len() > 10 && known.iter().all(|key| help.contains(key)), "{known:?}: {help}");
 }
@@ -197,7 +209,7 @@ fn devices_are_cloned() {
     assert_eq!((shell.ok("get s.zonda a"), shell.ok("get copy.zonda a")), ("1\n".into(), "other\n".into()));
     assert_eq!(shell.read("notes.txt"), b"notes");
     shell.fails(1, "device clone in.tsv other");
-    shell.fails(1, "device clone mem: other");
+    shell.fails(2, "device clone mem: other");
     // A modelled drive's file too.
     shell.ok("put flash:test?data=drive.img&time=untimed key value");
     shell.ok("device clone drive.img run.img");
@@ -212,7 +224,7 @@ fn modelled_drives_fail_as_their_name_says() {
     shell.ok(&bench("read:media@1"));
     assert!(shell.fails(1, &bench("write:media@20")).contains("medium"));
     assert!(shell.fails(1, &bench("write/0:read-only@3")).contains("read-only"));
-    assert!(shell.fails(1, &bench("write:slow")).contains("delay-3ms"));
+    assert!(shell.fails(2, &bench("write:slow")).contains("delay-3ms"));
     let p50 = |faults: &str| {
         let report = shell.ok(&format!("{} --json", bench(faults)));
         let at = report.find("\"p50\":").unwrap_or_else(|| panic!("{report}"));

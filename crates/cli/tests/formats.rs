@@ -32,6 +32,16 @@ fn comma_separated_values_by_position_and_by_name() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let shell = Shell::new();
+    for (ending, text) in [("tsv", "k\tv\n"), ("csv", "k,v\n"), ("jsonl", "{\"key\":\"k\",\"value\":\"v\"}\n")] {
+        shell.write(&format!("in.{ending}"), format!("\u{feff}{text}"));
+        shell.ok(&format!("load {ending}.zonda in.{ending}"));
+        assert_eq!(shell.ok(&format!("scan {ending}.zonda")), "k\tv\n", "{ending}");
+    }
+}
+
+#[test]
 fn a_dump_of_all_trees_loads_as_the_same_store() {
     let shell = Shell::new();
     shell.ok("put s.zonda a 1");
@@ -145,7 +155,7 @@ fn options_of_columns_are_for_columns() {
     let shell = Shell::new();
     shell.write("in.jsonl", "{\"key\":\"a\",\"value\":1}\n");
     for option in ["--key a", "--value b", "--header"] {
-        assert!(shell.fails(1, &format!("load s.zonda in.jsonl {option}")).contains("--format csv"), "{option}");
+        assert!(shell.fails(2, &format!("load s.zonda in.jsonl {option}")).contains("--format csv"), "{option}");
     }
     assert!(!shell.path().join("s.zonda").exists());
 }

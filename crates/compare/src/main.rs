@@ -15,6 +15,13 @@ Examples:
   zonda-compare bftree-speed                 the Bf-Tree paper's set-up, scaled
   zonda-compare repro zkv-fig20              a figure of a paper that has other engines in it";
 
+const REPRO_EXAMPLES: &str = "\
+Examples:
+  zonda-compare repro --list                   all experiments
+  zonda-compare repro zkv-fig20                in minutes
+  zonda-compare repro zkv-fig20 --scale tiny   seconds, to see that it works
+  zonda-compare repro zkv-fig20 --resume       goes on where a run was stopped";
+
 /// Runs other engines and this one on the same work.
 #[derive(Parser, Debug)]
 #[command(name = "zonda-compare", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -32,6 +39,7 @@ enum Command {
     /// The Bf-Tree paper's set-up, scaled: get, update, mix and scan of 32 over Zipf 0.9
     BftreeSpeed(RunArgs),
     /// As `zonda repro`, with the other engines
+    #[command(after_help = REPRO_EXAMPLES)]
     Repro(ReproArgs),
     /// The process that one engine is measured in
     #[command(hide = true)]

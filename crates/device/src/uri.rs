@@ -80,10 +80,8 @@ impl OverZones {
     /// # Errors
     /// Those of [`HostFtl::open`].
     pub fn over(&self, zones: Arc<dyn ZonedDevice>, mode: OpenMode) -> Result<HostFtl> {
-        let default = HostFtlOptions::default();
-        let over_provisioning_percent = self.over_provisioning_percent.unwrap_or(default.over_provisioning_percent);
-        let read_only = mode.is_read_only();
-        HostFtl::open(zones, &HostFtlOptions { over_provisioning_percent, read_only, ..default })
+        let (over_provisioning_percent, read_only) = (self.over_provisioning_percent, mode.is_read_only());
+        HostFtl::open(zones, &HostFtlOptions { over_provisioning_percent, read_only, ..HostFtlOptions::default() })
     }
 }
 

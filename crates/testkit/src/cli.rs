@@ -3,6 +3,7 @@
 mod differential;
 mod real;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -114,43 +115,55 @@ struct Sim {
 impl Cli {
     /// Does what was asked.
     pub(crate) fn run(self) -> ExitCode {
+        match self.run_to(&mut io::stdout()) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("error: cannot print: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// The same with what it prints on `out`; true if all went well.
+    fn run_to(self, out: &mut dyn Write) -> io::Result<bool> {
         let sim = match self.task {
             Task::Sim(sim) => sim,
-            Task::Differential(long) => return long.run(),
-            Task::Real(real) => return real.run(),
+            Task::Differential(long) => return long.run(out),
+            Task::Real(real) => return real.run(out),
         };
         if sim.bug.is_some() {
             // Panics are what a seeded bug may lead to: no news.
             std::panic::set_hook(Box::new(|_| {}));
         }
-        if sim.run() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        sim.run(out)
     }
 }
 
 impl Sim {
-    fn run(&self) -> bool {
+    fn run(&self, out: &mut dyn Write) -> io::Result<bool> {
         let mut all = Outcome::default();
         let mut failures = 0;
         for run in 0..self.runs {
             match self.run_one(self.seed + run) {
                 Ok(outcome) => all.add(&outcome),
-                Err(trouble) if self.bug.is_some() => return self.found(run + 1, &trouble),
+                Err(trouble) if self.bug.is_some() => return self.found(out, run + 1, &trouble),
                 Err(trouble) => {
-                    self.print_failure(self.seed + run, &trouble);
+                    self.print_failure(out, self.seed + run, &trouble)?;
                     failures += 1;
                     if !self.keep_going {
-                        return false;
+                        return Ok(false);
                     }
                 }
             }
         }
         if let Some(bug) = self.bug {
-            println!("{bug}: NOT found in {} runs", self.runs);
-            return false;
+            writeln!(out, "{bug}: NOT found in {} runs", self.runs)?;
+            return Ok(false);
         }
-        self.print(&all);
-        println!("{failures} of {} runs failed", self.runs);
-        failures == 0 && self.has_hits(&all)
+        self.print(out, &all)?;
+        writeln!(out, "{failures} of {} runs failed", self.runs)?;
+        Ok(failures == 0 && self.has_hits(out, &all)?)
     }
 
     fn run_one(&self, seed: u64) -> Result<Outcome, Trouble> {
@@ -186,14 +199,14 @@ impl Sim {
         }
     }
 
-    fn found(&self, runs: u64, trouble: &Trouble) -> bool {
-        println!("{}: found in run {runs}: {trouble}", self.bug.expect("a seeded bug was found"));
-        true
+    fn found(&self, out: &mut dyn Write, runs: u64, trouble: &Trouble) -> io::Result<bool> {
+        writeln!(out, "{}: found in run {runs}: {trouble}", self.bug.expect("a seeded bug was found"))?;
+        Ok(true)
     }
 
-    fn print_failure(&self, seed: u64, trouble: &Trouble) {
-        println!("seed {seed} failed at {trouble}");
-        println!("  replay: {}", self.replay(seed));
+    fn print_failure(&self, out: &mut dyn Write, seed: u64, trouble: &Trouble) -> io::Result<()> {
+        writeln!(out, "seed {seed} failed at {trouble}")?;
+        writeln!(out, "  replay: {}", self.replay(seed))
     }
 
     fn replay(&self, seed: u64) -> String {
@@ -211,26 +224,43 @@ impl Sim {
         )
     }
 
-    fn print(&self, all: &Outcome) {
-        println!(
+    fn print(&self, out: &mut dyn Write, all: &Outcome) -> io::Result<()> {
+        writeln!(
+            out,
             "{} runs from seed {}: {} operations, {} power cuts, {} clean closes; {} unsynced changes survived, {} did not; \
              {} writes refused for space, {} snapshots given up",
             self.runs, self.seed, all.steps, all.cuts, all.closes, all.survived, all.lost, all.refused, all.given_up
-        );
-        println!("done: {:?}", all.done);
-        println!("{:<16} {:>8}", "cut point", "hits");
-        for (point, hits) in &all.hits {
-            println!("{point:<16} {hits:>8}");
-        }
+        )?;
+        writeln!(out, "done: {:?}", all.done)?;
+        writeln!(out, "{:<16} {:>8}", "cut point", "hits")?;
+        all.hits.iter().try_for_each(|(point, hits)| writeln!(out, "{point:<16} {hits:>8}"))
     }
 
-    fn has_hits(&self, all: &Outcome) -> bool {
-        let Some(least) = self.require_hits else { return true };
+    fn has_hits(&self, out: &mut dyn Write, all: &Outcome) -> io::Result<bool> {
+        let Some(least) = self.require_hits else { return Ok(true) };
         let hits = |point: &str| all.hits.get(point).copied().unwrap_or(0);
         let missed: Vec<_> = CUT_POINTS.iter().filter(|point| hits(point) < least).collect();
-        missed
-            .iter()
-            .for_each(|point| println!("cut point '{point}' was hit {} times, {least} are required", hits(point)));
-        missed.is_empty()
+        for point in &missed {
+            writeln!(out, "cut point '{point}' was hit {} times, {least} are required", hits(point))?;
+        }
+        Ok(missed.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_printed_is_an_error() {
+        let cli = Cli::try_parse_from(["zonda-testkit", "sim", "--runs", "0"]).unwrap();
+        let mut nowhere: &mut [u8] = &mut [];
+        assert_eq!(cli.run_to(&mut nowhere).unwrap_err().kind(), io::ErrorKind::WriteZero);
+    }
+
+    #[test]
+    fn a_differential_run_needs_a_key() {
+        assert!(Cli::try_parse_from(["zonda-testkit", "differential", "--keys", "0"]).is_err());
+        assert!(Cli::try_parse_from(["zonda-testkit", "differential", "--keys", "1"]).is_ok());
     }
 }

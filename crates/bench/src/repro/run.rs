@@ -109,7 +109,10 @@ impl Runner {
             return Ok(());
         };
         let known: Vec<_> = races.iter().map(|race| race.x.as_str()).collect();
-        let expected = format!("one of \"{}\"", known.join("\", \""));
+        let expected = match known.as_slice() {
+            [""] => "no such option: the experiment has one point".to_owned(),
+            known => format!("one of \"{}\"", known.join("\", \"")),
+        };
         Err(BenchError::Usage { option: "--point", given: unknown.clone(), expected })
     }
 

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 
-use anyhow::anyhow;
 use clap::Args;
 
 use crate::bytes::Form;
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::store::{StoreArgs, TreeArgs};
 
 const EXAMPLES: &str = "\
@@ -36,7 +35,7 @@ impl Delete {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let form = if self.hex { Form::Hex } else { Form::Text };
         let keys = self.keys.iter().map(|key| form.parse(key)).collect::<Result<Vec<_>, _>>();
-        let keys = keys.map_err(|why| anyhow!("key: {why}"))?;
+        let keys = keys.map_err(|why| BadArgument(format!("key: {why}")))?;
         let db = self.store.open()?;
         let tree = self.tree.existing(&db)?;
         for key in keys {

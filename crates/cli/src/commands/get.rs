@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal, stdout};
 
-use anyhow::anyhow;
 use clap::Args;
 
 use crate::bytes::{Form, escape};
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::{Output, pair_json, say};
 use crate::store::{StoreArgs, TreeArgs};
 
@@ -44,7 +43,7 @@ impl Get {
     /// Those of opening and reading.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let form = if self.hex { Form::Hex } else { Form::Text };
-        let key = form.parse(&self.key).map_err(|why| anyhow!("key: {why}"))?;
+        let key = form.parse(&self.key).map_err(|why| BadArgument(format!("key: {why}")))?;
         let db = self.store.open_read_only()?;
         let Some(value) = self.tree.view(&db)?.get(&key)? else {
             say(format_args!("zonda: no such key"));

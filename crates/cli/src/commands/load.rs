@@ -11,7 +11,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use zonda::{Batch, Db, Tree};
 use zonda_rt::Time;
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::formats::{self, BadRecord, Columns, Entry, Format, Record, Records};
 use crate::output::say;
 use crate::progress;
@@ -31,7 +31,8 @@ Formats:
   sosd   a 64-bit count and that many 64-bit keys, little-endian; stored as 8 bytes, most significant first, so that their order is
          that of numbers; the value is the key's index in the file, 8 bytes likewise
 
-A key that exists gets the new value. Everything is durable when the command ends.";
+A byte order mark before the first line is passed over. A key that exists gets the new value. Everything is durable when the command
+ends.";
 
 /// Writes go to the store in batches of so many pairs or bytes.
 const BATCH_PAIRS: usize = 1024;
@@ -73,7 +74,10 @@ impl Load {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let format = self.format()?;
         if format != Format::Csv && (self.key.is_some() || self.value.is_some() || self.header) {
-            bail!("--key, --value and --header are for --format csv; {} has no columns", self.file.display());
+            bail!(BadArgument(format!(
+                "--key, --value and --header are for --format csv; {} has no columns",
+                self.file.display()
+            )));
         }
         let (input, bytes) = open(&self.file)?;
         let columns = Columns { key: self.key, value: self.value, has_header: self.header };
@@ -101,10 +105,10 @@ impl Load {
             Some("csv") => Ok(Format::Csv),
             Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
             Some("sosd") => Ok(Format::Sosd),
-            _ => bail!(
+            _ => bail!(BadArgument(format!(
                 "{}: the name does not tell the format; give --format tsv, csv, jsonl or sosd",
                 self.file.display()
-            ),
+            ))),
         }
     }
 }

@@ -9,7 +9,7 @@ use zonda::Durability;
 use zonda::limits::VALUE_BYTES_MAX;
 
 use crate::bytes::{Form, from_hex};
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::store::{StoreArgs, TreeArgs};
 
 const EXAMPLES: &str = "\
@@ -44,11 +44,11 @@ impl Put {
     /// Those of opening and writing.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let form = if self.hex { Form::Hex } else { Form::Text };
-        let key = form.parse(&self.key).map_err(|why| anyhow!("key: {why}"))?;
+        let key = form.parse(&self.key).map_err(|why| BadArgument(format!("key: {why}")))?;
         let value = if self.value == "-" {
             read_value(form)?
         } else {
-            form.parse(&self.value).map_err(|why| anyhow!("value: {why}"))?
+            form.parse(&self.value).map_err(|why| BadArgument(format!("value: {why}")))?
         };
         let db = self.store.open_or_create()?;
         self.tree.of(&db)?.put_with(key, value, Durability::Synced)?;

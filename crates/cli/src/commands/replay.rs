@@ -17,7 +17,7 @@ use zonda_files::replay::{
 use zonda_files::trace::{self, TraceRecord};
 use zonda_space::VictimPolicy;
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::{Output, say};
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ pub(crate) struct Replay {
     /// Zones
     #[arg(long, default_value_t = 100)]
     zones: u32,
-    /// Zones that may be active; without it all
+    /// Zones that may be active; 0, as without it, is no limit
     #[arg(long, value_name = "ZONES")]
     max_active: Option<u32>,
     /// Empty zones that only cleaning takes
@@ -120,7 +120,8 @@ impl Replay {
     /// A trace that is none, options that make no sense, a trace that does not fit.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         if self.throughput || self.latency {
-            bail!("a replay cannot know throughput or latency: the trace goes on whatever the device does");
+            let why = "a replay cannot know throughput or latency: the trace goes on whatever the device does";
+            bail!(BadArgument(why.to_owned()));
         }
         let trace = traces::read(&self.trace)?;
         if let Some(path) = &self.write {
@@ -158,7 +159,8 @@ impl Replay {
         let mut replays = Vec::new();
         for &threshold in &self.threshold {
             for name in self.names() {
-                let policy = policy::by_name(if name == ORACLE { policy::NAMES[0] } else { &name })?;
+                let policy = policy::by_name(if name == ORACLE { policy::NAMES[0] } else { &name });
+                let policy = policy.map_err(with_oracle)?;
                 replays.push((name, self.options(policy, threshold)));
             }
         }
@@ -220,7 +222,7 @@ impl Replay {
             policy,
             zone_bytes: self.zone_size,
             zones: self.zones,
-            active_max: self.max_active,
+            active_max: self.max_active.filter(|&zones| zones > 0),
             reserve_zones: self.reserve,
             threshold_percent,
             trigger: if self.lazy { CleaningTrigger::WhenEmpty } else { CleaningTrigger::BelowThreshold },
@@ -239,6 +241,16 @@ impl Replay {
             },
             measure_from: self.measure_from.clone().or_else(|| has_mark.then(|| LOADED.to_owned())),
         }
+    }
+}
+
+/// Lists the oracle among the policies that there are: only a replay has it.
+fn with_oracle(error: FileError) -> FileError {
+    match error {
+        FileError::UnknownPolicy { name, known } => {
+            FileError::UnknownPolicy { name, known: format!("{known}, {ORACLE}") }
+        }
+        other => other,
     }
 }
 

@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::ops::Bound;
 
-use anyhow::anyhow;
 use clap::Args;
 use zonda::{Pair, Range, View};
 
 use crate::bytes::Form;
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::{Output, pair_json};
 use crate::store::{StoreArgs, TreeArgs};
 
@@ -86,7 +85,7 @@ impl Scan {
     }
 
     fn parse(&self, key: &OsString) -> anyhow::Result<Vec<u8>> {
-        self.form().parse(key).map_err(|why| anyhow!("key: {why}"))
+        Ok(self.form().parse(key).map_err(|why| BadArgument(format!("key: {why}")))?)
     }
 
     fn form(&self) -> Form {

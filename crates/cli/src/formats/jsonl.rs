@@ -89,8 +89,17 @@ fn text(json: &RawValue) -> Option<String> {
     serde_json::from_str(json.get()).ok()
 }
 
+fn is_string(json: &RawValue) -> bool {
+    json.get().starts_with('"')
+}
+
+/// Why JSON has no text.
+fn why_no_text(json: &RawValue) -> &'static str {
+    if is_string(json) { "has half of a surrogate pair, which is no character" } else { "is not a string" }
+}
+
 fn tree(name: Option<&RawValue>) -> Result<Option<String>, String> {
-    name.map(|name| text(name).ok_or_else(|| "`tree` is not a string".to_owned())).transpose()
+    name.map(|name| text(name).ok_or_else(|| format!("`tree` {}", why_no_text(name)))).transpose()
 }
 
 fn bytes(
@@ -99,7 +108,11 @@ fn bytes(
     other: impl FnOnce(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Vec<u8>, String> {
     match (plain, hex) {
-        (Some(json), None) => text(json).map_or_else(|| other(json.get()), |text| Ok(text.into_bytes())),
+        (Some(json), None) => match text(json) {
+            Some(text) => Ok(text.into_bytes()),
+            None if is_string(json) => Err(format!("`{name}` {}; give bytes as `{name}_hex`", why_no_text(json))),
+            None => other(json.get()),
+        },
         (None, Some(json)) => {
             let hex = text(json).ok_or_else(|| format!("`{name}_hex` is not a string"))?;
             from_hex(hex.as_bytes()).map_err(|why| format!("`{name}_hex`: {why}"))
@@ -127,6 +140,19 @@ mod tests {
 
     fn value(line: &str) -> String {
         String::from_utf8(parse(line.as_bytes()).unwrap().pair().value).unwrap()
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_called_that() {
+        for (name, line) in [
+            ("key", r#"{"key":"\ud800","value":1}"#),
+            ("value", r#"{"key":"k","value":"\udc00"}"#),
+            ("tree", r#"{"tree":"\ud800","key":"k","value":1}"#),
+        ] {
+            let why = parse(line.as_bytes()).unwrap_err();
+            assert!(why.starts_with(&format!("`{name}` has half of a surrogate pair")), "{why}");
+        }
+        assert_eq!(value(r#"{"key":"k","value":"\ud83d\ude00"}"#), "\u{1f600}");
     }
 
     #[test]

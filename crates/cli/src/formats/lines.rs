@@ -9,6 +9,9 @@ use super::BadRecord;
 /// The longest line or record: the longest value with every byte escaped as JSON does at worst, `\u0000`, and room for the rest.
 pub(super) const LINE_BYTES_MAX: usize = 6 * VALUE_BYTES_MAX + (1 << 20);
 
+/// A byte order mark, which editors put before the first line; it belongs to none.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A line and its number, from 1.
 pub(crate) type Line<'a> = std::result::Result<(u64, &'a [u8]), BadRecord>;
 
@@ -57,6 +60,9 @@ impl Lines {
             self.bytes_read += self.input.skip_until(b'\n')? as u64;
         }
         self.line.pop_if(|byte| *byte == b'\r');
+        if self.number == 1 && self.line.starts_with(MARK) {
+            drop(self.line.drain(..MARK.len()));
+        }
         Ok(read > 0)
     }
 }
@@ -83,6 +89,13 @@ mod tests {
         assert_eq!(all(b""), []);
         assert_eq!(all(b"a\r\n\n\nb"), [(1, b"a".to_vec()), (4, b"b".to_vec())]);
         assert_eq!(all(b"a\n"), [(1, b"a".to_vec())]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_belongs_to_no_line() {
+        let marked = b"\xef\xbb\xbfb".to_vec();
+        assert_eq!(all(b"\xef\xbb\xbfa\n\xef\xbb\xbfb"), [(1, b"a".to_vec()), (2, marked)], "only the file has one");
+        assert_eq!(all(b"\xef\xbb\xbf\n\xef\xbb"), [(2, b"\xef\xbb".to_vec())]);
     }
 
     #[test]

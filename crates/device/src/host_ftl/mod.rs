@@ -43,24 +43,21 @@ use writer::{Stream, Writer};
 
 /// Zones that are no part of the volume: one open for the host, one for what moves, and three free.
 const RESERVED_ZONES: u32 = 5;
+/// Over-provisioning of a volume about which nothing else was said.
+const PERCENT: u32 = 7;
 /// Bytes of a block, here and below.
 const BLOCK_BYTES: u32 = 4096;
 
 /// How a volume is made and opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostFtlOptions {
-    /// Percent by which zones exceed the volume, beyond the reserved ones; counts only when the volume is made.
-    pub over_provisioning_percent: u32,
+    /// Percent by which zones exceed the volume, beyond the reserved ones. Without it 7 when the volume is made; one that
+    /// exists must have the capacity that follows from it.
+    pub over_provisioning_percent: Option<u32>,
     /// Blocks of the volume, if fewer than that leaves; counts only when the volume is made.
     pub capacity_blocks: Option<u64>,
     /// Opens without changing anything; every call that would answers `WriteProtected`.
     pub read_only: bool,
-}
-
-impl Default for HostFtlOptions {
-    fn default() -> Self {
-        Self { over_provisioning_percent: 7, capacity_blocks: None, read_only: false }
-    }
 }
 
 /// A block device on zones. Clones are handles to the same volume.
@@ -90,7 +87,8 @@ impl HostFtl {
     ///
     /// # Errors
     /// `NotSupported` for blocks of another size than 4096; `Geometry` for too few zones, or more than two of them
-    /// cannot be active; `Damaged` if something else is on the device; `Offline`; those of the device.
+    /// cannot be active; `Mismatch` for a volume of another over-provisioning; `Damaged` if something else is on the
+    /// device; `Offline`; those of the device.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &HostFtlOptions) -> Result<Self> {
         let shared = recover::open(device, options)?;
         Ok(Self { shared: Arc::new(shared) })

@@ -13,7 +13,7 @@ use super::group::{BLOCK, Group};
 use super::map::{At, BLOCKS_MAX, Map};
 use super::stats::Spent;
 use super::writer::{Open, Stream, Writer, bytes_of};
-use super::{BLOCK_BYTES, HostFtlOptions, HostFtlStats, RESERVED_ZONES, Shared};
+use super::{BLOCK_BYTES, HostFtlOptions, HostFtlStats, PERCENT, RESERVED_ZONES, Shared};
 use crate::{
     AlignedBuf, DeviceError, ErrorKind, Geometry, Result, ZoneId, ZoneReport, ZoneState, ZonedDevice,
     counters::Counting, geometry::within, mem_block::BlockShape,
@@ -41,7 +41,7 @@ pub(super) fn open(device: Arc<dyn ZonedDevice>, options: &HostFtlOptions) -> Re
     let durable_before = groups.iter().map(|found| found.header.durable_before).max().unwrap_or(blank.durable_before);
     shared.drop_copies(&mut groups);
     let capacity_blocks = match groups.last() {
-        Some(newest) => newest.header.capacity_blocks,
+        Some(newest) => found_capacity(&geometry, options, newest.header.capacity_blocks)?,
         None => new_capacity(&geometry, options)?,
     };
     shared.shape = BlockShape::new(BLOCK_BYTES, capacity_blocks)?;
@@ -80,10 +80,19 @@ fn capacity_max(geometry: &Geometry, over_provisioning_percent: u32) -> u64 {
 }
 
 fn new_capacity(geometry: &Geometry, options: &HostFtlOptions) -> Result<u64> {
-    let most = capacity_max(geometry, options.over_provisioning_percent);
+    let most = capacity_max(geometry, options.over_provisioning_percent.unwrap_or(PERCENT));
     let asked = options.capacity_blocks.unwrap_or(most);
     within("blocks of the volume", asked, 1, most)?;
     Ok(asked)
+}
+
+/// The capacity of a volume that exists. It alone is kept of the over-provisioning that the volume was made with.
+fn found_capacity(geometry: &Geometry, options: &HostFtlOptions, found: u64) -> Result<u64> {
+    let asked = options.over_provisioning_percent.map_or(found, |percent| capacity_max(geometry, percent));
+    if asked != found {
+        return Err(DeviceError::Mismatch { field: "blocks left by over-provisioning (`op`):", found, asked });
+    }
+    Ok(found)
 }
 
 fn blank(device: Arc<dyn ZonedDevice>, geometry: &Geometry) -> Shared {

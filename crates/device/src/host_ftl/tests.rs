@@ -44,6 +44,27 @@ fn the_rules_of_block_devices_hold() {
 }
 
 #[test]
+fn a_volume_that_exists_has_the_over_provisioning_that_was_asked_for() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemDevice::new(geometry(12)).unwrap());
+    let open = |percent| {
+        let options = HostFtlOptions { over_provisioning_percent: percent, ..HostFtlOptions::default() };
+        HostFtl::open(Arc::clone(&device), &options)
+    };
+    let ftl = open(Some(20)).unwrap();
+    let blocks = ftl.capacity_blocks();
+    ftl.write(Lba(0), &block(1)).unwrap();
+    ftl.flush().unwrap();
+    drop(ftl);
+    for other in [0, 7, 50, 900] {
+        let refused = open(Some(other)).unwrap_err();
+        assert!(matches!(refused, DeviceError::Mismatch { found, .. } if found == blocks), "{other} %: {refused}");
+    }
+    for same in [Some(20), None] {
+        assert_eq!(open(same).unwrap().capacity_blocks(), blocks);
+    }
+}
+
+#[test]
 fn a_full_volume_is_overwritten_for_ever() {
     let ftl = volume(12);
     let blocks = ftl.capacity_blocks();

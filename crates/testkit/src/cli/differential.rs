@@ -1,6 +1,6 @@
 //! `zonda-testkit differential`.
 
-use std::process::ExitCode;
+use std::io::{self, Write};
 
 use clap::Args;
 use zonda::{Design, StoreKind};
@@ -16,7 +16,7 @@ pub(crate) struct Long {
     #[arg(long, default_value_t = 1_000_000)]
     operations: u64,
     /// Different keys.
-    #[arg(long, default_value_t = 200_000)]
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
     /// Memory budget of the store in MiB.
     #[arg(long, default_value_t = 4)]
@@ -30,8 +30,8 @@ pub(crate) struct Long {
 }
 
 impl Long {
-    /// Runs, and says how far it came.
-    pub(crate) fn run(&self) -> ExitCode {
+    /// Runs, and says how far it came; true if there was no difference.
+    pub(crate) fn run(&self, out: &mut dyn Write) -> io::Result<bool> {
         let run = Differential {
             seed: self.seed,
             operations: self.operations,
@@ -42,12 +42,12 @@ impl Long {
         };
         match run.run(&mut |done| eprint!("\r{done} operations")) {
             Ok(()) => {
-                println!("\r{} operations on {run:?}: no difference", self.operations);
-                ExitCode::SUCCESS
+                writeln!(out, "\r{} operations on {run:?}: no difference", self.operations)?;
+                Ok(true)
             }
             Err(trouble) => {
-                println!("\r{run:?}: {trouble}");
-                ExitCode::FAILURE
+                writeln!(out, "\r{run:?}: {trouble}")?;
+                Ok(false)
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `zonda-testkit real`: lives of a store on a device.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use zonda_device::{DeviceUri, OpenMode};
@@ -51,15 +52,16 @@ pub(super) enum Real {
 }
 
 impl Real {
-    pub(super) fn run(self) -> ExitCode {
+    /// True if nothing failed.
+    pub(super) fn run(self, out: &mut dyn Write) -> io::Result<bool> {
         match self.live() {
             Ok(said) => {
-                println!("{said}");
-                ExitCode::SUCCESS
+                writeln!(out, "{said}")?;
+                Ok(true)
             }
             Err(error) => {
                 eprintln!("error: {error}");
-                ExitCode::FAILURE
+                Ok(false)
             }
         }
     }

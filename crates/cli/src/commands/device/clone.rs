@@ -11,7 +11,7 @@ use clap::Args;
 use zonda_device::format::DeviceKind;
 use zonda_device::{DeviceUri, FileBlockDevice, FileDevice, FileOptions, Place};
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::progress;
 
 const EXAMPLES: &str = "\
@@ -41,7 +41,9 @@ impl Clone {
     /// If the first is no device's file or in use, or the second exists.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let uri: DeviceUri = self.from.parse()?;
-        let Place::File(from) = &uri.place else { bail!("{}: only files can be cloned", self.from) };
+        let Place::File(from) = &uri.place else {
+            bail!(BadArgument(format!("{}: only files can be cloned", self.from)))
+        };
         let held = hold(&uri, from).with_context(|| format!("cannot open {}", self.from))?;
         let copied = copy(from, &self.to);
         drop(held);

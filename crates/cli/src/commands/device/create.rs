@@ -5,7 +5,7 @@ use clap::Args;
 use zonda_device::format::DeviceKind;
 use zonda_device::{DeviceUri, OpenMode, Place};
 
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,27 +42,38 @@ impl Create {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let mut uri: DeviceUri = self.uri.parse()?;
         let shape = &mut uri.shape;
-        shape.zone_size_bytes = self.zone_size.or(shape.zone_size_bytes);
-        shape.zone_capacity_bytes = self.zone_capacity.or(shape.zone_capacity_bytes);
-        shape.zones = self.zones.or(shape.zones);
-        shape.max_open = self.max_open.or(shape.max_open);
-        shape.max_active = self.max_active.or(shape.max_active);
+        set(&mut shape.zone_size_bytes, self.zone_size, ("--zone-size", "zone_size"))?;
+        set(&mut shape.zone_capacity_bytes, self.zone_capacity, ("--zone-capacity", "zone_capacity"))?;
+        set(&mut shape.zones, self.zones, ("--zones", "zones"))?;
+        set(&mut shape.max_open, self.max_open, ("--max-open", "max_open"))?;
+        set(&mut shape.max_active, self.max_active, ("--max-active", "max_active"))?;
         let context = || format!("cannot create {}", self.uri);
         if matches!(uri.place, Place::Flash(_) | Place::HostFtl(_)) {
-            bail!(
+            bail!(BadArgument(format!(
                 "{}: `zonda put` and `zonda fs mkfs` make the file of a modelled drive and what a host FTL needs",
                 context()
-            );
+            )));
         }
         match uri.layout {
             Some(DeviceKind::Block) => {
                 let of_zones = [uri.shape.zone_capacity_bytes, uri.shape.max_open, uri.shape.max_active];
                 let is_plain = of_zones.iter().chain([&uri.shape.append_bytes_max]).all(Option::is_none);
-                ensure!(is_plain, "{}: only zones have capacities and limits, and layout=blocks has none", context());
+                let why =
+                    || format!("{}: only zones have capacities and limits, and layout=blocks has none", context());
+                ensure!(is_plain, BadArgument(why()));
                 uri.open_block(OpenMode::Create).map(drop).with_context(context)?;
             }
             _ => uri.open_zoned(OpenMode::Create).map(drop).with_context(context)?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// Takes what an option says for what the key of the URI may have said already.
+fn set(said: &mut Option<u64>, given: Option<u64>, (option, key): (&str, &str)) -> anyhow::Result<()> {
+    if let (Some(said), Some(given)) = (*said, given) {
+        ensure!(said == given, BadArgument(format!("{option} is {given}, and `{key}` in the URI is {said}")));
+    }
+    *said = given.or(*said);
+    Ok(())
 }

@@ -27,7 +27,8 @@ The directory must not exist. Its file `zonda-files.json` keeps what a host's fi
 `restore` compares them with, lengths and checksums. Second names are hard links on the host, too.
 Every file is compared with its checksums first. Where a program that uses the store deletes or moves what is being copied, what
 was not copied yet is copied from a later moment, and what is gone by then is taken out again: the copy is of one moment. A backup that
-did not end holds the file `zonda-files.unfinished`, and is not restored.";
+did not end holds the file `zonda-files.unfinished`, and is not restored. Where the store itself has one of these two names in the
+directory that is copied, nothing is.";
 
 /// The file that says what the others are.
 pub(super) const CONTENTS: &str = "zonda-files.json";
@@ -221,10 +222,20 @@ impl<'a> Copy<'a> {
     /// Makes it a copy of what a mount shows: a file that was copied, and has its name and size still, is not copied again.
     fn all(&mut self, store: &FileStore) -> anyhow::Result<Vec<Entry>> {
         let paths = walk(store, &self.from)?;
+        self.check_names(&paths)?;
         self.begin()?;
         self.drop_changed(store)?;
         let mut copied_now = BTreeMap::new();
         paths.iter().map(|path| self.entry(store, path, &mut copied_now)).collect()
+    }
+
+    /// Refuses what would lie where the backup's own files do.
+    fn check_names(&self, paths: &[FilePath]) -> anyhow::Result<()> {
+        let own = [CONTENTS, UNFINISHED];
+        let taken = paths.iter().find(|path| own.contains(&self.told(path).trim_start_matches('/')));
+        taken.map_or(Ok(()), |path| {
+            bail!("{path} has the name of a file of the backup itself: copy it to another, and remove it")
+        })
     }
 
     /// Makes the directory, once there is something to copy: a name that was mistyped leaves nothing behind.

@@ -9,6 +9,7 @@ use zonda_files::{FileStore, Placement, StoreId};
 
 use super::options;
 use crate::devices::{self, Data};
+use crate::exit::BadArgument;
 
 /// A conventional drive, open.
 pub(super) struct Drive {
@@ -30,7 +31,7 @@ impl Drive {
         let placement = match ours.iter().find_map(|pair| pair.strip_prefix("fs=")) {
             Some(name) => match Placement::by_name(name) {
                 Some(placement) => placement,
-                None => bail!("fs={name}: use xfs-like or f2fs-like"),
+                None => bail!(BadArgument(format!("fs={name}: use xfs-like or f2fs-like"))),
             },
             None if profile.is_some() => Placement::XfsLike,
             None => return Ok(None),

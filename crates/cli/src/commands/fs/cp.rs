@@ -10,7 +10,7 @@ use serde_json::json;
 use zonda_files::{FileError, FilePath, FileStore};
 
 use super::{StoreArg, host, name, parse_path, verify};
-use crate::exit::Exit;
+use crate::exit::{BadArgument, Exit};
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ Examples:
   zonda fs cp disk.zoned store:/a store:/b                 within it
 
 A path in the store begins with `store:`. What has the name already is replaced once the copy is whole: until then, and after an
-error, it stays, so that there must be room for both.";
+error, it stays, so that there must be room for both. What is not whole yet is called `.zonda-cp`, a name that no copy may have.";
 
 /// The copy's name in the store until it is whole. One that a killed command left is replaced by the next.
 const UNFINISHED: &str = ".zonda-cp";
@@ -46,9 +46,11 @@ impl Cp {
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let bytes = match (self.from.strip_prefix("store:"), self.to.strip_prefix("store:")) {
             (Some(from), None) => self.copy_out(&parse_path(from)?)?,
-            (None, Some(to)) => self.copy_in(&parse_path(to)?)?,
-            (Some(from), Some(to)) => self.copy_within(&parse_path(from)?, &parse_path(to)?)?,
-            (None, None) => bail!("neither {} nor {} begins with `store:`", self.from, self.to),
+            (None, Some(to)) => self.copy_in(&target(to)?)?,
+            (Some(from), Some(to)) => self.copy_within(&parse_path(from)?, &target(to)?)?,
+            (None, None) => {
+                bail!(BadArgument(format!("neither {} nor {} begins with `store:`", self.from, self.to)))
+            }
         };
         if self.json {
             let mut out = Output::new();
@@ -98,6 +100,22 @@ impl Cp {
             Ok(at)
         })
     }
+}
+
+/// The name of a copy in the store: not a directory's, and not one that the next copy would take for its own.
+///
+/// # Errors
+/// What is wrong with it.
+fn target(to: &str) -> anyhow::Result<FilePath> {
+    let path = parse_path(to)?;
+    let names_directory = to.is_empty() || to.ends_with('/');
+    ensure!(!names_directory, BadArgument(format!("store:{to}: say what the copy is called in the directory")));
+    let is_kept = name(&path) == UNFINISHED;
+    ensure!(
+        !is_kept,
+        BadArgument(format!("store:{to}: the name {UNFINISHED} is kept for copies that are not whole yet"))
+    );
+    Ok(path)
 }
 
 /// Has `fill` make a file beside `to`, whose name it then gets, durably; what `fill` made is removed after an error.

@@ -6,6 +6,7 @@ use serde_json::json;
 use zonda_files::{FileInfo, FilePath};
 
 use super::{StoreArg, parse_path, walk};
+use crate::bytes::escape;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -13,7 +14,9 @@ const EXAMPLES: &str = "\
 Examples:
   zonda fs ls disk.zoned
   zonda fs ls disk.zoned /db --long          size, names, kind, lifetime and level
-  zonda fs ls disk.zoned / --recursive --json";
+  zonda fs ls disk.zoned / --recursive --json
+
+Line ends and other control characters of a name, and \\, are shown as escapes: \\n, \\xHH. With --json names are as JSON has them.";
 
 /// Lists a directory
 #[derive(Args, Debug)]
@@ -52,8 +55,8 @@ impl Ls {
             match () {
                 () if self.json => out.json(&as_json(&path, &info))?,
                 () if self.long => out.line(long(&path, &info))?,
-                () if info.is_directory => out.line(format!("{path}/"))?,
-                () => out.line(path.as_str())?,
+                () if info.is_directory => out.line(format!("{}/", shown(&path)))?,
+                () => out.line(shown(&path))?,
             }
         }
         out.finish()?;
@@ -61,7 +64,13 @@ impl Ls {
     }
 }
 
+/// A name in one line, whatever is in it.
+fn shown(path: &FilePath) -> String {
+    escape(path.as_str().as_bytes())
+}
+
 fn long(path: &FilePath, info: &FileInfo) -> String {
+    let path = shown(path);
     if info.is_directory {
         return format!("{:>12}  {:>5}  {:<13}  {:<8}  {:<5}  {path}/", "-", "-", "directory", "-", "-");
     }
