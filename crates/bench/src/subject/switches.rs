@@ -361,7 +361,6 @@ mod tests {
             ("zonda", "filter", "0.25"),
             ("zonda", "record-cache", "off"),
             ("bdtree", "delta-records", "3"),
-            ("bftree", "classes", "paper"),
             ("bftree", "copy-on-access", "100"),
             ("bftree", "promotion", "0"),
             ("bftree", "scan-promotion", "0"),
