@@ -311,19 +311,20 @@ impl Scene<'_> {
             // One that is not finished now either is nobody's error: there are others, or there is no victim.
             let _still_unfinished = flusher.space.finish_unfinished();
         }
+        let is_in_vain = self.is_in_vain(work, spare.saturating_add(coming));
         let eligible = |view: &ZoneView| self.may_be_emptied(view) && !work.is_stuck(view);
         let wanted = |view: &ZoneView| eligible(view) && (short || is_worth_it(view));
         let chosen = if short || garbage { flusher.space.victim(self.policy, &wanted) } else { None };
         let oldest_estimated = || self.estimated_zones(&eligible).into_iter().min_by_key(|view| view.generation);
         let estimated = || if short || must_know { oldest_estimated() } else { None };
-        let chosen = chosen.filter(is_worth_it).or_else(estimated).or(chosen);
+        // What is not known may be dead, and is looked at once.
+        let chosen = if is_in_vain { estimated() } else { chosen.filter(is_worth_it).or_else(estimated).or(chosen) };
         // For a writer that needs many zones only what gives some back: else the same few would be moved for ever. What a read-only zone
         // holds is moved once.
         let urgent = spare.saturating_add(coming) <= flusher.reserve.low_water;
         let gains = |view: &ZoneView| gains_an_eighth(view) || view.state == ZoneUse::ReadOnly;
-        let is_in_vain = self.is_in_vain(work, spare.saturating_add(coming));
         let is_wanted = |view: &ZoneView| urgent || gains(view) || flusher.zones.of(view.zone).is_estimated();
-        let chosen = chosen.filter(|view| !is_in_vain && is_wanted(view));
+        let chosen = chosen.filter(is_wanted);
         // Before recovery is over there may be much to do in zones with values.
         let is_idle = urgent && chosen.is_none() && coming == 0 && self.relocate.knows_values();
         if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && (is_in_vain || self.is_packed()) {
@@ -332,7 +333,7 @@ impl Scene<'_> {
             flusher.hopeless.store(false, Ordering::Relaxed)
         }
         let chosen = chosen?;
-        work.toil.moves(chosen.live_bytes, flusher.zones.of(chosen.zone).value_bytes());
+        work.toil.moves(chosen.live_bytes);
         Some(self.victim_of(&chosen))
     }
 
@@ -343,8 +344,8 @@ impl Scene<'_> {
             work.toil = Toil::default();
             return false;
         }
-        let (written, (pages, values)) = (flusher.counters.written_by(0), flusher.counters.live());
-        let sight = Sight { spare_zones, live_bytes: pages + values, written_bytes: written.flush + written.values };
+        let (pages, values) = flusher.counters.live();
+        let sight = Sight { spare_zones, live_bytes: pages + values, writes: self.relocate.writes() };
         work.toil.is_in_vain(sight, flusher.space.zone_blocks() * crate::BLOCK_BYTES as u64)
     }
 

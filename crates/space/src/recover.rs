@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_device::{AlignedBuf, ZoneId, ZoneState, ZonedDevice};
+use zonda_device::{AlignedBuf, ErrorKind, ZoneId, ZoneState, ZonedDevice};
 
 use crate::create::{lost, table_for};
 use crate::format::{HeaderFault, Identity, VERSION, ZoneHeader};
@@ -90,12 +90,14 @@ impl Space {
     /// What is wrong with the header of a zone, as it is on the device now, if anything is. One device read.
     ///
     /// # Errors
-    /// `Device`, but for a medium that has lost it.
+    /// `Device`, but for a medium that has lost it, or a zone that is offline.
     pub fn header_fault(&self, zone: ZoneId) -> Result<Option<String>> {
         let mut block = AlignedBuf::with_len(BLOCK_BYTES);
         let header = match self.read(self.first_block(zone), &mut block) {
             Ok(()) => decode(zone, &block, &self.core.units),
-            Err(error) if error.is_medium() => Err(HeaderFault::Unreadable),
+            Err(SpaceError::Device(error)) if matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline) => {
+                Err(HeaderFault::Unreadable)
+            }
             Err(error) => return Err(error),
         };
         Ok(match header {

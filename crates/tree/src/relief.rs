@@ -168,8 +168,10 @@ impl Tree {
         let leaves = u64::from(self.leaves.load(Ordering::Relaxed));
         if state.joined_at.is_none_or(|at| written - at > leaves / JOIN_SHARE) {
             for fill in [Fill::Loose, Fill::Tight] {
-                if self.join_all(fill, pages)? {
-                    return Ok(true);
+                match self.join_all(fill, pages) {
+                    Ok(true) => return Ok(true),
+                    Err(error) if !is_no_space(&error) => return Err(error),
+                    Ok(false) | Err(_) => {}
                 }
             }
             state.joined_at = Some(written);

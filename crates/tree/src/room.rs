@@ -190,8 +190,11 @@ impl Tree {
         // Writers may make as much as is got back: so many steps look at all that is here twice.
         for _ in 0..2 * held / RECLAIM_STEP_BYTES + 1_024 {
             self.check_writable()?;
-            // What moved is in filter and buffers now, though nobody may write.
-            let reclaimed = self.reclaim().and_then(|reclaimed| self.make_memory_room().map(|()| reclaimed));
+            // What moved is in filter and buffers now, though nobody may write. What cannot be merged now waits there.
+            let reclaimed = self.reclaim().and_then(|reclaimed| match self.make_memory_room() {
+                Err(error) if !can_wait(&error) => Err(error),
+                _ => Ok(reclaimed),
+            });
             let is_over = match reclaimed {
                 Ok(Reclaimed::Progress) => false,
                 Ok(Reclaimed::Idle) => true,

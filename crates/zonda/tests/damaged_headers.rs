@@ -41,3 +41,21 @@ fn check_names_every_zone_or_segment_without_its_header() {
         assert!(damaged >= in_use && in_use > 2, "{kind:?}: {damaged} of {in_use}");
     }
 }
+
+/// Headers of segments of pages are written with the first of their pages, a while after these have their places.
+#[test]
+fn a_store_that_is_written_to_has_no_damage() {
+    for layout in ["zones", "blocks"] {
+        let db = options().open(&format!("mem:?layout={layout}")).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 0..200_000_u64 {
+                    db.put(number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), [7; 100]).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                db.check(&mut |_, _| {}, &mut |finding| panic!("{layout}: {finding:?}")).unwrap();
+            }
+        });
+    }
+}

@@ -5,6 +5,7 @@ use zonda_device::{AlignedBuf, ErrorKind};
 use super::core::Core;
 use super::format::SegmentHeader;
 use super::layout::SegmentIndex;
+use super::table::Table;
 use crate::walk::Blocks;
 use crate::{BLOCK_BYTES, PageError};
 
@@ -14,18 +15,31 @@ use crate::{BLOCK_BYTES, PageError};
 /// # Errors
 /// `Device`.
 pub(super) fn check(core: &Core, finding: &mut dyn FnMut(String)) -> Result<(), PageError> {
-    let mut block = AlignedBuf::with_len(BLOCK_BYTES);
     for entry in core.map() {
         let segment = SegmentIndex(entry.zone.0);
-        let at = core.layout.header(segment);
-        let why = match core.disk.read(at, &mut block) {
-            Ok(()) if SegmentHeader::decode(&block, core.store, segment).is_some() => continue,
-            Ok(()) if entry.live_bytes == 0 && block.iter().all(|&byte| byte == 0) => continue,
-            Ok(()) => "it is not that of this segment",
-            Err(PageError::Device(error)) if error.kind() == ErrorKind::Media => "the device cannot read it",
-            Err(error) => return Err(error),
-        };
-        finding(format!("segment header at block {at}: {why}"));
+        if fault(core, segment, entry.live_bytes)?.is_none() {
+            continue;
+        }
+        // It may be on its way, or the segment another one by now: again, while nobody writes headers of pages.
+        let _writer = core.writer.lock();
+        let is_written = |table: &Table| table.generation(segment) == entry.generation && !table.is_unwritten(segment);
+        if core.with_table(|table| is_written(table))
+            && let Some(why) = fault(core, segment, entry.live_bytes)?
+        {
+            finding(format!("segment header at block {}: {why}", core.layout.header(segment)));
+        }
     }
     Ok(())
+}
+
+/// What is wrong with the header of a segment as it is on the device.
+fn fault(core: &Core, segment: SegmentIndex, live_bytes: u64) -> Result<Option<&'static str>, PageError> {
+    let mut block = AlignedBuf::with_len(BLOCK_BYTES);
+    match core.disk.read(core.layout.header(segment), &mut block) {
+        Ok(()) if SegmentHeader::decode(&block, core.store, segment).is_some() => Ok(None),
+        Ok(()) if live_bytes == 0 && block.iter().all(|&byte| byte == 0) => Ok(None),
+        Ok(()) => Ok(Some("it is not that of this segment")),
+        Err(PageError::Device(error)) if error.kind() == ErrorKind::Media => Ok(Some("the device cannot read it")),
+        Err(error) => Err(error),
+    }
 }

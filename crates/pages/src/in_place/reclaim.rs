@@ -334,11 +334,11 @@ impl Scene<'_> {
             let oldest_estimated =
                 || self.estimated(table, &candidate).min_by_key(|&segment| table.generation(segment));
             let estimated = || if short || must_know { oldest_estimated() } else { None };
-            let segment = chosen.or_else(estimated).filter(|_| !is_in_vain)?;
+            // What is not known may be dead, and is looked at once.
+            let segment = if is_in_vain { estimated() } else { chosen.or_else(estimated) }?;
             let victim = Victim::new(table, core.layout, segment);
             let live_bytes = Left::of(table, segment).live_blocks * BLOCK_BYTES as u64;
-            let is_values = matches!(table.content(segment), Content::Area(_));
-            work.toil.moves(live_bytes, if is_values { live_bytes } else { 0 });
+            work.toil.moves(live_bytes);
             table.close(victim.segment());
             Some(victim)
         });
@@ -359,8 +359,8 @@ impl Scene<'_> {
             work.toil = Toil::default();
             return false;
         }
-        let (written, (pages, values)) = (core.counters.written_by(0), core.counters.live());
-        let sight = Sight { spare_zones, live_bytes: pages + values, written_bytes: written.flush + written.values };
+        let (pages, values) = core.counters.live();
+        let sight = Sight { spare_zones, live_bytes: pages + values, writes: self.relocate.writes() };
         work.toil.is_in_vain(sight, core.layout.segment_blocks() * BLOCK_BYTES as u64)
     }
 

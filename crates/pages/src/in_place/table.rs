@@ -391,6 +391,11 @@ impl Table {
         std::mem::take(&mut self.unwritten)
     }
 
+    /// Whether the header of a segment of pages is still to be written.
+    pub(crate) fn is_unwritten(&self, segment: SegmentIndex) -> bool {
+        self.unwritten.iter().any(|new| new.segment == segment)
+    }
+
     /// They could not be written.
     pub(crate) fn put_unwritten(&mut self, headers: impl IntoIterator<Item = Unwritten>) {
         self.unwritten.extend(headers);
