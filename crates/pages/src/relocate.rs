@@ -58,9 +58,7 @@ pub trait Relocate {
     fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> Result<Liveness, PageError>;
 
     /// A number that rises with each record that a writer wrote: while writers wait it tells whether they get anything.
-    fn writes(&self) -> u64 {
-        0
-    }
+    fn writes(&self) -> u64;
 
     /// Whether it can tell of values whether they are live: not before recovery is over. Until then no zone with values is a victim.
     fn knows_values(&self) -> bool;

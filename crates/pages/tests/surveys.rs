@@ -38,6 +38,10 @@ impl Relocate for CutShort<'_> {
         Ok(Liveness::Unknown)
     }
 
+    fn writes(&self) -> u64 {
+        0
+    }
+
     fn knows_values(&self) -> bool {
         true
     }

@@ -118,6 +118,10 @@ impl Relocate for Unread<'_> {
         Ok(Liveness::Unknown)
     }
 
+    fn writes(&self) -> u64 {
+        0
+    }
+
     fn knows_values(&self) -> bool {
         false
     }

@@ -104,6 +104,8 @@ pub struct Toy<S: ?Sized = ZonedStore> {
     stamps: Mutex<Vec<Ticket>>,
     pub commits: AtomicU64,
     pub relocated: AtomicU64,
+    /// Pages and values that were put.
+    puts: AtomicU64,
     /// What the last commit that returned made durable, and what one that did not may have.
     committed: Mutex<(Image, Option<Image>)>,
 }
@@ -122,6 +124,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
             stamps: Mutex::default(),
             commits: AtomicU64::new(0),
             relocated: AtomicU64::new(0),
+            puts: AtomicU64::new(0),
             committed: Mutex::default(),
         }
     }
@@ -173,6 +176,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
             if let Ok(placed) = self.store.place(Heat::Hot, &[NewPage { id, sequence: version, body: &body }]) {
                 let old = self.leaves.lock().insert(id, Leaf { at: placed[0], version, blocks: 1 });
                 old.iter().for_each(|old| self.store.release(old.at));
+                self.puts.fetch_add(1, Ordering::Relaxed);
                 return Ok(());
             }
             self.pump()?;
@@ -190,6 +194,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
                     if let Some(old) = leaves.insert(id, Leaf { at: placed[0], version, blocks }) {
                         self.store.release(old.at);
                     }
+                    self.puts.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
                 Err(PageError::Busy) => {
@@ -310,6 +315,7 @@ impl<S: PageStore + ?Sized> Toy<S> {
         self.make_room()?;
         let (at, segment) = self.store.area(AreaKind::Values).append(payload)?;
         self.values.lock().insert(at, (segment, payload.to_vec()));
+        self.puts.fetch_add(1, Ordering::Relaxed);
         Ok(at)
     }
 
@@ -366,6 +372,10 @@ impl<S: PageStore + ?Sized> Relocate for Toy<S> {
             true => Liveness::Live,
             false => Liveness::Dead,
         })
+    }
+
+    fn writes(&self) -> u64 {
+        self.puts.load(Ordering::Relaxed)
     }
 
     fn knows_values(&self) -> bool {

@@ -225,6 +225,10 @@ impl Relocate for Hasty<'_> {
         self.0.value_liveness(at, payload)
     }
 
+    fn writes(&self) -> u64 {
+        self.0.writes()
+    }
+
     fn knows_values(&self) -> bool {
         self.0.knows_values()
     }
