@@ -229,7 +229,7 @@ impl Tree {
     }
 
     /// Merges the buffer of a latched leaf into `body`, its page (`None`: it has none, or the buffer mirrors it), and links the
-    /// result. Memory only.
+    /// result. Memory only, as far as placing is.
     ///
     /// # Errors
     /// `Busy`, `NoSpace`: nothing changed. `Damaged`.

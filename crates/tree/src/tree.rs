@@ -269,7 +269,8 @@ impl Tree {
         Owner { leaf: id, family: if splits { Family::Splits } else { Family::Stays } }
     }
 
-    /// Places planned pages: the first under `id`, the others under fresh ids. All or none; memory only.
+    /// Places planned pages: the first under `id`, the others under fresh ids. All or none; memory only, but for pages
+    /// that are together longer than a zone.
     ///
     /// The fresh leaves are latched before their pages are placed: when a zone fails meanwhile, whoever hears of it waits
     /// until they are linked.
