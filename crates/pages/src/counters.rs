@@ -85,6 +85,12 @@ impl Counters {
         (load(&self.live_page_bytes), load(&self.live_value_bytes))
     }
 
+    /// All live bytes.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let (pages, values) = self.live();
+        pages + values
+    }
+
     /// (Page reads, bytes of all reads).
     pub(crate) fn reads(&self) -> (u64, u64) {
         (self.reads.sum(|mine| load(&mine.pages)), self.reads.sum(|mine| load(&mine.bytes)))

@@ -22,6 +22,7 @@ use crate::failed::FailedZones;
 use crate::frame::page_blocks;
 use crate::gate::Gate;
 use crate::group::{Group, PendingPage};
+use crate::hope::Hope;
 use crate::in_place::cache::PageCache;
 use crate::records::Records;
 use crate::reserve::Reserve;
@@ -82,8 +83,8 @@ pub(crate) struct Flusher {
     pub(crate) sealed_zones: AtomicU32,
     /// Zones whose value bytes are an estimate.
     pub(crate) estimated_zones: AtomicU32,
-    /// Reclaim found that nothing can be gained although space is short.
-    pub(crate) hopeless: AtomicBool,
+    /// Whether reclaim finds that something can be gained where space is short.
+    pub(crate) hope: Hope,
     /// A writer waits until reclaim has looked at values of an earlier life: only then anybody knows whether there is room.
     pub(crate) must_look: AtomicBool,
     /// Zones that writers need at once.

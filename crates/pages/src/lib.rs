@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod gate;
 mod group;
 mod headers;
+mod hope;
 mod in_flight;
 mod in_place;
 mod live;

@@ -155,8 +155,7 @@ impl Flusher {
 
     /// Whether live bytes fill more than the usable space.
     pub(crate) fn is_over_full(&self) -> bool {
-        let (pages, values) = self.counters.live();
-        pages + values > self.usable_bytes()
+        self.counters.live_bytes() > self.usable_bytes()
     }
 
     /// Whether more is dead in sealed zones of pages and values than the client wants to bear, and `more_zones`; their unwritten ends
@@ -164,8 +163,7 @@ impl Flusher {
     pub(crate) fn holds_garbage(&self, more_zones: u32) -> bool {
         let Some(percent) = self.garbage_percent_max else { return false };
         let zones = self.sealed_zones.load(Ordering::Relaxed).saturating_sub(more_zones + GARBAGE_ZONES_MIN);
-        let (pages, values) = self.counters.live();
-        let borne_bytes = (pages + values).saturating_mul(100 + u64::from(percent)) / 100;
+        let borne_bytes = self.counters.live_bytes().saturating_mul(100 + u64::from(percent)) / 100;
         u64::from(zones) * self.space.zone_blocks() * BLOCK_BYTES as u64 > borne_bytes
     }
 
@@ -176,11 +174,10 @@ impl Flusher {
 
     /// The error that says so.
     pub(crate) fn no_space(&self) -> PageError {
-        let (usage, (pages, values)) = (self.space.usage(), self.counters.live());
         PageError::NoSpace {
-            live_bytes: pages + values,
+            live_bytes: self.counters.live_bytes(),
             usable_bytes: self.usable_bytes(),
-            free_zones: usage.free_zones,
+            free_zones: self.space.usage().free_zones,
             reserve_bytes: self.reserve.bytes,
         }
     }

@@ -14,6 +14,7 @@ use crate::failed::FailedZones;
 use crate::flusher::Flusher;
 use crate::frame::Framing;
 use crate::gate::Gate;
+use crate::hope::Hope;
 use crate::in_place::cache::PageCache;
 use crate::log_device::{FEATURE_LOG_ELSEWHERE, LogPlace};
 use crate::pool::BufferPool;
@@ -174,7 +175,7 @@ pub(crate) fn build(space: Space, reserve: Reserve, options: &StoreOptions) -> F
         garbage_is_unwanted: AtomicU32::new(0),
         sealed_zones: AtomicU32::new(0),
         estimated_zones: AtomicU32::new(0),
-        hopeless: AtomicBool::new(false),
+        hope: Hope::new(),
         must_look: AtomicBool::new(false),
         wanted: Wanted::default(),
         last_resort: AtomicBool::new(false),

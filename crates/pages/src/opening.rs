@@ -159,8 +159,7 @@ impl Flusher {
 
     /// Whether `more_bytes` more would exceed it; values of an earlier life count as live until reclaim has looked.
     pub(crate) fn would_be_full(&self, more_bytes: u64) -> bool {
-        let (pages, values) = self.counters.live();
-        pages + values + more_bytes > self.usable_bytes()
+        self.counters.live_bytes() + more_bytes > self.usable_bytes()
     }
 
     /// What a writer hears for whom there is no room: `NoSpace`, but while value bytes are an estimate reclaim must look first.
@@ -172,11 +171,17 @@ impl Flusher {
         PageError::Busy
     }
 
-    /// Reclaim cannot help, for all that it knows: writers that wait for space are refused, until it says otherwise.
-    pub(crate) fn give_up_hope(&self) {
-        if !self.hopeless.swap(true, Ordering::Relaxed) {
+    /// Reclaim cannot help, for all that it knew when so much was live: writers that wait for space are refused, until it says otherwise
+    /// or something dies.
+    pub(crate) fn give_up_hope(&self, live_bytes: u64) {
+        if self.hope.give_up(live_bytes) {
             self.gate.wake();
         }
+    }
+
+    /// Whether it was given up, and nothing died since.
+    fn is_hopeless(&self) -> bool {
+        self.hope.is_given_up(self.counters.live_bytes())
     }
 
     /// One wait for spare zones; `Busy` if they are still short. In a full store too: zones of what is dead may be on their way back.
@@ -185,7 +190,7 @@ impl Flusher {
         if !self.is_short() {
             return Ok(());
         }
-        if self.hopeless.load(Ordering::Relaxed) {
+        if self.is_hopeless() {
             return Err(self.no_space());
         }
         self.gate.wait(now, GATE_PATIENCE);
@@ -200,7 +205,7 @@ impl Flusher {
             if !self.is_short() {
                 return Ok(());
             }
-            if self.is_full() || self.hopeless.load(Ordering::Relaxed) {
+            if self.is_full() || self.is_hopeless() {
                 break;
             }
             self.gate.wait(now, GATE_PATIENCE);

@@ -143,6 +143,8 @@ struct Scene<'a> {
     flusher: &'a Flusher,
     relocate: &'a dyn Relocate,
     policy: VictimPolicy,
+    /// When it began.
+    live_bytes: u64,
 }
 
 impl Reclaimer {
@@ -159,10 +161,11 @@ impl Reclaimer {
             return Ok(if flusher.is_reclaimer() { Reclaimed::Inside } else { Reclaimed::Busy });
         };
         let _reclaimer = flusher.as_reclaimer();
-        let stepped = Scene { flusher, relocate, policy: self.policy }.step(&mut work);
+        let live_bytes = flusher.counters.live_bytes();
+        let stepped = Scene { flusher, relocate, policy: self.policy, live_bytes }.step(&mut work);
         if stepped.is_err() {
             // Perhaps nobody will try again: whoever waits for space must not wait for ever.
-            flusher.give_up_hope();
+            flusher.give_up_hope(live_bytes);
         }
         stepped
     }
@@ -210,9 +213,9 @@ impl Scene<'_> {
     fn judge_hope(&self, work: &mut Work) {
         let is_hopeless = work.condemned.is_empty() && work.victim.as_ref().is_some_and(Victim::is_crowded);
         if work.idle.is_for_long(is_hopeless && self.flusher.is_short()) {
-            self.flusher.give_up_hope();
+            self.flusher.give_up_hope(self.live_bytes);
         } else if !is_hopeless {
-            self.flusher.hopeless.store(false, Ordering::Relaxed);
+            self.flusher.hope.renew();
         }
     }
 
@@ -252,7 +255,7 @@ impl Scene<'_> {
         }
         flusher.note_space();
         flusher.gate.wake();
-        flusher.hopeless.store(false, Ordering::Relaxed);
+        flusher.hope.renew();
         Ok(true)
     }
 
@@ -300,7 +303,7 @@ impl Scene<'_> {
         let has_room = spare > RELOCATION_FLOOR || coming == 0;
         if !short {
             work.idle = Idle::default();
-            flusher.hopeless.store(false, Ordering::Relaxed);
+            flusher.hope.renew();
         }
         // What is moved while snapshots or readers keep what was moved before gives nothing back yet.
         let garbage = (coming as usize) < BATCH && (flusher.bears_none() || flusher.holds_garbage(coming));
@@ -328,9 +331,9 @@ impl Scene<'_> {
         // Before recovery is over there may be much to do in zones with values.
         let is_idle = urgent && chosen.is_none() && coming == 0 && self.relocate.knows_values();
         if work.idle.is_for_long(is_idle && flusher.is_short()) || is_idle && (is_in_vain || self.is_packed()) {
-            flusher.give_up_hope()
+            flusher.give_up_hope(self.live_bytes)
         } else {
-            flusher.hopeless.store(false, Ordering::Relaxed)
+            flusher.hope.renew()
         }
         let chosen = chosen?;
         work.toil.moves(chosen.live_bytes);
@@ -344,8 +347,7 @@ impl Scene<'_> {
             work.toil = Toil::default();
             return false;
         }
-        let (pages, values) = flusher.counters.live();
-        let sight = Sight { spare_zones, live_bytes: pages + values, writes: self.relocate.writes() };
+        let sight = Sight { spare_zones, live_bytes: flusher.counters.live_bytes(), writes: self.relocate.writes() };
         work.toil.is_in_vain(sight, flusher.space.zone_blocks() * crate::BLOCK_BYTES as u64)
     }
 
@@ -432,8 +434,7 @@ impl Scene<'_> {
         let sealed = |view: &&ZoneView| is_candidate(self.flusher.zones.of(view.zone), view);
         let views = self.flusher.space.view();
         let unused_bytes: u64 = views.iter().filter(sealed).map(unused).sum();
-        let (pages, values) = self.flusher.counters.live();
-        pages + values + unused_bytes > self.flusher.usable_bytes()
+        self.flusher.counters.live_bytes() + unused_bytes > self.flusher.usable_bytes()
     }
 
     fn walk_of(&self, view: &ZoneView) -> Walk {

@@ -33,7 +33,7 @@ impl Flusher {
         }
         self.note_space();
         if any {
-            self.hopeless.store(false, Ordering::Relaxed);
+            self.hope.renew();
             self.gate.wake();
         }
         Ok(any)

@@ -55,6 +55,15 @@ pub(crate) struct Merge {
     pub(crate) keeps_hot: bool,
 }
 
+impl Merge {
+    /// By a writer.
+    pub(crate) const HOT: Self = Self { heat: Heat::Hot, keeps_hot: true };
+    /// Likewise, to have the memory.
+    pub(crate) const EVICTING: Self = Self { heat: Heat::Hot, keeps_hot: false };
+    /// By whoever makes room on the device.
+    pub(crate) const RELOCATING: Self = Self { heat: Heat::Relocated, keeps_hot: true };
+}
+
 /// What became of an attempt to merge a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
@@ -139,10 +148,22 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn flush_leaf(&self, id: PageId) -> Result<Flushed> {
+        self.while_raced(|| self.try_flush(id, false))
+    }
+
+    /// The same for what it gives back, where writers find no zone: it waits for none, and takes one where reclaim would.
+    ///
+    /// # Errors
+    /// `NoSpace`, those of the device.
+    pub(crate) fn flush_leaf_for_space(&self, id: PageId) -> Result<Flushed> {
+        self.while_raced(|| self.try_flush_now(id, Merge::RELOCATING))
+    }
+
+    fn while_raced(&self, mut attempt: impl FnMut() -> Result<Flushed>) -> Result<Flushed> {
         let mut spin = zonda_rt::Spin::new();
         let recovering = self.recovering.load(Ordering::Acquire);
         for _ in 0..if recovering { FLUSH_TRIES_RECOVERING } else { FLUSH_TRIES } {
-            let flushed = self.try_flush(id, false)?;
+            let flushed = attempt()?;
             if flushed != Flushed::Raced {
                 return Ok(flushed);
             }
@@ -157,16 +178,16 @@ impl Tree {
     /// `NoSpace`, those of the device.
     pub(crate) fn try_flush(&self, id: PageId, evict: bool) -> Result<Flushed> {
         self.admit(FOR_A_MERGE)?;
-        self.try_flush_now(id, evict)
+        self.try_flush_now(id, if evict { Merge::EVICTING } else { Merge::HOT })
     }
 
     /// One attempt to merge leaf `id` that waits for nobody. No latch may be held.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
-    pub(crate) fn try_flush_now(&self, id: PageId, evict: bool) -> Result<Flushed> {
+    pub(crate) fn try_flush_now(&self, id: PageId, how: Merge) -> Result<Flushed> {
         let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
-        match self.flush_glimpsed(id, &glimpse, evict) {
+        match self.flush_glimpsed(id, &glimpse, how) {
             Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => {
                 self.pump()?;
                 Ok(Flushed::Raced)
@@ -185,7 +206,7 @@ impl Tree {
         Some(Glimpse { key: [buffer.prefix(), suffix].concat(), page: buffer.page() })
     }
 
-    fn flush_glimpsed(&self, id: PageId, glimpse: &Glimpse, evict: bool) -> Result<Flushed> {
+    fn flush_glimpsed(&self, id: PageId, glimpse: &Glimpse, how: Merge) -> Result<Flushed> {
         let guard = self.epoch.pin();
         let body = match self.needs_page(id, glimpse) {
             None => return Ok(Flushed::Raced),
@@ -199,7 +220,7 @@ impl Tree {
         if path.leaf() != id || !path.is_current() || buffer.page() != glimpse.page || lacks_page {
             return Ok(Flushed::Raced);
         }
-        if evict && !buffer.is_dirty() {
+        if !how.keeps_hot && !buffer.is_dirty() {
             let page = buffer.page().map_or(Location::Empty, Location::Page);
             self.relocate_leaf(&mut leaf, page);
             return Ok(Flushed::Done);
@@ -209,7 +230,7 @@ impl Tree {
         }
         // A mirror by now: what the page has is in it, and values that died there have been released.
         let body = body.filter(|_| !buffer.is_complete());
-        self.merge_latched(&mut leaf, &path, body.as_deref(), Merge { heat: Heat::Hot, keeps_hot: !evict })?;
+        self.merge_latched(&mut leaf, &path, body.as_deref(), how)?;
         let emptied = leaf.location().page().is_none() && leaf.location().buffer().is_none();
         drop(leaf);
         if emptied {

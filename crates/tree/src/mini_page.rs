@@ -11,7 +11,7 @@ use zonda_pages::{PageAddress, PageId};
 use crate::{
     Eviction,
     buffer::{Buffer, Cached},
-    flush::{FOR_A_MERGE, Flushed},
+    flush::{FOR_A_MERGE, Flushed, Merge},
     key::common_prefix_bytes,
     leaf_page::LeafPage,
     leaf_table::{Exclusive, Location, Shared},
@@ -318,7 +318,7 @@ impl Tree {
     }
 
     fn merge_claimed(&self, ring: &Ring, claim: &Claim<'_>) -> Result<bool> {
-        match self.try_flush_now(claim.leaf(), true) {
+        match self.try_flush_now(claim.leaf(), Merge::EVICTING) {
             Err(error) if is_damage(&error) => self.move_out_of_the_way(ring, claim).then_some(true).ok_or(error),
             flushed => {
                 let merged = flushed? != Flushed::Raced;

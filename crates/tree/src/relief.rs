@@ -13,6 +13,7 @@ use zonda_rt::{Mutex, atomic::Ordering};
 use crate::{
     Design, KEY_BYTES_MAX,
     compact::{Fill, seem_to_join},
+    flush::Flushed,
     log::can_go_on,
     record::Kind,
     relocate::is_damage,
@@ -190,7 +191,15 @@ impl Tree {
             if !self.table.seems_buffered(id) || !self.seems_dirty(id) || self.may_split(id) && self.is_over_full() {
                 continue;
             }
-            match self.flush_leaf(id) {
+            let flushed = match self.flush_leaf(id) {
+                // Others wait for the zone that this one may give back.
+                Err(error) if is_no_space(&error) => match self.flush_leaf_for_space(id) {
+                    Ok(Flushed::Raced) => Err(error),
+                    flushed => flushed,
+                },
+                flushed => flushed,
+            };
+            match flushed {
                 Err(error) if is_damage(&error) => continue,
                 flushed => _ = flushed?,
             }

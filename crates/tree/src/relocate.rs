@@ -81,12 +81,7 @@ impl Relocate for Tree {
         if plan.pages.len() > 1 && self.store.is_short() {
             self.move_unmerged(&mut leaf, at, body)?;
         } else {
-            self.carry_out(
-                &mut leaf,
-                (&low, high.as_deref()),
-                &plan,
-                Merge { heat: Heat::Relocated, keeps_hot: true },
-            )?;
+            self.carry_out(&mut leaf, (&low, high.as_deref()), &plan, Merge::RELOCATING)?;
             if plan.pages.is_empty() {
                 // Its neighbour cannot be latched here; if no more may wait, a search finds it.
                 let _waits = self.emptied.push(id, &low);

@@ -20,7 +20,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
-    flush::Flushed,
+    flush::{Flushed, Merge},
     index::Path,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
@@ -562,7 +562,7 @@ impl Tree {
     pub(crate) fn relieve_now(&self, id: PageId) -> Result<()> {
         let mut spin = zonda_rt::Spin::new();
         for _ in 0..RELIEVE_TRIES {
-            match self.try_flush_now(id, false) {
+            match self.try_flush_now(id, Merge::HOT) {
                 Ok(Flushed::Raced) => zonda_rt::spin_wait(&mut spin),
                 Err(error) if can_wait(&error) => return self.check_end(id, error),
                 outcome => return self.poison.watch(outcome).map(|_| ()),

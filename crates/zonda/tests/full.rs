@@ -87,6 +87,36 @@ fn large_values_fill_a_store_up_to_the_ends_that_they_leave() {
     }
 }
 
+/// What dies is room at once, although reclaim has just given up and the deletes are still in memory.
+#[test]
+fn in_a_full_store_a_few_large_values_make_room_for_as_many() {
+    for layout in ["", "&layout=blocks"] {
+        for value_bytes in [33_000, 110_000] {
+            let what = format!("{layout}, values of {value_bytes} bytes");
+            let db = open(&format!("mem:?zones=160&zone_size=128KiB{layout}"));
+            let value = vec![7; value_bytes];
+            let keys = fill(&db, &value, true);
+            for round in 0..40 {
+                let dead = keys - 12..keys;
+                for number in dead.clone() {
+                    db.delete(key(number, true)).unwrap();
+                }
+                // A few ends of zones may be lost to each.
+                for number in dead.skip(6) {
+                    let put = db.put(key(number, true), &value);
+                    put.unwrap_or_else(|error| panic!("{what}, round {round}, {number} of {keys}: {error}"));
+                }
+                for number in keys - 12..keys {
+                    match db.put(key(number, true), &value) {
+                        Ok(()) | Err(Error::NoSpace { .. }) => {}
+                        Err(error) => panic!("{what}: {error}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Merges of these deletes need a page each: they free one only together with their neighbours'. Four of five keys then fit leaves that are
 /// a fifth empty, which takes seven of eight of them.
 #[test]

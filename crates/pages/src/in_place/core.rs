@@ -23,6 +23,7 @@ use crate::ahead::AheadBudget;
 use crate::counters::Counters;
 use crate::frame::{Framing, Place, page_blocks};
 use crate::gate::Gate;
+use crate::hope::Hope;
 use crate::pool::BufferPool;
 use crate::records::Records;
 use crate::reserve::{FOREGROUND_FLOOR, Reserve};
@@ -77,8 +78,8 @@ pub(crate) struct Core {
     pub(crate) garbage_is_unwanted: AtomicU32,
     /// Segments whose value bytes are an estimate.
     pub(crate) estimated: AtomicU32,
-    /// See `Flusher` of the zoned store: nothing can be gained; a writer must know how much is live; a page found no room; who reclaims.
-    pub(crate) hopeless: AtomicBool,
+    /// See `Flusher` of the zoned store: whether something can be gained; a writer must know how much is live; a page found no room; who reclaims.
+    pub(crate) hope: Hope,
     pub(crate) must_look: AtomicBool,
     pub(crate) starved: AtomicBool,
     /// A plan found no room beside the pages that wait: they are to be written, however few they are.
@@ -136,7 +137,7 @@ impl Core {
             garbage_percent_max: common.garbage_percent_max,
             garbage_is_unwanted: AtomicU32::new(0),
             estimated: AtomicU32::new(0),
-            hopeless: AtomicBool::new(false),
+            hope: Hope::new(),
             must_look: AtomicBool::new(false),
             wanted: Wanted::default(),
             starved: AtomicBool::new(false),

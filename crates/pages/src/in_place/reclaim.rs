@@ -79,6 +79,8 @@ struct Surveyed {
 pub(crate) struct Scene<'a> {
     pub(crate) core: &'a Core,
     pub(crate) relocate: &'a dyn Relocate,
+    /// When it began.
+    pub(crate) live_bytes: u64,
 }
 
 impl Core {
@@ -91,10 +93,11 @@ impl Core {
             return Ok(if self.is_reclaimer() { Reclaimed::Inside } else { Reclaimed::Busy });
         };
         let _reclaimer = self.as_reclaimer();
-        let stepped = Scene { core: self, relocate }.step(&mut work);
+        let live_bytes = self.counters.live_bytes();
+        let stepped = Scene { core: self, relocate, live_bytes }.step(&mut work);
         if stepped.is_err() {
             // Perhaps nobody will try again: whoever waits for space must not wait for ever.
-            self.give_up_hope();
+            self.give_up_hope(live_bytes);
         }
         stepped
     }
@@ -138,9 +141,9 @@ impl Scene<'_> {
         let nothing_comes = self.core.limbo.lock().is_empty();
         let is_hopeless = nothing_comes && work.victim.as_ref().is_some_and(Victim::is_crowded);
         if work.idle.is_for_long(is_hopeless && self.core.is_short()) {
-            self.core.give_up_hope();
+            self.core.give_up_hope(self.live_bytes);
         } else if !is_hopeless {
-            self.core.hopeless.store(false, Ordering::Relaxed);
+            self.core.hope.renew();
         }
     }
 
@@ -309,7 +312,7 @@ impl Scene<'_> {
         let must_know = (asked || core.would_be_full(0)) && core.has_estimates() && knows_values;
         if !short {
             work.idle = Idle::default();
-            core.hopeless.store(false, Ordering::Relaxed);
+            core.hope.renew();
         }
         let garbage = (coming as usize) < CONDEMNED_BATCH && (core.bears_none() || self.holds_garbage());
         if !(short || must_know || garbage) {
@@ -345,9 +348,9 @@ impl Scene<'_> {
         // Before recovery is over there may be much to do in segments of values.
         let is_idle = urgent && victim.is_none() && coming == 0 && core.limbo.lock().is_empty() && knows_values;
         if work.idle.is_for_long(is_idle && core.is_short()) || is_idle && (is_in_vain || self.is_packed()) {
-            core.give_up_hope();
+            core.give_up_hope(self.live_bytes);
         } else {
-            core.hopeless.store(false, Ordering::Relaxed);
+            core.hope.renew();
         }
         victim
     }
@@ -359,8 +362,7 @@ impl Scene<'_> {
             work.toil = Toil::default();
             return false;
         }
-        let (pages, values) = core.counters.live();
-        let sight = Sight { spare_zones, live_bytes: pages + values, writes: self.relocate.writes() };
+        let sight = Sight { spare_zones, live_bytes: core.counters.live_bytes(), writes: self.relocate.writes() };
         work.toil.is_in_vain(sight, core.layout.segment_blocks() * BLOCK_BYTES as u64)
     }
 

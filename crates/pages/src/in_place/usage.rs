@@ -50,8 +50,7 @@ impl Core {
 
     /// Whether `more_bytes` more would exceed it; values of an earlier life count as live until reclaim has looked.
     pub(crate) fn would_be_full(&self, more_bytes: u64) -> bool {
-        let (pages, values) = self.counters.live();
-        pages + values + more_bytes > self.usable_bytes()
+        self.counters.live_bytes() + more_bytes > self.usable_bytes()
     }
 
     /// Whether a foreground writer may place `pages` pages; waits a moment if segments are short.
@@ -97,31 +96,31 @@ impl Core {
         if !self.is_short() {
             return Ok(true);
         }
-        if refused || self.hopeless.load(Ordering::Relaxed) {
+        if refused || self.hope.is_given_up(self.counters.live_bytes()) {
             return Err(self.no_space());
         }
         self.gate.wait(now, GATE_PATIENCE);
         Ok(false)
     }
 
-    /// Reclaim cannot help, for all that it knows: writers that wait for space are refused, until it says otherwise.
-    pub(crate) fn give_up_hope(&self) {
-        if !self.hopeless.swap(true, Ordering::Relaxed) {
+    /// Reclaim cannot help, for all that it knew when so much was live: writers that wait for space are refused, until it says otherwise
+    /// or something dies.
+    pub(crate) fn give_up_hope(&self, live_bytes: u64) {
+        if self.hope.give_up(live_bytes) {
             self.gate.wake();
         }
     }
 
     /// There is more room than before.
     pub(crate) fn note_room(&self) {
-        self.hopeless.store(false, Ordering::Relaxed);
+        self.hope.renew();
         self.gate.wake();
     }
 
     /// The error that says that live data fills the usable space.
     pub(crate) fn no_space(&self) -> PageError {
-        let (pages, values) = self.counters.live();
         PageError::NoSpace {
-            live_bytes: pages + values,
+            live_bytes: self.counters.live_bytes(),
             usable_bytes: self.usable_bytes(),
             free_zones: self.with_table(|table| table.free_segments()),
             reserve_bytes: self.reserve.bytes,
