@@ -35,7 +35,7 @@ pub enum Distribution {
     Hot,
     /// 80 % of the operations on 20 % of the records, contiguous in key order.
     HotRange,
-    /// YCSB's scrambled zipfian with this constant, 0 < theta < 1.
+    /// Zipfian with this constant, 0 < theta < 1, scattered over the records.
     Zipf(f64),
     /// YCSB's "latest": zipfian over the age of records, newest first.
     Latest,
@@ -96,8 +96,7 @@ impl Chooser {
             Distribution::Uniform => Self::Uniform(Uniform),
             Distribution::Hot => Self::Hot(Hot),
             Distribution::HotRange => Self::HotRange(HotRange::new(Arc::clone(keys))),
-            Distribution::Zipf(theta) if room > 0 => Self::Zipf(Zipf::growing(records + room, theta)),
-            Distribution::Zipf(theta) => Self::Zipf(Zipf::new(records, theta)),
+            Distribution::Zipf(theta) => Self::Zipf(Zipf::new(records + room, theta)),
             Distribution::Latest => Self::Latest(Latest::new(records)),
         }
     }

@@ -39,6 +39,7 @@ mod mapped_cells;
 mod mapped_copies;
 mod mutex;
 mod per_thread;
+mod permutation;
 pub mod rng;
 mod rwlock;
 #[cfg(not(feature = "shuttle"))]
@@ -61,6 +62,7 @@ pub use mapped_cells::{MappedCell, MappedCells};
 pub use mapped_copies::{MappedCopies, MappedCopy};
 pub use mutex::{Mutex, MutexGuard};
 pub use per_thread::PerThread;
+pub use permutation::Permutation;
 pub use rng::{Rng, Seed};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use spin::{Spin, spin_wait};

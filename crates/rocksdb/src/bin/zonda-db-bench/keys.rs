@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use zonda_rt::Rng;
+use zonda_rt::{Permutation, Rng, Seed};
 
 /// A key of a number: its eight bytes, and zeros up to the length.
 pub(crate) fn key(number: u64, bytes: usize) -> Vec<u8> {
@@ -54,17 +54,22 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
+/// By which the popular numbers are scattered.
+const SCATTER: Seed = Seed(0x5eed_0f4b_e75);
+
 /// The numbers that there are, and the popular ones among them.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     loaded: u64,
     inserted: AtomicU64,
     zipf: Zipf,
+    scatter: Permutation,
 }
 
 impl Numbers {
     pub(crate) fn new(loaded: u64, skew: f64) -> Self {
-        Self { loaded: loaded.max(1), inserted: AtomicU64::new(0), zipf: Zipf::new(loaded, skew) }
+        let scatter = Permutation::up_to(loaded.max(1) - 1, &mut SCATTER.rng());
+        Self { loaded: loaded.max(1), inserted: AtomicU64::new(0), zipf: Zipf::new(loaded, skew), scatter }
     }
 
     /// Any of the loaded ones.
@@ -74,7 +79,7 @@ impl Numbers {
 
     /// One of the loaded ones by popularity, which is scattered over them.
     pub(crate) fn popular(&self, rng: &mut Rng) -> u64 {
-        fnv(self.zipf.rank(rng)) % self.loaded
+        self.scatter.forward(self.zipf.rank(rng))
     }
 
     /// The newer, the more popular.
@@ -87,14 +92,6 @@ impl Numbers {
     pub(crate) fn new_one(&self) -> u64 {
         self.loaded + self.inserted.fetch_add(1, Ordering::Relaxed)
     }
-}
-
-/// The hash by which YCSB scatters.
-fn fnv(number: u64) -> u64 {
-    number
-        .to_le_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
