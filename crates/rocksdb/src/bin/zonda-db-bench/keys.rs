@@ -55,7 +55,7 @@ fn whole(value: f64) -> u64 {
 }
 
 /// By which the popular numbers are scattered.
-const SCATTER: Seed = Seed(0x5eed_0f4b_e75);
+const SCATTER: Seed = Seed(0x05ee_d0f4_be75);
 
 /// The numbers that there are, and the popular ones among them.
 #[derive(Debug)]
