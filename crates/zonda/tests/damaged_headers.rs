@@ -1,4 +1,5 @@
-//! All of a store is read without the headers of its zones or segments; that one is gone is damage all the same.
+//! All of a store is read without the headers of its zones or segments, and without entries of the file's zone table; that a header is
+//! gone is damage all the same.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
 mod common;
 
@@ -39,6 +40,41 @@ fn check_names_every_zone_or_segment_without_its_header() {
             damaged += findings.iter().filter(|found| found.what.contains("header") && found.keys.is_empty()).count();
         }
         assert!(damaged >= in_use && in_use > 2, "{kind:?}: {damaged} of {in_use}");
+    }
+}
+
+/// A zone whose entry is damaged is one that can only be read, and what it holds moves on.
+#[test]
+fn a_damaged_entry_of_the_zone_table_costs_no_pair() {
+    const ENTRIES: u64 = 8192;
+    let place = Place::new();
+    let db = options().open(&place.uri()).unwrap();
+    fill(&db, 2_000);
+    db.put("long", vec![7; 100_000]).unwrap();
+    db.close().unwrap();
+    let zones = options().open_read_only(&place.uri()).unwrap().zones().unwrap().len() as u64;
+    let file = std::fs::File::options().read(true).write(true).open(place.uri()).unwrap();
+    let damage = |zone: u64| {
+        let mut entry = [0; 64];
+        file.read_exact_at(&mut entry, ENTRIES + 64 * zone).unwrap();
+        file.write_all_at(&[0xa5; 64], ENTRIES + 64 * zone).unwrap();
+        entry
+    };
+    for zone in 0..zones {
+        let entry = damage(zone);
+        let db = options().open_read_only(&place.uri()).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 2_001, "zone {zone}");
+        drop(db);
+        file.write_all_at(&entry, ENTRIES + 64 * zone).unwrap();
+    }
+    // Now one after the other, each written behind.
+    for zone in 0..zones.min(12) {
+        damage(zone);
+        let db = options().open(&place.uri()).unwrap();
+        db.put(format!("behind {zone:02}"), vec![8; 40_000]).unwrap();
+        db.put("long", vec![9; 100_000]).unwrap();
+        assert_eq!(db.iter().unwrap().count() as u64, 2_002 + zone, "zone {zone}");
+        db.close().unwrap();
     }
 }
 

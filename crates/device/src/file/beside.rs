@@ -6,9 +6,13 @@
 //! blocks of one life of the zone: had it been reset in between, its first block would be zeros, or of the next life.
 use std::time::Duration;
 
-use zonda_rt::sleep;
+use zonda_rt::{Mutex, sleep};
 
-use super::{host_file::HostFile, open, zones::FileZones};
+use super::{
+    host_file::HostFile,
+    open::{self, Looking},
+    zones::FileZones,
+};
 use crate::{
     DeviceError, Lba, Result, ZoneId, ZoneState,
     format::{self, ENTRY_BYTES, Entry, Header},
@@ -21,11 +25,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// What never changes of the file: all else is read anew each time.
 pub(crate) struct Beside {
     header: Header,
+    /// One looks at a time: they would share the lock by which a writer is kept out, and who ends first would let it go.
+    turn: Mutex<()>,
 }
 
 impl Beside {
     pub(super) fn new(header: Header) -> Self {
-        Self { header }
+        Self { header, turn: Mutex::new(()) }
     }
 
     /// The zones of this moment, one after the other: they need not have been like this at once. The mark of a clean end counts
@@ -34,8 +40,10 @@ impl Beside {
     /// # Errors
     /// `Damaged` if that does not pass, `Truncated`, `Io`.
     pub(super) fn look(&self, file: &HostFile) -> Result<FileZones> {
+        let _turn = self.turn.lock();
         let still = file.keep_still()?;
-        let (zones, _) = while_torn(|| open::look(file, &self.header, still.is_some()))?;
+        let looking = if still.is_some() { Looking::Still } else { Looking::Beside };
+        let (zones, _) = while_torn(|| open::look(file, &self.header, looking))?;
         Ok(zones)
     }
 

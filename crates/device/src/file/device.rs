@@ -31,7 +31,7 @@ use crate::{
 /// Costs: an append is one data write; a flush one `fdatasync`, and in a zone that is flushed in small steps 256 KiB more
 /// written now and then, so that the steps that follow write over blocks that are there; the first write of a zone one table write more; a
 /// reset one table write, one `fdatasync` and one punched hole, in the caller's thread and outside all locks. A reset is
-/// durable when it returns.
+/// durable when it returns; once the zone is written again, a power cut before the next flush may bring its data of before back.
 #[derive(Clone)]
 pub struct FileDevice {
     shared: Arc<Shared>,

@@ -86,7 +86,7 @@ pub(crate) fn open(path: &Path, read_only: bool, options: &FileOptions) -> Resul
     let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
     let mut file = HostFile::open(path, access)?;
     let header = read_header(&file, DeviceKind::Zoned)?;
-    let (zones, leftovers) = look(&file, &header, true)?;
+    let (zones, leftovers) = look(&file, &header, Looking::Alone)?;
     choose_direct(&mut file, &header, options)?;
     if !read_only {
         file.write_table(format::MARK_OFFSET, &format::encode_mark(false))?;
@@ -113,14 +113,28 @@ fn choose_direct(file: &mut HostFile, header: &Header, options: &FileOptions) ->
     file.choose_direct(options.direct, first, header.geometry.block_bytes)
 }
 
-/// The zones as the file has them, and those of them that are empty but may hold data. The mark of a clean end counts only if the
-/// file `is_still`: that of a writer who ends meanwhile would speak of another table than the one that was read.
-pub(super) fn look(file: &HostFile, header: &Header, is_still: bool) -> Result<(FileZones, Vec<ZoneId>)> {
+/// Who looks at the zones of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looking {
+    /// Nobody else has it: an entry that is damaged now stays so.
+    Alone,
+    /// Nobody can begin to write meanwhile.
+    Still,
+    /// Somebody may write: the mark of a clean end could speak of another table than the one that was read.
+    Beside,
+}
+
+/// The zones as the file has them, and those of them that are empty but may hold data. A damaged entry costs its zone, not the file: see
+/// [`of_damaged`].
+pub(super) fn look(file: &HostFile, header: &Header, looking: Looking) -> Result<(FileZones, Vec<ZoneId>)> {
     let geometry = &header.geometry;
     let layout = Layout::new(geometry);
-    let entries = read_entries(file, geometry)?;
+    let mut entries = read_entries(file, geometry)?;
+    if looking != Looking::Alone {
+        entries = entries.into_iter().map(|entry| entry.map(Ok)).collect::<Result<_>>()?;
+    }
     check_length(file, &layout, &entries)?;
-    let clean = is_still && is_clean(file)?;
+    let clean = looking != Looking::Beside && is_clean(file)?;
     let blank = BlankId(header.blank);
     let mut zones = FileZones {
         on_file: Vec::with_capacity(entries.len()),
@@ -179,7 +193,8 @@ fn is_clean(file: &HostFile) -> Result<bool> {
     Ok(format::mark_is_clean(&mark))
 }
 
-fn read_entries(file: &HostFile, geometry: &Geometry) -> Result<Vec<Entry>> {
+/// The entry of each zone, or what is wrong with it.
+fn read_entries(file: &HostFile, geometry: &Geometry) -> Result<Vec<Result<Entry>>> {
     let needed = format::data_offset(geometry.zone_count);
     if file.len_bytes()? < needed {
         return Err(file.truncated(needed));
@@ -187,12 +202,13 @@ fn read_entries(file: &HostFile, geometry: &Geometry) -> Result<Vec<Entry>> {
     let mut table = vec![0; geometry.zone_count as usize * format::ENTRY_BYTES];
     file.read_table(format::TABLE_OFFSET, &mut table)?;
     let entries = table.chunks_exact(format::ENTRY_BYTES).zip((0..).map(ZoneId));
-    entries.map(|(bytes, zone)| Entry::decode(bytes, zone, geometry.zone_capacity_blocks)).collect()
+    Ok(entries.map(|(bytes, zone)| Entry::decode(bytes, zone, geometry.zone_capacity_blocks)).collect())
 }
 
 /// The file must reach the end of all that is recorded as written.
-fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<()> {
-    let ends = entries.iter().zip((0..).map(ZoneId)).filter(|(entry, _)| entry.written_blocks > 0);
+fn check_length(file: &HostFile, layout: &Layout, entries: &[Result<Entry>]) -> Result<()> {
+    let whole = entries.iter().zip((0..).map(ZoneId)).filter_map(|(entry, zone)| Some((entry.as_ref().ok()?, zone)));
+    let ends = whole.filter(|(entry, _)| entry.written_blocks > 0);
     let needed = ends.map(|(entry, zone)| layout.byte_of(zone, entry.written_blocks)).max();
     match needed {
         Some(needed) if file.len_bytes()? < needed => Err(file.truncated(needed)),
@@ -202,19 +218,22 @@ fn check_length(file: &HostFile, layout: &Layout, entries: &[Entry]) -> Result<(
 
 /// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may
 /// hold data.
-fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: bool) -> Result<Vec<ZoneId>> {
+fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Result<Entry>], clean: bool) -> Result<Vec<ZoneId>> {
     let capacity = zones.machine.geometry().zone_capacity_blocks;
-    let mut leftovers = Vec::new();
-    let mut fills = entries.to_vec();
-    for (fill, zone) in fills.iter_mut().zip((0..).map(ZoneId)) {
-        if clean || !zones.exact_holes {
-            continue;
-        }
-        if fill.state.is_active() {
-            fill.written_blocks = end_of_data(file, zones, zone, fill.written_blocks)?;
-        } else if fill.state == ZoneState::Empty && blocks_in_file(file, zones, zone, capacity)? > 0 {
-            leftovers.push(zone);
-        }
+    let is_known = clean || !zones.exact_holes;
+    let (mut fills, mut leftovers) = (Vec::with_capacity(entries.len()), Vec::new());
+    for (entry, zone) in entries.iter().zip((0..).map(ZoneId)) {
+        let fill = match entry {
+            Ok(entry) if entry.state.is_active() && !is_known => {
+                Entry { written_blocks: end_of_data(file, zones, zone, entry.written_blocks)?, ..*entry }
+            }
+            Ok(entry) => *entry,
+            Err(_) => of_damaged(file, zones, zone)?,
+        };
+        let is_leftover = fill.state == ZoneState::Empty
+            && (entry.is_err() || !is_known && blocks_in_file(file, zones, zone, capacity)? > 0);
+        leftovers.extend(is_leftover.then_some(zone));
+        fills.push(fill);
     }
     finish_excess(&mut fills, zones.machine.geometry());
     for (fill, zone) in fills.iter().zip((0..).map(ZoneId)) {
@@ -226,6 +245,18 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Entry], clean: boo
         zones.on_file.push(if is_empty { OnFile::Empty } else { OnFile::InUse });
     }
     Ok(leftovers)
+}
+
+/// What a zone is whose entry is damaged: one that can be read and never written, as drives retire them, with all that may be data, or an
+/// empty one if there is none. What is in it can be told from zeros by whoever wrote it.
+fn of_damaged(file: &HostFile, zones: &FileZones, zone: ZoneId) -> Result<Entry> {
+    let written_blocks = match zones.file_bytes > zones.layout.byte_of(zone, 0) {
+        false => 0,
+        true if zones.exact_holes => end_of_data(file, zones, zone, 0)?,
+        true => zones.machine.geometry().zone_capacity_blocks,
+    };
+    let state = if written_blocks > 0 { ZoneState::ReadOnly } else { ZoneState::Empty };
+    Ok(Entry { state, written_blocks })
 }
 
 /// A power cut may undo that zones were filled or finished and keep that others were opened after them. Drives finish
