@@ -75,6 +75,14 @@ impl StoreArgs {
         self.options().open_read_only(&self.store).with_context(|| self.context())
     }
 
+    /// The same, up to where the log is damaged if it is.
+    ///
+    /// # Errors
+    /// As [`open_read_only`](Self::open_read_only).
+    pub(crate) fn open_up_to_damage(&self) -> anyhow::Result<Db> {
+        self.options().log_up_to_damage(true).open_read_only(&self.store).with_context(|| self.context())
+    }
+
     fn open_with(&self, options: &Options) -> anyhow::Result<Db> {
         let bar = progress::of_items("recovering");
         let opened = options.open_with_progress(&self.store, &mut |step| {

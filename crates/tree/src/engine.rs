@@ -380,6 +380,13 @@ impl Engine {
         self.enter()?.check(progress, finding)
     }
 
+    /// Operations of the log that were durable and could not be read when it was opened with
+    /// [`TreeOptions::log_up_to_damage`](crate::TreeOptions::log_up_to_damage); more may have followed them.
+    #[must_use]
+    pub fn log_left_out(&self) -> u64 {
+        self.tree.log_left_out
+    }
+
     /// Counts and memory.
     #[must_use]
     pub fn stats(&self) -> EngineStats {

@@ -72,10 +72,12 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     free_unused(&*store)?;
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
     let (from, durable) = (structure.replay_from, structure.log_durable_before);
-    let replayed = log::replay(&*store, from, &structure.sessions, durable, &mut nothing)?;
+    let up_to_damage = options.log_up_to_damage;
+    let replayed = log::replay(&*store, from, &structure.sessions, durable, up_to_damage, &mut nothing)?;
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
     // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
-    let tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
+    let mut tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
+    tree.log_left_out = replayed.left_out;
     let leaves = ReplayedLeaves::new(&structure);
     drop(structure.leaves);
     apply_images(&tree, &start, &leaves, progress)?;
@@ -83,7 +85,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
         if leaves.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
     };
     let mut replaying = Replaying { apply: &mut apply, progress };
-    log::replay(&*store, from, &structure.sessions, durable, &mut replaying)?;
+    log::replay(&*store, from, &structure.sessions, durable, up_to_damage, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
     tidy(&tree)?;
     Ok(tree)

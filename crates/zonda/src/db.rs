@@ -133,6 +133,10 @@ impl Db {
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<(Self, Made)> {
         options.validate()?;
+        if options.log_up_to_damage && access != Access::ReadOnly {
+            let why = "only for opening it read-only".to_owned();
+            return Err(crate::Error::BadOption { name: "log_up_to_damage", why });
+        }
         let devices = Devices::open(uri, options, access)?;
         let store = open::store(&devices, uri, options, access, progress)?;
         Ok((Self::of(store), devices.made))
@@ -354,6 +358,15 @@ impl Db {
     /// ```
     pub fn stats(&self) -> Result<Stats> {
         Stats::of(self.store())
+    }
+
+    /// Operations that were durable in the log and could not be read, where [`Options::log_up_to_damage`] bears that; others may have
+    /// followed them. 0: none, for all that can be known.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub fn log_left_out(&self) -> Result<u64> {
+        Ok(self.store().reader()?.log_left_out())
     }
 
     /// What is in each zone of the device.

@@ -243,6 +243,7 @@ impl Opening<'_> {
             inner_children_max: zonda_tree::INNER_CHILDREN_MAX,
             seed: self.seed().derive("tree").0,
             log: self.options.log,
+            log_up_to_damage: self.options.log_up_to_damage,
         }
     }
 

@@ -47,6 +47,7 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) create_new: bool,
     pub(crate) log: bool,
+    pub(crate) log_up_to_damage: bool,
     pub(crate) log_instances: u32,
     pub(crate) log_ring_bytes: u32,
     pub(crate) log_interval_ms: u64,
@@ -94,6 +95,7 @@ impl Default for Options {
             create_if_missing: true,
             create_new: false,
             log: true,
+            log_up_to_damage: false,
             log_instances: 0,
             log_ring_bytes: limits::LOG_RING_BYTES_MAX,
             log_interval_ms: 1,
@@ -379,6 +381,15 @@ impl Options {
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
         self.log = log;
+        self
+    }
+
+    /// Whether a store whose log is damaged can be read all the same: what comes before the damage counts, and [`Db::log_left_out`] says
+    /// what does not. Leaves that were merged since have later values. Only for [`open_read_only`](Self::open_read_only), to save what can
+    /// be saved. Default `false`: opening answers `Damaged`.
+    #[must_use]
+    pub fn log_up_to_damage(mut self, bears: bool) -> Self {
+        self.log_up_to_damage = bears;
         self
     }
 

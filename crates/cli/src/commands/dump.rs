@@ -26,7 +26,8 @@ that has no pairs.";
 pub(crate) struct Dump {
     #[command(flatten)]
     store: StoreArgs,
-    /// Check the store first and leave out the keys that a finding is about; says which these are, and exits with 3 if there are any
+    /// Check the store first and leave out the keys that a finding is about, and of the log what comes behind damage; says which these
+    /// are, and exits with 3 if there are any
     #[arg(long)]
     skip_damaged: bool,
 }
@@ -35,12 +36,17 @@ impl Dump {
     /// # Errors
     /// Those of opening, reading and printing.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
-        let db = self.store.open_read_only()?;
+        let db = if self.skip_damaged { self.store.open_up_to_damage()? } else { self.store.open_read_only()? };
         let snapshot = db.snapshot()?;
         let skipped = if self.skip_damaged { damaged(&db)? } else { Vec::new() };
         exit::printed(dump_all(&db, &snapshot, &skipped))?;
         skipped.iter().for_each(|span| say(format_args!("zonda: left out: {span}")));
-        Ok(if skipped.is_empty() { Exit::Done } else { Exit::Damaged })
+        let left_out = db.log_left_out()?;
+        if left_out > 0 {
+            let newest = "the newest writes, whose log is damaged: of those that were durable";
+            say(format_args!("zonda: left out: {newest} {left_out}, but for leaves merged since"));
+        }
+        Ok(if skipped.is_empty() && left_out == 0 { Exit::Done } else { Exit::Damaged })
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct ReplayEnd {
     pub(crate) records: u64,
     /// Bytes of log that were read.
     pub(crate) bytes: u64,
+    /// Operations behind `next_sequence` that were durable and are missing; more may have followed. 0, unless damage is borne.
+    pub(crate) left_out: u64,
 }
 
 /// Where records and progress go.
@@ -53,22 +55,24 @@ pub(crate) trait ReplayVisitor {
 ///
 /// # Errors
 /// Those of the area and of `visitor`; `Damaged` for a whole chunk with impossible content, for a missing number that was durable and
-/// for a session that the MetaLog has lost.
+/// for a session that the MetaLog has lost. The missing number is no error if `up_to_damage`: what comes before it is delivered.
 pub(crate) fn replay(
     store: &dyn PageStore,
     from: u64,
     sessions: &SessionTable,
     durable_before: u64,
+    up_to_damage: bool,
     visitor: &mut dyn ReplayVisitor,
 ) -> Result<ReplayEnd, TreeError> {
     let area = store.area(AreaKind::Log);
     let segments = area.segments();
     let total_bytes = segments.iter().map(|segment| segment.bytes).sum();
-    let end = ReplayEnd { next_sequence: from, records: 0, bytes: 0 };
+    let end = ReplayEnd { next_sequence: from, records: 0, bytes: 0, left_out: 0 };
     let durable_before = durable_before.max(sessions.newest_first_sequence());
     let waiting = BTreeMap::new();
+    let gap = false;
     let mut replay =
-        Replay { sessions, visitor, waiting, waiting_bytes: 0, total_bytes, gap: false, durable_before, end };
+        Replay { sessions, visitor, waiting, waiting_bytes: 0, total_bytes, gap, durable_before, up_to_damage, end };
     segments.into_iter().try_for_each(|segment| replay.segment(area, segment))?;
     replay.ended()
 }
@@ -102,6 +106,7 @@ struct Replay<'a> {
     gap: bool,
     /// Every number below it was durable.
     durable_before: u64,
+    up_to_damage: bool,
     end: ReplayEnd,
 }
 
@@ -133,7 +138,7 @@ impl Replay<'_> {
             }
             rest = after;
         }
-        self.gap = self.end.next_sequence < header.complete_before.get().min(numbers.end);
+        self.gap |= self.end.next_sequence < header.complete_before.get().min(numbers.end);
         Ok(())
     }
 
@@ -152,8 +157,8 @@ impl Replay<'_> {
     /// Whether the end is one: nothing behind it was durable.
     fn ended(self) -> Result<ReplayEnd, TreeError> {
         let (next, durable) = (self.end.next_sequence, self.durable_before);
-        if next >= durable {
-            return Ok(self.end);
+        if next >= durable || self.up_to_damage {
+            return Ok(ReplayEnd { left_out: durable.saturating_sub(next), ..self.end });
         }
         let why = format!("operation {next} cannot be read, and everything below {durable} was durable");
         Err(TreeError::Damaged { what: "log", why })
@@ -185,6 +190,11 @@ impl Replay<'_> {
             return if *before == waiting { Ok(()) } else { Err(twice(unit.first)) };
         }
         self.waiting_bytes += waiting.cost_bytes();
+        if self.waiting_bytes > WAITING_BYTES_MAX && self.up_to_damage {
+            self.gap = true;
+            self.waiting.clear();
+            return Ok(());
+        }
         if self.waiting_bytes > WAITING_BYTES_MAX {
             let why = format!("number {} is missing and {} bytes follow", self.end.next_sequence, self.waiting_bytes);
             return Err(TreeError::Damaged { what: "log", why });
