@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use zonda_device::{BlockDevice, DeviceError, DeviceUri, OpenMode, Place, ZonedDevice};
+use zonda_device::{BlockDevice, DeviceError, DeviceUri, OpenMode, Place, ZoneId, ZoneState, ZonedDevice};
 use zonda_flash::core::DieStats;
 use zonda_flash::drive::{FlashBlock, FlashReport, FlashZoned, Spec};
 use zonda_flash::histogram::Histogram;
@@ -103,10 +103,10 @@ pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<Opened<dyn 
     Ok(Opened { is_new: true, made, ..Opened::there(device) })
 }
 
-/// Whether no zone of a device is written.
+/// Whether no zone of a device is written. Zones that can never be (lost ones, conventional ones of SMR disks) do not count.
 pub(crate) fn is_empty(device: &dyn ZonedDevice) -> Result<bool, Failure> {
-    let zones = device.report(zonda_device::ZoneId(0), device.geometry().zone_count)?;
-    Ok(zones.iter().all(|zone| zone.state == zonda_device::ZoneState::Empty))
+    let zones = device.report(ZoneId(0), device.geometry().zone_count)?;
+    Ok(zones.iter().all(|zone| matches!(zone.state, ZoneState::Empty | ZoneState::Offline)))
 }
 
 /// A modelled drive, for what its flash did.

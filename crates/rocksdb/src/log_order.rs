@@ -56,12 +56,15 @@ impl LogOrder {
         here.take_while(|writer| !Arc::ptr_eq(writer, newer)).collect()
     }
 
-    /// A log is durable, or gone; whether it was not known to be before.
-    pub(crate) fn end(&self, writer: &Arc<Shared>) -> bool {
-        let mut logs = self.logs.lock();
-        let before = logs.len();
-        logs.retain(|log| log.writer.strong_count() > 0 && !std::ptr::eq(log.writer.as_ptr(), Arc::as_ptr(writer)));
-        logs.len() < before
+    /// Whether a log may have bytes that are not durable.
+    pub(crate) fn knows(&self, writer: &Arc<Shared>) -> bool {
+        self.logs.lock().iter().any(|log| std::ptr::eq(log.writer.as_ptr(), Arc::as_ptr(writer)))
+    }
+
+    /// A log is durable, or gone.
+    pub(crate) fn end(&self, writer: &Arc<Shared>) {
+        let is_other = |log: &Log| !std::ptr::eq(log.writer.as_ptr(), Arc::as_ptr(writer));
+        self.logs.lock().retain(|log| log.writer.strong_count() > 0 && is_other(log));
     }
 }
 

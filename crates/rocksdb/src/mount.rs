@@ -419,6 +419,17 @@ mod tests {
         crate::offer_device("ending-test", None);
     }
 
+    /// Conventional zones of SMR disks are told as offline, too.
+    #[test]
+    fn a_store_is_made_on_a_drive_that_lost_a_zone() {
+        let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 40)).unwrap();
+        device.retire(zonda_device::ZoneId(3), zonda_device::ZoneState::Offline).unwrap();
+        crate::offer_device("lost-zone-test", Some(Arc::new(device)));
+        let made = mounted("zonda://process:lost-zone-test?create=on");
+        crate::offer_device("lost-zone-test", None);
+        assert!(made.unwrap().store.list(&zonda_files::FilePath::parse("/").unwrap()).unwrap().is_empty());
+    }
+
     #[test]
     fn a_read_only_mount_stands_beside_a_live_one() {
         let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 40)).unwrap();

@@ -290,7 +290,10 @@ impl Writable {
             *self.writer.state.lock() = State::Closed;
             return dropped.and(Err(failure));
         }
-        let synced = if self.mount.logs.end(&self.writer) { self.writer.sync_if_open(Claim::Last) } else { Ok(()) };
+        // Known for as long as its end is not durable: a newer log may begin meanwhile.
+        let is_known = self.mount.logs.knows(&self.writer);
+        let synced = if is_known { self.writer.sync_if_open(Claim::Last) } else { Ok(()) };
+        self.mount.logs.end(&self.writer);
         let closed = match std::mem::replace(&mut *self.writer.state.lock(), State::Closed) {
             State::Open(writer) => synced.and(writer.close().map_err(Failure::from)),
             State::Refused(why) => Err(why),

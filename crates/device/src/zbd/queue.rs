@@ -194,11 +194,15 @@ impl UringQueue {
 
     /// Moves what the kernel has completed to `done`, and starts what waited for that.
     fn reap(&mut self) {
+        let mut has_more = !self.waiting.is_empty();
         for completed in self.ring.take() {
             let index = usize::try_from(completed.number).expect("the number is a slot's index");
             let slot = self.slots[index].as_mut().expect("a request completes once");
             match slot.step(index, &completed, self.pinned.as_mut()) {
-                Step::On => self.hand_on_next(index),
+                Step::On => {
+                    has_more = true;
+                    self.hand_on_next(index);
+                }
                 Step::Ended(outcome) => {
                     let slot = self.slots[index].take().expect("a request completes once");
                     self.free.push(index);
@@ -208,6 +212,10 @@ impl UringQueue {
         }
         for append in std::mem::take(&mut self.waiting) {
             self.start_append(append);
+        }
+        if has_more {
+            // Who only polls submits nothing. What is not taken now is handed over later.
+            let _told_later = self.ring.submit_and_wait(0);
         }
     }
 

@@ -285,8 +285,11 @@ impl Belief {
         self.machine.adopt(zone, report.state, written)
     }
 
+    /// Ends one hold: a write that fails while the zone is being closed holds it too.
     fn release(&mut self, zone: ZoneId) {
-        self.held.retain(|&held| held != zone);
+        if let Some(index) = self.held.iter().position(|&held| held == zone) {
+            self.held.swap_remove(index);
+        }
         if self.machine.state(zone) == ZoneState::Empty {
             self.ways[zone.0 as usize] = None;
         }
@@ -391,6 +394,19 @@ mod tests {
         zones.resume(Z1, Some(&described(ZoneState::ReadOnly, 0))).unwrap();
         assert_eq!(zones.begin_write(Lba(16), 1).unwrap_err().kind(), ErrorKind::ReadOnly);
         assert_eq!(zones.held_resources(), (0, 0));
+    }
+
+    #[test]
+    fn a_write_that_fails_lets_nobody_into_a_zone_that_is_being_closed() {
+        let zones = zones(false);
+        let ticket = zones.begin_write(Lba(16), 2).unwrap();
+        zones.hold(Z1, |_| Ok(())).unwrap();
+        assert_eq!(zones.end(ticket, false), After::Ask);
+        zones.resume(Z1, Some(&described(ZoneState::ImplicitOpen, 1))).unwrap();
+        assert_eq!(zones.begin_write(Lba(17), 1).unwrap_err().kind(), ErrorKind::SequenceLost);
+        zones.release(Z1, |machine| machine.close(Z1)).unwrap();
+        let next = zones.begin_write(Lba(17), 1).unwrap();
+        assert_eq!(zones.end(next, true), After::Well);
     }
 
     #[test]
