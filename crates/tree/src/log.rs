@@ -42,7 +42,7 @@ use zonda_rt::{Condvar, Mutex, Time, now};
 
 pub(crate) use in_flight::InFlight;
 pub(crate) use poison::{Poison, can_go_on};
-pub(crate) use replay::{ReplayVisitor, replay};
+pub(crate) use replay::{ReplayVisitor, Stretch, replay};
 pub(crate) use session::{Session, SessionTable};
 
 use crate::TreeError;

@@ -18,7 +18,7 @@ use crate::{
     image,
     index::{Index, LeafEntry},
     leaf_table::{LeafTable, Location},
-    log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable},
+    log::{self, Log, LogOptions, ReplayVisitor, Session, SessionTable, Stretch},
     metalog::{self, AboveLevel, CheckpointStart, MetaLog, MetaRecord, MetaVisitor, Upsert},
     record::Record,
     tree::{Parts, Result, Tree},
@@ -71,9 +71,12 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     store.adopt_values(&std::mem::take(&mut structure.live_values));
     free_unused(&*store)?;
     let mut nothing = Replaying { apply: &mut |_, _| Ok(()), progress };
-    let (from, durable) = (structure.replay_from, structure.log_durable_before);
-    let up_to_damage = options.log_up_to_damage;
-    let replayed = log::replay(&*store, from, &structure.sessions, durable, up_to_damage, &mut nothing)?;
+    let stretch = Stretch {
+        from: structure.replay_from,
+        durable_before: structure.log_durable_before,
+        up_to_damage: options.log_up_to_damage,
+    };
+    let replayed = log::replay(&*store, &structure.sessions, stretch, &mut nothing)?;
     let session = Session { number: structure.sessions.next_number(), first_sequence: replayed.next_sequence };
     // Not known to the second replay either: it finds what the first one found, whatever the MetaLog says of numbers.
     let mut tree = assemble(Arc::clone(&store), options, &structure, session, end.next_chunk)?;
@@ -85,7 +88,7 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
         if leaves.holds(&tree, record.key, sequence) { Ok(()) } else { tree.apply_recovered(record, sequence) }
     };
     let mut replaying = Replaying { apply: &mut apply, progress };
-    log::replay(&*store, from, &structure.sessions, durable, up_to_damage, &mut replaying)?;
+    log::replay(&*store, &structure.sessions, stretch, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
     tidy(&tree)?;
     Ok(tree)

@@ -43,6 +43,17 @@ pub(crate) trait ReplayVisitor {
     }
 }
 
+/// What of the log is replayed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// The first number.
+    pub(crate) from: u64,
+    /// A checkpoint that had begun says that every number below was durable.
+    pub(crate) durable_before: u64,
+    /// A missing number that was durable is no error: what comes before it is delivered.
+    pub(crate) up_to_damage: bool,
+}
+
 /// Delivers the longest run of records without a gap that begins at number `from`; nothing, if `from` is not there.
 ///
 /// Reads all segments, oldest first, one chunk at a time, and puts what several instances wrote in order. Behind a gap that is
@@ -55,15 +66,14 @@ pub(crate) trait ReplayVisitor {
 ///
 /// # Errors
 /// Those of the area and of `visitor`; `Damaged` for a whole chunk with impossible content, for a missing number that was durable and
-/// for a session that the MetaLog has lost. The missing number is no error if `up_to_damage`: what comes before it is delivered.
+/// for a session that the MetaLog has lost.
 pub(crate) fn replay(
     store: &dyn PageStore,
-    from: u64,
     sessions: &SessionTable,
-    durable_before: u64,
-    up_to_damage: bool,
+    stretch: Stretch,
     visitor: &mut dyn ReplayVisitor,
 ) -> Result<ReplayEnd, TreeError> {
+    let Stretch { from, durable_before, up_to_damage } = stretch;
     let area = store.area(AreaKind::Log);
     let segments = area.segments();
     let total_bytes = segments.iter().map(|segment| segment.bytes).sum();

@@ -44,11 +44,15 @@ impl ReplayVisitor for Replayed {
     }
 }
 
+fn all_from(from: u64) -> Stretch {
+    Stretch { from, durable_before: 0, up_to_damage: false }
+}
+
 fn replayed(store: &MemStore, from: u64, sessions: &[(u32, u64)]) -> (ReplayEnd, Vec<(u64, Vec<u8>)>) {
     let mut table = SessionTable::default();
     sessions.iter().for_each(|&(number, first_sequence)| table.insert(Session { number, first_sequence }));
     let mut visitor = Replayed::default();
-    let end = replay(store, from, &table, 0, false, &mut visitor).expect("a sound log");
+    let end = replay(store, &table, all_from(from), &mut visitor).expect("a sound log");
     let numbers: Vec<_> = visitor.0.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (from..end.next_sequence).collect::<Vec<_>>(), "no gap, no repetition");
     (end, visitor.0)
@@ -127,7 +131,7 @@ fn what_an_earlier_life_lost_does_not_come_back() {
 fn refused(store: &MemStore, sessions: &[(u32, u64)], durable_before: u64) -> String {
     let mut table = SessionTable::default();
     sessions.iter().for_each(|&(number, first_sequence)| table.insert(Session { number, first_sequence }));
-    let outcome = replay(store, 1, &table, durable_before, false, &mut Replayed::default());
+    let outcome = replay(store, &table, Stretch { durable_before, ..all_from(1) }, &mut Replayed::default());
     outcome.expect_err("something that was durable is missing").to_string()
 }
 
@@ -164,7 +168,8 @@ fn what_comes_before_damage_is_delivered_if_that_will_do() {
         lose(&store, segment);
         let mut table = SessionTable::default();
         table.insert(Session { number: 1, first_sequence: 1 });
-        let end = replay(&*store, 1, &table, 0, true, &mut Replayed::default()).expect("borne");
+        let end = replay(&*store, &table, Stretch { up_to_damage: true, ..all_from(1) }, &mut Replayed::default())
+            .expect("borne");
         assert_eq!((end.next_sequence, end.records), (segment as u64 + 1, segment as u64));
         assert_eq!(end.left_out, 5 - segment as u64, "the sixth may be a torn tail");
     }
@@ -440,6 +445,6 @@ proptest! {
         }
         let mut sessions = SessionTable::default();
         sessions.insert(Session { number: 1, first_sequence: 0 });
-        let _ = replay(&*store, first, &sessions, 0, false, &mut Replayed::default());
+        let _ = replay(&*store, &sessions, all_from(first), &mut Replayed::default());
     }
 }
