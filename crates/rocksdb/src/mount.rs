@@ -422,7 +422,7 @@ mod tests {
     /// Conventional zones of SMR disks are told as offline, too.
     #[test]
     fn a_store_is_made_on_a_drive_that_lost_a_zone() {
-        let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 48)).unwrap();
+        let device = zonda_device::MemDevice::new(zonda_device::Geometry::new(1 << 20, 40)).unwrap();
         device.retire(zonda_device::ZoneId(3), zonda_device::ZoneState::Offline).unwrap();
         crate::offer_device("lost-zone-test", Some(Arc::new(device)));
         let made = mounted("zonda://process:lost-zone-test?create=on");

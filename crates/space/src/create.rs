@@ -63,8 +63,10 @@ struct Checked {
 fn check(device: &dyn ZonedDevice, new: &NewStore, options: &SpaceOptions) -> Result<Checked> {
     new.check(options)?;
     let units = Units::on(device)?;
-    let mut table = table_for(device.geometry(), &units, options)?;
     let zones = scan(device, &units)?;
+    let is_usable = |zone: &&Scanned| !zone.is_subzone && lost(zone.report.state).is_none();
+    let usable = u32::try_from(zones.iter().filter(is_usable).count()).expect("a device has at most 2^20 zones");
+    let mut table = table_for(device.geometry(), &units, usable, options)?;
     if !new.overwrite {
         refuse_written(&zones)?;
     }
@@ -72,11 +74,11 @@ fn check(device: &dyn ZonedDevice, new: &NewStore, options: &SpaceOptions) -> Re
     Ok(Checked { units, table, zones, anchor })
 }
 
-/// A table of free zones for this device, with its budget.
-pub(crate) fn table_for(geometry: &Geometry, units: &Units, options: &SpaceOptions) -> Result<Table> {
+/// A table of free zones for this device, with its budget, which is cut down where so few zones are usable.
+pub(crate) fn table_for(geometry: &Geometry, units: &Units, usable: u32, options: &SpaceOptions) -> Result<Table> {
     let limits = [geometry.max_open, geometry.max_active, options.active_limit];
     let limit = limits.into_iter().flatten().min().unwrap_or(u32::MAX);
-    let budget = plan(limit, units.zone_count, options)?;
+    let budget = plan(limit, usable, options)?;
     let active_max = if limit == u32::MAX { budget.zones() } else { limit };
     Ok(Table::new(*units, budget, active_max, options.reserve_zones))
 }

@@ -70,7 +70,7 @@ impl Space {
         let zones = scan_store(device.as_ref(), &units)?;
         let identity = newest(&zones)?.identity.clone();
         check_identity(&identity, &units, options)?;
-        let table = table_for(device.geometry(), &units, options)?;
+        let table = table_for(device.geometry(), &units, units.zone_count, options)?;
         let space = Self::build(device, units, identity.clone(), table);
         let damaged = space.adopt_scanned(&zones);
         let (zones, torn) = (space.recovered_zones(), space.torn_zones());
