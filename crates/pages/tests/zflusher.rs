@@ -201,18 +201,44 @@ fn most_active(active: u32) -> u32 {
     most
 }
 
-/// "Threads get exclusive use of one": pages placed one after the other by one thread lie one behind the other.
+/// "Threads get exclusive use of one": pages placed together lie one behind the other in one zone, whoever places beside them.
 #[test]
-fn a_plan_of_several_pages_goes_to_one_zone() {
-    let store = store(&device(), &StoreOptions { hot_writers_max: FLUSHERS_ANY, ..options() });
-    let bodies: Vec<Vec<u8>> = (0..5_u8).map(|n| vec![n; 100]).collect();
+fn plans_of_several_pages_are_not_mixed() {
+    const THREADS: u64 = 4;
+    const PLANS: u64 = 60;
+    const PAGES: u64 = 3;
+    for hot_writers_max in [1, 2, FLUSHERS_ANY] {
+        sim::run(u64::from(hot_writers_max), move || {
+            let store = store(&device(), &StoreOptions { hot_writers_max, ..options() });
+            let writers: Vec<_> = (0..THREADS)
+                .map(|thread| {
+                    let store = Arc::clone(&store);
+                    spawn("writer", move || {
+                        let plans = (thread * PLANS..).take(usize::try_from(PLANS).unwrap());
+                        plans.flat_map(|plan| place_plan(&store, plan * PAGES..(plan + 1) * PAGES)).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            let mut blocks: Vec<u64> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+            blocks.sort_unstable();
+            blocks.dedup();
+            assert_eq!(blocks.len() as u64, THREADS * PLANS * PAGES, "two pages got one place");
+        });
+    }
+}
+
+/// Places pages of these leaves together; returns where.
+fn place_plan(store: &ZonedStore, leaves: std::ops::Range<u64>) -> Vec<u64> {
     let pages: Vec<NewPage<'_>> =
-        (0..5_u64).zip(&bodies).map(|(n, body)| NewPage { id: id(n), sequence: n, body }).collect();
+        leaves.map(|leaf| NewPage { id: id(leaf), sequence: leaf, body: &[7; 100] }).collect();
     let placed = loop {
         match store.place(Heat::Hot, &pages) {
             Err(PageError::Busy) => store.pump(&mut |_, _, _| {}).unwrap(),
             placed => break placed.unwrap(),
         }
+        zonda_rt::yield_now();
     };
-    assert!(placed.windows(2).all(|pair| pair[1].block() == pair[0].block() + 1), "{placed:?}");
+    let blocks: Vec<u64> = placed.iter().map(|at| at.block()).collect();
+    assert!(blocks.windows(2).all(|pair| pair[1] == pair[0] + 1), "{blocks:?}");
+    blocks
 }
