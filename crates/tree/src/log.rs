@@ -149,6 +149,7 @@ impl Log {
         let options = check_options(options, part_bytes_max(chunk_bytes_max))?;
         area.flush()?;
         let segments = Segments::of_earlier_lives(&area.segments(), first_sequence);
+        let live_bytes = AtomicU64::new(segments.bytes_since_truncation());
         let instance = |_| Padded(Mutex::new(Instance::with_capacity(options.ring_bytes)));
         Ok(Self {
             store,
@@ -160,7 +161,7 @@ impl Log {
             writer: Mutex::new(Writer::new(session, first_sequence, segments)),
             chunk_waits: AtomicBool::new(false),
             written_at: Mutex::new(now()),
-            live_bytes: AtomicU64::new(0),
+            live_bytes,
             appended_bytes: AtomicU64::new(0),
             commit: Mutex::new(Commit { durable: first_sequence, leading: false }),
             durable_before: AtomicU64::new(first_sequence),

@@ -182,8 +182,10 @@ pub struct TreeOptions {
     /// `false`: no log at all; for measurements. A crash then loses what was not checkpointed, but for leaves that were merged since, and
     /// syncs do nothing.
     pub log: bool,
+    /// `true`: nothing of what this life writes is kept, as its devices are overlaid. Recovery ends without a checkpoint.
+    pub read_only: bool,
     /// `true`: where the log is damaged, what could be read up to there counts, and [`Engine::log_left_out`](crate::Engine::log_left_out)
-    /// says how much is missing. Only for stores of which nothing is to be kept: new numbers would be those that are missing.
+    /// says how much is missing. Only beside `read_only`: new numbers would be those that are missing.
     pub log_up_to_damage: bool,
 }
 
@@ -211,6 +213,7 @@ impl Default for TreeOptions {
             inner_children_max: INNER_CHILDREN_MAX,
             seed: 0,
             log: true,
+            read_only: false,
             log_up_to_damage: false,
         }
     }

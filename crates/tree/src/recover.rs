@@ -90,7 +90,9 @@ pub(crate) fn open(store: Arc<dyn PageStore>, options: TreeOptions, progress: &m
     let mut replaying = Replaying { apply: &mut apply, progress };
     log::replay(&*store, &structure.sessions, stretch, &mut replaying)?;
     tree.recovering.store(false, Ordering::Release);
-    tidy(&tree)?;
+    if !tree.options.read_only {
+        tidy(&tree)?;
+    }
     Ok(tree)
 }
 
@@ -470,16 +472,15 @@ impl Images<'_> {
         })
     }
 
-    fn take_leaf(&self, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<()> {
-        if self.put_back(id, page, image)? { Ok(()) } else { self.apply(image, 0) }
+    fn take_leaf(&self, found: &Upsert<'_>, image: &[u8]) -> Result<()> {
+        if image.is_empty() || self.put_back(found, image)? { Ok(()) } else { self.apply(image, 0) }
     }
 
-    /// Gives a leaf that is as the checkpoint found it its buffer back, as a whole. `false` if it is not.
-    fn put_back(&self, id: PageId, page: Option<PageAddress>, image: &[u8]) -> Result<bool> {
-        if image.is_empty() {
-            return Ok(true);
-        }
-        if !self.leaves.is_untouched(id) || self.tree.pool.is_over() {
+    /// Gives a leaf that is as the checkpoint found it its buffer back, as a whole. `false` if it is not: the checkpoint may have come to
+    /// two leaves with one id, each in its time, and that begins elsewhere is the other one.
+    fn put_back(&self, found: &Upsert<'_>, image: &[u8]) -> Result<bool> {
+        let Upsert { id, low_key, address: page } = *found;
+        if !self.leaves.is_untouched(id) || self.tree.pool.is_over() || !self.begins_at(id, low_key) {
             return Ok(false);
         }
         let mut leaf = self.tree.table.lock(id);
@@ -491,6 +492,12 @@ impl Images<'_> {
         self.tree.note_restored(leaf.location());
         Ok(true)
     }
+
+    fn begins_at(&self, id: PageId, low_key: &[u8]) -> bool {
+        let guard = self.tree.epoch.pin();
+        let path = self.tree.index.find(low_key, &guard);
+        path.leaf() == id && path.low() == low_key
+    }
 }
 
 impl MetaVisitor for Images<'_> {
@@ -498,8 +505,8 @@ impl MetaVisitor for Images<'_> {
         match record {
             MetaRecord::Begin(begin) => self.inside = begin.checkpoint == self.checkpoint,
             MetaRecord::End { .. } => self.inside = false,
-            MetaRecord::Leaf { id, address, image, .. } if self.inside && self.level.is_none() => {
-                self.take_leaf(id, address, image)?;
+            MetaRecord::Leaf { id, low_key, address, image } if self.inside && self.level.is_none() => {
+                self.take_leaf(&Upsert { id, low_key, address }, image)?;
             }
             MetaRecord::Above { level, oldest, image } if self.inside => {
                 self.seen |= 1 << level as u8;
@@ -535,7 +542,13 @@ impl ReplayVisitor for Replaying<'_, '_> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::metalog::Begin;
+    use crate::{
+        Durability,
+        flush::Flushed,
+        metalog::Begin,
+        record::Kind,
+        testing::{MemOptions, MemStore},
+    };
 
     const LEAF: PageId = PageId(19);
 
@@ -573,6 +586,31 @@ mod tests {
             MetaRecord::Move { id: LEAF, address: at(145), merged_to: 0 },
         ];
         assert!(!told(&records).is_untouched(LEAF));
+    }
+
+    /// The same where the checkpoint comes to both, each in its time: the second entry says again that the leaf is untouched.
+    #[test]
+    fn what_was_found_in_a_leaf_that_began_elsewhere_is_put_where_its_keys_are() {
+        let store = MemStore::new(MemOptions::default());
+        let tree = create(store, TreeOptions::default()).expect("an empty store");
+        for number in 0..1_000_u32 {
+            tree.put(&number.to_be_bytes(), &[7; 60], Durability::Buffered).expect("room");
+        }
+        (0..tree.table.len()).for_each(|leaf| _ = tree.flush_leaf(PageId(leaf)).expect("room"));
+        let (id, page) = tree.leaf_of(&999_u32.to_be_bytes());
+        let gone = Record { key: &5_u32.to_be_bytes(), kind: Kind::Inline, value: b"of another" };
+        assert_ne!(tree.leaf_of(gone.key).0, id);
+
+        let untouched = ReplayedLeaf { page, merged_to: Cell::new(0), is_untouched: true };
+        let leaves = ReplayedLeaves(vec![untouched; tree.table.len() as usize]);
+        let (mut shown, tree) = (|_| (), &tree);
+        let leaves = &leaves;
+        let images = Images { tree, leaves, checkpoint: 1, inside: true, level: None, seen: 0, progress: &mut shown };
+        let found = Upsert { id, low_key: b"", address: page };
+        images.take_leaf(&found, &image::encode_records(b"", [gone].into_iter())).expect("room");
+        let mut value = Vec::new();
+        assert!(tree.get_into(gone.key, &mut value).expect("readable") && value == b"of another");
+        assert_eq!(tree.flush_leaf(id).expect("a sound leaf"), Flushed::Nothing);
     }
 
     /// A later checkpoint that did not end has no images that count, nor does it undo what happened to a leaf.

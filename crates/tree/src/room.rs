@@ -102,7 +102,8 @@ impl Tree {
                     self.poison.check()?;
                     let is_alone = self.recovering.load(Ordering::Acquire)
                         || reclaimed == Reclaimed::Inside && patience.vain_pauses >= FULL_PAUSES_MAX;
-                    if is_alone || self.pause(&mut patience, reclaimed) {
+                    let mut is_over = || self.waits.during(Cause::Zones, || self.pause(&mut patience, reclaimed));
+                    if is_alone || is_over() {
                         return Err(error);
                     }
                 }
@@ -135,13 +136,15 @@ impl Tree {
             match self.store.admit(pages) {
                 Err(PageError::Busy) => {
                     busy_since.get_or_insert_with(zonda_rt::now);
-                    self.wait_for_room(&mut patience, pages)?;
+                    if let Err(error) = self.wait_for_room(&mut patience, pages) {
+                        break Err(error);
+                    }
                 }
-                outcome => break outcome,
+                outcome => break outcome.map_err(TreeError::from),
             }
         };
         busy_since.into_iter().for_each(|began| self.waits.since(began, Cause::Zones));
-        Ok(outcome?)
+        outcome
     }
 
     fn reclaim_while_short(&self) -> Result<()> {

@@ -217,8 +217,9 @@ impl Snapshots {
         let mut state = self.state.lock();
         let array = state.open.remove(&number).flatten();
         self.kept_bytes.fetch_sub(state.bytes_alone(array.as_ref()), Ordering::Relaxed);
-        state.given_up.remove(&number);
-        self.open.fetch_sub(1, Ordering::SeqCst);
+        if !state.given_up.remove(&number) {
+            self.open.fetch_sub(1, Ordering::SeqCst);
+        }
         self.tidy(&mut state);
     }
 
@@ -274,6 +275,7 @@ impl Snapshots {
     fn give_up_oldest(&self, state: &mut State) -> bool {
         let Some(&oldest) = state.open.keys().find(|number| !state.given_up.contains(number)) else { return false };
         state.given_up.insert(oldest);
+        self.open.fetch_sub(1, Ordering::SeqCst);
         let array = state.open.insert(oldest, None).flatten();
         self.kept_bytes.fetch_sub(state.bytes_alone(array.as_ref()), Ordering::Relaxed);
         self.tidy(state);
@@ -443,6 +445,12 @@ mod tests {
         snapshots.keep(Level::Leaves, b"a", || kept(b"a", Some(b"m"), 1));
         assert!(matches!(snapshots.kept_at(Level::Leaves, first, b"b"), Err(TreeError::SnapshotTooOld { .. })));
         assert!(snapshots.drained(first));
+        assert!(!snapshots.may_need(None), "nobody keeps anything for it");
+        let second = snapshots.open(None);
+        assert!(snapshots.may_need(None) && !snapshots.drained(second));
         snapshots.close(first);
+        assert!(snapshots.may_need(None) && !snapshots.drained(second));
+        snapshots.close(second);
+        assert!(!snapshots.may_need(None));
     }
 }

@@ -66,9 +66,9 @@ pub(crate) fn store(
         Some(log) if !is_new => plan.with_log_room(log_limit_bytes_max(log.as_ref())),
         _ => plan,
     };
-    let opening = Opening { wanted, plan, options, device, log, is_on_file: devices.is_on_file };
-    let opened = if is_new { opening.create(uri, access)? } else { opening.recover(uri, progress)? };
-    opening.assemble(opened, access)
+    let opening = Opening { wanted, plan, options, access, device, log, is_on_file: devices.is_on_file };
+    let opened = if is_new { opening.create(uri)? } else { opening.recover(uri, progress)? };
+    opening.assemble(opened)
 }
 
 /// Where a store is.
@@ -118,6 +118,7 @@ struct Opening<'a> {
     device: Device,
     log: Option<Arc<dyn ZonedDevice>>,
     options: &'a Options,
+    access: Access,
     wanted: Wanted,
     plan: MemoryPlan,
     is_on_file: bool,
@@ -130,9 +131,9 @@ struct Opened {
 }
 
 impl Opening<'_> {
-    fn create(&self, uri: &str, access: Access) -> Result<Opened> {
+    fn create(&self, uri: &str) -> Result<Opened> {
         let may_create = self.options.create_if_missing || self.options.create_new;
-        if access == Access::ReadOnly || !may_create {
+        if self.access == Access::ReadOnly || !may_create {
             return Err(Error::NotFound { uri: uri.to_owned() });
         }
         let superblock = Superblock { leaf_bytes: self.options.leaf_bytes.unwrap_or(LEAF_BYTES_DEFAULT) };
@@ -183,11 +184,11 @@ impl Opening<'_> {
         Err(Error::BadOption { name: "value_inline", why })
     }
 
-    fn assemble(self, opened: Opened, access: Access) -> Result<Store> {
+    fn assemble(self, opened: Opened) -> Result<Store> {
         let Opened { pages, engine, superblock } = opened;
         let plan = self.plan.with_leaves_of(superblock.leaf_bytes);
         let governor = Governor::new(plan, engine.clone(), pages.clone())?;
-        let read_only = access == Access::ReadOnly;
+        let read_only = self.access == Access::ReadOnly;
         if !read_only {
             Catalogue::finish_drops(&engine)?;
         }
@@ -243,6 +244,7 @@ impl Opening<'_> {
             inner_children_max: zonda_tree::INNER_CHILDREN_MAX,
             seed: self.seed().derive("tree").0,
             log: self.options.log,
+            read_only: self.access == Access::ReadOnly,
             log_up_to_damage: self.options.log_up_to_damage,
         }
     }

@@ -37,6 +37,8 @@ fn what_comes_before_the_damage_is_read_if_asked_for() {
     let bears = || options().log_up_to_damage(true);
     let whole = bears().open_read_only(&crashed).unwrap();
     assert_eq!((first_writes(&whole), whole.log_left_out().unwrap()), (WRITES, 0));
+    let log_bytes = whole.stats().unwrap().space.log_bytes;
+    assert!(log_bytes >= u64::from(WRITES) * 4096, "{log_bytes} bytes are to be replayed");
     drop(whole);
     let image = std::fs::read(&crashed).unwrap();
     let file = std::fs::File::options().write(true).open(&crashed).unwrap();

@@ -44,7 +44,10 @@ impl Segments {
         }
         self.appended_bytes += bytes;
         match self.marks.back_mut() {
-            Some((mark_end, mark)) if *mark / MARK_BYTES == self.appended_bytes / MARK_BYTES => {
+            // Those of earlier lives have a mark to themselves: they may be many, and the next checkpoint needs none of them.
+            Some((mark_end, mark))
+                if *mark > self.earlier_bytes && *mark / MARK_BYTES == self.appended_bytes / MARK_BYTES =>
+            {
                 (*mark_end, *mark) = (end.max(*mark_end), self.appended_bytes);
             }
             _ => self.marks.push_back((end, self.appended_bytes)),
@@ -99,8 +102,7 @@ mod tests {
         assert_eq!(segments.releasable(14), None, "number 14 is in it");
         assert_eq!(segments.releasable(15), Some(SegmentId(2)));
         segments.truncated(14);
-        // The bytes of earlier lives share a mark with the next ones: 64 KiB above the truth at most.
-        assert_eq!((segments.bytes_since_truncation(), segments.appended_bytes()), (92 << 10, 84 << 10));
+        assert_eq!((segments.bytes_since_truncation(), segments.appended_bytes()), (84 << 10, 84 << 10));
         segments.truncated(20);
         assert_eq!(segments.bytes_since_truncation(), 0);
     }
