@@ -176,13 +176,16 @@ impl Tree {
         self.drop_if_clean(&mut leaf)
     }
 
-    fn drop_if_clean(&self, leaf: &mut Exclusive<'_>) -> bool {
+    /// Drops a latched leaf's buffer unless it is dirty.
+    pub(crate) fn drop_if_clean(&self, leaf: &mut Exclusive<'_>) -> bool {
         let location = leaf.location();
         if location.buffer().is_some_and(Buffer::is_dirty) {
             return false;
         }
         let page = location.page().map_or(Location::Empty, Location::Page);
-        count(&self.mini_page_counts().dropped);
+        if location.buffer().is_some_and(Buffer::is_mini_page) {
+            count(&self.mini_page_counts().dropped);
+        }
         self.relocate_leaf(leaf, page);
         true
     }

@@ -35,11 +35,21 @@ impl Buffer {
         if self.find(record.key).is_some() || self.put(record, false) {
             return Cached::There;
         }
+        if self.payload_bytes_with(record) > bytes_max {
+            return Cached::TooLarge;
+        }
         match self.grown_in(Place { memory, owner, demand: Demand::Spare }, record, false) {
             None => Cached::NoRoom,
             Some(grown) if grown.bytes() > bytes_max => Cached::TooLarge,
             Some(grown) => Cached::Grown(grown),
         }
+    }
+
+    /// Bytes of keys and values once `record` is there, whose key is not: it takes no fewer then, and may take more than there can be.
+    fn payload_bytes_with(&self, record: &Record<'_>) -> usize {
+        let (slots, moved) = (self.slots(), self.prefix_bytes_beyond(record.key));
+        let suffix_bytes = record.key.len() + moved - self.prefix().len();
+        slots.payload_bytes() + slots.len() * moved + suffix_bytes + record.value.len()
     }
 
     /// A copy at the tail of the ring for another round of it, if there is room. Clean records that nobody used stay behind, the marks of
