@@ -94,6 +94,11 @@ impl Limbo {
         Some(self.batches.swap_remove(index))
     }
 
+    /// A batch that was taken out could not be freed.
+    pub(crate) fn put_back(&mut self, batch: Batch) {
+        self.batches.push(batch);
+    }
+
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.released.is_empty() && self.condemned.is_empty() && self.batches.is_empty()

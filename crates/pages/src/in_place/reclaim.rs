@@ -186,10 +186,23 @@ impl Scene<'_> {
         let committed = self.core.limbo.lock().committed();
         let drained: Vec<_> = committed.into_iter().filter(|&stamp| self.relocate.drained(stamp)).collect();
         for &stamp in &drained {
-            let batch = self.core.limbo.lock().take(stamp);
-            batch.map_or(Ok(()), |batch| self.free(&batch))?;
+            let Some(batch) = self.core.limbo.lock().take(stamp) else { continue };
+            if let Err(error) = self.write_what_waits_of(&batch) {
+                self.core.limbo.lock().put_back(batch);
+                return Err(error);
+            }
+            self.free(&batch)?;
         }
         Ok(!drained.is_empty())
+    }
+
+    /// A page that was given up before any record named it may wait to be written still, and would be written over whatever has its blocks
+    /// by then (I3): no commit settles pages for its sake. Usually none does.
+    fn write_what_waits_of(&self, batch: &Batch) -> Result<(), PageError> {
+        if self.core.with_pending(|pending| pending.hold_any(&batch.pages)) {
+            self.core.write_waiting(self.core.writer.lock())?;
+        }
+        Ok(())
     }
 
     fn free(&self, batch: &Batch) -> Result<(), PageError> {
