@@ -1,18 +1,20 @@
-//! Commits of a store in place that say nothing of what was released: pages that were given up before anybody heard of them.
+//! Commits of a store in place that say nothing of what was released: pages that were given up before anybody heard of them, and commits that
+//! fail.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
-use common::{block_device, id, in_place_options, options};
+use common::{block_device, create_in_place, id, in_place_options, options};
 use zonda_pages::{
     ChunkAddress, Heat, InPlaceOptions, InPlaceStore, Liveness, NewPage, PageAddress, PageError, PageId, PageStore,
     Reclaimed, Relocate, Relocated, Stamp, StoreOptions,
 };
-use zonda_rt::atomic::{AtomicU64, Ordering};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A tree that has nothing, hence nothing to record.
 #[derive(Default)]
 struct Nothing {
     stamps: AtomicU64,
+    is_full: AtomicBool,
 }
 
 impl Relocate for Nothing {
@@ -41,7 +43,10 @@ impl Relocate for Nothing {
     }
 
     fn commit_moves(&self) -> Result<(), PageError> {
-        Ok(())
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(PageError::NoSpace { live_bytes: 1, usable_bytes: 1, free_zones: 0, reserve_bytes: 0 })
     }
 
     fn drained(&self, _: Stamp) -> bool {
@@ -82,4 +87,21 @@ fn pages_that_are_given_up_keep_their_blocks_while_they_wait_to_be_written() {
     for (n, &at) in placed.iter().enumerate() {
         store.read(id(n as u64), at, &mut |body| assert!(body.iter().all(|&byte| byte == 5))).unwrap();
     }
+}
+
+#[test]
+fn commits_that_fail_leave_one_batch_to_be_tried_again() {
+    let (store, tree) = (create_in_place(&block_device()), Nothing::default());
+    place(&store, 1_500).into_iter().for_each(|at| store.release(at));
+    tree.is_full.store(true, Ordering::Relaxed);
+    let memory_bytes = || store.usage().memory_bytes;
+    assert!(store.reclaim_step(&tree).is_err());
+    let before = memory_bytes();
+    for _ in 0..1_000 {
+        assert!(matches!(store.reclaim_step(&tree), Err(PageError::NoSpace { .. })));
+    }
+    assert_eq!((tree.stamps.load(Ordering::Relaxed), memory_bytes()), (1, before));
+    tree.is_full.store(false, Ordering::Relaxed);
+    reclaim(&store, &tree);
+    assert_eq!(place(&store, 1_500).len(), 1_500);
 }

@@ -25,7 +25,7 @@ use crate::reserve::RELOCATION_FLOOR;
 use crate::survey::Survey;
 use crate::toil::{Sight, Toil};
 use crate::walk::Walk;
-use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
+use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate, Stamp};
 
 /// Blocks in limbo that are worth a flush while there is room: 16 MiB.
 const COMMIT_BLOCKS_MAX: u64 = 4096;
@@ -501,15 +501,30 @@ impl Scene<'_> {
         if !self.is_worth_a_commit() {
             return Ok(false);
         }
-        let released = self.core.limbo.lock().take_released();
-        let stamp = self.relocate.stamp();
-        self.core.limbo.lock().put(released, stamp);
+        let stamp = self.stamp_released();
         match self.relocate.commit_moves() {
             Err(PageError::Busy) => return Ok(false),
             outcome => outcome?,
         }
         self.core.limbo.lock().commit(stamp);
         Ok(true)
+    }
+
+    /// Makes a batch of what was released up to now. Where nothing was, an attempt before this one failed, and its stamp serves again: a
+    /// store that fails for long is not to gather empty batches.
+    fn stamp_released(&self) -> Stamp {
+        let (released, before) = {
+            let mut limbo = self.core.limbo.lock();
+            (limbo.take_released(), limbo.newest_uncommitted())
+        };
+        match before.filter(|_| released.is_empty()) {
+            Some(stamp) => stamp,
+            None => {
+                let stamp = self.relocate.stamp();
+                self.core.limbo.lock().put(released, stamp);
+                stamp
+            }
+        }
     }
 
     fn is_worth_a_commit(&self) -> bool {
