@@ -266,7 +266,7 @@ impl Tree {
         let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);
-            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, &claim)) {
+            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, claim)) {
                 Err(error) if is_damage(&error) => {
                     damage = Some(error);
                     false
@@ -320,17 +320,20 @@ impl Tree {
         claimed(leaf.location(), claim).is_none() || self.copy_to_tail(&mut leaf)
     }
 
-    fn merge_claimed(&self, ring: &Ring, claim: &Claim<'_>) -> Result<bool> {
-        match self.try_flush_now(claim.leaf(), Merge::EVICTING) {
-            Err(error) if is_damage(&error) => self.move_out_of_the_way(ring, claim).then_some(true).ok_or(error),
-            flushed => {
-                let merged = flushed? != Flushed::Raced;
-                if merged {
-                    count(&self.mini_page_counts().merged);
-                }
-                Ok(merged)
+    /// Merges a claimed mini-page, if its leaf still has it. The claim goes before anything is written: as long as there is one, the head
+    /// stands, whatever others evict behind it. Returns whether the mini-page is gone.
+    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<bool> {
+        let merged = match self.merge_once(claim.leaf(), Merge::EVICTING, Some(&claim)) {
+            Err(error) if is_damage(&error) => {
+                return self.move_out_of_the_way(ring, &claim).then_some(true).ok_or(error);
             }
+            merged => merged,
+        };
+        drop(claim);
+        if matches!(merged, Ok(Flushed::Done)) {
+            count(&self.mini_page_counts().merged);
         }
+        Ok(self.pump_after(merged)? != Flushed::Raced)
     }
 
     /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it
