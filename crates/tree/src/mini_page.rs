@@ -285,13 +285,19 @@ impl Tree {
     /// dirty ones, claimed; the others were copied to the tail.
     fn sift_head<'r>(&self, ring: &'r Ring) -> (bool, Option<Claim<'r>>) {
         let candidates = if self.options.eviction == Eviction::Oldest { 1 } else { CANDIDATES };
-        let mut heaviest: Option<(usize, Claim<'r>)> = None;
-        for _ in 0..candidates {
+        let (mut heaviest, mut dirty): (Option<(usize, Claim<'r>)>, _) = (None, 0);
+        // Those whose leaves others have stay claimed until all were looked at: they would be the next again.
+        let mut busy = Vec::new();
+        while dirty < candidates && busy.len() < CANDIDATES {
             let Some(claim) = ring.claim() else { break };
             if self.drop_clean(&claim) {
                 return (true, heaviest.map(|(_, claim)| claim));
             }
-            let Some(bytes) = self.dirty_bytes(&claim) else { continue };
+            let Some(bytes) = self.dirty_bytes(&claim) else {
+                busy.push(claim);
+                continue;
+            };
+            dirty += 1;
             let (lighter, heavier) = match heaviest {
                 Some(before) if before.0 >= bytes => ((bytes, claim), before),
                 Some(before) => (before, (bytes, claim)),

@@ -399,3 +399,18 @@ fn nothing_is_claimed_while_pages_are_written() {
     assert!(tree.evict().expect("room"));
     assert_eq!(seen.load(Ordering::Relaxed), 1, "the only mini-page is merged, and the head has passed it");
 }
+
+#[test]
+fn a_latched_leaf_at_the_head_keeps_nobody_from_looking_further() {
+    for eviction in [Eviction::Fullest, Eviction::Oldest] {
+        let life = Life::with_pages(20_000, TreeOptions { eviction, ..options() });
+        [0, 1_000, 2_000].into_iter().for_each(|number| life.put(number));
+        life.reads_of(3_000);
+        let first = life.tree.table.lock(life.tree.leaf_of(&key(0)).0);
+        while life.evict() {}
+        let left = [1_000, 2_000, 3_000].map(|number| life.mini_page(number).is_some());
+        assert_eq!(left, [false; 3], "{eviction:?}");
+        drop(first);
+        assert!(life.evict() && life.mini_page(0).is_none(), "{eviction:?}");
+    }
+}
