@@ -86,7 +86,7 @@ impl Tree {
         let (memory, owner, bytes_max) = (self.pool.memory(), Owner::of(leaf.id()), self.mini_page_bytes_max());
         let address = leaf.location().page();
         let cached = match leaf.buffer_mut() {
-            Some(buffer) if buffer.is_complete() => Cached::There,
+            Some(buffer) if buffer.is_complete() => Cached::Known,
             Some(buffer) => buffer.cache(memory, owner, record, bytes_max),
             None => {
                 let (prefix, key) = record.key.split_at(common_prefix_bytes(page.prefix(), record.key));
@@ -95,8 +95,8 @@ impl Tree {
             }
         };
         match cached {
-            Cached::There => count(&self.mini_page_counts().promoted),
-            Cached::NoRoom => {}
+            Cached::Known | Cached::NoRoom => {}
+            Cached::Kept => count(&self.mini_page_counts().promoted),
             Cached::Grown(buffer) => {
                 count(&self.mini_page_counts().promoted);
                 self.relocate_leaf(leaf, Location::Buffered(buffer));

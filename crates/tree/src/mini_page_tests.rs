@@ -8,7 +8,10 @@ use zonda_pages::{PageAddress, PageStore};
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions, recover,
+    BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions,
+    leaf_page::LeafPage,
+    record::Record,
+    recover,
     scan::{Range, Scan, owned_pair},
     testing::{MemOptions, MemStore},
     tree::Tree,
@@ -380,6 +383,23 @@ fn only_the_mini_page_that_was_claimed_is_merged() {
     assert!(life.tree.merge_claimed(ring, claim).expect("room"));
     let then = life.tree.stats().mini_pages;
     assert_eq!((then.dropped, then.merged), (now.mini_pages.dropped + 1, now.mini_pages.merged));
+}
+
+#[test]
+fn an_answer_that_is_there_already_is_not_counted_as_kept() {
+    let life = Life::with_pages(400, options());
+    life.reads_of(10);
+    let (id, page) = life.tree.leaf_of(&key(10));
+    let promoted = || life.tree.stats().mini_pages.promoted;
+    let before = promoted();
+    let _guard = life.tree.epoch.pin();
+    let body = life.tree.read_body(id, page).expect("readable").expect("it has a page");
+    let leaf_page = LeafPage::decode(&body).expect("its own page");
+    for (number, kept) in [(10, 0), (12, 1), (12, 1)] {
+        let record = Record { key: &key(number), ..leaf_page.find(&key(number)).expect("even") };
+        life.tree.promote((id, page.expect("it has a page")), &leaf_page, &record);
+        assert_eq!(promoted() - before, kept, "{number}");
+    }
 }
 
 /// Writes take long, and as long as anybody has a claim the head stands.

@@ -10,8 +10,10 @@ use crate::{
 
 /// What became of a record that was to be cached.
 pub(crate) enum Cached {
-    /// It is there, or something newer was.
-    There,
+    /// It was there, or something newer was.
+    Known,
+    /// It is there now.
+    Kept,
     /// The mini-page must be replaced by this larger one.
     Grown(Buffer),
     /// The mini-page would exceed the limit.
@@ -32,8 +34,11 @@ impl Buffer {
     /// Keeps a clean record of the page, or says that the page has none: `record` is a tombstone then. Nothing changes if the key is
     /// known already.
     pub(crate) fn cache(&mut self, memory: &Memory, owner: Owner, record: &Record<'_>, bytes_max: usize) -> Cached {
-        if self.find(record.key).is_some() || self.put(record, false) {
-            return Cached::There;
+        if self.find(record.key).is_some() {
+            return Cached::Known;
+        }
+        if self.put(record, false) {
+            return Cached::Kept;
         }
         if self.payload_bytes_with(record) > bytes_max {
             return Cached::TooLarge;
