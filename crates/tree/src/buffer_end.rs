@@ -24,10 +24,8 @@ pub(crate) const BUFFER_BYTES_LONG: usize = 32 << 10;
 const RELIEVE_TRIES: usize = 256;
 
 /// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
-/// after it.
-const BUFFER_BYTES_END: usize = 192 << 10;
-/// As [`BUFFER_BYTES_END`] in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
-const MINI_PAGE_RECORDS_END: usize = 12_000;
+/// after it. In bytes, and in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
+pub(crate) const BUFFER_END: (usize, usize) = (192 << 10, 12_000);
 /// The same for recovery, which has to take whatever was logged when that end was reached.
 const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
 /// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
@@ -56,13 +54,13 @@ impl<'k> Coming<'k> {
 }
 
 impl Tree {
-    /// As [`make_ready`](Self::make_ready) says, where some leaf could not be merged.
+    /// As [`make_ready`](Self::make_ready) says, where some leaf could not be merged, or may not be.
     #[cold]
     pub(crate) fn check_takes(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         let (id, _) = self.leaf_of(key);
         let (coming, end) = (Some(Coming::one(key)), (end.0.saturating_sub(bytes), end.1));
         let has_room = || !self.is_beyond(self.table.lock_shared(id).location(), coming, end);
-        if has_room() {
+        if has_room() || self.table.try_lock(id).is_some_and(|mut leaf| self.drop_if_clean(&mut leaf)) {
             return Ok(());
         }
         match self.flush_leaf(id) {
@@ -146,7 +144,7 @@ impl Tree {
     }
 
     fn is_past(&self, location: &Location, coming: Option<Coming<'_>>) -> bool {
-        self.is_beyond(location, coming, (BUFFER_BYTES_END, MINI_PAGE_RECORDS_END))
+        self.is_beyond(location, coming, BUFFER_END)
             && (!self.recovering.load(Ordering::Acquire) || self.is_beyond(location, coming, RECOVERED_END))
     }
 

@@ -15,7 +15,7 @@ use crate::{
     recover,
     scan::{Range, Scan, owned_pair},
     testing::{MemOptions, MemStore, Survives},
-    tree::Tree,
+    tree::{Tree, is_no_space},
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -146,6 +146,24 @@ fn recovery_takes_a_key_outside_of_the_prefix_of_an_image() {
         let life = life.reopen(Survives::Flushed);
         life.check();
         life.reopen(Survives::Flushed).check();
+    }
+}
+
+/// A full store takes deletes. One that asks for a merge, which finds no room, is refused before it is logged (I9).
+#[test]
+fn a_full_store_refuses_what_would_need_a_merge_and_goes_on() {
+    for design in [Design::BTree, Design::BfTree] {
+        let mut life = Life::with_mirror(options(design));
+        life.put(&key(SHARED_BYTES, 100), &[3; 4]);
+        life.store.wire().set_full(true);
+        let refused = life.tree.delete(b"z", Durability::Buffered);
+        assert!(matches!(&refused, Err(error) if is_no_space(error)), "{design:?}: {refused:?}");
+        life.delete(&key(SHARED_BYTES, 101));
+        life.store.wire().set_full(false);
+        life.delete(b"z");
+        life.put(b"z", &[2; 4]);
+        life.check();
+        life.reopen(Survives::Written).check();
     }
 }
 

@@ -588,6 +588,10 @@ impl PageStore for MemStore {
         Ok(placed)
     }
 
+    fn is_short(&self) -> bool {
+        self.wire.room().is_err()
+    }
+
     fn admit(&self, _pages: u32) -> Result<()> {
         self.wire.room()
     }

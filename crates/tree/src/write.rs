@@ -20,7 +20,7 @@ use zonda_rt::atomic::Ordering;
 use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
-    buffer_end::{BUFFER_BYTES_LONG, Coming, DELETES_END, PUTS_END},
+    buffer_end::{BUFFER_BYTES_LONG, BUFFER_END, Coming, DELETES_END, PUTS_END},
     index::Path,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
@@ -133,6 +133,9 @@ impl Tree {
     pub(crate) fn make_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         if self.has_unmerged.load(Ordering::Relaxed) {
             self.check_takes(key, bytes, end)?;
+        } else if self.store.is_short() {
+            // What a key outside of a prefix asks to be merged may find no room once it is logged.
+            self.check_takes(key, 0, BUFFER_END)?;
         }
         if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
     }
