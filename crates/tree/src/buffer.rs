@@ -275,6 +275,12 @@ impl Buffer {
         &self.tail()[..self.prefix_bytes()]
     }
 
+    /// How many bytes of the prefix `key` does not begin with: each record gets them back when it comes.
+    pub(crate) fn prefix_bytes_beyond(&self, key: &[u8]) -> usize {
+        let prefix = self.prefix();
+        if key.starts_with(prefix) { 0 } else { prefix.len() - common_prefix_bytes(prefix, key) }
+    }
+
     /// The records, with key suffixes.
     pub(crate) fn slots(&self) -> Slots<'_> {
         Slots::new(&self.tail()[self.prefix_bytes()..])
@@ -406,7 +412,7 @@ impl Buffer {
     }
 
     fn grown_unlike(&self, place: Place<'_>, record: &Record<'_>, dirty: bool) -> Option<Self> {
-        let shared = common_prefix_bytes(self.prefix(), record.key).min(self.prefix().len());
+        let shared = self.prefix().len() - self.prefix_bytes_beyond(record.key);
         let (prefix, moved) = self.prefix().split_at(shared);
         let records = self.slots().len() + 1;
         let used = self.slots().used_bytes() + self.slots().len() * moved.len();

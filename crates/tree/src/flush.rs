@@ -15,7 +15,7 @@ use crate::{
     merge::{FullKeys, Plan, plan},
     metalog::{MetaRecord, Upsert},
     mini_page::Hot,
-    pool::memory::Demand,
+    pool::{memory::Demand, ring::Claim},
     relocate::is_damage,
     snapshot::Level,
     stats::count,
@@ -69,7 +69,9 @@ impl Merge {
 pub(crate) enum Flushed {
     /// Its buffer is in its page(s) now.
     Done,
-    /// It has no buffer.
+    /// Its buffer was clean, and is gone.
+    Dropped,
+    /// It has no buffer, or not the one that was asked for.
     Nothing,
     /// It is latched by somebody, or changed while its page was read.
     Raced,
@@ -79,6 +81,14 @@ pub(crate) enum Flushed {
 struct Glimpse {
     key: Vec<u8>,
     page: Option<PageAddress>,
+    /// Where the mini-page is that is to be merged, and no other one of the leaf.
+    claimed: Option<usize>,
+}
+
+impl Glimpse {
+    fn is_of(&self, buffer: &Buffer) -> bool {
+        self.claimed.is_none_or(|address| address == buffer.memory_at().addr().get())
+    }
 }
 
 impl Tree {
@@ -106,7 +116,7 @@ impl Tree {
                     self.pool.set_aside(id);
                     damage = Some(error);
                 }
-                Ok(Flushed::Done) => {
+                Ok(Flushed::Done | Flushed::Dropped) => {
                     self.pool.gave_up();
                     return Ok(true);
                 }
@@ -186,24 +196,41 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn try_flush_now(&self, id: PageId, how: Merge) -> Result<Flushed> {
-        let Some(glimpse) = self.glimpse(id) else { return Ok(Flushed::Nothing) };
-        match self.flush_glimpsed(id, &glimpse, how) {
+        self.pump_after(self.merge_once(id, how, None))
+    }
+
+    /// The same without writing anything, if the leaf still has the mini-page that is claimed. [`pump_after`](Self::pump_after) follows.
+    ///
+    /// # Errors
+    /// As there, and `Busy`.
+    pub(crate) fn merge_once(&self, id: PageId, how: Merge, claim: Option<&Claim<'_>>) -> Result<Flushed> {
+        let glimpse = self.glimpse(id, claim.map(Claim::address));
+        glimpse.map_or(Ok(Flushed::Nothing), |glimpse| self.flush_glimpsed(id, &glimpse, how))
+    }
+
+    /// Writes page groups after a merge, as far as they are due.
+    ///
+    /// # Errors
+    /// Those of the merge, but `Busy`; those of the device.
+    pub(crate) fn pump_after(&self, merged: Result<Flushed>) -> Result<Flushed> {
+        match merged {
             Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => {
                 self.pump()?;
                 Ok(Flushed::Raced)
             }
-            Ok(Flushed::Done) => self.pump().map(|()| Flushed::Done),
+            Ok(flushed @ (Flushed::Done | Flushed::Dropped)) => self.pump().map(|()| flushed),
             // Whoever comes next is to find the zone that was missing, if there is one by then.
             Err(error) if is_no_space(&error) => self.pump().and(Err(error)),
             outcome => outcome,
         }
     }
 
-    fn glimpse(&self, id: PageId) -> Option<Glimpse> {
+    fn glimpse(&self, id: PageId, claimed: Option<usize>) -> Option<Glimpse> {
         let leaf = self.table.lock_shared(id);
         let buffer = leaf.location().buffer()?;
         let suffix = if buffer.slots().len() > 0 { buffer.slots().key(0) } else { &[] };
-        Some(Glimpse { key: [buffer.prefix(), suffix].concat(), page: buffer.page() })
+        let glimpse = Glimpse { key: [buffer.prefix(), suffix].concat(), page: buffer.page(), claimed };
+        glimpse.is_of(buffer).then_some(glimpse)
     }
 
     fn flush_glimpsed(&self, id: PageId, glimpse: &Glimpse, how: Merge) -> Result<Flushed> {
@@ -215,15 +242,17 @@ impl Tree {
         };
         let path = self.index.find(&glimpse.key, &guard);
         let Some(mut leaf) = self.table.try_lock(id) else { return Ok(Flushed::Raced) };
-        let Some(buffer) = leaf.location().buffer() else { return Ok(Flushed::Nothing) };
+        // One that was copied to the tail meanwhile was used: it stays.
+        let Some(buffer) = leaf.location().buffer().filter(|buffer| glimpse.is_of(buffer)) else {
+            return Ok(Flushed::Nothing);
+        };
         let lacks_page = !buffer.is_complete() && body.is_none() && buffer.page().is_some();
         if path.leaf() != id || !path.is_current() || buffer.page() != glimpse.page || lacks_page {
             return Ok(Flushed::Raced);
         }
         if !how.keeps_hot && !buffer.is_dirty() {
-            let page = buffer.page().map_or(Location::Empty, Location::Page);
-            self.relocate_leaf(&mut leaf, page);
-            return Ok(Flushed::Done);
+            self.drop_if_clean(&mut leaf);
+            return Ok(Flushed::Dropped);
         }
         if buffer.is_mini_page() && !buffer.is_dirty() {
             return Ok(Flushed::Nothing);

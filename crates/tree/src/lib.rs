@@ -5,6 +5,7 @@
 
 mod batch;
 mod buffer;
+mod buffer_end;
 mod check;
 mod checkpoint;
 mod checkpoint_extra;
@@ -34,6 +35,8 @@ mod leaf_queue;
 mod leaf_table;
 mod limits;
 mod log;
+#[cfg(test)]
+mod long_prefix_tests;
 mod merge;
 mod metalog;
 mod mini_page;

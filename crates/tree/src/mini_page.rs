@@ -86,7 +86,7 @@ impl Tree {
         let (memory, owner, bytes_max) = (self.pool.memory(), Owner::of(leaf.id()), self.mini_page_bytes_max());
         let address = leaf.location().page();
         let cached = match leaf.buffer_mut() {
-            Some(buffer) if buffer.is_complete() => Cached::There,
+            Some(buffer) if buffer.is_complete() => Cached::Known,
             Some(buffer) => buffer.cache(memory, owner, record, bytes_max),
             None => {
                 let (prefix, key) = record.key.split_at(common_prefix_bytes(page.prefix(), record.key));
@@ -95,8 +95,8 @@ impl Tree {
             }
         };
         match cached {
-            Cached::There => count(&self.mini_page_counts().promoted),
-            Cached::NoRoom => {}
+            Cached::Known | Cached::NoRoom => {}
+            Cached::Kept => count(&self.mini_page_counts().promoted),
             Cached::Grown(buffer) => {
                 count(&self.mini_page_counts().promoted);
                 self.relocate_leaf(leaf, Location::Buffered(buffer));
@@ -176,13 +176,16 @@ impl Tree {
         self.drop_if_clean(&mut leaf)
     }
 
-    fn drop_if_clean(&self, leaf: &mut Exclusive<'_>) -> bool {
+    /// Drops a latched leaf's buffer unless it is dirty.
+    pub(crate) fn drop_if_clean(&self, leaf: &mut Exclusive<'_>) -> bool {
         let location = leaf.location();
         if location.buffer().is_some_and(Buffer::is_dirty) {
             return false;
         }
         let page = location.page().map_or(Location::Empty, Location::Page);
-        count(&self.mini_page_counts().dropped);
+        if location.buffer().is_some_and(Buffer::is_mini_page) {
+            count(&self.mini_page_counts().dropped);
+        }
         self.relocate_leaf(leaf, page);
         true
     }
@@ -263,7 +266,7 @@ impl Tree {
         let mut damage = None;
         for _ in 0..EVICT_TRIES {
             let (went, heaviest) = self.sift_head(ring);
-            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, &claim)) {
+            let merged = match heaviest.map_or(Ok(false), |claim| self.merge_claimed(ring, claim)) {
                 Err(error) if is_damage(&error) => {
                     damage = Some(error);
                     false
@@ -282,13 +285,19 @@ impl Tree {
     /// dirty ones, claimed; the others were copied to the tail.
     fn sift_head<'r>(&self, ring: &'r Ring) -> (bool, Option<Claim<'r>>) {
         let candidates = if self.options.eviction == Eviction::Oldest { 1 } else { CANDIDATES };
-        let mut heaviest: Option<(usize, Claim<'r>)> = None;
-        for _ in 0..candidates {
+        let (mut heaviest, mut dirty): (Option<(usize, Claim<'r>)>, _) = (None, 0);
+        // Those whose leaves others have stay claimed until all were looked at: they would be the next again.
+        let mut busy = Vec::new();
+        while dirty < candidates && busy.len() < CANDIDATES {
             let Some(claim) = ring.claim() else { break };
             if self.drop_clean(&claim) {
                 return (true, heaviest.map(|(_, claim)| claim));
             }
-            let Some(bytes) = self.dirty_bytes(&claim) else { continue };
+            let Some(bytes) = self.dirty_bytes(&claim) else {
+                busy.push(claim);
+                continue;
+            };
+            dirty += 1;
             let (lighter, heavier) = match heaviest {
                 Some(before) if before.0 >= bytes => ((bytes, claim), before),
                 Some(before) => (before, (bytes, claim)),
@@ -317,17 +326,20 @@ impl Tree {
         claimed(leaf.location(), claim).is_none() || self.copy_to_tail(&mut leaf)
     }
 
-    fn merge_claimed(&self, ring: &Ring, claim: &Claim<'_>) -> Result<bool> {
-        match self.try_flush_now(claim.leaf(), Merge::EVICTING) {
-            Err(error) if is_damage(&error) => self.move_out_of_the_way(ring, claim).then_some(true).ok_or(error),
-            flushed => {
-                let merged = flushed? != Flushed::Raced;
-                if merged {
-                    count(&self.mini_page_counts().merged);
-                }
-                Ok(merged)
+    /// Merges a claimed mini-page, if its leaf still has it. The claim goes before anything is written: as long as there is one, the head
+    /// stands, whatever others evict behind it. Returns whether the mini-page is gone.
+    pub(crate) fn merge_claimed(&self, ring: &Ring, claim: Claim<'_>) -> Result<bool> {
+        let merged = match self.merge_once(claim.leaf(), Merge::EVICTING, Some(&claim)) {
+            Err(error) if is_damage(&error) => {
+                return self.move_out_of_the_way(ring, &claim).then_some(true).ok_or(error);
             }
+            merged => merged,
+        };
+        drop(claim);
+        if matches!(merged, Ok(Flushed::Done)) {
+            count(&self.mini_page_counts().merged);
         }
+        Ok(self.pump_after(merged)? != Flushed::Raced)
     }
 
     /// A mini-page whose page cannot be read must not hold the head back for ever: it is set aside, outside of the ring. Returns whether it

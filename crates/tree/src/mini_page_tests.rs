@@ -5,9 +5,13 @@
 use std::{ops::Bound, sync::Arc};
 
 use zonda_pages::{PageAddress, PageStore};
+use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::{
-    BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions, recover,
+    BufferClasses, Design, Durability, Eviction, MiniPages, TreeOptions,
+    leaf_page::LeafPage,
+    record::Record,
+    recover,
     scan::{Range, Scan, owned_pair},
     testing::{MemOptions, MemStore},
     tree::Tree,
@@ -351,5 +355,82 @@ fn a_damaged_page_keeps_nobody_from_making_room() {
         life.reads_of(15_001);
         assert_eq!(life.reads_of(15_001), 0, "readers keep what they read");
         assert_eq!(life.reads_of(0), 0, "what the mini-page has is not lost");
+    }
+}
+
+/// Copied to the tail while somebody was about to merge it: it was used, and takes another round.
+#[test]
+fn only_the_mini_page_that_was_claimed_is_merged() {
+    let mini_pages = MiniPages { copy_on_access_percent: 100, ..options().mini_pages };
+    let life = Life::with_pages(400, TreeOptions { mini_pages, ..options() });
+    let ring = life.tree.pool.ring().expect("a tree of mini-pages");
+    life.put(10);
+    life.reads_of(12);
+    let claim = ring.claim().expect("there is one");
+    // Everything is near the head: whoever reads there copies.
+    let (copied, counts) = (life.tree.stats().mini_pages.copied, life.tree.stats());
+    life.reads_of(12);
+    assert_eq!(life.tree.stats().mini_pages.copied, copied + 1);
+    assert!(life.tree.merge_claimed(ring, claim).expect("room"), "what was claimed is gone");
+    let kept = Some(MiniPage { dirty: 1, ..life.mini_page(10).expect("the copy stays") });
+    assert_eq!((life.mini_page(10), life.mini_page(10).map(|mini| mini.records)), (kept, Some(2)));
+    let now = life.tree.stats();
+    assert_eq!((now.merges, now.mini_pages.merged), (counts.merges, counts.mini_pages.merged));
+    // One that is clean by now is dropped.
+    life.tree.flush_leaf(life.tree.leaf_of(&key(10)).0).expect("room");
+    life.reads_of(12);
+    let claim = ring.claim().expect("there is one");
+    assert!(life.tree.merge_claimed(ring, claim).expect("room"));
+    let then = life.tree.stats().mini_pages;
+    assert_eq!((then.dropped, then.merged), (now.mini_pages.dropped + 1, now.mini_pages.merged));
+}
+
+#[test]
+fn an_answer_that_is_there_already_is_not_counted_as_kept() {
+    let life = Life::with_pages(400, options());
+    life.reads_of(10);
+    let (id, page) = life.tree.leaf_of(&key(10));
+    let promoted = || life.tree.stats().mini_pages.promoted;
+    let before = promoted();
+    let _guard = life.tree.epoch.pin();
+    let body = life.tree.read_body(id, page).expect("readable").expect("it has a page");
+    let leaf_page = LeafPage::decode(&body).expect("its own page");
+    for (number, kept) in [(10, 0), (12, 1), (12, 1)] {
+        let record = Record { key: &key(number), ..leaf_page.find(&key(number)).expect("even") };
+        life.tree.promote((id, page.expect("it has a page")), &leaf_page, &record);
+        assert_eq!(promoted() - before, kept, "{number}");
+    }
+}
+
+/// Writes take long, and as long as anybody has a claim the head stands.
+#[test]
+fn nothing_is_claimed_while_pages_are_written() {
+    let life = Life::with_pages(400, options());
+    let (store, tree) = (Arc::clone(&life.store), Arc::new(life.tree));
+    let (seen, watched) = (Arc::new(AtomicU64::new(0)), Arc::downgrade(&tree));
+    let standing = Arc::clone(&seen);
+    store.watch_pumps(move || {
+        let tree = watched.upgrade().expect("the test has it");
+        let is_empty = !tree.pool.ring().is_some_and(|ring| ring.holds_more_than(0));
+        standing.fetch_add(if is_empty { 1 } else { 1_000 }, Ordering::Relaxed);
+    });
+    tree.put(&key(10), &value(10), Durability::Buffered).expect("room");
+    assert_eq!(seen.load(Ordering::Relaxed), 0);
+    assert!(tree.evict().expect("room"));
+    assert_eq!(seen.load(Ordering::Relaxed), 1, "the only mini-page is merged, and the head has passed it");
+}
+
+#[test]
+fn a_latched_leaf_at_the_head_keeps_nobody_from_looking_further() {
+    for eviction in [Eviction::Fullest, Eviction::Oldest] {
+        let life = Life::with_pages(20_000, TreeOptions { eviction, ..options() });
+        [0, 1_000, 2_000].into_iter().for_each(|number| life.put(number));
+        life.reads_of(3_000);
+        let first = life.tree.table.lock(life.tree.leaf_of(&key(0)).0);
+        while life.evict() {}
+        let left = [1_000, 2_000, 3_000].map(|number| life.mini_page(number).is_some());
+        assert_eq!(left, [false; 3], "{eviction:?}");
+        drop(first);
+        assert!(life.evict() && life.mini_page(0).is_none(), "{eviction:?}");
     }
 }

@@ -69,13 +69,7 @@ impl Tree {
     pub(crate) fn drop_clean_buffer(&self) -> bool {
         let Some(id) = self.pool.victim(&self.table) else { return false };
         let Some(mut leaf) = self.table.try_lock(id) else { return false };
-        let Some(buffer) = leaf.location().buffer() else { return false };
-        if buffer.is_dirty() {
-            return false;
-        }
-        let page = buffer.page().map_or(Location::Empty, Location::Page);
-        self.relocate_leaf(&mut leaf, page);
-        true
+        leaf.location().buffer().is_some() && self.drop_if_clean(&mut leaf)
     }
 }
 

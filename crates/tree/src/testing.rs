@@ -398,6 +398,7 @@ pub(crate) struct MemStore {
     replacing: Mutex<()>,
     /// Is called by whoever reads a page, before he does.
     watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    watch_pumps: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Chunks of values that reclaim is to move.
     to_move: Mutex<Vec<StoredChunk>>,
     log: MemArea,
@@ -419,6 +420,7 @@ impl MemStore {
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
             watch: OnceLock::new(),
+            watch_pumps: OnceLock::new(),
             to_move: Mutex::default(),
             log,
             meta,
@@ -447,6 +449,7 @@ impl MemStore {
             linger_yields: AtomicU64::new(0),
             replacing: Mutex::new(()),
             watch: OnceLock::new(),
+            watch_pumps: OnceLock::new(),
             to_move: Mutex::default(),
             log: self.log.survivor(&wire, survives, &mut rng),
             meta: self.meta.survivor(&wire, survives, &mut rng),
@@ -469,6 +472,13 @@ impl MemStore {
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn watch_reads(&self, watch: impl Fn() + Send + Sync + 'static) {
         let is_first = self.watch.set(Box::new(watch)).is_ok();
+        assert!(is_first, "one watches");
+    }
+
+    /// The same of who pumps.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn watch_pumps(&self, watch: impl Fn() + Send + Sync + 'static) {
+        let is_first = self.watch_pumps.set(Box::new(watch)).is_ok();
         assert!(is_first, "one watches");
     }
 
@@ -578,11 +588,16 @@ impl PageStore for MemStore {
         Ok(placed)
     }
 
+    fn is_short(&self) -> bool {
+        self.wire.room().is_err()
+    }
+
     fn admit(&self, _pages: u32) -> Result<()> {
         self.wire.room()
     }
 
     fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<()> {
+        self.watch_pumps.get().into_iter().for_each(|watch| watch());
         self.place_again(moved);
         self.write_waiting().map(|_| ())
     }

@@ -7,8 +7,9 @@ use zonda_rt::atomic::Ordering;
 
 use crate::{
     Durability, Update,
+    buffer_end::{DELETES_END, PUTS_END},
     tree::{Result, Tree, is_no_space},
-    write::{Committed, DELETES_END, PAGES_ASKED, PUTS_END, VALUE_TRIES, check_key, check_value, hash, tombstone},
+    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
 };
 
 /// What was decided, and for which value.

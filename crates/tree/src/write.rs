@@ -7,20 +7,20 @@
 //!
 //! A leaf that cannot be merged keeps its records in its buffer, and a buffer has an end. So 1 refuses what a leaf that was found to be such
 //! a one has no room for. Who logged a record all the same, and finds no room at 5, stops the store; where it was of a batch, reads are
-//! refused, too, as they would see a part of it. The log has all of it for the next opening.
+//! refused, too, as they would see a part of it. The log has all of it for the next opening. See `buffer_end.rs`.
 
 use std::{
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     ops::RangeInclusive,
 };
 
-use zonda_pages::{PageError, PageId, RecordPressure};
+use zonda_pages::{PageId, RecordPressure};
 use zonda_rt::atomic::Ordering;
 
 use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
-    flush::{Flushed, Merge},
+    buffer_end::{BUFFER_BYTES_LONG, BUFFER_END, Coming, DELETES_END, PUTS_END},
     index::Path,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
@@ -37,27 +37,11 @@ pub(crate) const PAGES_ASKED: u32 = 2;
 /// Times that a write waits for zones for its large values.
 pub(crate) const VALUE_TRIES: u32 = 4;
 
-/// A batch that grows a buffer past this merges it at once.
-const BUFFER_BYTES_LONG: usize = 32 << 10;
 /// For how long checkpoints are tried where a zone of records is lost, and the pause between two.
 const OUTLIVE_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 const OUTLIVE_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
-/// Tries to merge a leaf within a batch.
-const RELIEVE_TRIES: usize = 256;
 /// Fruitless evictions after which a writer goes on over the budget; admission then holds it if space is the reason.
 const MISSES_MAX: u32 = 64;
-
-/// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
-/// after it.
-const BUFFER_BYTES_END: usize = 192 << 10;
-/// As [`BUFFER_BYTES_END`] in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
-const MINI_PAGE_RECORDS_END: usize = 12_000;
-/// The same for recovery, which has to take whatever was logged when that end was reached.
-const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
-/// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
-pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
-/// Where it takes no deletes either.
-pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
 
 /// Which stripe orders the writers of `key`.
 pub(crate) fn hash(key: &[u8]) -> u64 {
@@ -149,25 +133,11 @@ impl Tree {
     pub(crate) fn make_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         if self.has_unmerged.load(Ordering::Relaxed) {
             self.check_takes(key, bytes, end)?;
+        } else if self.store.is_short() {
+            // What a key outside of a prefix asks to be merged may find no room once it is logged.
+            self.check_takes(key, 0, BUFFER_END)?;
         }
         if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
-    }
-
-    /// As [`make_ready`](Self::make_ready) says, where some leaf could not be merged.
-    #[cold]
-    fn check_takes(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
-        let (id, _) = self.leaf_of(key);
-        let has_room = || !self.is_beyond(self.table.lock_shared(id).location(), (end.0.saturating_sub(bytes), end.1));
-        if has_room() {
-            return Ok(());
-        }
-        match self.flush_leaf(id) {
-            Err(TreeError::Store(cause)) if matches!(*cause, PageError::Busy) => Ok(()),
-            Err(error) if can_wait(&error) && has_room() => Ok(()),
-            // Others as they are: nothing is logged.
-            Err(error) if can_wait(&error) => Err(error),
-            outcome => self.poison.watch(outcome).map(drop),
-        }
     }
 
     /// Applies all of `batch` or nothing, in order.
@@ -408,12 +378,16 @@ impl Tree {
             if !path.is_current() {
                 continue;
             }
-            // A pointer that reclaim moved is short, and reclaim may not wait for a merge, which may wait for it.
-            if change == Change::Content && self.is_at_end(leaf.location()) {
+            let coming = Coming::one(record.key);
+            let must_go = match change {
+                Change::Content => self.is_at_end(leaf.location(), coming),
+                Change::Place => self.is_at_end_of_prefix(leaf.location(), coming),
+            };
+            if must_go && !self.drop_if_clean(&mut leaf) {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                if !self.makes_room_in(id) {
+                if !self.makes_room_in(id, coming) {
                     return Applied::Not;
                 }
                 continue;
@@ -539,77 +513,6 @@ impl Tree {
             Applied::Overfull(id, _) => self.relieve(id),
             Applied::Not => self.poison.check(),
         }
-    }
-
-    /// Merges a leaf whose buffer is at its end, or finds that another did; `false`: the store has stopped.
-    pub(crate) fn makes_room_in(&self, id: PageId) -> bool {
-        // The merge may be done although what follows it failed.
-        self.relieve_now(id).is_ok() || !self.is_at_end(self.table.lock_shared(id).location())
-    }
-
-    /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the
-    /// log and the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops
-    /// writing.
-    pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
-        match self.flush_leaf(id) {
-            Ok(Flushed::Raced) => self.check_end(id, TreeError::from(PageError::Busy)),
-            Err(error) if can_wait(&error) => self.check_end(id, error),
-            outcome => self.poison.watch(outcome).map(|_| ()),
-        }
-    }
-
-    /// As [`relieve`](Self::relieve) while stripes are held: waits for nobody.
-    pub(crate) fn relieve_now(&self, id: PageId) -> Result<()> {
-        let mut spin = zonda_rt::Spin::new();
-        for _ in 0..RELIEVE_TRIES {
-            match self.try_flush_now(id, Merge::HOT) {
-                Ok(Flushed::Raced) => zonda_rt::spin_wait(&mut spin),
-                Err(error) if can_wait(&error) => return self.check_end(id, error),
-                outcome => return self.poison.watch(outcome).map(|_| ()),
-            }
-        }
-        self.check_end(id, TreeError::from(PageError::Busy))
-    }
-
-    /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take one more record of any size.
-    fn check_end(&self, id: PageId, cause: TreeError) -> Result<()> {
-        let (is_long, is_at_end) = {
-            let leaf = self.table.lock_shared(id);
-            let location = leaf.location();
-            (self.is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_at_end(location))
-        };
-        if is_long {
-            self.has_unmerged.store(true, Ordering::Relaxed);
-        }
-        if !is_at_end {
-            return Ok(());
-        }
-        // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
-        self.poison.set(cause);
-        self.poison.check()
-    }
-
-    /// A buffer of an earlier life is there again: what was not merged then may not be merged now.
-    pub(crate) fn note_restored(&self, location: &Location) {
-        if self.is_beyond(location, (BUFFER_BYTES_LONG, PUTS_END.1)) {
-            self.has_unmerged.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether a leaf's buffer could not take one more record of any size.
-    pub(crate) fn is_at_end(&self, location: &Location) -> bool {
-        self.is_beyond(location, (BUFFER_BYTES_END, MINI_PAGE_RECORDS_END))
-            && (!self.recovering.load(Ordering::Acquire) || self.is_beyond(location, RECOVERED_END))
-    }
-
-    /// Whether a leaf's buffer has more than so many bytes, with a slot for each record as the next one may ask for, or as a mini-page more
-    /// than so many records.
-    fn is_beyond(&self, location: &Location, (bytes, records): (usize, usize)) -> bool {
-        location.buffer().is_some_and(|buffer| {
-            let len = buffer.slots().len();
-            buffer.slotted_bytes() + len * self.pool.memory().sizing().bytes_beside_record() > bytes
-                || buffer.is_mini_page() && len > records
-        })
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.

@@ -146,17 +146,20 @@ impl InPlaceArea {
         }
     }
 
-    /// Closes the open segment and writes its length into its header. That is a help, not a need: a device that cannot write there
-    /// any more is forgiven.
+    /// Writes the length of the open segment into its header, and closes it. That is a help, not a need: a device that cannot write there
+    /// any more is forgiven. In this order: reclaim resets what is closed, and the header would land in a segment that is another one by
+    /// then.
     fn seal(&self) -> Result<(), PageError> {
         let _label = zonda_device::cut_label("finish");
-        let sealed = self.core.with_table(|table| {
-            let segment = table.seal(self.kind)?;
-            let written = table.run_mut(segment).map_or(0, |run| run.written_blocks());
-            Some((segment, table.generation(segment), u32::try_from(written).unwrap_or(0)))
+        let open = self.core.with_table(|table| {
+            let (segment, run) = table.open_run(self.kind)?;
+            let written = u32::try_from(run.written_blocks()).unwrap_or(0);
+            Some((segment, table.generation(segment), written))
         });
-        let Some((segment, generation, written)) = sealed else { return Ok(()) };
-        match self.core.write_header(segment, &self.header(generation, written)) {
+        let Some((segment, generation, written)) = open else { return Ok(()) };
+        let wrote = self.core.write_header(segment, &self.header(generation, written));
+        self.core.with_table(|table| table.seal(self.kind));
+        match wrote {
             Err(error) if error.kind() != ErrorKind::Media => Err(error.into()),
             _ => Ok(()),
         }

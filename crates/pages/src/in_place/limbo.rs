@@ -23,6 +23,12 @@ pub(crate) struct Released {
     segments: Vec<SegmentIndex>,
 }
 
+impl Released {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.segments.is_empty()
+    }
+}
+
 /// Everything that is superseded and not free.
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
@@ -83,6 +89,11 @@ impl Limbo {
         self.batches.iter().any(|batch| !batch.committed)
     }
 
+    /// The newest stamp of those.
+    pub(crate) fn newest_uncommitted(&self) -> Option<Stamp> {
+        self.batches.iter().filter(|batch| !batch.committed).map(|batch| batch.stamp).max()
+    }
+
     /// Stamps of batches that wait for readers alone.
     pub(crate) fn committed(&self) -> Vec<Stamp> {
         self.batches.iter().filter(|batch| batch.committed).map(|batch| batch.stamp).collect()
@@ -94,6 +105,11 @@ impl Limbo {
         Some(self.batches.swap_remove(index))
     }
 
+    /// A batch that was taken out could not be freed.
+    pub(crate) fn put_back(&mut self, batch: Batch) {
+        self.batches.push(batch);
+    }
+
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.released.is_empty() && self.condemned.is_empty() && self.batches.is_empty()
@@ -101,8 +117,12 @@ impl Limbo {
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let batched: usize = self.batches.iter().map(|batch| batch.pages.capacity()).sum();
-        ((self.released.capacity() + batched) * size_of::<PageAddress>()) as u64
+        let (pages, segments) = self.batches.iter().fold((0, 0), |(pages, segments), batch| {
+            (pages + batch.pages.capacity(), segments + batch.segments.capacity())
+        });
+        let pages = (self.released.capacity() + pages) * size_of::<PageAddress>();
+        let segments = (self.condemned.capacity() + segments) * size_of::<SegmentIndex>();
+        (pages + segments + self.batches.capacity() * size_of::<Batch>()) as u64
     }
 }
 
@@ -123,6 +143,8 @@ mod tests {
         let released = limbo.take_released();
         limbo.put(released, Stamp(2));
         assert!(limbo.has_uncommitted() && limbo.committed().is_empty());
+        assert!(limbo.bytes() >= 2 * size_of::<Batch>() as u64, "an empty one is memory too");
+        assert_eq!(limbo.newest_uncommitted(), Some(Stamp(2)));
         limbo.commit(Stamp(1));
         assert_eq!(limbo.committed(), [Stamp(1)]);
         let batch = limbo.take(Stamp(1)).unwrap();

@@ -150,6 +150,12 @@ impl Pending {
         }
     }
 
+    /// Whether a page at any of these waits for its write, or its write is under way.
+    pub(crate) fn hold_any(&self, pages: &[PageAddress]) -> bool {
+        let holds = |block: &u64| self.pages.contains_key(block) && !self.failed.contains_key(block);
+        !self.pages.is_empty() && pages.iter().any(|at| holds(&at.block()))
+    }
+
     /// A page's blocks cannot be written.
     pub(crate) fn fail(&mut self, at: PageAddress) {
         if self.waiting.remove(&at.block()) {

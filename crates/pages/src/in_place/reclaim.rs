@@ -25,7 +25,7 @@ use crate::reserve::RELOCATION_FLOOR;
 use crate::survey::Survey;
 use crate::toil::{Sight, Toil};
 use crate::walk::Walk;
-use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate};
+use crate::{BLOCK_BYTES, GARBAGE_ZONES_MIN, PageAddress, PageError, Reclaimed, Relocate, Stamp};
 
 /// Blocks in limbo that are worth a flush while there is room: 16 MiB.
 const COMMIT_BLOCKS_MAX: u64 = 4096;
@@ -186,10 +186,23 @@ impl Scene<'_> {
         let committed = self.core.limbo.lock().committed();
         let drained: Vec<_> = committed.into_iter().filter(|&stamp| self.relocate.drained(stamp)).collect();
         for &stamp in &drained {
-            let batch = self.core.limbo.lock().take(stamp);
-            batch.map_or(Ok(()), |batch| self.free(&batch))?;
+            let Some(batch) = self.core.limbo.lock().take(stamp) else { continue };
+            if let Err(error) = self.write_what_waits_of(&batch) {
+                self.core.limbo.lock().put_back(batch);
+                return Err(error);
+            }
+            self.free(&batch)?;
         }
         Ok(!drained.is_empty())
+    }
+
+    /// A page that was given up before any record named it may wait to be written still, and would be written over whatever has its blocks
+    /// by then (I3): no commit settles pages for its sake. Usually none does.
+    fn write_what_waits_of(&self, batch: &Batch) -> Result<(), PageError> {
+        if self.core.with_pending(|pending| pending.hold_any(&batch.pages)) {
+            self.core.write_waiting(self.core.writer.lock())?;
+        }
+        Ok(())
     }
 
     fn free(&self, batch: &Batch) -> Result<(), PageError> {
@@ -488,15 +501,30 @@ impl Scene<'_> {
         if !self.is_worth_a_commit() {
             return Ok(false);
         }
-        let released = self.core.limbo.lock().take_released();
-        let stamp = self.relocate.stamp();
-        self.core.limbo.lock().put(released, stamp);
+        let stamp = self.stamp_released();
         match self.relocate.commit_moves() {
             Err(PageError::Busy) => return Ok(false),
             outcome => outcome?,
         }
         self.core.limbo.lock().commit(stamp);
         Ok(true)
+    }
+
+    /// Makes a batch of what was released up to now. Where nothing was, an attempt before this one failed, and its stamp serves again: a
+    /// store that fails for long is not to gather empty batches.
+    fn stamp_released(&self) -> Stamp {
+        let (released, before) = {
+            let mut limbo = self.core.limbo.lock();
+            (limbo.take_released(), limbo.newest_uncommitted())
+        };
+        match before.filter(|_| released.is_empty()) {
+            Some(stamp) => stamp,
+            None => {
+                let stamp = self.relocate.stamp();
+                self.core.limbo.lock().put(released, stamp);
+                stamp
+            }
+        }
     }
 
     fn is_worth_a_commit(&self) -> bool {

@@ -10,8 +10,10 @@ use crate::{
 
 /// What became of a record that was to be cached.
 pub(crate) enum Cached {
-    /// It is there, or something newer was.
-    There,
+    /// It was there, or something newer was.
+    Known,
+    /// It is there now.
+    Kept,
     /// The mini-page must be replaced by this larger one.
     Grown(Buffer),
     /// The mini-page would exceed the limit.
@@ -32,14 +34,27 @@ impl Buffer {
     /// Keeps a clean record of the page, or says that the page has none: `record` is a tombstone then. Nothing changes if the key is
     /// known already.
     pub(crate) fn cache(&mut self, memory: &Memory, owner: Owner, record: &Record<'_>, bytes_max: usize) -> Cached {
-        if self.find(record.key).is_some() || self.put(record, false) {
-            return Cached::There;
+        if self.find(record.key).is_some() {
+            return Cached::Known;
+        }
+        if self.put(record, false) {
+            return Cached::Kept;
+        }
+        if self.payload_bytes_with(record) > bytes_max {
+            return Cached::TooLarge;
         }
         match self.grown_in(Place { memory, owner, demand: Demand::Spare }, record, false) {
             None => Cached::NoRoom,
             Some(grown) if grown.bytes() > bytes_max => Cached::TooLarge,
             Some(grown) => Cached::Grown(grown),
         }
+    }
+
+    /// Bytes of keys and values once `record` is there, whose key is not: it takes no fewer then, and may take more than there can be.
+    fn payload_bytes_with(&self, record: &Record<'_>) -> usize {
+        let (slots, moved) = (self.slots(), self.prefix_bytes_beyond(record.key));
+        let suffix_bytes = record.key.len() + moved - self.prefix().len();
+        slots.payload_bytes() + slots.len() * moved + suffix_bytes + record.value.len()
     }
 
     /// A copy at the tail of the ring for another round of it, if there is room. Clean records that nobody used stay behind, the marks of

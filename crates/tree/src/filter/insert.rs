@@ -11,6 +11,7 @@ use zonda_rt::{Spin, atomic::Ordering, spin_wait};
 
 use super::{Around, Batch, Filter};
 use crate::{
+    buffer_end::Coming,
     record::Record,
     tree::{Result, Tree},
     waits::Cause,
@@ -146,20 +147,21 @@ impl Tree {
             if !path.is_current() {
                 continue;
             }
-            if self.is_at_end(leaf.location()) {
-                let id = leaf.id();
-                drop((leaf, path));
-                drop(guard);
-                if !self.makes_room_in(id) {
-                    return (lower, Applied::Not);
-                }
-                continue;
-            }
             let upper = match path.high() {
                 _ if !self.options.batch_runs => lower + 1,
                 None => slots.len(),
                 Some(high) => batch.records.at_or_above(&high),
             };
+            let coming = Coming { least: slots.key(lower), greatest: slots.key(upper - 1) };
+            if self.is_at_end(leaf.location(), coming) && !self.drop_if_clean(&mut leaf) {
+                let id = leaf.id();
+                drop((leaf, path));
+                drop(guard);
+                if !self.makes_room_in(id, coming) {
+                    return (lower, Applied::Not);
+                }
+                continue;
+            }
             let run = slots.iter().skip(lower).take(upper - lower);
             self.before_change(&leaf, &path);
             return (upper, self.apply_latched(&mut leaf, &path, run, batch.newest));

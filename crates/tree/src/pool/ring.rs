@@ -49,6 +49,8 @@ const HEADROOM_SHARE: u64 = 32;
 const HEADROOM_BYTES_MAX: u64 = 128 << 10;
 /// Over the limit by more than this part of it is far over.
 const FAR_SHARE: u64 = 16;
+/// Of what evictors are at, at the head, no more than this part of the ring counts as gone.
+const GOING_SHARE: u64 = 16;
 
 /// The memory of all mini-pages of a tree.
 pub(crate) struct Ring {
@@ -64,6 +66,7 @@ struct Inner {
     /// As of the last change, for those who do not take the lock.
     second_chance: AtomicU64,
     span_bytes: AtomicU64,
+    going_bytes: AtomicU64,
     span_max: AtomicU64,
     /// What writers keep the ring to: `span_max`, or what there still is and was allowed before.
     ceiling: AtomicU64,
@@ -139,6 +142,7 @@ impl Inner {
         let in_place = span_max / 100 * (100 - self.copy_on_access_percent);
         self.second_chance.store(state.tail.saturating_sub(in_place), Ordering::Relaxed);
         self.span_bytes.store(span_bytes, Ordering::Relaxed);
+        self.going_bytes.store(state.going_bytes(), Ordering::Relaxed);
         self.ceiling.store((span_bytes + self.headroom()).min(self.ceiling()).max(span_max), Ordering::Relaxed);
         self.held_bytes.store(state.held_bytes(), Ordering::Relaxed);
     }
@@ -163,6 +167,7 @@ impl Ring {
             copy_on_access_percent: u64::from(copy_on_access_percent.min(100)),
             second_chance: AtomicU64::new(0),
             span_bytes: AtomicU64::new(0),
+            going_bytes: AtomicU64::new(0),
             span_max: AtomicU64::new(0),
             ceiling: AtomicU64::new(0),
             held_bytes: AtomicU64::new(0),
@@ -258,7 +263,14 @@ impl Ring {
 
     /// Whether less than `headroom` is left of `most`.
     fn is_within_of(&self, headroom: u64, most: u64) -> bool {
-        self.inner.span_bytes.load(Ordering::Relaxed) + headroom > most
+        self.span_bytes_to_be() + headroom > most
+    }
+
+    /// Bytes from head to tail once those are done who evict at the head: as long as one reads the page that he merges, the head stands, and
+    /// who makes room would drop whatever is behind it. Only a part of the ring, as he may take long, and writers go on meanwhile (I6).
+    fn span_bytes_to_be(&self) -> u64 {
+        let going_bytes = self.inner.going_bytes.load(Ordering::Relaxed).min(self.inner.span_max() / GOING_SHARE);
+        self.inner.span_bytes.load(Ordering::Relaxed).saturating_sub(going_bytes)
     }
 
     /// Whether there is more to be given up than writers do in passing.
@@ -266,7 +278,7 @@ impl Ring {
         let (span_max, ceiling) = (self.inner.span_max(), self.inner.ceiling());
         // Above the limit nobody else gives anything up.
         let slack = if ceiling > span_max { 0 } else { span_max / FAR_SHARE };
-        self.inner.span_bytes.load(Ordering::Relaxed) > span_max + slack
+        self.span_bytes_to_be() > span_max + slack
     }
 
     /// Says that a reader found no room.
@@ -293,7 +305,9 @@ impl Ring {
         if let Some((content, leaf)) = state.next_outside() {
             return Some(Claim { ring: self, content, leaf, outside: true });
         }
-        if let Some((content, leaf)) = state.claim() {
+        let claimed = state.claim();
+        self.inner.publish(&state);
+        if let Some((content, leaf)) = claimed {
             return Some(Claim { ring: self, content, leaf, outside: false });
         }
         let (content, leaf) = if state.head == state.tail { state.next_aside() } else { None }?;

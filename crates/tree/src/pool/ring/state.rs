@@ -111,6 +111,11 @@ impl State {
         self.tail - self.head + self.outside_bytes
     }
 
+    /// Bytes behind the head that it passes as soon as those are done who evict there. About: others may give up.
+    pub(super) fn going_bytes(&self) -> u64 {
+        self.cursor.saturating_sub(self.head)
+    }
+
     fn segment_of(&self, address: u64) -> Segment {
         self.segments[index(address / self.segment_bytes() - self.head / self.segment_bytes())]
     }

@@ -139,6 +139,46 @@ fn a_full_ring_refuses_and_evictions_make_room_in_order() {
     taken.drain(..).for_each(Taken::give);
 }
 
+/// The head waits for who evicts there: the others make room once, and not again and again.
+#[test]
+fn while_one_evicts_at_the_head_others_evict_no_more_than_they_need() {
+    let ring = Ring::new(1 << 20, 10, LEAF_BYTES);
+    let class = class_for(512);
+    let mut taken = Vec::new();
+    while !ring.is_over() {
+        taken.push(Taken::new(&ring, ring.take(class, PageId(1)), class, 1));
+    }
+    let slow = ring.claim().expect("it is full");
+    let mut evicted = 0;
+    // Writers go on meanwhile.
+    for _ in 0..20 {
+        while ring.is_over() {
+            let claim = ring.claim().expect("it is full");
+            taken.remove(at_claim(&taken, &claim)).give();
+            evicted += 1;
+        }
+        taken.push(Taken::new(&ring, ring.take(class, PageId(2)), class, 2));
+    }
+    assert!(evicted <= 40, "{evicted} made way for 20");
+    // For one that never ends they let the ring grow by a part of it.
+    let (mut grown, mut in_vain) = (0, 0);
+    while in_vain < 50 {
+        if ring.is_over() {
+            let claim = ring.claim().expect("it is full");
+            taken.remove(at_claim(&taken, &claim)).give();
+            in_vain += 1;
+        } else {
+            taken.push(Taken::new(&ring, ring.take(class, PageId(3)), class, 3));
+            (grown, in_vain) = (grown + 1, 0);
+        }
+    }
+    assert!((50..150).contains(&grown), "{grown} are more than 64 KiB");
+    taken.remove(at_claim(&taken, &slow)).give();
+    drop(slow);
+    assert!(!ring.is_over());
+    taken.drain(..).for_each(Taken::give);
+}
+
 #[test]
 fn whoever_gives_up_does_not_lose_the_mini_page() {
     let ring = Ring::new(64 << 10, 10, LEAF_BYTES);

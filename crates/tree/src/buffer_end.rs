@@ -1,0 +1,163 @@
+//! The end of a leaf's buffer: how much a leaf keeps in memory that cannot be merged.
+//!
+//! Memory for buffers comes in classes, and the largest ends at 256 KiB. Usually a buffer is merged long before. Two things bring it there:
+//! a leaf that cannot be merged for long, and a key outside of the buffer's prefix, as every record then gets back what the prefix lacks from
+//! there on. A prefix may be far longer than what the leaf's range shares: a mirror has that of its page, and a range grows when a neighbour
+//! goes. So what counts is what a buffer takes *with the record that comes*. Where that is past the end the buffer goes first: dropped if
+//! it is clean, else merged.
+
+use zonda_pages::{PageError, PageId};
+use zonda_rt::atomic::Ordering;
+
+use crate::{
+    TreeError,
+    buffer::Buffer,
+    flush::{Flushed, Merge},
+    leaf_table::Location,
+    relocate::can_wait,
+    tree::{Result, Tree},
+};
+
+/// A batch that grows a buffer past this merges it at once.
+pub(crate) const BUFFER_BYTES_LONG: usize = 32 << 10;
+/// Tries to merge a leaf within a batch.
+const RELIEVE_TRIES: usize = 256;
+
+/// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
+/// after it. In bytes, and in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
+pub(crate) const BUFFER_END: (usize, usize) = (192 << 10, 12_000);
+/// The same for recovery, which has to take whatever was logged when that end was reached.
+const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
+/// Where a leaf that cannot be merged takes no puts any more, in bytes and a mini-page's records: whoever is logging has room up to the end.
+pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
+/// Where it takes no deletes either.
+pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
+
+/// Keys that come to a buffer, all of one leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct Coming<'k> {
+    pub(crate) least: &'k [u8],
+    pub(crate) greatest: &'k [u8],
+}
+
+impl<'k> Coming<'k> {
+    /// One key.
+    pub(crate) fn one(key: &'k [u8]) -> Self {
+        Self { least: key, greatest: key }
+    }
+
+    /// What the records of a buffer take more once these keys are there.
+    fn bytes_more(self, buffer: &Buffer) -> usize {
+        let moved = |key| buffer.prefix_bytes_beyond(key);
+        buffer.slots().len() * moved(self.least).max(moved(self.greatest))
+    }
+}
+
+impl Tree {
+    /// As [`make_ready`](Self::make_ready) says, where some leaf could not be merged, or may not be.
+    #[cold]
+    pub(crate) fn check_takes(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
+        let (id, _) = self.leaf_of(key);
+        let (coming, end) = (Some(Coming::one(key)), (end.0.saturating_sub(bytes), end.1));
+        let has_room = || !self.is_beyond(self.table.lock_shared(id).location(), coming, end);
+        if has_room() || self.table.try_lock(id).is_some_and(|mut leaf| self.drop_if_clean(&mut leaf)) {
+            return Ok(());
+        }
+        match self.flush_leaf(id) {
+            Err(TreeError::Store(cause)) if matches!(*cause, PageError::Busy) => Ok(()),
+            Err(error) if can_wait(&error) && has_room() => Ok(()),
+            // Others as they are: nothing is logged.
+            Err(error) if can_wait(&error) => Err(error),
+            outcome => self.poison.watch(outcome).map(drop),
+        }
+    }
+
+    /// Merges a leaf whose buffer is at its end for what comes, or finds that another did; `false`: the store has stopped.
+    pub(crate) fn makes_room_in(&self, id: PageId, coming: Coming<'_>) -> bool {
+        // The merge may be done although what follows it failed.
+        self.relieve_at_once(id, Some(coming)).is_ok() || !self.is_at_end(self.table.lock_shared(id).location(), coming)
+    }
+
+    /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the
+    /// log and the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops
+    /// writing.
+    pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
+        match self.flush_leaf(id) {
+            Ok(Flushed::Raced) => self.check_end(id, None, TreeError::from(PageError::Busy)),
+            Err(error) if can_wait(&error) => self.check_end(id, None, error),
+            outcome => self.poison.watch(outcome).map(|_| ()),
+        }
+    }
+
+    /// As [`relieve`](Self::relieve) while stripes are held: waits for nobody.
+    pub(crate) fn relieve_now(&self, id: PageId) -> Result<()> {
+        self.relieve_at_once(id, None)
+    }
+
+    fn relieve_at_once(&self, id: PageId, coming: Option<Coming<'_>>) -> Result<()> {
+        let mut spin = zonda_rt::Spin::new();
+        for _ in 0..RELIEVE_TRIES {
+            match self.try_flush_now(id, Merge::HOT) {
+                Ok(Flushed::Raced) => zonda_rt::spin_wait(&mut spin),
+                Err(error) if can_wait(&error) => return self.check_end(id, coming, error),
+                outcome => return self.poison.watch(outcome).map(|_| ()),
+            }
+        }
+        self.check_end(id, coming, TreeError::from(PageError::Busy))
+    }
+
+    /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take what comes, or one more record of any
+    /// size whose key begins with its prefix.
+    fn check_end(&self, id: PageId, coming: Option<Coming<'_>>, cause: TreeError) -> Result<()> {
+        let (is_long, is_at_end) = {
+            let leaf = self.table.lock_shared(id);
+            let location = leaf.location();
+            (self.is_beyond(location, coming, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_past(location, coming))
+        };
+        if is_long {
+            self.has_unmerged.store(true, Ordering::Relaxed);
+        }
+        if !is_at_end {
+            return Ok(());
+        }
+        // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.
+        self.poison.set(cause);
+        self.poison.check()
+    }
+
+    /// A buffer of an earlier life is there again: what was not merged then may not be merged now.
+    pub(crate) fn note_restored(&self, location: &Location) {
+        if self.is_beyond(location, None, (BUFFER_BYTES_LONG, PUTS_END.1)) {
+            self.has_unmerged.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a leaf's buffer has no room for what comes, of whatever size.
+    pub(crate) fn is_at_end(&self, location: &Location, coming: Coming<'_>) -> bool {
+        self.is_past(location, Some(coming))
+    }
+
+    /// The same for a value pointer that reclaim moved. That is short, so there is room for it, unless its key is outside of the buffer's
+    /// prefix; and reclaim may not wait for a merge, which may wait for it.
+    pub(crate) fn is_at_end_of_prefix(&self, location: &Location, coming: Coming<'_>) -> bool {
+        self.is_past(location, Some(coming)) && !self.is_past(location, None)
+    }
+
+    fn is_past(&self, location: &Location, coming: Option<Coming<'_>>) -> bool {
+        self.is_beyond(location, coming, BUFFER_END)
+            && (!self.recovering.load(Ordering::Acquire) || self.is_beyond(location, coming, RECOVERED_END))
+    }
+
+    /// Whether a leaf's buffer has more than so many bytes with a slot for each record, as the next one may ask for, and with what outside
+    /// of its prefix comes; or as a mini-page more than so many records.
+    fn is_beyond(&self, location: &Location, coming: Option<Coming<'_>>, (bytes, records): (usize, usize)) -> bool {
+        location.buffer().is_some_and(|buffer| {
+            let len = buffer.slots().len();
+            let now = buffer.slotted_bytes() + len * self.pool.memory().sizing().bytes_beside_record();
+            // Few buffers hold so much that it matters which key comes, so few puts look.
+            let is_near = || now + len * buffer.prefix().len() > bytes;
+            let with = |coming: Coming<'_>| is_near() && now + coming.bytes_more(buffer) > bytes;
+            now > bytes || buffer.is_mini_page() && len > records || coming.is_some_and(with)
+        })
+    }
+}
