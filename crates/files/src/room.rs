@@ -3,7 +3,7 @@
 use zonda_device::cut_label;
 use zonda_rt::now;
 
-use crate::blocks::{Run, Want};
+use crate::blocks::{NoRun, Run, Want};
 use crate::claim::{Claim, Claimant};
 use crate::clean::{Cleaned, LiveExtent};
 use crate::ground::GENERATION_OF_BLOCKS;
@@ -42,17 +42,20 @@ impl Core {
     /// # Errors
     /// `NoSpace`, `Stopped`, `Space`.
     pub(crate) fn allocate(&self, want: &Want, by: Claimant) -> Result<Run> {
-        let no_space = || self.no_blocks(by);
-        let blocks = self.ground.blocks().ok_or_else(no_space)?;
+        let blocks = self.ground.blocks().ok_or_else(|| self.no_blocks(by))?;
         let kept = self.blocks_kept_from(by);
         loop {
             self.stop.check()?;
-            if let Some(run) = blocks.allocate(want, kept) {
-                return Ok(run);
+            match blocks.allocate(want, kept) {
+                Ok(run) => return Ok(run),
+                // There is nothing to wait for.
+                Err(NoRun::Full) => return Err(self.no_blocks(by)),
+                // Each round frees what was dead before it, or waits for another thread that does.
+                Err(NoRun::Dead { freed }) => {
+                    self.commit_to(self.names.last())?;
+                    blocks.wait_for_freed(freed);
+                }
             }
-            // Each round frees what was dead before it; when nothing is, there is nothing to wait for.
-            blocks.last_dead().ok_or_else(no_space)?;
-            self.commit_to(self.names.last())?;
         }
     }
 
