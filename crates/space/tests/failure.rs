@@ -379,3 +379,28 @@ fn a_last_write_is_no_failure_where_the_device_does_not_report_the_zone() {
         assert!((first..first + DATA_BLOCKS).all(|block| byte_at(&space, block) == 7));
     }
 }
+
+/// A stream of one zone: what it could not finish is not its zone, before and after somebody tried to reset that.
+#[test]
+fn a_zone_that_is_neither_finished_nor_reset_is_not_counted_against_its_stream() {
+    for is_newest in [true, false] {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+        let writer = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        let zone = writer.zone();
+        for call in [DeviceCall::Finish, DeviceCall::Reset] {
+            let effect = FaultEffect::Error(ErrorKind::Media);
+            faulty.inject(Fault { call: Some(call), zone: Some(zone), when: FaultWhen::From(1), effect });
+        }
+        space.seal(writer);
+        // The newest is kept for its generation, and is finished for that.
+        let _newer = (!is_newest).then(|| space.open_zone(HOT, Urgency::Foreground).unwrap());
+        assert!(matches!(space.reset(zone), Err(SpaceError::Device(_))));
+        assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Partial);
+        let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        faulty.heal();
+        assert!(space.finish_unfinished().is_none());
+        assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Sealed);
+        assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+    }
+}
