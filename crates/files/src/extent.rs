@@ -100,6 +100,11 @@ impl Extents {
         self.bytes
     }
 
+    /// The extent at a place, if there is one.
+    pub(crate) fn at(&self, place: Place) -> Option<&Extent> {
+        self.list.iter().find(|extent| extent.is_at(place))
+    }
+
     /// All, in the order of the file.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Extent> {
         self.list.iter()

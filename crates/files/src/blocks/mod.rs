@@ -93,7 +93,7 @@ pub(crate) trait Allocator: Send + std::fmt::Debug {
     /// The group that is best emptied by moving what is in it, of those that `may` be; `None` if that never makes room.
     fn victim(&self, may: &dyn Fn(u64) -> bool) -> Option<u64>;
 
-    /// While a group is emptied, nothing is allocated in it.
+    /// While a group is emptied, nothing is allocated in it, as long as something is left there.
     fn set_emptied(&mut self, group: Option<u64>);
 
     /// Whole groups that are free, for allocators that need such.
@@ -296,14 +296,17 @@ impl Blocks {
         drop(self.has_freed.wait_while(self.state.lock(), is_to_wait));
     }
 
-    /// The group to be emptied next.
-    pub(crate) fn victim(&self, may: &dyn Fn(u64) -> bool) -> Option<u64> {
-        self.state.lock().allocator.victim(may)
+    /// The group to be emptied next. Until [`end_emptying`](Self::end_emptying) no file grows there: what is found in it stays as it is.
+    pub(crate) fn begin_emptying(&self, may: &dyn Fn(u64) -> bool) -> Option<u64> {
+        let allocator = &mut self.state.lock().allocator;
+        let group = allocator.victim(may)?;
+        allocator.set_emptied(Some(group));
+        Some(group)
     }
 
-    /// See [`Allocator::set_emptied`].
-    pub(crate) fn set_emptied(&self, group: Option<u64>) {
-        self.state.lock().allocator.set_emptied(group);
+    /// The group is used as all others are.
+    pub(crate) fn end_emptying(&self) {
+        self.state.lock().allocator.set_emptied(None);
     }
 
     /// See [`Allocator::free_groups`].
