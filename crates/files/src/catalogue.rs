@@ -76,7 +76,7 @@ impl Catalogue {
 
     /// Whether a file has the extent of this place.
     pub(crate) fn has_extent(&self, file: FileId, place: Place) -> bool {
-        self.inode(file).is_some_and(|inode| inode.extents.iter().any(|extent| extent.is_at(place)))
+        self.inode(file).is_some_and(|inode| inode.extents.at(place).is_some())
     }
 
     /// All files.

@@ -85,19 +85,45 @@ pub(crate) struct Piece {
     pub(crate) bytes: u64,
 }
 
-/// The extents of a file in order, found by offset in O(log n).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The extents of a file in order, found by offset in O(log n); by place in one step, where they are asked for in the order of the file.
+///
+/// Always: no two neighbours could be one.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Extents {
     /// Offset in the file of each extent.
     offsets: Vec<u64>,
     list: Vec<Extent>,
     bytes: u64,
+    /// The index behind the extent that was replaced last: what cleaning moves of a file it moves in order, a MANIFEST's thousands too.
+    next: usize,
 }
+
+/// Where a search begins is no difference.
+impl PartialEq for Extents {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Extents {}
 
 impl Extents {
     /// Bytes of all.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The extent at a place, if there is one.
+    pub(crate) fn at(&self, place: Place) -> Option<&Extent> {
+        self.find(place).map(|(index, _)| &self.list[index])
+    }
+
+    /// The index of the extent at a place, and how many extents were looked at.
+    fn find(&self, place: Place) -> Option<(usize, usize)> {
+        let next = self.next.min(self.list.len());
+        let mut indexes = (next..self.list.len()).chain(0..next).enumerate();
+        let (before, index) = indexes.find(|(_, index)| self.list[*index].is_at(place))?;
+        Some((index, before + 1))
     }
 
     /// All, in the order of the file.
@@ -135,17 +161,22 @@ impl Extents {
     }
 
     /// Puts `to` in the place of the extent at `from`; `None`, and nothing changed, if none is there or the bytes
-    /// differ. Returns the extent that was there.
+    /// differ. Returns the extent that was there. Cost: to find it, and to move what is behind it in memory if there are more or fewer
+    /// extents now.
     pub(crate) fn replace(&mut self, from: Place, to: &[Extent]) -> Option<Extent> {
-        let at = self.list.iter().position(|extent| extent.is_at(from))?;
-        let old = self.list[at];
+        let (index, _) = self.find(from)?;
+        let old = self.list[index];
         if to.iter().map(|extent| extent.bytes).sum::<u64>() != old.bytes {
             return None;
         }
-        let mut list = std::mem::take(self).list;
-        list.splice(at..=at, to.iter().copied());
+        let around = index.saturating_sub(1)..self.list.len().min(index + 2);
+        let (before, behind) = (&self.list[around.start..index], &self.list[index + 1..around.end]);
         // Neighbours that meet now are joined, as they are when a snapshot of the journal is read.
-        *self = list.into_iter().collect();
+        let Self { list, offsets, .. } = before.iter().chain(to).chain(behind).copied().collect();
+        self.next = around.start + list.len() - behind.len();
+        let first = self.offsets[around.start];
+        drop(self.offsets.splice(around.clone(), offsets.iter().map(|offset| first + offset)));
+        drop(self.list.splice(around, list));
         Some(old)
     }
 
@@ -180,6 +211,8 @@ fn combine(crc: u32, more: u32, more_bytes: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -226,7 +259,64 @@ mod tests {
         assert_eq!(extents.replace(from, &to), None);
     }
 
+    /// A zone of pieces of a MANIFEST holds as many as it has blocks, and names are locked for each.
+    #[test]
+    fn extents_that_move_in_order_cost_one_step_each() {
+        const COUNT: u64 = 2_000;
+        let chunk = |zone, number| Extent { skip: 40, ..extent(zone, number, 100) };
+        // The first ones are elsewhere, and so are the last.
+        let zone_of = |number| if (500..1_500).contains(&number) { 1 } else { 9 };
+        let mut extents: Extents = (0..COUNT).map(|number| chunk(zone_of(number), number)).collect();
+        let (list, mut looked_at) = (extents.list.as_ptr(), 0);
+        for number in (0..COUNT).filter(|&number| zone_of(number) == 1) {
+            let from = chunk(1, number).place();
+            looked_at += extents.find(from).unwrap().1;
+            assert_eq!(extents.replace(from, &[chunk(2, number)]), Some(chunk(1, number)));
+            assert_eq!(extents.list.as_ptr(), list, "the list is not made again");
+        }
+        assert_eq!(looked_at, 500 + 1_000);
+        assert_eq!(extents.offsets, (0..COUNT).map(|number| number * 100).collect::<Vec<_>>());
+    }
+
     proptest! {
+        /// As if all were read anew, in whatever order they are moved.
+        #[test]
+        fn what_is_replaced_is_joined_with_its_neighbours(
+            lengths in prop::collection::vec((1_u64..4, 0_u64..2), 1..12),
+            moves in prop::collection::vec((any::<prop::sample::Index>(), 0_u64..3, 0_u64..3), 1..30),
+        ) {
+            let mut block = 0;
+            let mut extents: Extents = lengths.iter().map(|&(blocks, gap)| {
+                block += blocks + gap;
+                Extent { crc: Some(7), ..extent(1, block - blocks, blocks * BLOCK) }
+            }).collect();
+            let bytes = extents.bytes();
+            for (which, to, cut) in moves {
+                let old = extents.list[which.index(extents.list.len())];
+                // Right behind another one, right before it, or anywhere; in one piece or two.
+                let other = extents.list[which.index(extents.list.len()).saturating_sub(1)];
+                let places = [other.block + other.blocks(), other.block.saturating_sub(old.blocks()), 1_000 + block];
+                let at = places[usize::try_from(to).expect("few")];
+                let first = cut.min(old.blocks() - 1) * BLOCK;
+                let piece = |block, bytes| Extent { crc: Some(7), ..extent(1, block, bytes) };
+                let pieces = [piece(at, first), piece(at + first / BLOCK + cut % 2, old.bytes - first)];
+                let pieces = if first == 0 { &pieces[1..] } else { &pieces[..] };
+                let mut all = extents.list.clone();
+                let index = all.iter().position(|extent| extent.is_at(old.place())).expect("just taken from it");
+                all.splice(index..=index, pieces.iter().copied());
+                let anew: Extents = all.into_iter().collect();
+                // No store has two extents at a place; here chance does.
+                let places: HashSet<Place> = extents.list.iter().map(Extent::place).collect();
+                if places.len() < extents.list.len() {
+                    break;
+                }
+                prop_assert_eq!(extents.replace(old.place(), pieces), Some(old));
+                prop_assert_eq!(&extents.list, &anew.list);
+                prop_assert_eq!(&extents.offsets, &anew.offsets);
+                prop_assert_eq!(extents.bytes(), bytes);
+            }
+        }
+
         #[test]
         fn pieces_cover_the_range_without_gap(lengths in prop::collection::vec(1_u64..9_000, 1..20), start in 0_u64..90_000, bytes in 0_u64..90_000) {
             let mut block = 0;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
-use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, StoreId, ZoneId};
+use zonda_files::{FileError, FileKind, FileStore, FileStoreOptions, FileTags, FileWriter, Lifetime, StoreId, ZoneId};
 use zonda_rt::DeviceCall;
 use zonda_space::{SpaceError, StreamId};
 
@@ -209,27 +209,107 @@ fn lose_header(device: &Faulty<MemDevice>, zone: ZoneId) {
     device.inject(Fault { call: Some(DeviceCall::Read), zone: Some(zone), when: FaultWhen::Nth(1), effect });
 }
 
-#[test]
-fn a_header_that_is_not_read_costs_nothing() {
-    for zone in 0..14 {
-        let device = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+/// Of a MANIFEST and of tables, before cleaning.
+const ROUNDS: usize = 4;
+
+fn has(store: &FileStore, name: &str, bytes: usize) -> bool {
+    let mut read = vec![0; bytes + 1];
+    let count = store.open(&path(name)).unwrap().read_at(0, &mut read).unwrap();
+    count == bytes && read[..count].iter().all(|found| *found == 4)
+}
+
+/// A store after cleaning: pieces of a MANIFEST that is being written were moved, to zones where tables were moved too. They say the
+/// generation of the zones that they were written to, which are empty, or could not be reset.
+fn cleaned(device: &Faulty<MemDevice>, resets: bool) -> (FileStore, FileWriter) {
+    let options = FileStoreOptions { clean_below_free_percent: 90, ..options_with("f2fs-like") };
+    let store = FileStore::format(Arc::new(device.clone()), StoreId(1), false, options).unwrap();
+    let as_tables = FileTags::of(FileKind::Meta).with_lifetime(Lifetime::Long);
+    let mut manifest = store.create(&path("/MANIFEST"), as_tables).unwrap();
+    for round in 0..ROUNDS {
+        manifest.append(&[4; 5_000]).unwrap();
+        manifest.sync().unwrap();
+        let mut table = store.create(&path(&format!("/table{round}")), FileTags::of(FileKind::Data)).unwrap();
+        table.append(&[4; 5_000]).unwrap();
+        table.close().unwrap();
+        KINDS.iter().for_each(|&kind| drop(write(&store, "/gone", kind, 2)));
+    }
+    store.remove(&path("/gone")).unwrap();
+    store.sync_names().unwrap();
+    if !resets {
+        let effect = FaultEffect::Error(ErrorKind::Media);
+        device.inject(Fault { call: Some(DeviceCall::Reset), zone: None, when: FaultWhen::From(1), effect });
+    }
+    while matches!(store.clean_step(), Ok(Some(_))) {}
+    device.heal();
+    let zones = |name: &str| store.extents(&path(name)).unwrap().into_iter().map(|extent| extent.zone);
+    let of_tables: Vec<ZoneId> = (0..ROUNDS).flat_map(|round| zones(&format!("/table{round}"))).collect();
+    assert!(store.usage().copied_bytes > 0 && zones("/MANIFEST").any(|zone| of_tables.contains(&zone)));
+    (store, manifest)
+}
+
+/// The same, and what is written after it; it was not closed.
+fn crashed_after_cleaning(device: &Faulty<MemDevice>, resets: bool) {
+    let (store, mut manifest) = cleaned(device, resets);
+    KINDS.iter().for_each(|&kind| std::mem::forget(write(&store, &name(kind), kind, 1)));
+    manifest.append(&[4; 5_000]).unwrap();
+    manifest.sync().unwrap();
+    std::mem::forget(manifest);
+}
+
+/// Every zone in turn, in three lives.
+fn lose_each_header(active: u32, crashed: &dyn Fn(&Faulty<MemDevice>), is_whole: &dyn Fn(&FileStore) -> bool) {
+    for zone in 0..geometry(active).zone_count {
+        let device = Faulty::new(MemDevice::new(geometry(active)).unwrap(), 1);
         crashed(&device);
         for life in 0..3 {
-            let context = format!("zone {zone}, life {life}");
+            let context = format!("{active} active, zone {zone}, life {life}");
             lose_header(&device, ZoneId(zone));
             let mounted = FileStore::mount(Arc::new(device.clone()), options_with("liza-zns"));
             let (store, report) = mounted.unwrap_or_else(|error| panic!("{context}: {error}"));
             device.heal();
             assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "{context}");
             assert_eq!(store.usage().space.damaged_zones, 0, "{context}");
-            assert!(KINDS.iter().all(|&kind| is_whole(&store, &name(kind), 1)), "{context}");
+            assert!(is_whole(&store), "{context}");
             for kind in KINDS {
                 drop(write(&store, "/new", kind, 3));
-                assert!(is_whole(&store, "/new", 3), "{context}");
+                assert!(self::is_whole(&store, "/new", 3), "{context}");
             }
             assert_eq!(store.check().unwrap().findings, [], "{context}");
         }
     }
+}
+
+#[test]
+fn a_header_that_is_not_read_costs_nothing() {
+    let are_whole = |store: &FileStore| KINDS.iter().all(|&kind| is_whole(store, &name(kind), 1));
+    lose_each_header(14, &crashed, &are_whole);
+    for (active, resets) in [14, 4, 2].into_iter().flat_map(|active| [(active, true), (active, false)]) {
+        lose_each_header(active, &|device| crashed_after_cleaning(device, resets), &|store| {
+            let has_tables = (0..ROUNDS).all(|round| has(store, &format!("/table{round}"), 5_000));
+            are_whole(store) && has_tables && has(store, "/MANIFEST", 5_000 * (ROUNDS + 1))
+        });
+    }
+}
+
+/// All streams share zones: a log is written behind what was moved there, which is gone by now.
+#[test]
+fn a_log_is_found_without_a_header_behind_dead_pieces_of_another_generation() {
+    let device = Faulty::new(MemDevice::new(geometry(2)).unwrap(), 1);
+    let (store, manifest) = cleaned(&device, true);
+    let open = store.open_zones()[0].zone;
+    assert!(store.extents(&path("/MANIFEST")).unwrap().iter().any(|extent| extent.zone == open));
+    let mut log = store.create(&path("/log"), FileTags::of(FileKind::Log)).unwrap();
+    log.append(&[4; 3_000]).unwrap();
+    log.sync().unwrap();
+    std::mem::forget(log);
+    assert_eq!(store.open_zones()[0].zone, open, "it has room");
+    drop(manifest);
+    store.remove(&path("/MANIFEST")).unwrap();
+    (0..ROUNDS).for_each(|round| store.remove(&path(&format!("/table{round}"))).unwrap());
+    store.sync_names().unwrap();
+    drop(store);
+    lose_header(&device, open);
+    assert!(has(&mounted(&device).unwrap(), "/log", 3_000));
 }
 
 #[test]

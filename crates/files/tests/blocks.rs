@@ -274,6 +274,35 @@ fn a_trim_that_fails_is_no_error_of_a_sync() {
     }
 }
 
+/// A trim may take long: who needs what it makes free waits for it.
+#[test]
+fn a_writer_waits_for_what_another_thread_is_trimming() {
+    for placement in Placement::ALL {
+        zonda_rt::sim::run(1, || {
+            let device = Faulty::new(MemBlockDevice::new(4096, 40 << 8).unwrap(), 1);
+            let (below, options) = (Arc::new(device.clone()), FileStoreOptions::default());
+            let store = FileStore::format_on_blocks(below, placement, StoreId(7), false, options).unwrap();
+            let refused = (0..100).find_map(|number| write(&store, &format!("/{number}"), 1, 1).err()).unwrap();
+            assert!(refused.is_no_space(), "{placement:?}: {refused}");
+            (0..4).for_each(|number| store.remove(&path(&format!("/{number}"))).unwrap());
+            let before = store.usage().blocks.unwrap();
+            let effect = FaultEffect::Delay(Duration::from_secs(10));
+            device.inject(Fault { call: Some(DeviceCall::Trim), zone: None, when: FaultWhen::From(1), effect });
+            let freeing = {
+                let store = store.clone();
+                zonda_rt::spawn("freeing", move || store.sync_names())
+            };
+            while device.injected() == 0 {
+                zonda_rt::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(store.usage().blocks.unwrap(), before, "{placement:?}: neither live nor free");
+            write(&store, "/again", 3, 3).unwrap_or_else(|error| panic!("{placement:?}: {error}"));
+            freeing.join().unwrap().unwrap();
+            assert_eq!(store.check().unwrap().findings, [], "{placement:?}");
+        });
+    }
+}
+
 /// A drive of segments of 2 MiB, with files of half a MiB: of each four every second is gone.
 fn half_dead() -> (Faulty<MemBlockDevice>, FileStore) {
     let device = Faulty::new(MemBlockDevice::new(4096, 40 << 8).unwrap(), 1);

@@ -5,12 +5,24 @@ use zonda_device::ZoneId;
 use crate::table::Slot;
 use crate::{Result, Space, SpaceError, StreamId, ZoneUse, ZoneWriter};
 
+/// What a changing zone was, and is again where the device fails.
+#[derive(Clone, Copy)]
+struct Before {
+    state: ZoneUse,
+    unfinished: bool,
+}
+
+impl Before {
+    /// Partly written, and nobody goes on.
+    const UNFINISHED: Self = Self { state: ZoneUse::Partial, unfinished: true };
+}
+
 /// What a reset has to do.
 enum Reset {
-    /// Reset the zone; it was in this state.
-    Now(ZoneUse),
-    /// Keep it for its generation number; it was in this state.
-    Retire(ZoneUse),
+    /// Reset the zone; it was this.
+    Now(Before),
+    /// Keep it for its generation number; it was this.
+    Retire(Before),
     /// Nothing: it can never be written again.
     Nothing(ZoneUse),
 }
@@ -36,9 +48,7 @@ impl Space {
     /// Finishes a zone that nobody else touches, whose writer is gone; if the device does not, it is left for
     /// [`finish_again`](Self::finish_again).
     pub(crate) fn finish_or_leave(&self, zone: ZoneId) {
-        if self.finish_changing(zone).is_err() {
-            self.core.table.lock().set_unfinished(zone);
-        }
+        let _left = self.finish_changing(zone, Before::UNFINISHED);
     }
 
     /// If a stream has no token: finishes the zones that could not be finished before. Returns why one could not be, which matters to who
@@ -56,9 +66,8 @@ impl Space {
         for zone in unfinished {
             // Who resets it meanwhile gives its token back as well.
             if self.change(zone, &[ZoneUse::Partial], "partly written").is_ok()
-                && let Err(error) = self.finish_changing(zone)
+                && let Err(error) = self.finish_changing(zone, Before::UNFINISHED)
             {
-                self.core.table.lock().set_unfinished(zone);
                 failed = Some(error);
             }
         }
@@ -76,13 +85,13 @@ impl Space {
     }
 
     /// Finishes a zone that nobody else touches, and returns what it is: sealed, or lost.
-    pub(crate) fn finish_changing(&self, zone: ZoneId) -> Result<ZoneUse> {
+    fn finish_changing(&self, zone: ZoneId, before: Before) -> Result<ZoneUse> {
         match self.core.finish(zone) {
             Ok(()) => {
                 self.core.table.lock().set_state(zone, ZoneUse::Sealed, false);
                 Ok(ZoneUse::Sealed)
             }
-            Err(error) => self.after_failure(zone, ZoneUse::Partial, error),
+            Err(error) => self.after_failure(zone, before, error),
         }
     }
 
@@ -103,8 +112,8 @@ impl Space {
     pub fn reset(&self, zone: ZoneId) -> Result<ZoneUse> {
         match self.begin_reset(zone)? {
             Reset::Nothing(lost) => Ok(lost),
-            Reset::Retire(from) => self.retire(zone, from),
-            Reset::Now(from) => self.reset_changing(zone, from),
+            Reset::Retire(before) => self.retire(zone, before),
+            Reset::Now(before) => self.reset_changing(zone, before),
         }
     }
 
@@ -112,25 +121,26 @@ impl Space {
         let live_bytes = self.core.gauges.live_bytes(zone);
         assert!(live_bytes == 0, "I3 {zone} is to be reset with {live_bytes} live bytes");
         let states = [ZoneUse::Sealed, ZoneUse::Partial, ZoneUse::Damaged, ZoneUse::ReadOnly, ZoneUse::Offline];
-        let before = self.change(zone, &states, "sealed or partly written")?;
-        if is_lost(before.state) {
-            self.strike_off(zone, before.state);
-            return Ok(Reset::Nothing(before.state));
+        let Slot { state, unfinished, generation, .. } = self.change(zone, &states, "sealed or partly written")?;
+        if is_lost(state) {
+            self.strike_off(zone, state);
+            return Ok(Reset::Nothing(state));
         }
-        if before.generation >= self.core.table.lock().written {
-            return Ok(Reset::Retire(before.state));
+        let before = Before { state, unfinished };
+        if generation >= self.core.table.lock().written {
+            return Ok(Reset::Retire(before));
         }
-        Ok(Reset::Now(before.state))
+        Ok(Reset::Now(before))
     }
 
-    fn reset_changing(&self, zone: ZoneId, from: ZoneUse) -> Result<ZoneUse> {
+    fn reset_changing(&self, zone: ZoneId, before: Before) -> Result<ZoneUse> {
         let generation = self.core.table.lock().slot(zone).generation;
         if let Err(error) = self.newer_is_durable(generation) {
-            self.put_back(zone, from);
+            self.put_back(zone, before);
             return Err(error);
         }
         if let Err(error) = self.core.reset(zone) {
-            let lost = self.after_failure(zone, from, error)?;
+            let lost = self.after_failure(zone, before, error)?;
             self.strike_off(zone, lost);
             return Ok(lost);
         }
@@ -139,9 +149,9 @@ impl Space {
         Ok(ZoneUse::Free)
     }
 
-    fn retire(&self, zone: ZoneId, from: ZoneUse) -> Result<ZoneUse> {
-        if from == ZoneUse::Partial {
-            let lost = self.finish_changing(zone)?;
+    fn retire(&self, zone: ZoneId, before: Before) -> Result<ZoneUse> {
+        if before.state == ZoneUse::Partial {
+            let lost = self.finish_changing(zone, before)?;
             if is_lost(lost) {
                 self.strike_off(zone, lost);
                 return Ok(lost);
@@ -203,7 +213,7 @@ impl Space {
 
     /// A device command on a changing zone failed. If the device says that the zone is lost, that is what it is now and what is
     /// returned; else the zone is as before and the error is returned.
-    fn after_failure(&self, zone: ZoneId, before: ZoneUse, error: SpaceError) -> Result<ZoneUse> {
+    fn after_failure(&self, zone: ZoneId, before: Before, error: SpaceError) -> Result<ZoneUse> {
         self.put_back(zone, before);
         match self.mark_bad(zone) {
             Ok(lost) if is_lost(lost) => Ok(lost),
@@ -212,10 +222,10 @@ impl Space {
     }
 
     /// A changing zone is again what it was.
-    fn put_back(&self, zone: ZoneId, before: ZoneUse) {
+    fn put_back(&self, zone: ZoneId, before: Before) {
         let mut table = self.core.table.lock();
-        let active = table.is_active(zone);
-        table.set_state(zone, before, active);
+        let (slot, active) = (table.slot(zone).clone(), table.is_active(zone));
+        table.set(zone, Slot { state: before.state, unfinished: before.unfinished, ..slot }, active);
     }
 }
 

@@ -191,12 +191,6 @@ impl Table {
         self.set(zone, slot, active);
     }
 
-    /// A zone's writer is gone, and it is partly written: it could not be finished.
-    pub(crate) fn set_unfinished(&mut self, zone: ZoneId) {
-        let slot = &mut self.slots[zone.0 as usize];
-        slot.unfinished = slot.state == ZoneUse::Partial;
-    }
-
     /// A zone of an earlier life has this generation.
     pub(crate) fn note_generation(&mut self, generation: u64) {
         self.issued = self.issued.max(generation);

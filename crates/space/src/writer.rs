@@ -78,7 +78,7 @@ impl ZoneWriter {
     }
 
     /// Writes whole blocks at the write pointer and returns the first block. The bytes are durable after the next
-    /// [`Space::flush`]. A zone that is full now is sealed. `from` must be aligned for the device.
+    /// [`Space::flush`]. A zone that is full now is [sealed](Space::seal). `from` must be aligned for the device.
     ///
     /// # Errors
     /// `NotWholeBlocks`, `DoesNotFit`: nothing was written. `ZoneFailed`: the writer is closed, the zone sealed (or
@@ -97,7 +97,7 @@ impl ZoneWriter {
         }
         self.wrote(blocks, from.len());
         if self.next_block == self.end_block {
-            self.close()?;
+            self.close();
         }
         Ok(first)
     }
@@ -108,17 +108,17 @@ impl ZoneWriter {
         self.space.core.count_written(self.stream, bytes);
     }
 
-    /// Seals the zone: the device already has it full, unless its capacity is no whole number of our blocks.
-    fn close(&mut self) -> Result<()> {
+    /// Seals the zone: the device already has it full, unless its capacity is no whole number of our blocks. Where it does not even say
+    /// so, all is written nevertheless, and the zone is finished like one that is not full.
+    fn close(&mut self) {
         self.closed = true;
         let core = &self.space.core;
-        if core.ask(self.zone)?.active {
-            core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
-            self.space.finish_or_leave(self.zone);
-            return Ok(());
+        if core.ask(self.zone).is_ok_and(|asked| !asked.active) {
+            core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
+            return;
         }
-        core.table.lock().set_state(self.zone, ZoneUse::Sealed, false);
-        Ok(())
+        core.table.lock().set_state(self.zone, ZoneUse::Changing, true);
+        self.space.finish_or_leave(self.zone);
     }
 
     /// Ends the writer and leaves its zone open: the caller takes it on.

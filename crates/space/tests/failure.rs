@@ -5,7 +5,9 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{COLD, HOT, LOG, META, RELOCATED, VALUES, blocks, byte_at, device, format, geometry, new_store, options};
+use common::{
+    COLD, DATA_BLOCKS, HOT, LOG, META, RELOCATED, VALUES, blocks, byte_at, device, format, geometry, new_store, options,
+};
 use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, MemDevice, ZoneState};
 use zonda_rt::DeviceCall;
 use zonda_space::{
@@ -351,4 +353,54 @@ fn a_damaged_zone_that_is_active_and_not_finished_holds_up_nobody() {
     faulty.heal();
     let _third = space.open_zone(HOT, Urgency::Foreground).unwrap();
     assert_eq!((space.usage().active, space.usage().damaged_zones), (3, 1), "it gave it back");
+}
+
+/// All of the zone is written: nobody has to write it again, and its token is given back when it is needed.
+#[test]
+fn a_last_write_is_no_failure_where_the_device_does_not_report_the_zone() {
+    for finishes in [true, false] {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+        let mut writer = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        let zone = writer.zone();
+        let calls = if finishes { vec![DeviceCall::Report] } else { vec![DeviceCall::Report, DeviceCall::Finish] };
+        for call in calls {
+            let effect = FaultEffect::Error(ErrorKind::Media);
+            faulty.inject(Fault { call: Some(call), zone: None, when: FaultWhen::From(1), effect });
+        }
+        let first = writer.write(&blocks(7, DATA_BLOCKS)).unwrap();
+        assert!(writer.is_closed() && faulty.injected() > 0);
+        faulty.heal();
+        let (state, active) = if finishes { (ZoneUse::Sealed, 0) } else { (ZoneUse::Partial, 1) };
+        assert_eq!((space.view()[zone.0 as usize].state, space.usage().active), (state, active));
+        let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        assert!(space.finish_unfinished().is_none());
+        assert_eq!((space.view()[zone.0 as usize].state, space.usage().active), (ZoneUse::Sealed, 1));
+        assert!((first..first + DATA_BLOCKS).all(|block| byte_at(&space, block) == 7));
+    }
+}
+
+/// A stream of one zone: what it could not finish is not its zone, before and after somebody tried to reset that.
+#[test]
+fn a_zone_that_is_neither_finished_nor_reset_is_not_counted_against_its_stream() {
+    for is_newest in [true, false] {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+        let writer = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        let zone = writer.zone();
+        for call in [DeviceCall::Finish, DeviceCall::Reset] {
+            let effect = FaultEffect::Error(ErrorKind::Media);
+            faulty.inject(Fault { call: Some(call), zone: Some(zone), when: FaultWhen::From(1), effect });
+        }
+        space.seal(writer);
+        // The newest is kept for its generation, and is finished for that.
+        let _newer = (!is_newest).then(|| space.open_zone(HOT, Urgency::Foreground).unwrap());
+        assert!(matches!(space.reset(zone), Err(SpaceError::Device(_))));
+        assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Partial);
+        let _next = space.open_zone(LOG, Urgency::Foreground).unwrap();
+        faulty.heal();
+        assert!(space.finish_unfinished().is_none());
+        assert_eq!(space.view()[zone.0 as usize].state, ZoneUse::Sealed);
+        assert_eq!(space.reset(zone).unwrap(), ZoneUse::Free);
+    }
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use zonda_device::{BlockDevice, Lba};
-use zonda_rt::Mutex;
+use zonda_rt::{Condvar, Mutex};
 use zonda_space::SpaceError;
 
 use crate::tags::Lifetime;
@@ -41,6 +41,15 @@ impl Run {
         let rest = Self { first: self.first + blocks, blocks: self.blocks - blocks };
         (Self { blocks, ..self }, (rest.blocks > 0).then_some(rest))
     }
+}
+
+/// Why a writer gets no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRun {
+    /// Nothing is free, and nothing is dead.
+    Full,
+    /// Something is dead; so many runs had ever become free again. See [`wait_for_freed`](Blocks::wait_for_freed).
+    Dead { freed: u64 },
 }
 
 /// What a writer asks for.
@@ -84,7 +93,7 @@ pub(crate) trait Allocator: Send + std::fmt::Debug {
     /// The group that is best emptied by moving what is in it, of those that `may` be; `None` if that never makes room.
     fn victim(&self, may: &dyn Fn(u64) -> bool) -> Option<u64>;
 
-    /// While a group is emptied, nothing is allocated in it.
+    /// While a group is emptied, nothing is allocated in it, as long as something is left there.
     fn set_emptied(&mut self, group: Option<u64>);
 
     /// Whole groups that are free, for allocators that need such.
@@ -147,6 +156,8 @@ pub(crate) struct Blocks {
     /// Whether lifetimes become streams.
     streams: bool,
     state: Mutex<State>,
+    /// Signalled when `State::freed` grows.
+    has_freed: Condvar,
 }
 
 #[derive(Debug)]
@@ -154,9 +165,13 @@ struct State {
     allocator: Box<dyn Allocator>,
     /// Nobody's, but their removal may not be durable.
     dead: VecDeque<Run>,
+    /// Durably nobody's, and the device is just being told.
+    trimmed: Vec<Run>,
+    /// Of both.
     dead_blocks: u64,
-    /// Runs that ever were dead, and how many of them are free again.
+    /// Runs that ever were dead, how many of them became more than dead, and how many are free again: fewer while some are trimmed.
     died: u64,
+    drained: u64,
     freed: u64,
 }
 
@@ -166,8 +181,9 @@ impl Blocks {
         let blocks = device.capacity_blocks().saturating_sub(first.0);
         let allocator = placement.allocator(blocks);
         let group_blocks = allocator.group_blocks();
-        let state = State { allocator, dead: VecDeque::new(), dead_blocks: 0, died: 0, freed: 0 };
-        Self { device, placement, first, blocks, group_blocks, streams, state: Mutex::new(state) }
+        let (dead, trimmed, dead_blocks, died, drained, freed) = Default::default();
+        let state = Mutex::new(State { allocator, dead, trimmed, dead_blocks, died, drained, freed });
+        Self { device, placement, first, blocks, group_blocks, streams, state, has_freed: Condvar::new() }
     }
 
     /// How they are given away.
@@ -199,19 +215,26 @@ impl Blocks {
     /// Blocks of a group that files have, dead ones left out.
     pub(crate) fn live_in(&self, group: u64) -> u64 {
         let state = self.state.lock();
-        let dead = state.dead.iter().filter(|run| self.group_of(run.first) == group).map(|run| run.blocks).sum::<u64>();
+        let dead = state.dead.iter().chain(&state.trimmed);
+        let dead = dead.filter(|run| self.group_of(run.first) == group).map(|run| run.blocks).sum::<u64>();
         state.allocator.used_in(group) - dead
     }
 
     /// A run for a writer, which leaves at least `kept` blocks free. Where few are free none is given for later: what one file may
     /// need must not be refused to another.
-    pub(crate) fn allocate(&self, want: &Want, kept: u64) -> Option<Run> {
-        let allocator = &mut self.state.lock().allocator;
+    ///
+    /// # Errors
+    /// Why there is none: what others are about to free they may have freed by the time that this is known.
+    pub(crate) fn allocate(&self, want: &Want, kept: u64) -> Result<Run, NoRun> {
+        let mut state = self.state.lock();
+        let no_run = if state.died > state.freed { NoRun::Dead { freed: state.freed } } else { NoRun::Full };
+        let allocator = &mut state.allocator;
         let may = allocator.free_blocks().saturating_sub(kept);
         let is_short = may < self.blocks / SHORT_OF;
         let more = if is_short { 0 } else { want.more.min(may.saturating_sub(want.blocks)) };
         let want = Want { blocks: want.blocks.min(may), more, ..*want };
-        if want.blocks == 0 { None } else { allocator.allocate(&want) }
+        let run = if want.blocks == 0 { None } else { allocator.allocate(&want) };
+        run.ok_or(no_run)
     }
 
     /// Takes back what was allocated and never recorded.
@@ -241,15 +264,16 @@ impl Blocks {
         (state.died > state.freed).then_some(state.died)
     }
 
-    /// Frees the dead runs up to number `last`, whose removal is durable, and tells the device. A trim that fails is no error of whoever
-    /// made something durable: the runs are free all the same, and the drive has more to keep.
+    /// Frees the dead runs up to number `last`, whose removal is durable, and tells the device; those that another thread is just freeing
+    /// are left to it. A trim that fails is no error of whoever made something durable: the runs are free all the same, and the drive has
+    /// more to keep.
     pub(crate) fn free_dead(&self, last: u64) {
         let mut dead: Vec<Run> = {
             let mut state = self.state.lock();
-            let runs = usize::try_from(last.saturating_sub(state.freed)).expect("as many as are in memory");
+            let runs = usize::try_from(last.saturating_sub(state.drained)).expect("as many as are in memory");
             let dead: Vec<Run> = state.dead.drain(..runs).collect();
-            state.freed = state.freed.max(last);
-            state.dead_blocks -= dead.iter().map(|run| run.blocks).sum::<u64>();
+            state.drained = state.drained.max(last);
+            state.trimmed.extend(&dead);
             dead
         };
         dead.sort_unstable();
@@ -257,18 +281,32 @@ impl Blocks {
         for run in joined(&dead) {
             let _ = self.device.trim(self.lba(run.first), run.blocks);
         }
+        let mut state = self.state.lock();
+        state.trimmed.retain(|run| dead.binary_search(run).is_err());
+        state.freed += dead.len() as u64;
+        state.dead_blocks -= dead.iter().map(|run| run.blocks).sum::<u64>();
+        dead.into_iter().for_each(|run| state.allocator.free(run));
+        drop(state);
+        self.has_freed.notify_all();
+    }
+
+    /// Waits until more runs are free again than `freed`, as long as somebody is freeing some.
+    pub(crate) fn wait_for_freed(&self, freed: u64) {
+        let is_to_wait = |state: &mut State| state.freed == freed && state.drained > state.freed;
+        drop(self.has_freed.wait_while(self.state.lock(), is_to_wait));
+    }
+
+    /// The group to be emptied next. Until [`end_emptying`](Self::end_emptying) no file grows there: what is found in it stays as it is.
+    pub(crate) fn begin_emptying(&self, may: &dyn Fn(u64) -> bool) -> Option<u64> {
         let allocator = &mut self.state.lock().allocator;
-        dead.into_iter().for_each(|run| allocator.free(run));
+        let group = allocator.victim(may)?;
+        allocator.set_emptied(Some(group));
+        Some(group)
     }
 
-    /// The group to be emptied next.
-    pub(crate) fn victim(&self, may: &dyn Fn(u64) -> bool) -> Option<u64> {
-        self.state.lock().allocator.victim(may)
-    }
-
-    /// See [`Allocator::set_emptied`].
-    pub(crate) fn set_emptied(&self, group: Option<u64>) {
-        self.state.lock().allocator.set_emptied(group);
+    /// The group is used as all others are.
+    pub(crate) fn end_emptying(&self) {
+        self.state.lock().allocator.set_emptied(None);
     }
 
     /// See [`Allocator::free_groups`].
