@@ -186,7 +186,7 @@ impl Flusher {
     }
 
     fn claim(&self, heat: Heat) -> Claim {
-        if heat == Heat::Relocated || self.is_reclaimer() { Claim::Relocation } else { Claim::Foreground }
+        Claim::of(heat, self.is_reclaimer())
     }
 
     /// Whether this thread reclaims at the moment.

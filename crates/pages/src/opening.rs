@@ -8,7 +8,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_space::{SpaceError, Urgency, ZoneUse, ZoneView, ZoneWriter};
 
 use crate::flusher::{Extent, Flusher};
-use crate::reserve::{FOREGROUND_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
+use crate::reserve::{FOREGROUND_FLOOR, GAIN_FLOOR, LAST_RESORT_FLOOR, RELOCATION_FLOOR};
 use crate::sequencer::Sequencer;
 use crate::stream::{self, Claim, Stream};
 use crate::{AreaKind, PageError};
@@ -62,6 +62,7 @@ impl Flusher {
         self.note_space();
         let may_take = match claim {
             Claim::Foreground => self.spare_zones() > FOREGROUND_FLOOR,
+            Claim::Gain => self.spare_zones() > GAIN_FLOOR,
             Claim::Relocation => self.spare_zones() > RELOCATION_FLOOR || self.is_last_resort(),
             Claim::Rescue => self.spare_zones() > RELOCATION_FLOOR || self.has_last_resort(),
             Claim::Record => true,

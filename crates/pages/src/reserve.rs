@@ -7,7 +7,8 @@
 //! |---|---|
 //! | above `low_water` | nothing, unless more is dead than the client bears: then reclaim empties zones that are half dead |
 //! | `low_water` and fewer | reclaim moves live pages |
-//! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim |
+//! | `FOREGROUND_FLOOR` = 3 and fewer | foreground writers wait for reclaim; who searches for space may merge leaves still |
+//! | `GAIN_FLOOR` = 2 and fewer | those merges wait, too |
 //! | `RELOCATION_FLOOR` = 1 and fewer | relocation waits too; only log and MetaLog may open zones |
 //! | the same, a victim half moved, nothing condemned | relocation may take any but the last `LAST_RESORT_FLOOR` = 3 free zones |
 //! | the same, a zone failed under a write | its pages may take any but the last three, too |
@@ -23,6 +24,8 @@ use crate::{BLOCK_BYTES, PageError};
 
 /// Spare zones at which foreground writers wait: what one relocation, the log and the MetaLog need to make progress.
 pub(crate) const FOREGROUND_FLOOR: u32 = 3;
+/// Spare zones at which leaves are not merged for what that gives back: one is left to relocation.
+pub(crate) const GAIN_FLOOR: u32 = 2;
 /// Spare zones that relocation leaves to log and MetaLog.
 pub(crate) const RELOCATION_FLOOR: u32 = 1;
 /// Free zones of any kind that relocation and pages of a failed zone always leave: one for the log, two for the MetaLog.

@@ -88,12 +88,25 @@ pub(crate) fn name(stream: StreamId) -> &'static str {
 pub(crate) enum Claim {
     /// User data.
     Foreground = 1,
+    /// Leaves that are merged for what that gives back, while user data waits.
+    Gain = 2,
     /// Live data of a victim.
-    Relocation = 2,
+    Relocation = 3,
     /// Pages of a zone that failed under a write: until they have a place nothing is committed, and no zone comes back.
-    Rescue = 3,
+    Rescue = 4,
     /// Log and MetaLog.
-    Record = 4,
+    Record = 5,
+}
+
+impl Claim {
+    /// Of whoever places a page that is as warm, as the one who reclaims or not.
+    pub(crate) fn of(heat: Heat, is_reclaimer: bool) -> Self {
+        match (is_reclaimer, heat) {
+            (true, _) => Self::Relocation,
+            (false, Heat::Relocated) => Self::Gain,
+            (false, Heat::Hot | Heat::Cold) => Self::Foreground,
+        }
+    }
 }
 
 /// Streams that share zones, with their open zones.
@@ -207,8 +220,9 @@ impl Stream {
         match self.wanted.load(Ordering::Acquire) {
             0 => None,
             1 => Some(Claim::Foreground),
-            2 => Some(Claim::Relocation),
-            3 => Some(Claim::Rescue),
+            2 => Some(Claim::Gain),
+            3 => Some(Claim::Relocation),
+            4 => Some(Claim::Rescue),
             _ => Some(Claim::Record),
         }
     }

@@ -22,6 +22,8 @@ use crate::{
 pub(crate) const BUFFER_BYTES_LONG: usize = 32 << 10;
 /// Tries to merge a leaf within a batch.
 const RELIEVE_TRIES: usize = 256;
+/// Tries where a logged record has no room without: seconds, as the store stops then.
+const LAST_TRIES: usize = 8_192;
 
 /// A buffer that grows past this because its leaf cannot be merged stops the store: another record of any size must fit
 /// after it. In bytes, and in records, for which mini-pages have marks: more than 16,384 need more than the largest class.
@@ -96,14 +98,23 @@ impl Tree {
 
     fn relieve_at_once(&self, id: PageId, coming: Option<Coming<'_>>) -> Result<()> {
         let mut spin = zonda_rt::Spin::new();
-        for _ in 0..RELIEVE_TRIES {
+        let mut cause = TreeError::from(PageError::Busy);
+        for _ in 0..if coming.is_some() { LAST_TRIES } else { RELIEVE_TRIES } {
             match self.try_flush_now(id, Merge::HOT) {
                 Ok(Flushed::Raced) => zonda_rt::spin_wait(&mut spin),
-                Err(error) if can_wait(&error) => return self.check_end(id, coming, error),
+                Err(error) if can_wait(&error) => {
+                    cause = error;
+                    break;
+                }
                 outcome => return self.poison.watch(outcome).map(|_| ()),
             }
         }
-        self.check_end(id, coming, TreeError::from(PageError::Busy))
+        // Before the store stops.
+        match if coming.is_some() { self.flush_leaf_for_space(id) } else { Ok(Flushed::Raced) } {
+            Ok(Flushed::Raced) => self.check_end(id, coming, cause),
+            Err(error) if can_wait(&error) => self.check_end(id, coming, cause),
+            outcome => self.poison.watch(outcome).map(|_| ()),
+        }
     }
 
     /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take what comes, or one more record of any
@@ -112,7 +123,7 @@ impl Tree {
         let (is_long, is_at_end) = {
             let leaf = self.table.lock_shared(id);
             let location = leaf.location();
-            (self.is_beyond(location, coming, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_past(location, coming))
+            (self.is_beyond(location, None, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_past(location, coming))
         };
         if is_long {
             self.has_unmerged.store(true, Ordering::Relaxed);

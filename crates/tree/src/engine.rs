@@ -380,10 +380,10 @@ impl Engine {
         self.enter()?.check(progress, finding)
     }
 
-    /// Operations of the log that were durable and could not be read when it was opened with
-    /// [`TreeOptions::log_up_to_damage`](crate::TreeOptions::log_up_to_damage); more may have followed them.
+    /// Whether the log was damaged when it was opened with [`TreeOptions::log_up_to_damage`](crate::TreeOptions::log_up_to_damage), and how
+    /// many operations are known to have been durable behind what was read; others may have been.
     #[must_use]
-    pub fn log_left_out(&self) -> u64 {
+    pub fn log_left_out(&self) -> Option<u64> {
         self.tree.log_left_out
     }
 

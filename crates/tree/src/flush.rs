@@ -27,6 +27,8 @@ use crate::{
 const EVICT_TRIES: usize = 16;
 /// Tries to merge one leaf while others interfere.
 const FLUSH_TRIES: usize = 256;
+/// Where there is no zone, it is not waited for.
+const TRIES_FOR_SPACE: usize = 8;
 /// The same while the log is replayed: nobody interferes, so a store that has no room now has none a moment later.
 const FLUSH_TRIES_RECOVERING: usize = 4;
 /// A merge may be what frees space: it waits for zones, but is not refused by a full store.
@@ -158,21 +160,22 @@ impl Tree {
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn flush_leaf(&self, id: PageId) -> Result<Flushed> {
-        self.while_raced(|| self.try_flush(id, false))
+        let recovering = self.recovering.load(Ordering::Acquire);
+        let tries = if recovering { FLUSH_TRIES_RECOVERING } else { FLUSH_TRIES };
+        self.while_raced(tries, || self.try_flush(id, false))
     }
 
-    /// The same for what it gives back, where writers find no zone: it waits for none, and takes one where reclaim would.
+    /// The same for what it gives back, where writers find no zone: it waits for none, and takes one of those that they leave to reclaim.
     ///
     /// # Errors
     /// `NoSpace`, those of the device.
     pub(crate) fn flush_leaf_for_space(&self, id: PageId) -> Result<Flushed> {
-        self.while_raced(|| self.try_flush_now(id, Merge::RELOCATING))
+        self.while_raced(TRIES_FOR_SPACE, || self.try_flush_now(id, Merge::RELOCATING))
     }
 
-    fn while_raced(&self, mut attempt: impl FnMut() -> Result<Flushed>) -> Result<Flushed> {
+    fn while_raced(&self, tries: usize, mut attempt: impl FnMut() -> Result<Flushed>) -> Result<Flushed> {
         let mut spin = zonda_rt::Spin::new();
-        let recovering = self.recovering.load(Ordering::Acquire);
-        for _ in 0..if recovering { FLUSH_TRIES_RECOVERING } else { FLUSH_TRIES } {
+        for _ in 0..tries {
             let flushed = attempt()?;
             if flushed != Flushed::Raced {
                 return Ok(flushed);

@@ -186,22 +186,25 @@ impl Tree {
     /// Merges buffers that hold changes; whether `pages` are admitted then. Where live pages alone fill the store, those that may split
     /// their leaf stay: they would take what deletes need to give pages back.
     fn merge_dirty(&self, pages: u32) -> Result<bool> {
-        let mut merged = 0;
+        let (mut merged, mut refused) = (0, None);
         for id in (0..self.table.len()).map(PageId) {
             if !self.table.seems_buffered(id) || !self.seems_dirty(id) || self.may_split(id) && self.is_over_full() {
                 continue;
             }
-            let flushed = match self.flush_leaf(id) {
-                // Others wait for the zone that this one may give back.
-                Err(error) if is_no_space(&error) => match self.flush_leaf_for_space(id) {
-                    Ok(Flushed::Raced) => Err(error),
-                    flushed => flushed,
-                },
-                flushed => flushed,
-            };
-            match flushed {
-                Err(error) if is_damage(&error) => continue,
-                flushed => _ = flushed?,
+            if refused.is_none() {
+                match self.flush_leaf(id) {
+                    Err(error) if is_damage(&error) => continue,
+                    Err(error) if is_no_space(&error) => refused = Some(error),
+                    flushed => _ = flushed?,
+                }
+            }
+            // Others wait for the zone that this one may give back.
+            if refused.is_some() {
+                match self.flush_leaf_for_space(id) {
+                    Err(error) if is_damage(&error) => continue,
+                    Ok(Flushed::Raced) => return refused.map_or(Ok(false), Err),
+                    flushed => _ = flushed?,
+                }
             }
             merged += 1;
             if merged % STRIDE == 0 && self.has_room(pages)? {

@@ -93,7 +93,7 @@ pub(crate) struct Tree {
     /// While the log is being replayed: operations below the low water may not be applied yet.
     pub(crate) recovering: AtomicBool,
     /// See [`Engine::log_left_out`](crate::Engine::log_left_out).
-    pub(crate) log_left_out: u64,
+    pub(crate) log_left_out: Option<u64>,
     pub(crate) leaves: AtomicU32,
     /// What the whole tree may take, in bytes.
     pub(crate) memory_bytes_max: AtomicU64,
@@ -189,7 +189,7 @@ impl Tree {
             has_unmerged: AtomicBool::new(false),
             closed_so: Mutex::new(None),
             recovering: AtomicBool::new(true),
-            log_left_out: 0,
+            log_left_out: None,
             leaves: AtomicU32::new(leaves),
             memory_bytes_max: AtomicU64::new(u64::MAX),
             counters: Counters::default(),

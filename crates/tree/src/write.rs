@@ -131,13 +131,23 @@ impl Tree {
     /// # Errors
     /// Those of merging, of a leaf that cannot be merged and whose buffer would grow past `end`; those of the device.
     pub(crate) fn make_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
+        self.bring_in_unfiltered(key)?;
+        self.check_ready(key, bytes, end)
+    }
+
+    fn bring_in_unfiltered(&self, key: &[u8]) -> Result<()> {
+        if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
+    }
+
+    /// Behind what brings leaves in: a clean buffer that keeps a record out goes, and is not to come back.
+    fn check_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
         if self.has_unmerged.load(Ordering::Relaxed) {
             self.check_takes(key, bytes, end)?;
         } else if self.store.is_short() {
             // What a key outside of a prefix asks to be merged may find no room once it is logged.
             self.check_takes(key, 0, BUFFER_END)?;
         }
-        if self.filter.is_some() { Ok(()) } else { self.bring_in(key) }
+        Ok(())
     }
 
     /// Applies all of `batch` or nothing, in order.
@@ -168,7 +178,8 @@ impl Tree {
         self.reclaim_for(large)?;
         let end = if deletes { DELETES_END } else { PUTS_END };
         let (bytes, end) = (bytes + batch.len() * SLOT_BYTES, (end.0, end.1.saturating_sub(batch.len())));
-        batch.iter().try_for_each(|op| self.make_ready(op.key(), bytes, end))?;
+        batch.iter().try_for_each(|op| self.bring_in_unfiltered(op.key()))?;
+        batch.iter().try_for_each(|op| self.check_ready(op.key(), bytes, end))?;
         self.check_shares(batch, bytes)?;
         let mut indexes: Vec<usize> = batch.iter().map(|op| self.stripes.index(hash(op.key()))).collect();
         zonda_rt::stripes::sort_indexes(&mut indexes);

@@ -360,12 +360,12 @@ impl Db {
         Stats::of(self.store())
     }
 
-    /// Operations that were durable in the log and could not be read, where [`Options::log_up_to_damage`] bears that; others may have
-    /// followed them. 0: none, for all that can be known.
+    /// How many operations are known to have been durable in the log and could not be read, where [`Options::log_up_to_damage`] bears
+    /// that; others may have been. `None`: there is no damage.
     ///
     /// # Errors
     /// `Forked`.
-    pub fn log_left_out(&self) -> Result<u64> {
+    pub fn log_left_out(&self) -> Result<Option<u64>> {
         Ok(self.store().reader()?.log_left_out())
     }
 

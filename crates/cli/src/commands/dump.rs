@@ -42,11 +42,11 @@ impl Dump {
         exit::printed(dump_all(&db, &snapshot, &skipped))?;
         skipped.iter().for_each(|span| say(format_args!("zonda: left out: {span}")));
         let left_out = db.log_left_out()?;
-        if left_out > 0 {
-            let newest = "the newest writes, whose log is damaged: of those that were durable";
-            say(format_args!("zonda: left out: {newest} {left_out}, but for leaves merged since"));
+        if let Some(operations) = left_out {
+            let newest = "what the log has behind its first damage, but for leaves merged since";
+            say(format_args!("zonda: left out: {newest}; {operations} operations or more"));
         }
-        Ok(if skipped.is_empty() && left_out == 0 { Exit::Done } else { Exit::Damaged })
+        Ok(if skipped.is_empty() && left_out.is_none() { Exit::Done } else { Exit::Damaged })
     }
 }
 

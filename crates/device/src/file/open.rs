@@ -124,7 +124,7 @@ pub(super) enum Looking {
     Beside,
 }
 
-/// The zones as the file has them, and those of them that are empty but may hold data. A damaged entry costs its zone, not the file: see
+/// The zones as the file has them, and those of which the file is to say what they are. A damaged entry costs its zone, not the file: see
 /// [`of_damaged`].
 pub(super) fn look(file: &HostFile, header: &Header, looking: Looking) -> Result<(FileZones, Vec<ZoneId>)> {
     let geometry = &header.geometry;
@@ -217,7 +217,7 @@ fn check_length(file: &HostFile, layout: &Layout, entries: &[Result<Entry>]) -> 
 }
 
 /// Restores the zones from their entries; after a crash from their data too. Returns the zones that are empty but may
-/// hold data.
+/// hold data, and those whose entry is damaged.
 fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Result<Entry>], clean: bool) -> Result<Vec<ZoneId>> {
     let capacity = zones.machine.geometry().zone_capacity_blocks;
     let is_known = clean || !zones.exact_holes;
@@ -230,8 +230,8 @@ fn restore(file: &HostFile, zones: &mut FileZones, entries: &[Result<Entry>], cl
             Ok(entry) => *entry,
             Err(_) => of_damaged(file, zones, zone)?,
         };
-        let is_leftover = fill.state == ZoneState::Empty
-            && (entry.is_err() || !is_known && blocks_in_file(file, zones, zone, capacity)? > 0);
+        let holds_something = || Ok(!is_known && blocks_in_file(file, zones, zone, capacity)? > 0);
+        let is_leftover = entry.is_err() || fill.state == ZoneState::Empty && holds_something()?;
         leftovers.extend(is_leftover.then_some(zone));
         fills.push(fill);
     }
@@ -295,7 +295,7 @@ fn blocks_in_file(file: &HostFile, zones: &FileZones, zone: ZoneId, blocks: u64)
 }
 
 /// A crash between recording a reset and punching its hole, or before anything was written, leaves zones that are
-/// empty: make the file say and be so.
+/// empty: make the file say and be so. A damaged entry becomes a whole one, as readers beside a writer need it.
 fn erase_leftovers(file: &HostFile, zones: &FileZones, leftovers: &[ZoneId]) -> Result<()> {
     for &zone in leftovers {
         zones.record_now(file, zone)?;
@@ -303,7 +303,7 @@ fn erase_leftovers(file: &HostFile, zones: &FileZones, leftovers: &[ZoneId]) -> 
     if !leftovers.is_empty() {
         file.sync()?;
     }
-    for &zone in leftovers {
+    for &zone in leftovers.iter().filter(|zone| zones.machine.state(**zone) == ZoneState::Empty) {
         let (start, bytes) = zones.layout.extent(zone);
         file.punch(start, bytes)?;
     }

@@ -223,7 +223,7 @@ impl Core {
     }
 
     pub(crate) fn claim(&self, heat: Heat) -> Claim {
-        if heat == Heat::Relocated || self.is_reclaimer() { Claim::Relocation } else { Claim::Foreground }
+        Claim::of(heat, self.is_reclaimer())
     }
 
     /// The generation of the segment that a block lies in; 0 if nothing of the store is there.

@@ -15,7 +15,7 @@ use zonda_rt::atomic::{AtomicU64, Ordering};
 use super::layout::{Layout, SegmentIndex};
 use super::run::Run;
 use super::slots::Slots;
-use crate::reserve::{FOREGROUND_FLOOR, RELOCATION_FLOOR, Reserve};
+use crate::reserve::{FOREGROUND_FLOOR, GAIN_FLOOR, RELOCATION_FLOOR, Reserve};
 use crate::stream::Claim;
 use crate::{AreaKind, BLOCK_BYTES, Heat, PageAddress};
 
@@ -221,6 +221,7 @@ impl Table {
     pub(crate) fn may_open(&self, claim: Claim) -> bool {
         match claim {
             Claim::Foreground => self.spare_segments() > FOREGROUND_FLOOR,
+            Claim::Gain => self.spare_segments() > GAIN_FLOOR,
             Claim::Relocation | Claim::Rescue => self.spare_segments() > RELOCATION_FLOOR,
             Claim::Record => !self.free.is_empty(),
         }

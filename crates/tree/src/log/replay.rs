@@ -11,6 +11,7 @@ use super::unit::{Unit, Units, records};
 use crate::TreeError;
 use crate::format::{LogChunkHeader, LogPartHeader, split_header};
 use crate::record::Record;
+use crate::relocate::is_damage;
 
 /// The most bytes of units that may wait for a missing number. A sound log stays below it: what is out of order was
 /// collected in one round, at most 64 instances' rings or longest batches.
@@ -25,8 +26,8 @@ pub(crate) struct ReplayEnd {
     pub(crate) records: u64,
     /// Bytes of log that were read.
     pub(crate) bytes: u64,
-    /// Operations behind `next_sequence` that were durable and are missing; more may have followed. 0, unless damage is borne.
-    pub(crate) left_out: u64,
+    /// Where damage is borne and there is some: operations behind `next_sequence` that are known to have been durable. More may have been.
+    pub(crate) left_out: Option<u64>,
 }
 
 /// Where records and progress go.
@@ -77,12 +78,22 @@ pub(crate) fn replay(
     let area = store.area(AreaKind::Log);
     let segments = area.segments();
     let total_bytes = segments.iter().map(|segment| segment.bytes).sum();
-    let end = ReplayEnd { next_sequence: from, records: 0, bytes: 0, left_out: 0 };
+    let end = ReplayEnd { next_sequence: from, records: 0, bytes: 0, left_out: None };
     let durable_before = durable_before.max(sessions.newest_first_sequence());
     let waiting = BTreeMap::new();
     let gap = false;
-    let mut replay =
-        Replay { sessions, visitor, waiting, waiting_bytes: 0, total_bytes, gap, durable_before, up_to_damage, end };
+    let mut replay = Replay {
+        sessions,
+        visitor,
+        waiting,
+        waiting_bytes: 0,
+        total_bytes,
+        gap,
+        durable_before,
+        up_to_damage,
+        damaged: false,
+        end,
+    };
     segments.into_iter().try_for_each(|segment| replay.segment(area, segment))?;
     replay.ended()
 }
@@ -117,17 +128,26 @@ struct Replay<'a> {
     /// Every number below it was durable.
     durable_before: u64,
     up_to_damage: bool,
+    /// Something was found that ended the replay of a segment.
+    damaged: bool,
     end: ReplayEnd,
 }
 
 impl Replay<'_> {
     fn segment(&mut self, area: &dyn Area, segment: Segment) -> Result<(), TreeError> {
         let mut failed = None;
-        area.read_segment(segment.id, &mut |chunk| {
+        let read = area.read_segment(segment.id, &mut |chunk| {
             failed = self.chunk(chunk.payload).err();
             Ok(failed.is_none())
-        })?;
-        failed.map_or(Ok(()), Err)
+        });
+        match failed.map_or(read.map_err(TreeError::from), Err) {
+            // What the device does not read, or what is whole and makes no sense. Numbers that follow it elsewhere are not its next ones.
+            Err(error) if self.up_to_damage && is_damage(&error) => {
+                (self.gap, self.damaged) = (true, true);
+                Ok(())
+            }
+            read => read,
+        }
     }
 
     fn chunk(&mut self, payload: &[u8]) -> Result<(), TreeError> {
@@ -167,8 +187,11 @@ impl Replay<'_> {
     /// Whether the end is one: nothing behind it was durable.
     fn ended(self) -> Result<ReplayEnd, TreeError> {
         let (next, durable) = (self.end.next_sequence, self.durable_before);
-        if next >= durable || self.up_to_damage {
-            return Ok(ReplayEnd { left_out: durable.saturating_sub(next), ..self.end });
+        if next >= durable && !self.damaged {
+            return Ok(self.end);
+        }
+        if self.up_to_damage {
+            return Ok(ReplayEnd { left_out: Some(durable.saturating_sub(next)), ..self.end });
         }
         let why = format!("operation {next} cannot be read, and everything below {durable} was durable");
         Err(TreeError::Damaged { what: "log", why })
