@@ -8,7 +8,7 @@ use zonda_pages::{PageId, PageStore};
 use zonda_rt::Rng;
 
 use crate::{
-    Design, Durability, MiniPages, TreeOptions,
+    BatchOp, Design, Durability, MiniPages, TreeOptions,
     buffer::{Buffer, Cached},
     pool::{Pool, arena::Owner},
     record::{Kind, Record},
@@ -161,6 +161,26 @@ fn a_full_store_refuses_what_would_need_a_merge_and_goes_on() {
         life.delete(&key(SHARED_BYTES, 101));
         life.store.wire().set_full(false);
         life.delete(b"z");
+        life.put(b"z", &[2; 4]);
+        life.check();
+        life.reopen(Survives::Written).check();
+    }
+}
+
+/// Nor is a batch torn of which one delete makes a mirror dirty that another one has no room in.
+#[test]
+fn a_full_store_takes_a_batch_of_deletes_or_refuses_it_whole() {
+    for design in [Design::BTree, Design::BfTree] {
+        let mut life = Life::with_mirror(options(design));
+        life.store.wire().set_full(true);
+        let within = key(SHARED_BYTES, 100);
+        let deletes = [BatchOp::Delete { key: &within }, BatchOp::Delete { key: b"z" }];
+        match life.tree.write(&deletes, Durability::Buffered) {
+            Ok(()) => _ = life.model.remove(&within),
+            Err(error) => assert!(is_no_space(&error), "{design:?}: {error}"),
+        }
+        life.check();
+        life.store.wire().set_full(false);
         life.put(b"z", &[2; 4]);
         life.check();
         life.reopen(Survives::Written).check();
