@@ -165,6 +165,16 @@ pub enum FileError {
         #[source]
         cause: SpaceError,
     },
+    /// A mount found no whole snapshot of the names, and something that was written after one: the zone of the journal is offline, or what
+    /// is in it damaged. Nothing was changed: whatever was opened now would be empty, and would give all zones to others.
+    #[error(
+        "the journal is lost: no list of the files is whole, and zone {zone} was written after one: the journal is offline or damaged. \
+         Nothing was changed; if the device does not bring it back, make the store anew and restore a backup"
+    )]
+    JournalLost {
+        /// A zone that is not without names.
+        zone: u32,
+    },
     /// A write to a store that was opened for reading.
     #[error("the store is mounted read-only")]
     ReadOnly,

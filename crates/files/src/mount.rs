@@ -1,11 +1,12 @@
 //! Makes and mounts a store.
 //!
 //! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does
-//! not apply is counted and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live
-//! bytes are counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
-//! are its old zones reset.
+//! not apply is counted and passed over, never a reason to refuse, but that there is none at all is -> 3 chunks behind the recorded bytes of
+//! logs are collected; until here nothing is changed -> 4 live bytes are counted -> 5 partly written zones are taken up again, or finished
+//! -> 6 the journal starts anew with a snapshot; only then are its old zones reset.
 
 mod blocks;
+mod lost;
 mod read_only;
 mod recognise;
 
@@ -14,10 +15,11 @@ use std::sync::Arc;
 
 use zonda_device::cut_label;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, NewStore, Recovered, RecoveredZone, Space, SpaceError, StoreId, StreamId,
-    ZoneId, ZoneUse, ZonedDevice, read_journal,
+    Journal, JournalEntry, JournalFound, NewStore, Recovered, RecoveredZone, Space, SpaceError, StoreId, ZoneId,
+    ZoneUse, ZonedDevice, look_at_journal,
 };
 
+use self::lost::Beside;
 use self::recognise::with_recognised;
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
@@ -104,7 +106,7 @@ impl FileStore {
     ///
     /// # Errors
     /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two; `LogUnreadable` and `ZoneUnreadable` where the
-    /// device has lost what may be the end of a log or of the journal.
+    /// device has lost what may be the end of a log or of the journal, `JournalLost` where all of the journal is. Nothing was changed.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check_on(device.geometry().zone_count)?;
         let (space, recovered) = Space::open(device, &options.space())?;
@@ -113,10 +115,13 @@ impl FileStore {
     }
 
     fn mount_on(ground: Ground, recovered: Recovered, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        let beside = Beside::of(&recovered);
         let zones = with_recognised(&ground, recovered)?;
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        let found = mount.read_journal(&zones, read_journal)?;
+        let mut found = mount.read_journal(&zones)?;
+        beside.refuse_lost_names(&found, &zones)?;
         mount.collect_chunks(&zones)?;
+        found.settle(ground.space(), &zones)?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
         let partial = zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
@@ -197,14 +202,6 @@ fn with_subzones_or_without(options: FileStoreOptions, space: &Space) -> (FileSt
     (FileStoreOptions { policy: Arc::new(LizaZns), ..options }, Some(NO_SUBZONES))
 }
 
-/// With or without changes of the device.
-type ReadJournal = fn(
-    &Space,
-    StreamId,
-    &[RecoveredZone],
-    &mut dyn FnMut(JournalEntry<'_>) -> std::result::Result<(), SpaceError>,
-) -> std::result::Result<JournalFound, SpaceError>;
-
 /// A mount in progress.
 struct Mount<'a> {
     ground: &'a Ground,
@@ -213,9 +210,9 @@ struct Mount<'a> {
 }
 
 impl Mount<'_> {
-    fn read_journal(&mut self, zones: &[RecoveredZone], how: ReadJournal) -> Result<JournalFound> {
+    fn read_journal(&mut self, zones: &[RecoveredZone]) -> Result<JournalFound> {
         let (catalogue, report) = (&mut self.catalogue, &mut self.report);
-        let found = how(self.ground.space(), JOURNAL, zones, &mut |entry| {
+        let found = look_at_journal(self.ground.space(), JOURNAL, zones, &mut |entry| {
             let (JournalEntry::Item(record) | JournalEntry::Record(record)) = entry;
             let applied = Change::decode(record).is_some_and(|change| catalogue.apply(&change).is_ok());
             report.records_ignored += u64::from(!applied);

@@ -12,8 +12,8 @@ use zonda_device::{
 };
 use zonda_rt::{DeviceCall, Rng};
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions, StreamId, StreamSpec,
-    Urgency, read_journal,
+    ChunkHeader, ChunkKind, Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions,
+    StreamId, StreamSpec, Urgency, read_journal,
 };
 
 /// The stream of the journal in the tests' options: may hold two zones.
@@ -236,6 +236,79 @@ fn records_after_an_incomplete_snapshot_are_not_lost() {
     journal.append(b"still here").unwrap();
     journal.sync().unwrap();
     assert_eq!(read(&device).2, said(&[b"base"], &[b"still here"]));
+}
+
+/// Writes what is in the journal's zone again, with one bit flipped: the device has nothing to say.
+fn flip(device: &Arc<MemDevice>, zone: ZoneId, block: usize) {
+    let report = device.report(zone, 1).unwrap()[0];
+    let mut bytes = common::blocks(0, report.written_blocks());
+    device.read(report.start, &mut bytes).unwrap();
+    bytes[block * 4096 + 8] ^= 1;
+    device.reset(zone).unwrap();
+    device.write(report.start, &bytes).unwrap();
+}
+
+#[test]
+fn a_snapshot_behind_a_damaged_chunk_counts() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"one"]);
+    journal.append(b"a").and_then(|()| journal.sync()).unwrap();
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    journal.append(b"b").and_then(|()| journal.sync()).unwrap();
+    let zone = space.view().iter().find(|view| view.stream == Some(JOURNAL)).unwrap().zone;
+    drop((journal, space));
+    // Header, three of the snapshot, a record, three of the next, a record.
+    for (block, expected, ignored) in
+        [(1, said(&[b"two"], &[b"b"]), 0), (4, said(&[b"two"], &[b"b"]), 0), (6, said(&[b"one"], &[b"a"]), 2)]
+    {
+        flip(&device, zone, block);
+        let (_, found, delivered) = read(&device);
+        assert_eq!((delivered, found.ignored_chunks), (expected, ignored), "block {block}");
+        flip(&device, zone, block);
+    }
+}
+
+/// What an earlier life wrote behind a gap was never delivered, and its numbers may have been given again.
+#[test]
+fn a_chunk_of_an_earlier_life_fills_no_gap() {
+    use ChunkKind::{Records, SnapshotBegin, SnapshotEnd, SnapshotItems};
+    let chunk = |(kind, sequence, item): (ChunkKind, u64, u8), generation| {
+        let mut chunk = common::blocks(0, 1);
+        chunk[32..37].copy_from_slice(&[1, 0, 0, 0, item]);
+        let payload_bytes = if matches!(kind, Records | SnapshotItems) { 5 } else { 0 };
+        ChunkHeader { kind, sequence, generation, payload_bytes }.encode(&mut chunk);
+        chunk
+    };
+    for (kind, lost) in [(SnapshotItems, 6), (Records, 6), (Records, 9)] {
+        let device = device(14);
+        let space = format(&device);
+        let write = |chunks: &[(ChunkKind, u64, u8)]| {
+            let mut writer = space.open_zone(JOURNAL, Urgency::Foreground).unwrap();
+            let generation = writer.generation();
+            for &described in chunks {
+                let block = if described.1 == 0 { common::blocks(9, 1) } else { chunk(described, generation) };
+                writer.write(&block).unwrap();
+            }
+            space.seal(writer);
+        };
+        // Number 5 was lost, and what came behind it does not count.
+        let first = [(SnapshotBegin, 1, 0), (SnapshotItems, 2, 1), (SnapshotEnd, 3, 0), (Records, 4, 2)];
+        write(&[&first[..], &[(Records, 0, 0), (kind, lost, 3)]].concat());
+        let mut second = [
+            (SnapshotBegin, 5, 0),
+            (SnapshotItems, 6, 4),
+            (SnapshotEnd, 7, 0),
+            (Records, 8, 5),
+            (Records, 9, 6),
+            (Records, 10, 7),
+        ];
+        second.iter_mut().filter(|chunk| chunk.1 == lost).for_each(|chunk| chunk.1 = 0);
+        write(&second);
+        drop(space);
+        let expected = if lost == 6 { said(&[&[1]], &[&[2]]) } else { said(&[&[4]], &[&[5]]) };
+        assert_eq!(read(&device).2, expected, "{kind:?} {lost}");
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@
 
 use zonda_space::{
     ChunkHeader, DamagedZone, Recognised, Recovered, RecoveredZone, Space, SpaceError, StreamId, StreamSet, ZoneId,
-    look_at_journal,
 };
 
 use super::{Mount, MountReport};
@@ -103,7 +102,7 @@ fn named(stream: StreamId, other: StreamId, generation: u64) -> Recognised {
 /// What the journal says, and nothing counted for it.
 fn look_at_names(ground: &Ground, zones: &[RecoveredZone]) -> Result<Catalogue> {
     let mut mount = Mount { ground, catalogue: Catalogue::default(), report: MountReport::default() };
-    mount.read_journal(zones, look_at_journal)?;
+    mount.read_journal(zones)?;
     for zone in zones.iter().filter(|zone| zone.stream == JOURNAL) {
         ground.space().sub_live(zone.zone, u64::MAX);
     }
