@@ -253,7 +253,7 @@ impl FileError {
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. }) => true,
+            Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. } | SpaceError::SnapshotNeeded { .. }) => true,
             Self::Space(error) => error.is_host_full(),
             _ => false,
         }

@@ -134,3 +134,27 @@ fn a_store_that_was_being_made_is_mounted() {
         assert_eq!(mounted(&made).unwrap().list(&path("/")).unwrap(), [], "{blocks} blocks");
     }
 }
+
+/// The store goes on, and what is acknowledged is in a new journal, however often its zone is lost.
+#[test]
+fn what_is_acknowledged_after_the_journal_went_offline_is_there() {
+    let device = device();
+    let store = format(&device);
+    for round in 0..5 {
+        put(&store, &format!("/{round}"), FileKind::Data);
+        let journal = *journal_zones(&store).last().unwrap();
+        device.retire(journal, ZoneState::Offline).unwrap();
+        store.make_directory(&path(&format!("/d{round}"))).unwrap();
+        store.sync_names().unwrap();
+        drop(read_only(&device).unwrap());
+    }
+    drop(store);
+    let store = mounted(&device).unwrap();
+    for round in 0..5 {
+        assert!(store.info(&path(&format!("/d{round}"))).unwrap().is_directory);
+        let mut read = [0; 20_000];
+        assert_eq!(store.open(&path(&format!("/{round}"))).unwrap().read_at(0, &mut read).unwrap(), 20_000);
+        assert_eq!(read, [7; 20_000]);
+    }
+    assert_eq!(store.check().unwrap().findings, []);
+}

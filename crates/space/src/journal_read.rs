@@ -8,8 +8,8 @@ use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
 use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
 use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
 
-/// Blocks behind the last whole chunk of a zone in which others are looked for. Behind the torn tail of a zone that is full or finished there
-/// may be nothing, as far as that goes.
+/// Blocks behind the last whole chunk of a zone in which others are looked for. Behind the torn tail of a zone that is full or finished
+/// there may be nothing, as far as that goes.
 const SEARCH_BLOCKS: u64 = 256;
 
 /// One thing that a journal says.
