@@ -165,7 +165,8 @@ impl State {
         Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
-    /// A journal gives zones back early while there are zones for a snapshot beside it, but not many more.
+    /// It is where the journal does not say which zones went offline. A journal gives zones back early while there are zones for a snapshot
+    /// beside it, but not many more.
     fn is_snapshot_due(journal: &Journal, space: &Space) -> bool {
         let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
         let (records, snapshot) = (journal.bytes_since_snapshot(), journal.snapshot_bytes());
@@ -174,7 +175,9 @@ impl State {
         let is_short = u64::from(usage.free_zones) < u64::from(usage.reserve_zones) + snapshot_zones;
         let short_limit = snapshot.max(zone_bytes / 2);
         let limit = (SNAPSHOT_FACTOR * snapshot).max(SNAPSHOT_BYTES_MIN.min(zone_bytes));
-        records >= limit || is_short && records >= short_limit
+        // Where zones are short, what the journal says of those that are lost can wait.
+        let is_outdated = || usage.lost_zones > 0 && journal.is_outdated();
+        records >= limit || if is_short { records >= short_limit } else { is_outdated() }
     }
 
     fn snapshot_if_due(&mut self, names: &Names, space: &Space) -> Result<()> {

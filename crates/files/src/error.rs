@@ -136,8 +136,9 @@ pub enum FileError {
         #[source]
         cause: SpaceError,
     },
-    /// A mount could not read a block of logs, and nothing else shows that the end of this file was not there. What was synced is not
-    /// dropped silently.
+    /// A mount could not read a block of logs, or a zone that may have been one of logs, and nothing else shows that the end of this file
+    /// was not there. What was synced is not dropped silently. Nothing was changed; see
+    /// [`gives_up_offline`](crate::FileStoreOptions::gives_up_offline) for a zone that is offline.
     #[error("the end of file {file} may be lost: zone {zone}, block {block} cannot be read: {cause}")]
     LogUnreadable {
         /// Number of the file.
@@ -173,6 +174,13 @@ pub enum FileError {
     )]
     JournalLost {
         /// A zone that is not without names.
+        zone: u32,
+    },
+    /// A mount found a zone offline that may have held the end of the journal: what is recorded in others may be older than what they hold.
+    /// Nothing was changed; see [`gives_up_offline`](crate::FileStoreOptions::gives_up_offline).
+    #[error("zone {zone} is offline, and may have held the end of the journal")]
+    JournalOffline {
+        /// The zone.
         zone: u32,
     },
     /// A write to a store that was opened for reading.

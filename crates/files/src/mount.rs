@@ -1,9 +1,9 @@
 //! Makes and mounts a store.
 //!
 //! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does
-//! not apply is counted and passed over, never a reason to refuse, but that there is none at all is -> 3 chunks behind the recorded bytes of
-//! logs are collected; until here nothing is changed -> 4 live bytes are counted -> 5 partly written zones are taken up again, or finished
-//! -> 6 the journal starts anew with a snapshot; only then are its old zones reset.
+//! not apply is counted and passed over, never a reason to refuse, but that there is none at all is -> 3 chunks behind the recorded bytes
+//! of logs are collected; until here nothing is changed -> 4 live bytes are counted -> 5 partly written zones are taken up again, or
+//! finished -> 6 the journal starts anew with a snapshot; only then are its old zones reset.
 
 mod blocks;
 mod lost;
@@ -106,7 +106,8 @@ impl FileStore {
     ///
     /// # Errors
     /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two; `LogUnreadable` and `ZoneUnreadable` where the
-    /// device has lost what may be the end of a log or of the journal, `JournalLost` where all of the journal is. Nothing was changed.
+    /// device has lost what may be the end of a log or of the journal, `JournalOffline` where a zone of it may be, `JournalLost` where all
+    /// of the journal is. Nothing was changed.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check_on(device.geometry().zone_count)?;
         let (space, recovered) = Space::open(device, &options.space())?;
@@ -118,9 +119,7 @@ impl FileStore {
         let beside = Beside::of(&recovered);
         let zones = with_recognised(&ground, recovered)?;
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        let mut found = mount.read_journal(&zones)?;
-        beside.refuse_lost_names(&found, &zones)?;
-        mount.collect_chunks(&zones)?;
+        let mut found = mount.read(&zones, &beside, options.gives_up_offline)?;
         found.settle(ground.space(), &zones)?;
         mount.count_live();
         let (catalogue, report) = (mount.catalogue, mount.report);
@@ -210,6 +209,19 @@ struct Mount<'a> {
 }
 
 impl Mount<'_> {
+    /// Reads journal and logs, and changes nothing.
+    fn read(&mut self, zones: &[RecoveredZone], beside: &Beside, gives_up_offline: bool) -> Result<JournalFound> {
+        let found = self.read_journal(zones)?;
+        beside.refuse_lost_names(&found, zones)?;
+        let mut lost = None;
+        if !gives_up_offline {
+            beside.refuse_lost_end(&found, zones)?;
+            lost = beside.lost_of_logs(&found, &self.catalogue, self.ground.space());
+        }
+        self.collect_chunks(zones, lost)?;
+        Ok(found)
+    }
+
     fn read_journal(&mut self, zones: &[RecoveredZone]) -> Result<JournalFound> {
         let (catalogue, report) = (&mut self.catalogue, &mut self.report);
         let found = look_at_journal(self.ground.space(), JOURNAL, zones, &mut |entry| {
@@ -225,10 +237,9 @@ impl Mount<'_> {
 
     /// Adds the chunks of logs that continue what is recorded; of those for the same place in the file the one that was written last: the
     /// log goes on behind it, and not behind one whose write failed and reached the device all the same. What cannot be read does not
-    /// matter to a log that goes on behind it.
-    fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
+    /// matter to a log that goes on behind it. `lost` is known before.
+    fn collect_chunks(&mut self, zones: &[RecoveredZone], mut lost: Option<Lost>) -> Result<()> {
         let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
-        let mut lost: Option<Lost> = None;
         for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
             let lost_here = chunks_in(self.ground.space(), zone, &mut |header, extent| {
                 let last = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);

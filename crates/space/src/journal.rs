@@ -4,7 +4,7 @@ use zonda_device::{AlignedBuf, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind};
 use crate::journal_read::JournalFound;
-use crate::{BLOCK_BYTES, Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
+use crate::{BLOCK_BYTES, OfflineZones, Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
 /// The longest chunk, in blocks.
 pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
@@ -41,6 +41,8 @@ pub struct Journal {
     /// The same without what pads chunks to blocks.
     payload_since_snapshot: u64,
     snapshot_bytes: u64,
+    /// What the last snapshot says.
+    offline: OfflineZones,
     failed: bool,
 }
 
@@ -108,6 +110,7 @@ impl Journal {
             bytes_since_snapshot: 0,
             payload_since_snapshot: 0,
             snapshot_bytes: 0,
+            offline: OfflineZones::default(),
             failed: false,
         };
         if !journal.snapshot(fill)? {
@@ -217,7 +220,8 @@ impl Journal {
             }
             pending += bytes;
         }
-        let fits = fits && (pending == 0 || room.take(pending)) && room.take(0);
+        let end = ITEM_LENGTH_BYTES + self.space.offline_zones(self.stream).encode().len();
+        let fits = fits && (pending == 0 || room.take(pending)) && room.take(end.min(self.payload_bytes_max()));
         // What is left in the last zone, records fill without a question.
         let owed = self.zones_of((room.taken + room.left) * BLOCK_BYTES as u64);
         let free = u64::from(room.free) + given_back as u64;
@@ -230,6 +234,13 @@ impl Journal {
         let remaining = writer.remaining_blocks();
         let written_bytes = (self.space.zone_blocks() - remaining) * block;
         remaining >= 2 * self.snapshot_bytes.div_ceil(block) && remaining > 0 && written_bytes < ZONE_BYTES_MAX
+    }
+
+    /// Whether zones went offline, or what was in them has died, since the last snapshot said which are: who opens the store next would
+    /// have to take them for lost with what counts. Cost: one pass over the zones.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.offline != self.space.offline_zones(self.stream)
     }
 
     /// Bytes written since the last snapshot. A usual rule is to take the next when they exceed a few times
@@ -288,6 +299,12 @@ impl Journal {
         let old_zones = self.zones.len() - 1;
         fill(&mut SnapshotWriter { journal: self })?;
         self.write_pending(ChunkKind::SnapshotItems)?;
+        self.offline = self.space.offline_zones(self.stream);
+        let item = self.offline.encode();
+        // Without, it says nothing of them, as those of earlier versions.
+        if item.len() <= self.record_bytes_max() {
+            self.add(ChunkKind::SnapshotEnd, &item)?;
+        }
         self.write_chunk(ChunkKind::SnapshotEnd)?;
         Ok(old_zones)
     }

@@ -6,7 +6,7 @@ use zonda_device::{AlignedBuf, DeviceError, ErrorKind, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
 use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
-use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
+use crate::{BLOCK_BYTES, OfflineZones, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
 
 /// Blocks behind the last whole chunk of a zone in which others are looked for. Behind the torn tail of a zone that is full or finished
 /// there may be nothing, as far as that goes.
@@ -30,6 +30,8 @@ pub struct JournalFound {
     pub has_records: bool,
     /// Chunks behind a gap: they were never durable together with what came before them, or something is damaged.
     pub ignored_chunks: u64,
+    /// Which zones were offline when the snapshot was written; `None` where it does not say: it is of an earlier version.
+    pub offline: Option<OfflineZones>,
     pub(crate) zones: Vec<ZoneId>,
     pub(crate) next_sequence: u64,
     /// The zones that what was delivered came from; `None` without a snapshot.
@@ -38,8 +40,8 @@ pub struct JournalFound {
 
 impl Default for JournalFound {
     fn default() -> Self {
-        let (has_snapshot, has_records, ignored_chunks, zones, delivered) = Default::default();
-        Self { has_snapshot, has_records, ignored_chunks, zones, next_sequence: 1, delivered }
+        let (has_snapshot, has_records, ignored_chunks, offline, zones, delivered) = Default::default();
+        Self { has_snapshot, has_records, ignored_chunks, offline, zones, next_sequence: 1, delivered }
     }
 }
 
@@ -144,6 +146,8 @@ pub fn look_at_journal(
     found.ignored_chunks = (chunks.len() - snapshot.begin - dense.len()) as u64;
     let end = snapshot.end - snapshot.begin;
     deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
+    let said = read_chunk(space, &dense[end], &mut buffer)?;
+    found.offline = items(said).next().and_then(OfflineZones::decode);
     deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
     let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
     let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
@@ -280,14 +284,18 @@ fn deliver(
     apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
 ) -> Result<()> {
     for chunk in chunks.iter().filter(|chunk| chunk.kind == kind) {
-        let bytes = bytes_of(chunk.blocks);
-        space.read(chunk.block, &mut buffer[..bytes]).map_err(|error| unreadable(space, chunk.block, error))?;
-        let payload = ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload);
-        for item in items(payload) {
+        for item in items(read_chunk(space, chunk, buffer)?) {
             apply(if kind == ChunkKind::Records { JournalEntry::Record(item) } else { JournalEntry::Item(item) })?;
         }
     }
     Ok(())
+}
+
+/// The payload of a chunk.
+fn read_chunk<'a>(space: &Space, chunk: &Place, buffer: &'a mut AlignedBuf) -> Result<&'a [u8]> {
+    let bytes = bytes_of(chunk.blocks);
+    space.read(chunk.block, &mut buffer[..bytes]).map_err(|error| unreadable(space, chunk.block, error))?;
+    Ok(ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload))
 }
 
 fn unreadable(space: &Space, block: u64, error: SpaceError) -> SpaceError {

@@ -80,6 +80,9 @@ pub(crate) struct StoreArg {
     /// another process has it open
     #[arg(value_name = "URI")]
     uri: String,
+    /// Go on although zones are offline that may have held the end of a log or of the journal, without what was in them
+    #[arg(long)]
+    give_up_offline: bool,
 }
 
 impl StoreArg {
@@ -102,7 +105,7 @@ impl StoreArg {
             return Ok((drive.mount().with_context(|| self.cannot("mount"))?, MountReport::default()));
         }
         let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
-        FileStore::mount_read_only(device, options()).with_context(|| self.cannot("mount"))
+        FileStore::mount_read_only(device, self.options()).with_context(|| self.cannot("mount"))
     }
 
     /// Mounts the store for writing.
@@ -114,7 +117,7 @@ impl StoreArg {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.zones(OpenMode::Open, Data::Kept)?;
-        Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
+        Ok(FileStore::mount(device, self.options()).with_context(|| self.cannot("mount"))?.0)
     }
 
     fn drive(&self, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
@@ -141,6 +144,10 @@ impl StoreArg {
         };
         device
             .is_some_and(|device| identity(&device).is_ok_and(|device| identity(path).is_ok_and(|path| path == device)))
+    }
+
+    fn options(&self) -> FileStoreOptions {
+        FileStoreOptions { gives_up_offline: self.give_up_offline, ..options() }
     }
 
     fn cannot(&self, verb: &str) -> String {

@@ -49,7 +49,7 @@ type Moment = (Vec<(ZoneId, u64)>, Vec<ZoneId>);
 /// What one look showed of the journal and of meta files.
 struct Named {
     zones: Vec<RecoveredZone>,
-    /// Other zones at that look: a store that is just being made has some as soon as it has names.
+    /// What else there was at that look: a store that is just being made has other zones as soon as it has names.
     beside: Beside,
     /// Whether journal and meta files are of moments close together, not of one.
     moments_differ: bool,
@@ -88,7 +88,7 @@ impl FileStore {
             let (logs, naming): (Vec<_>, Vec<_>) = zones.partition(is_of_logs_alone);
             match named.take().filter(|_| is_settled) {
                 Some(Named { zones, beside, moments_differ }) => {
-                    match Self::read_only_on(space, &[zones, logs].concat(), beside, &options) {
+                    match Self::read_only_on(space, &[zones, logs].concat(), &beside, &options) {
                         Err(FileError::Stale { .. }) => {}
                         mounted => {
                             let said = |report| MountReport { moments_differ, zones_unknown, ..report };
@@ -109,16 +109,13 @@ impl FileStore {
     fn read_only_on(
         space: Space,
         zones: &[RecoveredZone],
-        beside: Beside,
+        beside: &Beside,
         options: &FileStoreOptions,
     ) -> Result<(Self, MountReport)> {
         check_features(&space, false)?;
         let ground = Ground::of_zones(space);
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        let read = mount.read_journal(zones).and_then(|found| {
-            beside.refuse_lost_names(&found, zones)?;
-            mount.collect_chunks(zones)
-        });
+        let read = mount.read(zones, beside, options.gives_up_offline);
         // First, as drives may fail reads of a zone that was reset.
         zones.iter().try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
         read?;
