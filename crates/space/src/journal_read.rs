@@ -34,7 +34,7 @@ pub struct JournalFound {
     pub offline: Option<OfflineZones>,
     pub(crate) zones: Vec<ZoneId>,
     pub(crate) next_sequence: u64,
-    /// The zones that what was delivered came from; `None` without a snapshot.
+    /// The zones from the snapshot to the last record that was delivered, without a gap; `None` without a snapshot.
     delivered: Option<BTreeSet<ZoneId>>,
 }
 
@@ -149,9 +149,9 @@ pub fn look_at_journal(
     let said = read_chunk(space, &dense[end], &mut buffer)?;
     found.offline = items(said).next().and_then(OfflineZones::decode);
     deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
-    let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
-    let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
-    found.delivered = Some(delivered.collect());
+    // Parts of snapshots that were given up may stand between: without these there would be a gap. Nothing counts of those behind.
+    let last = dense.iter().rposition(|chunk| chunk.kind == ChunkKind::Records).unwrap_or(0).max(end);
+    found.delivered = Some(dense[..=last].iter().map(|chunk| space.zone_of(chunk.block)).collect());
     Ok(found)
 }
 

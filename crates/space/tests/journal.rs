@@ -238,6 +238,58 @@ fn records_after_an_incomplete_snapshot_are_not_lost() {
     assert_eq!(read(&device).2, said(&[b"base"], &[b"still here"]));
 }
 
+/// A zone that holds nothing but a part of it stands between the records: without that the next reading would end before it.
+#[test]
+fn a_zone_of_an_incomplete_snapshot_is_kept_while_records_are_behind_it() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"one"]);
+    journal.append(b"a").and_then(|()| journal.sync()).unwrap();
+    let zones = || space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count();
+    let failed = journal.snapshot(&mut |snapshot| {
+        loop {
+            if zones() == 2 {
+                // The zone is left for a third, which is not to be had for now.
+                let effect = FaultEffect::Error(ErrorKind::Media);
+                faulty.inject(Fault { call: Some(DeviceCall::Open), zone: None, when: FaultWhen::From(1), effect });
+            }
+            snapshot.put(&[2; 50_000])?;
+        }
+    });
+    assert!(failed.is_err() && zones() == 2);
+    faulty.heal();
+    journal.append(b"b").and_then(|()| journal.sync()).unwrap();
+    assert_eq!(zones(), 3);
+    drop((journal, space));
+    for reading in 1..=3 {
+        let (_, found, delivered) = try_read(Arc::new(faulty.clone())).unwrap();
+        assert_eq!((delivered, found.ignored_chunks), (said(&[b"one"], &[b"a", b"b"]), 0), "reading {reading}");
+    }
+    let (space, found, _) = try_read(Arc::new(faulty.clone())).unwrap();
+    drop(start_after(&space, found, &[b"two"]));
+    assert_eq!(space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count(), 1, "then it is given back");
+}
+
+/// Nothing is recorded behind the snapshot that an opening did not end, so its zones are given back.
+#[test]
+fn openings_that_are_cut_short_take_no_more_zones_each_time() {
+    let device = device(14);
+    let mut journal = start(&format(&device), &[b"first"]);
+    journal.append(b"change").and_then(|()| journal.sync()).unwrap();
+    drop(journal);
+    for opening in 0..20 {
+        let (space, found, delivered) = read(&device);
+        assert_eq!(delivered, said(&[b"first"], &[b"change"]), "opening {opening}");
+        // One more waits until its generation is not the newest.
+        assert!(space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count() <= 2, "opening {opening}");
+        let cut = Journal::start(&space, JOURNAL, found, &mut |snapshot| {
+            (0..3).try_for_each(|_| snapshot.put(&[2; 50_000]))?;
+            Err(SpaceError::JournalFailed)
+        });
+        assert!(matches!(cut, Err(SpaceError::JournalFailed)), "opening {opening}");
+    }
+}
+
 /// Writes what is in the journal's zone again, with one bit flipped: the device has nothing to say.
 fn flip(device: &Arc<MemDevice>, zone: ZoneId, block: usize) {
     let report = device.report(zone, 1).unwrap()[0];
