@@ -46,6 +46,8 @@ pub struct MountReport {
     pub records_ignored: u64,
     /// Chunks of the journal behind a gap: the torn tail of a crash, or damage.
     pub chunks_ignored: u64,
+    /// Of these, those that no crash leaves: damage.
+    pub chunks_damaged: u64,
     /// Extents whose zone holds something else now: damage, or beside a live store what it has cleaned while it was mounted for
     /// reading. Their files cannot be opened.
     pub extents_lost: u64,
@@ -61,10 +63,23 @@ impl MountReport {
     /// What a user should know who mounted it for writing, if anything: one line.
     #[must_use]
     pub fn damage(&self) -> Option<&'static str> {
-        let is_damaged = self.extents_lost > 0 || self.records_ignored > 0;
+        let is_damaged = self.extents_lost > 0 || self.is_journal_damaged();
         is_damaged.then_some(
             "files have lost bytes or names, with their zones or in the journal; `zonda fs check` names the files",
         )
+    }
+
+    /// What a user should know of the names who mounted it for reading, if anything: one line. What else is damaged cannot be told from
+    /// what a live store does meanwhile.
+    #[must_use]
+    pub fn journal_damage(&self) -> Option<&'static str> {
+        self.is_journal_damaged().then_some(
+            "the journal is damaged, and names or bytes that were recorded in it are missing; `zonda fs check` tells how much",
+        )
+    }
+
+    fn is_journal_damaged(&self) -> bool {
+        self.records_ignored > 0 || self.chunks_damaged > 0
     }
 
     /// What a user should know who mounted it for reading, if anything: one line.
@@ -99,7 +114,7 @@ impl FileStore {
         let new = NewStore { id, features, superblock, overwrite };
         let space = Space::format(device, new, &options.space())?;
         let ground = Ground::of_zones(space);
-        Self::start(ground, options, Catalogue::default(), JournalFound::default(), Vec::new())
+        Self::start(ground, options, Default::default(), JournalFound::default(), Vec::new())
     }
 
     /// Mounts the store on a device.
@@ -122,16 +137,17 @@ impl FileStore {
         let mut found = mount.read(&zones, &beside, options.gives_up_offline)?;
         found.settle(ground.space(), &zones)?;
         mount.count_live();
-        let (catalogue, report) = (mount.catalogue, mount.report);
+        let read = (mount.catalogue, mount.report);
+        let report = mount.report;
         let partial = zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
-        let store = Self::start(ground, options, catalogue, found, partial)?;
+        let store = Self::start(ground, options, read, found, partial)?;
         Ok((store, report))
     }
 
     fn start(
         ground: Ground,
         options: FileStoreOptions,
-        catalogue: Catalogue,
+        (catalogue, report): (Catalogue, MountReport),
         found: JournalFound,
         zones: Vec<RecoveredZone>,
     ) -> Result<Self> {
@@ -153,7 +169,8 @@ impl FileStore {
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
         let committer = Committer::new(Some(journal), lanes.journal_owed());
-        let core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
+        let mut core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
+        core.found = report;
         if let Some(trace) = &core.options.trace {
             trace_existing(trace, &core.names.lock().catalogue);
         }
@@ -230,7 +247,7 @@ impl Mount<'_> {
             report.records_ignored += u64::from(!applied);
             Ok(())
         })?;
-        self.report.chunks_ignored = found.ignored_chunks;
+        (self.report.chunks_ignored, self.report.chunks_damaged) = (found.ignored_chunks, found.damaged_chunks);
         self.report.files = self.catalogue.files().count() as u64;
         Ok(found)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{geometry, options_with, path};
 use zonda_device::{AlignedBuf, Lba, MemDevice, ZoneState, ZonedDevice};
-use zonda_files::{FileError, FileKind, FileStore, FileTags, StoreId, ZoneId};
+use zonda_files::{FileError, FileKind, FileStore, FileTags, Finding, StoreId, ZoneId};
 use zonda_space::StreamId;
 
 const BLOCK: usize = 4096;
@@ -157,4 +157,31 @@ fn what_is_acknowledged_after_the_journal_went_offline_is_there() {
         assert_eq!(read, [7; 20_000]);
     }
     assert_eq!(store.check().unwrap().findings, []);
+}
+
+/// The mount goes on without what is missing, and says so; so does a check.
+#[test]
+fn a_record_that_is_damaged_is_told() {
+    let device = device();
+    let store = format(&device);
+    for name in 0..6 {
+        store.make_directory(&path(&format!("/{name}"))).unwrap();
+        store.sync_names().unwrap();
+    }
+    let journal = journal_zones(&store)[0];
+    assert_eq!(store.check().unwrap().findings, []);
+    drop(store);
+    // The header, three of the snapshot, and the first record.
+    rewrite(&device, journal, |bytes| bytes[5 * BLOCK + 8] ^= 1);
+    let found = [Finding::Journal { records: 0, chunks: 4 }];
+    let (store, report) = FileStore::mount_read_only(device.clone(), options_with("liza-zns")).unwrap();
+    assert!(report.journal_damage().is_some());
+    assert_eq!(store.check().unwrap().findings, found);
+    let (store, report) = FileStore::mount(device.clone(), options_with("liza-zns")).unwrap();
+    assert!(report.damage().is_some());
+    assert_eq!((store.check().unwrap().findings, store.list(&path("/")).unwrap()), (found.to_vec(), vec![path("/0")]));
+    // From now on that is what is recorded.
+    drop(store);
+    let (store, report) = FileStore::mount(device, options_with("liza-zns")).unwrap();
+    assert_eq!((report.damage(), store.check().unwrap().findings), (None, vec![]));
 }

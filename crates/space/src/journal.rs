@@ -13,7 +13,7 @@ pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
 const ZONE_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of an item's length before it.
-const ITEM_LENGTH_BYTES: usize = 4;
+pub(crate) const ITEM_LENGTH_BYTES: usize = 4;
 
 /// A client's metadata as a snapshot and the changes since, for clients that keep none of their own.
 ///
@@ -196,7 +196,7 @@ impl Journal {
 
     /// Bytes of a zone that long chunks fill.
     fn chunked_bytes(&self) -> u64 {
-        let (chunk, zone) = (self.chunk_blocks_max(), self.space.zone_blocks() - 1);
+        let (chunk, zone) = (chunk_blocks_max(&self.space), self.space.zone_blocks() - 1);
         (zone - zone % chunk) * BLOCK_BYTES as u64
     }
 
@@ -262,12 +262,8 @@ impl Journal {
         self.payload_bytes_max() - ITEM_LENGTH_BYTES
     }
 
-    fn chunk_blocks_max(&self) -> u64 {
-        CHUNK_BLOCKS_MAX.min(self.space.zone_blocks() - 1)
-    }
-
     fn payload_bytes_max(&self) -> usize {
-        usize::try_from(self.chunk_blocks_max()).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
+        payload_bytes_max(&self.space)
     }
 
     /// Writes a whole snapshot into zones that can be read as far as the device knows; returns how many of the zones are older than the one
@@ -409,6 +405,15 @@ impl Journal {
         self.zones.retain(|&zone| !give_back(&self.space, zone));
         self.zones.extend(newer);
     }
+}
+
+fn chunk_blocks_max(space: &Space) -> u64 {
+    CHUNK_BLOCKS_MAX.min(space.zone_blocks() - 1)
+}
+
+/// Bytes of items in the longest chunk.
+pub(crate) fn payload_bytes_max(space: &Space) -> usize {
+    usize::try_from(chunk_blocks_max(space)).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
 }
 
 /// Counts a zone as fully live, so that it is no victim and cannot be reset by mistake.

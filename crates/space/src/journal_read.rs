@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use zonda_device::{AlignedBuf, DeviceError, ErrorKind, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
-use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
+use crate::journal::{CHUNK_BLOCKS_MAX, ITEM_LENGTH_BYTES, give_back, hold, payload_bytes_max};
 use crate::{BLOCK_BYTES, OfflineZones, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
 
 /// Blocks behind the last whole chunk of a zone in which others are looked for. Behind the torn tail of a zone that is full or finished
@@ -30,6 +30,8 @@ pub struct JournalFound {
     pub has_records: bool,
     /// Chunks behind a gap: they were never durable together with what came before them, or something is damaged.
     pub ignored_chunks: u64,
+    /// Of these, those that no crash left without what is missing before them: the device had said that this was durable.
+    pub damaged_chunks: u64,
     /// Which zones were offline when the snapshot was written; `None` where it does not say: it is of an earlier version.
     pub offline: Option<OfflineZones>,
     pub(crate) zones: Vec<ZoneId>,
@@ -40,8 +42,9 @@ pub struct JournalFound {
 
 impl Default for JournalFound {
     fn default() -> Self {
-        let (has_snapshot, has_records, ignored_chunks, offline, zones, delivered) = Default::default();
-        Self { has_snapshot, has_records, ignored_chunks, offline, zones, next_sequence: 1, delivered }
+        let (has_snapshot, has_records, ignored_chunks, damaged_chunks) = Default::default();
+        let (offline, zones, delivered) = Default::default();
+        Self { has_snapshot, has_records, ignored_chunks, damaged_chunks, offline, zones, next_sequence: 1, delivered }
     }
 }
 
@@ -78,6 +81,9 @@ struct Place {
     generation: u64,
     block: u64,
     blocks: u64,
+    payload_bytes: usize,
+    /// Of the first item, its length included.
+    item_bytes: usize,
 }
 
 impl Place {
@@ -99,7 +105,7 @@ impl Place {
 /// [settles](JournalFound::settle) the zones.
 /// `recovered` are the zones that opening found; those of other streams are passed over.
 ///
-/// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 48
+/// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 56
 /// bytes for each.
 ///
 /// # Errors
@@ -143,7 +149,9 @@ pub fn look_at_journal(
     found.has_snapshot = true;
     let dense = &chunks[snapshot.begin..][..dense_run(&chunks[snapshot.begin..])];
     refuse_lost(space, unreadable, newest_generation(space, recovered, dense))?;
-    found.ignored_chunks = (chunks.len() - snapshot.begin - dense.len()) as u64;
+    let ignored = &chunks[snapshot.begin + dense.len()..];
+    found.ignored_chunks = ignored.len() as u64;
+    found.damaged_chunks = damaged(space, dense, ignored);
     let end = snapshot.end - snapshot.begin;
     deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
     let said = read_chunk(space, &dense[end], &mut buffer)?;
@@ -209,6 +217,23 @@ fn dense_run(chunks: &[Place]) -> usize {
     chunks.len().min(1 + following)
 }
 
+/// Of the chunks behind a gap those that prove damage: all, if one was followed by a flush before the next was written. What is missing is
+/// older, so it was durable. Chunks of an earlier life prove nothing, nor does the last: nobody knows whether the flush behind it was done.
+/// On a host that is full one may have been left out.
+fn damaged(space: &Space, dense: &[Place], ignored: &[Place]) -> u64 {
+    let end = dense.last().map(Place::order);
+    let ours: Vec<&Place> = ignored.iter().filter(|chunk| Some(chunk.order()) > end).collect();
+    let bytes_max = payload_bytes_max(space);
+    // A chunk of records that had room for the next one was written because somebody waited for it.
+    let was_synced = |chunk: &Place, next: &Place| match (chunk.kind, next.kind) {
+        (ChunkKind::SnapshotEnd, _) => true,
+        (ChunkKind::Records, ChunkKind::Records) => chunk.payload_bytes + next.item_bytes <= bytes_max,
+        _ => false,
+    };
+    let is_proof = |pair: &[&Place]| pair[1].follows(pair[0]) && was_synced(pair[0], pair[1]);
+    if ours.windows(2).any(is_proof) { ours.len() as u64 } else { 0 }
+}
+
 /// Adds the whole chunks of a zone. One that is not whole is the torn tail of a crash, or damaged, and then others may be behind it: these
 /// are looked for a little further. Returns where the chunks end because that could not be read.
 fn list_chunks(
@@ -268,7 +293,9 @@ fn list_buffer(mut bytes: &[u8], generation: u64, mut block: u64, chunks: &mut V
         }
         let blocks = (CHUNK_HEADER_BYTES + payload.len()).div_ceil(BLOCK_BYTES);
         let ChunkHeader { sequence, kind, .. } = header;
-        chunks.push(Place { sequence, kind, generation, block, blocks: blocks as u64 });
+        let item_bytes = items(payload).next().map_or(0, |item| ITEM_LENGTH_BYTES + item.len());
+        let (payload_bytes, of_blocks) = (payload.len(), blocks as u64);
+        chunks.push(Place { sequence, kind, generation, block, blocks: of_blocks, payload_bytes, item_bytes });
         block += blocks as u64;
         bytes = bytes.get(blocks * BLOCK_BYTES..).unwrap_or_default();
     }

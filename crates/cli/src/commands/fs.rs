@@ -92,8 +92,14 @@ impl StoreArg {
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
         let (store, report) = self.mount_told()?;
-        report.warning().into_iter().for_each(|warning| say(format_args!("{}: {warning}", self.uri)));
+        self.tell(report.warning());
+        self.tell(report.journal_damage());
         Ok(store)
+    }
+
+    /// Says something of the store, if there is anything to be said.
+    fn tell(&self, what: Option<&str>) {
+        what.into_iter().for_each(|what| say(format_args!("{}: {what}", self.uri)));
     }
 
     /// The same, with what is to be said of it.
@@ -102,7 +108,7 @@ impl StoreArg {
     /// As above.
     fn mount_told(&self) -> anyhow::Result<(FileStore, MountReport)> {
         if let Some(drive) = self.drive(Data::Kept)? {
-            return Ok((drive.mount().with_context(|| self.cannot("mount"))?, MountReport::default()));
+            return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
         FileStore::mount_read_only(device, self.options()).with_context(|| self.cannot("mount"))
@@ -113,11 +119,15 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive(Data::Kept)? {
-            return drive.mount().with_context(|| self.cannot("mount"));
-        }
-        let device = self.zones(OpenMode::Open, Data::Kept)?;
-        Ok(FileStore::mount(device, self.options()).with_context(|| self.cannot("mount"))?.0)
+        let (store, report) = match self.drive(Data::Kept)? {
+            Some(drive) => drive.mount().with_context(|| self.cannot("mount"))?,
+            None => {
+                let device = self.zones(OpenMode::Open, Data::Kept)?;
+                FileStore::mount(device, self.options()).with_context(|| self.cannot("mount"))?
+            }
+        };
+        self.tell(report.damage());
+        Ok(store)
     }
 
     fn drive(&self, data: Data) -> anyhow::Result<Option<blocks::Drive>> {

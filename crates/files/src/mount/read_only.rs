@@ -124,7 +124,8 @@ impl FileStore {
         let lanes = Lanes::new(ground.space().clone(), false);
         let options = (options.clone(), None);
         let committer = Committer::new(None, lanes.journal_owed());
-        let core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
+        let mut core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
+        core.found = report;
         Ok((Self { core: Arc::new(core) }, report))
     }
 }
