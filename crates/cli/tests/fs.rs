@@ -254,6 +254,36 @@ fn damage_is_found_and_not_handed_on() {
 }
 
 #[test]
+fn a_damaged_journal_is_told() {
+    let shell = store();
+    fs::create_dir_all(shell.path().join("plain")).unwrap();
+    (0..8).for_each(|name| shell.write(&format!("plain/{name}.sst"), bytes(name, 5_000)));
+    shell.ok("fs restore d.zoned plain");
+    assert!(shell.ok("fs check d.zoned").contains("all is well"));
+    let whole = shell.read("d.zoned");
+    // The chunks of records, of which the second is damaged.
+    let records: Vec<usize> =
+        (0..whole.len() - 5).step_by(4096).filter(|&at| whole[at..at + 5] == *b"ZJRN\x01").collect();
+    assert!(records.len() > 5, "{records:?}");
+    let mut image = whole;
+    image[records[1] + 8] ^= 1;
+    shell.write("d.zoned", image);
+    let checked = shell.run("fs check d.zoned");
+    assert_eq!(checked.code, Some(3), "{checked:?}");
+    assert!(
+        checked.out.contains("the journal is damaged: 0 records") && checked.out.contains("1 finding"),
+        "{checked:?}"
+    );
+    for command in ["fs ls d.zoned", "fs backup d.zoned copy"] {
+        assert!(shell.run(command).err.contains("the journal is damaged"), "{command}");
+    }
+    shell.write("new", "x");
+    let copied = shell.run("fs cp d.zoned new store:/new");
+    assert!(copied.code == Some(0) && copied.err.contains("in the journal"), "{copied:?}");
+    assert!(shell.ok("fs check d.zoned").contains("all is well"));
+}
+
+#[test]
 fn a_backup_of_nothing_makes_no_directory() {
     let shell = store();
     shell.write("a", "x");

@@ -57,6 +57,14 @@ pub enum Finding {
         /// The extent.
         extent: Extent,
     },
+    /// A journal of which something is missing that was recorded, as the mount found: names or bytes of files that nobody knows of. It is
+    /// begun anew by a mount for writing, and what was there is then what is recorded.
+    Journal {
+        /// Records that do not apply.
+        records: u64,
+        /// Chunks of records that were dropped, behind one that is missing.
+        chunks: u64,
+    },
     /// A zone whose live bytes are not those of its extents.
     LiveBytes {
         /// The zone.
@@ -81,7 +89,7 @@ impl Finding {
             | Self::Damaged { file, .. }
             | Self::Unreadable { file, .. } => vec![*file],
             Self::Overlap { file, other, .. } => vec![*file, *other],
-            Self::LiveBytes { .. } => Vec::new(),
+            Self::Journal { .. } | Self::LiveBytes { .. } => Vec::new(),
         }
     }
 
@@ -103,6 +111,9 @@ impl Finding {
             Self::Unreadable { file, extent: Extent { zone, block, .. } } => {
                 format!("{}: what is in {zone}, block {block} and on, cannot be read", name(file))
             }
+            Self::Journal { records, chunks } => format!(
+                "the journal is damaged: {records} records in it do not apply, {chunks} chunks were dropped behind one that is missing"
+            ),
             Self::LiveBytes { zone, counted, expected } => {
                 format!("{zone}: {counted} bytes counted as live, extents have {expected}")
             }
@@ -173,13 +184,14 @@ impl CheckReport {
 }
 
 impl FileStore {
-    /// Checks everything that is recorded, while nobody writes: live bytes of files in use would be taken for wrong. A store that is
-    /// mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
+    /// Checks everything that is recorded, and whether all that was still is, while nobody writes: live bytes of files in use would be taken
+    /// for wrong. A store that is mounted for reading is checked as it was then, and what is gone since is `stale`, not a finding.
     ///
     /// # Errors
     /// `Space` if something cannot be read for now. What the device has lost is a finding.
     pub fn check(&self) -> Result<CheckReport> {
         let mut report = CheckReport::default();
+        report.findings.extend(self.core.journal_finding());
         let mut extents = self.core.recorded_extents(&mut report);
         self.core.set_aside_stale(&mut extents, &mut report)?;
         extents.sort_by_key(|(_, extent)| extent.block);
@@ -235,6 +247,12 @@ impl FileStore {
 }
 
 impl Core {
+    /// What is wrong with the journal that the mount has read.
+    fn journal_finding(&self) -> Option<Finding> {
+        let (records, chunks) = (self.found.records_ignored, self.found.chunks_damaged);
+        (records > 0 || chunks > 0).then_some(Finding::Journal { records, chunks })
+    }
+
     fn recorded_extents(&self, report: &mut CheckReport) -> Vec<(FileId, Extent)> {
         let names = self.names.lock();
         report.files = names.catalogue.files().count() as u64;

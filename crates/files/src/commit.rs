@@ -108,11 +108,11 @@ impl Committer {
     }
 }
 
-/// Whether nothing was written for want of zones, tokens or room on the host.
+/// Whether nothing was recorded for want of zones, tokens or room on the host.
 pub(crate) fn can_be_tried_again(error: &SpaceError) -> bool {
     let lacks =
         matches!(error, SpaceError::NoSpace { .. } | SpaceError::StreamFull { .. } | SpaceError::TokensHeld { .. });
-    lacks || error.is_host_full()
+    lacks || matches!(error, SpaceError::SnapshotNeeded { .. }) || error.is_host_full()
 }
 
 /// Flushes what records refer to, if that is owed.
@@ -128,9 +128,12 @@ impl State {
     fn commit(&mut self, Source { names, work, space }: &Source<'_>) -> Result<()> {
         self.take(names.take_queue(work), space)?;
         let recorded = self.record();
-        if let Err(FileError::Space(SpaceError::NoSpace { .. })) = recorded {
+        if let Err(FileError::Space(error @ (SpaceError::NoSpace { .. } | SpaceError::SnapshotNeeded { .. }))) =
+            &recorded
+        {
             // What there is may take less room than all that led to it: names that are gone again.
-            let is_told = self.snapshot(names, space)?;
+            let is_needed = matches!(error, SpaceError::SnapshotNeeded { .. });
+            let is_told = self.snapshot(names, space, is_needed)?;
             self.commits += u64::from(is_told);
             return if is_told { Ok(()) } else { recorded };
         }
@@ -162,7 +165,8 @@ impl State {
         Ok(flush_owed(&mut self.owes_flush, space)?)
     }
 
-    /// A journal gives zones back early while there are zones for a snapshot beside it, but not many more.
+    /// It is where the journal does not say which zones went offline. A journal gives zones back early while there are zones for a snapshot
+    /// beside it, but not many more.
     fn is_snapshot_due(journal: &Journal, space: &Space) -> bool {
         let zone_bytes = space.zone_blocks() * BLOCK_BYTES as u64;
         let (records, snapshot) = (journal.bytes_since_snapshot(), journal.snapshot_bytes());
@@ -171,26 +175,28 @@ impl State {
         let is_short = u64::from(usage.free_zones) < u64::from(usage.reserve_zones) + snapshot_zones;
         let short_limit = snapshot.max(zone_bytes / 2);
         let limit = (SNAPSHOT_FACTOR * snapshot).max(SNAPSHOT_BYTES_MIN.min(zone_bytes));
-        records >= limit || is_short && records >= short_limit
+        // Where zones are short, what the journal says of those that are lost can wait.
+        let is_outdated = || usage.lost_zones > 0 && journal.is_outdated();
+        records >= limit || if is_short { records >= short_limit } else { is_outdated() }
     }
 
     fn snapshot_if_due(&mut self, names: &Names, space: &Space) -> Result<()> {
         if self.journal.as_ref().is_some_and(|journal| Self::is_snapshot_due(journal, space)) {
-            self.snapshot(names, space)?;
+            self.snapshot(names, space, false)?;
         }
         Ok(())
     }
 
     /// Begins the journal anew, with what there is; whether all of that is durable. Where it finds no room, the journal goes on without; if
-    /// nothing is given back by it, it leaves room to those who clean.
-    fn snapshot(&mut self, names: &Names, space: &Space) -> Result<bool> {
+    /// nothing is given back by it, and nothing needs it, it leaves room to those who clean.
+    fn snapshot(&mut self, names: &Names, space: &Space, is_needed: bool) -> Result<bool> {
         let Some(journal) = &mut self.journal else { return Ok(false) };
         let _label = cut_label("journal roll");
         let (queued, items) = names.snapshot();
         self.owes_flush |= queued.names_new_bytes;
         self.gives_back |= queued.gives_back;
         self.taken = self.taken.max(queued.last);
-        let for_others = if self.gives_back { 0 } else { ZONES_FOR_CLEANING };
+        let for_others = if self.gives_back || is_needed { 0 } else { ZONES_FOR_CLEANING };
         if !journal.has_room_for(items.iter().map(Vec::len), for_others) {
             self.backlog.extend(queued.records);
             return Ok(false);

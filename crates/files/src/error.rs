@@ -136,8 +136,9 @@ pub enum FileError {
         #[source]
         cause: SpaceError,
     },
-    /// A mount could not read a block of logs, and nothing else shows that the end of this file was not there. What was synced is not
-    /// dropped silently.
+    /// A mount could not read a block of logs, or a zone that may have been one of logs, and nothing else shows that the end of this file
+    /// was not there. What was synced is not dropped silently. Nothing was changed; see
+    /// [`gives_up_offline`](crate::FileStoreOptions::gives_up_offline) for a zone that is offline.
     #[error("the end of file {file} may be lost: zone {zone}, block {block} cannot be read: {cause}")]
     LogUnreadable {
         /// Number of the file.
@@ -164,6 +165,23 @@ pub enum FileError {
         /// What the device said.
         #[source]
         cause: SpaceError,
+    },
+    /// A mount found no whole snapshot of the names, and something that was written after one: the zone of the journal is offline, or what
+    /// is in it damaged. Nothing was changed: whatever was opened now would be empty, and would give all zones to others.
+    #[error(
+        "the journal is lost: no list of the files is whole, and zone {zone} was written after one: the journal is offline or damaged. \
+         Nothing was changed; if the device does not bring it back, make the store anew and restore a backup"
+    )]
+    JournalLost {
+        /// A zone that is not without names.
+        zone: u32,
+    },
+    /// A mount found a zone offline that may have held the end of the journal: what is recorded in others may be older than what they hold.
+    /// Nothing was changed; see [`gives_up_offline`](crate::FileStoreOptions::gives_up_offline).
+    #[error("zone {zone} is offline, and may have held the end of the journal")]
+    JournalOffline {
+        /// The zone.
+        zone: u32,
     },
     /// A write to a store that was opened for reading.
     #[error("the store is mounted read-only")]
@@ -243,7 +261,7 @@ impl FileError {
     #[must_use]
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. }) => true,
+            Self::NoSpace { .. } | Self::Space(SpaceError::NoSpace { .. } | SpaceError::SnapshotNeeded { .. }) => true,
             Self::Space(error) => error.is_host_full(),
             _ => false,
         }

@@ -1,11 +1,12 @@
 //! Makes and mounts a store.
 //!
 //! Life of a mount: 1 zone headers are read, and zones without one recognised -> 2 the journal gives names and extents; a record that does
-//! not apply is counted and passed over, never a reason to refuse -> 3 chunks behind the recorded bytes of logs are collected -> 4 live
-//! bytes are counted -> 5 partly written zones are taken up again, or finished -> 6 the journal starts anew with a snapshot; only then
-//! are its old zones reset.
+//! not apply is counted and passed over, never a reason to refuse, but that there is none at all is -> 3 chunks behind the recorded bytes
+//! of logs are collected; until here nothing is changed -> 4 live bytes are counted -> 5 partly written zones are taken up again, or
+//! finished -> 6 the journal starts anew with a snapshot; only then are its old zones reset.
 
 mod blocks;
+mod lost;
 mod read_only;
 mod recognise;
 
@@ -14,10 +15,11 @@ use std::sync::Arc;
 
 use zonda_device::cut_label;
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, NewStore, Recovered, RecoveredZone, Space, SpaceError, StoreId, StreamId,
-    ZoneId, ZoneUse, ZonedDevice, read_journal,
+    Journal, JournalEntry, JournalFound, NewStore, Recovered, RecoveredZone, Space, SpaceError, StoreId, ZoneId,
+    ZoneUse, ZonedDevice, look_at_journal,
 };
 
+use self::lost::Beside;
 use self::recognise::with_recognised;
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
@@ -44,6 +46,8 @@ pub struct MountReport {
     pub records_ignored: u64,
     /// Chunks of the journal behind a gap: the torn tail of a crash, or damage.
     pub chunks_ignored: u64,
+    /// Of these, those that no crash leaves: damage.
+    pub chunks_damaged: u64,
     /// Extents whose zone holds something else now: damage, or beside a live store what it has cleaned while it was mounted for
     /// reading. Their files cannot be opened.
     pub extents_lost: u64,
@@ -59,10 +63,23 @@ impl MountReport {
     /// What a user should know who mounted it for writing, if anything: one line.
     #[must_use]
     pub fn damage(&self) -> Option<&'static str> {
-        let is_damaged = self.extents_lost > 0 || self.records_ignored > 0;
+        let is_damaged = self.extents_lost > 0 || self.is_journal_damaged();
         is_damaged.then_some(
             "files have lost bytes or names, with their zones or in the journal; `zonda fs check` names the files",
         )
+    }
+
+    /// What a user should know of the names who mounted it for reading, if anything: one line. What else is damaged cannot be told from
+    /// what a live store does meanwhile.
+    #[must_use]
+    pub fn journal_damage(&self) -> Option<&'static str> {
+        self.is_journal_damaged().then_some(
+            "the journal is damaged, and names or bytes that were recorded in it are missing; `zonda fs check` tells how much",
+        )
+    }
+
+    fn is_journal_damaged(&self) -> bool {
+        self.records_ignored > 0 || self.chunks_damaged > 0
     }
 
     /// What a user should know who mounted it for reading, if anything: one line.
@@ -97,14 +114,15 @@ impl FileStore {
         let new = NewStore { id, features, superblock, overwrite };
         let space = Space::format(device, new, &options.space())?;
         let ground = Ground::of_zones(space);
-        Self::start(ground, options, Catalogue::default(), JournalFound::default(), Vec::new())
+        Self::start(ground, options, Default::default(), JournalFound::default(), Vec::new())
     }
 
     /// Mounts the store on a device.
     ///
     /// # Errors
     /// `BadOption`; `Space` if there is no file store on the device, or a newer one, or two; `LogUnreadable` and `ZoneUnreadable` where the
-    /// device has lost what may be the end of a log or of the journal.
+    /// device has lost what may be the end of a log or of the journal, `JournalOffline` where a zone of it may be, `JournalLost` where all
+    /// of the journal is. Nothing was changed.
     pub fn mount(device: Arc<dyn ZonedDevice>, options: FileStoreOptions) -> Result<(Self, MountReport)> {
         options.check_on(device.geometry().zone_count)?;
         let (space, recovered) = Space::open(device, &options.space())?;
@@ -113,21 +131,23 @@ impl FileStore {
     }
 
     fn mount_on(ground: Ground, recovered: Recovered, options: FileStoreOptions) -> Result<(Self, MountReport)> {
+        let beside = Beside::of(&recovered);
         let zones = with_recognised(&ground, recovered)?;
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        let found = mount.read_journal(&zones, read_journal)?;
-        mount.collect_chunks(&zones)?;
+        let mut found = mount.read(&zones, &beside, options.gives_up_offline)?;
+        found.settle(ground.space(), &zones)?;
         mount.count_live();
-        let (catalogue, report) = (mount.catalogue, mount.report);
+        let read = (mount.catalogue, mount.report);
+        let report = mount.report;
         let partial = zones.into_iter().filter(|zone| zone.stream != JOURNAL).collect();
-        let store = Self::start(ground, options, catalogue, found, partial)?;
+        let store = Self::start(ground, options, read, found, partial)?;
         Ok((store, report))
     }
 
     fn start(
         ground: Ground,
         options: FileStoreOptions,
-        catalogue: Catalogue,
+        (catalogue, report): (Catalogue, MountReport),
         found: JournalFound,
         zones: Vec<RecoveredZone>,
     ) -> Result<Self> {
@@ -149,7 +169,8 @@ impl FileStore {
             Journal::start(&space, JOURNAL, found, &mut |writer| items.iter().try_for_each(|item| writer.put(item)))?;
         space.clear_damaged()?;
         let committer = Committer::new(Some(journal), lanes.journal_owed());
-        let core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
+        let mut core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
+        core.found = report;
         if let Some(trace) = &core.options.trace {
             trace_existing(trace, &core.names.lock().catalogue);
         }
@@ -197,14 +218,6 @@ fn with_subzones_or_without(options: FileStoreOptions, space: &Space) -> (FileSt
     (FileStoreOptions { policy: Arc::new(LizaZns), ..options }, Some(NO_SUBZONES))
 }
 
-/// With or without changes of the device.
-type ReadJournal = fn(
-    &Space,
-    StreamId,
-    &[RecoveredZone],
-    &mut dyn FnMut(JournalEntry<'_>) -> std::result::Result<(), SpaceError>,
-) -> std::result::Result<JournalFound, SpaceError>;
-
 /// A mount in progress.
 struct Mount<'a> {
     ground: &'a Ground,
@@ -213,25 +226,37 @@ struct Mount<'a> {
 }
 
 impl Mount<'_> {
-    fn read_journal(&mut self, zones: &[RecoveredZone], how: ReadJournal) -> Result<JournalFound> {
+    /// Reads journal and logs, and changes nothing.
+    fn read(&mut self, zones: &[RecoveredZone], beside: &Beside, gives_up_offline: bool) -> Result<JournalFound> {
+        let found = self.read_journal(zones)?;
+        beside.refuse_lost_names(&found, zones)?;
+        let mut lost = None;
+        if !gives_up_offline {
+            beside.refuse_lost_end(&found, zones)?;
+            lost = beside.lost_of_logs(&found, &self.catalogue, self.ground.space());
+        }
+        self.collect_chunks(zones, lost)?;
+        Ok(found)
+    }
+
+    fn read_journal(&mut self, zones: &[RecoveredZone]) -> Result<JournalFound> {
         let (catalogue, report) = (&mut self.catalogue, &mut self.report);
-        let found = how(self.ground.space(), JOURNAL, zones, &mut |entry| {
+        let found = look_at_journal(self.ground.space(), JOURNAL, zones, &mut |entry| {
             let (JournalEntry::Item(record) | JournalEntry::Record(record)) = entry;
             let applied = Change::decode(record).is_some_and(|change| catalogue.apply(&change).is_ok());
             report.records_ignored += u64::from(!applied);
             Ok(())
         })?;
-        self.report.chunks_ignored = found.ignored_chunks;
+        (self.report.chunks_ignored, self.report.chunks_damaged) = (found.ignored_chunks, found.damaged_chunks);
         self.report.files = self.catalogue.files().count() as u64;
         Ok(found)
     }
 
     /// Adds the chunks of logs that continue what is recorded; of those for the same place in the file the one that was written last: the
     /// log goes on behind it, and not behind one whose write failed and reached the device all the same. What cannot be read does not
-    /// matter to a log that goes on behind it.
-    fn collect_chunks(&mut self, zones: &[RecoveredZone]) -> Result<()> {
+    /// matter to a log that goes on behind it. `lost` is known before.
+    fn collect_chunks(&mut self, zones: &[RecoveredZone], mut lost: Option<Lost>) -> Result<()> {
         let mut found: HashMap<FileId, BTreeMap<u64, Extent>> = HashMap::new();
-        let mut lost: Option<Lost> = None;
         for zone in zones.iter().filter(|zone| zone.holds.contains(LOG) || zone.holds.contains(META)) {
             let lost_here = chunks_in(self.ground.space(), zone, &mut |header, extent| {
                 let last = found.entry(header.file).or_default().entry(header.offset).or_insert(extent);

@@ -72,6 +72,9 @@ pub struct FileStoreOptions {
     /// Bytes of tables that may wait in memory until their keys are known, for policies that place by keys. Tables past it are
     /// placed as they are written, by their first key and those of their jobs' inputs.
     pub held_bytes_max: u64,
+    /// Whether a mount goes on without what may have been in zones that are offline, the ends of logs and of the journal. It is refused
+    /// else: what was synced is not dropped silently. Once mounted for writing, the store misses these zones no more.
+    pub gives_up_offline: bool,
     /// On a conventional drive: whether lifetimes become streams of the drive.
     pub streams: bool,
     /// Fewer active zones than the device allows.
@@ -95,6 +98,7 @@ impl Default for FileStoreOptions {
             log_buffer_bytes: 64 << 10,
             copy_buffer_bytes: 1 << 20,
             held_bytes_max: 256 << 20,
+            gives_up_offline: false,
             streams: false,
             active_limit: None,
             clock_seconds: || 0,

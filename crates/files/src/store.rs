@@ -27,7 +27,7 @@ use crate::subzones::{SplitUsage, SubzoneCounters};
 use crate::trace::TraceEvent;
 use crate::{
     Extent, FileError, FileId, FileKind, FilePath, FileReader, FileStoreOptions, FileTags, FileUsage, FileWriter,
-    LEVELS_COUNTED, Result, Work, ZoneId,
+    LEVELS_COUNTED, MountReport, Result, Work, ZoneId,
 };
 
 /// Rounds of cleaning after which a writer that still finds no zone is refused.
@@ -92,6 +92,8 @@ pub(crate) struct Core {
     pub(crate) allocations: Mutex<BTreeMap<(Rule, Option<u8>), u64>>,
     /// What the journal had at the mount.
     pub(crate) work_before: Work,
+    /// What the mount found.
+    pub(crate) found: MountReport,
     /// For reads that are in flight together.
     pub(crate) queues: Queues,
 }
@@ -410,6 +412,7 @@ impl Core {
             held_bytes: AtomicU64::new(0),
             allocations: Mutex::new(BTreeMap::new()),
             work_before,
+            found: MountReport::default(),
             queues: Queues::default(),
         }
     }

@@ -206,7 +206,8 @@ fn store_on_zones(uri: &Uri, options: FileStoreOptions) -> Result<(FileStore, Op
     let Opened { modelled, device, is_new, made } = devices::open(&uri.device, uri.create, uri.is_read_only)?;
     let store = if uri.is_read_only {
         let (store, report) = FileStore::mount_read_only(device, options)?;
-        report.warning().into_iter().for_each(|warning| tell(format_args!("{uri}: {warning}")));
+        let said = report.warning().into_iter().chain(report.journal_damage());
+        said.for_each(|what| tell(format_args!("{uri}: {what}")));
         store
     } else if is_new || uri.create.is_some() && devices::is_empty(&*device)? {
         devices::formatted(FileStore::format(device, new_id(), false, options), made)?

@@ -10,7 +10,8 @@ use crate::options;
 
 /// Our keys; every other one is the device's.
 pub(crate) const KEYS: &str = "create, read_only, policy, wal_flush, active_zones, reserve_zones, flush_reserve_zones, \
-                    finish_percent, write_buffer, log_buffer, copy_buffer, held_bytes, clean_threshold, clean_rate, victims, fs, streams";
+                    finish_percent, write_buffer, log_buffer, copy_buffer, held_bytes, clean_threshold, clean_rate, victims, \
+                    give_up_offline, fs, streams";
 
 /// The share of zones below which a thread cleans where the name does not say, in percent: so much that writers seldom have to wait, and
 /// little enough that zones have time to die by themselves.
@@ -32,6 +33,7 @@ const CLEAN_BELOW_FREE_PERCENT: u8 = 5;
 /// | `clean_rate=SIZE` | it copies at most so many bytes per second; writers that wait for space are not held up by it |
 /// | `victims=greedy`, `cost-benefit` | which zone is cleaned: the one with the fewest live bytes, or the best benefit |
 /// | `held_bytes=SIZE` | memory for tables that wait for their keys (`policy=caza`, `level-keys`, `lasting`, `splitzns+`) |
+/// | `give_up_offline=on` | mount although zones are offline that may have held the end of a log or of the journal |
 /// | `fs=xfs-like`, `f2fs-like` | the device is a conventional drive, and tables are placed in blocks as a model of that file system does ([`Placement`]); `conv:PROFILE` is a modelled one, and means `fs=xfs-like` where nothing else is said |
 /// | `streams=on` | on a conventional drive: lifetimes become streams of the drive |
 /// | `reserve_zones`, `flush_reserve_zones`, `finish_percent`, `write_buffer`, `log_buffer`, `copy_buffer` | as in [`FileStoreOptions`] |
@@ -163,6 +165,7 @@ impl Uri {
             "policy" => options.policy = policy::by_name(value)?,
             "fs" => self.placement = Some(Placement::by_name(value).ok_or_else(|| bad("use xfs-like or f2fs-like"))?),
             "streams" => options.streams = switch()?,
+            "give_up_offline" => options.gives_up_offline = switch()?,
             "wal_flush" => self.wal_flush = switch()?,
             "read_only" => self.is_read_only = switch()?,
             "clean_threshold" => options.clean_below_free_percent = percent()?,
@@ -221,7 +224,8 @@ mod tests {
         let uri = Uri::parse("zonda://file:/x/y?zones=40&create=1GiB&policy=ldp&max_active=6&wal_flush=on").unwrap();
         assert_eq!(uri.device, "file:/x/y?zones=40&max_active=6");
         assert_eq!((uri.create, uri.wal_flush), (Some(1 << 30), true));
-        assert_eq!(uri.options.policy.name(), "ldp");
+        assert_eq!((uri.options.policy.name(), uri.options.gives_up_offline), ("ldp", false));
+        assert!(Uri::parse("zonda://mem:?give_up_offline=on").unwrap().options.gives_up_offline);
         assert_eq!(Uri::parse("zonda://mem:").unwrap().device, "mem:");
     }
 

@@ -212,6 +212,14 @@ pub enum SpaceError {
         /// What the device said.
         source: DeviceError,
     },
+    /// A zone of the journal is lost, and what is recorded in it with it: nothing is durable before a new snapshot is.
+    #[error(
+        "{zone} of the journal is offline: nothing is recorded before it is begun anew, and for that there is no room"
+    )]
+    SnapshotNeeded {
+        /// The zone.
+        zone: ZoneId,
+    },
     /// An earlier write or flush of the journal failed, so nobody knows what of it is durable. Open the store again.
     #[error("the journal failed earlier; nothing more can be recorded")]
     JournalFailed,

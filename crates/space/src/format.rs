@@ -279,7 +279,7 @@ pub enum ChunkKind {
     SnapshotBegin = 2,
     /// Items of a snapshot.
     SnapshotItems = 3,
-    /// Nothing; the snapshot since the last beginning is complete.
+    /// One item, none in earlier versions: zones that are offline. The snapshot since the last beginning is complete.
     SnapshotEnd = 4,
 }
 
@@ -342,6 +342,54 @@ impl ChunkHeader {
         let chunk = bytes.get(..end)?;
         let stored = chunk[CHUNK_CRC_OFFSET..CHUNK_HEADER_BYTES].try_into().map(u32::from_le_bytes).ok()?;
         (stored == chunk_checksum(chunk)).then(|| (header, &chunk[CHUNK_HEADER_BYTES..]))
+    }
+}
+
+/// Bytes of a range of zones.
+const OFFLINE_BYTES: usize = 12;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawOffline {
+    first: U32,
+    zones: U32,
+    holds: U32,
+}
+
+const _: () = assert!(size_of::<RawOffline>() == OFFLINE_BYTES);
+
+/// Zones that are offline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfflineRange {
+    /// The first.
+    pub(crate) first: u32,
+    /// How many.
+    pub(crate) zones: u32,
+    /// Streams of which something that counts may have been in them.
+    pub(crate) holds: StreamSet,
+}
+
+impl OfflineRange {
+    /// The zone behind it.
+    pub(crate) fn end(&self) -> u64 {
+        u64::from(self.first) + u64::from(self.zones)
+    }
+
+    pub(crate) fn contains(&self, zone: u32) -> bool {
+        self.first <= zone && u64::from(zone) < self.end()
+    }
+
+    pub(crate) fn encode(&self) -> [u8; OFFLINE_BYTES] {
+        let raw = RawOffline { first: self.first.into(), zones: self.zones.into(), holds: self.holds.0.into() };
+        raw.as_bytes().try_into().expect("twelve bytes")
+    }
+
+    /// Ranges one behind the other, from any bytes (I10); `None` where they do not end with one.
+    pub(crate) fn decode_all(bytes: &[u8]) -> impl Iterator<Item = Option<Self>> {
+        bytes.chunks(OFFLINE_BYTES).map(|range| {
+            let raw = RawOffline::ref_from_bytes(range).ok()?;
+            Some(Self { first: raw.first.get(), zones: raw.zones.get(), holds: StreamSet(raw.holds.get()) })
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use zonda_device::{AlignedBuf, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind};
 use crate::journal_read::JournalFound;
-use crate::{BLOCK_BYTES, Result, Space, SpaceError, StreamId, Urgency, ZoneWriter};
+use crate::{BLOCK_BYTES, OfflineZones, Result, Space, SpaceError, StreamId, Urgency, ZoneUse, ZoneWriter};
 
 /// The longest chunk, in blocks.
 pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
@@ -13,7 +13,7 @@ pub(crate) const CHUNK_BLOCKS_MAX: u64 = 16;
 const ZONE_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of an item's length before it.
-const ITEM_LENGTH_BYTES: usize = 4;
+pub(crate) const ITEM_LENGTH_BYTES: usize = 4;
 
 /// A client's metadata as a snapshot and the changes since, for clients that keep none of their own.
 ///
@@ -23,7 +23,8 @@ const ITEM_LENGTH_BYTES: usize = 4;
 /// Life cycle: 1 [`read`](crate::read_journal) what an earlier life left -> 2 [`start`](Self::start) with a snapshot in a
 /// fresh zone; the old zones are reset once it is durable -> 3 records -> 4 a new [`snapshot`](Self::snapshot), in the same zone
 /// as long as it has room, and 3 again. A crash anywhere leaves a complete snapshot, and all records synced since, in zones that are not
-/// reset (I3). After a device error other than that the host is full it is failed and takes nothing more.
+/// reset (I3). After a device error other than that the host is full it is failed and takes nothing more. Where one of its zones is lost,
+/// with the snapshot and records in it, nothing is durable until there is a new snapshot in others.
 ///
 /// Cost: a sync writes the records since the last one, padded to blocks, and flushes; a snapshot writes itself and two
 /// blocks.
@@ -40,6 +41,8 @@ pub struct Journal {
     /// The same without what pads chunks to blocks.
     payload_since_snapshot: u64,
     snapshot_bytes: u64,
+    /// What the last snapshot says.
+    offline: OfflineZones,
     failed: bool,
 }
 
@@ -107,6 +110,7 @@ impl Journal {
             bytes_since_snapshot: 0,
             payload_since_snapshot: 0,
             snapshot_bytes: 0,
+            offline: OfflineZones::default(),
             failed: false,
         };
         if !journal.snapshot(fill)? {
@@ -129,17 +133,22 @@ impl Journal {
     /// Makes all records so far durable.
     ///
     /// # Errors
-    /// `NoSpace`, [a full host](SpaceError::is_host_full) and the other errors of [`Space::open_zone`]: try again. `Device`,
-    /// `JournalFailed`.
+    /// `NoSpace`, [a full host](SpaceError::is_host_full) and the other errors of [`Space::open_zone`]: try again. `SnapshotNeeded`: a zone
+    /// is lost, so take a [`snapshot`](Self::snapshot). `Device`, `JournalFailed`.
     pub fn sync(&mut self) -> Result<()> {
         self.write_pending(ChunkKind::Records)?;
-        self.flush()
+        self.flush()?;
+        match self.zones.iter().find(|zone| self.space.is_offline(**zone)) {
+            Some(&zone) => Err(SpaceError::SnapshotNeeded { zone }),
+            None => Ok(()),
+        }
     }
 
     /// Writes a snapshot, makes it durable, and resets the zones before the one in which it begins; those whose reset fails are tried again
     /// behind the next. Records so far are covered
     /// by it: whatever `fill` writes must include their effect. It begins in the open zone, if that seems to have room: to finish
-    /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile.
+    /// a zone that is hardly written costs a drive as much as to fill it, and nothing can be made durable meanwhile. Where a zone is lost
+    /// that it lies in, it is written again, before any other is reset. Cost: one report of each zone that it lies in.
     ///
     /// `false`: it is whole, and the flush behind it found the host full. The next [`sync`](Self::sync) makes it durable; the zones before
     /// it are reset behind the next one.
@@ -148,17 +157,16 @@ impl Journal {
     /// As [`start`](Self::start). An incomplete snapshot is ignored at recovery, and recording may go on.
     pub fn snapshot(&mut self, fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>) -> Result<bool> {
         let covered = (std::mem::take(&mut self.pending), self.payload_since_snapshot);
-        let before = self.bytes_since_snapshot;
         // Items of an incomplete snapshot must not be written later as records, and what it was to cover must.
-        let written = self.write_snapshot(fill);
-        let old_zones = written.inspect_err(|_| (self.pending, self.payload_since_snapshot) = covered)?;
+        let written = self.write_readable_snapshot(fill);
+        let (old_zones, bytes) = written.inspect_err(|_| (self.pending, self.payload_since_snapshot) = covered)?;
         // What a whole snapshot covers must not be recorded behind it, as it would be after an error.
         let flushed = self.flush();
         let waits = flushed.as_ref().is_err_and(SpaceError::is_host_full);
         if !waits {
             flushed.inspect_err(|_| self.failed = true)?;
         }
-        (self.snapshot_bytes, self.bytes_since_snapshot) = (self.bytes_since_snapshot - before, 0);
+        (self.snapshot_bytes, self.bytes_since_snapshot) = (bytes, 0);
         self.payload_since_snapshot = 0;
         if !waits {
             self.release(old_zones);
@@ -188,7 +196,7 @@ impl Journal {
 
     /// Bytes of a zone that long chunks fill.
     fn chunked_bytes(&self) -> u64 {
-        let (chunk, zone) = (self.chunk_blocks_max(), self.space.zone_blocks() - 1);
+        let (chunk, zone) = (chunk_blocks_max(&self.space), self.space.zone_blocks() - 1);
         (zone - zone % chunk) * BLOCK_BYTES as u64
     }
 
@@ -212,7 +220,8 @@ impl Journal {
             }
             pending += bytes;
         }
-        let fits = fits && (pending == 0 || room.take(pending)) && room.take(0);
+        let end = ITEM_LENGTH_BYTES + self.space.offline_zones(self.stream).encode().len();
+        let fits = fits && (pending == 0 || room.take(pending)) && room.take(end.min(self.payload_bytes_max()));
         // What is left in the last zone, records fill without a question.
         let owed = self.zones_of((room.taken + room.left) * BLOCK_BYTES as u64);
         let free = u64::from(room.free) + given_back as u64;
@@ -225,6 +234,13 @@ impl Journal {
         let remaining = writer.remaining_blocks();
         let written_bytes = (self.space.zone_blocks() - remaining) * block;
         remaining >= 2 * self.snapshot_bytes.div_ceil(block) && remaining > 0 && written_bytes < ZONE_BYTES_MAX
+    }
+
+    /// Whether zones went offline, or what was in them has died, since the last snapshot said which are: who opens the store next would
+    /// have to take them for lost with what counts. Cost: one pass over the zones.
+    #[must_use]
+    pub fn is_outdated(&self) -> bool {
+        self.offline != self.space.offline_zones(self.stream)
     }
 
     /// Bytes written since the last snapshot. A usual rule is to take the next when they exceed a few times
@@ -246,12 +262,25 @@ impl Journal {
         self.payload_bytes_max() - ITEM_LENGTH_BYTES
     }
 
-    fn chunk_blocks_max(&self) -> u64 {
-        CHUNK_BLOCKS_MAX.min(self.space.zone_blocks() - 1)
+    fn payload_bytes_max(&self) -> usize {
+        payload_bytes_max(&self.space)
     }
 
-    fn payload_bytes_max(&self) -> usize {
-        usize::try_from(self.chunk_blocks_max()).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
+    /// Writes a whole snapshot into zones that can be read as far as the device knows; returns how many of the zones are older than the one
+    /// in which it begins, and its bytes. Ends because every round uses up a zone.
+    fn write_readable_snapshot(
+        &mut self,
+        fill: &mut dyn FnMut(&mut SnapshotWriter<'_>) -> Result<()>,
+    ) -> Result<(usize, u64)> {
+        loop {
+            let before = self.bytes_since_snapshot;
+            let old_zones = self.write_snapshot(fill)?;
+            // Who does not answer may be asked by the next write.
+            let is_lost = |zone: &ZoneId| self.space.mark_bad(*zone).is_ok_and(|state| state == ZoneUse::Offline);
+            if !self.zones[old_zones..].iter().any(is_lost) {
+                return Ok((old_zones, self.bytes_since_snapshot - before));
+            }
+        }
     }
 
     /// Writes a whole snapshot; returns how many of the zones are older than the one in which it begins.
@@ -266,6 +295,12 @@ impl Journal {
         let old_zones = self.zones.len() - 1;
         fill(&mut SnapshotWriter { journal: self })?;
         self.write_pending(ChunkKind::SnapshotItems)?;
+        self.offline = self.space.offline_zones(self.stream);
+        let item = self.offline.encode();
+        // Without, it says nothing of them, as those of earlier versions.
+        if item.len() <= self.record_bytes_max() {
+            self.add(ChunkKind::SnapshotEnd, &item)?;
+        }
         self.write_chunk(ChunkKind::SnapshotEnd)?;
         Ok(old_zones)
     }
@@ -370,6 +405,15 @@ impl Journal {
         self.zones.retain(|&zone| !give_back(&self.space, zone));
         self.zones.extend(newer);
     }
+}
+
+fn chunk_blocks_max(space: &Space) -> u64 {
+    CHUNK_BLOCKS_MAX.min(space.zone_blocks() - 1)
+}
+
+/// Bytes of items in the longest chunk.
+pub(crate) fn payload_bytes_max(space: &Space) -> usize {
+    usize::try_from(chunk_blocks_max(space)).expect("at most 16") * BLOCK_BYTES - CHUNK_HEADER_BYTES
 }
 
 /// Counts a zone as fully live, so that it is no victim and cannot be reset by mistake.

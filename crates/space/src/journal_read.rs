@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use zonda_device::{AlignedBuf, DeviceError, ErrorKind, ZoneId};
 
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, ChunkKind, items};
-use crate::journal::{CHUNK_BLOCKS_MAX, give_back, hold};
-use crate::{BLOCK_BYTES, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
+use crate::journal::{CHUNK_BLOCKS_MAX, ITEM_LENGTH_BYTES, give_back, hold, payload_bytes_max};
+use crate::{BLOCK_BYTES, OfflineZones, RecoveredZone, Result, Space, SpaceError, StreamId, ZoneUse};
+
+/// Blocks behind the last whole chunk of a zone in which others are looked for. Behind the torn tail of a zone that is full or finished
+/// there may be nothing, as far as that goes.
+const SEARCH_BLOCKS: u64 = 256;
 
 /// One thing that a journal says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +26,43 @@ pub enum JournalEntry<'a> {
 pub struct JournalFound {
     /// Whether there was a complete snapshot. Without one nothing was delivered.
     pub has_snapshot: bool,
+    /// Whether there are records of changes, delivered or not. They are written behind a durable snapshot only.
+    pub has_records: bool,
     /// Chunks behind a gap: they were never durable together with what came before them, or something is damaged.
     pub ignored_chunks: u64,
+    /// Of these, those that no crash left without what is missing before them: the device had said that this was durable.
+    pub damaged_chunks: u64,
+    /// Which zones were offline when the snapshot was written; `None` where it does not say: it is of an earlier version.
+    pub offline: Option<OfflineZones>,
     pub(crate) zones: Vec<ZoneId>,
     pub(crate) next_sequence: u64,
+    /// The zones from the snapshot to the last record that was delivered, without a gap; `None` without a snapshot.
+    delivered: Option<BTreeSet<ZoneId>>,
 }
 
 impl Default for JournalFound {
     fn default() -> Self {
-        Self { has_snapshot: false, ignored_chunks: 0, zones: Vec::new(), next_sequence: 1 }
+        let (has_snapshot, has_records, ignored_chunks, damaged_chunks) = Default::default();
+        let (offline, zones, delivered) = Default::default();
+        Self { has_snapshot, has_records, ignored_chunks, damaged_chunks, offline, zones, next_sequence: 1, delivered }
+    }
+}
+
+impl JournalFound {
+    /// Seals the journal's zones that are partly written, so that they hold no tokens, and resets those in which nothing counts: what
+    /// openings that were cut short left behind would else fill the device. `recovered` is what the journal was read from.
+    ///
+    /// # Errors
+    /// `WrongState`: somebody else has taken up a zone.
+    pub fn settle(&mut self, space: &Space, recovered: &[RecoveredZone]) -> Result<()> {
+        let is_ours = |zone: &&RecoveredZone| self.zones.contains(&zone.zone) && zone.state == ZoneUse::Partial;
+        for zone in recovered.iter().filter(is_ours) {
+            space.seal_recovered(zone.zone)?;
+        }
+        if let Some(delivered) = self.delivered.take() {
+            self.zones.retain(|zone| delivered.contains(zone) || !give_back(space, *zone));
+        }
+        Ok(())
     }
 }
 
@@ -46,17 +78,34 @@ struct Unreadable {
 struct Place {
     sequence: u64,
     kind: ChunkKind,
+    generation: u64,
     block: u64,
     blocks: u64,
+    payload_bytes: usize,
+    /// Of the first item, its length included.
+    item_bytes: usize,
+}
+
+impl Place {
+    /// Whether it was written next after another, and behind it. One of an earlier life, which was never delivered, may have the number of
+    /// one that is lost.
+    fn follows(&self, before: &Self) -> bool {
+        before.sequence.checked_add(1) == Some(self.sequence) && self.order() > before.order()
+    }
+
+    /// Later ones were written later.
+    fn order(&self) -> (u64, u64) {
+        (self.generation, self.block)
+    }
 }
 
 /// Delivers the newest complete snapshot and the records after it, up to the first gap in the sequence: the torn tail of
 /// a crash, or damage. Never fails for a bad chunk; a block that cannot be read is one if what is delivered goes on in a later zone, so
-/// that it holds nothing of that. Else it may hold the last records, or a newer snapshot, and these are not dropped silently. Seals zones
-/// that are partly written, so that they hold no tokens, and resets those in which nothing counts.
+/// that it holds nothing of that. Else it may hold the last records, or a newer snapshot, and these are not dropped silently. Then
+/// [settles](JournalFound::settle) the zones.
 /// `recovered` are the zones that opening found; those of other streams are passed over.
 ///
-/// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 32
+/// Cost: reads each zone once to find the chunks, and the delivered ones a second time; memory for one chunk and 56
 /// bytes for each.
 ///
 /// # Errors
@@ -67,18 +116,12 @@ pub fn read_journal(
     recovered: &[RecoveredZone],
     apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
 ) -> Result<JournalFound> {
-    for zone in recovered.iter().filter(|zone| zone.stream == stream && zone.state == ZoneUse::Partial) {
-        space.seal_recovered(zone.zone)?;
-    }
-    let (mut found, delivered) = deliver_newest(space, stream, recovered, apply)?;
-    if let Some(delivered) = delivered {
-        // What openings that were cut short left behind would else fill the device.
-        found.zones.retain(|zone| delivered.contains(zone) || !give_back(space, *zone));
-    }
+    let mut found = look_at_journal(space, stream, recovered, apply)?;
+    found.settle(space, recovered)?;
     Ok(found)
 }
 
-/// As [`read_journal`], and changes nothing on the device: for who reads beside the store's owner.
+/// As [`read_journal`], and changes nothing on the device: for who reads beside the store's owner, or looks first whether all is there.
 ///
 /// # Errors
 /// As there.
@@ -88,16 +131,6 @@ pub fn look_at_journal(
     recovered: &[RecoveredZone],
     apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
 ) -> Result<JournalFound> {
-    Ok(deliver_newest(space, stream, recovered, apply)?.0)
-}
-
-/// Delivers what counts; returns the zones that it came from, if there is a snapshot.
-fn deliver_newest(
-    space: &Space,
-    stream: StreamId,
-    recovered: &[RecoveredZone],
-    apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
-) -> Result<(JournalFound, Option<BTreeSet<ZoneId>>)> {
     let mut buffer = AlignedBuf::with_len(usize::try_from(CHUNK_BLOCKS_MAX).expect("16") * BLOCK_BYTES);
     let mut found = JournalFound::default();
     let (mut chunks, mut unreadable) = (Vec::new(), Vec::new());
@@ -107,21 +140,27 @@ fn deliver_newest(
         unreadable.extend(list_chunks(space, zone, &mut buffer, &mut chunks)?);
     }
     found.next_sequence = select(&mut chunks);
+    found.has_records = chunks.iter().any(|chunk| chunk.kind == ChunkKind::Records);
     let Some(snapshot) = newest_snapshot(&chunks) else {
         refuse_lost(space, unreadable, 0)?;
         found.ignored_chunks = chunks.len() as u64;
-        return Ok((found, None));
+        return Ok(found);
     };
     found.has_snapshot = true;
     let dense = &chunks[snapshot.begin..][..dense_run(&chunks[snapshot.begin..])];
     refuse_lost(space, unreadable, newest_generation(space, recovered, dense))?;
-    found.ignored_chunks = (chunks.len() - snapshot.begin - dense.len()) as u64;
+    let ignored = &chunks[snapshot.begin + dense.len()..];
+    found.ignored_chunks = ignored.len() as u64;
+    found.damaged_chunks = damaged(space, dense, ignored);
     let end = snapshot.end - snapshot.begin;
     deliver(space, &dense[..end], ChunkKind::SnapshotItems, &mut buffer, apply)?;
+    let said = read_chunk(space, &dense[end], &mut buffer)?;
+    found.offline = items(said).next().and_then(OfflineZones::decode);
     deliver(space, &dense[end..], ChunkKind::Records, &mut buffer, apply)?;
-    let is_delivered = |(at, chunk): &(usize, &Place)| *at <= end || chunk.kind == ChunkKind::Records;
-    let delivered = dense.iter().enumerate().filter(is_delivered).map(|(_, chunk)| space.zone_of(chunk.block));
-    Ok((found, Some(delivered.collect())))
+    // Parts of snapshots that were given up may stand between: without these there would be a gap. Nothing counts of those behind.
+    let last = dense.iter().rposition(|chunk| chunk.kind == ChunkKind::Records).unwrap_or(0).max(end);
+    found.delivered = Some(dense[..=last].iter().map(|chunk| space.zone_of(chunk.block)).collect());
+    Ok(found)
 }
 
 /// The generation of the last zone in which a chunk is.
@@ -168,17 +207,35 @@ fn newest_snapshot(chunks: &[Place]) -> Option<Snapshot> {
 
 fn complete(chunks: &[Place], end: usize) -> Option<Snapshot> {
     let begin = chunks[..end].iter().rposition(|chunk| chunk.kind == ChunkKind::SnapshotBegin)?;
-    let snapshot = &chunks[begin..=end];
-    (dense_run(snapshot) == snapshot.len()).then_some(Snapshot { begin, end })
+    let is_of_items = chunks[begin + 1..end].iter().all(|chunk| chunk.kind == ChunkKind::SnapshotItems);
+    (is_of_items && dense_run(&chunks[begin..=end]) == end + 1 - begin).then_some(Snapshot { begin, end })
 }
 
 /// Chunks from the first on without a gap in the sequence.
 fn dense_run(chunks: &[Place]) -> usize {
-    let first = chunks.first().map_or(0, |chunk| chunk.sequence);
-    chunks.iter().zip(first..).take_while(|(chunk, expected)| chunk.sequence == *expected).count()
+    let following = chunks.windows(2).take_while(|pair| pair[1].follows(&pair[0])).count();
+    chunks.len().min(1 + following)
 }
 
-/// Adds the whole chunks of a zone, up to the first that is not. Returns where that could not be read.
+/// Of the chunks behind a gap those that prove damage: all, if one was followed by a flush before the next was written. What is missing is
+/// older, so it was durable. Chunks of an earlier life prove nothing, nor does the last: nobody knows whether the flush behind it was done.
+/// On a host that is full one may have been left out.
+fn damaged(space: &Space, dense: &[Place], ignored: &[Place]) -> u64 {
+    let end = dense.last().map(Place::order);
+    let ours: Vec<&Place> = ignored.iter().filter(|chunk| Some(chunk.order()) > end).collect();
+    let bytes_max = payload_bytes_max(space);
+    // A chunk of records that had room for the next one was written because somebody waited for it.
+    let was_synced = |chunk: &Place, next: &Place| match (chunk.kind, next.kind) {
+        (ChunkKind::SnapshotEnd, _) => true,
+        (ChunkKind::Records, ChunkKind::Records) => chunk.payload_bytes + next.item_bytes <= bytes_max,
+        _ => false,
+    };
+    let is_proof = |pair: &[&Place]| pair[1].follows(pair[0]) && was_synced(pair[0], pair[1]);
+    if ours.windows(2).any(is_proof) { ours.len() as u64 } else { 0 }
+}
+
+/// Adds the whole chunks of a zone. One that is not whole is the torn tail of a crash, or damaged, and then others may be behind it: these
+/// are looked for a little further. Returns where the chunks end because that could not be read.
 fn list_chunks(
     space: &Space,
     zone: &RecoveredZone,
@@ -187,13 +244,21 @@ fn list_chunks(
 ) -> Result<Option<Unreadable>> {
     let first = space.first_block(zone.zone);
     let (mut block, end) = (first + 1, first + zone.written_blocks);
-    while block < end {
+    // Behind the last whole one.
+    let mut whole = block;
+    while block < end && block - whole < SEARCH_BLOCKS {
         let (blocks, lost) = read_up_to_lost(space, block, (end - block).min(CHUNK_BLOCKS_MAX), buffer)?;
-        let listed = list_buffer(&buffer[..bytes_of(blocks)], zone.generation, block, chunks);
-        if listed == block {
-            return Ok(lost.map(|source| Unreadable { generation: zone.generation, block, source }));
+        let read = &buffer[..bytes_of(blocks)];
+        let listed = list_buffer(read, zone.generation, block, chunks);
+        if listed > block {
+            (block, whole) = (listed, listed);
+        } else if lost.is_some() {
+            let unreadable = |source| Unreadable { generation: zone.generation, block, source };
+            return Ok(lost.filter(|_| block == whole).map(unreadable));
+        } else {
+            let may_begin = |at: &u64| ChunkHeader::peek(&read[bytes_of(*at)..]).is_some();
+            block += (1..blocks).find(may_begin).unwrap_or(blocks);
         }
-        block = listed;
     }
     Ok(None)
 }
@@ -227,7 +292,10 @@ fn list_buffer(mut bytes: &[u8], generation: u64, mut block: u64, chunks: &mut V
             break;
         }
         let blocks = (CHUNK_HEADER_BYTES + payload.len()).div_ceil(BLOCK_BYTES);
-        chunks.push(Place { sequence: header.sequence, kind: header.kind, block, blocks: blocks as u64 });
+        let ChunkHeader { sequence, kind, .. } = header;
+        let item_bytes = items(payload).next().map_or(0, |item| ITEM_LENGTH_BYTES + item.len());
+        let (payload_bytes, of_blocks) = (payload.len(), blocks as u64);
+        chunks.push(Place { sequence, kind, generation, block, blocks: of_blocks, payload_bytes, item_bytes });
         block += blocks as u64;
         bytes = bytes.get(blocks * BLOCK_BYTES..).unwrap_or_default();
     }
@@ -243,14 +311,18 @@ fn deliver(
     apply: &mut dyn FnMut(JournalEntry<'_>) -> Result<()>,
 ) -> Result<()> {
     for chunk in chunks.iter().filter(|chunk| chunk.kind == kind) {
-        let bytes = bytes_of(chunk.blocks);
-        space.read(chunk.block, &mut buffer[..bytes]).map_err(|error| unreadable(space, chunk.block, error))?;
-        let payload = ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload);
-        for item in items(payload) {
+        for item in items(read_chunk(space, chunk, buffer)?) {
             apply(if kind == ChunkKind::Records { JournalEntry::Record(item) } else { JournalEntry::Item(item) })?;
         }
     }
     Ok(())
+}
+
+/// The payload of a chunk.
+fn read_chunk<'a>(space: &Space, chunk: &Place, buffer: &'a mut AlignedBuf) -> Result<&'a [u8]> {
+    let bytes = bytes_of(chunk.blocks);
+    space.read(chunk.block, &mut buffer[..bytes]).map_err(|error| unreadable(space, chunk.block, error))?;
+    Ok(ChunkHeader::decode(&buffer[..bytes]).map_or(&[][..], |(_, payload)| payload))
 }
 
 fn unreadable(space: &Space, block: u64, error: SpaceError) -> SpaceError {

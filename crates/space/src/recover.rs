@@ -51,6 +51,8 @@ pub struct Recovered {
     pub zones: Vec<RecoveredZone>,
     /// Zones whose header is damaged.
     pub damaged: Vec<DamagedZone>,
+    /// Zones that are lost, whatever was in them; on some devices zones that never can be used.
+    pub offline: Vec<ZoneId>,
     /// Zones that hold no more than a torn header: an interrupted allocation, or, beside a live store, one of which it was seen
     /// how it is opened or reset.
     pub torn: Vec<ZoneId>,
@@ -74,7 +76,8 @@ impl Space {
         let space = Self::build(device, units, identity.clone(), table);
         let damaged = space.adopt_scanned(&zones);
         let (zones, torn) = (space.recovered_zones(), space.torn_zones());
-        Ok((space, Recovered { identity, zones, damaged, torn }))
+        let offline = space.core.table.lock().zones_in(ZoneUse::Offline);
+        Ok((space, Recovered { identity, zones, damaged, offline, torn }))
     }
 
     /// What a device's zone headers say, without opening the store: for clients that keep the options of

@@ -191,6 +191,11 @@ impl Space {
         Some(table.slot(zone).generation).filter(|&generation| generation != 0)
     }
 
+    /// Whether a zone is known to be lost. No device call.
+    pub(crate) fn is_offline(&self, zone: ZoneId) -> bool {
+        self.core.table.lock().slot(zone).state == ZoneUse::Offline
+    }
+
     /// How many blocks of a zone are written, its header included, as the device says now: for who reads beside the store's owner. One
     /// report.
     ///

@@ -135,6 +135,86 @@ fn a_journal_goes_on_when_its_old_zone_is_worn() {
     assert_eq!((of_journal, space.usage().lost_zones), (1, 1));
 }
 
+#[expect(clippy::unwrap_used, reason = "a test that fails says where")]
+fn read_again(device: Arc<dyn zonda_device::ZonedDevice>) -> Vec<Vec<u8>> {
+    let (space, recovered) = Space::open(device, &options()).unwrap();
+    let mut said = Vec::new();
+    read_journal(&space, LOG, &recovered.zones, &mut |entry| {
+        let (JournalEntry::Item(bytes) | JournalEntry::Record(bytes)) = entry;
+        said.push(bytes.to_vec());
+        Ok(())
+    })
+    .unwrap();
+    said
+}
+
+/// With the zone go the snapshot and the records before: to write the last one again elsewhere makes none of them durable.
+#[test]
+fn a_journal_whose_zone_is_lost_records_nothing_before_a_snapshot() {
+    for is_sealed in [false, true] {
+        let device = device(14);
+        let space = format(&device);
+        let mut journal =
+            Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+        let old = space.view().iter().find(|view| view.stream == Some(LOG)).unwrap().zone;
+        device.retire(old, ZoneState::Offline).unwrap();
+        // Found by a write, or by what seals the zone for a record that does not fit.
+        let record = vec![7; if is_sealed { 50_000 } else { 10 }];
+        for _ in 0..2 {
+            let refused = journal.append(&record).and_then(|()| journal.sync()).unwrap_err();
+            assert!(matches!(refused, SpaceError::SnapshotNeeded { zone } if zone == old), "{refused}");
+        }
+        journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+        journal.append(b"three").and_then(|()| journal.sync()).unwrap();
+        drop((journal, space));
+        assert_eq!(read_again(device), [b"two".to_vec(), b"three".to_vec()]);
+    }
+}
+
+/// Whichever zone of it is lost, at whichever write or after it was sealed, it is written again before what it replaces is reset.
+#[test]
+fn a_snapshot_whose_zone_is_lost_is_written_again() {
+    let long = vec![2; 50_000];
+    let fill = |snapshot: &mut zonda_space::SnapshotWriter<'_>| (0..3).try_for_each(|_| snapshot.put(&long));
+    for write in 1..=8 {
+        let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+        let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+        let mut journal =
+            Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+        let (call, effect) = (Some(DeviceCall::Write), FaultEffect::Retire(ZoneState::Offline));
+        faulty.inject(Fault { call, zone: None, when: FaultWhen::Nth(write), effect });
+        assert!(journal.snapshot(&mut { fill }).unwrap());
+        journal.append(b"three").and_then(|()| journal.sync()).unwrap();
+        drop((journal, space));
+        assert_eq!(faulty.injected(), 1, "write {write}");
+        let found = read_again(Arc::new(faulty));
+        assert_eq!(found, [long.clone(), long.clone(), long.clone(), b"three".to_vec()], "write {write}");
+    }
+}
+
+/// A zone that the snapshot has left is lost while it goes on in another.
+#[test]
+fn a_snapshot_asks_for_its_zones_before_the_old_ones_are_reset() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal =
+        Journal::start(&space, LOG, JournalFound::default(), &mut |snapshot| snapshot.put(b"one")).unwrap();
+    let mut lost = None;
+    let mut fill = |snapshot: &mut zonda_space::SnapshotWriter<'_>| {
+        (0..3).try_for_each(|_| snapshot.put(&[2; 50_000]))?;
+        let zones = space.view().into_iter().filter(|view| view.stream == Some(LOG) && view.state == ZoneUse::Sealed);
+        let newest = zones.max_by_key(|view| view.generation).unwrap().zone;
+        if lost.is_none() {
+            device.retire(*lost.insert(newest), ZoneState::Offline).unwrap();
+        }
+        Ok(())
+    };
+    assert!(journal.snapshot(&mut fill).unwrap());
+    drop((journal, space));
+    assert!(lost.is_some());
+    assert_eq!(read_again(device), vec![vec![2; 50_000]; 3]);
+}
+
 /// The device answers to `finish` as it should and retires the zone at the reset.
 #[test]
 fn a_journal_goes_on_when_its_old_zone_wears_out_at_the_reset() {

@@ -12,8 +12,8 @@ use zonda_device::{
 };
 use zonda_rt::{DeviceCall, Rng};
 use zonda_space::{
-    Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions, StreamId, StreamSpec,
-    Urgency, read_journal,
+    ChunkHeader, ChunkKind, Journal, JournalEntry, JournalFound, SnapshotWriter, Space, SpaceError, SpaceOptions,
+    StreamId, StreamSpec, Urgency, read_journal,
 };
 
 /// The stream of the journal in the tests' options: may hold two zones.
@@ -238,6 +238,168 @@ fn records_after_an_incomplete_snapshot_are_not_lost() {
     assert_eq!(read(&device).2, said(&[b"base"], &[b"still here"]));
 }
 
+/// A zone that holds nothing but a part of it stands between the records: without that the next reading would end before it.
+#[test]
+fn a_zone_of_an_incomplete_snapshot_is_kept_while_records_are_behind_it() {
+    let faulty = Faulty::new(MemDevice::new(geometry(14)).unwrap(), 1);
+    let space = Space::format(Arc::new(faulty.clone()), new_store(1), &options()).unwrap();
+    let mut journal = start(&space, &[b"one"]);
+    journal.append(b"a").and_then(|()| journal.sync()).unwrap();
+    let zones = || space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count();
+    let failed = journal.snapshot(&mut |snapshot| {
+        loop {
+            if zones() == 2 {
+                // The zone is left for a third, which is not to be had for now.
+                let effect = FaultEffect::Error(ErrorKind::Media);
+                faulty.inject(Fault { call: Some(DeviceCall::Open), zone: None, when: FaultWhen::From(1), effect });
+            }
+            snapshot.put(&[2; 50_000])?;
+        }
+    });
+    assert!(failed.is_err() && zones() == 2);
+    faulty.heal();
+    journal.append(b"b").and_then(|()| journal.sync()).unwrap();
+    assert_eq!(zones(), 3);
+    drop((journal, space));
+    for reading in 1..=3 {
+        let (_, found, delivered) = try_read(Arc::new(faulty.clone())).unwrap();
+        assert_eq!((delivered, found.ignored_chunks), (said(&[b"one"], &[b"a", b"b"]), 0), "reading {reading}");
+    }
+    let (space, found, _) = try_read(Arc::new(faulty.clone())).unwrap();
+    drop(start_after(&space, found, &[b"two"]));
+    assert_eq!(space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count(), 1, "then it is given back");
+}
+
+/// Nothing is recorded behind the snapshot that an opening did not end, so its zones are given back.
+#[test]
+fn openings_that_are_cut_short_take_no_more_zones_each_time() {
+    let device = device(14);
+    let mut journal = start(&format(&device), &[b"first"]);
+    journal.append(b"change").and_then(|()| journal.sync()).unwrap();
+    drop(journal);
+    for opening in 0..20 {
+        let (space, found, delivered) = read(&device);
+        assert_eq!(delivered, said(&[b"first"], &[b"change"]), "opening {opening}");
+        // One more waits until its generation is not the newest.
+        assert!(space.view().iter().filter(|view| view.stream == Some(JOURNAL)).count() <= 2, "opening {opening}");
+        let cut = Journal::start(&space, JOURNAL, found, &mut |snapshot| {
+            (0..3).try_for_each(|_| snapshot.put(&[2; 50_000]))?;
+            Err(SpaceError::JournalFailed)
+        });
+        assert!(matches!(cut, Err(SpaceError::JournalFailed)), "opening {opening}");
+    }
+}
+
+/// Writes what is in the journal's zone again, with one bit flipped: the device has nothing to say.
+fn flip(device: &Arc<MemDevice>, zone: ZoneId, block: usize) {
+    let report = device.report(zone, 1).unwrap()[0];
+    let mut bytes = common::blocks(0, report.written_blocks());
+    device.read(report.start, &mut bytes).unwrap();
+    bytes[block * 4096 + 8] ^= 1;
+    device.reset(zone).unwrap();
+    device.write(report.start, &bytes).unwrap();
+}
+
+#[test]
+fn a_snapshot_behind_a_damaged_chunk_counts() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"one"]);
+    journal.append(b"a").and_then(|()| journal.sync()).unwrap();
+    journal.snapshot(&mut |snapshot| snapshot.put(b"two")).unwrap();
+    journal.append(b"b").and_then(|()| journal.sync()).unwrap();
+    let zone = space.view().iter().find(|view| view.stream == Some(JOURNAL)).unwrap().zone;
+    drop((journal, space));
+    // Header, three of the snapshot, a record, three of the next, a record.
+    for (block, expected, ignored) in
+        [(1, said(&[b"two"], &[b"b"]), 0), (4, said(&[b"two"], &[b"b"]), 0), (6, said(&[b"one"], &[b"a"]), 2)]
+    {
+        flip(&device, zone, block);
+        let (_, found, delivered) = read(&device);
+        assert_eq!((delivered, found.ignored_chunks), (expected, ignored), "block {block}");
+        flip(&device, zone, block);
+    }
+}
+
+/// A crash leaves a gap before what nobody waited for, and not before what was synced since.
+#[test]
+fn a_gap_before_what_was_synced_is_damage() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"one"]);
+    for record in [b"a", b"b", b"c", b"d"] {
+        journal.append(record).and_then(|()| journal.sync()).unwrap();
+    }
+    let zone = space.view().iter().find(|view| view.stream == Some(JOURNAL)).unwrap().zone;
+    drop((journal, space));
+    // The header, three of the snapshot, and the records. Behind the third there is one, of which nobody knows if it was flushed.
+    for (block, ignored, damaged) in [(4, 3, 3), (5, 2, 2), (6, 1, 0), (7, 0, 0)] {
+        flip(&device, zone, block);
+        let (_, found, _) = read(&device);
+        assert_eq!((found.ignored_chunks, found.damaged_chunks), (ignored, damaged), "block {block}");
+        flip(&device, zone, block);
+    }
+}
+
+#[test]
+fn a_gap_in_what_one_sync_wrote_is_no_damage() {
+    let device = device(14);
+    let space = format(&device);
+    let mut journal = start(&space, &[b"one"]);
+    // One chunk each, in a zone of its own.
+    let long = vec![5; 50_000];
+    (0..5).try_for_each(|_| journal.append(&long)).and_then(|()| journal.sync()).unwrap();
+    let mut views: Vec<_> = space.view().into_iter().filter(|view| view.stream == Some(JOURNAL)).collect();
+    views.sort_by_key(|view| view.generation);
+    let first = views[1].zone;
+    drop((journal, space));
+    flip(&device, first, 1);
+    let (_, found, delivered) = read(&device);
+    assert_eq!((delivered, found.ignored_chunks, found.damaged_chunks), (said(&[b"one"], &[]), 4, 0));
+}
+
+/// What an earlier life wrote behind a gap was never delivered, and its numbers may have been given again.
+#[test]
+fn a_chunk_of_an_earlier_life_fills_no_gap() {
+    use ChunkKind::{Records, SnapshotBegin, SnapshotEnd, SnapshotItems};
+    let chunk = |(kind, sequence, item): (ChunkKind, u64, u8), generation| {
+        let mut chunk = common::blocks(0, 1);
+        chunk[32..37].copy_from_slice(&[1, 0, 0, 0, item]);
+        let payload_bytes = if matches!(kind, Records | SnapshotItems) { 5 } else { 0 };
+        ChunkHeader { kind, sequence, generation, payload_bytes }.encode(&mut chunk);
+        chunk
+    };
+    for (kind, lost) in [(SnapshotItems, 6), (Records, 6), (Records, 9)] {
+        let device = device(14);
+        let space = format(&device);
+        let write = |chunks: &[(ChunkKind, u64, u8)]| {
+            let mut writer = space.open_zone(JOURNAL, Urgency::Foreground).unwrap();
+            let generation = writer.generation();
+            for &described in chunks {
+                let block = if described.1 == 0 { common::blocks(9, 1) } else { chunk(described, generation) };
+                writer.write(&block).unwrap();
+            }
+            space.seal(writer);
+        };
+        // Number 5 was lost, and what came behind it does not count.
+        let first = [(SnapshotBegin, 1, 0), (SnapshotItems, 2, 1), (SnapshotEnd, 3, 0), (Records, 4, 2)];
+        write(&[&first[..], &[(Records, 0, 0), (kind, lost, 3)]].concat());
+        let mut second = [
+            (SnapshotBegin, 5, 0),
+            (SnapshotItems, 6, 4),
+            (SnapshotEnd, 7, 0),
+            (Records, 8, 5),
+            (Records, 9, 6),
+            (Records, 10, 7),
+        ];
+        second.iter_mut().filter(|chunk| chunk.1 == lost).for_each(|chunk| chunk.1 = 0);
+        write(&second);
+        drop(space);
+        let expected = if lost == 6 { said(&[&[1]], &[&[2]]) } else { said(&[&[4]], &[&[5]]) };
+        assert_eq!(read(&device).2, expected, "{kind:?} {lost}");
+    }
+}
+
 #[test]
 fn a_damaged_tail_is_cut_off_and_nothing_is_refused() {
     let device = device(14);
@@ -420,6 +582,7 @@ fn restart(
         switch.arm(CutAt::Change(1 + rng.below(50)));
         let started = try_read(Arc::new(switch.clone())).and_then(|(space, found, said)| {
             space.clear_damaged()?;
+            assert_eq!(found.damaged_chunks, 0, "{found:?}");
             let values = Counters::from(&said);
             for key in 0..8 {
                 assert!((counters.synced[key]..=counters.values[key]).contains(&values[key]), "key {key}: {values:?}");

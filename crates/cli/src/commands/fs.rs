@@ -80,6 +80,9 @@ pub(crate) struct StoreArg {
     /// another process has it open
     #[arg(value_name = "URI")]
     uri: String,
+    /// Go on although zones are offline that may have held the end of a log or of the journal, without what was in them
+    #[arg(long)]
+    give_up_offline: bool,
 }
 
 impl StoreArg {
@@ -89,8 +92,14 @@ impl StoreArg {
     /// Those of opening and mounting, naming the device.
     fn mount_read_only(&self) -> anyhow::Result<FileStore> {
         let (store, report) = self.mount_told()?;
-        report.warning().into_iter().for_each(|warning| say(format_args!("{}: {warning}", self.uri)));
+        self.tell(report.warning());
+        self.tell(report.journal_damage());
         Ok(store)
+    }
+
+    /// Says something of the store, if there is anything to be said.
+    fn tell(&self, what: Option<&str>) {
+        what.into_iter().for_each(|what| say(format_args!("{}: {what}", self.uri)));
     }
 
     /// The same, with what is to be said of it.
@@ -99,10 +108,10 @@ impl StoreArg {
     /// As above.
     fn mount_told(&self) -> anyhow::Result<(FileStore, MountReport)> {
         if let Some(drive) = self.drive(Data::Kept)? {
-            return Ok((drive.mount().with_context(|| self.cannot("mount"))?, MountReport::default()));
+            return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
-        FileStore::mount_read_only(device, options()).with_context(|| self.cannot("mount"))
+        FileStore::mount_read_only(device, self.options()).with_context(|| self.cannot("mount"))
     }
 
     /// Mounts the store for writing.
@@ -110,11 +119,15 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
-        if let Some(drive) = self.drive(Data::Kept)? {
-            return drive.mount().with_context(|| self.cannot("mount"));
-        }
-        let device = self.zones(OpenMode::Open, Data::Kept)?;
-        Ok(FileStore::mount(device, options()).with_context(|| self.cannot("mount"))?.0)
+        let (store, report) = match self.drive(Data::Kept)? {
+            Some(drive) => drive.mount().with_context(|| self.cannot("mount"))?,
+            None => {
+                let device = self.zones(OpenMode::Open, Data::Kept)?;
+                FileStore::mount(device, self.options()).with_context(|| self.cannot("mount"))?
+            }
+        };
+        self.tell(report.damage());
+        Ok(store)
     }
 
     fn drive(&self, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
@@ -141,6 +154,10 @@ impl StoreArg {
         };
         device
             .is_some_and(|device| identity(&device).is_ok_and(|device| identity(path).is_ok_and(|path| path == device)))
+    }
+
+    fn options(&self) -> FileStoreOptions {
+        FileStoreOptions { gives_up_offline: self.give_up_offline, ..options() }
     }
 
     fn cannot(&self, verb: &str) -> String {

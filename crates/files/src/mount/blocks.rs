@@ -7,7 +7,6 @@ use zonda_space::{AlignedBuf, NewStore, Space, SpaceError, StoreId};
 
 use super::{MountReport, check_features};
 use crate::blocks::{Blocks, Placement};
-use crate::catalogue::Catalogue;
 use crate::ground::Ground;
 use crate::options::FEATURE_BLOCKS;
 use crate::{FileError, FileStore, FileStoreOptions, Result};
@@ -60,7 +59,7 @@ impl FileStore {
         device.trim(Lba(first), behind).map_err(SpaceError::from)?;
         let blocks = Blocks::new(device, Lba(first), placement, options.streams);
         let ground = Ground::with_blocks(space, Arc::new(blocks));
-        Self::start(ground, options, Catalogue::default(), zonda_space::JournalFound::default(), Vec::new())
+        Self::start(ground, options, Default::default(), zonda_space::JournalFound::default(), Vec::new())
     }
 
     /// Mounts the store on a conventional drive. Data is placed as it was when the store was made.

@@ -21,8 +21,9 @@
 
 use std::sync::Arc;
 
-use zonda_space::{Recovered, RecoveredZone, Space, ZoneId, ZoneUse, ZonedDevice, look_at_journal};
+use zonda_space::{Recovered, RecoveredZone, Space, ZoneId, ZoneUse, ZonedDevice};
 
+use super::lost::Beside;
 use super::{Mount, MountReport, check_features};
 use crate::catalogue::Catalogue;
 use crate::commit::Committer;
@@ -45,6 +46,15 @@ const ASKED_MAX: u32 = 2;
 /// Zones of the journal and of logs with their generations, and zones whose headers cannot be read.
 type Moment = (Vec<(ZoneId, u64)>, Vec<ZoneId>);
 
+/// What one look showed of the journal and of meta files.
+struct Named {
+    zones: Vec<RecoveredZone>,
+    /// What else there was at that look: a store that is just being made has other zones as soon as it has names.
+    beside: Beside,
+    /// Whether journal and meta files are of moments close together, not of one.
+    moments_differ: bool,
+}
+
 impl FileStore {
     /// Mounts the store for reading, beside whoever has it mounted for writing: what is durable at this moment, and nothing
     /// later. Nothing is written. Every read asks the device whether the zone still holds what it held; where the live store has
@@ -60,8 +70,8 @@ impl FileStore {
         options.check_on(device.geometry().zone_count)?;
         // What the look before showed; within, `None` if it showed no store.
         let mut before: Option<Option<Moment>> = None;
-        // Journal and meta files as they were at one moment since then, or, with `true`, as that look showed them.
-        let mut named: Option<(Vec<RecoveredZone>, bool)> = None;
+        // Journal and meta files as they were at one moment since then, or as that look showed them.
+        let mut named: Option<Named> = None;
         for look in 0..LOOKS_MAX {
             let looked = Space::open(Arc::clone(&device), &options.space());
             let moment = looked.as_ref().ok().map(|(_, recovered)| moment(recovered));
@@ -73,28 +83,39 @@ impl FileStore {
                 Err(_) => continue,
             };
             let zones_unknown = u32::try_from(recovered.damaged.len()).unwrap_or(u32::MAX);
+            let beside = Beside::of(&recovered);
             let zones = recovered.zones.into_iter().filter(is_read);
             let (logs, naming): (Vec<_>, Vec<_>) = zones.partition(is_of_logs_alone);
             match named.take().filter(|_| is_settled) {
-                Some((named, moments_differ)) => match Self::read_only_on(space, &[named, logs].concat(), &options) {
-                    Err(FileError::Stale { .. }) => {}
-                    mounted => {
-                        let said = |report| MountReport { moments_differ, zones_unknown, ..report };
-                        return mounted.map(|(store, report)| (store, said(report)));
+                Some(Named { zones, beside, moments_differ }) => {
+                    match Self::read_only_on(space, &[zones, logs].concat(), &beside, &options) {
+                        Err(FileError::Stale { .. }) => {}
+                        mounted => {
+                            let said = |report| MountReport { moments_differ, zones_unknown, ..report };
+                            return mounted.map(|(store, report)| (store, said(report)));
+                        }
                     }
-                },
-                None if look < LOOKS_FOR_ONE_MOMENT => named = see_at_once(&space, naming)?.map(|zones| (zones, false)),
-                None => named = Some((naming, true)),
+                }
+                None if look < LOOKS_FOR_ONE_MOMENT => {
+                    let seen = see_at_once(&space, naming)?;
+                    named = seen.map(|zones| Named { zones, beside, moments_differ: false });
+                }
+                None => named = Some(Named { zones: naming, beside, moments_differ: true }),
             }
         }
         Err(FileError::Unsettled { looks: LOOKS_MAX })
     }
 
-    fn read_only_on(space: Space, zones: &[RecoveredZone], options: &FileStoreOptions) -> Result<(Self, MountReport)> {
+    fn read_only_on(
+        space: Space,
+        zones: &[RecoveredZone],
+        beside: &Beside,
+        options: &FileStoreOptions,
+    ) -> Result<(Self, MountReport)> {
         check_features(&space, false)?;
         let ground = Ground::of_zones(space);
         let mut mount = Mount { ground: &ground, catalogue: Catalogue::default(), report: MountReport::default() };
-        let read = mount.read_journal(zones, look_at_journal).and_then(|_| mount.collect_chunks(zones));
+        let read = mount.read(zones, beside, options.gives_up_offline);
         // First, as drives may fail reads of a zone that was reset.
         zones.iter().try_for_each(|zone| check_on_device(ground.space(), zone.zone, zone.generation))?;
         read?;
@@ -103,7 +124,8 @@ impl FileStore {
         let lanes = Lanes::new(ground.space().clone(), false);
         let options = (options.clone(), None);
         let committer = Committer::new(None, lanes.journal_owed());
-        let core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
+        let mut core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
+        core.found = report;
         Ok((Self { core: Arc::new(core) }, report))
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use zonda_space::{
     ChunkHeader as JournalChunk, DamagedZone, Recognised, Recovered, RecoveredZone, Space, SpaceError, StreamId,
-    StreamSet, look_at_journal,
+    StreamSet,
 };
 
 use super::{Mount, MountReport};
@@ -94,7 +94,7 @@ fn named(stream: StreamId, other: StreamId, generation: u64) -> Recognised {
 /// What the journal says, and nothing counted for it.
 fn look_at_names(ground: &Ground, zones: &[RecoveredZone]) -> Result<Catalogue> {
     let mut mount = Mount { ground, catalogue: Catalogue::default(), report: MountReport::default() };
-    mount.read_journal(zones, look_at_journal)?;
+    mount.read_journal(zones)?;
     for zone in zones.iter().filter(|zone| zone.stream == JOURNAL) {
         ground.space().sub_live(zone.zone, u64::MAX);
     }

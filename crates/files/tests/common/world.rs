@@ -395,7 +395,7 @@ impl World {
                 // It went in the mount, at what a mount does without: a reset.
                 Ok(_) if self.switch.is_off() => {}
                 Ok((store, report)) => {
-                    assert_eq!((report.records_ignored, report.extents_lost), (0, 0), "seed {}: {report:?}", self.seed);
+                    assert_eq!(report.damage(), None, "seed {}: {report:?}", self.seed);
                     break store;
                 }
                 Err(error) => assert!(self.switch.is_off(), "seed {}: {error}", self.seed),

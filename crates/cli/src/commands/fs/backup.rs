@@ -123,9 +123,15 @@ impl Backup {
         ensure!(!self.to.exists(), "{} exists", self.to.display());
         let mut copy = Copy::new(from, &self.to, progress::of_bytes(None));
         copy.skips_damaged = self.skip_damaged;
-        let (entries, moments) = copy
-            .one_moment(|| self.store.mount_told())
-            .with_context(|| format!("cannot back up {}", self.store.uri))?;
+        let mut damage = None;
+        let mount = || {
+            let (store, report) = self.store.mount_told()?;
+            damage = report.journal_damage();
+            Ok((store, report))
+        };
+        let (entries, moments) =
+            copy.one_moment(mount).with_context(|| format!("cannot back up {}", self.store.uri))?;
+        self.store.tell(damage);
         copy.second_names(&entries)?;
         let contents = serde_json::to_vec_pretty(&entries)?;
         write_durably(&self.to.join(CONTENTS), &mut |out| Ok(out.write_all(&contents)?))?;
@@ -195,7 +201,7 @@ impl<'a> Copy<'a> {
     /// Copies moment after moment until one is whole; how many there were.
     fn one_moment(
         &mut self,
-        mount: impl Fn() -> anyhow::Result<(FileStore, MountReport)>,
+        mut mount: impl FnMut() -> anyhow::Result<(FileStore, MountReport)>,
     ) -> anyhow::Result<(Vec<Entry>, u32)> {
         let (mut idle, mut mixed) = (0, 0);
         for moment in 1..=MOMENTS_MAX {

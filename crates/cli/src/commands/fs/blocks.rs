@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use zonda_device::{BlockDevice, OpenMode, query_pairs};
-use zonda_files::{FileStore, Placement, StoreId};
+use zonda_files::{FileStore, MountReport, Placement, StoreId};
 
 use super::options;
 use crate::devices::{self, Data};
@@ -60,10 +60,10 @@ impl Drive {
     ///
     /// # Errors
     /// As [`FileStore::mount_on_blocks`]; a store of the other placement.
-    pub(super) fn mount(self) -> anyhow::Result<FileStore> {
-        let (store, _) = FileStore::mount_on_blocks(self.device, options())?;
+    pub(super) fn mount(self) -> anyhow::Result<(FileStore, MountReport)> {
+        let (store, report) = FileStore::mount_on_blocks(self.device, options())?;
         let (found, asked) = (store.placement().0, self.placement.name());
         ensure!(found == asked, "the store was made with fs={found}, not with fs={asked}");
-        Ok(store)
+        Ok((store, report))
     }
 }

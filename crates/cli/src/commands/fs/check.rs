@@ -16,7 +16,8 @@ Examples:
   zonda fs check disk.zoned && echo all is well      exit code 3 if anything is damaged
   zonda fs check disk.zoned --json
 
-Reads every extent and compares its checksum; every extent must be in its zone, of its generation, and share no block with another.
+Reads every extent and compares its checksum; every extent must be in its zone, of its generation, and share no block with another. A
+journal of which something is missing that was recorded is a finding too; what a crash left behind its end is not.
 What is found is told with all names of the file, in `found_in` of the JSON one by one.
 Nothing is written. Beside a program that has the store mounted, files are checked as they were at the start; what is deleted or moved
 meanwhile is counted, and is no damage.";
