@@ -228,8 +228,17 @@ impl Sim {
         writeln!(
             out,
             "{} runs from seed {}: {} operations, {} power cuts, {} clean closes; {} unsynced changes survived, {} did not; \
-             {} writes refused for space, {} snapshots given up",
-            self.runs, self.seed, all.steps, all.cuts, all.closes, all.survived, all.lost, all.refused, all.given_up
+             {} writes refused for space, {} of {} snapshots given up",
+            self.runs,
+            self.seed,
+            all.steps,
+            all.cuts,
+            all.closes,
+            all.survived,
+            all.lost,
+            all.refused,
+            all.given_up,
+            all.looks
         )?;
         writeln!(out, "done: {:?}", all.done)?;
         writeln!(out, "{:<16} {:>8}", "cut point", "hits")?;

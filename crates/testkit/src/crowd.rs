@@ -64,7 +64,9 @@ impl Crowd {
         let mut subject = self.world.create().map_err(|error| format!("create failed: {error}"))?;
         while self.outcome.steps < self.steps {
             let account = self.live(&subject)?;
-            self.outcome.count(subject.tally());
+            let tally = subject.tally();
+            tally.nothing_is_kept()?;
+            self.outcome.count(tally);
             drop(subject);
             subject = self.reopen(account)?;
         }
@@ -99,6 +101,8 @@ impl Crowd {
             account.synced_until = account.synced_until.max(seen.synced_until);
             self.outcome.steps += seen.steps;
             self.outcome.refused += seen.refused;
+            self.outcome.looks += seen.looks;
+            self.outcome.given_up += seen.given_up;
             if self.world.cut().is_some() {
                 seen.restructures.cut(&mut self.outcome);
             }

@@ -10,7 +10,7 @@ use std::{
 use zonda_device::{AlignedBuf, Geometry, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::Mutex;
 
-use crate::{Answer, Change, Maker, Pair, Pairs, Subject, Tally, View, Walk, Work, model};
+use crate::{Answer, Change, Maker, Pair, Pairs, Refusal, Subject, Tally, View, Walk, Work, model};
 
 /// A mistake that a [`LogMap`] can be told to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,30 @@ pub enum Flaw {
     LiveSnapshots,
     /// A replacement does not exclude other writers.
     LooseReplace,
+    /// Some deletes are refused for space, of which there is plenty.
+    RefusesDeletes,
+    /// Some puts are.
+    RefusesPuts,
+    /// What was kept for snapshots is kept when they are gone.
+    KeepsForEver,
+    /// Snapshots are given up as soon as they are taken, from the first write of a life on. No answer is wrong, so that no run fails for it.
+    GivesUp,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::NoFlush, Self::HalfBatch, Self::IgnoresGaps, Self::StaleReads, Self::LiveSnapshots, Self::LooseReplace];
+    pub const ALL: [Self; 10] = [
+        Self::NoFlush,
+        Self::HalfBatch,
+        Self::IgnoresGaps,
+        Self::StaleReads,
+        Self::LiveSnapshots,
+        Self::LooseReplace,
+        Self::RefusesDeletes,
+        Self::RefusesPuts,
+        Self::KeepsForEver,
+        Self::GivesUp,
+    ];
 }
 
 /// Makes [`LogMap`]s, flawed or not.
@@ -221,6 +239,12 @@ impl LogMap {
         self.flaw == Some(flaw)
     }
 
+    fn admit(&self, state: &State, unit: &[Change]) -> Answer<()> {
+        let frees = unit.iter().all(|change| change.value().is_none());
+        let refuses = self.has(if frees { Flaw::RefusesDeletes } else { Flaw::RefusesPuts });
+        if refuses && state.sequence % 16 == 15 { Err(Refusal::NoSpace("a flaw".to_owned())) } else { Ok(()) }
+    }
+
     fn commit(&self, state: &mut State, unit: &[Change]) -> Answer<()> {
         state.append(&*self.device, unit)?;
         state.apply(unit);
@@ -234,7 +258,10 @@ impl LogMap {
 
 impl Subject for LogMap {
     fn write(&self, changes: &[Change], synced: bool) -> Answer<()> {
-        self.commit(&mut self.state.lock(), changes)?;
+        let mut state = self.state.lock();
+        self.admit(&state, changes)?;
+        self.commit(&mut state, changes)?;
+        drop(state);
         self.flush(synced)
     }
 
@@ -267,7 +294,9 @@ impl Subject for LogMap {
 
     fn snapshot(&self) -> Answer<Box<dyn View>> {
         let live = self.has(Flaw::LiveSnapshots).then(|| self.this.upgrade()).flatten();
-        Ok(Box::new(LogMapView { pairs: self.state.lock().pairs.clone(), live }))
+        let state = self.state.lock();
+        let given_up = self.has(Flaw::GivesUp) && state.sequence > state.first;
+        Ok(Box::new(LogMapView { pairs: state.pairs.clone(), live, given_up }))
     }
 
     fn sync(&self) -> Answer<()> {
@@ -299,7 +328,7 @@ impl Subject for LogMap {
     }
 
     fn tally(&self) -> Tally {
-        Tally::default()
+        Tally { kept_bytes: u64::from(self.has(Flaw::KeepsForEver)), ..Tally::default() }
     }
 }
 
@@ -307,10 +336,14 @@ impl Subject for LogMap {
 struct LogMapView {
     pairs: Pairs,
     live: Option<Arc<LogMap>>,
+    given_up: bool,
 }
 
 impl View for LogMapView {
     fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>> {
+        if self.given_up {
+            return Err(Refusal::TooOld("a flaw".to_owned()));
+        }
         let pairs = self.live.as_ref().map_or_else(|| self.pairs.clone(), |map| map.state.lock().pairs.clone());
         // One bound at a time: a range of both would panic where they cross.
         let is_above = move |key: &[u8]| match low {

@@ -82,7 +82,9 @@ impl Single {
         if ends_cleanly {
             self.close(&*subject)?;
         }
-        self.outcome.count(subject.tally());
+        let tally = subject.tally();
+        tally.nothing_is_kept()?;
+        self.outcome.count(tally);
         Ok(())
     }
 

@@ -22,6 +22,7 @@ fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
 fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
     let all = campaign(1..25, 1);
     assert!(all.cuts > 100 && all.survived > 0 && all.lost > 0, "{all:?}");
+    all.snapshots_show_something().unwrap();
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
 }
 
@@ -46,6 +47,7 @@ fn a_seed_replays() {
 fn several_clients_see_registers_and_whole_batches() {
     let all = campaign(100..120, 3);
     assert!(all.cuts > 50, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -63,6 +65,7 @@ fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
             all.add(&outcome);
         }
         assert!(all.cuts > 25, "{store}: {all:?}");
+        all.snapshots_show_something().unwrap();
     }
 }
 
@@ -79,6 +82,7 @@ fn values_that_are_all_separated_survive_on_small_devices() {
         all.add(&outcome);
     }
     assert!(all.cuts > 50, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -94,6 +98,7 @@ fn a_store_in_place_survives_cuts_of_a_block_device() {
         all.add(&outcome);
     }
     assert!(all.cuts > 50 && all.survived > 0 && all.done.zones_reset > 0, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -117,6 +122,7 @@ fn both_devices_are_cut(ground: GroundKind, store: &str) {
         all.add(&outcome);
     }
     assert!(all.cuts > 50 && all.survived > 0 && all.lost > 0 && all.done.checkpoints > 0, "{all:?}");
+    all.snapshots_show_something().unwrap();
     assert!(all.hits.get("log").is_some_and(|&hits| hits > 0), "{all:?}");
 }
 
@@ -166,4 +172,5 @@ fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
         all.add(&outcome);
     }
     assert!(all.cuts > 20, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }

@@ -8,10 +8,13 @@ use zonda_rt::{
 };
 
 use crate::{
-    Answer, Change, Event, Power, Refusal, Subject, history::Value, restructures::Restructures, subject::collect,
+    Answer, Change, Event, Power, Refusal, Subject,
+    history::Value,
+    restructures::Restructures,
+    subject::{check_refusal, collect},
 };
 
-use super::registers::{GROUP, GROUPS, Registers, decode};
+use super::registers::{BATCH_MAX, GROUP, GROUPS, Registers, decode};
 
 /// What a client saw.
 #[derive(Default)]
@@ -21,6 +24,10 @@ pub(super) struct Seen {
     pub(super) synced_until: u64,
     pub(super) steps: u64,
     pub(super) refused: u64,
+    /// Snapshots walked, and those of them that had been given up.
+    pub(super) looks: u64,
+    /// See `looks`.
+    pub(super) given_up: u64,
     pub(super) restructures: Restructures,
 }
 
@@ -112,7 +119,7 @@ impl Client {
     /// A batch of keys that others write too, in any order, each once.
     fn put_some(&mut self) -> Went {
         let mut writes: Vec<(u32, Value)> = Vec::new();
-        for _ in 0..2 + self.rng.below(4) {
+        for _ in 0..2 + self.rng.below(BATCH_MAX - 1) {
             let key = self.any_key();
             if writes.iter().all(|(other, _)| *other != key) {
                 let number = if self.rng.chance(0.15) { None } else { Some(self.tick()) };
@@ -127,7 +134,8 @@ impl Client {
         let changes: Vec<Change> = writes.iter().map(|&(key, number)| self.change(key, number)).collect();
         let called = self.tick();
         let answer = self.subject.write(&changes, synced);
-        let Some(returned) = self.returned(&answer, called, synced)? else { return Ok(true) };
+        let frees = writes.iter().all(|(_, number)| number.is_none());
+        let Some(returned) = self.returned(&answer, called, synced, frees)? else { return Ok(true) };
         for (key, number) in writes {
             self.seen.events.push((key, Event { called, returned, sees: None, leaves: Some(number), synced }));
         }
@@ -143,7 +151,13 @@ impl Client {
     }
 
     /// When a change returned: `None` if it was refused, `Some(None)` if it was cut short.
-    fn returned<T>(&mut self, answer: &Answer<T>, called: u64, synced: bool) -> Result<Option<Option<u64>>, String> {
+    fn returned<T>(
+        &mut self,
+        answer: &Answer<T>,
+        called: u64,
+        synced: bool,
+        frees: bool,
+    ) -> Result<Option<Option<u64>>, String> {
         match answer {
             Ok(_) => {
                 if synced {
@@ -152,8 +166,10 @@ impl Client {
                 Ok(Some(Some(self.tick())))
             }
             Err(_) if self.power.cut_report().is_some() => Ok(Some(None)),
-            Err(Refusal::NoSpace(_)) => {
+            Err(Refusal::NoSpace(why)) if frees => Err(format!("I9 a delete was refused: {why}")),
+            Err(Refusal::NoSpace(why)) => {
                 self.seen.refused += 1;
+                check_refusal(self.registers.device_bytes_max(self.subject.inline_bytes()), &*self.subject, why)?;
                 Ok(None)
             }
             Err(error) => Err(format!("a change failed with the power on: {error}")),
@@ -170,7 +186,7 @@ impl Client {
         let answer = self.subject.replace(&key_bytes, expected_bytes.as_deref(), &value, synced);
         let matched = |before: &Option<Vec<u8>>| *before == expected_bytes;
         let durable = synced && answer.as_ref().is_ok_and(matched);
-        let Some(returned) = self.returned(&answer, called, durable)? else { return Ok(true) };
+        let Some(returned) = self.returned(&answer, called, durable, false)? else { return Ok(true) };
         let before = match &answer {
             Ok(before) => self.decode(before.as_deref())?,
             Err(_) => expected,
@@ -211,8 +227,12 @@ impl Client {
         let Some(view) = self.expect(answer, "snapshot")? else { return Ok(false) };
         let returned = self.tick();
         zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
+        self.seen.looks += 1;
         let answer = match collect(&*view) {
-            Err(Refusal::TooOld(_)) => return Ok(true),
+            Err(Refusal::TooOld(_)) => {
+                self.seen.given_up += 1;
+                return Ok(true);
+            }
             answer => answer,
         };
         let Some(pairs) = self.expect(answer, "snapshot scan")? else { return Ok(false) };

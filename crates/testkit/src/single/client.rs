@@ -9,6 +9,7 @@ use crate::{
     model::{Pairs, show, show_value},
     operation::{Span, borrowed},
     restructures::Restructures,
+    subject::check_refusal,
 };
 
 use super::Single;
@@ -119,14 +120,9 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A put is refused only when the store is full: not while what it holds would fit twice.
     fn check_refusal(&self, unit: &[Change], why: &str) -> Result<(), String> {
         let live = self.run.model.device_bytes_max(unit, self.subject.inline_bytes());
-        let usable = self.subject.usable_bytes();
-        if 2 * live > usable {
-            return Ok(());
-        }
-        Err(format!("I9 a put was refused although what is live takes at most {live} of {usable} usable bytes: {why}"))
+        check_refusal(live, self.subject, why)
     }
 
     fn get(&mut self, key: &[u8]) -> Went {
@@ -178,14 +174,13 @@ impl<'a> Client<'a> {
         });
         if let Ok(Err(Refusal::TooOld(_))) = answer {
             self.held.remove(at);
-            self.run.outcome.given_up += 1;
-            return Ok(true);
         }
         self.looked(answer, "snapshot scan")
     }
 
     /// The result of a walk: outer errors are wrong answers, inner ones refusals.
     fn looked(&mut self, answer: Result<Answer<()>, String>, what: &str) -> Went {
+        self.run.outcome.looks += 1;
         match answer? {
             Err(Refusal::TooOld(_)) => {
                 self.run.outcome.given_up += 1;
