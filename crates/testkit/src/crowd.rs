@@ -10,7 +10,7 @@ use zonda_rt::{Rng, atomic::AtomicU64};
 
 use crate::{
     KeyHistory, Outcome, Subject, Trouble, Workers, World,
-    history::{Value, linearizable, survives},
+    history::{Shown, Value, is_of_one_moment, linearizable, survives},
     subject::collect,
     world::draw_cut,
 };
@@ -36,6 +36,7 @@ pub struct Crowd {
 #[derive(Default)]
 struct Account {
     keys: BTreeMap<u32, KeyHistory>,
+    shown: Vec<Shown>,
     synced_until: u64,
 }
 
@@ -90,12 +91,13 @@ impl Crowd {
         for (key, history) in &account.keys {
             linearizable(history.start, &history.events).map_err(|why| format!("I5 key {key}: {why}"))?;
         }
+        account.shown.iter().try_for_each(|shown| is_of_one_moment(&account.keys, shown))?;
         Ok(account)
     }
 
     fn account(&mut self, seen: Vec<Result<Result<Seen, String>, String>>) -> Result<Account, String> {
         let start = self.start.iter().map(|(&key, &start)| (key, KeyHistory { start, ..KeyHistory::default() }));
-        let mut account = Account { keys: start.collect(), synced_until: 0 };
+        let mut account = Account { keys: start.collect(), ..Account::default() };
         for seen in seen {
             let seen = seen??;
             account.synced_until = account.synced_until.max(seen.synced_until);
@@ -106,6 +108,7 @@ impl Crowd {
             if self.world.cut().is_some() {
                 seen.restructures.cut(&mut self.outcome);
             }
+            account.shown.extend(seen.shown);
             for (key, event) in seen.events {
                 account.keys.entry(key).or_default().events.push(event);
             }

@@ -25,6 +25,8 @@ pub enum Flaw {
     StaleReads,
     /// Snapshots show later changes.
     LiveSnapshots,
+    /// They do so backwards only.
+    LiveBackwards,
     /// A replacement does not exclude other writers.
     LooseReplace,
     /// Some deletes are refused for space, of which there is plenty.
@@ -39,12 +41,13 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NoFlush,
         Self::HalfBatch,
         Self::IgnoresGaps,
         Self::StaleReads,
         Self::LiveSnapshots,
+        Self::LiveBackwards,
         Self::LooseReplace,
         Self::RefusesDeletes,
         Self::RefusesPuts,
@@ -293,7 +296,8 @@ impl Subject for LogMap {
     }
 
     fn snapshot(&self) -> Answer<Box<dyn View>> {
-        let live = self.has(Flaw::LiveSnapshots).then(|| self.this.upgrade()).flatten();
+        let live =
+            (self.has(Flaw::LiveSnapshots) || self.has(Flaw::LiveBackwards)).then(|| self.this.upgrade()).flatten();
         let state = self.state.lock();
         let given_up = self.has(Flaw::GivesUp) && state.sequence > state.first;
         Ok(Box::new(LogMapView { pairs: state.pairs.clone(), live, given_up }))
@@ -344,7 +348,7 @@ impl View for LogMapView {
         if self.given_up {
             return Err(Refusal::TooOld("a flaw".to_owned()));
         }
-        let pairs = self.live.as_ref().map_or_else(|| self.pairs.clone(), |map| map.state.lock().pairs.clone());
+        let now = self.live.as_ref().map(|map| (map.has(Flaw::LiveSnapshots), map.state.lock().pairs.clone()));
         // One bound at a time: a range of both would panic where they cross.
         let is_above = move |key: &[u8]| match low {
             Bound::Included(low) => key >= low,
@@ -357,17 +361,29 @@ impl View for LogMapView {
             Bound::Unbounded => true,
         };
         let lies_within = move |key: &[u8]| is_above(key) && is_below(key);
-        let kept: Vec<Pair> = pairs.into_iter().filter(|(key, _)| lies_within(key)).collect();
-        Ok(Box::new(kept.into_iter()))
+        let within = |pairs: Pairs| -> std::vec::IntoIter<Pair> {
+            pairs.into_iter().filter(|(key, _)| lies_within(key)).collect::<Vec<_>>().into_iter()
+        };
+        let (front, back) = match now {
+            Some((true, now)) => (within(now), None),
+            now => (within(self.pairs.clone()), now.map(|(_, now)| within(now))),
+        };
+        Ok(Box::new(LogMapWalk { front, back }))
     }
 }
 
-impl Walk for std::vec::IntoIter<Pair> {
+/// Both ends of a range; with a flaw the back is that of another.
+struct LogMapWalk {
+    front: std::vec::IntoIter<Pair>,
+    back: Option<std::vec::IntoIter<Pair>>,
+}
+
+impl Walk for LogMapWalk {
     fn next(&mut self) -> Answer<Option<Pair>> {
-        Ok(Iterator::next(self))
+        Ok(self.front.next())
     }
 
     fn prev(&mut self) -> Answer<Option<Pair>> {
-        Ok(self.next_back())
+        Ok(self.back.as_mut().unwrap_or(&mut self.front).next_back())
     }
 }

@@ -217,6 +217,20 @@ pub fn collect(view: &dyn View) -> Answer<Vec<Pair>> {
     Ok(pairs)
 }
 
+/// As [`collect`], from the back; the order is the same.
+///
+/// # Errors
+/// As [`View::walk`].
+pub fn collect_backwards(view: &dyn View) -> Answer<Vec<Pair>> {
+    let mut walk = view.walk(Bound::Unbounded, Bound::Unbounded)?;
+    let mut pairs = Vec::new();
+    while let Some(pair) = walk.prev()? {
+        pairs.push(pair);
+    }
+    pairs.reverse();
+    Ok(pairs)
+}
+
 /// A put is refused only when the store is full: not while what it holds, at most `live` bytes with the put, would fit twice.
 ///
 /// # Errors

@@ -8,10 +8,11 @@ use zonda_rt::{
 };
 
 use crate::{
-    Answer, Change, Event, Power, Refusal, Subject,
-    history::Value,
+    Answer, Change, Event, Pair, Power, Refusal, Subject, View,
+    history::{Shown, Value},
+    model::show,
     restructures::Restructures,
-    subject::{check_refusal, collect},
+    subject::{check_refusal, collect, collect_backwards},
 };
 
 use super::registers::{BATCH_MAX, GROUP, GROUPS, Registers, decode};
@@ -22,6 +23,8 @@ pub(super) struct Seen {
     pub(super) events: Vec<(u32, Event)>,
     /// The latest call of a sync or synced write that returned.
     pub(super) synced_until: u64,
+    /// What snapshots showed.
+    pub(super) shown: Vec<Shown>,
     pub(super) steps: u64,
     pub(super) refused: u64,
     /// Snapshots walked, and those of them that had been given up.
@@ -30,6 +33,9 @@ pub(super) struct Seen {
     pub(super) given_up: u64,
     pub(super) restructures: Restructures,
 }
+
+/// What a snapshot shows forwards, backwards and key by key.
+type Looks = (Vec<Pair>, Vec<Pair>, Vec<Option<Vec<u8>>>);
 
 /// A client.
 pub(super) struct Client {
@@ -220,7 +226,7 @@ impl Client {
         Ok(true)
     }
 
-    /// Takes a snapshot and looks at all of it later: the values are those of the moment at which it was taken.
+    /// Takes a snapshot and looks at all of it later, and again: the values are those of the moment at which it was taken.
     fn look(&mut self) -> Went {
         let called = self.tick();
         let answer = self.subject.snapshot();
@@ -228,22 +234,45 @@ impl Client {
         let returned = self.tick();
         zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
         self.seen.looks += 1;
-        let answer = match collect(&*view) {
+        let answer = match self.look_twice(&*view) {
             Err(Refusal::TooOld(_)) => {
                 self.seen.given_up += 1;
                 return Ok(true);
             }
             answer => answer,
         };
-        let Some(pairs) = self.expect(answer, "snapshot scan")? else { return Ok(false) };
+        let Some((pairs, backwards, values)) = self.expect(answer, "snapshot scan")? else { return Ok(false) };
+        if backwards != pairs {
+            return Err(format!("I5 a snapshot showed {}, and later backwards {}", list(&pairs), list(&backwards)));
+        }
         let mut found: BTreeMap<u32, Value> = (0..self.registers.count).map(|key| (key, None)).collect();
         for (key, value) in pairs {
             found.insert(self.registers.number_of(&key)?, self.decode(Some(&value))?);
         }
         self.registers.check_groups(&found)?;
+        for (&key, value) in found.keys().zip(&values) {
+            let value = self.decode(value.as_deref())?;
+            if value != found[&key] {
+                return Err(format!(
+                    "I5 a multi-get of a snapshot saw {value:?} of key {key}, a walk {:?}",
+                    found[&key]
+                ));
+            }
+        }
         let read = |value| Event { called, returned: Some(returned), sees: Some(value), leaves: None, synced: false };
-        self.seen.events.extend(found.into_iter().map(|(key, value)| (key, read(value))));
+        self.seen.events.extend(found.iter().map(|(&key, &value)| (key, read(value))));
+        self.seen.shown.push(Shown { called, returned, found });
         Ok(true)
+    }
+
+    /// What a snapshot shows to a walk, some time later to one from the back, and what it has of each key in the order of their numbers.
+    fn look_twice(&mut self, view: &dyn View) -> Answer<Looks> {
+        let pairs = collect(view)?;
+        zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
+        let backwards = collect_backwards(view)?;
+        let keys: Vec<Vec<u8>> = (0..self.registers.count).map(|key| self.registers.key(key)).collect();
+        let values = view.get_many(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        Ok((pairs, backwards, values))
     }
 
     fn sync(&mut self) -> Went {
@@ -276,4 +305,10 @@ impl Client {
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }
+}
+
+/// Pairs for people.
+fn list(pairs: &[Pair]) -> String {
+    let all: Vec<String> = pairs.iter().map(|(key, value)| format!("{} = {}", show(key), show(value))).collect();
+    all.join(", ")
 }
