@@ -15,6 +15,7 @@ use crate::{
     world::draw_cut,
 };
 
+use crate::openings::{OPERATIONS, Openings};
 use client::{Client, Seen};
 use registers::{Registers, decode};
 
@@ -30,6 +31,8 @@ pub struct Crowd {
     clock: Arc<AtomicU64>,
     outcome: Outcome,
     steps: u64,
+    /// Device operations of the last opening: where to cut the next.
+    opening: u64,
 }
 
 /// What all clients of a life saw.
@@ -40,6 +43,33 @@ struct Account {
     synced_until: u64,
 }
 
+impl Openings for Crowd {
+    fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    fn opening(&mut self) -> &mut u64 {
+        &mut self.opening
+    }
+
+    fn outcome(&mut self) -> &mut Outcome {
+        &mut self.outcome
+    }
+
+    fn restart(&mut self) {
+        let report = self.world.cut();
+        if let Some(report) = report.filter(|report| report.label != "recovery") {
+            self.outcome.hit(report.label);
+        }
+        self.outcome.cuts += 1;
+        self.world.restart(&mut self.rng);
+    }
+}
+
 impl Crowd {
     /// A run of about `steps` operations by `clients` clients, on a world with an empty device whose zones hold `value_bytes_max` bytes and
     /// more.
@@ -48,7 +78,7 @@ impl Crowd {
         let registers = Registers::draw(&mut rng, value_bytes_max);
         let start = (0..registers.count).map(|key| (key, None)).collect();
         let clock = Arc::new(AtomicU64::new(1));
-        Self { world, rng, clients, registers, start, clock, outcome: Outcome::default(), steps }
+        Self { world, rng, clients, registers, start, clock, outcome: Outcome::default(), steps, opening: OPERATIONS }
     }
 
     /// Runs.
@@ -116,15 +146,10 @@ impl Crowd {
         Ok(account)
     }
 
-    /// Turns the power off and on, and compares what is there with what may be there.
+    /// Turns the power off and on until an opening is not cut short, and compares what is there with what may be there.
     fn reopen(&mut self, mut account: Account) -> Result<Arc<dyn Subject>, String> {
-        let report = self.world.cut();
-        self.outcome.cuts += 1;
-        if let Some(report) = report {
-            self.outcome.hit(report.label);
-        }
-        self.world.restart(&mut self.rng);
-        let subject = self.world.open().map_err(|error| format!("open failed with the power on: {error}"))?;
+        self.restart();
+        let subject = self.open_between_cuts()?;
         let found = self.everything(&*subject)?;
         for (key, history) in &mut account.keys {
             history.found = found[key];

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod history;
 pub mod memory;
 pub mod model;
+mod openings;
 pub mod operation;
 mod outcome;
 pub mod power;

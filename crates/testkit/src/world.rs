@@ -11,8 +11,9 @@ use zonda_rt::{DeviceCall, Rng, Seed};
 
 use crate::{Answer, Bug, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, profile::pick};
 
-/// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
-pub const CUT_POINTS: [&str; 13] = [
+/// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened, `close` while
+/// one is closed.
+pub const CUT_POINTS: [&str; 14] = [
     "log",
     "page group",
     "address record",
@@ -26,6 +27,7 @@ pub const CUT_POINTS: [&str; 13] = [
     "split",
     "merge",
     "recovery",
+    "close",
 ];
 
 /// The share of writes that fail in each of two ways, in a world with faults: some in each life.

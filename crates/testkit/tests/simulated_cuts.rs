@@ -24,6 +24,7 @@ fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
     assert!(all.cuts > 100 && all.survived > 0 && all.lost > 0, "{all:?}");
     all.snapshots_show_something().unwrap();
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
+    assert!(all.closes > 0 && all.hits.get("close").is_some_and(|&hits| hits > 2), "{all:?}");
 }
 
 /// Else no failure of these campaigns could be looked at again.
@@ -46,7 +47,7 @@ fn a_seed_replays() {
 #[test]
 fn several_clients_see_registers_and_whole_batches() {
     let all = campaign(100..120, 3);
-    assert!(all.cuts > 50, "{all:?}");
+    assert!(all.cuts > 50 && all.hits.get("recovery").is_some_and(|&hits| hits > 10), "{all:?}");
     all.snapshots_show_something().unwrap();
 }
 
