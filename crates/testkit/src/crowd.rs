@@ -66,6 +66,7 @@ impl Openings for Crowd {
             self.outcome.hit(report.label);
         }
         self.outcome.cuts += 1;
+        self.outcome.failures += self.world.failed();
         self.world.restart(&mut self.rng);
     }
 }
@@ -107,10 +108,11 @@ impl Crowd {
     /// From an opening to a cut: every answer of every client, checked.
     fn live(&mut self, subject: &Arc<dyn Subject>) -> Result<Account, String> {
         self.world.arm(draw_cut(&mut self.rng, self.world.labels(), 60));
-        let workers = Workers::start(subject, &self.world.power());
+        self.world.arm_failure("life");
+        let workers = Workers::start(subject, &self.world.excuse());
         let steps = 10 + self.rng.below(60);
         let spawn = |number| {
-            let client = Client::new(subject, self.world.power(), &self.clock, self.registers, self.rng.fork());
+            let client = Client::new(subject, self.world.excuse(), &self.clock, self.registers, self.rng.fork());
             zonda_rt::spawn(format!("client {number}"), move || client.run(steps))
         };
         let handles: Vec<_> = (0..self.clients).map(spawn).collect();

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use zonda_device::{AlignedBuf, Geometry, ZoneId, ZonedDevice, cut_label};
+use zonda_device::{AlignedBuf, DeviceError, Geometry, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::Mutex;
 
 use crate::{Answer, Change, Maker, Pair, Pairs, Refusal, Subject, Tally, View, Walk, Work, model};
@@ -37,11 +37,13 @@ pub enum Flaw {
     KeepsForEver,
     /// Snapshots are given up as soon as they are taken, from the first write of a life on. No answer is wrong, so that no run fails for it.
     GivesUp,
+    /// A flush that fails while the power is on counts as done. Only where calls fail can that be found.
+    TrustsFailedFlushes,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NoFlush,
         Self::HalfBatch,
         Self::IgnoresGaps,
@@ -53,6 +55,7 @@ impl Flaw {
         Self::RefusesPuts,
         Self::KeepsForEver,
         Self::GivesUp,
+        Self::TrustsFailedFlushes,
     ];
 }
 
@@ -255,7 +258,15 @@ impl LogMap {
     }
 
     fn flush(&self, wanted: bool) -> Answer<()> {
-        if wanted && !self.has(Flaw::NoFlush) { Ok(self.device.flush()?) } else { Ok(()) }
+        if !wanted || self.has(Flaw::NoFlush) {
+            return Ok(());
+        }
+        match self.device.flush() {
+            Err(error) if !self.has(Flaw::TrustsFailedFlushes) || matches!(error, DeviceError::PowerLost) => {
+                Err(error.into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 

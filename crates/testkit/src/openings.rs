@@ -26,7 +26,7 @@ pub(crate) trait Openings {
     /// Turns the power off, unless it is, and on again, and counts that.
     fn restart(&mut self);
 
-    /// Opens the store until an opening is not cut short.
+    /// Opens the store until an opening is not cut short, and no call fails meanwhile.
     ///
     /// # Errors
     /// One that failed with the power on.
@@ -37,20 +37,24 @@ pub(crate) trait Openings {
                 let at = CutAt::Operation(1 + self.rng().below(operations));
                 self.world().arm(at);
             }
-            let opened = self.world().open();
+            let opened = self.world().open(attempt < ATTEMPTS);
             self.world().arm(None);
+            self.world().heal();
             match opened {
-                Ok(subject) if self.world().cut().is_none() => {
+                Ok(subject) if !self.world().excuse().holds() => {
                     *self.opening() = self.world().power().operations();
                     return Ok(subject);
                 }
-                Err(error) if self.world().cut().is_none() => {
+                Err(error) if !self.world().excuse().holds() => {
                     return Err(format!("open failed with the power on: {error}"));
                 }
                 _ => {}
             }
+            let was_cut = self.world().cut().is_some();
             self.restart();
-            self.outcome().hit("recovery");
+            if was_cut {
+                self.outcome().hit("recovery");
+            }
         }
         unreachable!("the last opening is not cut short")
     }

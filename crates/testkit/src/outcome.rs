@@ -14,6 +14,8 @@ pub struct Outcome {
     pub steps: u64,
     /// Power cuts survived, those during recovery included.
     pub cuts: u64,
+    /// Flushes, resets and finishes of zones that failed while the power was on.
+    pub failures: u64,
     /// Clean closes.
     pub closes: u64,
     /// Cuts by where they hit.
@@ -42,6 +44,7 @@ impl Outcome {
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cuts += other.cuts;
+        self.failures += other.failures;
         self.closes += other.closes;
         self.refused += other.refused;
         self.looks += other.looks;

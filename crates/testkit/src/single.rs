@@ -93,7 +93,8 @@ impl Single {
         if !ends_cleanly {
             self.world.arm(draw_cut(&mut self.rng, self.world.labels(), self.profile.life_steps));
         }
-        let workers = Workers::start(&subject, &self.world.power());
+        self.world.arm_failure("life");
+        let workers = Workers::start(&subject, &self.world.excuse());
         let worked = self.work(&subject);
         let stopped = workers.stop();
         worked?;
@@ -126,11 +127,13 @@ impl Single {
         let before = self.world.power().operations();
         match subject.close() {
             Ok(()) => self.model.closed(),
-            Err(_) if self.world.cut().is_some() => {}
+            Err(_) if self.world.excuse().holds() => {}
             Err(error) => return Err(format!("close failed with the power on: {error}")),
         }
         if self.world.cut().is_some() {
             self.outcome.hit("close");
+        }
+        if self.world.excuse().holds() {
             return Ok(());
         }
         self.closing = self.closing.max(self.world.power().operations() - before);

@@ -8,7 +8,7 @@ use zonda_rt::{
 };
 
 use crate::{
-    Answer, Change, Event, Pair, Power, Refusal, Subject, View,
+    Answer, Change, Event, Excuse, Pair, Refusal, Subject, View,
     history::{Shown, Value},
     model::show,
     restructures::Restructures,
@@ -40,7 +40,7 @@ type Looks = (Vec<Pair>, Vec<Pair>, Vec<Option<Vec<u8>>>);
 /// A client.
 pub(super) struct Client {
     subject: Arc<dyn Subject>,
-    power: Power,
+    excuse: Excuse,
     clock: Arc<AtomicU64>,
     registers: Registers,
     rng: Rng,
@@ -55,14 +55,14 @@ type Went = Result<bool, String>;
 impl Client {
     pub(super) fn new(
         subject: &Arc<dyn Subject>,
-        power: Power,
+        excuse: Excuse,
         clock: &Arc<AtomicU64>,
         registers: Registers,
         rng: Rng,
     ) -> Self {
         let (subject, clock) = (Arc::clone(subject), Arc::clone(clock));
         let seen = Seen { restructures: Restructures::since(subject.tally()), ..Seen::default() };
-        Self { subject, power, clock, registers, rng, seen, known: BTreeMap::new() }
+        Self { subject, excuse, clock, registers, rng, seen, known: BTreeMap::new() }
     }
 
     /// Does up to `steps` operations, until the power goes.
@@ -71,7 +71,7 @@ impl Client {
             let goes_on = self.step()?;
             self.seen.steps += 1;
             self.seen.restructures.note(self.subject.tally());
-            if !goes_on || self.power.cut_report().is_some() {
+            if !goes_on || self.excuse.is_cut() {
                 break;
             }
         }
@@ -171,7 +171,7 @@ impl Client {
                 }
                 Ok(Some(Some(self.tick())))
             }
-            Err(_) if self.power.cut_report().is_some() => Ok(Some(None)),
+            Err(_) if self.excuse.holds() => Ok(Some(None)),
             Err(Refusal::NoSpace(why)) if frees => Err(format!("I9 a delete was refused: {why}")),
             Err(Refusal::NoSpace(why)) => {
                 self.seen.refused += 1;
@@ -297,11 +297,11 @@ impl Client {
         value.map(|value| decode(self.registers, value)).transpose()
     }
 
-    /// An answer that must be good while the power is on; `None` when it has gone.
+    /// An answer that must be good unless something excuses it; `None` when there is an excuse.
     fn expect<T>(&self, answer: Answer<T>, what: &str) -> Result<Option<T>, String> {
         match answer {
             Ok(done) => Ok(Some(done)),
-            Err(_) if self.power.cut_report().is_some() => Ok(None),
+            Err(_) if self.excuse.holds() => Ok(None),
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }

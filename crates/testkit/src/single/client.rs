@@ -106,7 +106,7 @@ impl<'a> Client<'a> {
                 }
                 Ok(Some(Some(done)))
             }
-            Err(_) if self.run.world.cut().is_some() => {
+            Err(_) if self.run.world.excuse().holds() => {
                 self.run.model.apply(unit);
                 Ok(None)
             }
@@ -208,7 +208,7 @@ impl<'a> Client<'a> {
 
     fn compact(&mut self) -> Went {
         match self.subject.compact() {
-            Err(Refusal::NoSpace(_)) if self.run.world.cut().is_none() => {
+            Err(Refusal::NoSpace(_)) if !self.run.world.excuse().holds() => {
                 self.run.outcome.refused += 1;
                 Ok(true)
             }
@@ -216,11 +216,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// An answer that must be good while the power is on; `None` when it has gone.
+    /// An answer that must be good unless something excuses it; `None` when there is an excuse.
     fn expect<T>(&self, answer: Answer<T>, what: &str) -> Result<Option<T>, String> {
         match answer {
             Ok(done) => Ok(Some(done)),
-            Err(_) if self.run.world.cut().is_some() => Ok(None),
+            Err(_) if self.run.world.excuse().holds() => Ok(None),
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }

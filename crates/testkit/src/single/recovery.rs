@@ -36,6 +36,7 @@ impl Openings for Single {
             self.outcome.hit(report.label);
         }
         self.outcome.cuts += 1;
+        self.outcome.failures += self.world.failed();
         if self.model.is_unlogged() {
             self.outcome.hit("no log");
         }
