@@ -59,6 +59,15 @@ pub fn simulate(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     catching(|| sim::run_with(&options, || run(seed, settings)))
 }
 
+/// As [`simulate`], for a seeded bug: what was wrong, if it is the bug's. What the same seed finds without the bug is not.
+#[must_use]
+pub fn found(seed: u64, settings: &Settings) -> Option<Trouble> {
+    let trouble = simulate(seed, settings).err()?;
+    let without = Settings { bug: Some(Bug::None), ..*settings };
+    let is_the_bugs = settings.bug == Some(Bug::None) || simulate(seed, &without).is_ok();
+    is_the_bugs.then_some(trouble)
+}
+
 /// One run on threads of the operating system: the same draws, but another interleaving every time.
 ///
 /// # Errors
@@ -77,6 +86,8 @@ const SPLIT: f64 = 0.2;
 const PAGE_CACHE: f64 = 0.2;
 /// Of the runs on one device of zones that is not to be filled, the share in which writes fail now and then.
 const FAULTS: f64 = 0.2;
+/// Of all other runs, the share in which a flush, a reset or a finish of a zone fails now and then.
+const FAILURES: f64 = 0.2;
 /// The share of runs on a device that they fill.
 const FILLING: f64 = 0.35;
 
@@ -138,6 +149,8 @@ fn run(seed: u64, settings: &Settings) -> Result<Outcome, Trouble> {
     // Of a device that is to be filled the ends of zones that failed are a part that nothing was reckoned with.
     if !fills && Seed(seed).derive("write faults").rng().chance(FAULTS) {
         world = world.with_faults(Seed(seed).derive("faults").0);
+    } else if settings.bug.is_none() && Seed(seed).derive("failing calls").rng().chance(FAILURES) {
+        world = world.with_failures(Seed(seed).derive("what fails").0);
     }
     let rng = Seed(seed).derive("client").rng();
     if clients > 1 {

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use zonda_flash::drive::TimeMode;
 use zonda_testkit::{
     Bug, Outcome, Trouble,
-    campaign::{GroundKind, Settings, on_real_threads, simulate},
+    campaign::{GroundKind, Settings, found, on_real_threads, simulate},
     world::CUT_POINTS,
 };
 use zonda_tree::Design;
@@ -147,7 +147,14 @@ impl Sim {
         for run in 0..self.runs {
             match self.run_one(self.seed + run) {
                 Ok(outcome) => all.add(&outcome),
-                Err(trouble) if self.bug.is_some() => return self.found(out, run + 1, &trouble),
+                // On real threads no seed is the same without the bug.
+                Err(trouble) if self.bug.is_some() && self.real_threads => return self.found(out, run + 1, &trouble),
+                Err(_) if self.bug.is_some() => {
+                    if let Some(trouble) = found(self.seed + run, &self.settings()) {
+                        return self.found(out, run + 1, &trouble);
+                    }
+                    writeln!(out, "seed {} fails without the bug, too", self.seed + run)?;
+                }
                 Err(trouble) => {
                     self.print_failure(out, self.seed + run, &trouble)?;
                     failures += 1;
@@ -227,9 +234,19 @@ impl Sim {
     fn print(&self, out: &mut dyn Write, all: &Outcome) -> io::Result<()> {
         writeln!(
             out,
-            "{} runs from seed {}: {} operations, {} power cuts, {} clean closes; {} unsynced changes survived, {} did not; \
-             {} writes refused for space, {} snapshots given up",
-            self.runs, self.seed, all.steps, all.cuts, all.closes, all.survived, all.lost, all.refused, all.given_up
+            "{} runs from seed {}: {} operations, {} power cuts, {} failed calls, {} clean closes; {} unsynced changes survived, {} did not; \
+             {} writes refused for space, {} of {} snapshots given up",
+            self.runs,
+            self.seed,
+            all.steps,
+            all.cuts,
+            all.failures,
+            all.closes,
+            all.survived,
+            all.lost,
+            all.refused,
+            all.given_up,
+            all.looks
         )?;
         writeln!(out, "done: {:?}", all.done)?;
         writeln!(out, "{:<16} {:>8}", "cut point", "hits")?;

@@ -10,11 +10,12 @@ use zonda_rt::{Rng, atomic::AtomicU64};
 
 use crate::{
     KeyHistory, Outcome, Subject, Trouble, Workers, World,
-    history::{Value, linearizable, survives},
+    history::{Shown, Value, is_of_one_moment, linearizable, survives},
     subject::collect,
     world::draw_cut,
 };
 
+use crate::openings::{OPERATIONS, Openings};
 use client::{Client, Seen};
 use registers::{Registers, decode};
 
@@ -30,13 +31,44 @@ pub struct Crowd {
     clock: Arc<AtomicU64>,
     outcome: Outcome,
     steps: u64,
+    /// Device operations of the last opening: where to cut the next.
+    opening: u64,
 }
 
 /// What all clients of a life saw.
 #[derive(Default)]
 struct Account {
     keys: BTreeMap<u32, KeyHistory>,
+    shown: Vec<Shown>,
     synced_until: u64,
+}
+
+impl Openings for Crowd {
+    fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    fn opening(&mut self) -> &mut u64 {
+        &mut self.opening
+    }
+
+    fn outcome(&mut self) -> &mut Outcome {
+        &mut self.outcome
+    }
+
+    fn restart(&mut self) {
+        let report = self.world.cut();
+        if let Some(report) = report.filter(|report| report.label != "recovery") {
+            self.outcome.hit(report.label);
+        }
+        self.outcome.cuts += 1;
+        self.outcome.failures += self.world.failed();
+        self.world.restart(&mut self.rng);
+    }
 }
 
 impl Crowd {
@@ -47,7 +79,7 @@ impl Crowd {
         let registers = Registers::draw(&mut rng, value_bytes_max);
         let start = (0..registers.count).map(|key| (key, None)).collect();
         let clock = Arc::new(AtomicU64::new(1));
-        Self { world, rng, clients, registers, start, clock, outcome: Outcome::default(), steps }
+        Self { world, rng, clients, registers, start, clock, outcome: Outcome::default(), steps, opening: OPERATIONS }
     }
 
     /// Runs.
@@ -64,7 +96,9 @@ impl Crowd {
         let mut subject = self.world.create().map_err(|error| format!("create failed: {error}"))?;
         while self.outcome.steps < self.steps {
             let account = self.live(&subject)?;
-            self.outcome.count(subject.tally());
+            let tally = subject.tally();
+            tally.nothing_is_kept()?;
+            self.outcome.count(tally);
             drop(subject);
             subject = self.reopen(account)?;
         }
@@ -74,10 +108,11 @@ impl Crowd {
     /// From an opening to a cut: every answer of every client, checked.
     fn live(&mut self, subject: &Arc<dyn Subject>) -> Result<Account, String> {
         self.world.arm(draw_cut(&mut self.rng, self.world.labels(), 60));
-        let workers = Workers::start(subject, &self.world.power());
+        self.world.arm_failure("life");
+        let workers = Workers::start(subject, &self.world.excuse());
         let steps = 10 + self.rng.below(60);
         let spawn = |number| {
-            let client = Client::new(subject, self.world.power(), &self.clock, self.registers, self.rng.fork());
+            let client = Client::new(subject, self.world.excuse(), &self.clock, self.registers, self.rng.fork());
             zonda_rt::spawn(format!("client {number}"), move || client.run(steps))
         };
         let handles: Vec<_> = (0..self.clients).map(spawn).collect();
@@ -88,20 +123,24 @@ impl Crowd {
         for (key, history) in &account.keys {
             linearizable(history.start, &history.events).map_err(|why| format!("I5 key {key}: {why}"))?;
         }
+        account.shown.iter().try_for_each(|shown| is_of_one_moment(&account.keys, shown))?;
         Ok(account)
     }
 
     fn account(&mut self, seen: Vec<Result<Result<Seen, String>, String>>) -> Result<Account, String> {
         let start = self.start.iter().map(|(&key, &start)| (key, KeyHistory { start, ..KeyHistory::default() }));
-        let mut account = Account { keys: start.collect(), synced_until: 0 };
+        let mut account = Account { keys: start.collect(), ..Account::default() };
         for seen in seen {
             let seen = seen??;
             account.synced_until = account.synced_until.max(seen.synced_until);
             self.outcome.steps += seen.steps;
             self.outcome.refused += seen.refused;
+            self.outcome.looks += seen.looks;
+            self.outcome.given_up += seen.given_up;
             if self.world.cut().is_some() {
                 seen.restructures.cut(&mut self.outcome);
             }
+            account.shown.extend(seen.shown);
             for (key, event) in seen.events {
                 account.keys.entry(key).or_default().events.push(event);
             }
@@ -109,15 +148,10 @@ impl Crowd {
         Ok(account)
     }
 
-    /// Turns the power off and on, and compares what is there with what may be there.
+    /// Turns the power off and on until an opening is not cut short, and compares what is there with what may be there.
     fn reopen(&mut self, mut account: Account) -> Result<Arc<dyn Subject>, String> {
-        let report = self.world.cut();
-        self.outcome.cuts += 1;
-        if let Some(report) = report {
-            self.outcome.hit(report.label);
-        }
-        self.world.restart(&mut self.rng);
-        let subject = self.world.open().map_err(|error| format!("open failed with the power on: {error}"))?;
+        self.restart();
+        let subject = self.open_between_cuts()?;
         let found = self.everything(&*subject)?;
         for (key, history) in &mut account.keys {
             history.found = found[key];

@@ -23,6 +23,8 @@ const RARE_OPERATIONS: u64 = 2_000_000;
 const RARE_TIMES_MAX: u64 = 100;
 /// Pairs of a scan at the most.
 const SCAN_PAIRS_MAX: usize = 60;
+/// Snapshots that may be given up for one that is compared: with the least memory and the largest leaves five are.
+const GIVEN_UP_MAX: u64 = 12;
 /// So many times fewer keys where each value takes a block: as many bytes as with short ones in leaves.
 const BLOCKS_SHARE: u64 = 64;
 
@@ -60,6 +62,10 @@ struct Run {
     /// What is rare comes so many times as often.
     rare_times: u64,
     snapshot: Option<(zonda::Snapshot, Model)>,
+    /// Snapshots compared, and given up before they were.
+    compared: u64,
+    /// See `compared`.
+    given_up: u64,
 }
 
 impl Differential {
@@ -111,6 +117,8 @@ impl Differential {
             memory_bytes: self.memory_bytes,
             rare_times,
             snapshot: None,
+            compared: 0,
+            given_up: 0,
         })
     }
 }
@@ -283,12 +291,16 @@ impl Run {
             let key = self.key();
             let seen = match snapshot.get(&key) {
                 // It held more than its share of the memory.
-                Err(zonda::Error::SnapshotTooOld { .. }) => return Ok(()),
+                Err(zonda::Error::SnapshotTooOld { .. }) => {
+                    self.given_up += 1;
+                    return Ok(());
+                }
                 seen => seen.map_err(text)?,
             };
             let wanted = then.get(&key);
             same(seen.as_ref() == wanted, || format!("a snapshot has {seen:?} for {key:?}, not {wanted:?}"))?;
         }
+        self.compared += 1;
         Ok(())
     }
 
@@ -312,6 +324,9 @@ impl Run {
 
     /// Everything is there, nothing else, and the store finds nothing wrong with itself; also after it was opened again.
     fn finish(mut self) -> Step<()> {
+        same(self.given_up <= GIVEN_UP_MAX * self.compared, || {
+            format!("{} snapshots were given up, and only {} compared", self.given_up, self.compared)
+        })?;
         for _ in 0..2 {
             let mut seen = self.db.iter().map_err(text)?;
             for wanted in &self.model {

@@ -7,10 +7,10 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use zonda_device::{AlignedBuf, Geometry, ZoneId, ZonedDevice, cut_label};
+use zonda_device::{AlignedBuf, DeviceError, Geometry, ZoneId, ZonedDevice, cut_label};
 use zonda_rt::Mutex;
 
-use crate::{Answer, Change, Maker, Pair, Pairs, Subject, Tally, View, Walk, Work, model};
+use crate::{Answer, Change, Maker, Pair, Pairs, Refusal, Subject, Tally, View, Walk, Work, model};
 
 /// A mistake that a [`LogMap`] can be told to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,38 @@ pub enum Flaw {
     StaleReads,
     /// Snapshots show later changes.
     LiveSnapshots,
+    /// They do so backwards only.
+    LiveBackwards,
     /// A replacement does not exclude other writers.
     LooseReplace,
+    /// Some deletes are refused for space, of which there is plenty.
+    RefusesDeletes,
+    /// Some puts are.
+    RefusesPuts,
+    /// What was kept for snapshots is kept when they are gone.
+    KeepsForEver,
+    /// Snapshots are given up as soon as they are taken, from the first write of a life on. No answer is wrong, so that no run fails for it.
+    GivesUp,
+    /// A flush that fails while the power is on counts as done. Only where calls fail can that be found.
+    TrustsFailedFlushes,
 }
 
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::NoFlush, Self::HalfBatch, Self::IgnoresGaps, Self::StaleReads, Self::LiveSnapshots, Self::LooseReplace];
+    pub const ALL: [Self; 12] = [
+        Self::NoFlush,
+        Self::HalfBatch,
+        Self::IgnoresGaps,
+        Self::StaleReads,
+        Self::LiveSnapshots,
+        Self::LiveBackwards,
+        Self::LooseReplace,
+        Self::RefusesDeletes,
+        Self::RefusesPuts,
+        Self::KeepsForEver,
+        Self::GivesUp,
+        Self::TrustsFailedFlushes,
+    ];
 }
 
 /// Makes [`LogMap`]s, flawed or not.
@@ -221,6 +245,12 @@ impl LogMap {
         self.flaw == Some(flaw)
     }
 
+    fn admit(&self, state: &State, unit: &[Change]) -> Answer<()> {
+        let frees = unit.iter().all(|change| change.value().is_none());
+        let refuses = self.has(if frees { Flaw::RefusesDeletes } else { Flaw::RefusesPuts });
+        if refuses && state.sequence % 16 == 15 { Err(Refusal::NoSpace("a flaw".to_owned())) } else { Ok(()) }
+    }
+
     fn commit(&self, state: &mut State, unit: &[Change]) -> Answer<()> {
         state.append(&*self.device, unit)?;
         state.apply(unit);
@@ -228,13 +258,24 @@ impl LogMap {
     }
 
     fn flush(&self, wanted: bool) -> Answer<()> {
-        if wanted && !self.has(Flaw::NoFlush) { Ok(self.device.flush()?) } else { Ok(()) }
+        if !wanted || self.has(Flaw::NoFlush) {
+            return Ok(());
+        }
+        match self.device.flush() {
+            Err(error) if !self.has(Flaw::TrustsFailedFlushes) || matches!(error, DeviceError::PowerLost) => {
+                Err(error.into())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 impl Subject for LogMap {
     fn write(&self, changes: &[Change], synced: bool) -> Answer<()> {
-        self.commit(&mut self.state.lock(), changes)?;
+        let mut state = self.state.lock();
+        self.admit(&state, changes)?;
+        self.commit(&mut state, changes)?;
+        drop(state);
         self.flush(synced)
     }
 
@@ -266,8 +307,11 @@ impl Subject for LogMap {
     }
 
     fn snapshot(&self) -> Answer<Box<dyn View>> {
-        let live = self.has(Flaw::LiveSnapshots).then(|| self.this.upgrade()).flatten();
-        Ok(Box::new(LogMapView { pairs: self.state.lock().pairs.clone(), live }))
+        let live =
+            (self.has(Flaw::LiveSnapshots) || self.has(Flaw::LiveBackwards)).then(|| self.this.upgrade()).flatten();
+        let state = self.state.lock();
+        let given_up = self.has(Flaw::GivesUp) && state.sequence > state.first;
+        Ok(Box::new(LogMapView { pairs: state.pairs.clone(), live, given_up }))
     }
 
     fn sync(&self) -> Answer<()> {
@@ -299,7 +343,7 @@ impl Subject for LogMap {
     }
 
     fn tally(&self) -> Tally {
-        Tally::default()
+        Tally { kept_bytes: u64::from(self.has(Flaw::KeepsForEver)), ..Tally::default() }
     }
 }
 
@@ -307,11 +351,15 @@ impl Subject for LogMap {
 struct LogMapView {
     pairs: Pairs,
     live: Option<Arc<LogMap>>,
+    given_up: bool,
 }
 
 impl View for LogMapView {
     fn walk(&self, low: Bound<&[u8]>, high: Bound<&[u8]>) -> Answer<Box<dyn Walk + '_>> {
-        let pairs = self.live.as_ref().map_or_else(|| self.pairs.clone(), |map| map.state.lock().pairs.clone());
+        if self.given_up {
+            return Err(Refusal::TooOld("a flaw".to_owned()));
+        }
+        let now = self.live.as_ref().map(|map| (map.has(Flaw::LiveSnapshots), map.state.lock().pairs.clone()));
         // One bound at a time: a range of both would panic where they cross.
         let is_above = move |key: &[u8]| match low {
             Bound::Included(low) => key >= low,
@@ -324,17 +372,29 @@ impl View for LogMapView {
             Bound::Unbounded => true,
         };
         let lies_within = move |key: &[u8]| is_above(key) && is_below(key);
-        let kept: Vec<Pair> = pairs.into_iter().filter(|(key, _)| lies_within(key)).collect();
-        Ok(Box::new(kept.into_iter()))
+        let within = |pairs: Pairs| -> std::vec::IntoIter<Pair> {
+            pairs.into_iter().filter(|(key, _)| lies_within(key)).collect::<Vec<_>>().into_iter()
+        };
+        let (front, back) = match now {
+            Some((true, now)) => (within(now), None),
+            now => (within(self.pairs.clone()), now.map(|(_, now)| within(now))),
+        };
+        Ok(Box::new(LogMapWalk { front, back }))
     }
 }
 
-impl Walk for std::vec::IntoIter<Pair> {
+/// Both ends of a range; with a flaw the back is that of another.
+struct LogMapWalk {
+    front: std::vec::IntoIter<Pair>,
+    back: Option<std::vec::IntoIter<Pair>>,
+}
+
+impl Walk for LogMapWalk {
     fn next(&mut self) -> Answer<Option<Pair>> {
-        Ok(Iterator::next(self))
+        Ok(self.front.next())
     }
 
     fn prev(&mut self) -> Answer<Option<Pair>> {
-        Ok(self.next_back())
+        Ok(self.back.as_mut().unwrap_or(&mut self.front).next_back())
     }
 }

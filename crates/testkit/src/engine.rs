@@ -334,6 +334,7 @@ impl Subject for EngineSubject {
             zones_reset: usage.zones_reset,
             meta_bytes: written.meta,
             relocated_bytes: written.relocation,
+            kept_bytes: stats.snapshot_bytes,
         }
     }
 }

@@ -159,15 +159,55 @@ pub fn survives(keys: &BTreeMap<u32, KeyHistory>, synced_until: u64) -> Result<(
     Err(last.unwrap_or_default())
 }
 
+/// What a snapshot showed of all keys.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// When it was asked for.
+    pub called: u64,
+    /// When it was there.
+    pub returned: u64,
+    /// What each key held in it.
+    pub found: BTreeMap<u32, Value>,
+}
+
+/// Whether one moment at which the snapshot may have been taken explains what it showed of all keys: a stronger claim than that each key
+/// may have held that at some moment. As [`survives`], without what was durable.
+///
+/// # Errors
+/// The key that no moment explains, and why.
+pub fn is_of_one_moment(keys: &BTreeMap<u32, KeyHistory>, shown: &Shown) -> Result<(), String> {
+    let spans = |(key, &found): (&u32, &Value)| (*key, keys[key].spans_of(found, |_| true));
+    let possible: Vec<(u32, Vec<(u64, u64)>)> = shown.found.iter().map(spans).collect();
+    let clash = |at: u64| possible.iter().find(|(_, spans)| !spans.iter().any(|span| span.0 <= at && at < span.1));
+    let starts = possible.iter().flat_map(|(_, spans)| spans).map(|span| span.0.max(shown.called));
+    let mut moments: Vec<u64> = starts.chain([shown.called]).filter(|&moment| moment < shown.returned).collect();
+    moments.sort_unstable();
+    let mut last = None;
+    for moment in moments {
+        let Some((key, spans)) = clash(moment) else { return Ok(()) };
+        last = Some(format!(
+            "I5 a snapshot taken within {}..{} shows {:?} of key {key}, as of {spans:?}, and others as of {moment}",
+            shown.called, shown.returned, shown.found[key]
+        ));
+    }
+    last.map_or(Ok(()), Err)
+}
+
 impl KeyHistory {
     /// The times `from..to` at which a cut leaves what was found, one for each write that may have left it.
     fn spans(&self, synced_until: u64) -> Vec<(u64, u64)> {
+        let is_outlived = |writer: &Event| self.events.iter().any(|later| later.outlives(writer));
+        let mut spans = self.spans_of(self.found, |writer| !is_outlived(writer));
+        spans.retain(|&(_, to)| to > synced_until);
+        spans
+    }
+
+    /// The times `from..to` at which the key may have held `value`, one for each of the possible writes that left it.
+    fn spans_of(&self, value: Value, is_possible: impl Fn(&Event) -> bool) -> Vec<(u64, u64)> {
         let first = Event { called: 0, returned: Some(0), sees: None, leaves: Some(self.start), synced: false };
         let writers = std::iter::once(&first).chain(&self.events);
-        let is_outlived = |writer: &Event| self.events.iter().any(|later| later.outlives(writer));
-        let writers = writers.filter(|writer| writer.leaves == Some(self.found) && !is_outlived(writer));
-        let spans = writers.map(|writer| (writer.called, self.lost_from(writer)));
-        spans.filter(|&(_, to)| to > synced_until).collect()
+        let writers = writers.filter(|writer| writer.leaves == Some(value) && is_possible(writer));
+        writers.map(|writer| (writer.called, self.lost_from(writer))).collect()
     }
 
     /// The first return of a write that surely came after `writer`.
@@ -270,6 +310,21 @@ mod tests {
         let beside = [write(1, 5, 10), synced(write(3, 4, 20))];
         assert_eq!((of(Some(10), &beside), of(Some(20), &beside)), (Ok(()), Ok(())), "either may be the later one");
         assert!(of(Some(10), &[write(1, 2, 10), synced(write(3, 4, 20))]).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_is_of_one_moment() {
+        let (a, b) = ([write(1, 2, 10)], [write(3, 4, 20)]);
+        let keys = BTreeMap::from([(0, key(None, &a)), (1, key(None, &b))]);
+        let show = |called, returned, a, b| {
+            is_of_one_moment(&keys, &Shown { called, returned, found: BTreeMap::from([(0, a), (1, b)]) })
+        };
+        for (found_a, found_b) in [(None, None), (Some(10), None), (Some(10), Some(20))] {
+            assert_eq!(show(0, 5, found_a, found_b), Ok(()));
+        }
+        assert!(show(0, 5, None, Some(20)).is_err(), "either alone may be, both together may not");
+        assert!(show(5, 6, Some(10), None).is_err(), "what had returned is there");
+        assert!(show(0, 1, Some(10), None).is_err(), "what was called later is not");
     }
 
     #[test]

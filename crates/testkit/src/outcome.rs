@@ -4,6 +4,9 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::Tally;
 
+/// Of so many snapshots that are walked at least one may have been given up, of tiny budgets and large leaves.
+const LOOKS_PER_GIVEN_UP: u64 = 10;
+
 /// How a run went well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -11,13 +14,17 @@ pub struct Outcome {
     pub steps: u64,
     /// Power cuts survived, those during recovery included.
     pub cuts: u64,
+    /// Flushes, resets and finishes of zones that failed while the power was on.
+    pub failures: u64,
     /// Clean closes.
     pub closes: u64,
     /// Cuts by where they hit.
     pub hits: BTreeMap<&'static str, u64>,
     /// Writes refused because the device was full.
     pub refused: u64,
-    /// Snapshots given up.
+    /// Times that a snapshot was walked: at once, or some time after it was taken.
+    pub looks: u64,
+    /// Of these, snapshots that had been given up: nothing was compared.
     pub given_up: u64,
     /// Unsynced changes that came back after cuts, and that did not.
     pub survived: u64,
@@ -37,8 +44,10 @@ impl Outcome {
     pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cuts += other.cuts;
+        self.failures += other.failures;
         self.closes += other.closes;
         self.refused += other.refused;
+        self.looks += other.looks;
         self.given_up += other.given_up;
         self.survived += other.survived;
         self.lost += other.lost;
@@ -46,6 +55,18 @@ impl Outcome {
         for (point, hits) in &other.hits {
             *self.hits.entry(point).or_default() += hits;
         }
+    }
+
+    /// Says so if snapshots were given up so often that what those left show proves little: a store that gave all of them up would be
+    /// right about everything else.
+    ///
+    /// # Errors
+    /// How often.
+    pub fn snapshots_show_something(&self) -> Result<(), String> {
+        if self.looks > 0 && self.given_up * LOOKS_PER_GIVEN_UP <= self.looks {
+            return Ok(());
+        }
+        Err(format!("{} of {} snapshots that were walked had been given up", self.given_up, self.looks))
     }
 
     /// Adds what one life of a subject did.

@@ -6,8 +6,10 @@ mod recovery;
 
 use std::sync::Arc;
 
+use zonda_device::CutAt;
 use zonda_rt::Rng;
 
+use crate::openings::OPERATIONS;
 use crate::{Model, Outcome, Profile, Subject, Trouble, Workers, World, world::draw_cut};
 
 use client::Client;
@@ -23,6 +25,10 @@ pub struct Single {
     steps: u64,
     /// Device operations of the last opening: where to cut the next.
     opening: u64,
+    /// Those of the longest closing, and what decides where closings are cut.
+    closing: u64,
+    /// See `closing`.
+    closings: Rng,
     /// Print every operation.
     verbose: bool,
 }
@@ -32,7 +38,20 @@ impl Single {
     #[must_use]
     pub fn new(world: World, profile: Profile, rng: Rng, steps: u64) -> Self {
         let (model, outcome) = (Model::default(), Outcome::default());
-        Self { world, profile, rng, model, outcome, steps, opening: 20, verbose: false }
+        // Of its own, so that older seeds mean what they did but for this.
+        let closings = rng.clone().fork();
+        Self {
+            world,
+            profile,
+            rng,
+            model,
+            outcome,
+            steps,
+            opening: OPERATIONS,
+            closing: OPERATIONS,
+            closings,
+            verbose: false,
+        }
     }
 
     /// Whether the store has a log; else the model expects less after a cut.
@@ -74,7 +93,8 @@ impl Single {
         if !ends_cleanly {
             self.world.arm(draw_cut(&mut self.rng, self.world.labels(), self.profile.life_steps));
         }
-        let workers = Workers::start(&subject, &self.world.power());
+        self.world.arm_failure("life");
+        let workers = Workers::start(&subject, &self.world.excuse());
         let worked = self.work(&subject);
         let stopped = workers.stop();
         worked?;
@@ -82,7 +102,9 @@ impl Single {
         if ends_cleanly {
             self.close(&*subject)?;
         }
-        self.outcome.count(subject.tally());
+        let tally = subject.tally();
+        tally.nothing_is_kept()?;
+        self.outcome.count(tally);
         Ok(())
     }
 
@@ -97,9 +119,24 @@ impl Single {
         Ok(())
     }
 
+    /// Closes the subject; of half of the closings the power goes in the middle.
     fn close(&mut self, subject: &dyn Subject) -> Result<(), String> {
-        subject.close().map_err(|error| format!("close failed with the power on: {error}"))?;
-        self.model.closed();
+        if self.closings.chance(0.5) {
+            self.world.arm(CutAt::Operation(1 + self.closings.below(self.closing)));
+        }
+        let before = self.world.power().operations();
+        match subject.close() {
+            Ok(()) => self.model.closed(),
+            Err(_) if self.world.excuse().holds() => {}
+            Err(error) => return Err(format!("close failed with the power on: {error}")),
+        }
+        if self.world.cut().is_some() {
+            self.outcome.hit("close");
+        }
+        if self.world.excuse().holds() {
+            return Ok(());
+        }
+        self.closing = self.closing.max(self.world.power().operations() - before);
         self.outcome.closes += 1;
         Ok(())
     }

@@ -95,6 +95,21 @@ pub struct Tally {
     pub meta_bytes: u64,
     /// Bytes of pages that reclaim moved.
     pub relocated_bytes: u64,
+    /// Bytes of memory that are kept for snapshots now.
+    pub kept_bytes: u64,
+}
+
+impl Tally {
+    /// Asked for when no snapshot is open: what is kept then is kept for ever, and in the end so much that every snapshot is given up.
+    ///
+    /// # Errors
+    /// How much is kept.
+    pub(crate) fn nothing_is_kept(&self) -> Result<(), String> {
+        match self.kept_bytes {
+            0 => Ok(()),
+            bytes => Err(format!("I6 {bytes} bytes are kept for snapshots, and none is open")),
+        }
+    }
 }
 
 /// An ordered map that a harness can drive. What calls mean is said at `zonda_tree::Engine`.
@@ -200,4 +215,30 @@ pub fn collect(view: &dyn View) -> Answer<Vec<Pair>> {
         pairs.push(pair);
     }
     Ok(pairs)
+}
+
+/// As [`collect`], from the back; the order is the same.
+///
+/// # Errors
+/// As [`View::walk`].
+pub fn collect_backwards(view: &dyn View) -> Answer<Vec<Pair>> {
+    let mut walk = view.walk(Bound::Unbounded, Bound::Unbounded)?;
+    let mut pairs = Vec::new();
+    while let Some(pair) = walk.prev()? {
+        pairs.push(pair);
+    }
+    pairs.reverse();
+    Ok(pairs)
+}
+
+/// A put is refused only when the store is full: not while what it holds, at most `live` bytes with the put, would fit twice.
+///
+/// # Errors
+/// That it would.
+pub(crate) fn check_refusal(live: u64, subject: &dyn Subject, why: &str) -> Result<(), String> {
+    let usable = subject.usable_bytes();
+    if 2 * live > usable {
+        return Ok(());
+    }
+    Err(format!("I9 a put was refused although what is live takes at most {live} of {usable} usable bytes: {why}"))
 }

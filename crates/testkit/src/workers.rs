@@ -7,9 +7,9 @@ use zonda_rt::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::{Power, Refusal, Subject, Work};
+use crate::{Excuse, Refusal, Subject, Work};
 
-/// Threads that call a subject's steps until they are stopped or the power goes.
+/// Threads that call a subject's steps until they are stopped, or one fails and has an excuse.
 pub struct Workers {
     shared: Arc<Shared>,
     handles: Vec<JoinHandle<()>>,
@@ -17,26 +17,26 @@ pub struct Workers {
 
 struct Shared {
     stop: AtomicBool,
-    /// The first error of a step while the power was on.
+    /// The first error of a step that nothing excuses.
     trouble: Mutex<Option<String>>,
 }
 
 impl Workers {
     /// Starts one thread for the log and one for the rest, as the facade does.
     #[must_use]
-    pub fn start(subject: &Arc<dyn Subject>, power: &Power) -> Self {
+    pub fn start(subject: &Arc<dyn Subject>, excuse: &Excuse) -> Self {
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), trouble: Mutex::new(None) });
         let maintenance: &[Work] = &[Work::Checkpoint, Work::Reclaim, Work::Memory];
         let kinds: [(&str, &[Work]); 2] = [("log", &[Work::Log]), ("maintenance", maintenance)];
         let start = |(name, works): (&str, &'static [Work])| {
-            let (shared, subject, power) = (Arc::clone(&shared), Arc::clone(subject), power.clone());
-            zonda_rt::spawn(name, move || shared.work(&*subject, &power, works))
+            let (shared, subject, excuse) = (Arc::clone(&shared), Arc::clone(subject), excuse.clone());
+            zonda_rt::spawn(name, move || shared.work(&*subject, &excuse, works))
         };
         let handles = kinds.into_iter().map(start).collect();
         Self { shared, handles }
     }
 
-    /// Ends the threads and answers what went wrong in one while the power was on.
+    /// Ends the threads and answers what went wrong in one without an excuse.
     ///
     /// # Errors
     /// That.
@@ -50,13 +50,13 @@ impl Workers {
 }
 
 impl Shared {
-    fn work(&self, subject: &dyn Subject, power: &Power, works: &[Work]) {
+    fn work(&self, subject: &dyn Subject, excuse: &Excuse, works: &[Work]) {
         while !self.stop.load(Ordering::Acquire) {
             let mut idle = true;
             for &work in works {
                 match subject.step(work) {
                     Ok(progress) => idle &= !progress,
-                    Err(_) if power.cut_report().is_some() => return,
+                    Err(_) if excuse.holds() => return,
                     // Back-pressure: space may come back.
                     Err(Refusal::NoSpace(_)) => {}
                     Err(error) => return self.report(work, &error),

@@ -1,6 +1,6 @@
 //! A small device with a power switch, and a subject on it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use zonda_device::{
     CrashModel, CutAt, CutReport, DeviceError, Fault, FaultEffect, FaultWhen, Faulty, Geometry, cut_label,
@@ -9,10 +9,13 @@ use zonda_flash::drive::{FlashZoned, TimeMode};
 use zonda_flash::profile::Profile as FlashProfile;
 use zonda_rt::{DeviceCall, Rng, Seed};
 
-use crate::{Answer, Bug, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, profile::pick};
+use crate::{
+    Answer, Bug, Excuse, Ground, Maker, Power, Refusal, Subject, bug::DroppedFlush, failures::Failures, profile::pick,
+};
 
-/// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened.
-pub const CUT_POINTS: [&str; 13] = [
+/// Where the cuts of a campaign can fall, as the engine labels its work. `recovery` is everything while a store is opened, `close` while
+/// one is closed.
+pub const CUT_POINTS: [&str; 14] = [
     "log",
     "page group",
     "address record",
@@ -26,6 +29,7 @@ pub const CUT_POINTS: [&str; 13] = [
     "split",
     "merge",
     "recovery",
+    "close",
 ];
 
 /// The share of writes that fail in each of two ways, in a world with faults: some in each life.
@@ -49,6 +53,10 @@ pub struct World {
     crash: CrashModel,
     /// Now and then a write to a zone fails, by chance from this seed.
     faults: Option<u64>,
+    /// Now and then a flush, a reset or a finish fails, by chance from this seed, whatever the subject lies on.
+    failing: Option<Seed>,
+    /// What fails on the devices of this life.
+    failures: RefCell<Failures>,
     /// Restarts so far: other writes fail in each life, where operations are counted anew.
     restarts: u64,
 }
@@ -66,7 +74,18 @@ impl World {
     #[must_use]
     pub fn on(power: Power, maker: Box<dyn Maker>, bug: Option<Bug>) -> Self {
         let (labels, crash) = (Labels::new(), CrashModel::Prefix);
-        Self { power, maker, bug, labels, flash: None, crash, faults: None, restarts: 0 }
+        Self {
+            power,
+            maker,
+            bug,
+            labels,
+            flash: None,
+            crash,
+            faults: None,
+            failing: None,
+            failures: RefCell::default(),
+            restarts: 0,
+        }
     }
 
     /// Says what a cut may leave in zones.
@@ -81,6 +100,36 @@ impl World {
     pub fn with_faults(mut self, seed: u64) -> Self {
         self.faults = Some(seed);
         self
+    }
+
+    /// Lets a flush, a reset or a finish fail in some lives and openings. The life ends with it, or goes on.
+    #[must_use]
+    pub fn with_failures(mut self, seed: u64) -> Self {
+        self.failing = Some(Seed(seed));
+        self
+    }
+
+    /// Draws whether a call fails from now on, in what is called `stage`; nothing is drawn in a world without failures.
+    pub(crate) fn arm_failure(&self, stage: &str) {
+        if let Some(seed) = self.failing {
+            self.failures.borrow().arm(seed.derive(&format!("{stage} {}", self.restarts)));
+        }
+    }
+
+    /// No call fails any more, until it is drawn again.
+    pub(crate) fn heal(&self) {
+        self.failures.borrow().heal();
+    }
+
+    /// Calls that failed in this life though the power was on.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failures.borrow().injected()
+    }
+
+    /// What excuses errors of this life.
+    #[must_use]
+    pub fn excuse(&self) -> Excuse {
+        Excuse::new(self.power(), self.failures.borrow().clone())
     }
 
     /// Gives the device the timing of a modelled SSD.
@@ -118,16 +167,16 @@ impl World {
     /// # Errors
     /// The maker's.
     pub fn create(&self) -> Answer<Arc<dyn Subject>> {
-        self.maker.create(self.device(None)?)
+        self.maker.create(self.device(None, false)?)
     }
 
-    /// Opens what the device holds.
+    /// Opens what the device holds. In a world with failures a call may fail meanwhile, if it `may_fail`.
     ///
     /// # Errors
     /// The maker's.
-    pub fn open(&self) -> Answer<Arc<dyn Subject>> {
+    pub fn open(&self, may_fail: bool) -> Answer<Arc<dyn Subject>> {
         let _label = cut_label("recovery");
-        self.maker.open(self.device(self.faults)?)
+        self.maker.open(self.device(self.faults, may_fail)?)
     }
 
     /// Cuts the power, unless it is cut, and turns it on again: a legal part of what was not flushed is gone.
@@ -137,7 +186,7 @@ impl World {
         self.restarts += 1;
     }
 
-    fn device(&self, faults: Option<u64>) -> Answer<Ground> {
+    fn device(&self, faults: Option<u64>, may_fail: bool) -> Answer<Ground> {
         let ground = match (self.bug, &self.power) {
             (Some(Bug::FlushDropped), Power::Zones(power)) => {
                 Ground::Zones(Arc::new(DroppedFlush::over(power.clone())))
@@ -150,6 +199,14 @@ impl World {
                     faulty.inject(Fault { call, zone: None, when: FaultWhen::Chance(WRITES_THAT_FAIL), effect });
                 }
                 Ground::Zones(Arc::new(faulty))
+            }
+            _ if self.failing.is_some() => {
+                let (ground, failures) = Failures::before(&self.power);
+                self.failures.replace(failures);
+                if may_fail {
+                    self.arm_failure("opening");
+                }
+                ground
             }
             _ => self.power.ground(),
         };
@@ -244,7 +301,7 @@ mod tests {
 
     /// Which of many writes to a zone fail.
     fn failing(world: &World) -> Vec<u64> {
-        let Ground::Zones(device) = world.device(world.faults).unwrap() else { panic!("zones") };
+        let Ground::Zones(device) = world.device(world.faults, false).unwrap() else { panic!("zones") };
         let write = |zone| {
             device.reset(ZoneId(0)).unwrap();
             device.write(Lba(0), &AlignedBuf::with_len(4096)).is_err().then_some(zone)

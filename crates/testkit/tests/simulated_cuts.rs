@@ -3,10 +3,11 @@
 use zonda_testkit::{
     Outcome,
     campaign::{GroundKind, Settings, simulate},
+    world::CUT_POINTS,
 };
 use zonda_tree::Design;
 
-fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
+fn campaign(seeds: impl IntoIterator<Item = u64>, clients: u64) -> Outcome {
     let settings = Settings { steps: 400, clients: Some(clients), ..Settings::default() };
     let mut all = Outcome::default();
     for seed in seeds {
@@ -20,9 +21,15 @@ fn campaign(seeds: std::ops::Range<u64>, clients: u64) -> Outcome {
 
 #[test]
 fn one_client_finds_what_it_synced_and_a_prefix_of_the_rest() {
-    let all = campaign(1..25, 1);
+    // The last four are cut while leaves have joined and no record says so: rarely met.
+    let all = campaign((1..25).chain([42, 54, 60, 67]), 1);
     assert!(all.cuts > 100 && all.survived > 0 && all.lost > 0, "{all:?}");
+    all.snapshots_show_something().unwrap();
     assert!(all.done.splits > 0 && all.done.checkpoints > 0 && all.done.zones_reset > 0, "{all:?}");
+    assert!(all.closes > 0 && all.failures > 0, "{all:?}");
+    // A label that the engine loses is missed here. Where cuts fall every change of the engine moves: other seeds may be needed.
+    let missed: Vec<_> = CUT_POINTS.into_iter().filter(|point| !all.hits.contains_key(point)).collect();
+    assert!(missed.is_empty(), "never cut: {missed:?} of {all:?}");
 }
 
 /// Else no failure of these campaigns could be looked at again.
@@ -45,7 +52,8 @@ fn a_seed_replays() {
 #[test]
 fn several_clients_see_registers_and_whole_batches() {
     let all = campaign(100..120, 3);
-    assert!(all.cuts > 50, "{all:?}");
+    assert!(all.cuts > 50 && all.hits.get("recovery").is_some_and(|&hits| hits > 10), "{all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -63,6 +71,7 @@ fn several_clients_see_registers_over_mini_pages_on_zones_and_in_place() {
             all.add(&outcome);
         }
         assert!(all.cuts > 25, "{store}: {all:?}");
+        all.snapshots_show_something().unwrap();
     }
 }
 
@@ -79,6 +88,7 @@ fn values_that_are_all_separated_survive_on_small_devices() {
         all.add(&outcome);
     }
     assert!(all.cuts > 50, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -94,6 +104,8 @@ fn a_store_in_place_survives_cuts_of_a_block_device() {
         all.add(&outcome);
     }
     assert!(all.cuts > 50 && all.survived > 0 && all.done.zones_reset > 0, "{all:?}");
+    assert!(all.failures > 0, "no call failed: {all:?}");
+    all.snapshots_show_something().unwrap();
 }
 
 #[test]
@@ -117,6 +129,7 @@ fn both_devices_are_cut(ground: GroundKind, store: &str) {
         all.add(&outcome);
     }
     assert!(all.cuts > 50 && all.survived > 0 && all.lost > 0 && all.done.checkpoints > 0, "{all:?}");
+    all.snapshots_show_something().expect("snapshots show something");
     assert!(all.hits.get("log").is_some_and(|&hits| hits > 0), "{all:?}");
 }
 
@@ -166,4 +179,5 @@ fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
         all.add(&outcome);
     }
     assert!(all.cuts > 20, "{all:?}");
+    all.snapshots_show_something().unwrap();
 }

@@ -283,3 +283,80 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 fn damaged(why: &str) -> Error {
     Error::Damaged { what: "catalogue".to_owned(), why: why.to_owned() }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests may unwrap")]
+mod tests {
+    use zonda_device::{CutAt, Geometry, PowerCut};
+    use zonda_rt::Rng;
+
+    use super::*;
+    use crate::Options;
+    use crate::backing::Device;
+    use crate::open::{self, Access, Devices};
+    use crate::store::Store;
+
+    const PAIRS: u32 = 3_000;
+
+    fn store(power: &PowerCut) -> Store {
+        let options = Options::new().memory(4 << 20).seed(7).log_instances(2).log_ring(4 << 10).background(false);
+        let devices = Devices::of(Device::Zoned(Arc::new(power.clone())), None);
+        open::store(&devices, "a test", &options, Access::ReadWrite, &mut |_| {}).unwrap()
+    }
+
+    fn fill(engine: &Engine, tree: &Named) {
+        let keys: Vec<Vec<u8>> = (0..PAIRS).map(|number| tree.prefix.join(&number.to_be_bytes())).collect();
+        for keys in keys.chunks(500) {
+            let puts: Vec<BatchOp<'_>> = keys.iter().map(|key| BatchOp::Put { key, value: b"x" }).collect();
+            engine.write(&puts, Durability::Buffered).unwrap();
+        }
+        engine.sync().unwrap();
+    }
+
+    fn pairs(engine: &Engine, tree: Prefix) -> u32 {
+        let (snapshot, end) = (engine.snapshot().unwrap(), tree.end());
+        let mut cursor = engine.scan(&snapshot, Bound::Included(tree.bytes()), Bound::Excluded(&end)).unwrap();
+        let mut found = 0;
+        while cursor.next().unwrap().is_some() {
+            found += 1;
+        }
+        found
+    }
+
+    /// The power goes at each change of a drop, and of the closing behind it. The next opening leaves a whole tree, or nothing of it.
+    #[test]
+    fn a_drop_that_a_power_cut_interrupts_is_finished_or_never_was() {
+        let (mut whole, mut begun) = (0, 0);
+        for nth in 1.. {
+            let power = PowerCut::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap();
+            let made = store(&power);
+            let engine = made.writer().unwrap();
+            let tree = made.catalogue().find_or_create(engine, "t", Durability::Synced).unwrap();
+            fill(engine, &tree);
+            power.arm(CutAt::Change(nth));
+            let dropped = made.catalogue().drop_tree(engine, "t", Durability::Synced);
+            let was_cut = power.cut_report().is_some();
+            drop(made);
+            for seed in 0..4 {
+                let opened = store(&PowerCut::over(power.reopen(&mut Rng::seeded(seed))));
+                let (engine, names) = (opened.reader().unwrap(), opened.catalogue().names());
+                let left = pairs(engine, tree.prefix);
+                if names.is_empty() {
+                    let records = records(engine, DROPPING_KEY).unwrap();
+                    assert_eq!((left, records), (0, Vec::new()), "at change {nth}, seed {seed}");
+                    begun += u32::from(dropped.is_err());
+                } else {
+                    assert!(
+                        names == ["t"] && left == PAIRS && dropped.is_err(),
+                        "at change {nth}, seed {seed}: {left}"
+                    );
+                    whole += 1;
+                }
+            }
+            if !was_cut {
+                break;
+            }
+        }
+        assert!(whole > 0 && begun > 0, "{whole} whole, {begun} begun");
+    }
+}

@@ -259,7 +259,7 @@ fn lives(seed: u64, kind: StoreKind) -> (u64, u64) {
         _ => Switched::zones(MemDevice::new(Geometry::new(64 << 10, 150).with_limits(14, 14)).unwrap()),
     };
     let mut log = Switched::zones(MemDevice::new(Geometry::new(64 << 10, 120).with_limits(4, 4)).unwrap());
-    let options = Options::new().memory(2 << 20).log_limit(1 << 20).zone_bytes(64 << 10).seed(seed);
+    let options = Options::new().memory(2 << 20).log_limit(1 << 20).zone_bytes(64 << 10).seed(seed).log_instances(2);
     let (mut history, mut cuts, mut resets) = (History::default(), 0, 0);
     drop(open(&pages, &log, &options).unwrap());
     for _ in 0..6 {
@@ -301,8 +301,13 @@ fn the_power_goes_while_what_a_dead_process_left_is_opened() {
             _ => Switched::zones(MemDevice::new(Geometry::new(64 << 10, 150).with_limits(14, 14)).unwrap()),
         };
         let mut log = Switched::zones(MemDevice::new(Geometry::new(64 << 10, 120).with_limits(4, 4)).unwrap());
-        let options =
-            Options::new().memory(2 << 20).log_limit(1 << 20).zone_bytes(64 << 10).seed(seed).background(false);
+        let options = Options::new()
+            .memory(2 << 20)
+            .log_limit(1 << 20)
+            .zone_bytes(64 << 10)
+            .seed(seed)
+            .log_instances(2)
+            .background(false);
         let db = open(&pages, &log, &options).unwrap();
         db.put_with([0; 8], "synced", Durability::Synced).unwrap();
         (1..300_u64).for_each(|nth| db.put(nth.to_be_bytes(), [1; 60]).unwrap());

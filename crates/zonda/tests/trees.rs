@@ -12,6 +12,11 @@ use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, P
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{DeviceCall, Rng, sim, spawn};
 
+/// Options of a run of the simulation: all that happens comes from the seed, whatever the machine.
+fn seeded(memory_bytes: u64, seed: u64) -> Options {
+    Options::new().memory(memory_bytes).seed(seed).log_instances(2).background(false)
+}
+
 fn is_dropped<T>(result: zonda::Result<T>) -> bool {
     matches!(result, Err(Error::TreeDropped { .. }))
 }
@@ -120,7 +125,7 @@ fn a_range_deleted_beside_a_drop_was_all_there_or_hears_of_it() {
     let mut dropped = 0;
     for seed in 0..300 {
         let deleted = sim::run(seed, || {
-            let db = Options::new().memory(4 << 20).background(false).open("mem:").unwrap();
+            let db = seeded(4 << 20, seed).open("mem:").unwrap();
             let tree = db.tree("t").unwrap();
             tree.ingest((0..PAIRS).map(|number| (number.to_be_bytes(), "x"))).unwrap();
             let dropper = spawn("dropper", move || db.drop_tree("t").unwrap());
@@ -147,8 +152,7 @@ fn ranges_are_deleted_and_trees_dropped_beside_writes_that_outdate_snapshots() {
         sim::run(seed, || {
             let device = MemDevice::new(Geometry::new(1 << 20, 96).with_limits(14, 14)).unwrap();
             let slow = Faulty::new(device, seed);
-            let options = Options::new().memory(MEMORY_BYTES_MIN).background(false);
-            let db = Db::open_device(Arc::new(slow.clone()), &options).unwrap();
+            let db = Db::open_device(Arc::new(slow.clone()), &seeded(MEMORY_BYTES_MIN, seed)).unwrap();
             let tree = db.tree("t").unwrap();
             let pairs = || (0..PAIRS).map(|number| (number.to_be_bytes(), [7; 200]));
             tree.ingest(pairs()).unwrap();
@@ -183,7 +187,7 @@ fn ranges_are_deleted_and_trees_dropped_beside_writes_that_outdate_snapshots() {
 fn other_trees_are_found_made_and_dropped_beside_a_write_that_waits() {
     for seed in 0..20 {
         sim::run(seed, || {
-            let db = Options::new().memory(MEMORY_BYTES_MIN).background(false).open("mem:").unwrap();
+            let db = seeded(MEMORY_BYTES_MIN, seed).open("mem:").unwrap();
             let (busy, old) = (db.tree("busy").unwrap(), db.tree("old").unwrap());
             let (waits, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
             let writer = {

@@ -8,10 +8,14 @@ use zonda_rt::{
 };
 
 use crate::{
-    Answer, Change, Event, Power, Refusal, Subject, history::Value, restructures::Restructures, subject::collect,
+    Answer, Change, Event, Excuse, Pair, Refusal, Subject, View,
+    history::{Shown, Value},
+    model::show,
+    restructures::Restructures,
+    subject::{check_refusal, collect, collect_backwards},
 };
 
-use super::registers::{GROUP, GROUPS, Registers, decode};
+use super::registers::{BATCH_MAX, GROUP, GROUPS, Registers, decode};
 
 /// What a client saw.
 #[derive(Default)]
@@ -19,15 +23,24 @@ pub(super) struct Seen {
     pub(super) events: Vec<(u32, Event)>,
     /// The latest call of a sync or synced write that returned.
     pub(super) synced_until: u64,
+    /// What snapshots showed.
+    pub(super) shown: Vec<Shown>,
     pub(super) steps: u64,
     pub(super) refused: u64,
+    /// Snapshots walked, and those of them that had been given up.
+    pub(super) looks: u64,
+    /// See `looks`.
+    pub(super) given_up: u64,
     pub(super) restructures: Restructures,
 }
+
+/// What a snapshot shows forwards, backwards and key by key.
+type Looks = (Vec<Pair>, Vec<Pair>, Vec<Option<Vec<u8>>>);
 
 /// A client.
 pub(super) struct Client {
     subject: Arc<dyn Subject>,
-    power: Power,
+    excuse: Excuse,
     clock: Arc<AtomicU64>,
     registers: Registers,
     rng: Rng,
@@ -42,14 +55,14 @@ type Went = Result<bool, String>;
 impl Client {
     pub(super) fn new(
         subject: &Arc<dyn Subject>,
-        power: Power,
+        excuse: Excuse,
         clock: &Arc<AtomicU64>,
         registers: Registers,
         rng: Rng,
     ) -> Self {
         let (subject, clock) = (Arc::clone(subject), Arc::clone(clock));
         let seen = Seen { restructures: Restructures::since(subject.tally()), ..Seen::default() };
-        Self { subject, power, clock, registers, rng, seen, known: BTreeMap::new() }
+        Self { subject, excuse, clock, registers, rng, seen, known: BTreeMap::new() }
     }
 
     /// Does up to `steps` operations, until the power goes.
@@ -58,7 +71,7 @@ impl Client {
             let goes_on = self.step()?;
             self.seen.steps += 1;
             self.seen.restructures.note(self.subject.tally());
-            if !goes_on || self.power.cut_report().is_some() {
+            if !goes_on || self.excuse.is_cut() {
                 break;
             }
         }
@@ -112,7 +125,7 @@ impl Client {
     /// A batch of keys that others write too, in any order, each once.
     fn put_some(&mut self) -> Went {
         let mut writes: Vec<(u32, Value)> = Vec::new();
-        for _ in 0..2 + self.rng.below(4) {
+        for _ in 0..2 + self.rng.below(BATCH_MAX - 1) {
             let key = self.any_key();
             if writes.iter().all(|(other, _)| *other != key) {
                 let number = if self.rng.chance(0.15) { None } else { Some(self.tick()) };
@@ -127,7 +140,8 @@ impl Client {
         let changes: Vec<Change> = writes.iter().map(|&(key, number)| self.change(key, number)).collect();
         let called = self.tick();
         let answer = self.subject.write(&changes, synced);
-        let Some(returned) = self.returned(&answer, called, synced)? else { return Ok(true) };
+        let frees = writes.iter().all(|(_, number)| number.is_none());
+        let Some(returned) = self.returned(&answer, called, synced, frees)? else { return Ok(true) };
         for (key, number) in writes {
             self.seen.events.push((key, Event { called, returned, sees: None, leaves: Some(number), synced }));
         }
@@ -143,7 +157,13 @@ impl Client {
     }
 
     /// When a change returned: `None` if it was refused, `Some(None)` if it was cut short.
-    fn returned<T>(&mut self, answer: &Answer<T>, called: u64, synced: bool) -> Result<Option<Option<u64>>, String> {
+    fn returned<T>(
+        &mut self,
+        answer: &Answer<T>,
+        called: u64,
+        synced: bool,
+        frees: bool,
+    ) -> Result<Option<Option<u64>>, String> {
         match answer {
             Ok(_) => {
                 if synced {
@@ -151,9 +171,11 @@ impl Client {
                 }
                 Ok(Some(Some(self.tick())))
             }
-            Err(_) if self.power.cut_report().is_some() => Ok(Some(None)),
-            Err(Refusal::NoSpace(_)) => {
+            Err(_) if self.excuse.holds() => Ok(Some(None)),
+            Err(Refusal::NoSpace(why)) if frees => Err(format!("I9 a delete was refused: {why}")),
+            Err(Refusal::NoSpace(why)) => {
                 self.seen.refused += 1;
+                check_refusal(self.registers.device_bytes_max(self.subject.inline_bytes()), &*self.subject, why)?;
                 Ok(None)
             }
             Err(error) => Err(format!("a change failed with the power on: {error}")),
@@ -170,7 +192,7 @@ impl Client {
         let answer = self.subject.replace(&key_bytes, expected_bytes.as_deref(), &value, synced);
         let matched = |before: &Option<Vec<u8>>| *before == expected_bytes;
         let durable = synced && answer.as_ref().is_ok_and(matched);
-        let Some(returned) = self.returned(&answer, called, durable)? else { return Ok(true) };
+        let Some(returned) = self.returned(&answer, called, durable, false)? else { return Ok(true) };
         let before = match &answer {
             Ok(before) => self.decode(before.as_deref())?,
             Err(_) => expected,
@@ -204,26 +226,53 @@ impl Client {
         Ok(true)
     }
 
-    /// Takes a snapshot and looks at all of it later: the values are those of the moment at which it was taken.
+    /// Takes a snapshot and looks at all of it later, and again: the values are those of the moment at which it was taken.
     fn look(&mut self) -> Went {
         let called = self.tick();
         let answer = self.subject.snapshot();
         let Some(view) = self.expect(answer, "snapshot")? else { return Ok(false) };
         let returned = self.tick();
         zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
-        let answer = match collect(&*view) {
-            Err(Refusal::TooOld(_)) => return Ok(true),
+        self.seen.looks += 1;
+        let answer = match self.look_twice(&*view) {
+            Err(Refusal::TooOld(_)) => {
+                self.seen.given_up += 1;
+                return Ok(true);
+            }
             answer => answer,
         };
-        let Some(pairs) = self.expect(answer, "snapshot scan")? else { return Ok(false) };
+        let Some((pairs, backwards, values)) = self.expect(answer, "snapshot scan")? else { return Ok(false) };
+        if backwards != pairs {
+            return Err(format!("I5 a snapshot showed {}, and later backwards {}", list(&pairs), list(&backwards)));
+        }
         let mut found: BTreeMap<u32, Value> = (0..self.registers.count).map(|key| (key, None)).collect();
         for (key, value) in pairs {
             found.insert(self.registers.number_of(&key)?, self.decode(Some(&value))?);
         }
         self.registers.check_groups(&found)?;
+        for (&key, value) in found.keys().zip(&values) {
+            let value = self.decode(value.as_deref())?;
+            if value != found[&key] {
+                return Err(format!(
+                    "I5 a multi-get of a snapshot saw {value:?} of key {key}, a walk {:?}",
+                    found[&key]
+                ));
+            }
+        }
         let read = |value| Event { called, returned: Some(returned), sees: Some(value), leaves: None, synced: false };
-        self.seen.events.extend(found.into_iter().map(|(key, value)| (key, read(value))));
+        self.seen.events.extend(found.iter().map(|(&key, &value)| (key, read(value))));
+        self.seen.shown.push(Shown { called, returned, found });
         Ok(true)
+    }
+
+    /// What a snapshot shows to a walk, some time later to one from the back, and what it has of each key in the order of their numbers.
+    fn look_twice(&mut self, view: &dyn View) -> Answer<Looks> {
+        let pairs = collect(view)?;
+        zonda_rt::sleep(std::time::Duration::from_micros(self.rng.below(300)));
+        let backwards = collect_backwards(view)?;
+        let keys: Vec<Vec<u8>> = (0..self.registers.count).map(|key| self.registers.key(key)).collect();
+        let values = view.get_many(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        Ok((pairs, backwards, values))
     }
 
     fn sync(&mut self) -> Went {
@@ -248,12 +297,18 @@ impl Client {
         value.map(|value| decode(self.registers, value)).transpose()
     }
 
-    /// An answer that must be good while the power is on; `None` when it has gone.
+    /// An answer that must be good unless something excuses it; `None` when there is an excuse.
     fn expect<T>(&self, answer: Answer<T>, what: &str) -> Result<Option<T>, String> {
         match answer {
             Ok(done) => Ok(Some(done)),
-            Err(_) if self.power.cut_report().is_some() => Ok(None),
+            Err(_) if self.excuse.holds() => Ok(None),
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }
+}
+
+/// Pairs for people.
+fn list(pairs: &[Pair]) -> String {
+    let all: Vec<String> = pairs.iter().map(|(key, value)| format!("{} = {}", show(key), show(value))).collect();
+    all.join(", ")
 }

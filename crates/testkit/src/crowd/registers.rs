@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 
 use zonda_rt::Rng;
 
-use crate::{history::Value, model::show};
+use crate::{
+    history::Value,
+    model::{pair_bytes_max, show},
+};
 
 /// Keys that one batch writes together, always all of them to one value.
 pub(super) const GROUP: u32 = 3;
 /// Keys in groups; they come first.
 pub(super) const GROUPS: u32 = 2;
+
+/// Keys of a batch at the most.
+pub(super) const BATCH_MAX: u64 = 5;
+/// Of values that are not long, what follows the number.
+const SHORT_BYTES: usize = 60;
 
 /// The keys of a run.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +57,16 @@ impl Registers {
     pub(super) fn value(self, number: u64) -> Vec<u8> {
         let mut rng = Rng::seeded(number);
         let long = rng.below(16) < self.long;
-        let mut value = vec![0; 8 + rng.index(if long { self.value_bytes_max } else { 60 })];
+        let mut value = vec![0; 8 + rng.index(if long { self.value_bytes_max } else { SHORT_BYTES })];
         rng.fill(&mut value);
         value[..8].copy_from_slice(&number.to_le_bytes());
         value
+    }
+
+    /// Bytes that all of them may take on the device, generously, each with the longest value, and as much again as one batch puts.
+    pub(super) fn device_bytes_max(self, inline_bytes: usize) -> u64 {
+        let value = vec![0; 8 + if self.long == 0 { SHORT_BYTES } else { self.value_bytes_max }];
+        (u64::from(self.count) + BATCH_MAX) * pair_bytes_max(&self.key(0), &value, inline_bytes)
     }
 
     /// The keys of a group.

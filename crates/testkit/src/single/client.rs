@@ -9,6 +9,7 @@ use crate::{
     model::{Pairs, show, show_value},
     operation::{Span, borrowed},
     restructures::Restructures,
+    subject::check_refusal,
 };
 
 use super::Single;
@@ -105,7 +106,7 @@ impl<'a> Client<'a> {
                 }
                 Ok(Some(Some(done)))
             }
-            Err(_) if self.run.world.cut().is_some() => {
+            Err(_) if self.run.world.excuse().holds() => {
                 self.run.model.apply(unit);
                 Ok(None)
             }
@@ -119,14 +120,9 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A put is refused only when the store is full: not while what it holds would fit twice.
     fn check_refusal(&self, unit: &[Change], why: &str) -> Result<(), String> {
         let live = self.run.model.device_bytes_max(unit, self.subject.inline_bytes());
-        let usable = self.subject.usable_bytes();
-        if 2 * live > usable {
-            return Ok(());
-        }
-        Err(format!("I9 a put was refused although what is live takes at most {live} of {usable} usable bytes: {why}"))
+        check_refusal(live, self.subject, why)
     }
 
     fn get(&mut self, key: &[u8]) -> Went {
@@ -178,14 +174,13 @@ impl<'a> Client<'a> {
         });
         if let Ok(Err(Refusal::TooOld(_))) = answer {
             self.held.remove(at);
-            self.run.outcome.given_up += 1;
-            return Ok(true);
         }
         self.looked(answer, "snapshot scan")
     }
 
     /// The result of a walk: outer errors are wrong answers, inner ones refusals.
     fn looked(&mut self, answer: Result<Answer<()>, String>, what: &str) -> Went {
+        self.run.outcome.looks += 1;
         match answer? {
             Err(Refusal::TooOld(_)) => {
                 self.run.outcome.given_up += 1;
@@ -213,7 +208,7 @@ impl<'a> Client<'a> {
 
     fn compact(&mut self) -> Went {
         match self.subject.compact() {
-            Err(Refusal::NoSpace(_)) if self.run.world.cut().is_none() => {
+            Err(Refusal::NoSpace(_)) if !self.run.world.excuse().holds() => {
                 self.run.outcome.refused += 1;
                 Ok(true)
             }
@@ -221,11 +216,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// An answer that must be good while the power is on; `None` when it has gone.
+    /// An answer that must be good unless something excuses it; `None` when there is an excuse.
     fn expect<T>(&self, answer: Answer<T>, what: &str) -> Result<Option<T>, String> {
         match answer {
             Ok(done) => Ok(Some(done)),
-            Err(_) if self.run.world.cut().is_some() => Ok(None),
+            Err(_) if self.run.world.excuse().holds() => Ok(None),
             Err(error) => Err(format!("{what} failed with the power on: {error}")),
         }
     }

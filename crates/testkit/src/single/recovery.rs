@@ -1,45 +1,33 @@
-//! Opening after a cut, with more cuts during recovery, and comparing what is there with the model.
+//! Opening after a cut, and comparing what is there with the model.
 
 use std::sync::Arc;
 
-use zonda_device::CutAt;
+use zonda_rt::Rng;
 
 use crate::{
-    Answer, Subject,
+    Answer, Outcome, Subject, World,
     model::{Pairs, show, show_value},
+    openings::Openings,
     subject::collect,
 };
 
 use super::Single;
 
-/// Openings of which some are cut short; the last is not.
-const ATTEMPTS: u32 = 3;
+impl Openings for Single {
+    fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
 
-impl Single {
-    /// Turns the power on and opens the store until an opening is not cut short; then everything is compared.
-    pub(super) fn reopen(&mut self) -> Result<Arc<dyn Subject>, String> {
-        self.restart();
-        for attempt in 0..=ATTEMPTS {
-            if attempt < ATTEMPTS && self.rng.chance(0.2) {
-                self.world.arm(CutAt::Operation(1 + self.rng.below(self.opening.max(1))));
-            }
-            let opened = self.world.open();
-            self.world.arm(None);
-            match opened {
-                Ok(subject) if self.world.cut().is_none() => {
-                    self.opening = self.world.power().operations();
-                    self.verify(&*subject)?;
-                    return Ok(subject);
-                }
-                Err(error) if self.world.cut().is_none() => {
-                    return Err(format!("open failed with the power on: {error}"));
-                }
-                _ => {}
-            }
-            self.restart();
-            self.outcome.hit("recovery");
-        }
-        unreachable!("the last opening is not cut short")
+    fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    fn opening(&mut self) -> &mut u64 {
+        &mut self.opening
+    }
+
+    fn outcome(&mut self) -> &mut Outcome {
+        &mut self.outcome
     }
 
     fn restart(&mut self) {
@@ -48,11 +36,22 @@ impl Single {
             self.outcome.hit(report.label);
         }
         self.outcome.cuts += 1;
+        self.outcome.failures += self.world.failed();
         if self.model.is_unlogged() {
             self.outcome.hit("no log");
         }
         self.say(|| format!("--- power cut: {report:?}"));
         self.world.restart(&mut self.rng);
+    }
+}
+
+impl Single {
+    /// Turns the power on and opens the store; then everything is compared.
+    pub(super) fn reopen(&mut self) -> Result<Arc<dyn Subject>, String> {
+        self.restart();
+        let subject = self.open_between_cuts()?;
+        self.verify(&*subject)?;
+        Ok(subject)
     }
 
     /// The store holds what it must, a check finds nothing, and point reads agree with the scan.

@@ -4,9 +4,9 @@
 use tempfile::TempDir;
 use zonda::{Db, Options, Pair, Range, Result};
 
-/// Small enough for a test, large enough for a store.
+/// Small enough for a test, large enough for a store. The same on every machine, so that a seed of the simulation replays.
 pub(crate) fn options() -> Options {
-    Options::new().memory(4 << 20).zone_bytes(1 << 20).capacity(80 << 20).seed(7)
+    Options::new().memory(4 << 20).zone_bytes(1 << 20).capacity(80 << 20).seed(7).log_instances(2)
 }
 
 /// A file that goes away with its directory.
