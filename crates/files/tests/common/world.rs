@@ -285,12 +285,14 @@ impl World {
         outcome
     }
 
+    /// Of the bytes of one file, and of all changes of names before it: its own, and a removal of another.
     fn sync(&mut self) -> Result<(), FileError> {
         let Some(at) = self.pick(self.writers.len()) else { return Ok(()) };
         let (id, writer) = &mut self.writers[at];
         writer.sync()?;
         let modelled = self.files.get_mut(id).unwrap();
         *modelled = Modelled::of(std::mem::take(&mut modelled.bytes));
+        self.earlier.clear();
         Ok(())
     }
 
@@ -345,9 +347,14 @@ impl World {
         Ok(())
     }
 
+    /// With the names, the bytes of files that are closed.
     fn sync_names(&mut self) -> Result<(), FileError> {
         self.store.sync_names()?;
         self.earlier.clear();
+        let open: Vec<u64> = self.writers.iter().map(|(id, _)| *id).collect();
+        for (_, modelled) in self.files.iter_mut().filter(|(id, _)| !open.contains(id)) {
+            *modelled = Modelled::of(std::mem::take(&mut modelled.bytes));
+        }
         Ok(())
     }
 
