@@ -1,5 +1,6 @@
 //! Random operations against a plain model, with power cuts at any operation, mounts included: what was synced is there,
-//! what was not is a prefix, names change in order, and the check finds nothing (I3, I4, I5, I9).
+//! what was not is a prefix, names change in order and are all durable with the next sync of anything, deletes are never refused, and the
+//! check finds nothing (I3, I4, I5, I9).
 //!
 //! A failure names its seed; `ZONDA_FILES_SEED=n cargo test -p zonda-files --test model` runs that one alone,
 //! `ZONDA_FILES_RUNS=n` seeds 0 to n - 1.

@@ -4,7 +4,7 @@
 //! at any operation, also while the file system is mounted or the database recovers from the cut before, of which nobody has looked
 //! at anything until then. Meanwhile another thread takes
 //! checkpoints; the last one that was finished must open with what it was taken of. A life may also end in an assertion of
-//! `RocksDB` (`common/lives.rs`).
+//! `RocksDB` (`common/lives.rs`). Nothing may fail before the power has gone, and nothing of ours may panic after it either.
 //!
 //! `ZONDA_CUTS=500 cargo test --release -p zonda-rocksdb --test power_cuts` cuts more often than an ordinary run.
 #![cfg(with_rocksdb)]
@@ -15,7 +15,7 @@ mod database;
 #[path = "common/lives.rs"]
 mod lives;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use database::{Database, Env};
@@ -55,6 +55,31 @@ struct Promised {
     written: u64,
     /// Number of the last checkpoint that was finished, and the batch that had been synced when it began.
     checkpoint: Option<(u64, u64)>,
+}
+
+/// What failed in a life while the power was on: nothing may. Collected, as a panic would leave the other thread waiting.
+#[derive(Debug)]
+struct Failures {
+    power: PowerCut,
+    with_power: Mutex<Vec<String>>,
+}
+
+impl Failures {
+    fn of(power: &PowerCut) -> Arc<Self> {
+        Arc::new(Self { power: power.clone(), with_power: Mutex::default() })
+    }
+
+    /// What succeeded. Asked for the power at once: it may go later, while the database is closed.
+    fn ok<T>(&self, what: &str, outcome: Result<T, String>) -> Option<T> {
+        let is_on = self.power.cut_report().is_none();
+        outcome
+            .inspect_err(|error| {
+                if is_on {
+                    self.with_power.lock().push(format!("{what}: {error}"))
+                }
+            })
+            .ok()
+    }
 }
 
 /// What is cut.
@@ -137,6 +162,7 @@ fn cut_again_and_again(drive: Drive) {
     let (mut cut, mut second_cuts, mut lives_begun) = (0, 0, 0);
     // A whole life first: what is cut later has tables below level 0, in subzones where there are some.
     promised = live(drive, &device, promised, lives_begun);
+    let mut checkpoints = BTreeSet::from([promised.checkpoint.expect("one of a life with power").0]);
     let subzones = verify(drive, &device, &promised, lives_begun).1;
     assert!(drive == Drive::Zones || subzones > 0, "no subzone is full after a compaction of everything");
     let mut is_recovered = true;
@@ -155,18 +181,21 @@ fn cut_again_and_again(drive: Drive) {
         is_recovered = hit.is_none() || rng.below(3) > 0;
         if is_recovered {
             let (last, _) = verify(drive, &device, &promised, lives_begun);
+            checkpoints.extend(promised.checkpoint.map(|(number, _)| number));
             promised = Promised { synced: last, written: last, checkpoint: promised.checkpoint };
         }
     }
     println!(
-        "{cuts} cuts of seed {SEED} in {lives_begun} lives ({second_cuts} of what no life had recovered), {} batches at the end, {} assertions, \
-         {} lives that did not end ({} of them unlooked at); hit:",
+        "{cuts} cuts of seed {SEED} in {lives_begun} lives ({second_cuts} of what no life had recovered), {} batches at the end, \
+         {} checkpoints compared, {} assertions, {} lives that did not end ({} of them unlooked at); hit:",
         promised.written,
+        checkpoints.len(),
         lives::aborts(),
         lives::stuck(),
         lives::unknown()
     );
     hits.iter().for_each(|(what, times)| println!("{times:6} {what}"));
+    assert!(cuts < CUTS_FOR_ALL_KINDS || checkpoints.len() as u64 > cuts / 10, "checkpoints {checkpoints:?}");
     if drive == Drive::SplitZones {
         return;
     }
@@ -198,11 +227,16 @@ fn reopened(device: &PowerCut, rng: &mut Rng) -> PowerCut {
 fn live(drive: Drive, device: &PowerCut, before: Promised, cut: u64) -> Promised {
     let life = format!("life-{cut}");
     if !drive.offer(&life, cut, device) {
+        assert!(device.cut_report().is_some(), "cut {cut} of seed {SEED}: the drive does not open with the power on");
         return before;
     }
-    let promised = Arc::new(Mutex::new(before));
-    let (in_life, uri) = (Arc::clone(&promised), drive.uri(&life, cut));
-    let has_ended = lives::live(move || write_on(&uri, &in_life, before, cut), || device.cut_report().is_some());
+    let (promised, failures) = (Arc::new(Mutex::new(before)), Failures::of(device));
+    let (in_life, heard, uri) = (Arc::clone(&promised), Arc::clone(&failures), drive.uri(&life, cut));
+    let write = move || write_on(&uri, &in_life, &heard, (before, cut));
+    let has_ended = lives::live(write, || device.cut_report().is_some());
+    let failed = failures.with_power.lock().clone();
+    assert!(failed.is_empty(), "cut {cut} of seed {SEED}, with the power on: {failed:?}");
+    assert_eq!(lives::panics(), 0, "cut {cut} of seed {SEED}: a panic became an error of a call");
     assert!(has_ended || device.cut_report().is_some(), "cut {cut} of seed {SEED}: an assertion with the power on");
     take_back(&life);
     let after = *promised.lock();
@@ -214,24 +248,24 @@ fn live(drive: Drive, device: &PowerCut, before: Promised, cut: u64) -> Promised
     after
 }
 
-fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {
-    let Ok(env) = Env::new(uri) else { return };
+fn write_on(uri: &str, promised: &Mutex<Promised>, failures: &Failures, (before, cut): (Promised, u64)) {
+    let Some(env) = failures.ok("mount", Env::new(uri)) else { return };
     env.set_threads(THREADS);
-    let Ok(database) = Database::open(&env, "/db") else { return };
+    let Some(database) = failures.ok("open", Database::open(&env, "/db")) else { return };
     // What the cut before left may not have been looked at.
-    let Ok(last) = database.check() else { return };
+    let Some(last) = failures.ok("check", database.check()) else { return };
     let is_right = last >= before.synced && last <= before.written;
     assert!(is_right, "life {cut} of seed {SEED}, {before:?}: batch {last} is the last");
     // What was found after a cut is on the device, so the next one leaves it there.
     promised.lock().synced = last;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        threads.spawn(|| take_checkpoints(&env, &database, promised, &is_over));
+        threads.spawn(|| take_checkpoints((&env, &database), promised, failures, &is_over));
         let mut rng = Seed(SEED).derive(&format!("life {cut}")).rng();
         for batch in last + 1..=before.written + BATCHES_MAX {
             let is_synced = rng.below(20) == 0;
             promised.lock().written = batch.max(before.written);
-            if database.write(batch, is_synced).is_err() {
+            if failures.ok("write", database.write(batch, is_synced)).is_none() {
                 break;
             }
             if is_synced {
@@ -245,19 +279,27 @@ fn write_on(uri: &str, promised: &Mutex<Promised>, before: Promised, cut: u64) {
     }
 }
 
-/// Takes checkpoints until the work is over; the last that was finished is promised.
-fn take_checkpoints(env: &Env, database: &Database<'_>, promised: &Mutex<Promised>, is_over: &AtomicBool) {
-    while !is_over.load(Ordering::Acquire) {
+/// Takes checkpoints until the work is over, one at least; the last that was finished is promised.
+fn take_checkpoints(
+    (env, database): (&Env, &Database<'_>),
+    promised: &Mutex<Promised>,
+    failures: &Failures,
+    is_over: &AtomicBool,
+) {
+    loop {
         let before = *promised.lock();
         let number = before.checkpoint.map_or(1, |(number, _)| number + 1);
         // A cut checkpoint may have left its name; it is not ours any more.
-        let _gone = env.destroy(&format!("/checkpoint-{number}"));
-        if database.checkpoint(&format!("/checkpoint-{number}")).is_err() {
+        failures.ok("destroy", env.destroy(&format!("/checkpoint-{number}")));
+        if failures.ok("checkpoint", database.checkpoint(&format!("/checkpoint-{number}"))).is_none() {
             return;
         }
         promised.lock().checkpoint = Some((number, before.synced));
         if let Some((old, _)) = before.checkpoint {
-            let _gone = env.destroy(&format!("/checkpoint-{old}"));
+            failures.ok("destroy", env.destroy(&format!("/checkpoint-{old}")));
+        }
+        if is_over.load(Ordering::Acquire) {
+            return;
         }
     }
 }

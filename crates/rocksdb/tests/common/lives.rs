@@ -10,6 +10,9 @@
 //! can change any more, so such a life is left alone too, unless a thread is in a call of the library that does not return: that
 //! is a hang of ours, and fails. gdb tells (`stacks.rs`); where it cannot, the life is left alone and counted.
 //!
+//! A panic in a call of the library becomes an error of it (`src/abi`), which without power looks like any other: a process that has seen
+//! one anywhere fails.
+//!
 //! Unsafe: `signal` and `_exit` of the C library; nothing safe catches SIGABRT, and threads that are stopped for good would be
 //! waited for by an ordinary exit.
 #![allow(dead_code, reason = "every test file uses its own part")]
@@ -34,6 +37,7 @@ const WITHOUT_POWER: Duration = Duration::from_secs(20);
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static UNKNOWN: AtomicU64 = AtomicU64::new(0);
+static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Of Linux: who may look at this process.
 const PR_SET_PTRACER: c_int = 0x5961_6d61;
@@ -65,6 +69,11 @@ pub(crate) fn stuck() -> u64 {
 /// Those of them of which nobody can tell where they hang.
 pub(crate) fn unknown() -> u64 {
     UNKNOWN.load(Ordering::Acquire)
+}
+
+/// Panics so far, in a process that [`in_a_child`] started.
+pub(crate) fn panics() -> u64 {
+    PANICS.load(Ordering::Acquire)
 }
 
 /// Runs `life` to its end; `false` if an assertion ended it, or if it did not end for long after its power was off. Fails if it hangs in a
@@ -116,7 +125,16 @@ fn check_that_it_is_not_ours() {
     }
 }
 
-/// Runs `test` in a process of its own, which this starts as the test called `name`.
+/// Counts panics before anybody catches them.
+fn count_panics() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(1, Ordering::AcqRel);
+        told(panic);
+    }));
+}
+
+/// Runs `test` in a process of its own, which this starts as the test called `name`. It fails with any panic, whoever caught it.
 pub(crate) fn in_a_child(name: &str, test: impl FnOnce()) {
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
@@ -126,7 +144,8 @@ pub(crate) fn in_a_child(name: &str, test: impl FnOnce()) {
     }
     // SAFETY: the handler never returns to what aborted, and only counts and sleeps.
     unsafe { signal(SIGABRT, stop_this_thread) };
-    let failed = catch_unwind(AssertUnwindSafe(test)).is_err();
+    count_panics();
+    let failed = catch_unwind(AssertUnwindSafe(test)).is_err() || panics() > 0;
     // SAFETY: nothing is left to be done; an ordinary exit would wait for threads that were stopped.
     unsafe { _exit(failed.into()) }
 }
