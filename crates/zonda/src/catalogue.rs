@@ -285,7 +285,6 @@ fn damaged(why: &str) -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests may unwrap")]
 mod tests {
     use zonda_device::{CutAt, Geometry, PowerCut};
     use zonda_rt::Rng;
