@@ -17,11 +17,16 @@ use crate::{
     log::can_go_on,
     record::Kind,
     relocate::is_damage,
+    room::PAUSE,
     tree::{Result, Tree, is_no_space},
 };
 
 /// Buffers that are merged, and groups that are looked at, before the store is asked again.
 const STRIDE: u32 = 32;
+/// How often a write of values that finds no zone is tried again.
+const VALUE_TRIES: u32 = 4;
+/// The same where zones are not short, with a pause between: a second or more.
+const VALUE_TRIES_PATIENT: u32 = 500;
 /// Neighbours are joined once as many records were written as this part of the leaves.
 const JOIN_SHARE: u64 = 16;
 
@@ -86,6 +91,22 @@ impl Tree {
     pub(crate) fn admit_at_once(&self, pages: u32) -> Result<()> {
         self.reclaim_for(pages)?;
         self.admit_pressing(pages)
+    }
+
+    /// The same for a write of values that was tried so often; `false` if that is enough. Where zones are not short, another thread has the
+    /// one that their stream may hold, for as long as it takes to seal it.
+    ///
+    /// # Errors
+    /// As `admit`.
+    pub(crate) fn admit_again(&self, pages: u32, tries: u32) -> Result<bool> {
+        if tries >= VALUE_TRIES && (tries >= VALUE_TRIES_PATIENT || self.store.is_short()) {
+            return Ok(false);
+        }
+        self.admit_at_once(pages)?;
+        if tries >= VALUE_TRIES {
+            zonda_rt::sleep(PAUSE);
+        }
+        Ok(true)
     }
 
     fn admit_buffered(&self, pages: u32) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long a writer lets others reclaim before it looks again.
-const PAUSE: Duration = Duration::from_millis(2);
+pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 /// Pauses before a writer gives up snapshots that keep zones from being reset.
 const SNAPSHOT_PATIENCE: u32 = 50;
 /// Pauses in which nobody reclaimed anything after which a writer that needs many zones at once does with what there are.

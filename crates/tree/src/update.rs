@@ -9,7 +9,7 @@ use crate::{
     Durability, Update,
     buffer_end::{DELETES_END, PUTS_END},
     tree::{Result, Tree, is_no_space},
-    write::{Committed, PAGES_ASKED, VALUE_TRIES, check_key, check_value, hash, tombstone},
+    write::{Committed, PAGES_ASKED, check_key, check_value, hash, tombstone},
 };
 
 /// What was decided, and for which value.
@@ -57,10 +57,7 @@ impl Tree {
                     self.make_ready(key, bytes, PUTS_END)?;
                     admitted = pages;
                 }
-                Err(error) if is_no_space(&error) && tries < VALUE_TRIES => {
-                    tries += 1;
-                    self.admit_at_once(admitted)?;
-                }
+                Err(error) if is_no_space(&error) && self.admit_again(admitted, tries)? => tries += 1,
                 Err(error) => return Err(error),
             }
         };

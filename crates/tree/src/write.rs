@@ -34,8 +34,6 @@ use crate::{
 
 /// Pages that a merge may need at most before more room is asked for.
 pub(crate) const PAGES_ASKED: u32 = 2;
-/// Times that a write waits for zones for its large values.
-pub(crate) const VALUE_TRIES: u32 = 4;
 
 /// For how long checkpoints are tried where a zone of records is lost, and the pause between two.
 const OUTLIVE_MAX: std::time::Duration = std::time::Duration::from_secs(20);
@@ -197,13 +195,13 @@ impl Tree {
     /// # Errors
     /// Those of `attempt`; `NoSpace` when waiting makes no sense.
     fn with_stripes_free<T>(&self, pages: u32, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        for _ in 0..VALUE_TRIES {
+        let mut tries = 0;
+        loop {
             match attempt() {
-                Err(error) if is_no_space(&error) => self.admit_at_once(pages)?,
+                Err(error) if is_no_space(&error) && self.admit_again(pages, tries)? => tries += 1,
                 outcome => return outcome,
             }
         }
-        attempt()
     }
 
     fn prepare_batch<'a>(&self, batch: &[BatchOp<'a>]) -> Result<Vec<Prepared<'a>>> {
