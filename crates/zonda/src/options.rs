@@ -118,8 +118,7 @@ impl Options {
 
     /// The memory budget in bytes, all of it: index, leaf buffers, caches, write buffers, log, snapshots.
     /// [`MEMORY_BYTES_MIN`](limits::MEMORY_BYTES_MIN), 2 MiB, to [`MEMORY_BYTES_MAX`](limits::MEMORY_BYTES_MAX), 16 TiB; with
-    /// [`Design::BfTree`] to
-    /// [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come
+    /// [`Design::BfTree`] to [`BF_TREE_MEMORY_BYTES_MAX`](limits::BF_TREE_MEMORY_BYTES_MAX), 16 GiB. Default 64 MiB. The code itself and what callers hold come
     /// on top. A larger budget has a longer log ([`log_limit`](Self::log_limit)), which small devices feel: there less of it is usable.
     /// [`Db::set_memory`] gives an open store less, and back to this.
     #[must_use]
@@ -148,8 +147,7 @@ impl Options {
     }
 
     /// Which delta buffer of [`Design::Adb`], or which of the mini-pages at the head of the ring of [`Design::BfTree`], is merged first.
-    /// Default
-    /// [`Eviction::Fullest`].
+    /// Default [`Eviction::Fullest`].
     #[must_use]
     pub fn eviction(mut self, eviction: Eviction) -> Self {
         self.eviction = eviction;
@@ -376,17 +374,15 @@ impl Options {
 
     /// Whether there is a write-ahead log. Without one a crash loses what was written since the last checkpoint, except where leaves were
     /// merged since: keys have their value of then or a later one, batches may be torn, and [`Db::sync`] and synced writes make nothing
-    /// durable, only [`Db::checkpoint`] and
-    /// [`Db::close`] do: for measurements. Default `true`.
+    /// durable, only [`Db::checkpoint`] and [`Db::close`] do: for measurements. Default `true`.
     #[must_use]
     pub fn log(mut self, log: bool) -> Self {
         self.log = log;
         self
     }
 
-    /// Whether a store whose log is damaged can be read all the same: what comes before the damage counts, and [`Db::log_left_out`] says
-    /// what does not. Leaves that were merged since have later values. Only for [`open_read_only`](Self::open_read_only), to save what can
-    /// be saved. Default `false`: opening answers `Damaged`.
+    /// Whether [`open_read_only`](Self::open_read_only) bears a damaged log: what comes before the damage counts, but in leaves that were
+    /// merged since, and [`Db::log_left_out`] says what does not. Default `false`: opening answers `Damaged`.
     #[must_use]
     pub fn log_up_to_damage(mut self, bears: bool) -> Self {
         self.log_up_to_damage = bears;
