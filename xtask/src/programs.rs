@@ -23,14 +23,21 @@ pub(crate) const SMOKE: &str = "smoke";
 /// Tests of the device crate on zoned block devices: a small test, built with whatever is wanted.
 pub(crate) const DEVICE_TESTS: &str = "zbd";
 
-/// Builds the programs of these names and says where they are.
+/// The plugin for RocksDB, a shared library.
+pub(crate) const PLUGIN: &str = "zonda_rocksdb";
+
+/// Builds the programs of these names, and the plugin if it is among them, and says where they are.
 ///
 /// # Errors
 /// When cargo fails.
 pub(crate) fn build<const N: usize>(workspace: &Workspace, names: [&str; N]) -> Result<[PathBuf; N]> {
     let mut command = process::cargo(workspace, ["build", "--quiet", "--workspace", "--test", DEVICE_TESTS]);
-    for name in names.iter().filter(|name| **name != DEVICE_TESTS) {
-        command.args(["--bin", name]);
+    for name in names {
+        match name {
+            DEVICE_TESTS => {}
+            PLUGIN => _ = command.arg("--lib"),
+            program => _ = command.args(["--bin", program]),
+        }
     }
     let messages = messages(&mut command)?;
     let mut found = Vec::new();
@@ -81,9 +88,14 @@ fn messages(command: &mut Command) -> Result<Vec<Value>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
+/// What was built under this name that can be loaded or run.
 fn executable(messages: &[Value], name: &str) -> Option<PathBuf> {
     let mut of_that_name = messages.iter().filter(|message| message["target"]["name"] == name);
-    of_that_name.find_map(|message| message["executable"].as_str().map(PathBuf::from))
+    of_that_name.find_map(|message| {
+        let shared =
+            || message["filenames"].as_array()?.iter().filter_map(Value::as_str).find(|file| file.ends_with(".so"));
+        message["executable"].as_str().or_else(shared).map(PathBuf::from)
+    })
 }
 
 #[cfg(test)]
@@ -96,6 +108,13 @@ mod tests {
         let program = serde_json::json!({ "target": { "name": "zonda" }, "executable": "target/debug/zonda" });
         assert_eq!(executable(&[library.clone(), program], "zonda"), Some("target/debug/zonda".into()));
         assert_eq!(executable(&[library], "zonda"), None);
+    }
+
+    #[test]
+    fn a_shared_library_is_found_among_the_files_of_its_package() {
+        let files = ["target/debug/libzonda_rocksdb.so", "target/debug/libzonda_rocksdb.rlib"];
+        let library = serde_json::json!({ "target": { "name": PLUGIN }, "executable": null, "filenames": files });
+        assert_eq!(executable(&[library], PLUGIN), Some(files[0].into()));
     }
 
     #[test]

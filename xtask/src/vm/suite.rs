@@ -22,7 +22,7 @@ use super::{
 use crate::{
     clock::Stopwatch,
     lanes,
-    programs::{self, DEVICE_TESTS, TESTKIT, ZONDA},
+    programs::{self, DEVICE_TESTS, PLUGIN, TESTKIT, ZONDA},
     tally::Tally,
     workspace::Workspace,
 };
@@ -85,23 +85,28 @@ struct Programs {
     zonda: PathBuf,
     /// Lives of a store: `zonda-testkit real`.
     testkit: PathBuf,
+    /// `libzonda_rocksdb.so`.
+    plugin: PathBuf,
 }
 
 impl Programs {
     fn build(workspace: &Workspace) -> Result<Self> {
-        let [device_tests, zonda, testkit] = programs::build(workspace, [DEVICE_TESTS, ZONDA, TESTKIT])?;
-        Ok(Self { device_tests, zonda, testkit })
+        let [device_tests, zonda, testkit, plugin] =
+            programs::build(workspace, [DEVICE_TESTS, ZONDA, TESTKIT, PLUGIN])?;
+        Ok(Self { device_tests, zonda, testkit, plugin })
     }
 }
 
 type Part = fn(&Cache, &Programs, &SuiteArguments) -> Result<u64>;
 
 /// What the suite consists of, the longest first: what is begun last should not be what is waited for.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 9] = [
     ("crash", crash::resets),
+    ("rocksdb", scripts::rocksdb),
+    ("files", scripts::files),
+    ("store", scripts::store),
     ("device", device),
     ("requests", scripts::requests),
-    ("store", scripts::store),
     ("volatile-cache", scripts::volatile_cache),
     ("cross-check", scripts::cross_check),
     ("refusals", scripts::refusals),

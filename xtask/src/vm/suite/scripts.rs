@@ -72,6 +72,36 @@ pub(super) fn store(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> R
     run(&plan, cache, include_str!("store.sh"))
 }
 
+/// Files copied in, overwritten until zones are cleaned, checked, removed, backed up and restored: the file store on the devices of
+/// [`store`].
+///
+/// # Errors
+/// When a check does not hold.
+pub(super) fn files(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let mut plan =
+        plan(programs, &["size=512K,capacity=384K,zones=64,open=8,active=12", "size=512K,zones=64,open=6,active=6"])?;
+    plan.null_blk.push("size=1M,zones=40,open=8,active=8,conventional=3".parse::<Shape>()?);
+    plan.modules.extend(["sd_mod".to_owned(), HOST_MANAGED.to_owned()]);
+    run(&plan, cache, include_str!("files.sh"))
+}
+
+/// RocksDB's own `db_bench` and `ldb` through the plugin, on NVMe of both geometries and null_blk. Not run where RocksDB is not there.
+///
+/// # Errors
+/// When a check does not hold.
+pub(super) fn rocksdb(cache: &Cache, programs: &Programs, _: &SuiteArguments) -> Result<u64> {
+    let stock = ["db_bench", "ldb"].map(|name| cache.program(name).map(|path| (name.to_owned(), path)));
+    let [Ok(db_bench), Ok(ldb)] = stock else {
+        println!("NOT RUN: no db_bench and ldb here; `cargo xtask rocksdb-deps` installs them");
+        return Ok(0);
+    };
+    let mut plan =
+        plan(programs, &["size=1M,capacity=768K,zones=96,open=8,active=12", "size=1M,zones=64,open=6,active=6"])?;
+    plan.null_blk.push("size=1M,zones=64,open=8,active=8,conventional=3".parse::<Shape>()?);
+    plan.tools.extend([db_bench, ldb, ("libzonda_rocksdb.so".to_owned(), programs.plugin.clone())]);
+    run(&plan, cache, include_str!("rocksdb.sh"))
+}
+
 /// What a drive that loses its cache would have left of a recorded life, replayed.
 ///
 /// # Errors
