@@ -73,6 +73,7 @@ pub const ZKV: Experiment = Experiment {
         name: "",
         title: "operations per second, log off",
         phases: &ZKV_PHASES,
+        x: Some(LOG_OFF),
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: true,
@@ -98,6 +99,7 @@ pub const BFTREE: Experiment = Experiment {
         name: "",
         title: "operations per second after a random load, 2 threads",
         phases: &BFTREE_PHASES,
+        x: Some(RANDOM),
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: true,
@@ -409,6 +411,17 @@ mod tests {
                     assert!(told.iter().all(|contender| contender.store.memory_bytes == memory_bytes));
                     assert!(race.steps.iter().all(|step| step.slice(0, 1).is_ok()), "{}", race.id);
                 }
+            }
+        }
+    }
+
+    /// Bars of one step that several races have would be of whichever comes first.
+    #[test]
+    fn a_figure_shows_one_race() {
+        for experiment in [ZKV, BFTREE] {
+            let races = (experiment.races)(Scale::Laptop);
+            for figure in experiment.figures {
+                assert_eq!(races.iter().filter(|race| figure.x.is_none_or(|x| x == race.x)).count(), 1);
             }
         }
     }

@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "half reads, half updates by skew",
         phases: &["mix"],
+        x: None,
         axis: Axis::Parameter,
         metric: Metric::Kops,
         log: false,

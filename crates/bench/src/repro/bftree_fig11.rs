@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "operations by the share of reads, the rest updates",
         phases: &PHASES,
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: false,

@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "lookups by memory as a share of the data",
         phases: &["get"],
+        x: None,
         axis: Axis::Parameter,
         metric: Metric::Kops,
         log: false,

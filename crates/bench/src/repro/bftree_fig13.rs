@@ -25,6 +25,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "time by component, percent",
         phases: &["get"],
+        x: None,
         axis: Axis::Component,
         metric: Metric::Kops,
         log: false,

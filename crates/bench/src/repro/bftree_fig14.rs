@@ -16,6 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "half reads, half updates by the copy-on-access share",
         phases: &["mix"],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: false,

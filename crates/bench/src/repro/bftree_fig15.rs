@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "lookups, first to sixth part after the change",
         phases: &PHASES,
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: false,

@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "latency of lookups",
         phases: &["get"],
+        x: None,
         axis: Axis::Percentile,
         metric: Metric::P99,
         log: true,

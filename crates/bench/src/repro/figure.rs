@@ -27,6 +27,8 @@ pub struct Figure {
     pub title: &'static str,
     /// Steps that it is about.
     pub phases: &'static [&'static str],
+    /// The only place that it is about, where several have the same steps and these are not its x axis.
+    pub x: Option<&'static str>,
     /// Its x axis.
     pub axis: Axis,
     /// Its y axis; unused for percentiles and components.
@@ -39,7 +41,7 @@ impl Figure {
     /// The drawing of `results`.
     #[must_use]
     pub fn chart(&self, results: &Results) -> Chart {
-        let rows: Vec<&Row> = results.rows().filter(|row| self.phases.contains(&row.report.phase.as_str())).collect();
+        let rows: Vec<&Row> = results.rows().filter(|row| self.shows(&row.x, &row.report.phase)).collect();
         let labels = self.labels(&rows);
         let series = distinct(rows.iter().map(|row| self.series_of(row)));
         let series = series.into_iter().map(|name| {
@@ -59,6 +61,12 @@ impl Figure {
             series: series.collect(),
             labels,
         }
+    }
+
+    /// Whether it is about this step at this place.
+    #[must_use]
+    pub fn shows(&self, x: &str, phase: &str) -> bool {
+        self.phases.contains(&phase) && self.x.is_none_or(|only| only == x)
     }
 
     fn labels(&self, rows: &[&Row]) -> Vec<String> {
@@ -119,8 +127,15 @@ mod tests {
         results
     }
 
-    const FIGURE: Figure =
-        Figure { name: "", title: "t", phases: &["load"], axis: Axis::Parameter, metric: Metric::Kops, log: false };
+    const FIGURE: Figure = Figure {
+        name: "",
+        title: "t",
+        phases: &["load"],
+        x: None,
+        axis: Axis::Parameter,
+        metric: Metric::Kops,
+        log: false,
+    };
 
     #[test]
     fn rows_go_where_they_belong() {
@@ -137,5 +152,13 @@ mod tests {
         assert_eq!((latency.labels.len(), latency.series[0].values[4]), (5, Some(5.0)));
         let bars = Figure { phases: &["load", "get"], axis: Axis::Phase, ..FIGURE }.chart(&results());
         assert_eq!((bars.labels, bars.kind), (vec!["load".to_owned(), "get".to_owned()], Kind::Bars));
+    }
+
+    /// Else the bar of who did not run at the place would be of another one.
+    #[test]
+    fn a_figure_of_one_place_shows_no_other() {
+        let bars = Figure { phases: &["load", "get"], x: Some("4"), axis: Axis::Phase, ..FIGURE }.chart(&results());
+        let values: Vec<_> = bars.series.iter().map(|series| (series.name.as_str(), series.values.clone())).collect();
+        assert_eq!(values, [("a", vec![Some(200.0), None]), ("b", vec![Some(200.0), None])]);
     }
 }

@@ -21,6 +21,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "inserts (YCSB-a) and reads (YCSB-d)",
         phases: &["zkv-a", "zkv-d"],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: true,

@@ -15,6 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "inserts by the size of the data",
         phases: &["load"],
+        x: None,
         axis: Axis::Parameter,
         metric: Metric::Kops,
         log: false,

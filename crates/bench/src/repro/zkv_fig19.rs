@@ -17,6 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "inserts (YCSB-a) and reads (YCSB-d) on a block device and on zones",
         phases: &["zkv-a", "zkv-d"],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: true,

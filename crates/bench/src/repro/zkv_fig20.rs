@@ -19,6 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "YCSB a-e, reads of keys like AMZN's, WIKI's and FACEBOOK's",
         phases: &["zkv-a", "zkv-b", "zkv-c", "zkv-d", "zkv-e", BOOKS, TIMES, IDS],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Kops,
         log: true,

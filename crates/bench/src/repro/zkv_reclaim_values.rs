@@ -28,6 +28,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "bytes written per update, uniform and with 80 % on a fifth of the key range",
         phases: &[UNIFORM, HOT_RANGE],
+        x: None,
         axis: Axis::Parameter,
         metric: Metric::WrittenAll,
         log: false,

@@ -23,6 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "4 KiB writes per insert, 4 KiB reads per get",
         phases: &["zkv-a", "get"],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::WriteIo,
         log: true,

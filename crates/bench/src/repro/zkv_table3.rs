@@ -29,6 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         name: "",
         title: "bytes written per operation, log apart",
         phases: &[LOAD, UPDATES, INSERTS],
+        x: None,
         axis: Axis::Phase,
         metric: Metric::Written,
         log: true,
