@@ -34,7 +34,7 @@ pub enum Metric {
     WriteIo,
     /// Device reads of 4 KiB per operation.
     ReadIo,
-    /// Median latency in microseconds; of the writes where a phase has both.
+    /// Median latency in microseconds; of the writes where a phase has both, which tables say ([`of_kind`](Self::of_kind)).
     P50,
     /// 90th percentile.
     P90,
@@ -126,7 +126,7 @@ impl Metric {
             Self::LeafReads => report.leaf_reads as f64 / report.gets as f64,
             Self::WriteIo => without_log / IO_BYTES,
             Self::ReadIo => report.read_bytes_per_operation / IO_BYTES,
-            Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::P9999 => return self.percentile(latency(row)?),
+            Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::P9999 => return self.percentile(latency(row)?.1),
             Self::Gap => report.longest_gap_ms,
             Self::SlowestSecond => return report.slowest_second_share,
             Self::Rss => report.rss_peak_bytes as f64 / f64::from(1 << 20),
@@ -134,6 +134,13 @@ impl Metric {
             Self::ProcessRead => return report.process_read_bytes_per_operation,
             Self::TimeIn(component) => return report.profile.percent(component),
         })
+    }
+
+    /// Which of the kinds of operations in the row the number is of; `None` where it is of all that there are.
+    #[must_use]
+    pub fn of_kind(self, row: &Row) -> Option<&'static str> {
+        let is_of_one = Self::PERCENTILES.contains(&self) && row.report.latency_us.len() > 1;
+        is_of_one.then(|| latency(row).map(|(kind, _)| kind)).flatten()
     }
 
     fn percentile(self, latency: &Percentiles) -> Option<f64> {
@@ -151,10 +158,10 @@ impl Metric {
     pub(super) const PERCENTILES: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::P9999];
 }
 
-/// The latency of the kind that a phase is about: writes where there are some, else what there is.
-fn latency(row: &Row) -> Option<&Percentiles> {
+/// The kind that a phase is about, and its latency: writes where there are some, else what there is.
+fn latency(row: &Row) -> Option<(&'static str, &Percentiles)> {
     let by_kind = &row.report.latency_us;
-    ["insert", "update", "modify", "read", "scan"].iter().find_map(|kind| by_kind.get(*kind))
+    ["insert", "update", "modify", "read", "scan"].into_iter().find_map(|kind| Some((kind, by_kind.get(kind)?)))
 }
 
 #[cfg(test)]
@@ -175,5 +182,13 @@ pub(super) mod tests {
         assert_eq!((Metric::WrittenAll.of(&row), Metric::ReadIo.of(&row)), (Some(100.0), Some(1.0)));
         assert_eq!((Metric::Kops.of(&row), Metric::LeafReads.of(&row)), (Some(200.0), Some(0.9)));
         assert_eq!((Metric::P999.of(&row), Metric::SlowestSecond.of(&row)), (Some(4.0), None));
+    }
+
+    #[test]
+    fn a_latency_of_one_kind_of_several_says_which() {
+        let mut row = row("", "zonda", "zkv-b");
+        assert_eq!((Metric::P99.of_kind(&row), Metric::Gap.of_kind(&row)), (Some("insert"), None));
+        row.report.latency_us.remove("insert");
+        assert_eq!(Metric::P99.of_kind(&row), None, "there is but one");
     }
 }

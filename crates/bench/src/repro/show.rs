@@ -1,7 +1,7 @@
 //! Results as text: a table of ours, the paper's numbers beside ours, who is missing.
 
 use super::fact::SIMILAR;
-use super::{Experiment, Fact, Results, Said};
+use super::{Experiment, Fact, Metric, Results, Said};
 use crate::provenance;
 use crate::race::Row;
 use crate::report::Table;
@@ -37,10 +37,16 @@ fn table(experiment: &Experiment, results: &Results) -> String {
     let mut table = Table::new(&[&["at", "step", "design", "pairs"], headings.as_slice()].concat());
     for row in results.rows() {
         let name = [row.x.clone(), row.report.phase.clone(), series(row), crate::show_count(row.report.records)];
-        let numbers = experiment.metrics.iter().map(|metric| shown(metric.of(row), metric.digits()));
+        let numbers = experiment.metrics.iter().map(|metric| number(*metric, row));
         table.row(name.into_iter().chain(numbers));
     }
     table.render()
+}
+
+/// With the kind of operations that it is of, where the step has others too.
+fn number(metric: Metric, row: &Row) -> String {
+    let number = shown(metric.of(row), metric.digits());
+    metric.of_kind(row).map_or_else(|| number.clone(), |kind| format!("{number} ({kind})"))
 }
 
 /// A contender that ran at a smaller scale says so.
@@ -134,6 +140,9 @@ mod tests {
             text.contains(&from.commit) && text.contains(&from.began.utc) && text.contains(&from.machine),
             "{text}"
         );
+        let latencies = Experiment { metrics: &[Metric::P99, Metric::Gap], ..zkv_table3::EXPERIMENT };
+        let cells = table(&latencies, &results);
+        assert!(cells.contains("3.0 (insert) "), "which operations a latency is of: {cells}");
         let memory = text.split("memory, % of budget").nth(1).and_then(|rest| rest.split("\n\n").next());
         let memory = memory.expect("a table of memory");
         assert!(
