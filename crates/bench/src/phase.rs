@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::keys::Order;
-    use crate::subject::MapSubject;
+    use crate::subject::{MapSubject, Visit};
 
     fn map() -> Arc<dyn Subject> {
         Arc::new(MapSubject::default())
@@ -294,7 +294,7 @@ mod tests {
                 data.values().fill(index, 0, &mut value);
                 subject.put(&key, &value, Durability::Buffered).unwrap();
             }
-            for workload in ["get", "multi-get:32", "ycsb-f"] {
+            for workload in ["get", "multi-get:32", "ycsb-f", "scan:32", "skew-e"] {
                 let found = run(&subject, &mut data.clone(), workload, 2_000);
                 assert_eq!(
                     found.is_err_and(|error| error.to_string().contains("loaded")),
@@ -303,6 +303,72 @@ mod tests {
                 );
             }
             assert_eq!(data.verify_all(&subject).is_err(), carries_versions);
+        }
+    }
+
+    /// Forgets the last value of a multi-get, and scans a pair too many.
+    #[derive(Default)]
+    struct Miscounting(MapSubject);
+
+    impl Subject for Miscounting {
+        fn device(&self) -> String {
+            self.0.device()
+        }
+
+        fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+            self.0.put(key, value, durability)
+        }
+
+        fn delete(&self, key: &[u8]) -> Result<()> {
+            self.0.delete(key)
+        }
+
+        fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
+            self.0.get(key, into)
+        }
+
+        fn multi_get(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+            self.0.multi_get(&keys[..keys.len() - 1])
+        }
+
+        fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
+            self.0.scan(from, pairs + 1, visit)
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.0.sync()
+        }
+
+        fn checkpoint(&self) -> Result<()> {
+            self.0.checkpoint()
+        }
+
+        fn compact(&self) -> Result<()> {
+            self.0.compact()
+        }
+
+        fn check(&self) -> Result<Vec<String>> {
+            self.0.check()
+        }
+
+        fn counters(&self) -> Result<Counters> {
+            self.0.counters()
+        }
+
+        fn close(&self) -> Result<()> {
+            self.0.close()
+        }
+    }
+
+    #[test]
+    fn too_few_values_and_too_many_pairs_are_wrong_answers() {
+        let mut data = DataSet::new(8, 8, 1_000, Order::Random, Seed(1)).unwrap();
+        let subject: Arc<dyn Subject> = Arc::new(Miscounting::default());
+        Phase::new(Workload::load(), 500, 2).run(&subject, &mut data, "map", &Progress::hidden()).unwrap();
+        assert!(run(&subject, &mut data, "get", 10).is_ok());
+        for (workload, told) in [("multi-get:8", "gives 7 values"), ("scan:5", "6 pairs of 5")] {
+            let said = run(&subject, &mut data, workload, 50).unwrap_err().to_string();
+            assert!(said.contains(told), "{said}");
         }
     }
 

@@ -62,6 +62,12 @@ impl Mix {
         self.0[0] < 100
     }
 
+    /// Whether any operation puts a record that exists.
+    #[must_use]
+    pub fn updates(self) -> bool {
+        self.0[1] > 0 || self.0[4] > 0
+    }
+
     /// Whether any operation makes a new record.
     #[must_use]
     pub fn inserts(self) -> bool {

@@ -36,7 +36,7 @@ impl Updated {
     /// Somebody is about to read `index`.
     pub(super) fn before_reading(&self, index: u64) -> Freshness {
         let was_updated = self.place(index).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0);
-        Freshness { was_updated }
+        Freshness::of(was_updated)
     }
 
     fn place(&self, index: u64) -> Option<(&AtomicU64, u64)> {
@@ -47,6 +47,16 @@ impl Updated {
 }
 
 impl Freshness {
+    /// What may be found of a record, as it was when somebody began to read.
+    pub(super) fn of(was_updated: bool) -> Self {
+        Self { was_updated }
+    }
+
+    /// Whether an update had been acknowledged.
+    pub(super) fn was_updated(self) -> bool {
+        self.was_updated
+    }
+
     /// Judges the version that was read of record `index`.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zonda_rt::atomic::Ordering;
 use zonda_rt::{Rng, Time, now};
 
-use super::scanned::{ScanBuffers, Scanned};
+use super::scanned::{Records, ScanBuffers, Scanned};
 use super::updated::Updated;
 use super::{DataSet, Shared};
 use crate::choose::Chooser;
@@ -157,6 +157,10 @@ impl Worker {
         }
         let begin = now();
         let values = self.shared.subject.multi_get(&keys)?;
+        if values.len() != keys.len() {
+            let what = format!("is the first key of a multi-get of {} that gives {} values", keys.len(), values.len());
+            return Err(BenchError::Wrong { index: indexes[0].0, what });
+        }
         for ((index, freshness), value) in indexes.into_iter().zip(values) {
             let what = || "exists, but a multi-get does not find it".into();
             let value = value.ok_or_else(|| BenchError::Wrong { index, what: what() })?;
@@ -181,11 +185,14 @@ impl Worker {
         let existing = self.shared.population.existing();
         let index = self.existing();
         let pairs = self.shared.phase.workload.scan.pairs(&mut self.rng);
+        let beside_updates = self.shared.phase.workload.mix.updates();
+        let records = Records { keys: &self.keys, values: self.values, updated: &self.updated, beside_updates };
+        self.scanned.begin(records, (index, existing), pairs);
         let (mut tries, is_checked) = (0, self.shared.phase.verify);
         let begin = now();
         loop {
             let mut seen = 0;
-            let mut scanned = Scanned::new((&self.keys, self.values), &mut self.scanned, (index, existing));
+            let mut scanned = Scanned::new(records, &mut self.scanned, (index, existing));
             let scan = self.shared.subject.scan(&self.key, pairs, &mut |key, value| {
                 seen += 1;
                 if is_checked { scanned.pair(key, value) } else { Ok(()) }
@@ -198,7 +205,7 @@ impl Worker {
                     tries += 1;
                 }
                 Err(error) => return Err(error),
-                Ok(_) if is_checked => break scanned.end(seen, pairs)?,
+                Ok(told) if is_checked => break scanned.end((told, seen), pairs)?,
                 Ok(_) => break,
             }
         }
