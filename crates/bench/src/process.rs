@@ -27,6 +27,12 @@ pub fn cpu_time() -> Duration {
     cpu_time_of(libc::RUSAGE_SELF)
 }
 
+/// User and system time of the calling thread so far.
+#[must_use]
+pub fn thread_cpu_time() -> Duration {
+    cpu_time_of(libc::RUSAGE_THREAD)
+}
+
 /// User and system time of the child processes that ended so far, and were waited for.
 #[must_use]
 pub fn children_cpu_time() -> Duration {
@@ -56,7 +62,7 @@ pub fn machine_ticks_not_nice() -> (u64, u64) {
 
 fn cpu_time_of(who: libc::c_int) -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is a writable rusage; `who` is one of the two constants above, so the call fills it or leaves the
+    // SAFETY: `usage` is a writable rusage; `who` is one of the constants above, so the call fills it or leaves the
     // zeroes, which are a valid rusage as well (integers only).
     let usage = unsafe {
         libc::getrusage(who, usage.as_mut_ptr());

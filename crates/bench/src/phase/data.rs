@@ -6,6 +6,7 @@ use std::sync::Arc;
 use zonda_rt::Seed;
 
 use super::updated::Updated;
+use crate::choose::{Chooser, Distribution};
 use crate::keys::{KeySpace, Order};
 use crate::subject::Subject;
 use crate::values::Values;
@@ -20,6 +21,15 @@ pub struct DataSet {
     seed: Seed,
     records: u64,
     capacity: u64,
+    chooser: Option<Kept>,
+}
+
+/// The last chooser, and what it was made for.
+#[derive(Clone, Debug)]
+struct Kept {
+    distribution: Distribution,
+    places: u64,
+    chooser: Chooser,
 }
 
 impl DataSet {
@@ -36,7 +46,7 @@ impl DataSet {
     pub fn of(keys: KeySpace, value_bytes: usize, capacity: u64, seed: Seed) -> Self {
         let values = Values::new(value_bytes, seed);
         let updated = Arc::new(Updated::new(if values.carry_versions() { capacity } else { 0 }));
-        Self { keys: Arc::new(keys), values, updated, seed, records: 0, capacity }
+        Self { keys: Arc::new(keys), values, updated, seed, records: 0, capacity, chooser: None }
     }
 
     /// Keys by record.
@@ -77,6 +87,21 @@ impl DataSet {
     #[must_use]
     pub fn room(&self) -> u64 {
         self.capacity.saturating_sub(self.records)
+    }
+
+    /// A chooser among the records, to which `room` others may be added: the one that was made last, if it was made for the same. It is not
+    /// made anew for every slice, because stores work on in the background meanwhile, in nobody's time.
+    pub(super) fn chooser(&mut self, distribution: Distribution, room: u64) -> Chooser {
+        // Records that are added take places that a zipfian one has already; others do not mind how many there are, but for the newest.
+        let places = if distribution == Distribution::Latest { self.records } else { self.records + room };
+        match &self.chooser {
+            Some(kept) if (kept.distribution, kept.places) == (distribution, places) => kept.chooser.clone(),
+            _ => {
+                let chooser = Chooser::new(distribution, &self.keys, self.records, room);
+                self.chooser = Some(Kept { distribution, places, chooser: chooser.clone() });
+                chooser
+            }
+        }
     }
 
     /// Bytes of keys and values of all records: what the user stored.
@@ -150,5 +175,36 @@ impl Seen {
 
     fn first_missing(&self, records: u64) -> Option<u64> {
         (0..records).find(|index| !self.contains(*index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choose::HotRange;
+
+    #[test]
+    fn a_chooser_is_kept_for_as_long_as_it_would_be_made_alike() {
+        let mut data = DataSet::new(8, 8, 1_000, Order::Random, Seed(1)).unwrap();
+        data.set_records(100);
+        let zipf = Distribution::Zipf(0.9);
+        // One that it would not make, to tell it from a new one.
+        let mark = |data: &mut DataSet| {
+            let other = Chooser::HotRange(HotRange::new(Arc::clone(&data.keys)));
+            data.chooser.as_mut().unwrap().chooser = other;
+        };
+        let is_kept = |chooser: Chooser| matches!(chooser, Chooser::HotRange(_));
+        assert!(!is_kept(data.chooser(zipf, 900)));
+        mark(&mut data);
+        assert!(is_kept(data.chooser(zipf, 900)));
+        data.set_records(400);
+        assert!(is_kept(data.chooser(zipf, 600)), "as many places");
+        for (distribution, room) in [(zipf, 0), (Distribution::Zipf(0.8), 0), (Distribution::Latest, 0)] {
+            mark(&mut data);
+            assert!(!is_kept(data.chooser(distribution, room)), "{distribution} {room}");
+        }
+        mark(&mut data);
+        data.set_records(500);
+        assert!(!is_kept(data.chooser(Distribution::Latest, 0)), "others are the newest");
     }
 }
