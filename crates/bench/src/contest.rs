@@ -7,6 +7,7 @@ mod child;
 mod local;
 mod memory_group;
 mod pause;
+mod writeback;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -117,7 +117,7 @@ fn remove_abandoned(parent: &Path) {
 }
 
 /// The file that `uri` names, when it names one.
-fn path_of(uri: &str) -> Option<PathBuf> {
+pub(crate) fn path_of(uri: &str) -> Option<PathBuf> {
     let uri = uri.split_once('?').map_or(uri, |(uri, _)| uri);
     match uri.split_once(':') {
         Some(("file", path)) => Some(path.into()),

@@ -1,17 +1,19 @@
 //! A contest in a process of its own.
 //!
 //! The parent starts its own executable again with the plan as JSON. Then each line on the child's standard input is a
-//! [`Request`], each line on its standard output the [`Reply`]; between requests the child is stopped. The end of its
-//! input ends the child.
+//! [`Request`], each line on its standard output the [`Reply`]; between requests the child is stopped, and what it left dirty in the page cache
+//! is written out before the parent goes on. The end of its input ends the child.
 
 use std::io::{self, BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Contest, ContestPlan, Engines, LocalContest, MemoryGroup, Step, pause};
+use super::{Contest, ContestPlan, Engines, LocalContest, MemoryGroup, Step, pause, writeback};
 use crate::experiment::ChildProgram;
 use crate::measured::Measured;
+use crate::place;
 use crate::process;
 use crate::{BenchError, Result};
 
@@ -35,6 +37,8 @@ pub struct ChildContest {
     child: Child,
     requests: Option<ChildStdin>,
     replies: Lines<BufReader<ChildStdout>>,
+    /// Where its store is, if that is in files.
+    directory: Option<PathBuf>,
     /// Dropped after the child has ended.
     memory: Option<MemoryGroup>,
 }
@@ -52,7 +56,8 @@ impl ChildContest {
         let mut child = child.map_err(|source| BenchError::io("start a child process", source))?;
         let (requests, replies) = (child.stdin.take(), child.stdout.take());
         let replies = BufReader::new(replies.expect("standard output is a pipe")).lines();
-        let mut contest = Self { child, requests, replies, memory };
+        let directory = place::path_of(&plan.store.uri).and_then(|path| path.parent().map(Path::to_path_buf));
+        let mut contest = Self { child, requests, replies, directory, memory };
         if let Some(memory) = &contest.memory {
             memory.take_in(contest.child.id())?;
         }
@@ -82,8 +87,11 @@ impl ChildContest {
         }
     }
 
+    /// Stops it, and writes out what it left dirty: while it is stopped, so that its own threads gain no time by that, and after its time was
+    /// taken, which is no different for those that have nothing dirty.
     fn paused(&self) -> Result<()> {
-        pause::pause(self.child.id())
+        pause::pause(self.child.id())?;
+        self.directory.as_deref().map_or(Ok(()), writeback::finish)
     }
 }
 
@@ -146,4 +154,29 @@ fn answer(reply: &Reply) -> Result<()> {
     let line = encode(reply)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|source| BenchError::io("answer", source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contest::DataShape;
+    use crate::subject::StorePlan;
+
+    /// A child that is ready and then answers every request with a word that says nothing.
+    const ANSWERS: &str = r#"echo '"Ready"'; while read request; do echo '{"Finished":0}'; done"#;
+
+    #[test]
+    fn what_a_child_left_dirty_is_written_out_after_every_answer() {
+        let program = ChildProgram::of("/bin/sh".into(), &["-c", ANSWERS]);
+        let place = tempfile::tempdir().unwrap();
+        let store = StorePlan::new(format!("file:{}", place.path().join("store").display()), 8 << 20, 1);
+        let plan = ContestPlan { store, data: DataShape::small(1), live_percent: None, zones_min: None, records: 1 };
+        let mut contest = ChildContest::start(&plan, &program, None).unwrap();
+        assert_eq!(contest.finish().unwrap(), 0);
+        // Where there is no directory any more nothing can be written out, which tells that it was to be.
+        place.close().unwrap();
+        let said = contest.finish().unwrap_err().to_string();
+        assert!(said.contains("write out what is dirty"), "{said}");
+        assert!(ChildContest::start(&plan, &program, None).is_err(), "after it was made, too");
+    }
 }

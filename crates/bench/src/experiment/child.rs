@@ -38,6 +38,12 @@ impl ChildProgram {
         Ok(Self { path, arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect() })
     }
 
+    /// Another program, with these arguments before the task.
+    #[cfg(test)]
+    pub(crate) fn of(path: PathBuf, arguments: &[&str]) -> Self {
+        Self { path, arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect() }
+    }
+
     /// The command that starts the child with `task`.
     pub(crate) fn command(&self, task: &str) -> Command {
         let mut command = Command::new(&self.path);
