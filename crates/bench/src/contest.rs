@@ -156,6 +156,12 @@ impl Step {
         self
     }
 
+    /// Whether it makes records; a step that does not exist makes none.
+    #[must_use]
+    pub fn inserts(&self) -> bool {
+        self.slice(0, 1).is_ok_and(|phase| phase.workload.mix.inserts())
+    }
+
     /// The phase that slice `nth` of `slices` is.
     ///
     /// # Errors

@@ -103,8 +103,7 @@ impl Race {
 
     /// Operations of all steps that may insert; steps that do not exist are reported when they are run.
     fn inserts_max(&self) -> u64 {
-        let inserts = |step: &&Step| step.slice(0, 1).is_ok_and(|phase| phase.workload.mix.inserts());
-        self.steps.iter().filter(inserts).map(|step| step.operations + u64::from(self.slices)).sum()
+        self.steps.iter().filter(|step| step.inserts()).map(|step| step.operations + u64::from(self.slices)).sum()
     }
 
     fn plan(&self, contender: &Contender, uri: &str, seed: u64) -> ContestPlan {
