@@ -285,7 +285,7 @@ pub trait Subject: Send + Sync {
     /// `Store`.
     fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool>;
 
-    /// The values of several keys, in their order.
+    /// The values of several keys, in their order: one get after the other, of engines that have no call for it.
     ///
     /// # Errors
     /// `Store`.

@@ -1,15 +1,18 @@
 //! RocksDB through its C interface.
 //!
 //! Half of the budget is two memtables, half a block cache that holds index and filter blocks too (as the ZKV paper halves
-//! its 400 MB); direct reads and writes, Bloom filters of 10 bits, no compression, two background jobs.
+//! its 400 MB); direct reads and writes, Bloom filters of 10 bits above the last level, no compression, two background jobs.
+//! With the log on a thread hands it to the system once a millisecond ([`LogFlusher`]).
 //!
 //! Calling C needs unsafe code. Every object is made in `create` and lives until the process ends or `close`, which waits
 //! for all users; the library's own documentation says which calls any thread may make: all that are made here.
 
 mod api;
+mod log_flusher;
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
+use std::sync::Arc;
 
 use zonda_bench::subject::{Counters, Durability, Visit};
 use zonda_bench::{BenchError, Result, StorePlan, Subject};
@@ -18,6 +21,7 @@ use zonda_rt::RwLock;
 use crate::library::Library;
 use crate::peer::{counters, directory, failed};
 use api::{Failure, Functions, Handle};
+use log_flusher::LogFlusher;
 
 const NAME: &str = "rocksdb";
 
@@ -36,25 +40,36 @@ pub(crate) fn missing() -> Option<String> {
 /// An open database.
 #[derive(Debug)]
 pub(crate) struct RocksDb {
-    functions: Functions,
-    /// Null once closed.
-    database: RwLock<Database>,
+    open: Arc<Open>,
     write: Handle,
     write_synced: Handle,
     read: Handle,
     flush: Handle,
-    log: bool,
+    /// With the log on.
+    log: Option<LogFlusher>,
 }
 
+/// What the thread of the log uses too.
 #[derive(Debug)]
-struct Database(Handle);
+struct Open {
+    functions: Functions,
+    database: RwLock<Database>,
+}
+
+/// Null once closed.
+#[derive(Debug)]
+struct Database {
+    handle: Handle,
+    /// Its only column family, which one call wants to be told.
+    family: Handle,
+}
 
 // SAFETY: the handles are of thread-safe objects: a database that any thread may use, and options that nobody changes after
 // `create`.
 unsafe impl Send for RocksDb {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDb {}
-// SAFETY: as above; the pointer is only handed to the library.
+// SAFETY: as above; the pointers are only handed to the library.
 unsafe impl Send for Database {}
 // SAFETY: as above.
 unsafe impl Sync for Database {}
@@ -68,44 +83,100 @@ impl RocksDb {
         let functions = load().map_err(failed(NAME, "load its library"))?;
         let path = directory(NAME, plan)?;
         let path = CString::new(path.to_string_lossy().as_bytes()).map_err(failed(NAME, "name its directory"))?;
-        let options = options(&functions, plan.memory_bytes);
-        // SAFETY: `options` is complete, `path` outlives the call, and `checked` gives a place for the message.
-        let database = checked(&functions, "open", |failure| unsafe {
-            (functions.rocksdb_open)(options, path.as_ptr(), failure)
-        })?;
+        raise_open_files_max();
+        let database = Database::create(&functions, &path, options(&functions, plan))?;
+        let open = Arc::new(Open { functions, database: RwLock::new(database) });
+        let of_log = Arc::clone(&open);
+        let log = plan.log.then(|| LogFlusher::start(NAME, move || of_log.flush_log(false))).transpose()?;
         Ok(Self {
-            functions,
-            database: RwLock::new(Database(database)),
+            open,
             write: write_options(&functions, plan.log, false),
             write_synced: write_options(&functions, plan.log, plan.log),
             // SAFETY: takes nothing.
             read: unsafe { (functions.rocksdb_readoptions_create)() },
             // SAFETY: takes nothing.
             flush: unsafe { (functions.rocksdb_flushoptions_create)() },
-            log: plan.log,
+            log,
         })
     }
 
+    fn check_log(&self) -> Result<()> {
+        self.log.as_ref().map_or(Ok(()), LogFlusher::check)
+    }
+
+    /// Copies a value that was found into `into` and gives it back; says whether there was one.
+    fn take(&self, slice: Handle, into: &mut Vec<u8>) -> bool {
+        if slice.is_null() {
+            return false;
+        }
+        let (f, mut value_bytes) = (&self.open.functions, 0);
+        // SAFETY: the slice is not null; its bytes stay until it is destroyed, once, at the end.
+        unsafe {
+            let value = (f.rocksdb_pinnableslice_value)(slice, &mut value_bytes);
+            into.extend_from_slice(std::slice::from_raw_parts(value, value_bytes));
+            (f.rocksdb_pinnableslice_destroy)(slice);
+        }
+        true
+    }
+}
+
+impl Open {
     /// Calls the library with the open database.
-    fn with<T>(&self, doing: &'static str, call: impl FnOnce(&Functions, Handle, Failure) -> T) -> Result<T> {
+    fn with<T>(&self, doing: &'static str, call: impl FnOnce(&Functions, &Database, Failure) -> T) -> Result<T> {
         let database = self.database.read();
-        if database.0.is_null() {
+        if database.handle.is_null() {
             return Err(failed(NAME, doing)("it is closed"));
         }
-        checked(&self.functions, doing, |failure| call(&self.functions, database.0, failure))
+        checked(&self.functions, doing, |failure| call(&self.functions, &database, failure))
+    }
+
+    /// Hands the log to the system, and on to the device if `synced`.
+    fn flush_log(&self, synced: bool) -> Result<()> {
+        // SAFETY: the database is live.
+        self.with("flush its log", |f, database, failure| unsafe {
+            (f.rocksdb_flush_wal)(database.handle, u8::from(synced), failure);
+        })
+    }
+}
+
+impl Database {
+    fn create(f: &Functions, path: &CStr, options: Handle) -> Result<Self> {
+        const FAMILIES: c_int = 1;
+        let (name, mut family) = (c"default".as_ptr(), ptr::null_mut());
+        // SAFETY: `options` is complete, `path` outlives the call, names, options and handles are one each, and `checked` gives a place
+        // for the message.
+        let handle = checked(f, "open", |failure| unsafe {
+            (f.rocksdb_open_column_families)(options, path.as_ptr(), FAMILIES, &name, &options, &mut family, failure)
+        })?;
+        Ok(Self { handle, family })
+    }
+}
+
+/// All files stay open, of which there are more than a process may usually have.
+fn raise_open_files_max() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a writable rlimit, and is handed back only if the first call filled it. Where the system refuses, the limit stays,
+    // and the library says so itself when it has run into it.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
     }
 }
 
 /// Options that nobody changes afterwards; they live as long as the process.
-fn options(f: &Functions, memory_bytes: u64) -> Handle {
+fn options(f: &Functions, plan: &StorePlan) -> Handle {
     const MEMTABLES: u64 = 2;
     const BACKGROUND_JOBS: c_int = 2;
     /// A file's filter must fit one of the 64 parts of the block cache, or it is read anew for every get: 10 bits a key, small keys.
     const FILE_BYTES: u64 = 4 << 20;
-    const OPEN_FILES_MAX: c_int = 1_024;
+    /// There are some 1,400 at the paper's scale; whoever opens one anew reads its index for it.
+    const OPEN_FILES_NO_END: c_int = -1;
     const BLOOM_BITS: f64 = 10.0;
     const NO_COMPRESSION: c_int = 0;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let memory_bytes = plan.memory_bytes;
     // SAFETY: every handle is fresh from its constructor and of the type that the setter wants; the table's options own
     // cache and filter, the database's own the table's.
     unsafe {
@@ -115,7 +186,10 @@ fn options(f: &Functions, memory_bytes: u64) -> Handle {
         (f.rocksdb_options_set_write_buffer_size)(options, bytes(memory_bytes / 2 / MEMTABLES));
         (f.rocksdb_options_set_max_write_buffer_number)(options, 2);
         (f.rocksdb_options_set_target_file_size_base)(options, FILE_BYTES);
-        (f.rocksdb_options_set_max_open_files)(options, OPEN_FILES_MAX);
+        (f.rocksdb_options_set_max_open_files)(options, OPEN_FILES_NO_END);
+        // Whoever reads asks for a record that is there: the last level's filters would say nothing, and are more than the cache holds.
+        (f.rocksdb_options_set_optimize_filters_for_hits)(options, 1);
+        (f.rocksdb_options_set_manual_wal_flush)(options, u8::from(plan.log));
         (f.rocksdb_options_set_max_background_jobs)(options, BACKGROUND_JOBS);
         (f.rocksdb_options_set_compression)(options, NO_COMPRESSION);
         (f.rocksdb_options_set_use_direct_reads)(options, 1);
@@ -145,8 +219,13 @@ fn write_options(f: &Functions, log: bool, synced: bool) -> Handle {
 fn checked<T>(f: &Functions, doing: &'static str, call: impl FnOnce(Failure) -> T) -> Result<T> {
     let mut message: *mut c_char = ptr::null_mut();
     let result = call(&mut message);
+    answered(f, doing, message).map(|()| result)
+}
+
+/// An error if there is a message, which is freed.
+fn answered(f: &Functions, doing: &'static str, message: *mut c_char) -> Result<()> {
     if message.is_null() {
-        return Ok(result);
+        return Ok(());
     }
     // SAFETY: a message is a C string that is ours to free.
     let said = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
@@ -197,47 +276,73 @@ impl Subject for RocksDb {
     }
 
     fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        self.check_log()?;
         let options = if durability == Durability::Synced { self.write_synced } else { self.write };
         // SAFETY: database and options are live; key and value are given with their lengths and copied by the call.
-        self.with("put", |f, database, failure| unsafe {
-            (f.rocksdb_put)(database, options, key.as_ptr(), key.len(), value.as_ptr(), value.len(), failure);
+        self.open.with("put", |f, database, failure| unsafe {
+            (f.rocksdb_put)(database.handle, options, key.as_ptr(), key.len(), value.as_ptr(), value.len(), failure);
         })
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
+        self.check_log()?;
         // SAFETY: as in `put`.
-        self.with("delete", |f, database, failure| unsafe {
-            (f.rocksdb_delete)(database, self.write, key.as_ptr(), key.len(), failure);
+        self.open.with("delete", |f, database, failure| unsafe {
+            (f.rocksdb_delete)(database.handle, self.write, key.as_ptr(), key.len(), failure);
         })
     }
 
     fn get(&self, key: &[u8], into: &mut Vec<u8>) -> Result<bool> {
         into.clear();
         // SAFETY: as in `put`.
-        let slice = self.with("get", |f, database, failure| unsafe {
-            (f.rocksdb_get_pinned)(database, self.read, key.as_ptr(), key.len(), failure)
+        let slice = self.open.with("get", |f, database, failure| unsafe {
+            (f.rocksdb_get_pinned)(database.handle, self.read, key.as_ptr(), key.len(), failure)
         })?;
-        if slice.is_null() {
-            return Ok(false);
-        }
-        let mut value_bytes = 0;
-        // SAFETY: the slice is not null; its bytes stay until it is destroyed, once, at the end.
-        unsafe {
-            let value = (self.functions.rocksdb_pinnableslice_value)(slice, &mut value_bytes);
-            into.extend_from_slice(std::slice::from_raw_parts(value, value_bytes));
-            (self.functions.rocksdb_pinnableslice_destroy)(slice);
-        }
-        Ok(true)
+        Ok(self.take(slice, into))
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        const DOING: &str = "multi-get";
+        const SORTED: bool = false;
+        let starts: Vec<_> = keys.iter().map(|key| key.as_ptr()).collect();
+        let lengths: Vec<_> = keys.iter().map(Vec::len).collect();
+        let mut slices: Vec<Handle> = vec![ptr::null_mut(); keys.len()];
+        let mut messages: Vec<*mut c_char> = vec![ptr::null_mut(); keys.len()];
+        let (starts, lengths) = (starts.as_ptr(), lengths.as_ptr());
+        // SAFETY: as in `put`; all four lists are as long as the call is told, and outlive it.
+        self.open.with(DOING, |f, database, _| unsafe {
+            let (values, failures) = (slices.as_mut_ptr(), messages.as_mut_ptr());
+            let (database, family) = (database.handle, database.family);
+            (f.rocksdb_batched_multi_get_cf)(
+                database,
+                self.read,
+                family,
+                keys.len(),
+                starts,
+                lengths,
+                values,
+                failures,
+                SORTED,
+            );
+        })?;
+        let found = slices.into_iter().map(|slice| {
+            let mut value = Vec::new();
+            self.take(slice, &mut value).then_some(value)
+        });
+        // Each message is freed, also behind the first.
+        let said = messages.into_iter().map(|message| answered(&self.open.functions, DOING, message));
+        let (found, said): (Vec<_>, Vec<_>) = (found.collect(), said.collect());
+        said.into_iter().collect::<Result<()>>().map(|()| found)
     }
 
     fn scan(&self, from: &[u8], pairs: u64, visit: &mut Visit<'_>) -> Result<u64> {
-        let database = self.database.read();
-        if database.0.is_null() {
+        let database = self.open.database.read();
+        if database.handle.is_null() {
             return Err(failed(NAME, "scan")("it is closed"));
         }
-        let functions = &self.functions;
+        let functions = &self.open.functions;
         // SAFETY: the database stays open while its lock is held, which is longer than the iterator lives.
-        let handle = unsafe { (functions.rocksdb_create_iterator)(database.0, self.read) };
+        let handle = unsafe { (functions.rocksdb_create_iterator)(database.handle, self.read) };
         let mut iterator = Iterator { functions, handle };
         // SAFETY: the iterator is live; the key is given with its length.
         unsafe { (functions.rocksdb_iter_seek)(handle, from.as_ptr(), from.len()) };
@@ -255,16 +360,18 @@ impl Subject for RocksDb {
     }
 
     fn sync(&self) -> Result<()> {
-        if !self.log {
+        if self.log.is_none() {
             return self.checkpoint();
         }
-        // SAFETY: the database is live.
-        self.with("sync", |f, database, failure| unsafe { (f.rocksdb_flush_wal)(database, 1, failure) })
+        self.check_log()?;
+        self.open.flush_log(true)
     }
 
     fn checkpoint(&self) -> Result<()> {
         // SAFETY: database and options are live.
-        self.with("flush", |f, database, failure| unsafe { (f.rocksdb_flush)(database, self.flush, failure) })
+        self.open.with("flush", |f, database, failure| unsafe {
+            (f.rocksdb_flush)(database.handle, self.flush, failure);
+        })
     }
 
     fn compact(&self) -> Result<()> {
@@ -280,12 +387,16 @@ impl Subject for RocksDb {
     }
 
     fn close(&self) -> Result<()> {
-        let mut database = self.database.write();
-        if !database.0.is_null() {
-            // SAFETY: nobody else holds the lock, so no call is in progress; the handle is not used again.
-            unsafe { (self.functions.rocksdb_close)(database.0) };
-            database.0 = ptr::null_mut();
+        let logged = self.log.as_ref().map_or(Ok(()), LogFlusher::stop);
+        let (f, mut database) = (&self.open.functions, self.open.database.write());
+        if !database.handle.is_null() {
+            // SAFETY: nobody else holds the lock, so no call is in progress; neither handle is used again.
+            unsafe {
+                (f.rocksdb_column_family_handle_destroy)(database.family);
+                (f.rocksdb_close)(database.handle);
+            }
+            *database = Database { handle: ptr::null_mut(), family: ptr::null_mut() };
         }
-        Ok(())
+        logged
     }
 }

@@ -1,4 +1,4 @@
-//! Every engine that is here against a map, through the same calls as the bench makes; and both comparisons and the papers' experiments that
+//! Every engine that is here against a map, with its log off and on, through the same calls as the bench makes; and both comparisons and the papers' experiments that
 //! have other engines in them end to end, tiny. Engines that are not installed are named as not run; `ZONDA_PEERS` says which must be.
 //!
 //! Without the usual test harness, because the comparison starts this very program again: `engines contest PLAN` is the
@@ -25,8 +25,12 @@ fn main() -> ExitCode {
     }
     let mut count = Count::default();
     for engine in engines::names().into_iter().chain(["zonda"]) {
-        count.test(engine, agrees_with_a_map(engine));
+        count.test(engine, agrees_with_a_map(engine, false));
+        if (engines::ALL.unavailable)(&plan(Path::new("."), engine, true)).is_none() {
+            count.test(engine, agrees_with_a_map(engine, true));
+        }
     }
+    count.test("rocksdb", rocksdb_is_told_what_is_fair());
     for experiment in [&speed::ZKV, &speed::BFTREE].into_iter().chain(EXPERIMENTS.into_iter().filter(has_peers)) {
         count.test(experiment.name, compared(experiment).map(|()| Ran::Yes));
     }
@@ -92,19 +96,48 @@ fn served(plan: &str) -> ExitCode {
     }
 }
 
-fn plan(directory: &Path, engine: &str) -> StorePlan {
+fn plan(directory: &Path, engine: &str, log: bool) -> StorePlan {
     let mut plan = StorePlan::new(format!("file:{}", directory.join("pairs").display()), 8 << 20, 1);
     engine.clone_into(&mut plan.design);
-    plan.log = false;
+    plan.log = log;
     plan
 }
 
-/// Random puts, deletes, gets and scans; every answer must be the map's.
-fn agrees_with_a_map(engine: &str) -> Result<Ran> {
+/// What RocksDB itself says that it was told, and that a put is in its log's file before anybody asks for that.
+fn rocksdb_is_told_what_is_fair() -> Result<Ran> {
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let plan = plan(directory.path(), "rocksdb", true);
+    if (engines::ALL.unavailable)(&plan).is_some() {
+        return Ok(Ran::No("its options are not seen".to_owned()));
+    }
+    let subject = (engines::ALL.create)(&plan)?;
+    let files = directory.path().join("pairs.rocksdb");
+    let named = |wanted: &dyn Fn(&str) -> bool| {
+        let names = std::fs::read_dir(&files).expect("its directory is there").flatten().map(|entry| entry.path());
+        names.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(wanted)).collect::<Vec<_>>()
+    };
+    let options = named(&|name| name.starts_with("OPTIONS-"));
+    let told = std::fs::read_to_string(&options[0]).expect("its options are in a file");
+    for option in ["optimize_filters_for_hits=true", "max_open_files=-1", "manual_wal_flush=true"] {
+        if !told.contains(option) {
+            return wrong(0, format!("rocksdb was not told {option}")).map(|()| Ran::Yes);
+        }
+    }
+    subject.put(b"key", b"value", Durability::Buffered)?;
+    let logged =
+        || named(&|name| name.ends_with(".log")).iter().any(|path| path.metadata().is_ok_and(|it| it.len() > 0));
+    while !logged() {
+        zonda_rt::yield_now();
+    }
+    subject.close().map(|()| Ran::Yes)
+}
+
+/// Random puts, deletes, gets, multi-gets and scans; every answer must be the map's.
+fn agrees_with_a_map(engine: &str, log: bool) -> Result<Ran> {
     const SEED: u64 = 7;
     const OPERATIONS: u64 = 4_000;
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
-    let plan = plan(directory.path(), engine);
+    let plan = plan(directory.path(), engine, log);
     if let Some(why) = (engines::ALL.unavailable)(&plan) {
         return if is_demanded(engine) { Err(BenchError::Child(why)) } else { Ok(Ran::No(why)) };
     }
@@ -122,7 +155,11 @@ fn agrees_with_a_map(engine: &str) -> Result<Ran> {
                 subject.put(&key, &value, Durability::Buffered)?;
                 map.insert(key, value);
             }
-            6..9 => expect_get(&*subject, &map, &key, operation)?,
+            6..8 => expect_get(&*subject, &map, &key, operation)?,
+            8 => {
+                let keys: Vec<_> = (0..1 + rng.below(70)).map(|_| rng.below(500).to_be_bytes().to_vec()).collect();
+                expect_multi_get(&*subject, &map, &keys, operation)?;
+            }
             _ => expect_scan(&*subject, &map, &key, 1 + rng.below(30), operation)?,
         }
     }
@@ -130,6 +167,8 @@ fn agrees_with_a_map(engine: &str) -> Result<Ran> {
     subject.sync()?;
     subject.checkpoint()?;
     expect_scan(&*subject, &map, &[], u64::MAX, OPERATIONS)?;
+    let all: Vec<_> = (0..500_u64).map(|key| key.to_be_bytes().to_vec()).collect();
+    expect_multi_get(&*subject, &map, &all, OPERATIONS)?;
     subject.close().map(|()| Ran::Yes)
 }
 
@@ -143,6 +182,12 @@ fn expect_get(subject: &dyn Subject, map: &Map, key: &[u8], operation: u64) -> R
     let mut value = Vec::new();
     let found = subject.get(key, &mut value)?.then_some(value);
     if found.as_ref() == map.get(key) { Ok(()) } else { wrong(operation, format!("got {found:?} for {key:?}")) }
+}
+
+fn expect_multi_get(subject: &dyn Subject, map: &Map, keys: &[Vec<u8>], operation: u64) -> Result<()> {
+    let found = subject.multi_get(keys)?;
+    let expected: Vec<_> = keys.iter().map(|key| map.get(key).cloned()).collect();
+    if found == expected { Ok(()) } else { wrong(operation, format!("got {found:?} for {} keys", keys.len())) }
 }
 
 fn expect_scan(subject: &dyn Subject, map: &Map, from: &[u8], pairs: u64, operation: u64) -> Result<()> {

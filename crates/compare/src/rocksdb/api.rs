@@ -21,6 +21,8 @@ functions! {
         fn rocksdb_options_set_max_write_buffer_number(Handle, c_int);
         fn rocksdb_options_set_target_file_size_base(Handle, u64);
         fn rocksdb_options_set_max_open_files(Handle, c_int);
+        fn rocksdb_options_set_optimize_filters_for_hits(Handle, c_int);
+        fn rocksdb_options_set_manual_wal_flush(Handle, c_uchar);
         fn rocksdb_options_set_max_background_jobs(Handle, c_int);
         fn rocksdb_options_set_compression(Handle, c_int);
         fn rocksdb_options_set_use_direct_reads(Handle, c_uchar);
@@ -32,7 +34,16 @@ functions! {
         fn rocksdb_options_set_block_based_table_factory(Handle, Handle);
         fn rocksdb_cache_create_lru(usize) -> Handle;
         fn rocksdb_filterpolicy_create_bloom_full(c_double) -> Handle;
-        fn rocksdb_open(Handle, *const c_char, Failure) -> Handle;
+        fn rocksdb_open_column_families(
+            Handle,
+            *const c_char,
+            c_int,
+            *const *const c_char,
+            *const Handle,
+            *mut Handle,
+            Failure,
+        ) -> Handle;
+        fn rocksdb_column_family_handle_destroy(Handle);
         fn rocksdb_close(Handle);
         fn rocksdb_writeoptions_create() -> Handle;
         fn rocksdb_writeoptions_set_sync(Handle, c_uchar);
@@ -41,6 +52,17 @@ functions! {
         fn rocksdb_put(Handle, Handle, *const u8, usize, *const u8, usize, Failure);
         fn rocksdb_delete(Handle, Handle, *const u8, usize, Failure);
         fn rocksdb_get_pinned(Handle, Handle, *const u8, usize, Failure) -> Handle;
+        fn rocksdb_batched_multi_get_cf(
+            Handle,
+            Handle,
+            Handle,
+            usize,
+            *const *const u8,
+            *const usize,
+            *mut Handle,
+            *mut *mut c_char,
+            bool,
+        );
         fn rocksdb_pinnableslice_value(Handle, *mut usize) -> *const u8;
         fn rocksdb_pinnableslice_destroy(Handle);
         fn rocksdb_create_iterator(Handle, Handle) -> Handle;
