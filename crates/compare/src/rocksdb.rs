@@ -1,7 +1,8 @@
 //! RocksDB through its C interface.
 //!
 //! Half of the budget is two memtables, half a block cache that holds index and filter blocks too (as the ZKV paper halves
-//! its 400 MB); direct reads and writes, Bloom filters of 10 bits above the last level, no compression, two background jobs.
+//! its 400 MB); direct reads and writes, Bloom filters of 10 bits above the last level, in pieces as indexes are, no compression, two
+//! background jobs.
 //! With the log on a thread hands it to the system once a millisecond ([`LogFlusher`]).
 //!
 //! Calling C needs unsafe code. Every object is made in `create` and lives until the process ends or `close`, which waits
@@ -169,8 +170,12 @@ fn raise_open_files_max() {
 fn options(f: &Functions, plan: &StorePlan) -> Handle {
     const MEMTABLES: u64 = 2;
     const BACKGROUND_JOBS: c_int = 2;
-    /// A file's filter must fit one of the 64 parts of the block cache, or it is read anew for every get: 10 bits a key, small keys.
+    /// Small files are compacted a little at a time, which fits small budgets.
     const FILE_BYTES: u64 = 4 << 20;
+    /// A file's filter in one piece would have to fit one of the 64 parts of the block cache, or be read anew for every get; so filters and
+    /// indexes are in pieces of a block, found through a small one that stays in the cache.
+    const TWO_LEVELS: c_int = 2;
+    const PIECE_BYTES: u64 = 4096;
     /// There are some 1,400 at the paper's scale; whoever opens one anew reads its index for it.
     const OPEN_FILES_NO_END: c_int = -1;
     const BLOOM_BITS: f64 = 10.0;
@@ -200,6 +205,10 @@ fn options(f: &Functions, plan: &StorePlan) -> Handle {
         (f.rocksdb_block_based_options_set_cache_index_and_filter_blocks)(table, 1);
         let filter = (f.rocksdb_filterpolicy_create_bloom_full)(BLOOM_BITS);
         (f.rocksdb_block_based_options_set_filter_policy)(table, filter);
+        (f.rocksdb_block_based_options_set_index_type)(table, TWO_LEVELS);
+        (f.rocksdb_block_based_options_set_partition_filters)(table, 1);
+        (f.rocksdb_block_based_options_set_metadata_block_size)(table, PIECE_BYTES);
+        (f.rocksdb_block_based_options_set_pin_top_level_index_and_filter)(table, 1);
         (f.rocksdb_options_set_block_based_table_factory)(options, table);
         options
     }

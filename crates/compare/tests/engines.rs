@@ -118,7 +118,10 @@ fn rocksdb_is_told_what_is_fair() -> Result<Ran> {
     };
     let options = named(&|name| name.starts_with("OPTIONS-"));
     let told = std::fs::read_to_string(&options[0]).expect("its options are in a file");
-    for option in ["optimize_filters_for_hits=true", "max_open_files=-1", "manual_wal_flush=true"] {
+    let of_tables =
+        ["index_type=kTwoLevelIndexSearch", "partition_filters=true", "pin_top_level_index_and_filter=true"];
+    let of_database = ["optimize_filters_for_hits=true", "max_open_files=-1", "manual_wal_flush=true"];
+    for option in of_database.into_iter().chain(of_tables) {
         if !told.contains(option) {
             return wrong(0, format!("rocksdb was not told {option}")).map(|()| Ran::Yes);
         }

@@ -31,6 +31,10 @@ functions! {
         fn rocksdb_block_based_options_set_block_cache(Handle, Handle);
         fn rocksdb_block_based_options_set_cache_index_and_filter_blocks(Handle, c_uchar);
         fn rocksdb_block_based_options_set_filter_policy(Handle, Handle);
+        fn rocksdb_block_based_options_set_index_type(Handle, c_int);
+        fn rocksdb_block_based_options_set_partition_filters(Handle, c_uchar);
+        fn rocksdb_block_based_options_set_metadata_block_size(Handle, u64);
+        fn rocksdb_block_based_options_set_pin_top_level_index_and_filter(Handle, c_uchar);
         fn rocksdb_options_set_block_based_table_factory(Handle, Handle);
         fn rocksdb_cache_create_lru(usize) -> Handle;
         fn rocksdb_filterpolicy_create_bloom_full(c_double) -> Handle;
