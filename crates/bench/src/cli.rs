@@ -96,7 +96,7 @@ struct KillArgs {
     #[command(flatten)]
     common: CommonArgs,
     /// Kills instead of the scale's own number
-    #[arg(long, value_parser = parse_count)]
+    #[arg(long, value_parser = parse_kills)]
     kills: Option<u64>,
 }
 
@@ -342,6 +342,11 @@ fn run_kill(arguments: &KillArgs) -> Result<()> {
         kill.kills = arguments.kills.unwrap_or(kill.kills);
         kill.run(output)
     })
+}
+
+/// Without a kill nothing would be said of kills.
+fn parse_kills(text: &str) -> std::result::Result<u64, String> {
+    parse_count(text).and_then(|count| if count > 0 { Ok(count) } else { Err("at least 1 kill is needed".into()) })
 }
 
 #[cfg(test)]

@@ -80,6 +80,11 @@ impl Race {
         }
     }
 
+    /// Whether this is the same work as another, whoever does it.
+    pub(crate) fn is_same_work(&self, other: &Self) -> bool {
+        Self { contenders: Vec::new(), ..self.clone() } == Self { contenders: Vec::new(), ..other.clone() }
+    }
+
     /// The same with one more contender.
     #[must_use]
     pub fn contender(mut self, contender: Contender) -> Self {

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
 fn all(filter: Option<&str>, shown: bool) -> ExitCode {
     let benches = EXPERIMENTS.iter().map(|(name, experiment)| (*name, Test::Bench(*experiment)));
     let repros = REPROS.iter().map(|repro| (repro.name, Test::Repro(repro)));
-    let tests = benches.chain(repros).chain([("keys-from-a-file", Test::Keys)]);
+    let tests = benches.chain(repros).chain([("keys-from-a-file", Test::Keys), ("kept-points", Test::Kept)]);
     let tests: Vec<_> = tests.filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     let lanes = if shown { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let next = AtomicUsize::new(0);
@@ -71,6 +71,7 @@ enum Test {
     Bench(Experiment),
     Repro(&'static repro::Experiment),
     Keys,
+    Kept,
 }
 
 impl Test {
@@ -79,6 +80,7 @@ impl Test {
             Self::Bench(experiment) => tiny(*experiment, shown),
             Self::Repro(experiment) => reproduced(experiment, shown),
             Self::Keys => keys_from_a_file(shown),
+            Self::Kept => kept_points(shown),
         };
         println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
         report(name, result) == ExitCode::SUCCESS
@@ -93,6 +95,11 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
     let program = if in_children { Some(ChildProgram::current(&["contest"])?) } else { None };
     let mut runner = runner(directory.path(), program);
     let scale = runner.scale;
+    runner.points = vec!["no such point".to_owned()];
+    if runner.run(experiment, &mut quiet(false)).is_ok() || runner.out.exists() {
+        return Err(BenchError::Wrong { index: 0, what: "a point that does not exist was run".to_owned() });
+    }
+    runner.points.clear();
     let first = runner.run(experiment, &mut quiet(shown))?;
     runner.resume = true;
     // Nothing is run again for a point that is not asked for.
@@ -108,10 +115,6 @@ fn reproduced(experiment: &'static repro::Experiment, shown: bool) -> Result<()>
             return Err(BenchError::Wrong { index: 0, what });
         }
         runner.resume = true;
-    }
-    runner.points = vec!["no such point".to_owned()];
-    if runner.run(experiment, &mut quiet(false)).is_ok() {
-        return Err(BenchError::Wrong { index: 0, what: "a point that does not exist was run".to_owned() });
     }
     runner.points.clear();
     let complete = first.points.iter().filter(|point| first.done(&point.race).is_some());
@@ -167,6 +170,27 @@ fn keys_from_a_file(shown: bool) -> Result<()> {
             Err(BenchError::Wrong { index: 0, what })
         }
     }
+}
+
+/// What was measured with other work is not shown beside what is measured now.
+fn kept_points(shown: bool) -> Result<()> {
+    let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
+    let experiment = REPROS.iter().find(|repro| repro.name == "zkv-fig20").expect("an experiment of this name");
+    let mut runner = runner(directory.path(), None);
+    let first = runner.run(experiment, &mut quiet(shown))?;
+    let json = runner.out.join("zkv-fig20-tiny.json");
+    let mut others = first.clone();
+    for point in &mut others.points {
+        point.race.slices += 1;
+    }
+    others.save(&json)?;
+    runner.points = first.points.first().map(|point| point.race.x.clone()).into_iter().collect();
+    let again = runner.run(experiment, &mut quiet(false))?;
+    if again.points.len() != 1 {
+        let what = format!("{} points are kept of other work", again.points.len() - 1);
+        return Err(BenchError::Wrong { index: 0, what });
+    }
+    Ok(())
 }
 
 fn quiet(shown: bool) -> Output {

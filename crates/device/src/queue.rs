@@ -85,6 +85,11 @@ pub trait IoQueue: Send + Debug {
 
     /// Most requests in flight.
     fn depth(&self) -> usize;
+
+    /// Whether each request is carried out before [`submit`](Self::submit) returns, so that none is ever beside another.
+    fn is_synchronous(&self) -> bool {
+        false
+    }
 }
 
 /// Checks the depth asked for.
@@ -209,5 +214,9 @@ impl<D: Blocking> IoQueue for SyncQueue<D> {
 
     fn depth(&self) -> usize {
         self.depth
+    }
+
+    fn is_synchronous(&self) -> bool {
+        true
     }
 }

@@ -195,14 +195,16 @@ impl<'a> Load<'a> {
 
     /// Submits what can be submitted now; whether more is to come that waits for its time.
     fn submit_all(&mut self, queue: &mut dyn IoQueue) -> Result<bool> {
-        while queue.in_flight() < queue.depth() && self.submitted < self.bench.count {
+        // What is done one after the other is asked for one after the other, or a request would be timed with those behind it.
+        let depth = if queue.is_synchronous() { 1 } else { queue.depth() };
+        while queue.in_flight() < depth && self.submitted < self.bench.count {
             if self.bench.rate.is_some() && now() < self.due {
                 return Ok(true);
             }
             let Some((kind, stretch, io)) = self.next()? else { break };
             let token = self.started.len() as u64;
-            queue.submit(token, io).map_err(|rejected| failed(rejected.error))?;
             self.started.push((kind, stretch, now()));
+            queue.submit(token, io).map_err(|rejected| failed(rejected.error))?;
             self.submitted += 1;
             if let Some(rate) = self.bench.rate {
                 self.due = self.due + Duration::from_secs_f64(self.bench.block as f64 / rate as f64);

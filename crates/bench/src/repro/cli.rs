@@ -56,8 +56,8 @@ pub struct RunArgs {
     /// Takes points that the results have already
     #[arg(long)]
     resume: bool,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 1)]
+    /// Seed of everything random, up to 2^53, which JSON keeps
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: u64,
     /// As many runs, with the seeds from --seed on, for experiments with stock `db_bench` in dilated time: shown are the mean, the least
     /// and the most. With --resume those that the results have are taken from there, and the others added
@@ -225,6 +225,7 @@ mod tests {
         let seeds = parse("splitzns-fig13 --seed 2 --seeds 3").unwrap().run;
         assert_eq!((seeds.seed, seeds.seeds, parse("splitzns-fig13").unwrap().run.seeds), (2, 3, 1));
         assert!(parse("splitzns-fig13 --seeds 0").is_err());
+        assert!(parse("splitzns-fig3 --seed 18446744073709551615").is_err());
         assert!(parse("splitzns-fig13 --print-options").unwrap().run.print_options);
         assert!(matches!(parse("child {}").unwrap().child, Some(ReproCommand::Child { .. })));
         assert!(parse("").is_err() && parse("zkv-fig11 --scale huge").is_err());

@@ -40,6 +40,7 @@ pub use results::{DriveResults, DriveRow, Window};
 
 use super::Scale;
 use super::chart::Chart;
+use super::run::with_verdicts;
 use crate::output::Output;
 use crate::process::cpu_time;
 use crate::provenance::{Moment, Provenance};
@@ -178,8 +179,6 @@ impl DriveRunner {
     /// # Errors
     /// `Io`; `Model` for a profile that the model refuses.
     pub fn run(&self, experiment: &DriveExperiment, output: &mut Output) -> Result<DriveResults> {
-        let io = |source| BenchError::io(format!("make {}", self.out.display()), source);
-        fs::create_dir_all(&self.out).map_err(io)?;
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
         let means = if experiment.is_live() { results.mean() } else { results.clone() };
@@ -192,7 +191,7 @@ impl DriveRunner {
         let mut text = text::of(experiment, &shown, &results);
         withheld.iter().for_each(|why| text.push_str(&format!("{why}\n")));
         text.push_str(&text::beside_the_paper(&verdicts));
-        write(&self.file(experiment, "", "txt"), &text)?;
+        write(&self.file(experiment, "", "txt"), &with_verdicts(&text, &verdicts))?;
         output.line(&text)?;
         for (ending, chart) in (experiment.charts)(&shown) {
             write(&self.file(experiment, ending, "svg"), &chart.svg())?;
@@ -220,6 +219,8 @@ impl DriveRunner {
         let kept = if keeps { DriveResults::load(json, experiment.name, self.scale, of)? } else { None };
         let points = (experiment.points)(self.scale)?;
         self.check_names(&points)?;
+        fs::create_dir_all(&self.out)
+            .map_err(|source| BenchError::io(format!("make {}", self.out.display()), source))?;
         let order: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
         let mut results = kept.unwrap_or_else(|| DriveResults::new(experiment.name, self.scale));
         results.retain(|row| points.iter().any(|point| point.may_have(row)));

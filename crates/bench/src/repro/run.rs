@@ -8,6 +8,7 @@ use crate::contest::KeysFrom;
 use crate::output::Output;
 use crate::provenance::{Moment, Provenance};
 use crate::race::{Race, Track};
+use crate::verdict::Verdict;
 use crate::{BenchError, Result};
 
 /// Keys from files are 64-bit numbers.
@@ -40,18 +41,19 @@ impl Runner {
     /// # Errors
     /// `Io`; `Child` when a contender failed, after everything has been written.
     pub fn run(&self, experiment: &Experiment, output: &mut Output) -> Result<Results> {
-        fs::create_dir_all(&self.out)
-            .map_err(|source| BenchError::io(format!("make {}", self.out.display()), source))?;
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, ".json"));
         let results = self.races(experiment, &json)?;
-        let text = show::text(experiment, &results);
-        write(&self.file(experiment, ".txt"), &text)?;
+        let (text, verdicts) = (show::text(experiment, &results), self.verdicts(experiment, &results));
+        write(&self.file(experiment, ".txt"), &with_verdicts(&text, &verdicts))?;
         output.line(&text)?;
         for figure in experiment.figures {
             let ending = if figure.name.is_empty() { ".svg".into() } else { format!("-{}.svg", figure.name) };
             write(&self.file(experiment, &ending), &figure.chart(&results).svg())?;
         }
-        self.judge(experiment, &results, output)?;
+        if self.scale == Scale::Tiny {
+            output.line("scale tiny: it works; its figures mean nothing")?;
+        }
+        verdicts.iter().try_for_each(|verdict| output.verdict(verdict))?;
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
         results.points.iter().try_for_each(|point| point.outcome.none_failed())?;
         Ok(results)
@@ -69,18 +71,30 @@ impl Runner {
         self.check_points(&races)?;
         self.check_only(&races)?;
         self.check_keys(&races)?;
+        fs::create_dir_all(&self.out)
+            .map_err(|source| BenchError::io(format!("make {}", self.out.display()), source))?;
         let mut results = Results::new(experiment.name, self.scale, seed);
-        // What is kept stays in the file until it has been measured again, whatever ends the run before that.
-        let mut points: Vec<Option<Point>> =
-            races.iter().map(|race| kept.as_ref().and_then(|kept| kept.at(&race.id)).cloned()).collect();
+        if let Some(keys) = &self.keys {
+            let from_file = Some(KeysFrom::File(keys.clone()));
+            let take_keys = races.iter_mut().filter(|race| race.data.key_bytes == GIVEN_KEY_BYTES);
+            take_keys.for_each(|race| race.data.keys_from.clone_from(&from_file));
+        }
+        // What is kept of the same work stays in the file until it has been measured again, whatever ends the run before that.
+        let mut points: Vec<Option<Point>> = Vec::new();
+        for race in &races {
+            let found = kept.as_ref().and_then(|kept| kept.at(&race.id));
+            let same = found.filter(|point| point.race.is_same_work(race));
+            if same.is_none() && found.is_some() {
+                eprintln!("{}: \"{}\" is left out, which was measured with other work", experiment.name, race.x);
+            }
+            points.push(same.cloned());
+        }
         for (nth, mut race) in races.into_iter().enumerate() {
             race.contenders.retain(|contender| self.only.is_empty() || self.only.contains(&contender.series));
-            if let (Some(keys), GIVEN_KEY_BYTES) = (&self.keys, race.data.key_bytes) {
-                race.data.keys_from = Some(KeysFrom::File(keys.clone()));
-            }
             let is_wanted = self.points.is_empty() || self.points.contains(&race.x);
             let is_done = self.resume && kept.as_ref().is_some_and(|kept| kept.done(&race).is_some());
-            if !is_wanted || is_done {
+            // Where nobody of those that are wanted takes part, what was measured stays.
+            if !is_wanted || is_done || race.contenders.is_empty() {
                 continue;
             }
             let began = Moment::now();
@@ -130,16 +144,18 @@ impl Runner {
         Err(BenchError::Usage { option: "--only", given: unknown.clone(), expected })
     }
 
-    fn judge(&self, experiment: &Experiment, results: &Results, output: &mut Output) -> Result<()> {
-        if self.scale == Scale::Tiny {
-            return output.line("scale tiny: it works; its figures mean nothing");
-        }
-        (experiment.judge)(results).iter().try_for_each(|verdict| output.verdict(verdict))
+    fn verdicts(&self, experiment: &Experiment, results: &Results) -> Vec<Verdict> {
+        if self.scale == Scale::Tiny { Vec::new() } else { (experiment.judge)(results) }
     }
 
     fn file(&self, experiment: &Experiment, ending: &str) -> PathBuf {
         self.out.join(format!("{}-{}{ending}", experiment.name, self.scale.name()))
     }
+}
+
+/// What a file of text has behind what is printed of `text`.
+pub(super) fn with_verdicts(text: &str, verdicts: &[Verdict]) -> String {
+    verdicts.iter().fold(text.to_owned(), |text, verdict| format!("{text}{verdict}\n"))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -58,7 +58,7 @@ pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
     let run = move |_| Ok(NOT_RUN.map(of_paper).to_vec());
     let mut points = vec![Point { id: "paper only".to_owned(), rocksdb: None, run: Box::new(run) }];
     for (workload, skew) in WORKLOADS {
-        let run = move |seed| Ok(levels(Setting::of(scale), (workload, skew), seed));
+        let run = move |seed| levels(Setting::of(scale), (workload, skew), seed);
         points.push(Point { id: format!("levels {workload}"), rocksdb: None, run: Box::new(run) });
         for (system, paper) in SYSTEMS {
             let run = move |seed| one(Setting::of(scale), (system, paper), (workload, skew), seed);
@@ -69,15 +69,15 @@ pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
 }
 
 /// Bytes created and moved by level: the same for all systems, so of one of them.
-fn levels(setting: Setting, (workload, skew): (&str, f64), seed: u64) -> Vec<DriveRow> {
+fn levels(setting: Setting, (workload, skew): (&str, f64), seed: u64) -> Result<Vec<DriveRow>> {
     let trace = trace(setting.workload(setting.writes(MILLIONS), skew, seed));
-    let Ok(report) = setting.options("ldp", 512).and_then(|options| run(&trace, &options)) else { return Vec::new() };
+    let report = run(&trace, &setting.options("ldp", 512)?)?;
     let row_of = |(level, bytes): (usize, &LevelBytes)| {
         row(workload, &format!("L{level}"))
             .number("created GiB", gib(bytes.created_bytes))
             .number("moved GiB", gib(bytes.moved_bytes))
     };
-    report.levels.iter().enumerate().map(row_of).collect()
+    Ok(report.levels.iter().enumerate().map(row_of).collect())
 }
 
 fn one(
