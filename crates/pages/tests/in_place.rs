@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 mod common;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use common::{Toy, block_device, create_in_place, id, in_place_options, look_again_while_reads_fail};
@@ -10,9 +11,10 @@ use zonda_device::{
     MemDevice, PowerCutBlock,
 };
 use zonda_pages::{
-    AreaKind, CachePolicy, Heat, InPlaceOptions, InPlaceStore, NewPage, PageError, PageStore, Reclaimed, StoreId,
-    StoreOptions,
+    AreaKind, CachePolicy, ChunkAddress, Heat, InPlaceOptions, InPlaceStore, Liveness, NewPage, PageAddress, PageError,
+    PageId, PageStore, Reclaimed, Relocate, Relocated, Stamp, StoreId, StoreOptions,
 };
+use zonda_rt::atomic::Ordering;
 use zonda_rt::{DeviceCall, Rng};
 
 type InPlaceToy = Toy<InPlaceStore>;
@@ -378,6 +380,75 @@ fn a_value_that_was_busy_and_is_not_read_for_now_stays() {
     // Not all come back: the first segments are taken first.
     look_again_while_reads_fail(&toy, &fail_reads);
     assert_eq!(device.injected(), 4);
+}
+
+/// Reclaim that finds no room for so many of the values that it would move.
+struct Crowded<'a> {
+    toy: &'a InPlaceToy,
+    refusals: Cell<u32>,
+}
+
+impl Relocate for Crowded<'_> {
+    fn relocate_page(&self, id: PageId, at: PageAddress, body: &[u8]) -> Result<Relocated, PageError> {
+        self.toy.relocate_page(id, at, body)
+    }
+
+    fn relocate_value(&self, at: ChunkAddress, payload: &[u8]) -> Result<Relocated, PageError> {
+        let moves = !self.toy.locked.load(Ordering::Relaxed) && self.toy.values.lock().contains_key(&at);
+        if let Some(left) = self.refusals.get().checked_sub(1).filter(|_| moves) {
+            self.refusals.set(left);
+            return Err(PageError::Busy);
+        }
+        self.toy.relocate_value(at, payload)
+    }
+
+    fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> Result<Liveness, PageError> {
+        self.toy.value_liveness(at, payload)
+    }
+
+    fn writes(&self) -> u64 {
+        self.toy.writes()
+    }
+
+    fn knows_values(&self) -> bool {
+        true
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.toy.stamp()
+    }
+
+    fn commit_moves(&self) -> Result<(), PageError> {
+        self.toy.commit_moves()
+    }
+
+    fn drained(&self, stamp: Stamp) -> bool {
+        self.toy.drained(stamp)
+    }
+}
+
+/// The keys of several values were locked when reclaim came to them; when it asks again, there is no room for the first.
+#[test]
+fn values_that_were_busy_stay_although_there_is_no_room_for_one_of_them() {
+    let toy: InPlaceToy = Toy::new(create_in_place(&block_device()));
+    toy.locked.store(true, Ordering::Relaxed);
+    for n in 0_u32.. {
+        if toy.store.is_short() {
+            break;
+        }
+        let at = toy.put_value(&vec![n.to_le_bytes()[0]; 5_000]).unwrap();
+        // Several are live in each segment.
+        if n % 8 > 0 {
+            toy.delete_value(at);
+        }
+    }
+    let crowded = Crowded { toy: &toy, refusals: Cell::new(1) };
+    let step = || toy.store.reclaim_step(&crowded).unwrap();
+    assert!((0..1_000).any(|_| step() == Reclaimed::Waiting), "there is garbage, and something live in it");
+    toy.locked.store(false, Ordering::Relaxed);
+    while step() == Reclaimed::Progress {}
+    assert_eq!(crowded.refusals.get(), 0);
+    toy.check_values();
 }
 
 #[test]

@@ -170,7 +170,8 @@ impl Victim {
 
     /// The walk is over: asks again for what was busy.
     fn finish(&mut self, scene: &Scene<'_>) -> Result<Look, PageError> {
-        for (block, blocks) in std::mem::take(&mut self.busy) {
+        let mut busy = std::mem::take(&mut self.busy);
+        while let Some((block, blocks)) = busy.pop() {
             let mut walk = Walk::new(self.generation, block, block + blocks);
             let step = walk.look(scene.core.eyes(), |bytes| scene.core.counters.read(bytes));
             let answer = match step {
@@ -185,6 +186,8 @@ impl Victim {
             };
             if let Err(error) = self.note(answer, block, blocks) {
                 self.busy.push((block, blocks));
+                // Nobody has asked for these yet: without them a segment whose values are live would be given up.
+                self.busy.append(&mut busy);
                 return Err(error);
             }
         }
