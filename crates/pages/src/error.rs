@@ -88,6 +88,12 @@ impl PageError {
         matches!(error.kind(), ErrorKind::Media | ErrorKind::Offline | ErrorKind::Io)
     }
 
+    /// Whether that is so for good, not only for now.
+    pub(crate) fn is_lost(&self) -> bool {
+        let (Self::Device(error) | Self::Space(SpaceError::Device(error))) = self else { return false };
+        error.kind() == ErrorKind::Media
+    }
+
     /// The error of a read of `what`, at a block: what cannot be read is damaged, to whoever needs it and to nobody else.
     pub(crate) fn of_read(self, what: &'static str, block: u64) -> Self {
         if !self.is_unreadable() {

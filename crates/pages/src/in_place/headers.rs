@@ -1,6 +1,6 @@
 //! Looks again at the headers of segments: the next opening knows a segment by its header, and nothing else reads it.
 
-use zonda_device::{AlignedBuf, ErrorKind};
+use zonda_device::AlignedBuf;
 
 use super::core::Core;
 use super::format::SegmentHeader;
@@ -39,7 +39,7 @@ fn fault(core: &Core, segment: SegmentIndex, live_bytes: u64) -> Result<Option<&
         Ok(()) if SegmentHeader::decode(&block, core.store, segment).is_some() => Ok(None),
         Ok(()) if live_bytes == 0 && block.iter().all(|&byte| byte == 0) => Ok(None),
         Ok(()) => Ok(Some("it is not that of this segment")),
-        Err(PageError::Device(error)) if error.kind() == ErrorKind::Media => Ok(Some("the device cannot read it")),
+        Err(error) if error.is_unreadable() => Ok(Some("the device cannot read it")),
         Err(error) => Err(error),
     }
 }

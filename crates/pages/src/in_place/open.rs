@@ -127,16 +127,21 @@ fn write_copies(disk: &Disk, identity: &Identity, which: [bool; 2]) -> Result<()
 
 fn read_copies(disk: &Disk) -> Result<[Result<Identity, SuperblockFault>; 2], PageError> {
     let mut block = BufferPool::new().take(1);
-    let mut read = |place: u64| -> Result<Result<Identity, SuperblockFault>, PageError> {
-        match disk.read(place, &mut block[..BLOCK_BYTES]) {
-            Err(PageError::Device(error)) if error.kind() == zonda_device::ErrorKind::Media => {
-                Ok(Err(SuperblockFault::Other))
-            }
-            outcome => outcome.map(|()| Identity::decode(&block[..BLOCK_BYTES])),
+    let mut lost = None;
+    let mut read = |place: u64| match disk.read(place, &mut block[..BLOCK_BYTES]) {
+        Err(error) if error.is_unreadable() => {
+            lost = Some(error);
+            Ok(Err(SuperblockFault::Other))
         }
+        outcome => outcome.map(|()| Identity::decode(&block[..BLOCK_BYTES])),
     };
     let [first, second] = superblocks(disk.capacity_blocks());
-    Ok([read(first)?, read(second)?])
+    let copies = [read(first)?, read(second)?];
+    match lost {
+        // A device that may read it another time is not one without a store.
+        Some(error) if !error.is_lost() && copies.iter().all(Result::is_err) => Err(error),
+        _ => Ok(copies),
+    }
 }
 
 /// The store on a device whose log is where the caller has it. Nothing is written.
@@ -329,8 +334,8 @@ fn for_blocks(
         queue.complete(1, &mut done)?;
         for completion in done.drain(..) {
             let segment = SegmentIndex(u32::try_from(completion.token).expect("a segment's number was given"));
-            match completion.result {
-                Err(error) if error.kind() == zonda_device::ErrorKind::Media => visit(segment, None),
+            match completion.result.map_err(PageError::from) {
+                Err(error) if error.is_unreadable() => visit(segment, None),
                 result => {
                     result?;
                     visit(segment, completion.buffer.as_deref());
@@ -342,7 +347,7 @@ fn for_blocks(
 }
 
 /// A segment of an area ends where its header says, or else behind its last whole chunk: one that is damaged, or torn by a power cut, is
-/// not its end, as whole ones may follow.
+/// not its end, as whole ones may follow. The end of a log of which something is not read is not known.
 fn recover_run(
     eyes: Eyes<'_>,
     layout: Layout,
@@ -353,14 +358,20 @@ fn recover_run(
     let (first, end) = (layout.first(segment), layout.end(segment));
     let stated = first + u64::from(header.written_blocks);
     let next = match header.written_blocks {
-        0 => end_of_chunks(eyes, Walk::new(header.generation, first, end), kind)?,
+        0 => end_of_chunks(eyes, header.generation, (first, end), kind)?,
         _ => stated.min(end),
     };
     Ok(Run::recovered(kind, first, next))
 }
 
-fn end_of_chunks(eyes: Eyes<'_>, mut walk: Walk, wanted: AreaKind) -> Result<u64, PageError> {
-    let (mut expected, mut end, mut hole_blocks) = (0, walk.position(), 0);
+fn end_of_chunks(
+    eyes: Eyes<'_>,
+    generation: u64,
+    (first, segment_end): (u64, u64),
+    wanted: AreaKind,
+) -> Result<u64, PageError> {
+    let mut walk = Walk::new(generation, first, segment_end);
+    let (mut expected, mut end, mut hole_blocks) = (0, first, 0);
     while let Some(step) = walk.look(eyes, |_| {})? {
         let blocks = match step.frame {
             Ok(Frame::Chunk(chunk)) if chunk.kind == wanted && chunk.index >= expected => {
@@ -368,8 +379,9 @@ fn end_of_chunks(eyes: Eyes<'_>, mut walk: Walk, wanted: AreaKind) -> Result<u64
                 end = step.block + chunk.blocks();
                 chunk.blocks()
             }
-            // The end of what was synced may be there.
-            Err(fault @ Fault::Unreadable) if wanted != AreaKind::Values => return Err(fault.at("chunk", step.block)),
+            // The end of what was synced may be there. Whoever reads the log says so, or bears it.
+            Err(Fault::Unreadable) if wanted == AreaKind::Log => return Ok(segment_end),
+            Err(fault @ Fault::Unreadable) if wanted == AreaKind::Meta => return Err(fault.at("chunk", step.block)),
             // Where whoever reads it gives up (`areas.rs::read_segment`).
             _ if hole_blocks + 1 == HOLE_BLOCKS_MAX => break,
             _ => {
