@@ -5,11 +5,13 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::in_place_options;
+use common::{Toy, in_place_options};
 use zonda_device::{
     BlockDevice, Completion, DeviceCounters, DeviceError, Io, IoQueue, Lba, MemBlockDevice, Rejected, Result,
 };
-use zonda_pages::{AreaKind, ChunkAddress, InPlaceOptions, InPlaceStore, PageError, PageStore};
+use zonda_pages::{
+    AreaKind, ChunkAddress, InPlaceOptions, InPlaceStore, PageError, PageStore, Reclaimed, StoreOptions,
+};
 use zonda_rt::Mutex;
 
 const BLOCKS: u64 = 4096;
@@ -189,4 +191,51 @@ fn a_segment_header_or_a_superblock_that_is_not_read_costs_nothing() {
     *device.unreadable.lock() = BTreeSet::from([0, BLOCKS - 1]);
     let refused = device.open().map(drop).unwrap_err();
     assert!(matches!(refused, PageError::Device(_)), "{refused}");
+}
+
+/// The first of several segments that go together cannot be reset for now.
+#[test]
+fn a_segment_that_cannot_be_reset_keeps_no_other_from_being_so() {
+    let device = BadBlocks::new();
+    let toy: Toy<InPlaceStore> = Toy::new(device.create(&in_place_options()));
+    let log = toy.store.area(AreaKind::Log);
+    let first = log.append(&[7; 200_000]).unwrap().0;
+    (0..4).for_each(|_| _ = log.append(&[7; 200_000]).unwrap());
+    let segments = log.segments();
+    assert_eq!(segments.len(), 5);
+    segments.iter().for_each(|segment| log.release(segment.id).unwrap());
+    device.unwritable.lock().insert(first.0 - 1);
+    let reset = || toy.store.usage().zones_reset;
+    assert!(toy.store.reclaim_step(&toy).is_err());
+    assert_eq!(reset(), 4, "released segments");
+    device.heal();
+    toy.reclaim();
+    assert_eq!(reset(), 5, "released segments");
+}
+
+/// Free segments once values that were written to twenty segments are dead and reclaimed; the first of them cannot be reset for a while.
+fn free_after_values_died(fails: bool) -> u32 {
+    let device = BadBlocks::new();
+    let common = StoreOptions { garbage_percent_max: Some(10), ..in_place_options().common };
+    let toy: Toy<InPlaceStore> = Toy::new(device.create(&InPlaceOptions { common, ..in_place_options() }));
+    let values: Vec<_> = (0..20 * 21_u32).map(|n| toy.put_value(&[n.to_le_bytes()[0]; 9_000]).unwrap()).collect();
+    values.iter().for_each(|&at| toy.delete_value(at));
+    if fails {
+        device.unwritable.lock().insert(values.iter().map(|at| at.0).min().unwrap() - 1);
+        let reset = || toy.store.usage().zones_reset;
+        let failed = (0..1_000).find_map(|_| {
+            let before = reset();
+            toy.store.reclaim_step(&toy).is_err().then_some(before)
+        });
+        assert_eq!(failed.map(|before| reset() - before), Some(7), "the others of its batch");
+        device.heal();
+    }
+    toy.store.bear_garbage(false);
+    while toy.store.reclaim_step(&toy).unwrap() == Reclaimed::Progress {}
+    toy.store.usage().free_zones
+}
+
+#[test]
+fn segments_of_dead_values_come_back_although_one_could_not_for_a_while() {
+    assert_eq!(free_after_values_died(true), free_after_values_died(false));
 }

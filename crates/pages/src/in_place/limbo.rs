@@ -16,6 +16,13 @@ pub(crate) struct Batch {
     pub(crate) segments: Vec<SegmentIndex>,
 }
 
+impl Batch {
+    /// What is left of it once its pages are free, and all segments but these are.
+    pub(crate) fn without_pages(self, segments: Vec<SegmentIndex>) -> Self {
+        Self { pages: Vec::new(), segments, ..self }
+    }
+}
+
 /// What was released up to some moment.
 #[derive(Debug)]
 pub(crate) struct Released {
@@ -105,7 +112,7 @@ impl Limbo {
         Some(self.batches.swap_remove(index))
     }
 
-    /// A batch that was taken out could not be freed.
+    /// A batch that was taken out could not be freed, or only in part.
     pub(crate) fn put_back(&mut self, batch: Batch) {
         self.batches.push(batch);
     }

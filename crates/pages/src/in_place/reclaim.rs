@@ -147,11 +147,23 @@ impl Scene<'_> {
         }
     }
 
-    /// Resets segments of log and MetaLog that nobody needs.
+    /// Resets segments of log and MetaLog that nobody needs. One that cannot be reset now is tried again by the next step.
     fn reset_released(&self) -> Result<bool, PageError> {
         let released = self.segments(|content| matches!(content, Content::Area(run) if run.is_released()));
-        released.iter().try_for_each(|&segment| self.reset(segment))?;
+        self.reset_all(&released).1?;
         Ok(!released.is_empty())
+    }
+
+    /// Resets all that can be; returns the others, and the first error.
+    fn reset_all(&self, segments: &[SegmentIndex]) -> (Vec<SegmentIndex>, Result<(), PageError>) {
+        let (mut left, mut outcome) = (Vec::new(), Ok(()));
+        for &segment in segments {
+            if let Err(error) = self.reset(segment) {
+                left.push(segment);
+                outcome = outcome.and(Err(error));
+            }
+        }
+        (left, outcome)
     }
 
     fn segments(&self, which: impl Fn(&Content) -> bool) -> Vec<SegmentIndex> {
@@ -191,7 +203,7 @@ impl Scene<'_> {
                 self.core.limbo.lock().put_back(batch);
                 return Err(error);
             }
-            self.free(&batch)?;
+            self.free(batch)?;
         }
         Ok(!drained.is_empty())
     }
@@ -205,7 +217,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn free(&self, batch: &Batch) -> Result<(), PageError> {
+    fn free(&self, batch: Batch) -> Result<(), PageError> {
         for &at in &batch.pages {
             self.free_page(at);
         }
@@ -215,7 +227,11 @@ impl Scene<'_> {
         if !batch.pages.is_empty() {
             self.core.note_room();
         }
-        given.and(batch.segments.iter().try_for_each(|&segment| self.reset(segment)))
+        let (left, reset) = self.reset_all(&batch.segments);
+        if !left.is_empty() {
+            self.core.limbo.lock().put_back(batch.without_pages(left));
+        }
+        given.and(reset)
     }
 
     /// Gives a segment back that held pages; where there are plenty, whoever shares the device gets its space.
