@@ -120,14 +120,12 @@ impl Tree {
     /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take what comes, or one more record of any
     /// size whose key begins with its prefix.
     fn check_end(&self, id: PageId, coming: Option<Coming<'_>>, cause: TreeError) -> Result<()> {
-        let (is_long, is_at_end) = {
+        let is_at_end = {
             let leaf = self.table.lock_shared(id);
             let location = leaf.location();
-            (self.is_beyond(location, None, (BUFFER_BYTES_LONG, PUTS_END.1)), self.is_past(location, coming))
+            self.note_if_long(id, location);
+            self.is_past(location, coming)
         };
-        if is_long {
-            self.has_unmerged.store(true, Ordering::Relaxed);
-        }
         if !is_at_end {
             return Ok(());
         }
@@ -136,10 +134,10 @@ impl Tree {
         self.poison.check()
     }
 
-    /// A buffer of an earlier life is there again: what was not merged then may not be merged now.
-    pub(crate) fn note_restored(&self, location: &Location) {
+    /// The latched leaf `id` could not be merged, or its buffer is one of an earlier life: what was not merged then may not be merged now.
+    pub(crate) fn note_if_long(&self, id: PageId, location: &Location) {
         if self.is_beyond(location, None, (BUFFER_BYTES_LONG, PUTS_END.1)) {
-            self.has_unmerged.store(true, Ordering::Relaxed);
+            self.unmerged.add(id);
         }
     }
 

@@ -74,6 +74,7 @@ mod stats;
 #[cfg_attr(feature = "shuttle", expect(dead_code, reason = "the scenes of shuttle_tests need less of it"))]
 mod testing;
 mod tree;
+mod unmerged;
 mod update;
 mod values;
 mod waits;

@@ -489,7 +489,7 @@ impl Images<'_> {
         }
         let buffer = image::buffer(self.tree.pool.memory(), id, page, image)?;
         self.tree.relocate_leaf(&mut leaf, Location::Buffered(buffer));
-        self.tree.note_restored(leaf.location());
+        self.tree.note_if_long(id, leaf.location());
         Ok(true)
     }
 

@@ -34,6 +34,7 @@ use crate::{
     snapshot::{Kept, KeptRecords, Level, Snapshots, dirty_records},
     sparse::Search,
     stats::Counters,
+    unmerged::Unmerged,
     values::ValueLog,
     waits::Waits,
 };
@@ -86,8 +87,8 @@ pub(crate) struct Tree {
     pub(crate) closed: AtomicBool,
     /// A batch is logged and not wholly in memory: the tree has stopped, and nobody may read a part of it.
     pub(crate) is_torn: AtomicBool,
-    /// A leaf with a long buffer could not be merged: writers look before they log.
-    pub(crate) has_unmerged: AtomicBool,
+    /// Leaves with long buffers that could not be merged.
+    pub(crate) unmerged: Unmerged,
     /// Held by whoever closes; how that went.
     pub(crate) closed_so: Mutex<Option<Result<()>>>,
     /// While the log is being replayed: operations below the low water may not be applied yet.
@@ -186,7 +187,7 @@ impl Tree {
             poison: Poison::default(),
             closed: AtomicBool::new(false),
             is_torn: AtomicBool::new(false),
-            has_unmerged: AtomicBool::new(false),
+            unmerged: Unmerged::default(),
             closed_so: Mutex::new(None),
             recovering: AtomicBool::new(true),
             log_left_out: None,
@@ -250,6 +251,9 @@ impl Tree {
 
     /// Moves a latched leaf; what it was is dropped, and the pool hears of a new buffer.
     pub(crate) fn relocate_leaf(&self, leaf: &mut Exclusive<'_>, to: Location) {
+        if to.buffer().is_none() {
+            self.unmerged.remove(leaf.id());
+        }
         drop(leaf.replace(to));
         self.pool.entered(&self.table, leaf);
     }

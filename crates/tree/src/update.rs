@@ -3,8 +3,6 @@
 //! What is to be written is known only once the old value was seen, under the key's stripe, so room for it is asked afterwards: the stripe
 //! is let go while reclaim works, which may need it, and then the decision stands if the value is still the one that it was made for.
 
-use zonda_rt::atomic::Ordering;
-
 use crate::{
     Durability, Update,
     buffer_end::{DELETES_END, PUTS_END},
@@ -40,7 +38,7 @@ impl Tree {
     ) -> Result<Option<Vec<u8>>> {
         check_key(key)?;
         let mut admitted = match self.make_room(false, PAGES_ASKED) {
-            Ok(()) if !self.has_unmerged.load(Ordering::Relaxed) => PAGES_ASKED,
+            Ok(()) if !self.unmerged.any() => PAGES_ASKED,
             // It may be a delete, or nothing; for a pair its leaf is to be looked at.
             Ok(()) => 0,
             Err(error) if is_no_space(&error) => 0,

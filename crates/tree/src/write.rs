@@ -139,7 +139,7 @@ impl Tree {
 
     /// Behind what brings leaves in: a clean buffer that keeps a record out goes, and is not to come back.
     fn check_ready(&self, key: &[u8], bytes: usize, end: (usize, usize)) -> Result<()> {
-        if self.has_unmerged.load(Ordering::Relaxed) {
+        if self.unmerged.any() {
             self.check_takes(key, bytes, end)?;
         } else if self.store.is_short() {
             // What a key outside of a prefix asks to be merged may find no room once it is logged.
