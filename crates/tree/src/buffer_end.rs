@@ -34,6 +34,8 @@ const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
 pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
 /// Where it takes no deletes either.
 pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
+/// Where it takes no value pointer that reclaim has moved: beyond where none is moved any more, as others write meanwhile.
+pub(crate) const MOVED_END: (usize, usize) = (224 << 10, 14_000);
 
 /// Keys that come to a buffer, all of one leaf.
 #[derive(Clone, Copy)]
@@ -78,6 +80,33 @@ impl Tree {
     pub(crate) fn makes_room_in(&self, id: PageId, coming: Coming<'_>) -> bool {
         // The merge may be done although what follows it failed.
         self.relieve_at_once(id, Some(coming)).is_ok() || !self.is_at_end(self.table.lock_shared(id).location(), coming)
+    }
+
+    /// Sees to it that the leaf of `key` has room for the pointer of a value that reclaim is about to move. Waits for nobody: the key's
+    /// stripe is held.
+    ///
+    /// # Errors
+    /// What keeps the leaf from being merged, `Busy` if that is others.
+    pub(crate) fn makes_room_for_move(&self, key: &[u8]) -> Result<()> {
+        if self.filter.is_some() {
+            return Ok(());
+        }
+        let (id, _) = self.leaf_of(key);
+        let has_room = || !self.is_at_end(self.table.lock_shared(id).location(), Coming::one(key));
+        if has_room() || self.table.try_lock(id).is_some_and(|mut leaf| self.drop_if_clean(&mut leaf)) {
+            return Ok(());
+        }
+        match self.flush_leaf_for_space(id) {
+            Ok(Flushed::Raced) if !has_room() => Err(TreeError::from(PageError::Busy)),
+            Err(error) if can_wait(&error) => {
+                if has_room() {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            outcome => self.poison.watch(outcome).map(drop),
+        }
     }
 
     /// Merges a leaf whose buffer is too large. A full store is no error here, nor is a page that cannot be read: the record is safe in the
@@ -146,10 +175,9 @@ impl Tree {
         self.is_past(location, Some(coming))
     }
 
-    /// The same for a value pointer that reclaim moved. That is short, so there is room for it, unless its key is outside of the buffer's
-    /// prefix; and reclaim may not wait for a merge, which may wait for it.
-    pub(crate) fn is_at_end_of_prefix(&self, location: &Location, coming: Coming<'_>) -> bool {
-        self.is_past(location, Some(coming)) && !self.is_past(location, None)
+    /// The same for a value pointer that reclaim moved.
+    pub(crate) fn is_at_end_for_moved(&self, location: &Location, coming: Coming<'_>) -> bool {
+        self.is_beyond(location, Some(coming), MOVED_END)
     }
 
     fn is_past(&self, location: &Location, coming: Option<Coming<'_>>) -> bool {

@@ -100,6 +100,11 @@ impl Relocate for Tree {
         if self.closed.load(Ordering::SeqCst) {
             return Ok(Relocated::Busy);
         }
+        // Before anything is written: the store has no record then that its leaf does not take.
+        match self.makes_room_for_move(key) {
+            Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => return Ok(Relocated::Busy),
+            outcome => outcome?,
+        }
         let moved = self.values.write_chunk(payload)?;
         pointer.replace(at, moved);
         let Err(error) = self.replace_pointer(key, &pointer) else { return Ok(Relocated::Moved) };
@@ -436,6 +441,65 @@ mod tests {
         // Who is under way when it is closed.
         assert!(matches!(tree.commit_move(&record), Err(TreeError::Closed)));
         assert!(tree.poison.check().is_ok());
+    }
+
+    fn long_key(number: u32) -> Vec<u8> {
+        [vec![b'k'; 900], number.to_be_bytes().to_vec()].concat()
+    }
+
+    const LONG_KEYS: u32 = 400;
+
+    /// A tree of one leaf whose page fits its keys, as they share much, and whose buffer does not, as the leaf's range shares nothing; all
+    /// of its values are to be moved.
+    fn with_long_keys() -> (Arc<MemStore>, Tree) {
+        let store = MemStore::new(MemOptions::default());
+        let options = TreeOptions { value_inline_bytes_max: 0, leaf_bytes: 32 << 10, ..TreeOptions::default() };
+        let tree =
+            recover::create(Arc::clone(&store) as Arc<dyn zonda_pages::PageStore>, options).expect("an empty store");
+        for number in 0..LONG_KEYS {
+            tree.put(&long_key(number), &number.to_be_bytes(), Durability::Buffered).expect("room");
+        }
+        tree.compact(&mut |_, _| {}).expect("room");
+        assert_eq!(tree.stats().leaves, 1);
+        store.move_values();
+        (store, tree)
+    }
+
+    fn has_all(tree: &Tree) -> bool {
+        let mut value = Vec::new();
+        (0..LONG_KEYS).all(|number| {
+            tree.get_into(&long_key(number), &mut value).expect("readable") && value == number.to_be_bytes()
+        })
+    }
+
+    #[test]
+    fn a_leaf_that_has_no_room_for_more_moved_values_is_merged() {
+        let (_store, tree) = with_long_keys();
+        let merges = tree.stats().merges;
+        while tree.reclaim_step().expect("room") == Step::Progress {}
+        assert!(tree.stats().merges > merges && has_all(&tree));
+    }
+
+    #[test]
+    fn a_value_whose_leaf_cannot_be_merged_and_has_no_room_stays_where_it_is() {
+        let (store, tree) = with_long_keys();
+        store.wire().set_full_of_pages(true);
+        let refused = std::iter::repeat_with(|| tree.reclaim_step()).find(|step| !matches!(step, Ok(Step::Progress)));
+        assert!(matches!(&refused, Some(Err(error)) if crate::tree::is_no_space(error)), "{refused:?}");
+        tree.poison.check().expect("nothing has failed");
+        let before = store.wire().released_value_bytes();
+        store.move_values();
+        assert!(tree.reclaim_step().is_err() && store.wire().released_value_bytes() == before, "no copy was made");
+        assert!(has_all(&tree));
+        store.wire().set_full_of_pages(false);
+        store.move_values();
+        while tree.reclaim_step().expect("room") == Step::Progress {}
+        assert!(store.wire().released_value_bytes() > before && has_all(&tree));
+        drop(tree);
+        let store = store.reopen(Survives::Written) as Arc<dyn zonda_pages::PageStore>;
+        let tree =
+            recover::open(store, TreeOptions { value_inline_bytes_max: 0, ..TreeOptions::default() }, &mut |_| ());
+        assert!(tree.is_ok_and(|tree| has_all(&tree)));
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(crate) struct Wire {
     released_value_bytes: AtomicU64,
     cut_at: AtomicU64,
     full: AtomicBool,
+    full_of_pages: AtomicBool,
     fail_read: AtomicBool,
     panic_flush: AtomicBool,
 }
@@ -82,6 +83,12 @@ impl Wire {
         self.full.store(full, Ordering::SeqCst);
     }
 
+    /// Lets placing answer `NoSpace`, or no longer, while areas find room.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn set_full_of_pages(&self, full: bool) {
+        self.full_of_pages.store(full, Ordering::SeqCst);
+    }
+
     /// The next read of a page fails; the ones after it do not.
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn fail_next_read(&self) {
@@ -104,6 +111,13 @@ impl Wire {
     fn room(&self) -> Result<()> {
         if !self.full.load(Ordering::SeqCst) {
             return Ok(());
+        }
+        Err(PageError::NoSpace { live_bytes: 1, usable_bytes: 1, free_zones: 0, reserve_bytes: 0 })
+    }
+
+    fn room_for_pages(&self) -> Result<()> {
+        if !self.full_of_pages.load(Ordering::SeqCst) {
+            return self.room();
         }
         Err(PageError::NoSpace { live_bytes: 1, usable_bytes: 1, free_zones: 0, reserve_bytes: 0 })
     }
@@ -577,7 +591,7 @@ impl PageStore for MemStore {
     }
 
     fn place(&self, _heat: Heat, pages: &[NewPage<'_>]) -> Result<Vec<PageAddress>> {
-        self.wire.room()?;
+        self.wire.room_for_pages()?;
         let mut state = self.pages.lock();
         if state.fifo.len() + pages.len() > self.waiting_pages_max {
             return Err(PageError::Busy);
@@ -589,11 +603,11 @@ impl PageStore for MemStore {
     }
 
     fn is_short(&self) -> bool {
-        self.wire.room().is_err()
+        self.wire.room_for_pages().is_err()
     }
 
     fn admit(&self, _pages: u32) -> Result<()> {
-        self.wire.room()
+        self.wire.room_for_pages()
     }
 
     fn pump(&self, moved: &mut dyn FnMut(PageId, PageAddress, PageAddress)) -> Result<()> {

@@ -363,8 +363,10 @@ impl Tree {
         self.poison.check()
     }
 
-    /// Logs and applies the pointer of a value that reclaim moved: no room is made, nothing is merged, and without a filter nothing is kept
-    /// for snapshots. The key's stripe is held.
+    /// Logs and applies the pointer of a value that reclaim moved: no room is made but what [`makes_room_for_move`] has made, nothing is
+    /// merged, and without a filter nothing is kept for snapshots. The key's stripe is held.
+    ///
+    /// [`makes_room_for_move`]: Self::makes_room_for_move
     ///
     /// # Errors
     /// `Poisoned`, those of the log.
@@ -390,7 +392,7 @@ impl Tree {
             let coming = Coming::one(record.key);
             let must_go = match change {
                 Change::Content => self.is_at_end(leaf.location(), coming),
-                Change::Place => self.is_at_end_of_prefix(leaf.location(), coming),
+                Change::Place => self.is_at_end_for_moved(leaf.location(), coming),
             };
             if must_go && !self.drop_if_clean(&mut leaf) {
                 let id = leaf.id();
