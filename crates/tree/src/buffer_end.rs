@@ -4,7 +4,8 @@
 //! a leaf that cannot be merged for long, and a key outside of the buffer's prefix, as every record then gets back what the prefix lacks from
 //! there on. A prefix may be far longer than what the leaf's range shares: a mirror has that of its page, and a range grows when a neighbour
 //! goes. So what counts is what a buffer takes *with the record that comes*. Where that is past the end the buffer goes first: dropped if
-//! it is clean, else merged.
+//! it is clean, else merged. If it cannot be, a logged record has nowhere to go and the store stops; one on its way down from the filter
+//! stays there, and a value pointer that reclaim would move is not moved.
 
 use zonda_pages::{PageError, PageId};
 use zonda_rt::atomic::Ordering;
@@ -82,6 +83,30 @@ impl Tree {
         self.relieve_at_once(id, Some(coming)).is_ok() || !self.is_at_end(self.table.lock_shared(id).location(), coming)
     }
 
+    /// Merges a leaf whose buffer is at its end for a run that comes down from the filter, or finds that another did. Waits for zones: no
+    /// stripe may be held.
+    ///
+    /// # Errors
+    /// Why it could not be merged: the run is to stay above. From now on writers of that leaf look before they log.
+    pub(crate) fn makes_room_for_run(&self, id: PageId, coming: Coming<'_>) -> Result<()> {
+        let why = match self.flush_leaf(id) {
+            Ok(Flushed::Raced) => TreeError::from(PageError::Busy),
+            Err(error) if can_wait(&error) => error,
+            outcome => return self.poison.watch(outcome).map(drop),
+        };
+        match self.flush_leaf_for_space(id) {
+            Ok(Flushed::Raced) => {}
+            Err(error) if can_wait(&error) => {}
+            outcome => return self.poison.watch(outcome).map(drop),
+        }
+        let leaf = self.table.lock_shared(id);
+        if !self.is_at_end(leaf.location(), coming) {
+            return Ok(());
+        }
+        self.unmerged.add(id);
+        Err(why)
+    }
+
     /// Sees to it that the leaf of `key` has room for the pointer of a value that reclaim is about to move. Waits for nobody: the key's
     /// stripe is held.
     ///
@@ -147,7 +172,7 @@ impl Tree {
     }
 
     /// Stops the store for `cause`, which kept a leaf from being merged, if its buffer could not take what comes, or one more record of any
-    /// size whose key begins with its prefix.
+    /// size whose key begins with its prefix; but not where nothing comes that could not stay in the filter.
     fn check_end(&self, id: PageId, coming: Option<Coming<'_>>, cause: TreeError) -> Result<()> {
         let is_at_end = {
             let leaf = self.table.lock_shared(id);
@@ -155,7 +180,7 @@ impl Tree {
             self.note_if_long(id, location);
             self.is_past(location, coming)
         };
-        if !is_at_end {
+        if !is_at_end || coming.is_none() && self.filter.is_some() {
             return Ok(());
         }
         // Not the cause itself: the record is logged, and of `NoSpace` one would think that it is not.

@@ -10,6 +10,7 @@ use zonda_rt::Rng;
 use crate::{
     BatchOp, Design, Durability, MiniPages, TreeOptions,
     buffer::{Buffer, Cached},
+    filter::Filter,
     pool::{Pool, arena::Owner},
     record::{Kind, Record},
     recover,
@@ -56,6 +57,22 @@ impl Life {
         assert_eq!(life.tree.stats().leaves, 1);
         life.check();
         life
+    }
+
+    /// The same with a filter, and with the buffer of the leaf dirty: only a merge makes room in it for a key outside of its prefix.
+    fn behind_a_filter(design: Design) -> Self {
+        let mut life = Self::new(TreeOptions { filter_bytes: 64 << 10, ..options(design) });
+        (0..KEYS).for_each(|number| life.put(&key(SHARED_BYTES, number), &[1; 4]));
+        life.tree.compact(&mut |_, _| {}).expect("room");
+        life.check();
+        (0..KEYS).for_each(|number| life.put(&key(SHARED_BYTES, number), &[3; 4]));
+        life.tree.empty_filter().expect("room");
+        assert_eq!(life.buffer_of(&key(SHARED_BYTES, 0)), Some((SHARED_BYTES + 2, KEYS as usize)), "{design:?}");
+        life
+    }
+
+    fn filter(&self) -> &Filter {
+        self.tree.filter.as_ref().expect("it was asked for")
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) {
@@ -182,6 +199,46 @@ fn a_full_store_takes_a_batch_of_deletes_or_refuses_it_whole() {
         life.check();
         life.store.wire().set_full(false);
         life.put(b"z", &[2; 4]);
+        life.check();
+        life.reopen(Survives::Written).check();
+    }
+}
+
+/// What was written before the store was full finds it so on its way down: that is no failure, and others go down past it.
+#[test]
+fn what_finds_no_room_in_a_full_store_stays_above_its_leaf_and_the_store_goes_on() {
+    for design in [Design::BTree, Design::BfTree] {
+        let mut life = Life::behind_a_filter(design);
+        life.put(b"z", &[2; 4]);
+        life.store.wire().set_full(true);
+        let no_room = |life: &Life| {
+            let emptied = life.tree.empty_filter();
+            assert!(matches!(&emptied, Err(error) if is_no_space(error)), "{design:?}: {emptied:?}");
+            life.tree.poison.check().expect("nothing has failed");
+            assert!(life.filter().valid_nodes() == 0 && !life.filter().is_empty(), "{design:?}: it was tried");
+        };
+        no_room(&life);
+        let refused = life.tree.put(b"y", &[2; 4], Durability::Buffered);
+        assert!(matches!(&refused, Err(error) if is_no_space(error)), "{design:?}: {refused:?}");
+        let before = life.tree.stats().filter_pairs;
+        life.delete(&key(SHARED_BYTES, 101));
+        no_room(&life);
+        assert_eq!(life.tree.stats().filter_pairs, before + 1, "{design:?}");
+        life.check();
+        // Its leaf is looked at from now on. A newer record that was under way by then stands for the one that waits.
+        let refused = life.tree.delete(b"z", Durability::Buffered);
+        assert!(matches!(&refused, Err(error) if is_no_space(error)), "{design:?}: {refused:?}");
+        let last = life.tree.log.next_sequence() - 1;
+        let record = Record { key: b"z", kind: Kind::Inline, value: &[4; 4] };
+        life.tree.filter_record(life.filter(), &record, &(last..=last));
+        life.model.insert(b"z".to_vec(), vec![4; 4]);
+        no_room(&life);
+        life.check();
+        life.store.wire().set_full(false);
+        life.put(b"z", &[5; 4]);
+        life.put(b"y", &[2; 4]);
+        life.tree.empty_filter().expect("room");
+        assert!(life.filter().is_empty());
         life.check();
         life.reopen(Survives::Written).check();
     }

@@ -16,7 +16,7 @@ use crate::{
     flush::Flushed,
     log::can_go_on,
     record::Kind,
-    relocate::is_damage,
+    relocate::{can_wait, is_damage},
     room::PAUSE,
     tree::{Result, Tree, is_no_space},
 };
@@ -177,7 +177,11 @@ impl Tree {
         if state.searched_at == Some(written) {
             return Ok(false);
         }
-        self.empty_filter()?;
+        match self.empty_filter() {
+            // Merges may give what that wants.
+            Err(error) if !can_wait(&error) => return Err(error),
+            _ => {}
+        }
         let merged = self.merge_dirty(pages);
         self.look_what_is_dirty();
         match merged {

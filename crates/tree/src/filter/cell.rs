@@ -48,20 +48,29 @@ impl ArrayCell {
         })
     }
 
-    /// Publishes an array. Whoever evicts does so, alone.
-    pub(crate) fn publish(&self, array: Arc<BatchArray>) {
-        let before = self.pointer.swap(Arc::into_raw(array).cast_mut(), Ordering::SeqCst);
-        assert!(before.is_null(), "at most one batch array");
+    /// Publishes an array, which has what is left of the one that is there. Whoever evicts does so, alone.
+    pub(crate) fn publish(&self, array: Arc<BatchArray>, epoch: &Epoch) {
+        self.swap(Arc::into_raw(array).cast_mut(), epoch);
     }
 
-    /// Takes the array out; its memory goes when no reader can hold it.
+    /// Takes the array out.
     pub(crate) fn clear(&self, epoch: &Epoch) {
-        let pointer = self.pointer.swap(ptr::null_mut(), Ordering::SeqCst);
-        assert!(!pointer.is_null(), "only whoever inserted its last batch takes an array out");
+        let was_there = self.swap(ptr::null_mut(), epoch);
+        assert!(was_there, "only whoever inserted its last batch takes an array out");
+    }
+
+    /// Puts what `Arc::into_raw` made, or nothing, in the place of the array; its memory goes when no reader can hold it. Returns whether
+    /// there was one.
+    fn swap(&self, to: *mut BatchArray, epoch: &Epoch) -> bool {
+        let pointer = self.pointer.swap(to, Ordering::SeqCst);
+        if pointer.is_null() {
+            return false;
+        }
         // SAFETY: made by `Arc::into_raw` in `publish`, and swapped out by nobody else.
         let array = unsafe { Arc::from_raw(pointer) };
         let bytes = usize::try_from(array.memory_bytes()).unwrap_or(usize::MAX);
         epoch.defer(Box::new(array), bytes);
+        true
     }
 }
 

@@ -5,14 +5,19 @@
 //! is out; where hot keys are scattered among cold ones, no node is hot or cold as a whole.
 //!
 //! Cost: one walk over all nodes without latches (by node), and the latches of what leaves until the array is published; memory only.
-//! Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write.
+//! Whoever finds another eviction going on, or an array that is not inserted yet, goes on with its write. What found no room in its leaf is
+//! no reason to wait: it moves on into the new array, below what leaves now.
 
 use std::{collections::BinaryHeap, sync::Arc};
 
 use zonda_pages::PageId;
 use zonda_rt::{atomic::Ordering, epoch::Guard};
 
-use super::{Around, Batch, BatchArray, Filter, Latched, NONE, unlink::Reach};
+use super::{
+    Around, Batch, BatchArray, Filter, Latched, NONE,
+    array::{Replaced, joined},
+    unlink::Reach,
+};
 use crate::FilterEviction;
 
 /// Of how many nodes or bytes one leaves.
@@ -30,14 +35,16 @@ pub(super) struct Evicting {
 }
 
 impl Filter {
-    /// Moves cold records to the array, if there is none, nobody else does, and that is still `wanted` then: whoever asked before may have
-    /// counted an array that has left since. Returns whether it did.
-    pub(crate) fn evict(&self, around: Around<'_>, wanted: impl FnOnce(&Self) -> bool) -> bool {
+    /// Moves cold records to the array, if there is none but of records that found no room, nobody else does, and that is still `wanted`
+    /// then: whoever asked before may have counted an array that has left since. `replaced` hears of what was in the array and is
+    /// superseded there. Returns whether there is another array.
+    pub(crate) fn evict(&self, around: Around<'_>, wanted: impl FnOnce(&Self) -> bool, replaced: Replaced<'_>) -> bool {
         let Some(mut evicting) = self.evicting.try_lock() else { return false };
-        if !self.array.is_empty() || !wanted(self) {
+        let guard = around.epoch.pin();
+        let given_back = self.array.load(&guard);
+        if given_back.is_some_and(|array| !array.is_given_back()) || !wanted(self) {
             return false;
         }
-        let guard = around.epoch.pin();
         self.unlink_emptied(&mut evicting, around, &guard);
         let mut held = match self.eviction {
             FilterEviction::Nodes => self.latch_all(self.coldest(&guard), &guard),
@@ -47,11 +54,12 @@ impl Filter {
         let mut batches = self.take_out_all(&mut held);
         // The hand may have come round: from the greatest keys to the least.
         batches.sort_unstable_by(|left, right| left.records.first_key().cmp(right.records.first_key()));
+        let batches = joined(batches, given_back.map_or_else(Vec::new, BatchArray::rest), replaced);
         let left = !batches.is_empty();
         if left {
             let array = BatchArray::new(batches);
             self.array_bytes.store(array.memory_bytes(), Ordering::Relaxed);
-            self.array.publish(Arc::new(array));
+            self.array.publish(Arc::new(array), around.epoch);
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
         let emptied = held.iter().filter(|latched| latched.content.records.is_none()).map(|latched| latched.path.low());

@@ -2,15 +2,17 @@
 //! by run: one walk, one latch and one look at the buffer for all records of a batch that belong to one leaf.
 //!
 //! A run of any length goes into the leaf's buffer; one that makes it too large is merged at once, as after a put. The pool
-//! merges the fullest buffers first, so a long run is the next to go anyway.
+//! merges the fullest buffers first, so a long run is the next to go anyway. A buffer has an end all the same: what has no room in one that
+//! cannot be merged stays in the array, and is nothing to whoever writes elsewhere until all of the filter's room is taken by such records.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use zonda_pages::PageId;
+use zonda_pages::{PageError, PageId};
 use zonda_rt::{Spin, atomic::Ordering, spin_wait};
 
 use super::{Around, Batch, Filter};
 use crate::{
+    TreeError,
     buffer_end::Coming,
     record::Record,
     tree::{Result, Tree},
@@ -22,6 +24,38 @@ use crate::{
 /// a filter of any size is empty after fewer.
 const EMPTYING_ROUNDS: u32 = 256;
 
+/// What became of a turn at the array.
+pub(crate) enum Turn {
+    /// There was no batch that nobody had claimed.
+    Nothing,
+    /// One is in the leaves.
+    Inserted,
+    /// This kept a leaf from being merged that has no room for all of what is its: that stays in the array.
+    Left(TreeError),
+}
+
+/// How the insertion of a batch went.
+#[derive(Default)]
+struct Insertion {
+    /// Leaves that grew too large.
+    overfull: Vec<PageId>,
+    /// Why a page could not be brought in.
+    not_brought_in: Option<TreeError>,
+    /// Indexes of records that found no room.
+    rest: Vec<Range<usize>>,
+    /// Why the first of them did not.
+    why: Option<TreeError>,
+}
+
+/// What is done for a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// All records of a leaf are put into its buffer, which is merged before if it must be.
+    Merge,
+    /// One record is, if there is room.
+    One,
+}
+
 impl Tree {
     /// What the filter needs to know of the tree.
     pub(crate) fn around(&self) -> Around<'_> {
@@ -32,10 +66,11 @@ impl Tree {
     /// due. While the filter is far over its share it does more of both. No latch, no stripe may be held.
     ///
     /// # Errors
-    /// Those of merging: the array is whole, and the write was not begun.
+    /// Those of merging, where that is why the filter has no room: what it holds is whole, and the write was not begun.
     pub(crate) fn serve_filter(&self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        if !self.insert_batch(filter)? && filter.is_due() {
+        let turn = self.insert_batch(filter)?;
+        if matches!(turn, Turn::Nothing) && filter.is_due() {
             self.evict_from(filter, Filter::is_due);
         }
         if filter.is_full() { self.waits.during(Cause::Filter, || self.drain(filter)) } else { Ok(()) }
@@ -51,14 +86,29 @@ impl Tree {
         self.drain(filter).map(|()| true)
     }
 
-    /// Serves a filter that is far over its share until it is not.
+    /// Serves a filter that is far over its share until it is not, or nothing more of it finds room.
     fn drain(&self, filter: &Filter) -> Result<()> {
-        let mut spin = Spin::new();
+        let (mut spin, mut left, mut held_before) = (Spin::new(), None, u64::MAX);
         while filter.is_full() {
-            // Then the array stays.
             self.poison.check()?;
-            // Others have the last batches, or evict: they go on without us.
-            if !self.insert_batch(filter)? && !self.evict_from(filter, Filter::is_full) {
+            match self.insert_batch(filter)? {
+                Turn::Inserted => continue,
+                Turn::Left(why) => {
+                    left = Some(why);
+                    continue;
+                }
+                Turn::Nothing => {}
+            }
+            let held = filter.held_bytes();
+            if let Some(why) = left.take()
+                && held >= held_before
+            {
+                return Err(why);
+            }
+            if self.evict_from(filter, Filter::is_full) {
+                held_before = held;
+            } else {
+                // Others have the last batches, or evict: they go on without us.
                 spin_wait(&mut spin);
             }
         }
@@ -66,7 +116,7 @@ impl Tree {
     }
 
     fn evict_from(&self, filter: &Filter, wanted: fn(&Filter) -> bool) -> bool {
-        let evicted = filter.evict(self.around(), wanted);
+        let evicted = filter.evict(self.around(), wanted, &mut |old, record| self.note_overwritten(old, record));
         if evicted {
             self.hold_memory();
         }
@@ -76,69 +126,110 @@ impl Tree {
     /// Moves everything in filter and array into the leaves, unless writers fill it faster. No latch, no stripe may be held.
     ///
     /// # Errors
-    /// Those of merging.
+    /// Those of merging. What finds no room for it stays; all else is moved.
     pub(crate) fn empty_filter(&self) -> Result<()> {
         let Some(filter) = &self.filter else { return Ok(()) };
-        let (mut spin, mut rounds) = (Spin::new(), 0);
+        let (mut spin, mut rounds, mut left) = (Spin::new(), 0, None);
         while !filter.is_empty() && rounds < EMPTYING_ROUNDS {
-            while self.insert_batch(filter)? {}
+            left = self.insert_all(filter)?;
+            // All that is there has been tried.
+            if left.is_some() && filter.valid_nodes() == 0 {
+                break;
+            }
             rounds += 1;
             self.poison.check()?;
             if !self.evict_from(filter, |_| true) && !filter.is_empty() {
                 spin_wait(&mut spin);
             }
         }
-        while self.insert_batch(filter)? {}
-        Ok(())
+        let left = self.insert_all(filter)?.or(left).filter(|_| !filter.is_empty());
+        left.map_or(Ok(()), Err)
     }
 
-    /// Inserts a batch that nobody has claimed; `false`: there is none.
+    /// Inserts all batches that nobody has claimed; returns why something of them found no room.
     ///
     /// # Errors
-    /// Those of merging the leaves that grew too large; the batch is in the leaves all the same. A store that has stopped, so that a leaf
-    /// had no room, keeps the array.
-    fn insert_batch(&self, filter: &Filter) -> Result<bool> {
-        let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(false) };
-        let Some(batch) = array.claim() else { return Ok(false) };
-        let (mut overfull, mut brought_in) = (Vec::new(), Ok(()));
-        if !self.insert(batch, &mut overfull, &mut brought_in) {
-            return self.poison.check().map(|()| true);
+    /// As [`insert_batch`](Self::insert_batch).
+    fn insert_all(&self, filter: &Filter) -> Result<Option<TreeError>> {
+        let mut left = None;
+        loop {
+            match self.insert_batch(filter)? {
+                Turn::Nothing => return Ok(left),
+                Turn::Inserted => {}
+                Turn::Left(why) => left = Some(why),
+            }
         }
-        if array.finish() {
+    }
+
+    /// Inserts a batch that nobody has claimed.
+    ///
+    /// # Errors
+    /// Those of merging the leaves that grew too large; what found room is in the leaves all the same. `Poisoned` where something found
+    /// none and the store has stopped.
+    fn insert_batch(&self, filter: &Filter) -> Result<Turn> {
+        let Some(array) = filter.array.share(&self.epoch.pin()) else { return Ok(Turn::Nothing) };
+        let Some((index, batch)) = array.claim() else { return Ok(Turn::Nothing) };
+        let Insertion { overfull, not_brought_in, rest, why } = self.insert(batch);
+        if !rest.is_empty() {
+            array.give_back(index, rest);
+        } else if array.finish() {
             filter.take_array_out(self.around());
         }
         drop::<Arc<_>>(array);
         // All of them: who takes the next batch knows nothing of these leaves.
         let relieved = overfull.into_iter().map(|id| self.relieve(id)).fold(Ok(()), Result::and);
-        brought_in.and(relieved)?;
+        not_brought_in.map_or(relieved, Err)?;
         self.hold_memory();
+        if let Some(why) = why {
+            return self.poison.check().map(|()| Turn::Left(why));
+        }
         self.make_buffer_room()?;
-        Ok(true)
+        Ok(Turn::Inserted)
     }
 
-    /// Puts all records of a batch into buffers; `false`: the store has stopped. Adds leaves that grew too large to `overfull`, and what came
-    /// of bringing pages in to `brought_in`.
-    fn insert(&self, batch: &Batch, overfull: &mut Vec<PageId>, brought_in: &mut Result<()>) -> bool {
-        let mut lower = 0;
-        while lower < batch.records.slots().len() {
-            if brought_in.is_ok() {
-                *brought_in = self.bring_in(batch.records.slots().key(lower));
+    /// Puts the records of a batch into buffers, run by run.
+    fn insert(&self, batch: &Batch) -> Insertion {
+        let (mut lower, slots, mut insertion) = (0, batch.records.slots(), Insertion::default());
+        while lower < slots.len() {
+            if insertion.not_brought_in.is_none() {
+                insertion.not_brought_in = self.bring_in(slots.key(lower)).err();
             }
-            let (upper, applied) = self.apply_run(batch, lower);
+            let (upper, applied) = self.apply_run(batch, lower, Effort::Merge);
             match applied {
-                Applied::Fine => {}
-                Applied::Overfull(id, _) => overfull.push(id),
-                Applied::Not => return false,
+                Ok(applied) => self.note_run(upper - lower, applied, &mut insertion),
+                Err(why) => {
+                    // One of them may be all that has no room.
+                    for at in lower..upper {
+                        match self.apply_run(batch, at, Effort::One).1 {
+                            Ok(applied) => self.note_run(1, applied, &mut insertion),
+                            Err(_) => insertion.rest.push(at..at + 1),
+                        }
+                    }
+                    if !insertion.rest.is_empty() {
+                        insertion.why.get_or_insert(why);
+                    }
+                }
             }
-            self.counters.filter_runs.fetch_add(1, Ordering::Relaxed);
-            self.counters.filter_pairs.fetch_add((upper - lower) as u64, Ordering::Relaxed);
             lower = upper;
         }
-        true
+        insertion
     }
 
-    /// Puts the records from `lower` on that belong to one leaf into its buffer; returns the index behind them.
-    fn apply_run(&self, batch: &Batch, lower: usize) -> (usize, Applied) {
+    fn note_run(&self, records: usize, applied: Applied, insertion: &mut Insertion) {
+        if let Applied::Overfull(id, _) = applied
+            && insertion.overfull.last() != Some(&id)
+        {
+            insertion.overfull.push(id);
+        }
+        self.counters.filter_runs.fetch_add(1, Ordering::Relaxed);
+        self.counters.filter_pairs.fetch_add(records as u64, Ordering::Relaxed);
+    }
+
+    /// Puts the records from `lower` on that belong to one leaf into its buffer, or only the first; returns the index behind them.
+    ///
+    /// # Errors
+    /// With the index: why there is no room for them, `Busy` if nothing was tried.
+    fn apply_run(&self, batch: &Batch, lower: usize, effort: Effort) -> (usize, Result<Applied>) {
         let slots = batch.records.slots();
         loop {
             let guard = self.epoch.pin();
@@ -148,7 +239,7 @@ impl Tree {
                 continue;
             }
             let upper = match path.high() {
-                _ if !self.options.batch_runs => lower + 1,
+                _ if effort == Effort::One || !self.options.batch_runs => lower + 1,
                 None => slots.len(),
                 Some(high) => batch.records.at_or_above(&high),
             };
@@ -157,14 +248,18 @@ impl Tree {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                if !self.makes_room_in(id, coming) {
-                    return (lower, Applied::Not);
+                let made = match effort {
+                    Effort::Merge => self.makes_room_for_run(id, coming),
+                    Effort::One => Err(TreeError::from(PageError::Busy)),
+                };
+                match made {
+                    Ok(()) => continue,
+                    Err(why) => return (upper, Err(why)),
                 }
-                continue;
             }
             let run = slots.iter().skip(lower).take(upper - lower);
             self.before_change(&leaf, &path);
-            return (upper, self.apply_latched(&mut leaf, &path, run, batch.newest));
+            return (upper, Ok(self.apply_latched(&mut leaf, &path, run, batch.newest)));
         }
     }
 
@@ -386,11 +481,48 @@ mod tests {
         let stopped = (0..).map(fill).find_map(Result::err).expect("a buffer has an end");
         assert!(matches!(stopped, crate::TreeError::Poisoned(_)), "{stopped}");
         let filter = tree.filter.as_ref().expect("it was asked for");
-        assert!(filter.evict(tree.around(), |_| true));
-        tree.insert_batch(filter).expect_err("the store has stopped");
+        assert!(filter.evict(tree.around(), |_| true, &mut |_, _| ()));
+        assert!(tree.insert_batch(filter).is_err(), "the store has stopped");
         let mut value = Vec::new();
         for number in puts {
             assert!(tree.get_into(&key(number), &mut value).expect("in memory") && value == [2; 16], "{number}");
+        }
+    }
+
+    /// Nor is that anything to whoever writes elsewhere: the filter takes what comes, and gives it on to the other leaves.
+    #[test]
+    fn what_finds_no_room_in_a_leaf_keeps_nobody_from_writing_elsewhere() {
+        let options = TreeOptions { filter_eviction: FilterEviction::Nodes, ..TreeOptions::default() };
+        let (store, tree) = behind_a_filter(options.clone());
+        let (id, page) = tree.leaf_of(&key(0));
+        store.damage(page.expect("it was merged"));
+        let store = {
+            drop(tree);
+            store.reopen(Survives::Written)
+        };
+        let tree = recover::open(
+            Arc::clone(&store) as Arc<dyn PageStore>,
+            TreeOptions { filter_bytes: 2 << 20, ..options },
+            &mut |_| (),
+        )
+        .expect("a page that nobody reads");
+        let filter = tree.filter.as_ref().expect("it was asked for");
+        let long_key = |nth: u32| [&key(0)[..], &nth.to_be_bytes()].concat();
+        let put = |key: &[u8], byte| tree.put(key, &[byte; 1_000], Durability::Buffered);
+        (0..400).for_each(|nth| put(&long_key(nth), 7).expect("the filter has room"));
+        assert_eq!((filter.evictions(), tree.leaf_of(&long_key(399)).0), (0, id));
+        let refused = tree.empty_filter().expect_err("its page is damaged");
+        assert!(crate::relocate::is_damage(&refused) && !filter.is_empty(), "{refused}");
+        tree.poison.check().expect("nothing has failed");
+        assert!(put(&long_key(400), 7).is_err(), "its leaf has no room for it");
+        let before = filter.evictions();
+        for number in 2_000..8_000 {
+            put(&key(number), 8).expect("others have room");
+        }
+        assert!(filter.evictions() > before + 3 && !filter.is_full(), "{} evictions", filter.evictions());
+        let mut value = Vec::new();
+        for (key, byte) in (0..400).map(|nth| (long_key(nth), 7)).chain((2_000..8_000).map(|n| (key(n).to_vec(), 8))) {
+            assert!(tree.get_into(&key, &mut value).expect("in memory") && value == [byte; 1_000], "{key:?}");
         }
     }
 

@@ -8,13 +8,14 @@
 //! | state | where it is | held by | leaves it when |
 //! |---|---|---|---|
 //! | 1 filtered | one filter node | the node's latch | overwritten, or its node is evicted |
-//! | 2 batched | the batch array; a node without records is shadow-deleted | nobody: the array never changes | all batches are in the leaves |
+//! | 2 batched | the batch array; a node without records is shadow-deleted | nobody: it never changes | all batches are in the leaves |
 //! | 3 buffered | a leaf's buffer | the leaf's latch | the buffer is merged |
 //! | 4 paged | a page | the leaf's latch | overwritten by a merge |
 //!
 //! Rules, cited by name:
 //! - *down*: there is at most one array; a run is in the array before it leaves the filter, and in the leaf before it leaves the
-//!   array; the next eviction begins when there is no array. So for every key the upper of two records is the newer one.
+//!   array; the next eviction begins when there is no array, or all that is left of it are runs that found no room in their leaves: these
+//!   are in the next array, but where that has newer records. So for every key the upper of two records is the newer one.
 //! - *top-down*: whoever wants the newest record looks in filter, array, leaf, in this order. A record that moves meanwhile is
 //!   met at its old or its new place, and what is met was the newest at some moment since the look began: linearizable. The array is
 //!   looked at through one pointer, loaded once, after the filter.
@@ -29,7 +30,8 @@
 //!   at most the least sequence number that filter or array holds in the leaf's range, read in this order, without latches, under the
 //!   latch of the leaf, after the log's low water ([`Filter::oldest`]).
 //! - *references*: a value pointer in filter or array keeps its value alive. It dies when it is overwritten where it is: a newer
-//!   record in the filter kills one in the filter, a run that reaches a buffer kills one there, a merge kills one in a page.
+//!   record in the filter kills one in the filter, a run that joins one that found no room kills one there, a run that reaches a buffer
+//!   kills one there, a merge kills one in a page.
 //!
 //! # Latches
 //!
@@ -37,7 +39,8 @@
 //! waited for and none is taken under one. Readers and writers latch one node. Only an eviction holds several, in memory and
 //! briefly; whoever unlinks a node tries its neighbour's latch. After latching, the way is validated, else it is walked again.
 //!
-//! Deletes are tombstones here as in buffers. Nothing in the filter is ever refused for want of memory: writers evict before they log.
+//! Deletes are tombstones here as in buffers. Nothing in the filter is ever refused for want of memory: writers evict before they log, and
+//! are refused there if all that makes the filter full waits for leaves that cannot be merged.
 
 mod array;
 mod cell;
@@ -271,7 +274,7 @@ impl Filter {
     }
 
     /// What evicting and inserting makes less.
-    fn held_bytes(&self) -> u64 {
+    pub(crate) fn held_bytes(&self) -> u64 {
         let (records, array) = (self.record_bytes.load(Ordering::Relaxed), self.array_bytes.load(Ordering::Relaxed));
         records + array + self.valid_nodes() * NODE_OVERHEAD_BYTES
     }

@@ -58,13 +58,13 @@ impl Scene {
     }
 
     fn evict_and_insert(&self) {
-        self.filter.evict(self.around(), |_| true);
+        self.filter.evict(self.around(), |_| true, &mut |_, _| ());
         self.insert();
     }
 
     fn insert(&self) {
         let Some(array) = self.filter.array(&self.epoch.pin()) else { return };
-        while let Some(batch) = array.claim() {
+        while let Some((_, batch)) = array.claim() {
             for record in batch.records.slots().iter() {
                 let before = self.below.lock().insert(record.key.to_vec(), record.value[0]).unwrap_or(0);
                 assert!(before <= record.value[0], "*down*: an older record came over a newer one");

@@ -43,13 +43,13 @@ impl Bench {
     }
 
     fn evict(&mut self) -> bool {
-        self.filter.evict(self.around(), |_| true)
+        self.filter.evict(self.around(), |_| true, &mut |_, _| ())
     }
 
     /// Inserts all batches of the array.
     fn insert_all(&mut self) {
         let Some(array) = self.filter.array(&self.epoch.pin()) else { return };
-        while let Some(batch) = array.claim() {
+        while let Some((_, batch)) = array.claim() {
             let pairs = batch.records.slots().iter().map(|record| (record.key.to_vec(), record.value.to_vec()));
             self.below.extend(pairs);
             if array.finish() {
@@ -394,7 +394,10 @@ fn what_was_due_for_an_array_that_has_left_since_is_not_evicted() {
         assert!(bench.evict());
         fill(&mut bench);
         bench.insert_all();
-        assert!(!bench.filter.evict(bench.around(), Filter::is_due), "{eviction:?}: hot pairs leave for nothing");
+        assert!(
+            !bench.filter.evict(bench.around(), Filter::is_due, &mut |_, _| ()),
+            "{eviction:?}: hot pairs leave for nothing"
+        );
         assert!(bench.evict(), "{eviction:?}: there would have been something");
     }
 }

@@ -40,7 +40,7 @@ proptest! {
         for sequence in 1..2_000 {
             put(rng.below(900), sequence);
             if sequence == 700 && evictions > 0 {
-                filter.evict(around, |_| true);
+                filter.evict(around, |_| true, &mut |_, _| ());
             }
         }
         let (low, high) = (key(rng.below(900)), key(rng.below(900)));
