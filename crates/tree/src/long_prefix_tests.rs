@@ -244,6 +244,32 @@ fn what_finds_no_room_in_a_full_store_stays_above_its_leaf_and_the_store_goes_on
     }
 }
 
+/// Nor is it a reason not to open the store.
+#[test]
+fn what_recovery_finds_no_room_for_stays_above_its_leaf() {
+    for design in [Design::BTree, Design::BfTree] {
+        let mut life = Life::behind_a_filter(design);
+        life.tree.checkpoint().expect("room");
+        life.put(b"z", &[2; 4]);
+        life.put(b"z", &[3; 4]);
+        life.tree.sync_to(life.tree.log.next_sequence() - 1).expect("room");
+        let store = life.store.reopen(Survives::Flushed);
+        store.wire().set_full_of_pages(true);
+        let options = life.tree.options.clone();
+        let tree = recover::open(Arc::clone(&store) as Arc<dyn PageStore>, options, &mut |_| ()).expect("no failure");
+        let life = Life { store, tree, model: life.model };
+        assert_eq!(life.filter().valid_nodes(), 1, "{design:?}: nothing was in the way");
+        life.check();
+        life.tree.checkpoint().expect("no page is written for it");
+        let mut life = life.reopen(Survives::Flushed);
+        life.check();
+        life.tree.empty_filter().expect("room");
+        life.put(b"z", &[4; 4]);
+        life.check();
+        life.reopen(Survives::Written).check();
+    }
+}
+
 /// A leaf whose neighbour goes keeps its buffer, and with it what its range shared before.
 #[test]
 fn a_key_outside_of_the_prefix_that_a_wider_leaf_s_buffer_has_finds_room() {

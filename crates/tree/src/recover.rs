@@ -26,7 +26,7 @@ use crate::{
 
 type Progress<'a> = dyn FnMut(RecoveryProgress) + 'a;
 
-const FIRST_SEQUENCE: u64 = 1;
+pub(crate) const FIRST_SEQUENCE: u64 = 1;
 
 /// Leaf ids for each block of a store at the most, by which absurd ones are known.
 const IDS_PER_BLOCK: u64 = 16;

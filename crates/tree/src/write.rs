@@ -21,10 +21,12 @@ use crate::{
     BatchOp, Design, Durability, KEY_BYTES_MAX, TreeError, VALUE_BYTES_MAX,
     buffer::Buffer,
     buffer_end::{BUFFER_BYTES_LONG, BUFFER_END, Coming, DELETES_END, PUTS_END},
+    filter::Filter,
     index::Path,
     key::range_prefix_bytes,
     leaf_table::{Exclusive, Location},
     record::{Kind, Record},
+    recover::FIRST_SEQUENCE,
     relocate::can_wait,
     slots::{DENSE_HEADER_BYTES, SLOT_BYTES},
     stats::count,
@@ -67,7 +69,7 @@ pub(crate) enum Applied {
     Fine,
     /// The leaf's buffer has this many bytes, more than a buffer should.
     Overfull(PageId, usize),
-    /// The record is nowhere but in the log: the leaf's buffer is at its end, and the store has stopped.
+    /// The record is nowhere but in the log: the leaf's buffer is at its end. The store has stopped, unless recovery has a filter for it.
     Not,
 }
 
@@ -398,7 +400,13 @@ impl Tree {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
-                if !self.makes_room_in(id, coming) {
+                // What recovery finds no room for goes into the filter, if there is one.
+                let may_stay_above = self.filter.is_some() && self.recovering.load(Ordering::Acquire);
+                let made = match may_stay_above {
+                    true => self.makes_room_for_run(id, coming).is_ok(),
+                    false => self.makes_room_in(id, coming),
+                };
+                if !made {
                     return Applied::Not;
                 }
                 continue;
@@ -519,10 +527,22 @@ impl Tree {
             }
         }
         self.note_if_deleted(record);
+        // Where an older record of the key found no room, this one goes, too (*down*).
+        let is_above = |filter: &&Filter| filter.find(record.key, &self.epoch.pin(), &mut |_| ()).is_some();
+        if let Some(filter) = self.filter.as_ref().filter(|filter| !filter.is_empty()).filter(is_above) {
+            self.filter_record(filter, record, &(FIRST_SEQUENCE..=sequence));
+            return Ok(());
+        }
         match self.apply(record, sequence, Change::Content) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id, _) => self.relieve(id),
-            Applied::Not => self.poison.check(),
+            Applied::Not => {
+                self.poison.check()?;
+                let filter = self.filter.as_ref().expect("without one the store has stopped");
+                // It may be of an image, which does not tell the number.
+                self.filter_record(filter, record, &(FIRST_SEQUENCE..=sequence));
+                Ok(())
+            }
         }
     }
 
