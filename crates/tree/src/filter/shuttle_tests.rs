@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use shuttle::{Config, Runner, scheduler::RandomScheduler};
-use zonda_rt::{Epoch, Mutex, spawn};
+use zonda_rt::{
+    Epoch, Mutex,
+    atomic::{AtomicUsize, Ordering},
+    spawn,
+};
 
 use super::{Around, AsOf, Filter};
 use crate::{
@@ -22,6 +26,8 @@ struct Scene {
     snapshots: Snapshots,
     below: Mutex<BTreeMap<Vec<u8>, u8>>,
     sequence: Mutex<u64>,
+    /// Batches that were claimed.
+    claimed: AtomicUsize,
 }
 
 impl Scene {
@@ -32,6 +38,7 @@ impl Scene {
             snapshots: Snapshots::new(1 << 30),
             below: Mutex::default(),
             sequence: Mutex::default(),
+            claimed: AtomicUsize::new(0),
         })
     }
 
@@ -62,14 +69,18 @@ impl Scene {
         self.insert();
     }
 
+    /// Every third batch finds no room for its first record.
     fn insert(&self) {
         let Some(array) = self.filter.array(&self.epoch.pin()) else { return };
-        while let Some((_, batch)) = array.claim() {
-            for record in batch.records.slots().iter() {
+        while let Some((index, batch)) = array.claim() {
+            let left = usize::from(self.claimed.fetch_add(1, Ordering::Relaxed) % 3 == 2);
+            for record in batch.records.slots().iter().skip(left) {
                 let before = self.below.lock().insert(record.key.to_vec(), record.value[0]).unwrap_or(0);
                 assert!(before <= record.value[0], "*down*: an older record came over a newer one");
             }
-            if array.finish() {
+            if left > 0 {
+                array.give_back(index, std::iter::once(0..left).collect());
+            } else if array.finish() {
                 let present = self.filter.array(&self.epoch.pin()).expect("nobody else takes it out");
                 assert!(Arc::ptr_eq(&present, &array), "an array came over one that was not inserted yet");
                 self.filter.take_array_out(self.around());
