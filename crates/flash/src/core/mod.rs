@@ -280,7 +280,8 @@ impl Core {
         self.read_serial_free = self.read_serial_free.max(now) + self.shape.read_serial_ns;
         let arrives = self.read_serial_free + self.shape.read_latency_ns;
         let entry = &mut self.requests[request];
-        entry.parts_left = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        // One without parts has its way over the host interface.
+        entry.parts_left = u32::try_from(parts.len().max(1)).unwrap_or(u32::MAX);
         entry.not_before = arrives;
         entry.attribution.controller_ns = arrives - now;
         self.arriving.push_back((arrives, request));
@@ -325,7 +326,7 @@ impl Core {
     }
 
     /// Makes a request that no event answers wait for `programs` programs more, or for as many calls of [`release`](Self::release): a
-    /// write without early acknowledgement, from its admission on, or a read that has parts.
+    /// write without early acknowledgement, from its admission on, or a read.
     pub fn expect_programs(&mut self, request: RequestId, programs: u32) {
         self.requests[request.0].parts_left += programs;
     }

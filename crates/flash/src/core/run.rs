@@ -325,7 +325,7 @@ impl Core {
     fn leave_bus(&mut self) {
         let Some((_, request)) = self.on_bus.pop_front() else { return };
         let entry = &mut self.requests[request];
-        entry.parts_left = entry.parts_left.saturating_sub(1);
+        entry.parts_left -= 1;
         if entry.parts_left == 0 {
             self.answer(request);
         }

@@ -348,7 +348,7 @@ impl ZonedModel {
                 self.subzone_programmed(at, id, (cycle, end, bytes));
                 self.tell_flushes(tag, at, out);
             }
-            Some(Purpose::Preread(id)) => self.preread_done(at, tag, id),
+            Some(Purpose::Preread(id)) => self.preread_done(tag, id),
             Some(Purpose::Job(job)) => out.extend(self.jobs.one_done(job, at)),
             None => {}
         }

@@ -15,7 +15,7 @@ use super::zone::ZoneTiming;
 use super::{Part, Purpose, ZonedModel};
 use crate::core::{Class, Erase, HostWrite, Nanos, Program, RequestId};
 use crate::model::{TOKEN_MAX, Ticket};
-use read::{Preread, Waiting};
+use read::Preread;
 pub use read::{ReadCounts, ReadOrigin};
 use ring::Ring;
 
@@ -92,7 +92,7 @@ pub(super) struct Splits {
     next_chip: u64,
     ring: Ring,
     /// Reads that wait for what is read ahead, by the tag of that.
-    waiting: HashMap<u64, Vec<Waiting>>,
+    waiting: HashMap<u64, Vec<RequestId>>,
     /// Subzones that compactions are reading, so that the prefetcher need not look at all: no more than there are buffers.
     read_in_order: Vec<Id>,
     counts: SplitCounts,

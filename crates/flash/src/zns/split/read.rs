@@ -9,7 +9,7 @@
 pub use zonda_device::ReadOrigin;
 
 use super::{Id, Purpose, ZonedModel};
-use crate::core::{Class, Nanos, ReadPart, RequestId};
+use crate::core::{Class, Nanos, ReadPart};
 use crate::model::Ticket;
 
 /// How reads of subzones were taken, and what answered them.
@@ -40,15 +40,6 @@ pub(super) struct Preread {
     end: u64,
     /// The flash operation that brings it; `None` once it is there.
     tag: Option<u64>,
-}
-
-/// A read that waits for what is read ahead.
-#[derive(Debug)]
-pub(super) enum Waiting {
-    /// For all of it: it goes to the host then.
-    Whole { token: u64, bytes: u64 },
-    /// For its beginning; the rest is on its way from flash, too.
-    Rest(RequestId),
 }
 
 /// What a read gets of what is read ahead.
@@ -102,15 +93,10 @@ impl ZonedModel {
 
     /// A read waits for its beginning, which was asked for before; what is not read ahead of it is asked for now.
     fn wait_for_preread(&mut self, now: Nanos, (token, bytes): (u64, u64), rest: &[ReadPart], tag: u64) -> Ticket {
-        let (waiting, ticket) = if rest.is_empty() {
-            (Waiting::Whole { token, bytes }, Ticket::Job)
-        } else {
-            let request = self.core.read(now, token, rest, bytes);
-            self.core.expect_programs(request, 1);
-            (Waiting::Rest(request), Ticket::Request(request))
-        };
-        self.splits().waiting.entry(tag).or_default().push(waiting);
-        ticket
+        let request = self.core.read(now, token, rest, bytes);
+        self.core.expect_programs(request, 1);
+        self.splits().waiting.entry(tag).or_default().push(request);
+        Ticket::Request(request)
     }
 
     /// Takes a read for one of a compaction or a query, and moves the read pointer.
@@ -157,17 +143,14 @@ impl ZonedModel {
     }
 
     /// What is read ahead has come.
-    pub(in crate::zns) fn preread_done(&mut self, at: Nanos, tag: u64, id: Id) {
+    pub(in crate::zns) fn preread_done(&mut self, tag: u64, id: Id) {
         let splits = self.splits();
         let preread = splits.find(id).and_then(|subzone| subzone.preread.as_mut());
         if let Some(preread) = preread.filter(|preread| preread.tag == Some(tag)) {
             preread.tag = None;
         }
-        for waiting in splits.waiting.remove(&tag).unwrap_or_default() {
-            match waiting {
-                Waiting::Whole { token, bytes } => _ = self.core.read(at, token, &[], bytes),
-                Waiting::Rest(request) => self.core.release(request),
-            }
+        for request in splits.waiting.remove(&tag).unwrap_or_default() {
+            self.core.release(request);
         }
     }
 

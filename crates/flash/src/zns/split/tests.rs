@@ -417,6 +417,10 @@ fn a_read_of_what_is_on_its_way_waits_for_it() {
     model.advance(u64::MAX, &mut answers);
     assert_eq!(answers.len(), 2);
     assert!(answers.iter().all(|answer| answer.at == now + 35_000), "side by side: {answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer.attribution.total_ns() == 35_000),
+        "from its submission on: {answers:?}"
+    );
 }
 
 #[test]
