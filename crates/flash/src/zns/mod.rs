@@ -40,8 +40,8 @@ enum Purpose {
     Unit { zone: u32, cycle: u32, end: u64 },
     /// Bytes of a subzone that end at this one; as above.
     SubzoneUnit { id: (u32, u16), cycle: u32, end: u64, bytes: u64 },
-    /// Reads ahead for a subzone.
-    Preread((u32, u16)),
+    /// Reads ahead for a subzone, up to this byte of it.
+    Preread { id: (u32, u16), end: u64 },
     /// Part of a job.
     Job(u64),
 }
@@ -348,7 +348,7 @@ impl ZonedModel {
                 self.subzone_programmed(at, id, (cycle, end, bytes));
                 self.tell_flushes(tag, at, out);
             }
-            Some(Purpose::Preread(id)) => self.preread_done(tag, id),
+            Some(Purpose::Preread { id, end }) => self.preread_done(tag, id, end),
             Some(Purpose::Job(job)) => out.extend(self.jobs.one_done(job, at)),
             None => {}
         }

@@ -33,13 +33,15 @@ pub struct ReadCounts {
     pub prereads: u64,
 }
 
-/// What is read ahead of a subzone.
+/// What is read ahead of a subzone: an operation for each program unit, as of any read, so that queries come between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preread {
     start: u64,
     end: u64,
-    /// The flash operation that brings it; `None` once it is there.
-    tag: Option<u64>,
+    /// Up to where it has come; the units of a subzone come in order.
+    there: u64,
+    /// Tag of the operation that brings the first unit. The others have those behind it.
+    first_tag: u64,
 }
 
 /// What a read gets of what is read ahead.
@@ -47,8 +49,27 @@ pub(super) struct Preread {
 struct Ahead {
     /// Where it ends.
     end: u64,
-    /// See [`Preread::tag`].
+    /// The operation that brings the last of it; `None` if all is there.
     tag: Option<u64>,
+}
+
+/// Reads of a stretch of a subzone, one for each program unit, and where in the subzone each ends.
+fn by_units(
+    (unit, sense): (u64, u64),
+    (from, to): (u64, u64),
+    (die, in_order): (usize, bool),
+) -> impl Iterator<Item = (u64, ReadPart)> {
+    let mut at = from;
+    std::iter::from_fn(move || {
+        if at >= to {
+            return None;
+        }
+        let end = to.min((at / unit + 1) * unit);
+        let senses = u32::try_from(end.div_ceil(sense) - at / sense).unwrap_or(u32::MAX);
+        let part = ReadPart { die, senses, bytes: end - at, in_order };
+        at = end;
+        Some((end, part))
+    })
 }
 
 impl ZonedModel {
@@ -127,6 +148,7 @@ impl ZonedModel {
 
     /// What was read ahead of a read's beginning; a stretch that is used up, but for less than a page, makes room for the next.
     fn take_preread(&mut self, id: Id, from: u64, to: u64) -> Option<Ahead> {
+        let unit = self.shape.unit_bytes;
         let splits = self.splits();
         let page = splits.shape.page_bytes;
         let preread = splits.subzone(id).preread?;
@@ -139,15 +161,17 @@ impl ZonedModel {
         let end = to.min(preread.end);
         splits.counts.reads.preread_hits += 1;
         splits.counts.reads.preread_hit_bytes += end - from;
-        Some(Ahead { end, tag: preread.tag })
+        let last_unit = (end - 1) / unit - preread.start / unit;
+        Some(Ahead { end, tag: (end > preread.there).then_some(preread.first_tag + last_unit) })
     }
 
-    /// What is read ahead has come.
-    pub(in crate::zns) fn preread_done(&mut self, tag: u64, id: Id) {
+    /// What is read ahead has come up to `end`.
+    pub(in crate::zns) fn preread_done(&mut self, tag: u64, id: Id, end: u64) {
         let splits = self.splits();
         let preread = splits.find(id).and_then(|subzone| subzone.preread.as_mut());
-        if let Some(preread) = preread.filter(|preread| preread.tag == Some(tag)) {
-            preread.tag = None;
+        // What was read ahead before, and given up, has older tags.
+        if let Some(preread) = preread.filter(|preread| tag >= preread.first_tag) {
+            preread.there = end;
         }
         for request in splits.waiting.remove(&tag).unwrap_or_default() {
             self.core.release(request);
@@ -156,7 +180,7 @@ impl ZonedModel {
 
     /// Die reads for what is on flash of a stretch of a subzone, unit by unit; the rest is in the ring, or nowhere.
     fn subzone_parts(&mut self, id: Id, (from, to): (u64, u64), in_order: bool, parts: &mut Vec<ReadPart>) {
-        let (unit, sense) = (self.shape.unit_bytes, self.shape.sense_bytes);
+        let sizes = (self.shape.unit_bytes, self.shape.sense_bytes);
         let splits = self.splits();
         let from_ring = splits.shape.ring_serves_reads;
         let subzone = splits.subzone(id);
@@ -165,13 +189,7 @@ impl ZonedModel {
         splits.counts.reads.ring_bytes += to.min(written).saturating_sub(from.max(on_flash));
         let die = self.die_of_chip(id.0, chip);
         let end = to.min(if from_ring { on_flash } else { written });
-        let mut at = from;
-        while at < end {
-            let next = end.min((at / unit + 1) * unit);
-            let senses = u32::try_from(next.div_ceil(sense) - at / sense).unwrap_or(u32::MAX);
-            parts.push(ReadPart { die, senses, bytes: next - at, in_order });
-            at = next;
-        }
+        parts.extend(by_units(sizes, (from, end), (die, in_order)).map(|(_, part)| part));
     }
 
     /// Makes every other chip read ahead for one subzone that is read in order.
@@ -184,7 +202,6 @@ impl ZonedModel {
             |model: &mut Self, id: Id| model.splits().subzone(id).chip.map(|chip| model.die_of_chip(id.0, chip));
         let mut busy = vec![zone_chip(self, reader)];
         let page = self.splits().shape.page_bytes;
-        let in_order = self.core.shape().reads_in_order;
         for at in 0..self.splits().read_in_order.len() {
             let id = self.splits().read_in_order[at];
             let die = zone_chip(self, id);
@@ -195,15 +212,21 @@ impl ZonedModel {
             }
             let Some(die_number) = die else { continue };
             busy.push(die);
-            let end = on_flash.min(start + bytes);
-            let tag = self.tag(Purpose::Preread(id));
-            self.splits().subzone(id).preread = Some(Preread { start, end, tag: Some(tag) });
-            self.splits().counts.reads.prereads += 1;
-            let senses = u32::try_from(end.div_ceil(self.shape.sense_bytes) - start / self.shape.sense_bytes);
-            let part = ReadPart { die: die_number, senses: senses.unwrap_or(u32::MAX), bytes: end - start, in_order };
-            self.core.collect(now, &part, Class::Host, tag);
+            self.ask_ahead(now, id, die_number, (start, on_flash.min(start + bytes)));
         }
         self.forget_read();
+    }
+
+    /// Reads a stretch of a subzone ahead.
+    fn ask_ahead(&mut self, now: Nanos, id: Id, die: usize, (start, end): (u64, u64)) {
+        let first_tag = self.tags + 1;
+        self.splits().subzone(id).preread = Some(Preread { start, end, there: start, first_tag });
+        self.splits().counts.reads.prereads += 1;
+        let sizes = (self.shape.unit_bytes, self.shape.sense_bytes);
+        for (end, part) in by_units(sizes, (start, end), (die, self.core.shape().reads_in_order)) {
+            let tag = self.tag(Purpose::Preread { id, end });
+            self.core.collect(now, &part, Class::Host, tag);
+        }
     }
 
     /// Subzones that were read to their ends are no candidates any more.

@@ -248,6 +248,41 @@ fn the_rest_of_a_read_does_not_wait_behind_what_came_later() {
     assert_eq!(at(8).attribution.total_ns(), 2 * sense, "{:?}", at(8).attribution);
 }
 
+/// As [`two_tables`] with eight units read ahead, which are on their way for the first table from 576 KiB on; the time.
+fn eight_units_ahead() -> (ZonedModel, Nanos, u64) {
+    let (mut model, [first, second]) = two_tables(SplitShape { preread_bytes: 512 << 10, ..ALL });
+    assert_eq!(takes(&mut model, Command::Read { at: first + (64 << 10), bytes: 512 << 10 }), 0, "read ahead");
+    let now = model.core().now();
+    model.submit(now, 7, Command::Read { at: second + (64 << 10), bytes: 64 << 10 });
+    assert_eq!(model.split_counts().unwrap().reads.prereads, 2);
+    (model, now, first)
+}
+
+fn answered_at(model: &mut ZonedModel, token: u64) -> Nanos {
+    let mut answers = Vec::new();
+    model.advance(u64::MAX, &mut answers);
+    answers.iter().find(|answer| answer.token == token).unwrap().at
+}
+
+#[test]
+fn a_query_does_not_wait_for_all_that_is_read_ahead() {
+    let (mut model, now, first) = eight_units_ahead();
+    let sense = model.core().shape().sense_ns;
+    model.submit(now, 8, Command::Read { at: first + (2 << 20), bytes: 16 << 10 });
+    assert_eq!(answered_at(&mut model, 8), now + 2 * sense, "behind the unit that is being read");
+}
+
+#[test]
+fn a_read_waits_for_what_it_needs_of_what_is_read_ahead() {
+    for (bytes, units) in [(4 << 10, 1), (64 << 10, 1), (68 << 10, 2), (512 << 10, 8)] {
+        let (mut model, now, first) = eight_units_ahead();
+        let sense = model.core().shape().sense_ns;
+        model.submit(now, 8, Command::Read { at: first + (576 << 10), bytes });
+        assert_eq!(answered_at(&mut model, 8), now + units * sense, "{bytes} bytes");
+        assert_eq!(model.split_counts().unwrap().reads.preread_hit_bytes, (512 << 10) + bytes);
+    }
+}
+
 #[test]
 fn a_reset_lets_a_write_into_the_ring_that_waits() {
     let mut model = drive(ALL);
