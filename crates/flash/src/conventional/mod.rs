@@ -179,8 +179,8 @@ impl ConventionalModel {
         request
     }
 
-    /// Adds the read of one mapping unit, to the last one's command if it lies behind it in the same page. Returns the
-    /// page of the command.
+    /// Adds the read of one mapping unit, to the last one's command if it lies behind it in the same program unit, as on zones. Returns
+    /// the last page of the command.
     fn read_unit(&self, unit: u64, bytes: u64, last: Option<u64>, parts: &mut Vec<ReadPart>) -> Option<u64> {
         let slot = self.ftl.lookup(unit)?;
         let (block, index) = self.place_of(slot);
@@ -189,8 +189,13 @@ impl ConventionalModel {
         }
         let in_order = self.core.shape().reads_in_order;
         let row = u64::from(slot.0) * self.shape.map_bytes / self.shape.sense_bytes;
+        let begins_unit = row.is_multiple_of(self.shape.unit_bytes / self.shape.sense_bytes);
         match parts.last_mut() {
             Some(part) if last == Some(row) => part.bytes += bytes,
+            Some(part) if !begins_unit && last == Some(row - 1) => {
+                part.senses += 1;
+                part.bytes += bytes;
+            }
             _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes, in_order }),
         }
         Some(row)

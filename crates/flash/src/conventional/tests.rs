@@ -105,6 +105,34 @@ fn reads_find_what_was_written() {
 }
 
 #[test]
+fn a_program_unit_is_read_by_one_command_as_on_zones() {
+    let profile = |name| Profile::named(name).unwrap().scaled(170).unwrap();
+    let (zones, blocks) = (profile("atc21-zns"), profile("atc21-28op"));
+    let shape = zones.zoned_shape().unwrap();
+    let took = |drive: &mut dyn Model, (at, bytes): (u64, u64)| {
+        let (now, before) = (drive.core().now(), drive.core().stats().dies.iter().map(|die| die.reads).sum::<u64>());
+        drive.submit(now, 1, Command::Read { at, bytes });
+        let mut answers = Vec::new();
+        drive.advance(u64::MAX, &mut answers);
+        (answers[0].at - now, drive.core().stats().dies.iter().map(|die| die.reads).sum::<u64>() - before)
+    };
+    for (place, commands) in [
+        ((0, 192 << 10), 1),
+        ((64 << 10, 128 << 10), 1),
+        ((48 << 10, 32 << 10), 1),
+        ((128 << 10, 128 << 10), 2),
+        ((0, 4 << 10), 1),
+    ] {
+        let mut zoned = crate::zns::ZonedModel::new(zones.core_shape(1), shape.clone());
+        zoned.preset(0, shape.zone_capacity_bytes, true);
+        let mut drive = ConventionalModel::new(blocks.core_shape(1), blocks.conventional_shape().unwrap());
+        drive.preset(0, drive.shape().logical_units());
+        let (of_zone, of_blocks) = (took(&mut zoned, place), took(&mut drive, place));
+        assert_eq!((of_zone, of_blocks.1), (of_blocks, commands), "{place:?}");
+    }
+}
+
+#[test]
 fn without_a_buffer_a_write_takes_its_program() {
     let mut drive = model("splitzns-conv-20op");
     let takes = closed_loop(&mut drive, 1, 3, |i| Command::Write { at: i << 20, bytes: 64 << 10, stream: 0 });
