@@ -131,6 +131,10 @@ impl ZonedModel {
         let in_order = is_near || restarts;
         if in_order {
             subzone.read_pointer = to;
+            if !is_near {
+                // Another pass: what the last one left is of use to it only if it comes next.
+                subzone.preread = subzone.preread.filter(|ahead| (ahead.start..ahead.end).contains(&to));
+            }
             // In an empty one there is nothing to read ahead.
             if to > page && subzone.timing.admitted() > 0 {
                 splits.note_in_order(id);

@@ -265,6 +265,20 @@ fn answered_at(model: &mut ZonedModel, token: u64) -> Nanos {
 }
 
 #[test]
+fn a_second_pass_is_read_ahead_whatever_the_first_has_left() {
+    let (mut model, [first, second]) = two_tables(SplitShape { restart_reads: true, ..ALL });
+    let unit = 64 << 10;
+    let mut read = |at: u64| takes(&mut model, Command::Read { at, bytes: unit });
+    read(first + unit);
+    // From flash: reads the first's third unit ahead.
+    read(second + unit);
+    read(first);
+    let from_flash = (0..3).any(|at| read(second + (2 + at) * unit) > 0);
+    assert!(from_flash, "the second's chip reads ahead once");
+    assert_eq!(read(first + unit), 0, "what comes next in this pass");
+}
+
+#[test]
 fn a_query_does_not_wait_for_all_that_is_read_ahead() {
     let (mut model, now, first) = eight_units_ahead();
     let sense = model.core().shape().sense_ns;
