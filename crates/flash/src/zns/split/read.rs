@@ -235,10 +235,12 @@ impl ZonedModel {
 
     /// Subzones that were read to their ends are no candidates any more.
     fn forget_read(&mut self) {
+        let bytes_max = self.splits().subzone_bytes;
         let mut ids = std::mem::take(&mut self.splits().read_in_order);
         ids.retain(|&id| {
             let subzone = self.splits().subzone(id);
-            subzone.read_pointer < subzone.timing.admitted() || !subzone.timing.is_finished()
+            let is_whole = subzone.timing.is_finished() || subzone.timing.admitted() >= bytes_max;
+            subzone.read_pointer < subzone.timing.admitted() || !is_whole
         });
         self.splits().read_in_order = ids;
     }

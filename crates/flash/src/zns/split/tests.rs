@@ -279,6 +279,17 @@ fn a_second_pass_is_read_ahead_whatever_the_first_has_left() {
 }
 
 #[test]
+fn a_full_subzone_that_was_read_is_no_candidate_even_if_nobody_finished_it() {
+    let mut model = drive(SplitShape { ring_bytes: 0, ..ALL });
+    let bytes = subzone_bytes(&model);
+    takes(&mut model, Command::Split { zone: 0 });
+    (0..2).for_each(|index| _ = takes(&mut model, Command::AppendSubzone { zone: 0, index, bytes }));
+    takes(&mut model, Command::Read { at: 0, bytes });
+    takes(&mut model, Command::Read { at: bytes, bytes: 64 << 10 });
+    assert_eq!(model.splits().read_in_order, [(0, 1)]);
+}
+
+#[test]
 fn a_query_does_not_wait_for_all_that_is_read_ahead() {
     let (mut model, now, first) = eight_units_ahead();
     let sense = model.core().shape().sense_ns;
