@@ -289,7 +289,8 @@ impl ZonedModel {
         let (width, block_ns) = (self.shape.dies_per_zone as u64, self.core.shape().erase_ns);
         let (dies, erase_ns) = match self.shape.reset_erases_blocks {
             true => (units.min(width), block_ns),
-            false => (width, share(block_ns)),
+            // Where nothing was programmed nothing is erased.
+            false => (width * units.min(1), share(block_ns)),
         };
         let job = self.jobs.begin(token, now, dies + 1);
         self.core.delay(now, TOKEN_MAX + job, takes);

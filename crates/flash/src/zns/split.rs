@@ -374,7 +374,7 @@ impl ZonedModel {
         splits.ring.forget();
     }
 
-    /// Erases a subzone's block, on its chip alone.
+    /// Erases a subzone's block, on its chip alone, if anything of it left memory.
     pub(super) fn reset_subzone(&mut self, now: Nanos, token: u64, id: Id) -> Ticket {
         let Some(chip) = self.splits().subzone(id).chip else {
             // Nothing was written; it may have been read all the same.
@@ -384,7 +384,7 @@ impl ZonedModel {
             return Ticket::Request(self.core.delay(now, token, self.shape.reset_empty_ns));
         };
         let chips = usize::from(self.splits().subzones);
-        self.splits().wear.entry(id.0).or_insert_with(|| vec![0; chips])[usize::from(chip)] += 1;
+        let was_programmed = self.splits().subzone(id).timing.dispatched() > 0;
         let dropped = self.splits().subzone(id).timing.reset();
         self.core.release_buffer(dropped);
         self.ring_drops(now, id, dropped);
@@ -392,6 +392,10 @@ impl ZonedModel {
         splits.read_in_order.retain(|&other| other != id);
         let subzone = splits.subzone(id);
         (subzone.chip, subzone.read_pointer, subzone.preread) = (None, 0, None);
+        if !was_programmed {
+            return Ticket::Request(self.core.delay(now, token, self.shape.reset_base_ns));
+        }
+        self.splits().wear.entry(id.0).or_insert_with(|| vec![0; chips])[usize::from(chip)] += 1;
         let job = self.jobs.begin(token, now, 2);
         self.core.delay(now, TOKEN_MAX + job, self.shape.reset_base_ns);
         let tag = self.tag(Purpose::Job(job));

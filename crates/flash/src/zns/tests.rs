@@ -92,6 +92,19 @@ fn a_reset_erases_the_blocks_of_a_zone_as_a_whole_where_it_has_one_of_each_die()
 }
 
 #[test]
+fn a_reset_of_a_zone_of_which_nothing_is_on_flash_erases_nothing() {
+    let mut drive = model("zn540");
+    drive.submit(0, 1, Command::Open { zone: 3 });
+    drive.submit(0, 2, Command::Write { at: 5 << 31, bytes: 8 * MIB, stream: 0 });
+    let (now, mut answers) = (8_200_000, Vec::new());
+    drive.advance(now, &mut answers);
+    assert_eq!(answers.len(), 2, "all dies program for the other zone");
+    drive.submit(now, 3, Command::Reset { zone: 3 });
+    let at = run(&mut drive).iter().find(|answer| answer.token == 3).unwrap().at;
+    assert_eq!((at - now, drive.flash_writes().erases), (drive.shape().reset_base_ns, 0));
+}
+
+#[test]
 fn what_is_still_in_the_buffer_is_read_from_it() {
     let mut drive = model("zn540");
     drive.submit(0, 1, Command::Write { at: 0, bytes: 4096, stream: 0 });

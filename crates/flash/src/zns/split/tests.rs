@@ -183,6 +183,18 @@ fn a_reset_erases_one_block_of_one_chip() {
     assert!(takes(&mut model, Command::ResetSubzone { zone: 5, index: 1 }) == 0, "nothing is left to erase");
 }
 
+#[test]
+fn a_reset_of_what_never_left_the_ring_erases_nothing() {
+    let mut model = drive(ALL);
+    takes(&mut model, Command::Split { zone: 5 });
+    takes(&mut model, Command::AppendSubzone { zone: 5, index: 1, bytes: 1 << 20 });
+    takes(&mut model, Command::FinishSubzone { zone: 5, index: 1 });
+    assert_eq!(takes(&mut model, Command::ResetSubzone { zone: 5, index: 1 }), 0);
+    assert_eq!((model.flash_writes().erases, model.wear_of_blocks().total), (0, 0));
+    assert_eq!((model.in_ring(), model.chip_of_subzone(5, 1)), (vec![], None));
+    assert_eq!(model.core().buffer_used_bytes(), 0);
+}
+
 /// Two full subzones on two chips, both read in order up to their second MiB.
 fn two_tables(parts: SplitShape) -> (ZonedModel, [u64; 2]) {
     let mut model = drive(parts);
