@@ -99,7 +99,7 @@ impl FlashZoned {
         FlashReport { core, writes, waits, dilation: clock.dilation(), is_untimed }
     }
 
-    /// Times that a zone was erased: its wear.
+    /// Times that a zone was erased, as a whole or in part: its wear. Erases of its subzones are not counted here.
     #[must_use]
     pub fn wear(&self, zone: ZoneId) -> u32 {
         self.timing.with(|model| model.wear(zone.0))

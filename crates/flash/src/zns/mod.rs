@@ -102,10 +102,10 @@ impl ZonedModel {
         &self.shape
     }
 
-    /// Times that a zone was reset after having been written: its wear.
+    /// Times that a zone was reset with something of it on flash: its wear.
     #[must_use]
     pub fn wear(&self, zone: u32) -> u32 {
-        self.zones[zone as usize].cycle
+        self.zones[zone as usize].erases
     }
 
     /// Says that a zone already holds so many bytes, all on flash: for drives that are opened with data.
@@ -297,7 +297,7 @@ impl ZonedModel {
         for unit in 0..dies {
             let tag = self.tag(Purpose::Job(job));
             let die = self.die_of(zone, unit);
-            self.writes.erases += 1;
+            self.note_erase(zone, die);
             self.core.erase(now, &Erase { die, cell_ns: erase_ns, class: Class::Host, tag });
         }
         Ticket::Job

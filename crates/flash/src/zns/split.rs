@@ -96,7 +96,7 @@ pub(super) struct Splits {
     /// Subzones that compactions are reading, so that the prefetcher need not look at all: no more than there are buffers.
     read_in_order: Vec<Id>,
     counts: SplitCounts,
-    /// Resets of each block: by zone, then chip. A wide zone's reset counts for all.
+    /// Erases of each block: by zone, then chip.
     wear: HashMap<u32, Vec<u32>>,
 }
 
@@ -214,9 +214,17 @@ impl ZonedModel {
     /// Times that the block of a zone on a chip was erased.
     #[must_use]
     pub fn block_wear(&self, zone: u32, chip: u16) -> u32 {
-        let wide = self.wear(zone);
-        let alone = self.splits.as_ref().and_then(|splits| splits.wear.get(&zone)?.get(usize::from(chip)).copied());
-        wide + alone.unwrap_or(0)
+        let Some(splits) = &self.splits else { return self.wear(zone) };
+        splits.wear.get(&zone).and_then(|chips| chips.get(usize::from(chip))).copied().unwrap_or(0)
+    }
+
+    /// Counts an erase of a zone's block on a die.
+    pub(super) fn note_erase(&mut self, zone: u32, die: usize) {
+        self.writes.erases += 1;
+        let chips = self.shape.dies_per_zone;
+        if let Some(splits) = &mut self.splits {
+            splits.wear.entry(zone).or_insert_with(|| vec![0; chips])[die % chips] += 1;
+        }
     }
 
     /// How often blocks were erased, over all of them.
@@ -383,7 +391,6 @@ impl ZonedModel {
             subzone.read_pointer = 0;
             return Ticket::Request(self.core.delay(now, token, self.shape.reset_empty_ns));
         };
-        let chips = usize::from(self.splits().subzones);
         let was_programmed = self.splits().subzone(id).timing.dispatched() > 0;
         let dropped = self.splits().subzone(id).timing.reset();
         self.core.release_buffer(dropped);
@@ -395,12 +402,11 @@ impl ZonedModel {
         if !was_programmed {
             return Ticket::Request(self.core.delay(now, token, self.shape.reset_base_ns));
         }
-        self.splits().wear.entry(id.0).or_insert_with(|| vec![0; chips])[usize::from(chip)] += 1;
         let job = self.jobs.begin(token, now, 2);
         self.core.delay(now, TOKEN_MAX + job, self.shape.reset_base_ns);
         let tag = self.tag(Purpose::Job(job));
-        self.writes.erases += 1;
         let (die, cell_ns) = (self.die_of_chip(id.0, chip), self.core.shape().erase_ns);
+        self.note_erase(id.0, die);
         self.core.erase(now, &Erase { die, cell_ns, class: Class::Host, tag });
         Ticket::Job
     }

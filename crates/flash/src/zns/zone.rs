@@ -14,6 +14,8 @@ pub(super) struct ZoneTiming {
     opened: bool,
     /// Counts resets, so that programs of an earlier life are told apart.
     pub(super) cycle: u32,
+    /// Resets of what was on flash, in part at least.
+    pub(super) erases: u32,
 }
 
 impl ZoneTiming {
@@ -23,7 +25,7 @@ impl ZoneTiming {
 
     /// As if it had always held so many bytes, on flash; programs on their way are of an earlier life.
     pub(super) fn hold(&mut self, bytes: u64, finished: bool) {
-        *self = Self { cycle: self.cycle + 1, ..Self::holding(bytes, finished) };
+        *self = Self { cycle: self.cycle + 1, erases: self.erases, ..Self::holding(bytes, finished) };
     }
 
     pub(super) fn admitted(&self) -> u64 {
@@ -84,7 +86,8 @@ impl ZoneTiming {
     /// Empties the zone; returns the bytes that were in the buffer and will never be programmed.
     pub(super) fn reset(&mut self) -> u64 {
         let dropped = self.admitted - self.dispatched;
-        *self = Self { cycle: self.cycle + 1, ..Self::default() };
+        let erases = self.erases + u32::from(self.dispatched > 0);
+        *self = Self { cycle: self.cycle + 1, erases, ..Self::default() };
         dropped
     }
 }

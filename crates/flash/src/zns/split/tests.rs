@@ -184,6 +184,22 @@ fn a_reset_erases_one_block_of_one_chip() {
 }
 
 #[test]
+fn the_wear_of_blocks_is_what_was_erased_of_them() {
+    let mut model = drive(NATIVE);
+    let unit = 64 << 10;
+    takes(&mut model, Command::Append { zone: 1, bytes: 5 * unit });
+    takes(&mut model, Command::Open { zone: 2 });
+    takes(&mut model, Command::Finish { zone: 3 });
+    (1..4).for_each(|zone| _ = takes(&mut model, Command::Reset { zone }));
+    assert_eq!([1, 2, 3].map(|zone| model.wear(zone)), [1, 0, 0]);
+    takes(&mut model, Command::Split { zone: 1 });
+    takes(&mut model, Command::AppendSubzone { zone: 1, index: 0, bytes: unit });
+    takes(&mut model, Command::ResetSubzone { zone: 1, index: 0 });
+    let BlockWear { least, total, .. } = model.wear_of_blocks();
+    assert_eq!((least, total, model.flash_writes().erases), (0, 6, 6));
+}
+
+#[test]
 fn a_reset_of_what_never_left_the_ring_erases_nothing() {
     let mut model = drive(ALL);
     takes(&mut model, Command::Split { zone: 5 });
