@@ -51,12 +51,16 @@ impl Faults {
         Ok(Self { rules: text.split(',').map(rule).collect::<Result<_>>()? })
     }
 
-    /// Refuses rules that a drive of this kind cannot have. `subzones` of a zone, where zones are split.
-    pub(super) fn check(&self, is_zoned: bool, subzones: Option<u16>) -> Result<()> {
+    /// Refuses rules that a drive with so many zones, or none, cannot have. `subzones` of a zone, where zones are split.
+    pub(super) fn check(&self, zones: Option<u32>, subzones: Option<u16>) -> Result<()> {
         for rule in &self.rules {
             let is_of_zones = rule.place != Place::Anywhere || matches!(rule.effect, FaultEffect::Retire(_));
-            if is_of_zones && !is_zoned {
-                return Err(bad("a fault of a zone is for zoned drives".to_owned()));
+            match (rule.place, zones) {
+                (_, None) if is_of_zones => return Err(bad("a fault of a zone is for zoned drives".to_owned())),
+                (Place::Zone(zone) | Place::Part(zone, _), Some(count)) if zone >= count => {
+                    return Err(bad(format!("a fault of zone {zone}: there are {count}")));
+                }
+                _ => {}
             }
             match (rule.place, subzones) {
                 (Place::Zone(zone), Some(_)) => {
@@ -238,10 +242,11 @@ mod tests {
                 ),
             ]
         );
-        assert!(faults.check(true, None).is_ok() && faults.check(false, None).is_err());
-        assert!(faults.check(true, Some(16)).is_err(), "which part of zone 3");
+        assert!(faults.check(Some(4), None).is_ok() && faults.check(None, None).is_err());
+        assert!(faults.check(Some(3), None).is_err(), "there is no zone 3");
+        assert!(faults.check(Some(4), Some(16)).is_err(), "which part of zone 3");
         let part = Faults::parse("write/3.15:torn-2@1").unwrap();
-        assert!(part.check(true, Some(16)).is_ok() && part.check(true, Some(15)).is_err());
+        assert!(part.check(Some(4), Some(16)).is_ok() && part.check(Some(4), Some(15)).is_err());
         assert_eq!(part.faults(TimeMode::Untimed, Some(16)).next().unwrap().zone, Some(ZoneId(3 * 17 + 15)));
     }
 

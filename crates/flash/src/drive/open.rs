@@ -77,7 +77,7 @@ impl FromStr for Spec {
         if spec.window_bytes.is_some() && spec.subzones().is_some() {
             return Err(bad("`zrwa` is not for zones that are split: use split=off".to_owned()));
         }
-        spec.faults.check(spec.is_zoned(), spec.subzones())?;
+        spec.faults.check(spec.profile.zoned.as_ref().map(|zoned| zoned.zones), spec.subzones())?;
         if spec.is_zoned() {
             // A model alone has no device that would look.
             spec.geometry()?.validate()?;
@@ -404,6 +404,8 @@ mod tests {
         assert!(refusal("none.toml").contains("none.toml"));
         assert!(refusal("splitzns?zrwa=65536").contains("split=off"));
         assert!("splitzns?split=off&zrwa=65536".parse::<Spec>().is_ok());
+        assert!(refusal("test?faults=read/64:media").contains("a fault of zone 64: there are 64"));
+        assert!(refusal("splitzns?zones=8&faults=write/4294967295.0:media").contains("there are 8"));
         assert!(refusal("zn540?zones=4294967295").contains("zone_count is 4294967295"));
         assert!(refusal("zn540?zones=0").contains("zone_count is 0"));
         assert!(refusal("test-conv?capacity=4095").contains("a drive has 4096 to"));
