@@ -583,6 +583,7 @@ mod tests {
             ("collect_below = 6", "collect_below = 2", "collect_below is 2"),
             ("collect_below = 6", "collect_below = 18446744073709551615", "too few for 2 streams"),
             ("superblocks = 160", "superblocks = 8", "8 superblocks are too few"),
+            ("logical_bytes = 16777216", "logical_bytes = 20447232", "too few are left for 2 streams and for collection"),
             ("resume_ns = 6000", "resume_ns = 230000", "flash.resume_ns is 230000, and flash.slice_ns no more"),
             (
                 "resume_ns = 6000",

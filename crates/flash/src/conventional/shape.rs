@@ -83,10 +83,21 @@ impl ConventionalShape {
                 "{superblocks} superblocks are too few for {streams} streams and a collect_below of {collect_below}"
             ));
         }
-        match superblocks as u64 * (superblock_bytes / map_bytes) {
-            ..=SLOTS_MAX => Ok(()),
-            slots => Err(format!("{slots} mapping units are too many: use larger ones or a scale")),
+        let slots = superblock_bytes / map_bytes;
+        let all = superblocks as u64 * slots;
+        if all > SLOTS_MAX {
+            return Err(format!("{all} mapping units are too many: use larger ones or a scale"));
         }
+        // Of those that are sealed when the host waits for a superblock, one at least has something dead in it.
+        let sealed = superblocks - FOR_COLLECTION - streams.max(1) as usize;
+        if self.logical_units() >= sealed as u64 * slots {
+            let bytes = self.logical_bytes;
+            return Err(format!(
+                "{bytes} bytes of the host in {superblocks} superblocks of {superblock_bytes}: too few are left for {streams} streams and \
+                 for collection"
+            ));
+        }
+        Ok(())
     }
 
     /// Bytes of flash that hold data.

@@ -58,6 +58,19 @@ fn random_overwrites_make_it_collect_and_slow_down() {
 }
 
 #[test]
+fn a_drive_as_full_as_it_may_be_goes_on() {
+    let mut drive = changed(|shape| shape.logical_bytes = ((160 - 4) * 32 - 1) * 4096);
+    let units = drive.shape().logical_units();
+    closed_loop(&mut drive, 16, units, |i| Command::Write { at: i * 4096, bytes: 4096, stream: u32::from(i % 2 == 0) });
+    let mut rng = Rng::seeded(5);
+    closed_loop(&mut drive, 16, 1_000, |_| {
+        let (unit, stream) = (rng.below(units), u32::from(rng.chance(0.5)));
+        Command::Write { at: unit * 4096, bytes: 4096, stream }
+    });
+    assert!(drive.flash_writes().amplification() > 2.0, "{:?}", drive.flash_writes());
+}
+
+#[test]
 fn trimmed_space_is_free() {
     let mut drive = model("test-conv");
     let units = drive.shape().logical_units();
