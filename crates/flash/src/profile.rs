@@ -1,4 +1,6 @@
 //! Drives as documented text: a profile names a drive, its sources and its numbers, and becomes the shapes of a model.
+mod check;
+
 use std::fmt;
 
 use serde::Deserialize;
@@ -443,109 +445,8 @@ impl Profile {
         let text = format!("{:?} {:?} {:?} {:?}", self.flash, self.controller, self.zoned, self.conventional);
         zonda_rt::Seed(0).derive(&text).0
     }
-
-    fn check(&self) -> Result<(), ProfileError> {
-        let flash = &self.flash;
-        let positive = [
-            ("flash.channels", flash.channels as u64),
-            ("flash.dies", flash.dies as u64),
-            ("flash.planes", flash.planes),
-            ("flash.page_bytes", flash.page_bytes),
-            ("flash.pages_per_program", flash.pages_per_program),
-            ("flash.reads_per_gap", u64::from(flash.reads_per_gap)),
-            ("flash.channel_piece_bytes", flash.channel_piece_bytes),
-            ("flash.slice_ns", flash.slice_ns.unwrap_or(1)),
-            ("flash.collection_slice_ns", flash.collection_slice_ns.unwrap_or(1)),
-        ];
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Err(ProfileError(format!("{}: {name} is 0", self.name)));
-        }
-        let numbered = [("flash.channels", flash.channels), ("flash.dies", flash.dies)];
-        if let Some((name, value)) = numbered.iter().find(|(_, value)| *value > DIES_MAX) {
-            return Err(ProfileError(format!("{}: {name} is {value}, the most is {DIES_MAX}", self.name)));
-        }
-        self.check_times()?;
-        match (&self.zoned, &self.conventional) {
-            (Some(zoned), None) => self.check_zoned(zoned),
-            (None, Some(conventional)) => self.check_conventional(conventional),
-            _ => Err(ProfileError(format!("{}: a drive is either zoned or conventional", self.name))),
-        }
-    }
-
-    fn check_times(&self) -> Result<(), ProfileError> {
-        let (flash, controller) = (&self.flash, &self.controller);
-        let slices = [("flash.slice_ns", flash.slice_ns), ("flash.collection_slice_ns", flash.collection_slice_ns)];
-        for (name, slice_ns) in slices {
-            if slice_ns.is_some_and(|slice_ns| slice_ns <= flash.resume_ns) {
-                return Err(ProfileError(format!(
-                    "{}: flash.resume_ns is {}, and {name} no more: a program would not get on beside reads",
-                    self.name, flash.resume_ns
-                )));
-            }
-        }
-        let demands = [
-            ("controller.write_demand", &controller.write_demand),
-            ("controller.append_demand", &controller.append_demand),
-        ];
-        for (name, points) in demands {
-            if let Some(pair) = points.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-                let (before, bytes) = (pair[0].0, pair[1].0);
-                return Err(ProfileError(format!(
-                    "{}: {name} has {bytes} bytes behind {before}: sizes ascend",
-                    self.name
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_zoned(&self, zoned: &Zoned) -> Result<(), ProfileError> {
-        let width = zoned.dies_per_zone;
-        if width == 0 || !self.flash.dies.is_multiple_of(width) {
-            return Err(ProfileError(format!(
-                "{}: {width} dies per zone do not divide {}",
-                self.name, self.flash.dies
-            )));
-        }
-        let row = self.unit_bytes() * width as u64;
-        if zoned.zone_capacity_bytes < row || zoned.zone_size_bytes < zoned.zone_capacity_bytes {
-            return Err(ProfileError(format!(
-                "{}: a zone of {} bytes holds {}, at least {row} are needed",
-                self.name, zoned.zone_size_bytes, zoned.zone_capacity_bytes
-            )));
-        }
-        let ring_zones = zoned.split.as_ref().map_or(0, |split| split.ring_zones);
-        if ring_zones.checked_mul(zoned.zone_capacity_bytes).is_none() {
-            return Err(ProfileError(format!("{}: a ring of {ring_zones} zones", self.name)));
-        }
-        Ok(())
-    }
-
-    fn check_conventional(&self, conventional: &Conventional) -> Result<(), ProfileError> {
-        let row = self.unit_bytes() * self.flash.dies as u64;
-        if conventional.superblocks == 0 || conventional.physical_bytes / conventional.superblocks < row {
-            return Err(ProfileError(format!("{}: a superblock is less than {row} bytes", self.name)));
-        }
-        if conventional.collect_depth_min.unwrap_or(1) == 0 || conventional.collect_depth == 0 {
-            return Err(ProfileError(format!("{}: collection needs a depth of at least 1", self.name)));
-        }
-        let shape = self.conventional_shape();
-        if let Some(Err(why)) = shape.as_ref().map(ConventionalShape::check) {
-            return Err(ProfileError(format!("{}: {why}", self.name)));
-        }
-        let usable = shape.map_or(0, |shape| shape.usable_bytes());
-        if usable <= conventional.logical_bytes {
-            return Err(ProfileError(format!(
-                "{}: {usable} usable bytes of flash do not hold {} bytes of the host",
-                self.name, conventional.logical_bytes
-            )));
-        }
-        Ok(())
-    }
 }
 
-/// Dies and channels are numbered with 16 bits.
-const DIES_MAX: usize = u16::MAX as usize;
 /// Sizes after scaling are whole blocks.
 const BLOCK: u64 = 4096;
 /// Pages of all planes that are read ahead of a subzone at any scale.
@@ -583,7 +484,11 @@ mod tests {
             ("collect_below = 6", "collect_below = 2", "collect_below is 2"),
             ("collect_below = 6", "collect_below = 18446744073709551615", "too few for 2 streams"),
             ("superblocks = 160", "superblocks = 8", "8 superblocks are too few"),
-            ("logical_bytes = 16777216", "logical_bytes = 20447232", "too few are left for 2 streams and for collection"),
+            (
+                "logical_bytes = 16777216",
+                "logical_bytes = 20447232",
+                "too few are left for 2 streams and for collection",
+            ),
             ("resume_ns = 6000", "resume_ns = 230000", "flash.resume_ns is 230000, and flash.slice_ns no more"),
             (
                 "resume_ns = 6000",
@@ -600,6 +505,36 @@ mod tests {
             let error = Profile::parse(&text.replace(number, other)).unwrap_err().0;
             assert!(error.contains(said), "{other}: {error}");
         }
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_counted_are_refused() {
+        const MOST: &str = "9223372036854775807";
+        for (profile, number, said) in [
+            ("test", "\nplanes = ", "planes, pages and dies"),
+            ("test", "page_bytes = ", "planes, pages and dies"),
+            ("test", "pages_per_program = ", "planes, pages and dies"),
+            ("test", "program_ns = ", "flash.program_ns is"),
+            ("test", "flush_ns = ", "controller.flush_ns is"),
+            ("test", "[[4096, ", "controller.write_demand is"),
+            ("test", "reset_occupancy_ns = ", "zoned.reset_occupancy_ns is"),
+            ("test", "zone_size_bytes = ", "64 zones of 9223372036854775807 bytes"),
+            ("test-conv", "superblocks = ", "a superblock is less than"),
+            ("splitzns", "ring_zones = ", "a ring of"),
+        ] {
+            let text = Profile::text(profile).unwrap();
+            let at = text.find(number).unwrap() + number.len();
+            let end = at + text[at..].find(|c: char| !c.is_ascii_digit()).unwrap();
+            let error = Profile::parse(&format!("{}{MOST}{}", &text[..at], &text[end..])).unwrap_err().0;
+            assert!(error.contains(said), "{number}: {error}");
+        }
+        let text = Profile::text("test-conv").unwrap().replace("logical_bytes = 16777216", "logical_bytes = 0");
+        assert!(Profile::parse(&text).unwrap_err().0.contains("0 bytes of the host"));
+        let text =
+            Profile::text("splitzns").unwrap().replace("preread_bytes = 524288", &format!("preread_bytes = {MOST}"));
+        let profile = Profile::parse(&text).unwrap();
+        let model = crate::zns::ZonedModel::new(profile.core_shape(1), profile.zoned_shape().unwrap());
+        assert_eq!(model.split_memory().unwrap().preread_bytes, u64::MAX);
     }
 
     #[test]

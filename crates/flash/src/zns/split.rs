@@ -206,7 +206,7 @@ impl ZonedModel {
         let splits = self.splits.as_ref()?;
         Some(SplitMemory {
             ring_bytes: splits.shape.ring_bytes,
-            preread_bytes: splits.shape.preread_bytes * PREREAD_SUBZONES as u64,
+            preread_bytes: splits.shape.preread_bytes.saturating_mul(PREREAD_SUBZONES as u64),
             table_bytes: u64::from(self.shape.zones) * u64::from(splits.subzones) * 8,
         })
     }
