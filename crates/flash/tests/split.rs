@@ -360,6 +360,34 @@ fn the_paper_s_drive_is_opened_by_name() {
     assert!("test-conv?chips=8".parse::<Spec>().is_err());
 }
 
+/// A table that was finished, and its zone with it, loses its end. The zone may be active again, or the table must not be open.
+#[test]
+fn a_finished_zone_whose_subzone_lost_its_end_is_active_or_has_no_open_subzone() {
+    for (others, zone, subzone) in
+        [(23, ZoneState::ExplicitOpen, ZoneState::ImplicitOpen), (24, ZoneState::Full, ZoneState::Full)]
+    {
+        let spec: Spec = "splitzns?scale=1/64&zones=26&time=untimed&split=redo-log".parse().unwrap();
+        let drive = spec.open_zoned().unwrap();
+        let split = drive.split_zones().unwrap();
+        split.split(ZoneId(0)).unwrap();
+        split.append_subzone(id(0, 0), &blocks(16, 1)).unwrap();
+        drive.flush().unwrap();
+        split.append_subzone(id(0, 0), &blocks(3, 2)).unwrap();
+        split.finish_subzone(id(0, 0)).unwrap();
+        SplitZones::finish(split, ZoneId(0)).unwrap();
+        (1..=others).for_each(|zone| _ = drive.append(ZoneId(zone), &blocks(1, 3)).unwrap());
+        drive.lose_power().unwrap();
+        assert_eq!(drive.report(ZoneId(0), 1).unwrap()[0].state, zone, "{others} others are active");
+        assert_eq!(states(split, 0)[0], subzone);
+        let mut found = blocks(19, 9);
+        drive.read(Lba(0), &mut found).unwrap();
+        assert_eq!(
+            found.chunks(BLOCK).map(|block| block[0]).collect::<Vec<_>>(),
+            [[1; 16].as_slice(), &[0; 3]].concat()
+        );
+    }
+}
+
 #[test]
 fn the_power_takes_what_is_in_a_ring_without_capacitors() {
     for (parts, kept) in [("all", 3), ("redo-log", 0)] {

@@ -217,7 +217,8 @@ impl SplitData {
     }
 
     /// Makes a subzone as if only its first blocks had ever been written: what is left of it when a buffer in front of
-    /// the flash was lost.
+    /// the flash was lost. If it is open then, and its zone was finished, the zone takes its resources again; where limits forbid that (I2)
+    /// the subzone is finished, as after a crash.
     ///
     /// # Errors
     /// Those of the device below.
@@ -234,7 +235,12 @@ impl SplitData {
         let (start, mut kept) = (u64::from(id.index) * self.parts.subzone_blocks(), AlignedBuf::with_len(bytes));
         self.parts.read(id.zone, start, &mut kept)?;
         self.parts.reset(id.zone, id.index)?;
-        self.parts.write(id.zone, start, &kept)
+        self.parts.write(id.zone, start, &kept)?;
+        if blocks > 0 && !within_limits(state.activate(id.zone))? {
+            self.parts.finish(id.zone, id.index)?;
+            state.split(id.zone, "cut a subzone of")?.subzones[usize::from(id.index)].full = true;
+        }
+        Ok(())
     }
 
     /// Finishes or resets all parts of a wide zone, from the last: one that was interrupted is not done.

@@ -62,11 +62,11 @@ impl FlashZoned {
             model.lose_power();
             lost
         });
+        split.power_cycle();
         for (zone, index, on_flash) in lost {
             let id = SubzoneId { zone: ZoneId(zone), index };
             modelled(|| split.cut_subzone(id, on_flash / block_bytes))?;
         }
-        split.power_cycle();
         Ok(())
     }
 
