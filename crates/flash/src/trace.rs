@@ -7,7 +7,7 @@
 //! and `read-compaction AT BYTES` say who reads. Times do not go back.
 mod places;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -177,6 +177,62 @@ pub fn held_before(entries: &[TraceEntry], zone_size_bytes: u64) -> BTreeSet<u32
     held
 }
 
+/// Zones that were split when a trace was taken: what it does to them first is for split zones, and is not to split them. Of each the
+/// subzones of `subzone_bytes` that the trace reads before it appends to them or resets them: they held something.
+#[must_use]
+pub fn split_before(entries: &[TraceEntry], zone_size_bytes: u64, subzone_bytes: u64) -> BTreeMap<u32, BTreeSet<u16>> {
+    let mut is_split: BTreeMap<u32, bool> = BTreeMap::new();
+    for entry in entries {
+        if let Some((zone, was_split)) = shows(&entry.command, zone_size_bytes) {
+            is_split.entry(zone).or_insert(was_split);
+        }
+    }
+    let mut held: BTreeMap<u32, BTreeSet<u16>> =
+        is_split.into_iter().filter(|(_, is_split)| *is_split).map(|(zone, _)| (zone, BTreeSet::new())).collect();
+    let (mut begun, mut joined) = (BTreeSet::new(), BTreeSet::new());
+    for entry in entries {
+        match entry.command {
+            Command::Read { at, bytes } | Command::ReadTold { at, bytes, .. } => {
+                let zone = u32::try_from(at / zone_size_bytes.max(1)).unwrap_or(u32::MAX);
+                let Some(held) = held.get_mut(&zone).filter(|_| !joined.contains(&zone)) else { continue };
+                let index =
+                    |at: u64| u16::try_from(at % zone_size_bytes.max(1) / subzone_bytes.max(1)).unwrap_or(u16::MAX);
+                let last = index(at.saturating_add(bytes.saturating_sub(1)));
+                held.extend((index(at)..=last).filter(|&index| !begun.contains(&(zone, index))));
+            }
+            Command::AppendSubzone { zone, index, .. } | Command::ResetSubzone { zone, index } => {
+                begun.insert((zone, index));
+            }
+            Command::Join { zone } => {
+                joined.insert(zone);
+            }
+            _ => {}
+        }
+    }
+    held
+}
+
+/// The zone of a command that tells whether it was split before, and whether it was.
+fn shows(command: &Command, zone_size_bytes: u64) -> Option<(u32, bool)> {
+    match *command {
+        Command::Write { at, .. } => Some((u32::try_from(at / zone_size_bytes.max(1)).unwrap_or(u32::MAX), false)),
+        Command::Append { zone, .. }
+        | Command::WriteWindow { zone, .. }
+        | Command::CommitWindow { zone, .. }
+        | Command::Open { zone }
+        | Command::Close { zone }
+        | Command::Finish { zone }
+        | Command::Reset { zone }
+        | Command::Split { zone } => Some((zone, false)),
+        Command::AppendSubzone { zone, .. }
+        | Command::FinishSubzone { zone, .. }
+        | Command::ResetSubzone { zone, .. }
+        | Command::FinishSplit { zone }
+        | Command::Join { zone } => Some((zone, true)),
+        _ => None,
+    }
+}
+
 /// True if a trace of a conventional drive reads one of its `units` mapping units of `map_bytes` that it neither wrote nor trimmed before:
 /// the drive held something when the trace was taken. A write of a part of a unit maps all of it, a trim of a part is none.
 #[must_use]
@@ -275,6 +331,23 @@ mod tests {
         let entries =
             parse("0 read 4096 4096\n1 write 8192 4096 0\n2 read 8192 4096\n3 append 3 1\n4 read 12288 1").unwrap();
         assert_eq!(held_before(&entries, 4096).into_iter().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn zones_whose_subzones_are_used_before_they_are_split_were_split() {
+        let split = |text: &str| {
+            let found = split_before(&parse(text).unwrap(), 4096, 1024);
+            found.into_iter().map(|(zone, held)| (zone, Vec::from_iter(held))).collect::<Vec<_>>()
+        };
+        for (text, was_split) in [
+            ("0 read 0 512\n1 write 4096 512 0\n2 split 2\n3 append-sub 2 0 512\n4 read 8192 512", vec![]),
+            ("0 append-sub 1 3 512\n1 read 7168 512\n2 read-query 5120 1024", vec![(1, vec![1])]),
+            ("0 read 4608 1024\n1 reset-sub 1 0\n2 read 4096 4096", vec![(1, vec![0, 1, 2, 3])]),
+            ("0 finish-split 1\n1 join 1\n2 read 4096 512", vec![(1, vec![])]),
+            ("0 reset 1\n1 split 1\n2 reset-sub 1 0", vec![]),
+        ] {
+            assert_eq!(split(text), was_split, "{text}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{FlashBlock, FlashZoned, NullBlocks, NullZones, SplitData, TimeMode, 
 use crate::conventional::ConventionalModel;
 use crate::model::Model;
 use crate::profile::{Profile, Split};
-use crate::trace::{Places, TraceEntry, held_before, reads_what_was_held};
+use crate::trace::{Places, TraceEntry, held_before, reads_what_was_held, split_before};
 use crate::zns::ZonedModel;
 
 /// Keys that a name may carry, in the order in which messages list them.
@@ -233,7 +233,7 @@ impl Spec {
     }
 
     /// The model alone, for a trace that fits its [`places`](Self::places): no data, no clock. What the trace reads before it writes it is
-    /// there: such zones, or, if it is so of one mapping unit, all of a conventional drive.
+    /// there: such zones, such subzones of zones that it takes for split, or, if it is so of one mapping unit, all of a conventional drive.
     ///
     /// # Errors
     /// `BadName` for a profile that is no drive.
@@ -242,9 +242,19 @@ impl Spec {
         match (self.profile.zoned_shape(), self.profile.conventional_shape()) {
             (Some(shape), _) => {
                 let (zones, capacity) = (shape.zones, shape.zone_capacity_bytes);
+                let subzones = self.subzones().unwrap_or(0);
+                let subzone_bytes = capacity / u64::from(subzones).max(1);
+                let mut split = split_before(trace, shape.zone_size_bytes, subzone_bytes);
+                split.retain(|&zone, _| zone < zones && subzones > 0);
                 let held = held_before(trace, shape.zone_size_bytes);
                 let mut model = ZonedModel::new(core, shape);
-                held.into_iter().filter(|&zone| zone < zones).for_each(|zone| model.preset(zone, capacity, true));
+                let is_wide = |zone: &u32| *zone < zones && !split.contains_key(zone);
+                held.into_iter().filter(is_wide).for_each(|zone| model.preset(zone, capacity, true));
+                for (zone, held) in split {
+                    model.preset_subzone(zone, 0, 0, false);
+                    let held = held.into_iter().filter(|&index| index < subzones);
+                    held.for_each(|index| model.preset_subzone(zone, index, subzone_bytes, true));
+                }
                 Ok(Box::new(model))
             }
             (None, Some(shape)) => {
@@ -425,6 +435,18 @@ mod tests {
         };
         assert_eq!(reads("0 write 0 4096 0\n5000000 read 8388608 4096"), 1);
         assert_eq!(reads("0 write 0 4096 0\n1 trim 8388608 4096\n5000000 read 8388608 4096"), 0);
+    }
+
+    #[test]
+    fn a_replay_reads_subzones_from_flash_that_its_trace_never_wrote() {
+        let (zone, subzone) = (8 << 20, 512 << 10);
+        let text =
+            format!("0 append-sub 1 3 65536\n5000000 read {} 65536\n6000000 read {} 65536", zone, zone + 3 * subzone);
+        let trace = crate::trace::parse(&text).unwrap();
+        let mut model = "splitzns?scale=1/64&zones=4&split=native".parse::<Spec>().unwrap().model_for(&trace).unwrap();
+        let latencies = crate::trace::replay(&mut model, &trace).tally.latency;
+        assert_eq!(model.core().stats().dies.iter().map(|die| die.reads).sum::<u64>(), 2);
+        assert_eq!((latencies.count(), latencies.max_ns()), (3, 960_000));
     }
 
     #[test]
