@@ -287,7 +287,7 @@ pub fn replay(model: &mut dyn Model, entries: &[TraceEntry]) -> Replayed {
             Command::Read { bytes, .. } | Command::ReadTold { bytes, .. } | Command::AppendSubzone { bytes, .. } => {
                 bytes
             }
-            Command::Write { bytes, .. } | Command::Append { bytes, .. } => bytes,
+            Command::Write { bytes, .. } | Command::Append { bytes, .. } | Command::WriteWindow { bytes, .. } => bytes,
             _ => 0,
         };
         replayed.tally.record(entry.at.min(answer.at), answer, bytes);
@@ -377,6 +377,9 @@ mod tests {
         let (one, other) = (once(), once());
         assert_eq!((one.answers_hash, one.tally.latency.count()), (other.answers_hash, 10));
         assert!(one.end >= 900_000_000);
+        let mut model = ZonedModel::new(profile.core_shape(1), profile.zoned_shape().unwrap());
+        let lines = parse("0 write-window 0 8192 4096\n9 append 1 4096").unwrap();
+        assert_eq!(replay(&mut model, &lines).tally.bytes, 8192 + 4096);
     }
 
     proptest! {
