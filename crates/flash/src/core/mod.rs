@@ -272,8 +272,10 @@ impl Core {
     /// A host read. Without parts (nothing of it is on flash) it costs controller and host interface only.
     pub fn read(&mut self, now: Nanos, token: u64, parts: &[ReadPart], bytes: u64) -> RequestId {
         self.pass_to(now);
+        // What no part reads (it is in the buffer, or nowhere) crosses the host interface all the same, with the first that does.
+        let rest = bytes.saturating_sub(parts.iter().map(|part| part.bytes).sum());
         let request =
-            self.requests.insert(Request { token, submitted: now, bytes, first_op: NONE, ..Request::default() });
+            self.requests.insert(Request { token, submitted: now, bytes: rest, first_op: NONE, ..Request::default() });
         for part in parts.iter().rev() {
             self.add_part(request, part);
         }

@@ -85,6 +85,7 @@ pub enum HostWrite {
 pub(super) struct Request {
     pub(super) token: u64,
     pub(super) submitted: Nanos,
+    /// Of a write all, of a read those that no operation brings and that have not crossed the host interface.
     pub(super) bytes: u64,
     /// Flash operations of it that are not done.
     pub(super) parts_left: u32,

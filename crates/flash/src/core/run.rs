@@ -309,7 +309,8 @@ impl Core {
 
     /// Data goes over the host interface, in order.
     fn join_bus(&mut self, request: u32, op: u32, times: Attribution) {
-        let bytes = if op == NONE { self.requests[request].bytes } else { self.ops[op].bytes };
+        let of_op = if op == NONE { 0 } else { self.ops[op].bytes };
+        let bytes = of_op + std::mem::take(&mut self.requests[request].bytes);
         let takes = self.shape.bus_command_ns + transfer_ns(bytes, self.shape.bus_bytes_per_s);
         self.bus_free = self.bus_free.max(self.now) + takes;
         let entry = &mut self.requests[request];

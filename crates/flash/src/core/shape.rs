@@ -32,7 +32,7 @@ pub struct CoreShape {
     pub read_serial_ns: Nanos,
     /// The rest of it: delays a read, but reads overlap in it.
     pub read_latency_ns: Nanos,
-    /// Serial part of the host interface for each read.
+    /// Serial part of the host interface for each part of a read that a die answers.
     pub bus_command_ns: Nanos,
     /// Bytes a second of the host interface; 0 is infinitely fast.
     pub bus_bytes_per_s: u64,

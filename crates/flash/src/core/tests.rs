@@ -76,6 +76,17 @@ fn one_die_reads_one_page_after_the_other() {
 }
 
 #[test]
+fn all_of_a_read_crosses_the_host_interface_wherever_it_is() {
+    for parts in [vec![], vec![part(0, 4_000)], vec![part(0, 4_000), part(1, 4_000)]] {
+        let mut core = Core::new(CoreShape { bus_bytes_per_s: 1_000_000_000, ..shape() });
+        core.read(0, 1, &parts, 12_000);
+        let sensed = if parts.is_empty() { 0 } else { 35_000 };
+        let (_, at, attribution) = answers(&mut core)[0];
+        assert_eq!((at, attribution.total_ns()), (sensed + 12_000, at), "{} parts", parts.len());
+    }
+}
+
+#[test]
 fn what_goes_on_counts_as_far_as_it_is_done() {
     let mut core = Core::new(CoreShape { channel_bytes_per_s: 1_000_000_000, ..shape() });
     let program = Program { die: 3, bytes: 20_000, buffer_bytes: 0, class: Class::Host, tag: 1, for_write: None };
