@@ -87,6 +87,12 @@ impl Ftl {
         self.blocks.iter().map(|block| block.erases)
     }
 
+    /// Times that a superblock was erased.
+    #[must_use]
+    pub fn erases(&self, block: u32) -> u32 {
+        self.blocks[block as usize].erases
+    }
+
     /// Where a mapping unit is.
     #[must_use]
     pub fn lookup(&self, unit: u64) -> Option<Slot> {

@@ -22,8 +22,8 @@ use crate::model::{Answer, Command, FlashWrites, Model, TOKEN_MAX, Ticket};
 /// What a flash operation was for.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
-    /// Programs so many slots of a superblock.
-    Unit { block: u32, slots: u32, collection: bool },
+    /// Programs so many slots of a superblock, in the life that it had after so many erases.
+    Unit { block: u32, slots: u32, life: u32, collection: bool },
     /// Read what is live in these slots of the victim.
     Collected { first: u32, end: u32 },
     /// Erases a superblock's part of one die.
@@ -338,7 +338,8 @@ impl ConventionalModel {
         self.writes.collection_bytes += bytes - buffer_bytes;
         self.collect_programs += u32::from(collection);
         self.host_programs += u64::from(!collection);
-        let tag = self.tag(Purpose::Unit { block, slots, collection });
+        let life = self.ftl.erases(block);
+        let tag = self.tag(Purpose::Unit { block, slots, life, collection });
         let class = if collection { Class::Collection } else { Class::Host };
         if let Some(request) = for_write {
             self.core.expect_programs(request, 1);
@@ -447,8 +448,11 @@ impl ConventionalModel {
 
     fn operation_done(&mut self, tag: u64, at: Nanos, out: &mut Vec<Answer>) {
         match self.purposes.remove(&tag) {
-            Some(Purpose::Unit { block, slots, collection }) => {
-                self.progress[block as usize].on_flash += slots;
+            Some(Purpose::Unit { block, slots, life, collection }) => {
+                // All in it may die, and it be erased, before its last programs have come over the channel.
+                if life == self.ftl.erases(block) {
+                    self.progress[block as usize].on_flash += slots;
+                }
                 self.collect_programs -= u32::from(collection);
                 self.host_programs -= u64::from(!collection);
                 if !collection {

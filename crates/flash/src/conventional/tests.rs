@@ -71,6 +71,22 @@ fn a_drive_as_full_as_it_may_be_goes_on() {
 }
 
 #[test]
+fn programs_of_a_superblock_that_was_erased_are_not_of_what_comes_next() {
+    let mut drive =
+        changed(|shape| (shape.superblocks, shape.streams, shape.logical_bytes) = (8, 1, 3 * shape.superblock_bytes));
+    // What is programmed waits for a slow channel while its superblock is erased.
+    let core = CoreShape { channel_bytes_per_s: 1_000_000, buffer_bytes: 1 << 20, ..drive.core.shape().clone() };
+    drive.core = Core::new(core);
+    let bytes = drive.shape().superblock_bytes;
+    (0..3).for_each(|i| _ = drive.submit(0, i, Command::Write { at: i * bytes, bytes, stream: 0 }));
+    drive.advance(1_000_000, &mut Vec::new());
+    drive.submit(1_000_000, 3, Command::Trim { at: 0, bytes });
+    idle(&mut drive);
+    assert_eq!(drive.ftl().wear().sum::<u32>(), 1);
+    assert!(drive.progress.iter().all(|of| of.on_flash == of.dispatched), "{:?}", drive.progress);
+}
+
+#[test]
 fn trimmed_space_is_free() {
     let mut drive = model("test-conv");
     let units = drive.shape().logical_units();
