@@ -266,9 +266,9 @@ impl Profile {
 
     /// The same drive with blocks, and so zones and capacity, `scale` times smaller.
     ///
-    /// Divided are: pages of a block (so zone, capacity, superblock), erase time, what reset and finish cost by
-    /// occupancy. Not divided: numbers of zones, dies, planes and superblocks, page size, times of reads and programs,
-    /// speeds, limits of open and active zones, ratios of over-provisioning. A workload that is `scale` times shorter
+    /// Divided are: pages of a block (so zone, ring, capacity, superblock), erase time, what reset and finish cost for zones that are
+    /// written. Not divided: numbers of zones, dies, planes and superblocks, page size, times of reads and programs,
+    /// speeds, the write buffer, limits of open and active zones, ratios of over-provisioning. A workload that is `scale` times shorter
     /// then meets the same drive. What is read ahead of a subzone is divided down to four pages of each plane.
     ///
     /// # Errors
