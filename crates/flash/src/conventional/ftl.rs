@@ -5,6 +5,8 @@ use super::shape::{ConventionalShape, Policy};
 
 /// Not mapped, not used.
 const NONE: u32 = u32::MAX;
+/// Of a mapping unit: written in an earlier life of the drive, who knows where.
+const HELD: u32 = u32::MAX - 1;
 
 /// Place of one mapping unit on flash: superblock times slots of a superblock plus slot in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Ftl {
     #[must_use]
     pub fn new(shape: &ConventionalShape) -> Self {
         let slots = shape.slots_per_block() * shape.superblocks as u64;
-        assert!(slots < u64::from(NONE), "{slots} mapping units are too many");
+        assert!(slots < u64::from(NONE), "{slots} mapping units are too many: the last one's slot is below `HELD`");
         let block = Block { state: State::Free, live: 0, filled: 0, erases: 0, sealed_at: 0 };
         let blocks = u32::try_from(shape.superblocks).expect("fewer than the slots");
         Self {
@@ -97,7 +99,18 @@ impl Ftl {
     #[must_use]
     pub fn lookup(&self, unit: u64) -> Option<Slot> {
         let slot = *self.map.get(usize::try_from(unit).ok()?)?;
-        (slot != NONE).then_some(Slot(slot))
+        (slot < HELD).then_some(Slot(slot))
+    }
+
+    /// Everything that is not mapped was written in an earlier life: it has no slot, and is in nobody's way.
+    pub fn hold_all(&mut self) {
+        self.map.iter_mut().filter(|slot| **slot == NONE).for_each(|slot| *slot = HELD);
+    }
+
+    /// True if a mapping unit was written in an earlier life, and neither written nor trimmed in this one.
+    #[must_use]
+    pub fn is_held(&self, unit: u64) -> bool {
+        usize::try_from(unit).is_ok_and(|unit| self.map.get(unit) == Some(&HELD))
     }
 
     /// The mapping unit that is live in a slot.
@@ -156,7 +169,7 @@ impl Ftl {
     fn forget(&mut self, unit: u64) {
         let entry = &mut self.map[usize::try_from(unit).expect("checked by the device")];
         let slot = std::mem::replace(entry, NONE);
-        if slot != NONE {
+        if slot < HELD {
             self.back[slot as usize] = NONE;
             self.blocks[(slot / self.slots_per_block) as usize].live -= 1;
         }

@@ -182,13 +182,19 @@ impl ConventionalModel {
     /// Adds the read of one mapping unit, to the last one's command if it lies behind it in the same program unit, as on zones. Returns
     /// the last page of the command.
     fn read_unit(&self, unit: u64, bytes: u64, last: Option<u64>, parts: &mut Vec<ReadPart>) -> Option<u64> {
-        let slot = self.ftl.lookup(unit)?;
-        let (block, index) = self.place_of(slot);
-        if index >= self.progress[block as usize].on_flash {
-            return None;
-        }
+        let (place, die) = match self.ftl.lookup(unit) {
+            Some(slot) => {
+                let (block, index) = self.place_of(slot);
+                if index >= self.progress[block as usize].on_flash {
+                    return None;
+                }
+                (u64::from(slot.0), self.die_of(block, index))
+            }
+            None if self.ftl.is_held(unit) => self.place_of_held(unit),
+            None => return None,
+        };
         let in_order = self.core.shape().reads_in_order;
-        let row = u64::from(slot.0) * self.shape.map_bytes / self.shape.sense_bytes;
+        let row = place * self.shape.map_bytes / self.shape.sense_bytes;
         let begins_unit = row.is_multiple_of(self.shape.unit_bytes / self.shape.sense_bytes);
         match parts.last_mut() {
             Some(part) if last == Some(row) => part.bytes += bytes,
@@ -196,9 +202,22 @@ impl ConventionalModel {
                 part.senses += 1;
                 part.bytes += bytes;
             }
-            _ => parts.push(ReadPart { die: self.die_of(block, index), senses: 1, bytes, in_order }),
+            _ => parts.push(ReadPart { die, senses: 1, bytes, in_order }),
         }
         Some(row)
+    }
+
+    /// Where what was written in an earlier life may lie: behind all slots, in the order of units, over all dies.
+    fn place_of_held(&self, unit: u64) -> (u64, usize) {
+        let place = self.shape.slots_per_block() * self.shape.superblocks as u64 + unit;
+        let die = place / self.shape.slots_per_unit() % self.core.shape().dies as u64;
+        (place, usize::try_from(die).expect("below the number of dies"))
+    }
+
+    /// The drive holds data in every mapping unit that this model does not know of: a read finds it on flash. How it lies there, and what
+    /// collection would have to do with it, nobody knows: for writes the drive is new.
+    pub fn hold_all(&mut self) {
+        self.ftl.hold_all();
     }
 
     fn write(&mut self, now: Nanos, token: u64, target: Target, bytes: u64) -> RequestId {

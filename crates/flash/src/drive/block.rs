@@ -41,6 +41,11 @@ impl FlashBlock {
         Ok(Self { data, timing: Arc::new(Timing::new(model, mode)), name })
     }
 
+    /// The device holds data, of an earlier life of the drive: reads find it on flash. For writes the drive is new all the same.
+    pub(super) fn hold_all(&self) {
+        self.timing.change(ConventionalModel::hold_all);
+    }
+
     /// The shape of such a drive over a device of so many bytes.
     pub(super) fn shape_for(profile: &Profile, capacity_bytes: u64) -> Result<ConventionalShape> {
         let shape = profile.conventional_shape().ok_or_else(|| bad_profile(profile, "is not a block device"))?;

@@ -323,12 +323,17 @@ impl Spec {
         // Before a file is made for it.
         FlashBlock::shape_for(&self.profile, blocks * u64::from(BLOCK_BYTES))?;
         let (faults, drawn) = (&self.faults, (self.mode, self.seed));
+        let has_data = self.data_file().is_some_and(Path::exists);
         let data = match &self.data {
             Data::Memory => faults.over_blocks(MemBlockDevice::new(BLOCK_BYTES, blocks)?, drawn),
             Data::File(path) => faults.over_blocks(block_file(path, blocks)?, drawn),
             Data::Nowhere => faults.over_blocks(NullBlocks::new(BLOCK_BYTES, blocks), drawn),
         };
-        FlashBlock::over(data, &self.profile, self.mode, self.seed)
+        let drive = FlashBlock::over(data, &self.profile, self.mode, self.seed)?;
+        if has_data {
+            drive.hold_all();
+        }
+        Ok(drive)
     }
 
     fn geometry(&self) -> Result<Geometry> {
@@ -423,6 +428,32 @@ mod tests {
         assert!("zn540".parse::<Spec>().unwrap().open_block().is_err());
         assert!("atc21-7op".parse::<Spec>().unwrap().open_block().unwrap_err().to_string().contains("data=PATH"));
         assert!("test-conv".parse::<Spec>().unwrap().open_zoned().is_err());
+    }
+
+    #[test]
+    fn a_conventional_drive_that_is_opened_with_data_reads_it_from_flash() {
+        use zonda_device::{AlignedBuf, Lba};
+        let directory = tempfile::tempdir().unwrap();
+        let name = format!("test-conv?time=untimed&data={}", directory.path().join("drive").display());
+        let open = || name.parse::<Spec>().unwrap().open_block().unwrap();
+        let reads_of = |drive: &FlashBlock, blocks: usize| {
+            let reads = || drive.flash_report().core.dies.iter().map(|die| die.reads).sum::<u64>();
+            let before = reads();
+            drive.read(Lba(8), &mut AlignedBuf::with_len(blocks * 4096)).unwrap();
+            reads() - before
+        };
+        let new = open();
+        assert_eq!(reads_of(&new, 4), 0, "nothing was written");
+        new.write(Lba(0), &AlignedBuf::with_len(64 << 10)).unwrap();
+        new.flush().unwrap();
+        let of_new = reads_of(&new, 4);
+        drop(new);
+        let opened = open();
+        assert_eq!((reads_of(&opened, 4), of_new), (2, 2), "a page of each of two dies");
+        opened.write(Lba(8), &AlignedBuf::with_len(4096)).unwrap();
+        opened.trim(Lba(9), 1).unwrap();
+        assert_eq!(reads_of(&opened, 2), 0, "one is in the buffer, one is nowhere");
+        assert_eq!(opened.flash_report().writes.collection_bytes, 0);
     }
 
     #[test]
