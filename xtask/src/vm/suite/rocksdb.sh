@@ -8,16 +8,18 @@ bench() {
     shift
     LD_PRELOAD=/bin/libzonda_rocksdb.so db_bench --fs_uri="zonda://$named" $options "$@"
 }
-# Until a command succeeds, fifty times at most.
+# Waits until a command succeeds while the writer runs.
 until_it() {
-    tries=0
     until "$@"; do
-        tries=$((tries + 1))
-        [ $tries -lt 50 ] || { cat killed; exit 1; }
+        kill -0 $writer 2> /dev/null || { cat killed; exit 1; }
+        usleep 100000
     done
 }
 is_in_use() { zonda fs rm $uri /nothing 2>&1 | grep -q 'in use'; }
-is_listed() { zonda fs ls $uri /db 2> /dev/null | grep -q CURRENT; }
+is_listed() { zonda fs ls $uri /synced 2> /dev/null | grep -q CURRENT; }
+# How many synced puts db_bench has told of.
+synced() { tr '\r' '\n' < killed | grep -o 'finished [0-9]* ops' | tail -n 1 | grep -o '[0-9]*'; }
+has_synced_some() { [ "$(synced)" -ge 300 ] 2> /dev/null; }
 for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0; do
     uri=zbd:$device
     bench "$uri?create=on" --benchmarks=fillseq,overwrite,overwrite,readrandom > said 2>&1 || { cat said; exit 1; }
@@ -30,17 +32,20 @@ for device in /dev/nvme0n1 /dev/nvme0n2 /dev/nullb0; do
     [ "$resets" -gt 5 ] || { cat report; exit 1; }
     rm report
     echo "holds: $device checked by ldb and zonda fs, $resets zones reset"
-    # Synced writes, ended in their middle; meanwhile somebody reads beside the writer.
-    bench $uri --use_existing_db=1 --benchmarks=overwrite --num=1000000 --sync=1 > killed 2>&1 &
+    # New keys, synced one by one by a process that is ended in their middle; meanwhile somebody reads beside it.
+    bench $uri --db=/synced --benchmarks=fillseq --num=1000000 --sync=1 > killed 2>&1 &
     writer=$!
     until_it is_in_use
     until_it is_listed
     echo "holds: $device is listed beside a process that writes"
-    sleep 2
+    until_it has_synced_some
     killall -9 db_bench
     wait $writer 2> /dev/null || true
+    told=$(synced)
+    bench $uri --db=/synced --use_existing_db=1 --benchmarks=readrandom --num=$told --reads=$told > said 2>&1 || { cat said; exit 1; }
+    grep -q "($told of $told found)" said || { cat said; exit 1; }
     bench $uri --use_existing_db=1 --benchmarks=readrandom > said 2>&1 || { cat said; exit 1; }
     grep -q '(20000 of 20000 found)' said || { cat said; exit 1; }
     zonda fs check $uri > /dev/null
-    echo "holds: $device recovered after kill -9"
+    echo "holds: $device has all of $told synced puts after kill -9"
 done
