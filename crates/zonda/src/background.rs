@@ -28,7 +28,7 @@ const LOG: u8 = 1;
 const MAINTENANCE: u8 = 2;
 
 /// Two threads: one writes log buffers in time, the other takes checkpoints, reclaims zones and merges buffers. They are two so that a
-/// buffered write never waits for a checkpoint.
+/// buffered write never waits for a checkpoint. A store that is only read has one, for its caches.
 pub(crate) struct Workers {
     engine: Engine,
     shared: Arc<Shared>,
@@ -62,13 +62,27 @@ impl Workers {
     /// # Errors
     /// `Io` if the system refuses a thread.
     pub(crate) fn start(engine: &Engine, governor: Governor, log_interval: Duration) -> Result<Self> {
-        let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
-        let workers = Self { engine: engine.clone(), shared, handles: Mutex::new(Vec::new()) };
+        let workers = Self::none(engine);
         let (engine_log, engine_maintenance) = (engine.clone(), engine.clone());
         workers.spawn("zonda-log", move |shared| shared.log_loop(&engine_log, log_interval))?;
         workers.spawn("zonda-maintenance", move |shared| shared.maintenance_loop(&engine_maintenance, &governor))?;
         engine.tend_buffers(true);
         Ok(workers)
+    }
+
+    /// Starts the thread of a store that is only read: memory follows what is read there, too.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_for_readers(engine: &Engine, governor: Governor) -> Result<Self> {
+        let workers = Self::none(engine);
+        workers.spawn("zonda-memory", move |shared| shared.memory_loop(&governor))?;
+        Ok(workers)
+    }
+
+    fn none(engine: &Engine) -> Self {
+        let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
+        Self { engine: engine.clone(), shared, handles: Mutex::new(Vec::new()) }
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<()> {
@@ -166,6 +180,12 @@ impl Shared {
         }
     }
 
+    fn memory_loop(&self, governor: &Governor) {
+        while !self.stopped_within(MAINTENANCE_IDLE) {
+            governor.adjust();
+        }
+    }
+
     fn stopped_within(&self, pause: Duration) -> bool {
         let stop = self.stop.lock();
         if *stop || pause.is_zero() {
@@ -201,9 +221,7 @@ mod tests {
     fn a_worker_that_panics_stops_the_writes() {
         let db = crate::Options::new().background(false).open("mem:").unwrap();
         db.put("key", "value").unwrap();
-        let shared = Arc::new(Shared { stop: Mutex::new(false), changed: Condvar::new(), asleep: AtomicU8::new(0) });
-        let engine = db.store().writer().unwrap().clone();
-        let workers = Workers { engine, shared, handles: Mutex::new(Vec::new()) };
+        let workers = Workers::none(db.store().writer().unwrap());
         workers.spawn("zonda-planted", |_| panic!("planted")).unwrap();
         workers.stop();
         let refused = db.put("key", "other").unwrap_err();

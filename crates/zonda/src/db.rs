@@ -504,10 +504,11 @@ impl Db {
     }
 
     /// Does one round of background work and says whether there may be more. For stores opened with
-    /// [`Options::background(false)`](Options::background); threads of the store do the same.
+    /// [`Options::background(false)`](Options::background); threads of the store do the same. In a store that is opened for reading only it
+    /// moves memory to where reads need it, and nothing else.
     ///
     /// # Errors
-    /// Those of every write.
+    /// Those of every write; of a store that is only read `Forked`.
     ///
     /// # Examples
     /// ```

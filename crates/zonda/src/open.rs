@@ -194,9 +194,10 @@ impl Opening<'_> {
         }
         let catalogue = Catalogue::load(&engine)?;
         let interval = Duration::from_millis(self.options.log_interval_ms.max(1));
-        let workers = match self.options.background && !read_only {
-            true => Some(Workers::start(&engine, governor.clone(), interval)?),
-            false => None,
+        let workers = match (self.options.background, read_only) {
+            (true, false) => Some(Workers::start(&engine, governor.clone(), interval)?),
+            (true, true) => Some(Workers::start_for_readers(&engine, governor.clone())?),
+            (false, _) => None,
         };
         let shape = Shape::of(&self.device, superblock.leaf_bytes, self.options);
         let parts = Parts { engine, pages, device: self.device, workers, governor, shape };

@@ -118,8 +118,13 @@ impl Store {
     /// One round of the workers' work, for callers without them; says whether there may be more.
     ///
     /// # Errors
-    /// Those of every write.
+    /// Those of every write, of a store that is only read `Forked`.
     pub(crate) fn step(&self) -> Result<bool> {
+        if self.read_only {
+            self.reader()?;
+            self.governor().adjust();
+            return Ok(false);
+        }
         background::step(self.writer()?, &self.parts().governor)
     }
 

@@ -1,0 +1,74 @@
+//! A store that is only read has the memory that it was given where reads need it, too.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may unwrap")]
+mod common;
+
+use common::Place;
+use zonda::{Db, MemoryStats, Options};
+use zonda_rt::Seed;
+
+const MIB: u64 = 1 << 20;
+const BUDGET_BYTES: u64 = 4 * MIB;
+const PAIRS: u64 = 300_000;
+const FAVOURITES: u64 = 40_000;
+/// Rounds of gets beside the store's own thread: far more than it takes.
+const ROUNDS_MAX: u32 = 100;
+
+fn key(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+fn options() -> Options {
+    Options::new().memory(BUDGET_BYTES).capacity(1 << 30).seed(7).direct_io(false)
+}
+
+/// A store in a file, all of it merged.
+fn loaded(place: &Place) {
+    let db = options().open(&place.uri()).unwrap();
+    (0..PAIRS).for_each(|number| db.put(key(number), number.to_be_bytes()).unwrap());
+    db.compact(&mut |_, _| {}).unwrap();
+    db.close().unwrap();
+}
+
+/// Gets of favourites, the first ones most, `between` after each hundred.
+fn read(db: &Db, seed: u64, gets: u64, between: impl Fn()) {
+    let mut rng = Seed(seed).rng();
+    for count in 0..gets {
+        let draw = rng.next_u64() % FAVOURITES;
+        let number = draw * draw / FAVOURITES;
+        assert_eq!(db.get(key(number)).unwrap(), Some(number.to_be_bytes().to_vec()));
+        if count % 100 == 0 {
+            between();
+        }
+    }
+}
+
+fn memory(db: &Db) -> MemoryStats {
+    db.stats().unwrap().memory
+}
+
+#[test]
+fn favourites_of_readers_are_kept() {
+    let place = Place::new();
+    loaded(&place);
+    let db = options().background(false).open_read_only(&place.uri()).unwrap();
+    read(&db, 7, 300_000, || assert!(!db.step().unwrap(), "there is nothing to be written"));
+    let (memory, before) = (memory(&db), db.stats().unwrap().tree);
+    assert!(memory.record_cache_bytes > BUDGET_BYTES / 16 && memory.peak_bytes <= BUDGET_BYTES, "I6 {memory:?}");
+    read(&db, 8, 20_000, || ());
+    let hits = db.stats().unwrap().tree.record_hits - before.record_hits;
+    assert!(hits > 18_000, "{hits} of 20,000 from memory, {memory:?}");
+}
+
+#[test]
+fn a_thread_of_the_store_sees_to_it() {
+    let place = Place::new();
+    loaded(&place);
+    let db = options().open_read_only(&place.uri()).unwrap();
+    let rounds = (0..ROUNDS_MAX).find(|round| {
+        read(&db, (*round).into(), 5_000, || ());
+        zonda_rt::sleep(std::time::Duration::from_millis(20));
+        memory(&db).record_cache_bytes > BUDGET_BYTES / 16
+    });
+    assert!(rounds.is_some(), "{:?}", memory(&db));
+    db.close().unwrap();
+}
