@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zonda_device::{BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
 use zonda_rt::RwLock;
 
-use crate::plain_queue::{Perform, PlainQueue};
+use crate::overlay_queue::{OverlayQueue, Perform};
 
 /// Blocks by number; `None`: trimmed, so zeros.
 type Written = HashMap<u64, Option<Box<[u8]>>>;
@@ -85,7 +85,7 @@ impl BlockDevice for BlockOverlay {
     }
 
     fn queue(&self, depth: u32) -> Result<Box<dyn IoQueue>> {
-        Ok(Box::new(PlainQueue::new(self.clone(), depth)))
+        Ok(Box::new(OverlayQueue::new(self.clone(), self.base.queue(depth)?)))
     }
 
     fn counters(&self) -> DeviceCounters {
@@ -98,6 +98,13 @@ impl BlockDevice for BlockOverlay {
 }
 
 impl Perform for BlockOverlay {
+    fn is_of_base(&self, io: &Io) -> bool {
+        let Io::Read { at, into } = io else { return false };
+        let Ok(blocks) = self.blocks(into) else { return false };
+        let written = self.written.read();
+        written.is_empty() || !(at.0..at.0.saturating_add(blocks)).any(|block| written.contains_key(&block))
+    }
+
     fn perform(&self, io: &mut Io) -> Result<Lba> {
         match io {
             Io::Read { at, into } => self.read(*at, into).map(|()| *at),
@@ -113,6 +120,30 @@ mod tests {
     use zonda_device::{AlignedBuf, MemBlockDevice};
 
     use super::*;
+
+    #[test]
+    fn a_queue_gives_what_blocking_reads_do() {
+        let base = MemBlockDevice::new(4096, 8).unwrap();
+        for block in 0..8u8 {
+            base.write(Lba(block.into()), &AlignedBuf::from_slice(&[block; 4096])).unwrap();
+        }
+        let overlay = BlockOverlay::new(Arc::new(base));
+        overlay.write(Lba(2), &AlignedBuf::from_slice(&[9; 4096])).unwrap();
+        let mut queue = overlay.queue(8).unwrap();
+        let read_of = |at, blocks: usize| Io::Read { at: Lba(at), into: AlignedBuf::with_len(blocks * 4096) };
+        for (token, io) in (0..).zip([read_of(0, 2), read_of(1, 3), read_of(4, 4), read_of(7, 2)]) {
+            queue.submit(token, io).unwrap();
+        }
+        let mut done = Vec::new();
+        while queue.in_flight() > 0 {
+            queue.complete(1, &mut done).unwrap();
+        }
+        done.sort_by_key(|completion| completion.token);
+        let bytes =
+            |token: usize| done[token].buffer.as_ref().unwrap().iter().step_by(4096).copied().collect::<Vec<_>>();
+        assert_eq!((0..3).map(bytes).collect::<Vec<_>>(), [vec![0, 1], vec![1, 9, 3], vec![4, 5, 6, 7]]);
+        assert!(done[3].result.is_err(), "past the device");
+    }
 
     #[test]
     fn the_base_shines_through_and_is_not_written() {

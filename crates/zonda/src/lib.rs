@@ -55,7 +55,7 @@ mod memory;
 mod open;
 mod options;
 mod overlay;
-mod plain_queue;
+mod overlay_queue;
 mod prefix;
 mod range;
 mod recovery;
