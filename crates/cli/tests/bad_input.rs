@@ -122,6 +122,8 @@ fn options_that_are_zero_or_absurd() {
         (2, "device create d --zones 99999999999"),
         (1, "device report nothing-here"),
         (2, "get s k --memory 0"),
+        (2, "check s --memory 0"),
+        (2, "check http:x"),
         (2, "get s zz --hex"),
         (2, "load s x.tsv --header"),
         (2, "fs cp a b c"),

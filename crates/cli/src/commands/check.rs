@@ -1,6 +1,6 @@
 //! `zonda check`: reads and verifies everything.
 
-use anyhow::bail;
+use anyhow::Context;
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Check {
                 found.sentences.push(sentence(&error));
                 None
             }
-            Err(error) => bail!("cannot open {}: {error}", self.store.store),
+            Err(error) => return Err(error).with_context(|| format!("cannot open {}", self.store.store)),
         };
         exit::printed(self.print(report, &found).map_err(Into::into))?;
         Ok(if found.sentences.is_empty() { Exit::Done } else { Exit::Damaged })
