@@ -244,6 +244,7 @@ fn damage_is_found_and_not_handed_on() {
     assert_eq!(said.code, Some(3), "{said:?}");
     assert!(said.out.contains("left out: /a.sst: ") && said.out.contains("1 names, 1 files"), "{said:?}");
     assert_eq!(shell.read("rest/whole.sst"), bytes(6, 30_000));
+    assert_eq!(shell.unread("fs backup d.zoned unread --skip-damaged"), Some(3), "whoever reads of it or not");
     assert!(!shell.path().join("rest/a.sst").exists());
     shell.ok("device create f.zoned --zones 16 --zone-size 2MiB --max-active 14");
     shell.ok("fs mkfs f.zoned");

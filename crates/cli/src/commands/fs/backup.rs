@@ -13,7 +13,8 @@ use serde_json::json;
 use zonda_files::{FileKind, FilePath, FileStore, FileTags, Lifetime, MountReport};
 
 use super::{StoreArg, host, is_damage, is_stale, parse_path, verify, walk};
-use crate::exit::Exit;
+use crate::bytes::escape;
+use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::progress;
 
@@ -139,20 +140,25 @@ impl Backup {
         let unfinished = self.to.join(UNFINISHED);
         fs::remove_file(&unfinished).with_context(|| format!("cannot remove {}", unfinished.display()))?;
         let damaged: Vec<&Entry> = entries.iter().filter(|entry| entry.damaged.is_some()).collect();
-        let (names, files, bytes) = (entries.len() - damaged.len(), copy.files.len(), copy.bytes());
-        let mut out = Output::new();
+        let names = entries.len() - damaged.len();
+        exit::printed(self.print(&copy, (names, moments), &damaged).map_err(Into::into))?;
+        Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damaged })
+    }
+
+    fn print(&self, copy: &Copy<'_>, (names, moments): (usize, u32), damaged: &[&Entry]) -> io::Result<()> {
+        let (files, bytes, mut out) = (copy.files.len(), copy.bytes(), Output::new());
         if self.json {
             out.json(
                 &json!({ "names": names, "files": files, "bytes": bytes, "moments": moments, "damaged": damaged }),
             )?;
-        } else {
-            for entry in &damaged {
-                out.line(format!("left out: {}: {}", entry.path, entry.damaged.as_deref().unwrap_or_default()))?;
-            }
-            out.line(format!("{names} names, {files} files, {}", indicatif::HumanBytes(bytes)))?;
+            return out.finish();
         }
-        out.finish()?;
-        Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damaged })
+        for entry in damaged {
+            let told = format!("left out: {}: {}", entry.path, entry.damaged.as_deref().unwrap_or_default());
+            out.line(escape(told.as_bytes()))?;
+        }
+        out.line(format!("{names} names, {files} files, {}", indicatif::HumanBytes(bytes)))?;
+        out.finish()
     }
 }
 
