@@ -341,6 +341,18 @@ fn a_name_is_listed_in_one_line() {
     shell.ok("fs cp d.zoned a store:/two\nlines");
     assert_eq!(shell.ok("fs ls d.zoned"), "/two\\nlines\n");
     assert!(shell.ok("fs ls d.zoned --long").ends_with("/two\\nlines\n"));
+    assert!(shell.ok("fs dump d.zoned").contains("\n/two\\nlines  1 bytes\n"));
+    let data = bytes(7, 5_000);
+    shell.write("b", &data);
+    shell.ok("fs cp d.zoned b store:/torn\nname");
+    let mut image = shell.read("d.zoned");
+    let at = image.windows(64).position(|window| window == &data[..64]).unwrap();
+    image[at] ^= 1;
+    shell.write("d.zoned", image);
+    let checked = shell.run("fs check d.zoned");
+    assert!(checked.out.starts_with("/torn\\nname: "), "{checked:?}");
+    let left_out = shell.run("fs backup d.zoned copy --skip-damaged");
+    assert!(left_out.out.starts_with("left out: /torn\\nname: ") && left_out.out.lines().count() == 2, "{left_out:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use zonda_files::{CheckReport, FileId, FilePath};
 
 use super::StoreArg;
+use crate::bytes::escape;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 
@@ -54,7 +55,7 @@ impl Check {
                 "stale_extents": stale,
             }))?;
         } else {
-            findings.iter().try_for_each(|finding| out.line(finding))?;
+            findings.iter().try_for_each(|finding| out.line(escape(finding.as_bytes())))?;
             let said = match findings.len() {
                 0 => "all is well".to_owned(),
                 1 => "1 finding".to_owned(),

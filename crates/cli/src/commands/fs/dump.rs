@@ -6,13 +6,16 @@ use serde_json::json;
 use zonda_files::stream_name;
 
 use super::{StoreArg, walk};
+use crate::bytes::escape;
 use crate::exit::Exit;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
   zonda fs dump disk.zoned             every zone that holds something, every file with its extents
-  zonda fs dump disk.zoned --json      a JSON object for each zone and each file";
+  zonda fs dump disk.zoned --json      a JSON object for each zone and each file
+
+Names are shown as by `zonda fs ls`: control characters as escapes.";
 
 /// Prints what is where: zones, files, extents
 #[derive(Args, Debug)]
@@ -51,7 +54,7 @@ impl Dump {
                 }))?;
                 continue;
             }
-            out.line(format!("{path}  {} bytes", info.size_bytes))?;
+            out.line(format!("{}  {} bytes", escape(path.as_str().as_bytes()), info.size_bytes))?;
             for extent in extents {
                 out.line(format!(
                     "    {} generation {} block {} skip {} bytes {}",
