@@ -50,7 +50,11 @@ impl Format {
     }
 }
 
-fn used_zones(device: &dyn ZonedDevice) -> anyhow::Result<Vec<ZoneId>> {
+/// Zones that hold something, or are open, and can be emptied: not those that are offline, as conventional ones of a disk are, or read-only.
+///
+/// # Errors
+/// Those of the device.
+pub(super) fn used_zones(device: &dyn ZonedDevice) -> anyhow::Result<Vec<ZoneId>> {
     let zones = device.report(ZoneId(0), device.geometry().zone_count)?;
     let can_be_emptied =
         |zone: &&ZoneReport| !matches!(zone.state, ZoneState::Empty | ZoneState::Offline | ZoneState::ReadOnly);
