@@ -146,6 +146,8 @@ fn options_that_are_zero_or_absurd() {
 #[test]
 fn keys_and_values_over_the_limit() {
     let shell = Shell::new();
+    assert!(shell.fails(1, &format!("put s {} v", "k".repeat(1025))).contains("1024"));
+    assert!(!shell.path().join("s").exists(), "nothing was made for it");
     shell.ok(&format!("put s {} v", "k".repeat(1024)));
     assert!(shell.fails(1, &format!("put s {} v", "k".repeat(1025))).contains("1024"));
     let long = shell.pipe("put s k -", &vec![7; (16 << 20) + 1]);

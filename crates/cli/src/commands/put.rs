@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::io::Read;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use zonda::Durability;
-use zonda::limits::VALUE_BYTES_MAX;
+use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 use crate::bytes::{Form, from_hex};
 use crate::exit::{BadArgument, Exit};
@@ -50,6 +50,10 @@ impl Put {
         } else {
             form.parse(&self.value).map_err(|why| BadArgument(format!("value: {why}")))?
         };
+        // Before a store is made for it.
+        if key.len() > KEY_BYTES_MAX {
+            bail!(zonda::Error::KeyTooLong { bytes: key.len(), bytes_max: KEY_BYTES_MAX });
+        }
         let db = self.store.open_or_create()?;
         self.tree.of(&db)?.put_with(key, value, Durability::Synced)?;
         db.close()?;
