@@ -10,7 +10,7 @@ use super::BadRecord;
 pub(super) const LINE_BYTES_MAX: usize = 6 * VALUE_BYTES_MAX + (1 << 20);
 
 /// A byte order mark, which editors put before the first line; it belongs to none.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line and its number, from 1.
 pub(crate) type Line<'a> = std::result::Result<(u64, &'a [u8]), BadRecord>;
