@@ -292,6 +292,11 @@ mod tests {
     }
 
     #[test]
+    fn a_window_may_be_longer_than_any_measurement() {
+        bench(&format!("flash:test --virtual --count 10 --window {}", u64::MAX)).run().unwrap();
+    }
+
+    #[test]
     fn a_measurement_makes_no_device() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("none");

@@ -113,7 +113,7 @@ impl<'a> Load<'a> {
             sleep(SETTLE * u32::try_from(flash.dilation).unwrap_or(1));
         }
         let before = (self.target.flash(), self.target.host_ftl());
-        self.target.watch(0..window_ms * 1_000_000);
+        self.target.watch(0..window_ms.saturating_mul(1_000_000));
         let bar = ProgressBar::new(self.bench.count);
         let mut queue = self.target.queue(self.bench.depth)?;
         let (start, cpu) = (now(), cpu_time());
