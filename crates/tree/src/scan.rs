@@ -214,9 +214,13 @@ impl Scan {
         Self { snapshot, rest, front: Side::default(), back: Side::default(), keys_only: false }
     }
 
-    /// The same without values: pairs have empty ones.
-    pub(crate) fn keys_only(self) -> Self {
-        Self { keys_only: true, ..self }
+    /// The same without values: pairs have empty ones, those of leaves that are begun too.
+    pub(crate) fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        for side in [&mut self.front, &mut self.back] {
+            side.run = side.run.take().map(|run| run.keys_only(true));
+        }
+        self
     }
 
     /// Says that about `pairs` pairs will be taken, from whichever end.

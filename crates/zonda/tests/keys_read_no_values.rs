@@ -58,6 +58,20 @@ fn of_keys_alone() {
     assert!(read < VALUE_BYTES as u64, "{read} bytes read to look at keys of values of {VALUE_BYTES}");
 }
 
+/// Leaves that were begun with values go on without.
+#[test]
+fn of_the_keys_that_are_left() {
+    let (device, db) = store();
+    for number in 0..VALUES {
+        db.put(number.to_be_bytes(), vec![7; VALUE_BYTES]).unwrap();
+    }
+    let mut range = db.iter().unwrap();
+    assert_eq!(range.next().unwrap().unwrap().1, vec![7; VALUE_BYTES]);
+    assert_eq!(range.next_back().unwrap().unwrap().1, vec![7; VALUE_BYTES]);
+    let read = read_bytes(&device, || assert_eq!(range.keys().map(Result::unwrap).count(), VALUES as usize - 2));
+    assert!(read < VALUE_BYTES as u64, "{read} bytes read to look at keys of values of {VALUE_BYTES}");
+}
+
 #[test]
 fn of_a_tree() {
     let (device, db) = store();
