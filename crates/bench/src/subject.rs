@@ -145,7 +145,7 @@ pub struct WrittenBytes {
 }
 
 impl WrittenBytes {
-    /// What was written after `before`. Saturates: how the MetaLog divides into journal and image is known only in sum.
+    /// What was written after `before`. Saturates: the counts of a store are of nearly one moment.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

@@ -92,6 +92,7 @@ struct Mark {
     position: u64,
     highest_sequence: u64,
     placed_again: u64,
+    by_part: MetaBytes,
 }
 
 /// The one that writes.
@@ -100,6 +101,8 @@ struct Flusher {
     /// Taken and not written yet: not empty only during a flush, or after one that found the store full.
     group: Vec<u8>,
     next_chunk: u64,
+    /// Of what was written so far.
+    by_part: MetaBytes,
     checkpoint: Option<OpenCheckpoint>,
     /// The newest segment of the life before, which the session may continue.
     before: Option<SegmentId>,
@@ -127,6 +130,8 @@ pub(crate) struct MetaLog {
     pending: Mutex<Pending>,
     flusher: Mutex<Flusher>,
     flushed: AtomicU64,
+    /// Bytes that the journal's part of each group took on the device, with as much of padding and heads.
+    journal_written: AtomicU64,
     /// A group begins behind the first segment that this session began.
     outgrown: AtomicBool,
     poison: Poison,
@@ -143,13 +148,15 @@ impl MetaLog {
         let area = store.area(AreaKind::Meta);
         area.flush()?;
         let before = area.segments().last().map(|segment| segment.id);
-        let flusher = Flusher { group: Vec::new(), next_chunk, checkpoint: None, before, begun: None };
+        let by_part = MetaBytes::default();
+        let flusher = Flusher { group: Vec::new(), next_chunk, by_part, checkpoint: None, before, begun: None };
         let metalog = Self {
             store,
             session: session.number,
             pending: Mutex::default(),
             flusher: Mutex::new(flusher),
             flushed: AtomicU64::new(0),
+            journal_written: AtomicU64::new(0),
             outgrown: AtomicBool::new(false),
             poison: Poison::default(),
         };
@@ -189,7 +196,7 @@ impl MetaLog {
             (ahead.sync_log)(mark.highest_sequence)?;
         }
         self.pending.lock().take(mark.position, &mut flusher.group);
-        self.write_group(flusher, mark.position)
+        self.write_group(flusher, mark)
     }
 
     /// *settled*: settles until no page is placed again meanwhile; what was appended before that may be taken.
@@ -205,7 +212,8 @@ impl MetaLog {
         Err(TreeError::Damaged { what: "device", why })
     }
 
-    fn write_group(&self, flusher: &mut Flusher, position: u64) -> Result<()> {
+    fn write_group(&self, flusher: &mut Flusher, mark: Mark) -> Result<()> {
+        let bytes_before = self.store.written_by().meta;
         let written = write_group(self.area(), self.session, flusher.next_chunk, &flusher.group);
         if let Some(error) = written.error {
             // *one group*: a group that was begun cannot be begun again in this session.
@@ -213,13 +221,15 @@ impl MetaLog {
         }
         let outcome = self.area().flush().map_err(TreeError::from);
         self.poison.watch(outcome)?;
-        flusher.note_checkpoint(self.flushed.load(SeqCst)..position, written.segment);
+        let journal_bytes = flusher.journal_of(mark.by_part, self.store.written_by().meta - bytes_before);
+        self.journal_written.fetch_add(journal_bytes, Relaxed);
+        flusher.note_checkpoint(self.flushed.load(SeqCst)..mark.position, written.segment);
         flusher.begun = flusher.begun.or(written.segment.filter(|&segment| Some(segment) > flusher.before));
         self.outgrown.store(flusher.begun.is_some() && written.segment > flusher.begun, Relaxed);
         flusher.next_chunk += written.chunks;
         flusher.group.clear();
         flusher.group.shrink_to(2 * FLUSH_BYTES);
-        self.flushed.store(position, SeqCst);
+        self.flushed.store(mark.position, SeqCst);
         Ok(())
     }
 
@@ -281,9 +291,9 @@ impl MetaLog {
         Position(self.flushed.load(SeqCst))
     }
 
-    /// Bytes appended in this session.
-    pub(crate) fn bytes(&self) -> MetaBytes {
-        self.pending.lock().by_part
+    /// Bytes that the address journal took on the device in this session, its share of padding and heads included. Never falls.
+    pub(crate) fn journal_written_bytes(&self) -> u64 {
+        self.journal_written.load(Relaxed)
     }
 
     fn area(&self) -> &dyn Area {
@@ -303,8 +313,8 @@ impl Pending {
     }
 
     fn mark(&self) -> Mark {
-        let &Self { appended: position, highest_sequence, placed_again, .. } = self;
-        Mark { position, highest_sequence, placed_again }
+        let &Self { appended: position, highest_sequence, placed_again, by_part, .. } = self;
+        Mark { position, highest_sequence, placed_again, by_part }
     }
 
     /// Moves the records before `position` to the end of `group`.
@@ -319,6 +329,10 @@ impl Pending {
 }
 
 impl MetaBytes {
+    fn all(&self) -> u64 {
+        self.journal + self.checkpoints + self.images
+    }
+
     fn count(&mut self, record: &MetaRecord<'_>, bytes: u64) {
         match record {
             MetaRecord::Move { .. } | MetaRecord::Restructure { .. } | MetaRecord::Sparse { .. } => {
@@ -335,6 +349,13 @@ impl MetaBytes {
 }
 
 impl Flusher {
+    /// The journal's part of a group that took so many bytes on the device, and up to whose end `by_part` was appended.
+    fn journal_of(&mut self, by_part: MetaBytes, bytes: u64) -> u64 {
+        let before = std::mem::replace(&mut self.by_part, by_part);
+        let (journal, all) = (by_part.journal - before.journal, (by_part.all() - before.all()).max(1));
+        u64::try_from(u128::from(bytes) * u128::from(journal) / u128::from(all)).unwrap_or(bytes)
+    }
+
     /// Remembers the segment of the group that holds the open checkpoint's `Begin`.
     fn note_checkpoint(&mut self, group: std::ops::Range<u64>, segment: Option<SegmentId>) {
         if let Some(open) = self.checkpoint.as_mut().filter(|open| group.contains(&open.position)) {

@@ -66,10 +66,8 @@ pub struct EngineStats {
     pub leaf_merges: u64,
     /// Checkpoints that were completed.
     pub checkpoints: u64,
-    /// MetaLog bytes of address records.
-    pub meta_bytes_moves: u64,
-    /// MetaLog bytes of checkpoints: structure and buffer images.
-    pub meta_bytes_images: u64,
+    /// Bytes that address records took in the MetaLog, with their share of its framing and padding.
+    pub journal_written_bytes: u64,
     /// Log bytes that a crash now would have to replay.
     pub log_live_bytes: u64,
     /// Log bytes written.

@@ -407,7 +407,6 @@ impl Tree {
     pub(crate) fn stats(&self) -> EngineStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
-        let meta = self.meta.bytes();
         let garbage_bytes = self.epoch.garbage_bytes() as u64;
         EngineStats {
             inner_bytes: self.index.memory_bytes() + garbage_bytes,
@@ -440,8 +439,7 @@ impl Tree {
             splits: get(&counters.splits),
             leaf_merges: get(&counters.leaf_merges),
             checkpoints: get(&counters.checkpoints),
-            meta_bytes_moves: meta.journal,
-            meta_bytes_images: meta.checkpoints + meta.images,
+            journal_written_bytes: self.meta.journal_written_bytes(),
             log_live_bytes: self.log.bytes_since_truncation(),
             log_appended_bytes: self.log.appended_bytes(),
         }

@@ -308,12 +308,9 @@ impl WaitStats {
 }
 
 impl WrittenStats {
-    /// The page store counts the MetaLog as one; the tree knows what share of its content was moves. The rest, framing and padding
-    /// included, counts as image.
+    /// The page store counts the MetaLog as one; the tree knows what of each write were moves. The rest counts as image.
     fn of(written: &WrittenBy, tree: &EngineStats) -> Self {
-        let content = (tree.meta_bytes_moves + tree.meta_bytes_images).max(1);
-        let journal = u128::from(written.meta) * u128::from(tree.meta_bytes_moves) / u128::from(content);
-        let journal_bytes = u64::try_from(journal).unwrap_or(written.meta).min(written.meta);
+        let journal_bytes = tree.journal_written_bytes.min(written.meta);
         Self {
             flush_bytes: written.flush,
             relocation_bytes: written.relocation,

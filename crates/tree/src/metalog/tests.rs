@@ -140,7 +140,7 @@ fn recovery_applies_what_follows_the_newest_complete_checkpoint() {
     assert_eq!(story(&store), want);
     end(&metalog).expect("sound");
     assert_eq!(story(&store), ["begin 2", "leaf 1 0", "move 1 3", "end 2"]);
-    assert_eq!(metalog.bytes().images, 5);
+    assert_eq!(metalog.pending.lock().by_part.images, 5);
     let store = store.reopen(Survives::Flushed);
     let next_chunk = recover(&store).expect("sound").expect("a checkpoint").0.next_chunk;
     start(&store, 2, next_chunk).expect("sound");
