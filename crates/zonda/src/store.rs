@@ -73,6 +73,18 @@ impl Store {
         Ok((engine, tree.admit()?))
     }
 
+    /// The engine to write to a tree bit by bit, and to be admitted for each of them. A store that would take none of them says so now,
+    /// whether there are any or not.
+    ///
+    /// # Errors
+    /// As [`writer_to`](Self::writer_to); `Closed`, `Poisoned`.
+    pub(crate) fn writer_in_chunks(&self, tree: &Named) -> Result<&Engine> {
+        self.writer_to(tree)?;
+        let engine = self.writer()?;
+        engine.write(&[], zonda_tree::Durability::Buffered)?;
+        Ok(engine)
+    }
+
     /// Whether pairs may be written: the index of a store may outgrow its memory budget. Deletes always may.
     ///
     /// # Errors

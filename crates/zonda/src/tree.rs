@@ -459,18 +459,7 @@ impl Tree {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn delete_range_with<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, durability: Durability) -> Result<u64> {
-        let range = KeyRange::of(self.named.prefix, &range);
-        self.store.writer_to(&self.named)?;
-        let engine = self.store.writer()?;
-        if range.is_empty() {
-            return Ok(0);
-        }
-        let (_, high) = range.bounds();
-        let write = |batch: &[BatchOp<'_>]| self.write_chunk(batch, durability);
-        let deleted = chunks::delete_range(engine, range.low.clone(), high, write)?;
-        // A drop between two batches leaves the next one nothing to find.
-        self.named.check()?;
-        Ok(deleted)
+        self.delete_all_of(&KeyRange::of(self.named.prefix, &range), durability)
     }
 
     /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where
@@ -508,8 +497,9 @@ impl Tree {
         pairs: impl IntoIterator<Item = (K, V)>,
         durability: Durability,
     ) -> Result<u64> {
-        self.store.writer_to(&self.named)?;
-        let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| self.write_chunk(batch, durability));
+        self.store.writer_in_chunks(&self.named)?;
+        let write = |batch: &[BatchOp<'_>]| self.write_chunk(batch, durability);
+        let mut chunks = PutChunks::new(write);
         let ingested = ingest_into(&mut chunks, self.named.prefix.bytes(), pairs);
         chunks.flush()?;
         ingested
@@ -526,6 +516,19 @@ impl Tree {
         let found = read(self.store.reader()?)?;
         self.named.check()?;
         Ok(found)
+    }
+
+    fn delete_all_of(&self, range: &KeyRange, durability: Durability) -> Result<u64> {
+        let engine = self.store.writer_in_chunks(&self.named)?;
+        if range.is_empty() {
+            return Ok(0);
+        }
+        let (_, high) = range.bounds();
+        let write = |batch: &[BatchOp<'_>]| self.write_chunk(batch, durability);
+        let deleted = chunks::delete_range(engine, range.low.clone(), high, write)?;
+        // A drop between two batches leaves the next one nothing to find.
+        self.named.check()?;
+        Ok(deleted)
     }
 
     /// Writes one batch of a long operation. Other trees may be made and dropped between two of them.
@@ -597,9 +600,7 @@ pub(crate) fn write_batch(store: &Arc<Store>, batch: &crate::Batch, durability: 
     let _admitted = batch.trees().iter().map(|tree| tree.admit()).collect::<Result<Vec<_>>>()?;
     let ops: Vec<BatchOp<'_>> = batch.ops();
     store.admit(&ops)?;
-    if !ops.is_empty() {
-        engine.write(&ops, durability.into())?;
-        store.written();
-    }
+    engine.write(&ops, durability.into())?;
+    store.written();
     Ok(())
 }

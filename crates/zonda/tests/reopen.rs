@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, fill, keys, memory, options};
-use zonda::{Durability, Error, Options};
+use zonda::{Batch, Durability, Error, Options};
 
 #[test]
 fn everything_survives_a_close_and_a_drop() {
@@ -28,6 +28,10 @@ fn a_closed_store_says_so_to_every_handle() {
     db.close().unwrap();
     assert!(matches!(clone.put("k", "v"), Err(Error::Closed)));
     assert!(matches!(tree.get("k"), Err(Error::Closed)));
+    // Also where there is nothing to be written.
+    assert!(matches!(clone.write(Batch::new()), Err(Error::Closed)));
+    assert!(matches!(tree.ingest([("", ""); 0]), Err(Error::Closed)));
+    assert!(matches!(tree.delete_range("b".."a"), Err(Error::Closed)));
     assert!(matches!(snapshot.get("k"), Err(Error::Closed)));
     assert!(matches!(range.next(), Some(Err(Error::Closed))));
     assert!(range.next().is_none(), "an error ends the range");
