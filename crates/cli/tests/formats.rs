@@ -151,6 +151,14 @@ fn a_full_store_says_how_much_is_loaded() {
 }
 
 #[test]
+fn a_load_fits_the_shortest_zones() {
+    let shell = Shell::new();
+    shell.write("in.tsv", (0..2_000).map(|n| format!("{n:05}\t{}\n", "v".repeat(300))).collect::<String>());
+    shell.ok("load s.zonda?zone_size=32KiB&zones=6000 in.tsv --memory 2MiB");
+    assert_eq!(shell.ok("scan s.zonda --keys --memory 2MiB").lines().count(), 2_000);
+}
+
+#[test]
 fn options_of_columns_are_for_columns() {
     let shell = Shell::new();
     shell.write("in.jsonl", "{\"key\":\"a\",\"value\":1}\n");

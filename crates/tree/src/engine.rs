@@ -215,6 +215,13 @@ impl Engine {
         self.enter()?.write(batch, durability)
     }
 
+    /// The most bytes that one batch takes in the log, where each operation takes some beside key and value: less than
+    /// [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX) where zones are short.
+    #[must_use]
+    pub fn log_batch_bytes_max(&self) -> usize {
+        self.tree.log.unit_bytes_max()
+    }
+
     /// As [`write`](Self::write), but a full store takes it from its reserve like a delete: for one by which more goes than comes.
     ///
     /// # Errors

@@ -228,10 +228,15 @@ impl Log {
         self.measure(ops).map(|_| ())
     }
 
+    /// The most bytes that a batch takes in the log.
+    pub(crate) fn unit_bytes_max(&self) -> usize {
+        unit_bytes_max(part_bytes_max(self.chunk_bytes_max))
+    }
+
     fn measure<'a>(&self, ops: impl Iterator<Item = Record<'a>>) -> Result<Measure> {
         let unit = measure(ops);
         assert!(unit.count > 0, "an empty batch is not logged");
-        let bytes_max = unit_bytes_max(part_bytes_max(self.chunk_bytes_max));
+        let bytes_max = self.unit_bytes_max();
         if unit.bytes_max > bytes_max {
             return Err(TreeError::BatchTooLong { bytes: unit.bytes_max, bytes_max });
         }

@@ -2,7 +2,7 @@
 
 use zonda_tree::BatchOp;
 
-use crate::chunks::PutChunks;
+use crate::chunks::{self, PutChunks};
 use crate::key::KeyRange;
 use crate::open::Access;
 use crate::{Db, Durability, Options, Result, Snapshot, catalogue};
@@ -35,7 +35,7 @@ fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -
     let everything = KeyRange::everything();
     let (low, high) = everything.bounds();
     let mut cursor = source.scan(snapshot.engine_snapshot(), low, high)?;
-    let mut chunks = PutChunks::new(|batch: &[BatchOp<'_>]| {
+    let mut chunks = PutChunks::new(chunks::chunk_bytes(target.store().writer()?), |batch: &[BatchOp<'_>]| {
         // Nobody else looks after the memory of a copy that has no threads.
         target.store().governor().adjust();
         target.write_chunk(batch, Durability::Buffered)

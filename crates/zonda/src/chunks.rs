@@ -6,25 +6,33 @@ use zonda_tree::{BatchOp, Engine};
 
 use crate::{Error, Result};
 
-/// Bytes of keys and values after which a chunk is written: large enough to spread the cost of a batch, far below its limit.
+/// Bytes of keys and values after which a chunk is written where zones are not short: large enough to spread the cost of a batch, far below
+/// its limit.
 const CHUNK_BYTES: usize = 32 << 10;
 /// Operations after which a chunk is written.
 const CHUNK_OPERATIONS: usize = 1024;
 /// Snapshots that may be given up for one read before they are of any use: each had more written over it meanwhile than memory keeps.
 const SNAPSHOTS_MAX: u32 = 64;
 
+/// Bytes of keys and values after which a chunk for `engine` is written: no more than half of what its log takes at once, which is little
+/// where zones are short. The other half is for what operations take there beside these.
+pub(crate) fn chunk_bytes(engine: &Engine) -> usize {
+    CHUNK_BYTES.min(engine.log_batch_bytes_max() / 2)
+}
+
 /// Puts that wait to be written together. Holds at most a chunk and one pair.
 pub(crate) struct PutChunks<W> {
     write: W,
+    chunk_bytes: usize,
     bytes: Vec<u8>,
     /// Ends of key and value in `bytes`.
     ends: Vec<(usize, usize)>,
 }
 
 impl<W: FnMut(&[BatchOp<'_>]) -> Result<()>> PutChunks<W> {
-    /// Nothing waits yet; `write` will write each batch.
-    pub(crate) fn new(write: W) -> Self {
-        Self { write, bytes: Vec::with_capacity(CHUNK_BYTES), ends: Vec::new() }
+    /// Nothing waits yet; `write` will write each batch, of about [`chunk_bytes`] of the store that it writes to.
+    pub(crate) fn new(chunk_bytes: usize, write: W) -> Self {
+        Self { write, chunk_bytes, bytes: Vec::with_capacity(chunk_bytes), ends: Vec::new() }
     }
 
     /// Adds a pair; `key` is given in two parts. Writes when there is enough.
@@ -32,7 +40,7 @@ impl<W: FnMut(&[BatchOp<'_>]) -> Result<()>> PutChunks<W> {
     /// # Errors
     /// Those of writing a batch.
     pub(crate) fn put(&mut self, prefix: &[u8], key: &[u8], value: &[u8]) -> Result<()> {
-        if !self.ends.is_empty() && self.bytes.len() + prefix.len() + key.len() + value.len() > CHUNK_BYTES {
+        if !self.ends.is_empty() && self.bytes.len() + prefix.len() + key.len() + value.len() > self.chunk_bytes {
             self.flush()?;
         }
         self.bytes.extend_from_slice(prefix);
@@ -119,8 +127,8 @@ fn take_keys(
 ) -> Result<()> {
     let snapshot = engine.snapshot()?;
     let mut cursor = engine.scan(&snapshot, low, high)?.keys_only();
-    let mut bytes = 0;
-    while keys.len() < CHUNK_OPERATIONS && bytes < CHUNK_BYTES {
+    let (mut bytes, bytes_max) = (0, chunk_bytes(engine));
+    while keys.len() < CHUNK_OPERATIONS && bytes < bytes_max {
         match cursor.next() {
             Ok(Some((key, _))) => {
                 bytes += key.len();

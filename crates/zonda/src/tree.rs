@@ -497,9 +497,9 @@ impl Tree {
         pairs: impl IntoIterator<Item = (K, V)>,
         durability: Durability,
     ) -> Result<u64> {
-        self.store.writer_in_chunks(&self.named)?;
+        let engine = self.store.writer_in_chunks(&self.named)?;
         let write = |batch: &[BatchOp<'_>]| self.write_chunk(batch, durability);
-        let mut chunks = PutChunks::new(write);
+        let mut chunks = PutChunks::new(chunks::chunk_bytes(engine), write);
         let ingested = ingest_into(&mut chunks, self.named.prefix.bytes(), pairs);
         chunks.flush()?;
         ingested

@@ -34,9 +34,9 @@ Formats:
 A byte order mark before the first line is passed over. A key that exists gets the new value. Everything is durable when the command
 ends.";
 
-/// Writes go to the store in batches of so many pairs or bytes.
+/// Writes go to the store in batches of so many pairs or bytes, which the log of any store takes, however short its zones are.
 const BATCH_PAIRS: usize = 1024;
-const BATCH_BYTES: usize = 32 << 10;
+const BATCH_BYTES: usize = 16 << 10;
 /// Bad records that are named; the rest are only counted.
 const NAMED_MAX: u64 = 20;
 
