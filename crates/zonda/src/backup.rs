@@ -5,6 +5,7 @@ use zonda_tree::BatchOp;
 use crate::chunks::{self, PutChunks};
 use crate::key::KeyRange;
 use crate::open::Access;
+use crate::prefix::Prefix;
 use crate::{Db, Durability, Options, Result, Snapshot, catalogue};
 
 /// Copies all trees of `snapshot`, names included, into a new store at `uri` and closes it; returns the number of pairs. `options` say
@@ -43,8 +44,11 @@ fn copy_pairs(snapshot: &Snapshot, target: &Db, progress: &mut dyn FnMut(u64)) -
     let mut pairs = 0;
     while let Some((key, value)) = cursor.next()? {
         chunks.put(&[], key, value)?;
-        pairs += 1;
-        progress(pairs);
+        // Names of trees are records, too, but nobody's pairs.
+        if Prefix::CATALOGUE.strip(key).is_none() {
+            pairs += 1;
+            progress(pairs);
+        }
     }
     chunks.flush()?;
     Ok(pairs)
