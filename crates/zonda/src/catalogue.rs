@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use zonda_rt::atomic::{AtomicBool, Ordering};
 use zonda_rt::{Mutex, RwLock, RwLockReadGuard};
-use zonda_tree::{BatchOp, Durability, Engine};
+use zonda_tree::{BatchOp, Durability, Engine, Snapshot};
 
 use crate::chunks;
 use crate::format::{COUNTER_KEY, DROPPING_KEY, NAME_KEY, TreeRecord, UNFINISHED_KEY};
@@ -88,7 +88,7 @@ impl Catalogue {
     pub(crate) fn load(engine: &Engine) -> Result<Self> {
         let mut names = Names::new();
         for (key, value) in records(engine, NAME_KEY)? {
-            let name = String::from_utf8(key).map_err(|_| damaged("a name is not UTF-8"))?;
+            let name = name_of(key)?;
             let prefix = Prefix::of(TreeRecord::decode(&value)?.number);
             names.insert(name.clone(), Named::new(name, prefix));
         }
@@ -244,6 +244,18 @@ fn delete_all(engine: &Engine, tree: Prefix) -> Result<()> {
     Ok(())
 }
 
+/// Names of all trees as `snapshot` sees them, in order.
+///
+/// # Errors
+/// Those of reading; `Damaged`.
+pub(crate) fn names_as_of(engine: &Engine, snapshot: &Snapshot) -> Result<Vec<String>> {
+    records_as_of(engine, snapshot, NAME_KEY)?.into_iter().map(|(key, _)| name_of(key)).collect()
+}
+
+fn name_of(key: Vec<u8>) -> Result<String> {
+    String::from_utf8(key).map_err(|_| damaged("a name is not UTF-8"))
+}
+
 /// The number that the record of `name` gives, if `value` is that record.
 ///
 /// # Errors
@@ -263,9 +275,12 @@ fn dropping_key(number: u32) -> Vec<u8> {
 
 /// All catalogue records whose key begins with `kind`, without it.
 fn records(engine: &Engine, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    records_as_of(engine, &engine.snapshot()?, kind)
+}
+
+fn records_as_of(engine: &Engine, snapshot: &Snapshot, kind: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let (low, high) = (Prefix::CATALOGUE.join(&[kind]), Prefix::CATALOGUE.join(&[kind + 1]));
-    let snapshot = engine.snapshot()?;
-    let mut cursor = engine.scan(&snapshot, Bound::Included(&low), Bound::Excluded(&high))?;
+    let mut cursor = engine.scan(snapshot, Bound::Included(&low), Bound::Excluded(&high))?;
     let mut found = Vec::new();
     while let Some((key, value)) = cursor.next()? {
         found.push((key[low.len()..].to_vec(), value.to_vec()));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
-use crate::catalogue::{check_name, name_key, prefix_from_record};
+use crate::catalogue::{check_name, name_key, names_as_of, prefix_from_record};
 use crate::key::{self, KeyRange};
 use crate::prefix::Prefix;
 use crate::range::{Pair, Range};
@@ -58,6 +58,24 @@ impl Snapshot {
         let mut view = self.default_tree.clone();
         view.prefix = prefix_from_record(&record)?;
         Ok(view)
+    }
+
+    /// Names of all trees of that moment but the default one, in order.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`; those of reading.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.tree("users")?;
+    /// let snapshot = db.snapshot()?;
+    /// db.drop_tree("users")?;
+    /// assert_eq!((snapshot.tree_names()?, db.tree_names()?), (vec!["users".to_owned()], vec![]));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn tree_names(&self) -> Result<Vec<String>> {
+        names_as_of(self.store().reader()?, self.engine_snapshot())
     }
 
     /// The engine's snapshot, for copying everything.

@@ -68,6 +68,8 @@ fn a_snapshot_knows_the_trees_of_its_moment() {
     db.tree("new").unwrap();
     db.drop_tree("old").unwrap();
     assert_eq!(snapshot.tree("old").unwrap().get("k").unwrap(), Some(b"v".to_vec()));
+    assert_eq!(snapshot.tree_names().unwrap(), ["old"]);
+    assert_eq!(db.snapshot().unwrap().tree_names().unwrap(), ["new"]);
     assert!(matches!(snapshot.tree("new"), Err(Error::NoSuchTree { .. })));
 }
 

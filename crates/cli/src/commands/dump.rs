@@ -39,7 +39,7 @@ impl Dump {
         let db = if self.skip_damaged { self.store.open_up_to_damage()? } else { self.store.open_read_only()? };
         let snapshot = db.snapshot()?;
         let skipped = if self.skip_damaged { damaged(&db)? } else { Vec::new() };
-        exit::printed(dump_all(&db, &snapshot, &skipped))?;
+        exit::printed(dump_all(&snapshot, &skipped))?;
         skipped.iter().for_each(|span| say(format_args!("zonda: left out: {span}")));
         let left_out = db.log_left_out()?;
         if let Some(operations) = left_out {
@@ -50,10 +50,10 @@ impl Dump {
     }
 }
 
-fn dump_all(db: &Db, snapshot: &Snapshot, skipped: &[KeySpan]) -> anyhow::Result<()> {
+fn dump_all(snapshot: &Snapshot, skipped: &[KeySpan]) -> anyhow::Result<()> {
     let mut out = Output::new();
     dump("", snapshot, skipped, &mut out)?;
-    for name in db.tree_names()? {
+    for name in snapshot.tree_names()? {
         if dump(&name, &snapshot.tree(&name)?, skipped, &mut out)? == 0 {
             out.json(&json!({ "tree": name }))?;
         }
