@@ -32,6 +32,19 @@ fn put_get_and_delete() {
 }
 
 #[test]
+fn keys_are_deleted_by_prefix() {
+    let shell = filled();
+    shell.fails(2, "delete s.zonda");
+    shell.fails(2, "delete s.zonda b --prefix a");
+    let deleted = shell.run("delete s.zonda --prefix a");
+    assert!(deleted.code == Some(0) && deleted.err.contains("2 keys"), "{deleted:?}");
+    assert_eq!(shell.ok("scan s.zonda --keys"), "b\nc\n");
+    shell.ok("put s.zonda --hex ff00 01");
+    shell.ok("delete s.zonda --hex --prefix ff");
+    assert_eq!(shell.ok("scan s.zonda --keys"), "b\nc\n");
+}
+
+#[test]
 fn scans_of_all_kinds() {
     let shell = filled();
     let keys = |arguments: &str| shell.ok(&format!("scan s.zonda --keys {arguments}")).replace('\n', " ");

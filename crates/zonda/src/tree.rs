@@ -462,6 +462,39 @@ impl Tree {
         self.delete_all_of(&KeyRange::of(self.named.prefix, &range), durability)
     }
 
+    /// Removes all keys that begin with `start`, and returns how many. As [`delete_range`](Self::delete_range) otherwise.
+    ///
+    /// # Errors
+    /// As `delete_range`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.ingest([("user:1", "ada"), ("user:2", "bob"), ("visits", "7")])?;
+    /// assert_eq!(db.delete_prefix("user:")?, 2);
+    /// assert_eq!(db.delete_prefix("")?, 1);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn delete_prefix(&self, start: impl AsRef<[u8]>) -> Result<u64> {
+        self.delete_prefix_with(start, self.store.durability())
+    }
+
+    /// As [`delete_prefix`](Self::delete_prefix), as durably as this call says: [`Durability::Synced`] syncs each batch.
+    ///
+    /// # Errors
+    /// As `delete_range`.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put([0xff, 0xff, 1], "the last prefix of all")?;
+    /// assert_eq!(db.delete_prefix_with([0xff, 0xff], zonda::Durability::Synced)?, 1);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn delete_prefix_with(&self, start: impl AsRef<[u8]>, durability: Durability) -> Result<u64> {
+        self.delete_all_of(&KeyRange::prefixed(self.named.prefix, start.as_ref()), durability)
+    }
+
     /// Stores pairs that come in strictly ascending key order, and returns how many. Faster than single puts, and leaves full leaves where
     /// the keys are above all others. Works in batches; *not* atomic as a whole: after an error or a crash a part from the low end is
     /// stored.

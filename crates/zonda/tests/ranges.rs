@@ -123,6 +123,23 @@ fn delete_range_takes_what_it_says() {
     assert_eq!((left.len(), left[499].as_str(), left[500].as_str()), (900, "0499", "2600"));
 }
 
+#[test]
+fn delete_prefix_takes_what_a_prefix_has_and_no_more() {
+    let db = memory();
+    let tree = db.tree("\u{ff}").unwrap();
+    for key in [&b""[..], b"a", b"ab", b"ab\xff", b"ab\xff\xff", b"ac", b"\xff", b"\xff\xff", b"\xff\xff\x01"] {
+        db.put(key, "").unwrap();
+        tree.put(key, "").unwrap();
+    }
+    assert_eq!(tree.delete_prefix("ab\u{ff}").unwrap(), 0, "that is another");
+    assert_eq!(tree.delete_prefix(b"ab\xff").unwrap(), 2);
+    assert_eq!(tree.delete_prefix([0xff, 0xff]).unwrap(), 2);
+    let left: Vec<_> = tree.iter().unwrap().keys().map(Result::unwrap).collect();
+    assert_eq!(left, [&b""[..], b"a", b"ab", b"ac", b"\xff"]);
+    assert_eq!((tree.delete_prefix("").unwrap(), tree.first().unwrap()), (5, None));
+    assert_eq!(db.iter().unwrap().count(), 9, "of another tree nothing");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
