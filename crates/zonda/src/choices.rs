@@ -253,6 +253,21 @@ pub(crate) fn bad(name: &'static str, why: String) -> Error {
     Error::BadOption { name, why }
 }
 
+/// # Errors
+/// `BadOption` for a number that is not in its range.
+pub(crate) fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(bad(name, format!("{value} is not between {min} and {max}")))
+}
+
+/// # Errors
+/// `BadOption` for a number that is no multiple.
+pub(crate) fn multiple(name: &'static str, value: u64, of: u64) -> Result<()> {
+    if value.is_multiple_of(of) { Ok(()) } else { Err(bad(name, format!("{value} is not a multiple of {of}"))) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

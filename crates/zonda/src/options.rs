@@ -2,9 +2,9 @@
 
 use zonda_tree::MiniPages;
 
-use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind, bad};
+use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind, bad, multiple, within};
 use crate::open::Access;
-use crate::{Db, Error, FlusherOptions, RecoveryProgress, Result, device, limits};
+use crate::{Db, FlusherOptions, RecoveryProgress, Result, device, limits};
 
 /// How to create and open a store. Kind, leaf size, geometry and whether there is a [log device](Self::log_device) are fixed at creation;
 /// everything else may differ at every opening. A number out of its range is refused by the opening (`BadOption`).
@@ -424,9 +424,9 @@ impl Options {
         self
     }
 
-    /// Log bytes after which a checkpoint starts, any number: bounds the time of recovery. Leaf buffers and filter together hold at most a
-    /// quarter of it; it is raised to four times the least that they hold, 2 MiB without a filter. Default 0: five times the leaf buffers,
-    /// at most a fifth of the device.
+    /// Log bytes after which a checkpoint starts, to [`CAPACITY_BYTES_MAX`](limits::CAPACITY_BYTES_MAX): bounds the time of recovery. Leaf
+    /// buffers and filter together hold at most a quarter of it; it is raised to four times the least that they hold, 2 MiB without a
+    /// filter. Default 0: five times the leaf buffers, at most a fifth of the device.
     #[must_use]
     pub fn log_limit(mut self, bytes: u64) -> Self {
         self.log_limit_bytes = bytes;
@@ -581,6 +581,7 @@ impl Options {
         let (ring_min, ring_max) = (limits::LOG_RING_BYTES_MIN, limits::LOG_RING_BYTES_MAX);
         within("log_ring", self.log_ring_bytes.into(), ring_min.into(), ring_max.into())?;
         within("log_interval_ms", self.log_interval_ms, 0, limits::LOG_INTERVAL_MS_MAX)?;
+        within("log_limit", self.log_limit_bytes, 0, limits::CAPACITY_BYTES_MAX)?;
         let mini = &self.mini_pages;
         within("copy_on_access", mini.copy_on_access_percent.into(), 0, 100)?;
         within("promotion", mini.promotion_percent.into(), 0, 100)?;
@@ -616,21 +617,10 @@ const SMALL_ZONE_BYTES: u64 = 1 << 20;
 const ZONES: u64 = 1024;
 pub(crate) const CAPACITY_BYTES: u64 = 64 << 30;
 
-fn out_of_range(name: &'static str, value: u64, min: u64, max: u64) -> Error {
-    bad(name, format!("{value} is not between {min} and {max}"))
-}
-
-pub(crate) fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
-    if (min..=max).contains(&value) { Ok(()) } else { Err(out_of_range(name, value, min, max)) }
-}
-
-fn multiple(name: &'static str, value: u64, of: u64) -> Result<()> {
-    if value.is_multiple_of(of) { Ok(()) } else { Err(bad(name, format!("{value} is not a multiple of {of}"))) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     #[test]
     fn absurd_numbers_are_refused_with_their_range() {
@@ -660,6 +650,8 @@ mod tests {
             Options::new().mini_page_bytes(4097),
             Options::new().delta_records(0),
             Options::new().log_interval_ms(limits::LOG_INTERVAL_MS_MAX + 1),
+            Options::new().log_limit(limits::CAPACITY_BYTES_MAX + 1),
+            Options::new().log_limit(u64::MAX),
             Options::new().filter(-0.1),
             Options::new().filter(limits::FILTER_SHARE_MAX + 0.01),
             Options::new().filter(f64::NAN),

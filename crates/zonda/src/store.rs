@@ -8,7 +8,7 @@ use crate::catalogue::{Admitted, Catalogue, Named};
 use crate::fork::Opener;
 use crate::governor::Governor;
 use crate::shape::Shape;
-use crate::{Durability, Error, Result, limits, options};
+use crate::{Durability, Error, Result, choices, limits};
 
 /// An open store. Every handle holds it by an `Arc`; the last one to go closes it.
 ///
@@ -120,7 +120,7 @@ impl Store {
     /// `BadOption` and `TooLittleMemory`, and nothing is changed; those of every write.
     pub(crate) fn set_memory(&self, bytes: u64) -> Result<()> {
         let (engine, governor) = (self.writer()?, self.governor());
-        options::within("memory", bytes, limits::MEMORY_BYTES_MIN, governor.budget_bytes_max())?;
+        choices::within("memory", bytes, limits::MEMORY_BYTES_MIN, governor.budget_bytes_max())?;
         governor.set_budget_bytes(bytes)?;
         engine.shrink_buffers()?;
         governor.adjust();
