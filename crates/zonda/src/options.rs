@@ -1,5 +1,6 @@
 //! What a store is told at creation and opening.
 
+use zonda_device::ZONE_COUNT_MAX;
 use zonda_tree::MiniPages;
 
 use crate::choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind, bad, multiple, within};
@@ -322,7 +323,7 @@ impl Options {
     /// [`ZONE_BYTES_MIN`](limits::ZONE_BYTES_MIN), 64 KiB, to [`ZONE_BYTES_MAX`](limits::ZONE_BYTES_MAX), 64 GiB; in place to
     /// [`SEGMENT_BYTES_MAX`](limits::SEGMENT_BYTES_MAX), 4 GiB. Default 16 MiB; for a [capacity](Self::capacity) below 16 GiB the
     /// power of two that gives 1,024 zones or more, 1 MiB at the least: the reserve is of whole zones, and of large ones takes most of a
-    /// small store.
+    /// small store. Above 16 TiB the least power of two that gives 1,048,576 zones at the most, which is what a device may have.
     #[must_use]
     pub fn zone_bytes(mut self, bytes: u64) -> Self {
         self.zone_bytes = Some(bytes);
@@ -552,8 +553,10 @@ impl Options {
 
     /// Zone size of a new file or memory store.
     pub(crate) fn zone_size_bytes(&self) -> u64 {
-        let of_capacity = || 1_u64 << (self.largest_bytes() / ZONES).max(1).ilog2();
-        self.zone_bytes.unwrap_or_else(|| of_capacity().clamp(SMALL_ZONE_BYTES, ZONE_BYTES))
+        let capacity_bytes = self.largest_bytes().min(limits::CAPACITY_BYTES_MAX);
+        let of_capacity = || 1_u64 << (capacity_bytes / ZONES).max(1).ilog2();
+        let least_bytes = || capacity_bytes.div_ceil(ZONE_COUNT_MAX.into()).next_power_of_two();
+        self.zone_bytes.unwrap_or_else(|| of_capacity().clamp(SMALL_ZONE_BYTES, ZONE_BYTES).max(least_bytes()))
     }
 
     /// What a new file or memory store may grow to.

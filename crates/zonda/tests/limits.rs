@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, options};
-use zonda::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX, ZONE_BYTES_MIN};
+use zonda::limits::{CAPACITY_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, ZONE_BYTES_MIN};
 use zonda::{Batch, Db, Design, Error, Options};
 
 #[test]
@@ -68,6 +68,17 @@ fn memory_below_the_least_is_refused_with_numbers() {
         open(least).unwrap().put("k", "v").unwrap();
         let refused = open(least - 1).unwrap_err();
         assert!(refused.to_string().contains(&least.to_string()), "{refused}");
+    }
+}
+
+/// Whoever does not say how long zones are gets such that there are no more than a device may have.
+#[test]
+fn capacities_that_are_allowed_can_be_had() {
+    for capacity_bytes in [20 << 40, CAPACITY_BYTES_MAX] {
+        let db = Options::new().memory(1 << 30).capacity(capacity_bytes).open("mem:").unwrap();
+        let space = db.stats().unwrap().space;
+        assert!(space.capacity_bytes >= capacity_bytes / 100 * 99 && space.zones <= 1 << 20, "{space:?}");
+        db.put("k", "v").unwrap();
     }
 }
 
