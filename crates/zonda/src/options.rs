@@ -434,8 +434,8 @@ impl Options {
         self
     }
 
-    /// Whether threads of the store do the work in the background. Without them a caller must call [`Db::step`] often. Default `true`. A store
-    /// that is opened for reading only has one, which gives the caches their memory.
+    /// Whether threads of the store do the work in the background. Without them a caller must call [`Db::step`] often. Default `true`.
+    /// A store that is opened for reading only has one, which gives the caches their memory.
     #[must_use]
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;

@@ -13,7 +13,8 @@ Examples:
   zonda device reset disk.zoned --zone 3 --zone 4      what is in these zones is gone
   zonda device reset disk.zoned --all                  a blank device, on which a store can be made
 
-Zones that are offline or read-only, as conventional ones of a disk count, stay as they are with --all. A store that loses a zone is damaged.";
+With --all, zones that are offline or read-only stay as they are; conventional ones of a disk count as offline.
+A store that loses a zone is damaged.";
 
 /// Empties zones, whatever is in them
 #[derive(Args, Debug)]
