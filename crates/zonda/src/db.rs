@@ -60,7 +60,7 @@ impl Db {
     /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux,
     /// `flash:PROFILE` for a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`,
     /// `max_active`, `layout=blocks` for a store in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known
-    /// ones are named). A path with a colon in front of the first slash is written `file:PATH`.
+    /// ones are named). A path that begins with letters and a colon is written `file:PATH`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
     /// ([`Options::log_limit`]).
@@ -68,7 +68,7 @@ impl Db {
     /// # Errors
     /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
     /// `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
-    /// `NewerVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `CopyUnfinished` for what an interrupted
+    /// `NewerVersion`, `OlderVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `CopyUnfinished` for what an interrupted
     /// [`backup`](Self::backup) left; `UnsuitableDevice` for too few zones,
     /// what has none, and a block device that is not there; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
     /// `Device`. A file that was begun is removed; `TooLittleMemory` with a budget that suffices, if the index of the store leaves too
@@ -258,7 +258,7 @@ impl Db {
     /// pairs in batches. A crash between the two is finished by the next opening. Waits for writes to this tree that are under way.
     ///
     /// # Errors
-    /// Those of every write.
+    /// Those of every write: see [`Tree`].
     ///
     /// # Examples
     /// ```
@@ -433,7 +433,7 @@ impl Db {
     /// back, as far as snapshots let them. `progress(done, total)` counts leaves. Others go on meanwhile.
     ///
     /// # Errors
-    /// Those of every write.
+    /// Those of every write: see [`Tree`].
     ///
     /// # Examples
     /// ```
@@ -448,7 +448,7 @@ impl Db {
     /// Takes a checkpoint now: the next opening has nothing to replay but what is written afterwards.
     ///
     /// # Errors
-    /// Those of every write.
+    /// Those of every write: see [`Tree`].
     ///
     /// # Examples
     /// ```
