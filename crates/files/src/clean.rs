@@ -58,6 +58,7 @@ impl Round {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveExtent {
     pub(crate) file: FileId,
+    /// With the level that the version of its tree has: a table that was moved without being written again has that of its creation.
     pub(crate) tags: FileTags,
     pub(crate) extent: Extent,
 }
@@ -331,10 +332,12 @@ impl Core {
     /// that has readers but no name.
     pub(crate) fn live_extents(&self, zone: ZoneId) -> Option<Vec<LiveExtent>> {
         let names = self.names.lock();
+        let following = self.follow.lock();
         let mut live = Vec::new();
         for (file, inode) in names.catalogue.files() {
             let here = inode.extents.iter().filter(|extent| extent.zone == zone && self.ground.is_there(extent));
-            live.extend(here.map(|extent| LiveExtent { file, tags: inode.tags, extent: *extent }));
+            let tags = || following.shape.tags_now(file, inode.tags);
+            live.extend(here.map(|extent| LiveExtent { file, tags: tags(), extent: *extent }));
         }
         let known = live.iter().map(|live| live.extent.device_bytes()).sum::<u64>();
         live.sort_by_key(|live| (live.file, live.extent.block));

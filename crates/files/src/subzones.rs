@@ -162,7 +162,7 @@ impl Core {
             return Ok(None);
         }
         let keys = self.keys_of(*file);
-        let level = keys.as_ref().map(|keys| keys.level).or(tags.level);
+        let level = tags.level;
         let (tree, range) = (keys.as_ref().map(|keys| keys.tree), keys.as_ref().map(|keys| &keys.range));
         if self.percent_for(tags, &SubzoneWish { level, tree, range }).is_none() {
             return Ok(None);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::lives::Lives;
 use super::{JobId, KeyOrder, KeyRange, TreeId};
-use crate::{FileId, ZoneId};
+use crate::{FileId, FileTags, ZoneId};
 
 /// A table of a tree: in its version, or placed and not yet in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,12 @@ impl LsmShape {
     #[must_use]
     pub fn find(&self, file: FileId) -> Option<(TreeId, &Table)> {
         self.trees.iter().find_map(|(id, tree)| Some((*id, tree.tables.get(&file)?)))
+    }
+
+    /// What a file is now that was created as `tags` say: a trivial move gives a table another level.
+    pub(crate) fn tags_now(&self, file: FileId, tags: FileTags) -> FileTags {
+        let level = self.find(file).map(|(_, table)| table.level);
+        FileTags { level: level.or(tags.level), ..tags }
     }
 
     /// The order of a tree's keys.

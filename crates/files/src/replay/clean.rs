@@ -10,8 +10,8 @@ use super::FreeSpace;
 use super::model::is_empty;
 use super::run::Run;
 use super::write::{LOG_ZONES, Want};
-use crate::policy::VictimView;
-use crate::{FileId, FileTags, Result};
+use crate::policy::{TableKeys, VictimView};
+use crate::{FileId, Result};
 
 /// A zone of which less than this share is gained is not worth moving, in percent.
 const GAIN_PERCENT_MIN: u64 = 3;
@@ -148,8 +148,13 @@ impl Run<'_> {
         let mut lease = self.place_moved_in_subzone(file, zone);
         let subzone = lease;
         let Some(it) = self.model.files.get_mut(&file) else { return Ok(0) };
-        let (tags, pieces) = (it.tags, std::mem::take(&mut it.pieces));
-        let keys = self.keys(file);
+        let (tags, pieces) = (self.shape.tags_now(file, it.tags), std::mem::take(&mut it.pieces));
+        // As a store has them: of the version, not of the job that wrote the table.
+        let keys = self.shape.find(file).map(|(tree, table)| TableKeys {
+            tree,
+            level: table.level,
+            range: table.range.clone(),
+        });
         let mut moved = 0;
         for (at, bytes) in pieces {
             if at != zone {
@@ -157,7 +162,9 @@ impl Run<'_> {
                 continue;
             }
             moved += bytes;
-            self.count_copied(&tags, file, bytes);
+            if let Some(level) = tags.level {
+                self.counts.level(level).copied_bytes += bytes;
+            }
             let mut left = bytes;
             while left > 0 {
                 let want = Want { file, tags: &tags, bytes: left, table: keys.as_ref(), is_moved: true };
@@ -175,14 +182,6 @@ impl Run<'_> {
         let zones = self.model.files[&file].zones();
         self.shape.set_zones(file, &zones);
         Ok(moved)
-    }
-
-    /// Copied bytes by the level that their table is in.
-    fn count_copied(&mut self, tags: &FileTags, file: FileId, bytes: u64) {
-        let level = self.shape.find(file).map(|(_, table)| table.level).or(tags.level);
-        if let Some(level) = level {
-            self.counts.level(level).copied_bytes += bytes;
-        }
     }
 
     fn reset(&mut self, zone: usize, copied: u64) {

@@ -117,6 +117,25 @@ fn what_is_mixed_is_copied() {
     assert!(best.allocations.keys().all(|(rule, _)| *rule == Rule::Death));
 }
 
+/// Every third table moves from level 1 to level 4 without being written again, and stays.
+#[test]
+fn a_moved_table_is_copied_as_one_of_its_level_now() {
+    let mut maker = Maker::new();
+    for file in 0..60 {
+        maker.table(file, 2 * MB, Lifetime::Medium, (1, 2));
+        if file % 3 == 0 {
+            let added = vec![(FileId(file), 4, KeyRange::new("001", "002"))];
+            maker.push(TraceEvent::Edit { tree: TreeId(5), removed: vec![FileId(file)], added });
+        }
+        if file >= 5 && (file - 5) % 3 != 0 {
+            maker.remove(file - 5);
+        }
+    }
+    let report = replay(&maker.0, &options("levels")).expect("it fits");
+    let copied = &report.levels[4].copied_bytes;
+    assert!(*copied > 0 && report.allocations.contains_key(&(Rule::Lifetime, Some(4))), "{report:?}");
+}
+
 #[test]
 fn scale_multiplies_bytes_and_nothing_else() {
     let trace = churn(100, [Lifetime::Medium, Lifetime::Long]);
