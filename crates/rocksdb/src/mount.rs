@@ -53,18 +53,35 @@ pub struct Mounted {
     pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
     /// Last: dropped when nothing else of it is left.
-    _end: End,
+    end: End,
 }
 
 /// Makes way for the next mount of a device when it is dropped.
 #[derive(Debug)]
 struct End {
     key: String,
+    /// That mounted it.
+    process: u32,
+}
+
+impl End {
+    fn new(key: String) -> Self {
+        Self { key, process: std::process::id() }
+    }
+
+    /// Whether this is a child of the process that mounted it.
+    fn is_inherited(&self) -> bool {
+        self.process != std::process::id()
+    }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        MOUNTS.lock().remove(&self.key);
+        // In a child, whoever held a lock when it began may not be there.
+        let mounts = if self.is_inherited() { MOUNTS.try_lock() } else { Some(MOUNTS.lock()) };
+        if let Some(mut mounts) = mounts {
+            mounts.remove(&self.key);
+        }
         ENDED.notify_all();
     }
 }
@@ -161,12 +178,27 @@ impl Mounted {
             reads: Default::default(),
             reads_together: AtomicU64::default(),
             small_work: SmallWork::default(),
-            _end: End { key: key_of(uri) },
+            end: End::new(key_of(uri)),
         })
     }
 
-    /// Refuses to be another mount than it is.
+    /// Whether this is a child of the process that mounted it, and shares the device and files of that but none of its threads.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.end.is_inherited()
+    }
+
+    /// Never drops what would end, write or wait for what is the parent's: its threads, the bytes of the trace that wait, the lock of the
+    /// device.
+    pub(crate) fn leave_to_parent(&mut self) {
+        std::mem::forget((self.cleaner.take(), self.trace.take(), self.store.clone()));
+    }
+
+    /// Refuses to be another mount than it is, and to be one in a child.
     fn shared_with(&self, uri: &Uri) -> Result<(), Failure> {
+        if self.is_inherited() {
+            let message = format!("{uri}: process {} has it mounted, and this is a child of it", self.end.process);
+            return Err(Failure::new(Kind::Io, message));
+        }
         if self.uri.is_same_mount(uri) {
             return Ok(());
         }

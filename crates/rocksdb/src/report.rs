@@ -243,9 +243,13 @@ fn microseconds(time: Duration) -> u64 {
 }
 
 impl Drop for Mounted {
-    /// Makes changes of names durable that nothing was synced behind, as after `DestroyDB`, and ends the trace. Unmodified programs have no call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is
-    /// unmounted.
+    /// Makes changes of names durable that nothing was synced behind, as after `DestroyDB`, and ends the trace. Unmodified programs have no
+    /// call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is unmounted. In a child of the process that mounted
+    /// it there is nothing to do.
     fn drop(&mut self) {
+        if self.is_inherited() {
+            return self.leave_to_parent();
+        }
         if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.finish()) {
             tell(format_args!("the trace is not complete: {error}"));
         }

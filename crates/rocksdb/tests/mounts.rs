@@ -1,0 +1,28 @@
+//! What else a process does that has something mounted.
+#![cfg(with_rocksdb)]
+
+mod common;
+
+use common::{build, is_here, run, with_library};
+use zonda_files::trace::{self, TraceEvent};
+
+/// A child that ends before its parent writes nothing of the parent's, and waits for none of its threads.
+#[test]
+fn a_child_leaves_the_mount_to_its_parent() {
+    if !is_here(&["c++"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let program = build("mounts", here);
+    for cleaning in ["clean_threshold=0", "clean_threshold=5"] {
+        let (report, recorded) = (here.join(format!("{cleaning}.report")), here.join(format!("{cleaning}.trace")));
+        let uri = format!("zonda://file:{}/{cleaning}?create=64MiB&{cleaning}", here.display());
+        let mut command = with_library(&program);
+        run(command.env("ZONDA_REPORT", &report).env("ZONDA_TRACE", &recorded).args(["fork", &uri]));
+        assert_eq!(std::fs::read_to_string(&report).unwrap().lines().count(), 1, "{cleaning}");
+        let records = trace::read(std::fs::read(&recorded).unwrap().as_slice()).unwrap();
+        let made = records.iter().filter(|record| matches!(record.event, TraceEvent::Create { .. }));
+        assert_eq!(made.count(), 2, "{cleaning}: {records:?}");
+    }
+}
