@@ -1,10 +1,11 @@
 //! Threads that clean in the background.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_rt::atomic::Ordering;
-use zonda_rt::{JoinHandle, Mutex, now, spawn};
+use zonda_rt::{JoinHandle, Mutex, now, try_spawn};
 
 use crate::stop::Panicked;
 use crate::{FileError, FileStore, Result};
@@ -75,6 +76,9 @@ fn finish_one(store: &FileStore) -> Result<Option<u32>> {
     Ok(store.core.lanes.finish_one().then_some(0))
 }
 
+const THREADS: [(&str, Step); 3] =
+    [("zonda-cleaner", empty_one), ("zonda-resetter", reset_some), ("zonda-finisher", finish_one)];
+
 /// What a cleaner did so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanerReport {
@@ -88,16 +92,17 @@ pub struct CleanerReport {
 
 impl Cleaner {
     /// Starts them for a store.
-    #[must_use]
-    pub fn start(store: FileStore) -> Self {
-        let shared = Arc::new(Shared::default());
+    ///
+    /// # Errors
+    /// The operating system's, where it refuses a thread; none of them runs then.
+    pub fn start(store: FileStore) -> io::Result<Self> {
         store.core.cleaners.fetch_add(1, Ordering::AcqRel);
-        let threads = vec![
-            shared.spawn(&store, "zonda-cleaner", empty_one),
-            shared.spawn(&store, "zonda-resetter", reset_some),
-            shared.spawn(&store, "zonda-finisher", finish_one),
-        ];
-        Self { store, shared, threads }
+        // Where it is dropped on the way, those that were started end.
+        let mut cleaner = Self { store, shared: Arc::default(), threads: Vec::new() };
+        for (name, step) in THREADS {
+            cleaner.threads.push(cleaner.shared.spawn(&cleaner.store, name, step)?);
+        }
+        Ok(cleaner)
     }
 
     /// What it did so far.
@@ -124,9 +129,9 @@ impl Drop for Cleaner {
 }
 
 impl Shared {
-    fn spawn(self: &Arc<Self>, store: &FileStore, thread: &'static str, step: Step) -> JoinHandle<()> {
+    fn spawn(self: &Arc<Self>, store: &FileStore, thread: &'static str, step: Step) -> io::Result<JoinHandle<()>> {
         let (shared, store) = (Arc::clone(self), store.clone());
-        spawn(thread, move || {
+        try_spawn(thread, move || {
             let _watch = Watch { store: &store, thread };
             shared.run(&store, step);
         })
@@ -187,7 +192,7 @@ mod tests {
         let path = |name| FilePath::parse(name).unwrap();
         let put = |name| store.create(&path(name), FileTags::of(FileKind::Data))?.close();
         put("/a").unwrap();
-        let planted = Arc::new(Shared::default()).spawn(&store, "zonda-planted", |_| panic!("planted"));
+        let planted = Arc::new(Shared::default()).spawn(&store, "zonda-planted", |_| panic!("planted")).unwrap();
         assert!(planted.join().is_err());
         let refused = put("/b").unwrap_err();
         assert!(

@@ -87,7 +87,7 @@ fn child_writes_until_killed() {
     let way = WAYS[std::env::var("ZONDA_TEST_WAY").unwrap().parse::<usize>().unwrap()];
     let device: Arc<dyn ZonedDevice> = Arc::new(FileDevice::open(file, &way.options()).unwrap());
     let (store, _) = FileStore::mount(device, store_options()).unwrap();
-    let cleaner = Cleaner::start(store.clone());
+    let cleaner = Cleaner::start(store.clone()).unwrap();
     let (mut rng, began) = (Rng::seeded(3), now());
     for number in 1.. {
         round(&store, number, &mut rng);

@@ -110,7 +110,7 @@ fn a_thread_cleans_and_ends_with_its_handle() {
     let store = store(memory(), 2);
     half_dead(&store);
     let free = store.usage().space.free_zones;
-    let cleaner = Cleaner::start(store.clone());
+    let cleaner = Cleaner::start(store.clone()).unwrap();
     while store.usage().copied_bytes == 0 || store.usage().space.free_zones <= free {
         sleep(Duration::from_millis(1));
     }
@@ -157,7 +157,7 @@ fn a_thread_resets_what_is_dead_before_anybody_needs_it() {
     let store = FileStore::format(memory(), StoreId(1), false, options).unwrap();
     all_dead(&store);
     assert!(store.usage().space.free_zones > 10, "so much is free that nothing need be cleaned");
-    let _cleaner = Cleaner::start(store.clone());
+    let _cleaner = Cleaner::start(store.clone()).unwrap();
     while store.usage().resets_without_copy < 8 {
         sleep(Duration::from_millis(1));
     }
@@ -174,7 +174,7 @@ fn resets_of_a_thread_are_in_flight_together() {
         let effect = FaultEffect::Delay(each);
         faulty.inject(Fault { call: Some(DeviceCall::Reset), zone: None, when: FaultWhen::From(1), effect });
         let began = now();
-        let cleaner = Cleaner::start(store.clone());
+        let cleaner = Cleaner::start(store.clone()).unwrap();
         while store.usage().resets_without_copy < 8 {
             assert!(now().since(began) < LONG, "{:?}", store.usage());
             sleep(Duration::from_millis(1));
@@ -221,7 +221,7 @@ fn removing_a_file_ends_its_copy() {
         store.sync_names().unwrap();
         let (call, when) = (Some(DeviceCall::Read), FaultWhen::From(1));
         faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(Duration::from_secs(10)) });
-        let cleaner = Cleaner::start(store.clone());
+        let cleaner = Cleaner::start(store.clone()).unwrap();
         while faulty.injected() == 0 {
             sleep(Duration::from_millis(1));
         }
@@ -248,7 +248,7 @@ fn what_dies_while_a_thread_copies_is_free_at_once() {
         let slow = Duration::from_secs(10);
         let (call, when) = (Some(DeviceCall::Read), FaultWhen::From(1));
         faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(slow) });
-        let cleaner = Cleaner::start(store.clone());
+        let cleaner = Cleaner::start(store.clone()).unwrap();
         while faulty.injected() == 0 {
             sleep(Duration::from_millis(1));
         }
@@ -272,7 +272,7 @@ fn threads_that_copy_and_reset_do_not_meet() {
     for seed in 1..=20 {
         zonda_rt::sim::run(seed, || {
             let store = store(memory(), seed);
-            let cleaner = Cleaner::start(store.clone());
+            let cleaner = Cleaner::start(store.clone()).unwrap();
             for round in 0..40_u32 {
                 let name = |file: u32| format!("/{file}");
                 let _gone_already = store.remove(&path(&name(round * 7 % 12)));
@@ -293,7 +293,7 @@ fn a_thread_keeps_a_zone_free_for_the_next_compaction() {
     // The last two are for MANIFESTs and first records of logs.
     let kept = options.reserve_zones + options.flush_reserve_zones + 2;
     let store = FileStore::format(memory(), StoreId(1), false, options).unwrap();
-    let _cleaner = Cleaner::start(store.clone());
+    let _cleaner = Cleaner::start(store.clone()).unwrap();
     let mut file = 0;
     // Every second file goes at once, so that no zone dies by itself.
     while store.usage().copied_bytes == 0 && file < 200 {
@@ -314,7 +314,7 @@ fn a_slow_cleaner_holds_up_neither_writers_nor_its_end() {
     half_dead(&store);
     // A byte a second: what it has begun it would end next year.
     store.set_clean_rate(1);
-    let cleaner = Cleaner::start(store.clone());
+    let cleaner = Cleaner::start(store.clone()).unwrap();
     while store.space().usage().open_zones == 0 {
         sleep(Duration::from_millis(1));
     }
@@ -500,7 +500,7 @@ const FILES_EACH: u32 = 17;
 fn overwrite_half_full(active: u32, context: &str) {
     let device = Arc::new(MemDevice::new(Geometry::new(256 << 10, 40).with_limits(active, active)).unwrap());
     let store = FileStore::format(device, StoreId(1), false, options_with("liza-zns")).unwrap();
-    let cleaner = Cleaner::start(store.clone());
+    let cleaner = Cleaner::start(store.clone()).unwrap();
     let writers: Vec<_> = (0..WRITERS).map(|writer| overwriting(&store, writer, context)).collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     assert_eq!(cleaner.report().last_error, None, "{context}");
@@ -632,7 +632,7 @@ fn a_thread_finishes_zones_of_files_that_are_closed() {
         let slow = Duration::from_secs(1);
         let (call, when) = (Some(DeviceCall::Finish), FaultWhen::From(1));
         faulty.inject(Fault { call, zone: None, when, effect: FaultEffect::Delay(slow) });
-        let cleaner = Cleaner::start(store.clone());
+        let cleaner = Cleaner::start(store.clone()).unwrap();
         let began = now();
         put(&store, FileKind::Data, "/1", 45_000).unwrap();
         assert!(now().since(began) < slow / 2, "it waited for its zone to be finished");

@@ -259,7 +259,7 @@ fn flush_while_the_last_victim_is_reset(reset: FaultEffect, is_beside_bad: bool)
     };
     inject(DeviceCall::Read, victim, FaultEffect::Delay(Duration::from_secs(1)));
     inject(DeviceCall::Reset, victim, reset);
-    let cleaner = Cleaner::start(store.clone());
+    let cleaner = Cleaner::start(store.clone()).unwrap();
     // While it is read, or reset.
     while faulty.injected() < 1 + u64::from(is_beside_bad) {
         sleep(Duration::from_millis(1));

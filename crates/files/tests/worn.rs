@@ -99,7 +99,7 @@ fn the_journal_goes_on_when_its_old_zone_wears_out() {
 fn a_zone_whose_reset_fails_for_a_while_holds_nobody_up() {
     for has_cleaner in [false, true] {
         let (faulty, store) = store();
-        let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()));
+        let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()).unwrap());
         reset_fails_for_a_while(&faulty, &store);
     }
 }
@@ -139,7 +139,7 @@ fn finishes_fail(has_cleaner: bool) {
     // Whoever is through with a zone that is half full finishes it.
     let options = FileStoreOptions { finish_percent: 60, ..options_with("liza-caza") };
     let store = FileStore::format(Arc::new(faulty.clone()), StoreId(1), false, options).unwrap();
-    let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()));
+    let _cleaner = has_cleaner.then(|| Cleaner::start(store.clone()).unwrap());
     rewrite(&store, 10);
     let mut struck = 0;
     let mut round = 0;

@@ -141,19 +141,22 @@ fn key_of(uri: &Uri) -> String {
 
 impl Mounted {
     fn new(uri: &Uri) -> Result<Self, Failure> {
-        let mut options = uri.options.clone();
         let (trace, traced_in) = trace()?.unzip();
-        options.trace.clone_from(&trace);
-        let before = thread_cpu_time();
-        let opened = match uri.placement {
-            Some(placement) => store_on_blocks(uri, placement, options),
-            None => store_on_zones(uri, options),
-        };
-        if opened.is_err() {
+        let mounted = Self::traced(uri, trace);
+        if mounted.is_err() {
             // There is nothing in it, and the next mount's is to have its name.
             traced_in.into_iter().for_each(|path| drop(fs::remove_file(path)));
         }
-        let (store, drive) = opened?;
+        mounted
+    }
+
+    fn traced(uri: &Uri, trace: Option<Arc<TraceWriter>>) -> Result<Self, Failure> {
+        let options = FileStoreOptions { trace: trace.clone(), ..uri.options.clone() };
+        let before = thread_cpu_time();
+        let (store, drive) = match uri.placement {
+            Some(placement) => store_on_blocks(uri, placement, options)?,
+            None => store_on_zones(uri, options)?,
+        };
         let mounting_cpu_time = thread_cpu_time().saturating_sub(before);
         if let (placement, Some(reason)) = store.placement() {
             let asked = uri.options.policy.name();
@@ -162,11 +165,12 @@ impl Mounted {
         let cleaner = uri.clean_rate.filter(|_| !uri.is_read_only).map(|rate| {
             store.set_clean_rate(rate);
             Cleaner::start(store.clone())
+                .map_err(|error| Failure::new(Kind::Io, format!("{uri}: cannot start the threads that clean: {error}")))
         });
         Ok(Self {
             drive,
             trace,
-            cleaner,
+            cleaner: cleaner.transpose()?,
             lsm: View::new(store.clone()),
             store,
             locks: Locks::default(),

@@ -26,3 +26,20 @@ fn a_child_leaves_the_mount_to_its_parent() {
         assert_eq!(made.count(), 2, "{cleaning}: {records:?}");
     }
 }
+
+/// The system refuses every thread of ours, as at a limit: none has room for so large a stack.
+#[test]
+fn a_mount_that_gets_no_thread_is_refused_and_gives_the_device_back() {
+    if !is_here(&["c++"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let program = build("mounts", here);
+    let uri = format!("zonda://file:{}/zones?create=64MiB", here.display());
+    let mut command = with_library(&program);
+    command.env("RUST_MIN_STACK", (1_u64 << 62).to_string()).env("ZONDA_TRACE", here.join("trace"));
+    let text = run(command.args(["without-threads", &uri]));
+    assert!(text.contains("cannot start the threads that clean: ") && !text.contains("panicked"), "{text}");
+    assert!(!here.join("trace.1").exists(), "the refused mount took no trace");
+}

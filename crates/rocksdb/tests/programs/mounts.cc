@@ -22,8 +22,18 @@ static void Fork(const std::string& uri) {
   OK(WriteStringToFile(env, "others", "/two", true));
 }
 
+// There is no thread for a mount that cleans; the device is free for one that does not.
+static void WithoutThreads(const std::string& uri) {
+  const Status refused = Env::CreateFromUri(ConfigOptions(), "", uri, &env, &guard);
+  CHECK(!refused.ok());
+  std::printf("%s\n", refused.ToString().c_str());
+  Mount(uri + "&clean_threshold=0");
+  OK(WriteStringToFile(env, "some bytes", "/one", true));
+}
+
 int main(int count, char** arguments) {
   CHECK(count == 3);
-  const std::map<std::string, std::function<void(const std::string&)>> scenes = {{"fork", Fork}};
+  const std::map<std::string, std::function<void(const std::string&)>> scenes = {
+      {"fork", Fork}, {"without-threads", WithoutThreads}};
   scenes.at(arguments[1])(arguments[2]);
 }
