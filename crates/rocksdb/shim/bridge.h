@@ -23,7 +23,6 @@ typedef struct {
 // 0, or a kind of failure::Kind. `message` is freed with zonda_bridge_free_message.
 typedef struct {
   uint8_t kind;
-  uint8_t scope;
   bool is_retryable;
   char* message;
 } zonda_outcome;

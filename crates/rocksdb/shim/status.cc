@@ -37,7 +37,7 @@ IOStatus ToStatus(zonda_outcome outcome) {
   IOStatus status = Make(outcome.kind, outcome.message != nullptr ? outcome.message : "");
   zonda_bridge_free_message(outcome.message);
   status.SetRetryable(outcome.is_retryable);
-  status.SetScope(outcome.scope == 0 ? IOStatus::kIOErrorScopeFileSystem : IOStatus::kIOErrorScopeFile);
+  status.SetScope(IOStatus::kIOErrorScopeFileSystem);
   return status;
 }
 

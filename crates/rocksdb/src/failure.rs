@@ -25,24 +25,12 @@ pub enum Kind {
     Io = 8,
 }
 
-/// How far an error reaches. A flush or compaction that meets one of one file is tried again by RocksDB, and again, whatever it is: so only
-/// what is wrong with a name is of one file, and everything else of the file system, as on the default one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Scope {
-    /// The file system.
-    FileSystem = 0,
-    /// One file.
-    File = 1,
-}
-
-/// Why a call failed.
+/// Why a call failed. To RocksDB it is an error of the file system, as all are on the default one: a flush or compaction that meets one of
+/// a single file is tried again, and again, and nobody is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// What it becomes.
     pub kind: Kind,
-    /// How far it reaches.
-    pub scope: Scope,
     /// Whether RocksDB should try again by itself.
     pub is_retryable: bool,
     /// One line for people.
@@ -50,9 +38,9 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of one file, final.
+    /// A final one.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, scope: Scope::File, is_retryable: false, message: message.into() }
+        Self { kind, is_retryable: false, message: message.into() }
     }
 
     /// Of a file that was read: its name is told where the error knows only zones.
@@ -84,18 +72,13 @@ impl From<FileError> for Failure {
             FileError::NotAtEnd { .. } | FileError::Longer { .. } => Kind::NotSupported,
             _ => Kind::Io,
         };
-        let scope = match kind {
-            Kind::NotFound | Kind::InvalidArgument => Scope::File,
-            _ => Scope::FileSystem,
-        };
-        let message = chain(&error);
-        Self { kind, scope, is_retryable: kind == Kind::NoSpace, message }
+        Self { kind, is_retryable: kind == Kind::NoSpace, message: chain(&error) }
     }
 }
 
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        Self { kind: Kind::Io, scope: Scope::FileSystem, is_retryable: false, message: chain(&error) }
+        Self::new(Kind::Io, chain(&error))
     }
 }
 
@@ -125,9 +108,9 @@ mod tests {
             free_zones: 4,
         };
         let full = Failure::from(full);
-        assert_eq!((full.kind, full.scope, full.is_retryable), (Kind::NoSpace, Scope::FileSystem, true));
+        assert_eq!((full.kind, full.is_retryable), (Kind::NoSpace, true));
         let stopped = Failure::from(FileError::Stopped { cause: "the device is gone".to_owned() });
-        assert_eq!((stopped.kind, stopped.scope, stopped.is_retryable), (Kind::Io, Scope::FileSystem, false));
+        assert_eq!((stopped.kind, stopped.is_retryable), (Kind::Io, false));
         assert!(stopped.message.contains("the device is gone"));
     }
 
@@ -141,13 +124,10 @@ mod tests {
 
     #[test]
     fn damage_and_staleness_are_told_apart() {
-        let stale = Failure::from(FileError::Stale { zone: 1, found: None, expected: 2 });
-        assert_eq!((stale.kind, stale.scope), (Kind::Stale, Scope::FileSystem), "RocksDB would compact it for ever");
-        let missing = Failure::from(FileError::NotFound { path: FilePath::root() });
-        assert_eq!((missing.kind, missing.scope), (Kind::NotFound, Scope::File));
-        let levels = Failure::from(FileError::MovingLevels { policy: "splitzns" });
-        assert_eq!((levels.kind, levels.scope), (Kind::InvalidArgument, Scope::File));
-        let damaged = Failure::from(FileError::Damaged { file: 1, zone: 2, block: 3 });
-        assert_eq!((damaged.kind, damaged.scope), (Kind::Corruption, Scope::FileSystem));
+        let kind = |error| Failure::from(error).kind;
+        assert_eq!(kind(FileError::Stale { zone: 1, found: None, expected: 2 }), Kind::Stale);
+        assert_eq!(kind(FileError::NotFound { path: FilePath::root() }), Kind::NotFound);
+        assert_eq!(kind(FileError::MovingLevels { policy: "splitzns" }), Kind::InvalidArgument);
+        assert_eq!(kind(FileError::Damaged { file: 1, zone: 2, block: 3 }), Kind::Corruption);
     }
 }

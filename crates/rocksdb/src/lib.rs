@@ -31,7 +31,7 @@ mod uri;
 mod writable;
 
 pub use devices::offer_device;
-pub use failure::{Failure, Kind, Scope};
+pub use failure::{Failure, Kind};
 pub use mount::{Mounted, mounted, mounted_before};
 pub use name::{Role, role_of};
 pub use system::{Info, Readable, Reader, System};

@@ -12,7 +12,7 @@ mod names;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::failure::{Failure, Kind, Scope};
+use crate::failure::{Failure, Kind};
 
 /// Text of C++: not ended by a NUL.
 #[repr(C)]
@@ -55,7 +55,6 @@ unsafe fn slice<'a>(data: *const u8, length: usize) -> &'a [u8] {
 #[repr(C)]
 pub(crate) struct Outcome {
     kind: u8,
-    scope: u8,
     is_retryable: bool,
     message: *mut c_char,
 }
@@ -63,13 +62,10 @@ pub(crate) struct Outcome {
 impl From<Result<(), Failure>> for Outcome {
     fn from(result: Result<(), Failure>) -> Self {
         match result {
-            Ok(()) => Self { kind: 0, scope: 0, is_retryable: false, message: std::ptr::null_mut() },
-            Err(failure) => Self {
-                kind: failure.kind as u8,
-                scope: failure.scope as u8,
-                is_retryable: failure.is_retryable,
-                message: c_text(&failure.message),
-            },
+            Ok(()) => Self { kind: 0, is_retryable: false, message: std::ptr::null_mut() },
+            Err(failure) => {
+                Self { kind: failure.kind as u8, is_retryable: failure.is_retryable, message: c_text(&failure.message) }
+            }
         }
     }
 }
@@ -91,8 +87,7 @@ fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-        let message = format!("internal error, please report it: {text}");
-        Failure { kind: Kind::Io, scope: Scope::FileSystem, is_retryable: false, message }
+        Failure::new(Kind::Io, format!("internal error, please report it: {text}"))
     })
 }
 
