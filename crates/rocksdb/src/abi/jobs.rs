@@ -60,9 +60,9 @@ unsafe extern "C" fn zonda_bridge_table_begun(
     };
     watch.tell(|lsm| {
         // SAFETY: as this function's.
-        let (database, family, path) = unsafe { (database.get()?, family.get()?, path.get()?) };
+        let (database, family, path) = unsafe { (database.get()?, family.lossy(), path.get()?) };
         let (database, path) = (FilePath::parse(database)?, FilePath::parse(path)?);
-        lsm.table_begun(NewTable { database, family, path, job, reason });
+        lsm.table_begun(NewTable { database, family: &family, path, job, reason });
         Ok(())
     });
 }
@@ -94,10 +94,10 @@ unsafe extern "C" fn zonda_bridge_job_begun(
             count => unsafe { std::slice::from_raw_parts(inputs, count) }.to_vec(),
         };
         // SAFETY: as this function's.
-        let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
+        let (database, family) = unsafe { (of.database.get()?, of.family.lossy()) };
         if let Some(output_level) = level(output_level) {
             let running = Running { column_family: of.family_number, output_level, inputs, id: None };
-            lsm.job_begun(database, of.number, family, running);
+            lsm.job_begun(database, of.number, &family, running);
         }
         Ok(())
     });
@@ -109,8 +109,8 @@ unsafe extern "C" fn zonda_bridge_job_begun(
 unsafe extern "C" fn zonda_bridge_job_ended(watch: &Watch, of: JobOf) {
     watch.tell(|lsm| {
         // SAFETY: as this function's.
-        let (database, family) = unsafe { (of.database.get()?, of.family.get()?) };
-        lsm.job_ended(database, of.number, family);
+        let (database, family) = unsafe { (of.database.get()?, of.family.lossy()) };
+        lsm.job_ended(database, of.number, &family);
         Ok(())
     });
 }

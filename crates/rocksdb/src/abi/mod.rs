@@ -9,6 +9,7 @@ mod interface;
 mod jobs;
 mod names;
 
+use std::borrow::Cow;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -36,6 +37,15 @@ impl Text {
         // SAFETY: as the caller promises.
         let bytes = unsafe { self.bytes() };
         std::str::from_utf8(bytes).map_err(|_| Failure::invalid("a name that is not UTF-8"))
+    }
+
+    /// What is not UTF-8 of it is replaced, as in the shape of the tree: a name of a column family is any bytes.
+    ///
+    /// # Safety
+    /// As of [`bytes`](Self::bytes).
+    unsafe fn lossy<'a>(self) -> Cow<'a, str> {
+        // SAFETY: as the caller promises.
+        String::from_utf8_lossy(unsafe { self.bytes() })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::lsm::{Damaged, RecordReader, TableFile, VersionEdit};
 /// A column family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnFamily {
-    /// Its name; `default` if the MANIFEST does not say.
+    /// Its name, what is not UTF-8 of it replaced; `default` if the MANIFEST does not say.
     pub name: String,
     /// Name of the order of its keys.
     pub comparator: String,

@@ -14,7 +14,7 @@
 #include "scene.h"
 
 static void Families() {
-  std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, Small()}, {"a", Small()}, {"b", Small()}};
+  std::vector<ColumnFamilyDescriptor> families = {{kDefaultColumnFamilyName, Small()}, {"a", Small()}, {"b\xff", Small()}};
   families[2].options.compaction_style = kCompactionStyleUniversal;
   std::vector<ColumnFamilyHandle*> handles;
   DB* db = nullptr;
