@@ -22,10 +22,27 @@ use crate::options::{random, thread_cpu_time};
 use crate::tell::tell;
 use crate::uri::Uri;
 
-/// What is mounted, by the name of its device and whether it is read only. What nobody uses any more stands there until it has ended.
-static MOUNTS: Mutex<BTreeMap<String, Weak<Mounted>>> = Mutex::new(BTreeMap::new());
-/// A mount has ended.
-static ENDED: Condvar = Condvar::new();
+/// What is mounted, by the name of its device and whether it is read only. Its lock is held by nobody who mounts or unmounts.
+static MOUNTS: Mutex<BTreeMap<String, Entry>> = Mutex::new(BTreeMap::new());
+/// A mount has begun or ended.
+static CHANGED: Condvar = Condvar::new();
+
+/// Life cycle: 1 somebody mounts -> 2 mounted, and shared -> 3 nobody uses it any more, and it is ending -> gone. Whoever names the
+/// device in 1 or 3 waits.
+#[derive(Debug)]
+enum Entry {
+    Mounting,
+    Mounted(Weak<Mounted>),
+}
+
+impl Entry {
+    fn mount(&self) -> Option<Arc<Mounted>> {
+        match self {
+            Self::Mounting => None,
+            Self::Mounted(mount) => mount.upgrade(),
+        }
+    }
+}
 
 /// A mounted file system. Lives as long as somebody uses it.
 #[derive(Debug)]
@@ -56,7 +73,7 @@ pub struct Mounted {
     end: End,
 }
 
-/// Makes way for the next mount of a device when it is dropped.
+/// Makes way for the next mount of a device when it is dropped: at the end of one, or of an attempt.
 #[derive(Debug)]
 struct End {
     key: String,
@@ -82,7 +99,7 @@ impl Drop for End {
         if let Some(mut mounts) = mounts {
             mounts.remove(&self.key);
         }
-        ENDED.notify_all();
+        CHANGED.notify_all();
     }
 }
 
@@ -106,19 +123,21 @@ pub(crate) struct SmallWork {
 /// `InvalidArgument` for a bad name, or if it is mounted with other options; those of device and store.
 pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
     let uri = Uri::parse(uri)?;
-    // Held while mounting: two who name one device at once share it.
-    let mut mounts = MOUNTS.lock();
     let key = key_of(&uri);
-    while let Some(mount) = mounts.get(&key) {
-        if let Some(mount) = mount.upgrade() {
+    let mut mounts = MOUNTS.lock();
+    while let Some(entry) = mounts.get(&key) {
+        if let Some(mount) = entry.mount() {
             // If it is dropped here it is not under the lock, which its end takes.
             drop(mounts);
             return mount.shared_with(&uri).map(|()| mount);
         }
-        mounts = ENDED.wait(mounts);
+        mounts = CHANGED.wait(mounts);
     }
-    let mount = Arc::new(Mounted::new(&uri)?);
-    mounts.insert(key, Arc::downgrade(&mount));
+    mounts.insert(key.clone(), Entry::Mounting);
+    drop(mounts);
+    let mount = Arc::new(Mounted::new(&uri, End::new(key.clone()))?);
+    MOUNTS.lock().insert(key, Entry::Mounted(Arc::downgrade(&mount)));
+    CHANGED.notify_all();
     Ok(mount)
 }
 
@@ -128,7 +147,9 @@ pub fn mounted(uri: &str) -> Result<Arc<Mounted>, Failure> {
 /// `NotFound` if it is not; otherwise as [`mounted`].
 pub fn mounted_before(uri: &str) -> Result<Arc<Mounted>, Failure> {
     let uri = Uri::parse(uri)?;
-    let mount = MOUNTS.lock().get(&key_of(&uri)).and_then(Weak::upgrade);
+    let key = key_of(&uri);
+    let is_mounting = |mounts: &mut BTreeMap<String, Entry>| matches!(mounts.get(&key), Some(Entry::Mounting));
+    let mount = CHANGED.wait_while(MOUNTS.lock(), is_mounting).get(&key).and_then(Entry::mount);
     let mount = mount.ok_or_else(|| Failure::new(Kind::NotFound, format!("{uri}: is not mounted in this process")))?;
     mount.shared_with(&uri).map(|()| mount)
 }
@@ -140,17 +161,10 @@ fn key_of(uri: &Uri) -> String {
 }
 
 impl Mounted {
-    fn new(uri: &Uri) -> Result<Self, Failure> {
+    /// `end` lives as long as it, or as the attempt.
+    fn new(uri: &Uri, end: End) -> Result<Self, Failure> {
         let (trace, traced_in) = trace()?.unzip();
-        let mounted = Self::traced(uri, trace);
-        if mounted.is_err() {
-            // There is nothing in it, and the next mount's is to have its name.
-            traced_in.into_iter().for_each(|path| drop(fs::remove_file(path)));
-        }
-        mounted
-    }
-
-    fn traced(uri: &Uri, trace: Option<Arc<TraceWriter>>) -> Result<Self, Failure> {
+        let mut unused = Unused(traced_in);
         let options = FileStoreOptions { trace: trace.clone(), ..uri.options.clone() };
         let before = thread_cpu_time();
         let (store, drive) = match uri.placement {
@@ -167,10 +181,12 @@ impl Mounted {
             Cleaner::start(store.clone())
                 .map_err(|error| Failure::new(Kind::Io, format!("{uri}: cannot start the threads that clean: {error}")))
         });
+        let cleaner = cleaner.transpose()?;
+        unused.0 = None;
         Ok(Self {
             drive,
             trace,
-            cleaner: cleaner.transpose()?,
+            cleaner,
             lsm: View::new(store.clone()),
             store,
             locks: Locks::default(),
@@ -182,7 +198,7 @@ impl Mounted {
             reads: Default::default(),
             reads_together: AtomicU64::default(),
             small_work: SmallWork::default(),
-            end: End::new(key_of(uri)),
+            end,
         })
     }
 
@@ -309,6 +325,15 @@ fn tell_damage(uri: &Uri, report: &MountReport) {
 
 fn new_id() -> StoreId {
     StoreId(u128::from(random()) << 64 | u128::from(random()))
+}
+
+/// The trace of a mount that is refused: there is nothing in it, and the next mount's is to have its name.
+struct Unused(Option<OsString>);
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
 }
 
 /// Traces of one process at most, beside each other.
@@ -454,6 +479,43 @@ mod tests {
         drop(second);
         assert!(ending.join().is_ok());
         crate::offer_device("ending-test", None);
+    }
+
+    #[test]
+    fn who_mounts_holds_up_those_alone_who_name_the_same_device() {
+        use zonda_device::{Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice};
+        use zonda_rt::atomic::AtomicBool;
+
+        let device = Arc::new(Faulty::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap(), 1));
+        crate::offer_device("slow-test", Some(device.clone()));
+        crate::offer_device("quick-test", Some(Arc::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap())));
+        let effect = FaultEffect::Delay(Duration::from_secs(2));
+        device.inject(Fault { call: Some(zonda_rt::DeviceCall::Flush), zone: None, when: FaultWhen::Nth(1), effect });
+        let is_mounted = Arc::new(AtomicBool::new(false));
+        let (slow, was_mounted) = ("zonda://process:slow-test?create=on", Arc::clone(&is_mounted));
+        let mounting = zonda_rt::spawn("mounts", move || {
+            let mount = mounted(slow).unwrap();
+            was_mounted.store(true, Ordering::Release);
+            mount
+        });
+        while device.injected() == 0 {
+            zonda_rt::yield_now();
+        }
+        let quick = "zonda://process:quick-test";
+        assert_eq!(mounted_before(quick).unwrap_err().kind, Kind::NotFound);
+        drop(mounted(&format!("{quick}?create=on")).unwrap());
+        assert!(!is_mounted.load(Ordering::Acquire), "it waited for the other");
+        let shared = [mounted_before(slow).unwrap(), mounted(slow).unwrap()];
+        let first = mounting.join().unwrap();
+        assert!(shared.iter().all(|mount| Arc::ptr_eq(mount, &first)));
+        crate::offer_device("slow-test", None);
+        crate::offer_device("quick-test", None);
+    }
+
+    #[test]
+    fn a_refused_mount_is_in_nobodys_way() {
+        let refused = || mounted("zonda://process:never-offered").unwrap_err().kind;
+        assert_eq!((refused(), refused()), (Kind::NotFound, Kind::NotFound));
     }
 
     /// Conventional zones of SMR disks are told as offline, too.
