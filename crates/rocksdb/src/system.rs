@@ -134,11 +134,15 @@ impl System {
     }
 
     fn create_as(&self, path: FilePath, role: Role) -> Result<Writable, Failure> {
+        let number = table_number(&path);
         let begun = match role {
             Role::Blob => self.mount.lsm.take_begun_blob(&path),
-            _ => table_number(&path).and_then(|number| self.mount.lsm.take_begun(&path, number)),
+            _ => number.and_then(|_| self.mount.lsm.take_begun(&path)),
         };
         let mut writer = self.mount.store.create(&path, tags(role, begun.as_ref()))?;
+        if let Some((begun, number)) = begun.as_ref().zip(number) {
+            self.mount.lsm.created(begun, &path, number);
+        }
         let hint = begun.and_then(|begun| self.mount.lsm.hint(&begun));
         if let Some((hint, _)) = &hint {
             writer.describe(hint.clone())?;
@@ -371,9 +375,37 @@ fn database_of(lock: &FilePath) -> Option<FilePath> {
 
 #[cfg(test)]
 mod tests {
-    use zonda_device::{Geometry, MemDevice, ZonedDevice};
+    use zonda_device::{ErrorKind, Fault, FaultEffect, FaultWhen, Faulty, Geometry, MemDevice, ZonedDevice};
 
     use super::*;
+    use crate::lsm::{NewTable, Reason};
+
+    /// A file system on a device whose next flush fails, which ends all writing.
+    fn stopped(name: &str, write: impl FnOnce(&System)) -> System {
+        let device = Arc::new(Faulty::new(MemDevice::new(Geometry::new(1 << 20, 40)).unwrap(), 1));
+        crate::offer_device(name, Some(device.clone()));
+        let system = System::open(&format!("zonda://process:{name}?create=on")).unwrap();
+        crate::offer_device(name, None);
+        write(&system);
+        let (call, effect) = (Some(zonda_rt::DeviceCall::Flush), FaultEffect::Error(ErrorKind::Media));
+        device.inject(Fault { call, zone: None, when: FaultWhen::Nth(1), effect });
+        system.make_directory("/stops").and_then(|()| system.sync_directory(false)).unwrap_err();
+        system
+    }
+
+    #[test]
+    fn a_table_that_could_not_be_created_is_awaited_by_nobody() {
+        let system = stopped("not-created", |system| {
+            system.make_directory("/db").unwrap();
+            system.lock("/db/LOCK").unwrap();
+        });
+        let path = FilePath::parse("/db/000008.sst").unwrap();
+        let database = FilePath::parse("/db").unwrap();
+        let lsm = &system.mount().lsm;
+        lsm.table_begun(NewTable { database, family: "default", path, job: 1, reason: Reason::Flush });
+        assert!(system.create("/db/000008.sst").is_err());
+        assert_eq!(lsm.unnamed(), 0);
+    }
 
     #[test]
     fn a_file_that_is_not_there_any_more_is_named() {

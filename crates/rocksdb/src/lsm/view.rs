@@ -23,6 +23,9 @@ const CURRENT_BYTES_MAX: usize = 300;
 /// backup, and is not followed. A database writes a new MANIFEST beside the one that counts and then renames a file to CURRENT: so all of
 /// its are followed, and CURRENT says whose shape holds.
 ///
+/// The listener stays in the options that a database was opened with, and tells of whatever is opened with them: what is of no database
+/// that is open here is passed over.
+///
 /// Locks: its own, held while a MANIFEST is read from the store and while the store is told; nobody who holds one of the
 /// store's asks the view.
 #[derive(Debug)]
@@ -116,6 +119,9 @@ impl View {
         let Ok(database) = FilePath::parse(database) else { return };
         self.tell_ended(self.jobs.over(&database, job));
         let state = self.state.lock();
+        if !state.open.contains(&database) {
+            return;
+        }
         let tree = state.directories.get(&database).and_then(|directory| directory.relay.tree(running.column_family));
         running.id = tree.map(|tree| {
             let kind = if running.inputs.is_empty() { JobKind::Flush } else { JobKind::Compaction };
@@ -154,18 +160,27 @@ impl View {
 
     /// A table, or a blob file, will be created next, on this thread.
     pub fn table_begun(&self, table: NewTable<'_>) {
-        self.jobs.table_begun(table);
+        let state = self.state.lock();
+        if state.open.contains(&table.database) {
+            self.jobs.table_begun(table);
+        }
     }
 
-    /// Takes what is known of table `number` that is created now as `path`.
-    pub(crate) fn take_begun(&self, path: &FilePath, number: u64) -> Option<Begun> {
-        let begun = self.jobs.take_begun(path)?;
+    /// Takes what is known of a table that is created now.
+    pub(crate) fn take_begun(&self, path: &FilePath) -> Option<Begun> {
+        self.jobs.take_begun(path)
+    }
+
+    /// The table was created with this number: a MANIFEST will name it, or it will be removed.
+    pub(crate) fn created(&self, begun: &Begun, path: &FilePath, number: u64) {
         let unnamed = Unnamed { path: path.clone(), level: begun.level };
-        self.state.lock().unnamed.insert((begun.database.clone(), number), unnamed);
-        Some(begun)
+        let mut state = self.state.lock();
+        if state.open.contains(&begun.database) {
+            state.unnamed.insert((begun.database.clone(), number), unnamed);
+        }
     }
 
-    /// The same of a blob file. It has no level: its values stay where they are while the tables that name them move down.
+    /// As [`take_begun`](Self::take_begun), of a blob file. It has no level: its values stay where they are while the tables that name them move down.
     pub(crate) fn take_begun_blob(&self, path: &FilePath) -> Option<Begun> {
         Some(Begun { level: None, ..self.jobs.take_begun(path)? })
     }
@@ -189,6 +204,12 @@ impl View {
     #[must_use]
     pub fn running(&self, database: &FilePath) -> Vec<Running> {
         self.jobs.running(database)
+    }
+
+    /// Tables that were created, and that no MANIFEST has named yet.
+    #[cfg(test)]
+    pub(crate) fn unnamed(&self) -> usize {
+        self.state.lock().unnamed.len()
     }
 
     /// How well levels were known.
@@ -417,7 +438,7 @@ mod tests {
         let path = path(&format!("/db/{number:06}.sst"));
         let database = self::path("/db");
         view.table_begun(NewTable { database, family: "default", path: path.clone(), job: 1, reason });
-        assert!(view.take_begun(&path, number).is_some());
+        view.created(&view.take_begun(&path).unwrap(), &path, number);
     }
 
     #[test]
@@ -443,6 +464,29 @@ mod tests {
         let bytes = BTreeMap::from([(0, created(800 + 1_000)), (1, created(900))]);
         let counts = LevelCounts { right: 1, wrong: 1, unknown: 1, unheard: 1, moved: 0, bytes };
         assert_eq!(view.level_counts(), counts);
+    }
+
+    /// As the options of a database of ours are used for one on the host, or after ours was closed.
+    #[test]
+    fn what_the_listener_says_of_other_databases_is_passed_over() {
+        let view = view();
+        view.database_opened(&path("/db"));
+        let table = |database: &str| {
+            let path = path(&format!("{database}/000008.sst"));
+            view.table_begun(NewTable {
+                database: self::path(database),
+                family: "default",
+                path: path.clone(),
+                job: 1,
+                reason: Reason::Flush,
+            });
+            let running = Running { column_family: 0, output_level: 0, inputs: Vec::new(), id: None };
+            view.job_begun(database, 1, "default", running);
+            (view.take_begun(&path).is_some(), view.running(&self::path(database)).len())
+        };
+        assert_eq!((table("/db"), table("/host/db")), ((true, 1), (false, 0)));
+        view.database_closed(&path("/db"));
+        assert_eq!(table("/db"), (false, 0));
     }
 
     #[test]
@@ -520,12 +564,12 @@ mod tests {
         let elsewhere = path("/d2/000010.sst");
         let (database, reason) = (path("/db"), Reason::Flush);
         view.table_begun(NewTable { database, family: "default", path: elsewhere.clone(), job: 1, reason });
-        assert!(view.take_begun(&elsewhere, 10).is_some());
+        view.created(&view.take_begun(&elsewhere).unwrap(), &elsewhere, 10);
         view.removed(&path("/db/000008.sst"));
         view.removed(&path("/db/000010.sst"));
-        assert_eq!(view.state.lock().unnamed.len(), 2, "of another path, that is another table");
+        assert_eq!(view.unnamed(), 2, "of another path, that is another table");
         view.removed(&elsewhere);
         view.renamed(&path("/db/000009.sst"), &path("/db/000009.sst.trash"));
-        assert!(view.state.lock().unnamed.is_empty());
+        assert_eq!(view.unnamed(), 0);
     }
 }
