@@ -181,8 +181,17 @@ impl System {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn reuse(&self, path: &str, old: &str) -> Result<Writable, Failure> {
-        self.rename(old, path)?;
-        self.create(path)
+        let (to, from) = (FilePath::parse(path)?, FilePath::parse(old)?);
+        match self.mount.store.rename(&from, &to) {
+            Ok(()) => {
+                self.mount.lsm.renamed(&from, &to);
+                self.create(path)
+            }
+            Err(error @ FileError::Stopped { .. }) if role_of(&to) == Role::Wal => {
+                Ok(Writable::refused(&self.mount, to, error.into()))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A file to read.
@@ -405,6 +414,16 @@ mod tests {
         lsm.table_begun(NewTable { database, family: "default", path, job: 1, reason: Reason::Flush });
         assert!(system.create("/db/000008.sst").is_err());
         assert_eq!(lsm.unnamed(), 0);
+    }
+
+    /// Decision 24, with `recycle_log_file_num`.
+    #[test]
+    fn a_log_that_cannot_be_recycled_is_refused_where_it_is_written() {
+        let system = stopped("recycled", |system| system.create("/000001.log").unwrap().close().unwrap());
+        let log = system.reuse("/000002.log", "/000001.log").unwrap();
+        assert_eq!(log.append(b"a record").unwrap_err().kind, Kind::Io);
+        assert!(system.reuse("/000003.log", "/000001.log").is_ok() && system.info("/000001.log").is_ok());
+        assert!(system.reuse("/other", "/000001.log").is_err());
     }
 
     #[test]
