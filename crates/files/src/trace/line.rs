@@ -1,5 +1,6 @@
 //! One record of a trace as a line of text: words between single spaces. `docs/trace.md` is the table of them.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::{TraceEvent, TraceRecord};
@@ -9,7 +10,7 @@ use crate::{FileId, FileKind, FilePath, FileTags, Lifetime};
 type Decoded<T> = Result<T, &'static str>;
 
 /// A line, without its end.
-pub(crate) fn encode(record: &TraceRecord) -> String {
+fn encode(record: &TraceRecord) -> String {
     let mut line = record.at_us.to_string();
     put_event(&mut line, &record.event);
     line
@@ -104,14 +105,57 @@ fn level_word(level: Option<u8>) -> String {
     level.map_or("-".to_owned(), |level| level.to_string())
 }
 
+/// Bytes of a key that a line has; the rest is left out.
+pub(super) const KEY_BYTES_MAX: usize = 64 << 10;
+
 /// A key as `x` and hexadecimal digits.
 struct Key<'a>(&'a [u8]);
 
 impl std::fmt::Display for Key<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("x")?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.0.iter().take(KEY_BYTES_MAX).try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// Bytes that the words of an edit may take in one line, as far as tables are small beside them.
+const EDIT_BYTES_MAX: usize = 4 << 20;
+/// More than a removed table takes, or an added one without its keys.
+const TABLE_BYTES: usize = 32;
+
+/// The lines of a record: one, but of an edit with many tables several, each as a record of its own. A table that was moved is whole in
+/// one of them, and those that only go are in the first: what one compaction read dies at once.
+pub(super) fn lines(record: &TraceRecord) -> Vec<String> {
+    let TraceEvent::Edit { tree, removed, added } = &record.event else { return vec![encode(record)] };
+    if (removed.len() + added.len()) * TABLE_BYTES + added.iter().map(key_bytes).sum::<usize>() <= EDIT_BYTES_MAX {
+        return vec![encode(record)];
+    }
+    let all: HashSet<FileId> = removed.iter().copied().collect();
+    let moved: HashSet<FileId> = added.iter().map(|(file, ..)| *file).filter(|file| all.contains(file)).collect();
+    let edit = |removed, added| {
+        let event = TraceEvent::Edit { tree: *tree, removed, added };
+        encode(&TraceRecord { at_us: record.at_us, event })
+    };
+    let mut lines = Vec::new();
+    let mut gone: Vec<FileId> = removed.iter().copied().filter(|file| !moved.contains(file)).collect();
+    let (mut came, mut bytes) = (Vec::new(), gone.len() * TABLE_BYTES);
+    for table in added {
+        let of_table = 2 * TABLE_BYTES + key_bytes(table);
+        if bytes + of_table > EDIT_BYTES_MAX && bytes > 0 {
+            lines.push(edit(std::mem::take(&mut gone), std::mem::take(&mut came)));
+            bytes = 0;
+        }
+        gone.extend(Some(table.0).filter(|file| moved.contains(file)));
+        came.push(table.clone());
+        bytes += of_table;
+    }
+    lines.push(edit(gone, came));
+    lines
+}
+
+/// What the keys of an added table take in a line.
+fn key_bytes((_, _, range): &(FileId, u8, KeyRange)) -> usize {
+    [&range.smallest, &range.largest].iter().map(|key| 2 * key.len().min(KEY_BYTES_MAX)).sum()
 }
 
 /// A path without spaces: these, `%` and control characters are `%` and two digits.
@@ -357,6 +401,43 @@ mod tests {
             added: vec![(FileId(3), 2, KeyRange::new("ab", "c"))],
         };
         assert_eq!(encode(&TraceRecord { at_us: 17, event }), "17 edit 0 -3 +3:2:x6162:x63");
+    }
+
+    /// As when a database with many tables and long keys is opened.
+    #[test]
+    fn a_large_edit_is_several_lines_that_are_read_back() {
+        let key = |file: u64| vec![u8::try_from(file % 251).expect("a byte"); 1 << 10];
+        let table = |file: u64| (FileId(file), 6, KeyRange::new(key(file), key(file + 1)));
+        // The first half of them was moved, and some are gone.
+        let added: Vec<_> = (0..5_000).map(table).collect();
+        let removed: Vec<_> = (0..2_500).chain(9_000..9_100).map(FileId).collect();
+        let event = TraceEvent::Edit { tree: TreeId(3), removed: removed.clone(), added: added.clone() };
+        let mut written = Vec::new();
+        super::super::write(&[TraceRecord { at_us: 5, event }], &mut written).expect("to memory");
+        let (mut came, mut went) = (Vec::new(), HashSet::new());
+        for (at, record) in super::super::read(written.as_slice()).expect("a trace").into_iter().enumerate() {
+            let TraceEvent::Edit { tree: TreeId(3), removed, added } = record.event else { panic!("{record:?}") };
+            let here: HashSet<FileId> = added.iter().map(|(file, ..)| *file).collect();
+            let is_whole = |file: &FileId| here.contains(file) == (file.0 < 5_000) && (file.0 < 5_000 || at == 0);
+            assert!(record.at_us == 5 && removed.iter().all(is_whole), "record {at}: {removed:?}");
+            assert!(here.iter().all(|file| (file.0 < 2_500) == removed.contains(file)), "record {at}");
+            came.extend(added);
+            went.extend(removed);
+        }
+        assert_eq!((came, went), (added, removed.into_iter().collect()));
+    }
+
+    #[test]
+    fn of_a_very_long_key_a_line_has_the_beginning() {
+        let range = Some(KeyRange::new(vec![7; 9 << 20], vec![8; 9 << 20]));
+        let event = TraceEvent::Describe { file: FileId(7), tree: TreeId(1), job: None, level: 3, range };
+        let mut written = Vec::new();
+        super::super::write(&[TraceRecord { at_us: 5, event }], &mut written).expect("to memory");
+        let records = super::super::read(written.as_slice()).expect("a trace");
+        let [TraceRecord { event: TraceEvent::Describe { range: Some(range), .. }, .. }] = &records[..] else {
+            panic!("{} records", records.len())
+        };
+        assert_eq!((range.smallest.len(), range.largest.len()), (KEY_BYTES_MAX, KEY_BYTES_MAX));
     }
 
     proptest! {

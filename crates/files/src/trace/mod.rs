@@ -17,7 +17,7 @@ pub use writer::TraceWriter;
 /// The first line of every trace.
 pub const TRACE_HEADER: &str = "zonda-trace 1";
 
-/// Bytes of the longest line that is read (I10): an edit with some ten thousand tables.
+/// Bytes of the longest line that is read (I10); those that are written are shorter (`line::lines`).
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// One thing that happened.
@@ -187,7 +187,7 @@ pub enum TraceEvent {
 /// Those of the sink.
 pub fn write(records: &[TraceRecord], mut to: impl std::io::Write) -> std::io::Result<()> {
     writeln!(to, "{TRACE_HEADER}")?;
-    records.iter().try_for_each(|record| writeln!(to, "{}", line::encode(record)))?;
+    records.iter().flat_map(line::lines).try_for_each(|line| writeln!(to, "{line}"))?;
     to.flush()
 }
 

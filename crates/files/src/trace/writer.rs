@@ -90,7 +90,11 @@ impl State {
             // One of a name may be of any file that is written; one of a moment is of all.
             None => self.put_all_appended(at_us),
         }
-        self.line(&line::encode(&TraceRecord { at_us, event }));
+        self.lines(&TraceRecord { at_us, event });
+    }
+
+    fn lines(&mut self, record: &TraceRecord) {
+        line::lines(record).iter().for_each(|line| self.line(line));
     }
 
     fn put_all_appended(&mut self, at_us: u64) {
@@ -101,7 +105,7 @@ impl State {
 
     fn put_appended(&mut self, at_us: u64, file: FileId) {
         if let Some(bytes) = self.appended.remove(&file) {
-            self.line(&line::encode(&TraceRecord { at_us, event: TraceEvent::Append { file, bytes } }));
+            self.lines(&TraceRecord { at_us, event: TraceEvent::Append { file, bytes } });
         }
     }
 
