@@ -139,10 +139,16 @@ impl Core {
             trace.record(event());
         }
     }
+
+    /// Records what the store holds when its trace begins.
+    pub(crate) fn trace_existing(&self) {
+        if let Some(trace) = &self.options.trace {
+            record_existing(trace, &self.names.lock().catalogue);
+        }
+    }
 }
 
-/// Records what a store holds when its trace begins.
-pub(crate) fn trace_existing(trace: &TraceWriter, catalogue: &Catalogue) {
+fn record_existing(trace: &TraceWriter, catalogue: &Catalogue) {
     let mut seen = HashMap::new();
     for (path, entry) in catalogue.names() {
         let path = path.clone();

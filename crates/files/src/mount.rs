@@ -24,7 +24,6 @@ use self::recognise::with_recognised;
 use crate::catalogue::{Catalogue, extensions};
 use crate::change::Change;
 use crate::commit::Committer;
-use crate::follow::trace_existing;
 use crate::ground::Ground;
 use crate::lanes::Lanes;
 use crate::names::Names;
@@ -171,9 +170,7 @@ impl FileStore {
         let committer = Committer::new(Some(journal), lanes.journal_owed());
         let mut core = Core::new(ground, (options, fallback), Names::new(catalogue), committer, lanes, Stop::default());
         core.found = report;
-        if let Some(trace) = &core.options.trace {
-            trace_existing(trace, &core.names.lock().catalogue);
-        }
+        core.trace_existing();
         Ok(Self { core: Arc::new(core) })
     }
 }

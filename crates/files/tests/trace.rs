@@ -99,6 +99,12 @@ fn a_compaction_leaves_its_records_in_order() {
 
 #[test]
 fn a_trace_begins_with_what_the_store_holds() {
+    for is_read_only in [false, true] {
+        check_beginning(is_read_only);
+    }
+}
+
+fn check_beginning(is_read_only: bool) {
     let device = Arc::new(MemDevice::new(geometry(14)).unwrap());
     let store = FileStore::format(device.clone(), StoreId(1), false, options(0)).unwrap();
     let tree = store.tree(&path("/"), 0, KeyOrder::bytewise());
@@ -109,7 +115,8 @@ fn a_trace_begins_with_what_the_store_holds() {
     let sink = Sink::default();
     let trace = Arc::new(TraceWriter::new(Box::new(sink.clone())).with_reads());
     let options = FileStoreOptions { trace: Some(Arc::clone(&trace)), ..options(0) };
-    let (store, _) = FileStore::mount(device, options).unwrap();
+    let mount = if is_read_only { FileStore::mount_read_only } else { FileStore::mount };
+    let (store, _) = mount(device, options).unwrap();
     store.open(&path("/2.sst")).unwrap().read_at(9_990, &mut [0; 20]).unwrap();
     trace.finish().unwrap();
     let events: Vec<TraceEvent> =
@@ -122,6 +129,7 @@ fn a_trace_begins_with_what_the_store_holds() {
             TraceEvent::Existing { file, tags, bytes: 10_000, path: path("/1.sst") },
             TraceEvent::Link { file, path: path("/2.sst") },
             TraceEvent::Read { file, offset: 9_990, bytes: 10 },
-        ]
+        ],
+        "read-only: {is_read_only}"
     );
 }

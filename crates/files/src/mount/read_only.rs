@@ -126,6 +126,7 @@ impl FileStore {
         let committer = Committer::new(None, lanes.journal_owed());
         let mut core = Core::new(ground, options, Names::new(catalogue), committer, lanes, Stop::read_only());
         core.found = report;
+        core.trace_existing();
         Ok((Self { core: Arc::new(core) }, report))
     }
 }
