@@ -342,7 +342,7 @@ impl FileWriter {
             return Ok(());
         }
         // What is on the device stays part of the file, even if the rest found no room.
-        let flushed = self.write_rest().inspect_err(|_| self.file.content_mut().truncate_waiting(0));
+        let flushed = self.write_rest().inspect_err(|_| self.drop_waiting());
         self.release_held();
         self.give_back_blocks();
         let done = flushed.and(self.record_written(true));
@@ -352,6 +352,18 @@ impl FileWriter {
             self.core.release(lease, stream_of(self.file.tags().kind));
         }
         done
+    }
+
+    fn drop_waiting(&self) {
+        let (waiting, size) = {
+            let mut content = self.file.content_mut();
+            let waiting = content.waiting();
+            content.truncate_waiting(0);
+            (waiting, content.size())
+        };
+        if waiting > 0 {
+            self.trace(|file| TraceEvent::Truncate { file, size });
+        }
     }
 
     /// Writes what waits, of a meta file once the names are durable: as for a sync.

@@ -133,3 +133,19 @@ fn check_beginning(is_read_only: bool) {
         "read-only: {is_read_only}"
     );
 }
+
+#[test]
+fn what_a_close_could_not_write_is_cut_off_in_the_trace_too() {
+    let (store, trace, sink) = traced();
+    let mut writer = store.create(&path("/1"), FileTags::of(FileKind::Data)).unwrap();
+    while writer.append(&[7; 10_000]).is_ok() {}
+    let size = writer.size_bytes();
+    writer.close().unwrap_err();
+    let left = store.info(&path("/1")).unwrap().size_bytes;
+    assert!(left < size, "{left} of {size} bytes found room");
+    trace.finish().unwrap();
+    let words = words(&sink);
+    assert_eq!(words[words.len() - 2..], [format!("truncate 0 {left}"), "close 0".to_owned()]);
+    let appended = words.iter().filter_map(|line| line.strip_prefix("append 0 ")?.parse::<u64>().ok());
+    assert_eq!(appended.sum::<u64>(), size);
+}
