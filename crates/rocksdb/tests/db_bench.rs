@@ -117,3 +117,17 @@ fn what_is_wrong_is_said() {
     let output = Command::new(PROGRAM).args(bad).output().unwrap();
     assert!(!output.status.success() && text_of(&output).contains("no_such_option"), "{}", text_of(&output));
 }
+
+/// Of a tree with three levels the last is never due: nothing could go below it.
+#[test]
+fn a_tree_of_few_levels_comes_to_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    for policy in ["min-overlap", "gear", "llc"] {
+        let uri = format!("zonda://file:{}/{policy}?create=64MiB&zone_size=1MiB", directory.path().display());
+        let mut command = Command::new(PROGRAM);
+        command.args([format!("--fs_uri={uri}"), "--db=/db".to_owned(), format!("--policy={policy}")]);
+        command.args([format!("--options={OPTIONS};num_levels=3"), "--value_size=100".to_owned()]);
+        let text = run(command.args(["--benchmarks=fillrandom,overwrite,waitforcompaction", "--num=12000"]));
+        assert!(counted(&text, " jobs,") > 5 && counted(&text, " refused,") == 0, "{policy}: {text}");
+    }
+}

@@ -12,7 +12,7 @@ zonda-db-bench: workloads on RocksDB, with compactions that RocksDB does not cho
   --db=PATH            the database; made if missing
   --policy=POLICY      native (RocksDB's own compactions), min-overlap, gear or llc
   --options=K=V;K=V    options of RocksDB, as in its own option strings
-  --cache_size=BYTES   block cache
+  --cache_size=BYTES   block cache, in place of one of the options
   --benchmarks=LIST    fillrandom (by one thread), fillshared (the same by all), overwrite, readrandom, ycsbl, ycsba to ycsbf,
                        waitforcompaction, stats; NAME:N for N operations of each thread in this step
   --num=N              keys that are loaded
@@ -83,6 +83,7 @@ impl Arguments {
         if arguments.path.is_empty() || arguments.benchmarks.is_empty() {
             return Err("--db and --benchmarks are needed".to_owned());
         }
+        arguments.rules()?;
         Ok(arguments)
     }
 
@@ -111,34 +112,63 @@ impl Arguments {
     }
 
     /// What compactions go by, if `RocksDB` does not choose them: its own options, or their defaults.
-    pub(crate) fn rules(&self) -> Option<Rules> {
+    pub(crate) fn rules(&self) -> Result<Option<Rules>, String> {
+        let Some(policy) = self.policy else { return Ok(None) };
+        let pairs = pairs(&self.options);
         let of = |name: &str, default: u64| {
-            let mut pairs = self.options.split(';').filter_map(|pair| pair.split_once('='));
-            let found = pairs.rfind(|(key, _)| key.trim() == name);
-            found.and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(default)
+            let found = pairs.iter().rfind(|(key, _)| *key == name);
+            found.map_or(Ok(default), |(_, value)| number(value).ok_or_else(|| wrong(&format!("{name}={value}"))))
         };
-        let count = |name: &str, default: u64| usize::try_from(of(name, default)).unwrap_or(usize::MAX).max(1);
-        let level0_trigger = count("level0_file_num_compaction_trigger", 4);
+        let count = |name: &str, default: u64| -> Result<usize, String> {
+            Ok(usize::try_from(of(name, default)?).unwrap_or(usize::MAX).max(1))
+        };
+        let level0_trigger = count("level0_file_num_compaction_trigger", 4)?;
         let limits = Limits {
             level0_trigger,
-            base_bytes: of("max_bytes_for_level_base", 256 << 20).max(1),
-            multiplier: of("max_bytes_for_level_multiplier", 10),
-            table_bytes: of("target_file_size_base", 64 << 20),
+            base_bytes: of("max_bytes_for_level_base", 256 << 20)?.max(1),
+            multiplier: of("max_bytes_for_level_multiplier", 10)?,
+            table_bytes: of("target_file_size_base", 64 << 20)?,
+            levels: count("num_levels", 7)?,
         };
-        let soft_bytes = of("soft_pending_compaction_bytes_limit", 64 << 30);
+        let soft_bytes = of("soft_pending_compaction_bytes_limit", 64 << 30)?;
         let stalls = StallLimits {
             level0_trigger,
-            level0_slowdown: count("level0_slowdown_writes_trigger", 20),
-            level0_stop: count("level0_stop_writes_trigger", 36),
+            level0_slowdown: count("level0_slowdown_writes_trigger", 20)?,
+            level0_stop: count("level0_stop_writes_trigger", 36)?,
             soft_bytes,
-            hard_bytes: of("hard_pending_compaction_bytes_limit", 256 << 30).max(soft_bytes),
-            delayed_rate: of("delayed_write_rate", 16 << 20).max(1),
+            hard_bytes: of("hard_pending_compaction_bytes_limit", 256 << 30)?.max(soft_bytes),
+            delayed_rate: of("delayed_write_rate", 16 << 20)?.max(1),
         };
         // RocksDB gives a quarter of its background jobs to flushes.
-        let all = count("max_background_jobs", 2);
+        let all = count("max_background_jobs", 2)?;
         let jobs = (all - (all / 4).max(1).min(all)).max(1);
-        Some(Rules { policy: self.policy?, limits, stalls, jobs })
+        Ok(Some(Rules { policy, limits, stalls, jobs }))
     }
+}
+
+/// Names and values of an option string; what is in braces is one value.
+fn pairs(options: &str) -> Vec<(&str, &str)> {
+    let mut depth = 0_usize;
+    let of_level = options.split(|letter| {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ';' && depth == 0
+    });
+    of_level.filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.trim(), value.trim())).collect()
+}
+
+/// A number as `RocksDB` reads it: `64M` is one, and `10.0`, if there is nothing behind the point.
+fn number(value: &str) -> Option<u64> {
+    let whole = |text: &str| match text.split_once('.') {
+        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole.parse().ok(),
+        _ => text.parse::<u64>().ok(),
+    };
+    let Some(unit) = value.chars().last().filter(char::is_ascii_alphabetic) else { return whole(value) };
+    let shift = 10 * (1 + "kmgt".find(unit.to_ascii_lowercase())?);
+    value[..value.len() - 1].parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 fn wrong(word: &str) -> String {
@@ -179,11 +209,29 @@ mod tests {
     fn rules_are_those_of_the_options() {
         let options = "max_background_jobs=16;max_bytes_for_level_base=500;target_file_size_base=50";
         let arguments = Arguments { policy: Some(Policy::Llc), options: options.to_owned(), ..Arguments::default() };
-        let rules = arguments.rules().unwrap();
+        let rules = arguments.rules().unwrap().unwrap();
         assert_eq!((rules.jobs, rules.limits.base_bytes, rules.limits.table_bytes), (12, 500, 50));
         assert_eq!((rules.stalls.level0_stop, rules.limits.level0_trigger, rules.stalls.soft_bytes), (36, 4, 64 << 30));
-        assert!(Arguments::default().rules().is_none());
+        assert!(Arguments::default().rules().unwrap().is_none());
         let one = Arguments { options: "max_background_jobs=1".to_owned(), ..arguments };
-        assert_eq!(one.rules().unwrap().jobs, 1);
+        assert_eq!(one.rules().unwrap().unwrap().jobs, 1);
+    }
+
+    #[test]
+    fn numbers_are_read_as_rocksdb_reads_them_or_refused() {
+        let of = |options: &str| {
+            Arguments { policy: Some(Policy::Llc), options: options.to_owned(), ..Arguments::default() }.rules()
+        };
+        let nested = "block_based_table_factory={block_size=4K;target_file_size_base=7};target_file_size_base = 64M;\
+                      max_bytes_for_level_base=1g;max_bytes_for_level_multiplier=8.000;num_levels=4";
+        let limits = of(nested).unwrap().unwrap().limits;
+        assert_eq!((limits.table_bytes, limits.base_bytes), (64 << 20, 1 << 30));
+        assert_eq!((limits.multiplier, limits.levels), (8, 4));
+        for refused in
+            ["max_bytes_for_level_multiplier=2.5", "target_file_size_base=64MiB", "num_levels=", "num_levels=x"]
+        {
+            assert!(of(refused).unwrap_err().contains(refused), "{refused}");
+        }
+        assert!(parse("--db=/db --benchmarks=stats --policy=llc --options=num_levels=x").is_err());
     }
 }

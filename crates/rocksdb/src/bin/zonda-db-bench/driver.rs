@@ -16,6 +16,8 @@ use super::stalls::Gate;
 
 /// How often the tree's counters are looked at.
 const PAUSE: Duration = Duration::from_millis(1);
+/// A job that `RocksDB` refuses so often, one time after the other while no other runs, it will never take.
+const REFUSALS_MAX: u32 = 1000;
 
 /// What compactions did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +65,8 @@ struct State {
     is_idle: bool,
     is_stopping: bool,
     failed: Option<String>,
+    /// The tables of the job that was refused last, and how often.
+    refused: (Vec<u64>, u32),
 }
 
 impl State {
@@ -77,6 +81,18 @@ impl State {
         self.is_idle &= !is_stale;
         self.looked_at = flushes;
         is_stale
+    }
+
+    /// Notes a refusal; tells why nothing will come of the job, if that is so.
+    fn refuse(&mut self, job: &Job) -> Option<String> {
+        self.counts.refused += 1;
+        if self.refused.0 != job.inputs || !self.running.is_empty() {
+            self.refused = (job.inputs.clone(), 0);
+        }
+        self.refused.1 += 1;
+        let (tables, times) = &self.refused;
+        let why = || format!("RocksDB refused {times} times to merge tables {tables:?} into level {}", job.output);
+        (*times >= REFUSALS_MAX).then(why)
     }
 }
 
@@ -198,21 +214,24 @@ impl Shared {
         let mut state = self.state.lock();
         state.running.retain(|other| other.inputs != job.inputs);
         state.is_stale = true;
-        let counts = &mut state.counts;
-        match done {
+        let failed = match done {
             Ok(true) => {
+                let counts = &mut state.counts;
                 counts.jobs += 1;
                 counts.input_bytes += job.bytes;
                 counts.written_moves += u64::from(job.is_written_move());
                 counts.geared += u64::from(job.output > job.level + 1);
+                state.refused.0.clear();
+                None
             }
-            Ok(false) => counts.refused += 1,
-            Err(error) => {
-                state.failed = Some(error);
-                drop(state);
-                self.gate.open();
-                self.changed.notify_all();
-            }
+            Ok(false) => state.refuse(job),
+            Err(error) => Some(error),
+        };
+        if failed.is_some() {
+            state.failed = failed;
+            drop(state);
+            self.gate.open();
+            self.changed.notify_all();
         }
     }
 }
@@ -226,6 +245,7 @@ fn mark(levels: &mut Levels, job: &Job) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::levels::Span;
     use super::*;
 
     #[test]
@@ -240,5 +260,19 @@ mod tests {
         assert!(state.is_settled(1) && !state.begins_to_look(1) && state.is_settled(1));
         state.is_stale = true;
         assert!(!state.is_settled(1), "a job has ended since");
+    }
+
+    #[test]
+    fn a_job_that_is_always_refused_fails_in_the_end() {
+        let span = Span { smallest: b"a".to_vec(), largest: b"b".to_vec() };
+        let job = |number: u64| Job { inputs: vec![number], bytes: 1, level: 2, output: 3, span: span.clone() };
+        let mut state = State::default();
+        assert!((0..2 * REFUSALS_MAX).all(|turn| state.refuse(&job((turn % 2).into())).is_none()), "in turns");
+        state.running.push(job(9));
+        assert!((0..2 * REFUSALS_MAX).all(|_| state.refuse(&job(1)).is_none()), "another runs");
+        state.running.clear();
+        let last = (0..REFUSALS_MAX).find_map(|_| state.refuse(&job(1)));
+        assert!(last.is_some_and(|why| why.contains("[1] into level 3")));
+        assert_eq!(state.counts.refused, u64::from(5 * REFUSALS_MAX - 1));
     }
 }

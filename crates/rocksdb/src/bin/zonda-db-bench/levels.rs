@@ -46,6 +46,8 @@ pub(crate) struct Limits {
     pub(crate) multiplier: u64,
     /// Bytes of a table.
     pub(crate) table_bytes: u64,
+    /// How many levels there are: nothing goes below the last.
+    pub(crate) levels: usize,
 }
 
 /// Tables of each level: level 0 newest first, the others by key.
@@ -91,18 +93,15 @@ impl Levels {
         bytes as f64 / limits.base_bytes.saturating_mul(limits.multiplier.saturating_pow(depth(level))) as f64
     }
 
-    /// Levels that are due, the one farthest above its limit first. The deepest level of `RocksDB`'s seven never is.
+    /// Levels that are due, the one farthest above its limit first. The deepest there may be never is.
     pub(crate) fn due(&self, limits: &Limits) -> Vec<usize> {
-        let levels = self.0.len().min(LEVELS - 1);
+        let levels = self.0.len().min(limits.levels.saturating_sub(1));
         let mut due: Vec<(usize, f64)> = (0..levels).map(|level| (level, self.score(level, limits))).collect();
         due.retain(|(_, score)| *score >= 1.0);
         due.sort_by(|one, other| other.1.total_cmp(&one.1));
         due.into_iter().map(|(level, _)| level).collect()
     }
 }
-
-/// `RocksDB`'s default.
-const LEVELS: usize = 7;
 
 fn depth(level: usize) -> u32 {
     u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX)
@@ -112,7 +111,8 @@ fn depth(level: usize) -> u32 {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) const LIMITS: Limits = Limits { level0_trigger: 4, base_bytes: 100, multiplier: 10, table_bytes: 10 };
+    pub(crate) const LIMITS: Limits =
+        Limits { level0_trigger: 4, base_bytes: 100, multiplier: 10, table_bytes: 10, levels: 7 };
 
     /// A table of ten bytes over some letters.
     pub(crate) fn table(number: u64, keys: &str) -> Table {
@@ -141,5 +141,8 @@ pub(crate) mod tests {
         assert_eq!(levels.due(&LIMITS), [0]);
         levels.0[0][0].is_busy = true;
         assert!(levels.due(&LIMITS).is_empty());
+        levels.0.iter_mut().flatten().for_each(|table| table.is_busy = false);
+        assert_eq!(levels.due(&Limits { levels: 2, ..LIMITS }), [0], "there is no level below 1");
+        assert!(levels.due(&Limits { levels: 1, ..LIMITS }).is_empty());
     }
 }

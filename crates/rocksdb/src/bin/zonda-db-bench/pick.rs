@@ -91,7 +91,11 @@ fn of_table(
     match policy {
         Policy::MinOverlap => above = widened(levels, limits, (level, above), (output, &below)),
         Policy::Gear => {
-            while !below.is_empty() && turns.are_in_window(output, &below) && levels.score(output, limits) >= 1.0 {
+            while output + 1 < limits.levels
+                && !below.is_empty()
+                && turns.are_in_window(output, &below)
+                && levels.score(output, limits) >= 1.0
+            {
                 let next = levels.overlapping(output + 1, &Span::of(&[above.as_slice(), &below].concat())?);
                 if next.is_empty() {
                     break;

@@ -27,9 +27,9 @@ pub(crate) fn run(arguments: &Arguments, say: &mut dyn FnMut(&str)) -> Result<()
     }
     let Arguments { uri, path, options, cache_bytes, .. } = arguments;
     let place = Place { uri, path, options, cache_bytes: *cache_bytes };
-    let database = Arc::new(Database::open(&place, arguments.policy.is_none())?);
+    let rules = arguments.rules()?;
+    let database = Arc::new(Database::open(&place, rules.is_none())?);
     let gate = Arc::new(Gate::default());
-    let rules = arguments.rules();
     let driver = rules.map(|rules| Driver::start(Arc::clone(&database), Arc::clone(&gate), rules));
     let sizes = (arguments.keys, arguments.key_bytes, arguments.value_bytes);
     let numbers = Numbers::new(arguments.keys, arguments.skew);
