@@ -39,9 +39,10 @@ bool Failed(const rocksdb::Status& status, char** error) {
 rocksdb::Status OptionsOf(zonda_text text, uint64_t cache_bytes, rocksdb::Options* options) {
   const rocksdb::Status status =
       rocksdb::GetOptionsFromString(rocksdb::ConfigOptions(), rocksdb::Options(), Of(text).ToString(), options);
-  rocksdb::BlockBasedTableOptions tables;
-  tables.block_cache = rocksdb::NewLRUCache(cache_bytes);
-  options->table_factory.reset(rocksdb::NewBlockBasedTableFactory(tables));
+  // Tables of another kind have no such cache.
+  if (auto* tables = options->table_factory->GetOptions<rocksdb::BlockBasedTableOptions>()) {
+    tables->block_cache = tables->no_block_cache ? nullptr : rocksdb::NewLRUCache(cache_bytes);
+  }
   options->create_if_missing = true;
   return status;
 }
@@ -138,7 +139,8 @@ bool zonda_driven_compact(zonda_driven* database, const uint64_t* numbers, size_
     names.emplace_back(name);
   }
   rocksdb::CompactionOptions options;
-  options.compression = rocksdb::kNoCompression;
+  // That of the database's own options.
+  options.compression = rocksdb::kDisableCompressionOption;
   options.output_file_size_limit = table_bytes;
   const rocksdb::Status status = database->db->CompactFiles(options, names, level);
   // Tables that RocksDB adds to the inputs may be in another compaction, or the tables may be gone.

@@ -131,3 +131,38 @@ fn a_tree_of_few_levels_comes_to_rest() {
         assert!(counted(&text, " jobs,") > 5 && counted(&text, " refused,") == 0, "{policy}: {text}");
     }
 }
+
+/// The block size and the compression of the options are those of the tables.
+#[test]
+fn tables_are_made_as_the_options_say() {
+    if !is_here(&["sst_dump"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("db");
+    let options = format!(
+        "{};compression=kLZ4Compression;block_based_table_factory={{block_size=1K;filter_policy=bloomfilter:10:false}}",
+        OPTIONS.replace(";compression=kNoCompression", "")
+    );
+    let mut command = Command::new(PROGRAM);
+    command.args([format!("--db={}", database.display()), "--policy=llc".to_owned(), format!("--options={options}")]);
+    run(command.args(["--benchmarks=fillrandom,overwrite,waitforcompaction", "--num=6000", "--value_size=100"]));
+    let tables = std::fs::read_dir(&database).unwrap().map(|entry| entry.unwrap().path());
+    let tables: Vec<_> = tables.filter(|path| path.extension().is_some_and(|extension| extension == "sst")).collect();
+    assert!(tables.len() > 3, "{tables:?}");
+    for table in tables {
+        let mut dump = Command::new("sst_dump");
+        let text = run(dump.args([format!("--file={}", table.display()), "--show_properties".to_owned()]));
+        let of = |name: &str| -> String {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(name)?.trim().strip_prefix(':'));
+            line.unwrap_or_else(|| panic!("{name}: {text}")).trim().to_owned()
+        };
+        assert_eq!(of("SST file compression algo"), "LZ4");
+        let bytes: u64 = of("raw key size").parse::<u64>().unwrap() + of("raw value size").parse::<u64>().unwrap();
+        let blocks: u64 = of("# data blocks").parse().unwrap();
+        assert!(
+            blocks * 2048 > bytes && of("filter policy name").contains("loom"),
+            "{blocks} blocks of {bytes}: {text}"
+        );
+    }
+}
