@@ -122,7 +122,7 @@ impl Mounted {
     }
 
     /// How well levels of tables were known before the MANIFEST named them.
-    fn of_levels(&self) -> [(&'static str, u64); 5] {
+    fn of_levels(&self) -> [(&'static str, u64); 6] {
         let levels = self.lsm.level_counts();
         [
             ("levels_right", levels.right),
@@ -130,6 +130,7 @@ impl Mounted {
             ("levels_unknown", levels.unknown),
             ("levels_unheard", levels.unheard),
             ("tables_moved", levels.moved),
+            ("manifests_not_followed", self.lsm.manifests_not_followed()),
         ]
     }
 

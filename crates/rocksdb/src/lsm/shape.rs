@@ -58,6 +58,11 @@ impl Shape {
         applied
     }
 
+    /// The rest of the MANIFEST cannot be had.
+    pub(crate) fn give_up(&mut self, why: Damaged) {
+        self.damage.get_or_insert(why);
+    }
+
     /// Column families by number.
     #[must_use]
     pub fn families(&self) -> &BTreeMap<u32, ColumnFamily> {

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use zonda_files::lsm::{Job, JobKind, TableHint};
 use zonda_files::{FilePath, FileStore};
 use zonda_rt::Mutex;
+use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::lsm::jobs::Jobs;
 use crate::lsm::relay::{BYTEWISE, REVERSE, Relay};
-use crate::lsm::{Applied, Begun, NewTable, Running, Shape};
+use crate::lsm::{Applied, Begun, Damaged, NewTable, Running, Shape};
 use crate::name::{Role, role_of, table_number};
+use crate::tell::tell;
 use crate::writable::Order;
 
 /// Bytes of a MANIFEST that are read at once.
@@ -33,6 +35,7 @@ pub struct View {
     store: FileStore,
     jobs: Jobs,
     state: Mutex<State>,
+    not_followed: AtomicU64,
 }
 
 /// A table that was begun.
@@ -89,18 +92,35 @@ pub struct LevelBytes {
 
 impl View {
     pub(crate) fn new(store: FileStore) -> Self {
-        Self { store, jobs: Jobs::default(), state: Mutex::default() }
+        Self { store, jobs: Jobs::default(), state: Mutex::default(), not_followed: AtomicU64::default() }
     }
 
     /// A database is opened, for writing: what it holds is told before its first job runs.
     pub(crate) fn database_opened(&self, database: &FilePath) {
         let mut state = self.state.lock();
         let mut directory = Directory::default();
-        directory.find_current(&self.store, database);
+        let damage = directory.find_current(&self.store, database);
         state.open.insert(database.clone());
-        if directory.current.is_some() {
+        let manifest = directory.current.clone();
+        if manifest.is_some() {
             state.directories.insert(database.clone(), directory);
         }
+        drop(state);
+        self.tell_damage(manifest.as_ref(), damage);
+    }
+
+    /// Says once of a MANIFEST that it cannot be followed from here on.
+    fn tell_damage(&self, manifest: Option<&FilePath>, damage: Option<Damaged>) {
+        if let (Some(manifest), Some(damage)) = (manifest, damage) {
+            self.not_followed.fetch_add(1, Ordering::Relaxed);
+            tell(format_args!("{manifest}: cannot be followed, tables are placed without it from here on: {damage}"));
+        }
+    }
+
+    /// MANIFESTs that could not be followed to their ends.
+    #[must_use]
+    pub fn manifests_not_followed(&self) -> u64 {
+        self.not_followed.load(Ordering::Relaxed)
     }
 
     /// A database was closed.
@@ -239,19 +259,31 @@ impl View {
 
     /// A MANIFEST of an earlier life goes on.
     pub(crate) fn manifest_reopened(&self, path: &FilePath) {
-        if let Some(directory) = self.state.lock().followed(path) {
-            directory.manifests.insert(path.clone(), read_shape(&self.store, path));
-        }
+        let damage = self.state.lock().followed(path).and_then(|directory| {
+            let shape = read_shape(&self.store, path);
+            let damage = shape.is_damaged();
+            directory.manifests.insert(path.clone(), shape);
+            damage
+        });
+        self.tell_damage(Some(path), damage);
     }
 
     /// Bytes were appended to a MANIFEST.
     pub(crate) fn manifest_appended(&self, path: &FilePath, bytes: &[u8]) {
-        let Some(parent) = path.parent() else { return };
+        let damage = self.follow(path, bytes);
+        self.tell_damage(Some(path), damage);
+    }
+
+    /// Follows a MANIFEST; returns why that ended, if it ends here.
+    fn follow(&self, path: &FilePath, bytes: &[u8]) -> Option<Damaged> {
+        let parent = path.parent()?;
         let mut state = self.state.lock();
         let State { directories, unnamed, counts, .. } = &mut *state;
-        let Some(directory) = directories.get_mut(&parent) else { return };
-        let Some(shape) = directory.manifests.get_mut(path) else { return };
+        let directory = directories.get_mut(&parent)?;
+        let shape = directory.manifests.get_mut(path)?;
+        let was_damaged = shape.is_damaged().is_some();
         let applied = shape.feed(bytes);
+        let damage = shape.is_damaged().filter(|_| !was_damaged);
         let before = directory.current.as_ref().filter(|current| *current != path);
         let before = before.and_then(|current| directory.manifests.get(current));
         let begun = |table| match unnamed.remove(&(parent.clone(), table)) {
@@ -261,11 +293,12 @@ impl View {
             None => Origin::Unheard,
         };
         count(&applied, begun, counts);
-        let Some(shape) = directory.manifests.get(path) else { return };
+        let shape = directory.manifests.get(path)?;
         if directory.current.as_ref() == Some(path) {
             let tables: BTreeSet<_> = applied.iter().map(|one| (one.column_family, one.number)).collect();
             directory.relay.tell(&self.store, &parent, shape, &tables);
         }
+        damage
     }
 
     /// A name is gone.
@@ -294,10 +327,11 @@ impl View {
         let Some(parent) = to.parent() else { return };
         let mut state = self.state.lock();
         if role_of(to) == Role::Current {
-            if let Some(directory) = state.followed(to) {
-                directory.find_current(&self.store, &parent);
-            }
-            return;
+            let Some(directory) = state.followed(to) else { return };
+            let damage = directory.find_current(&self.store, &parent);
+            let manifest = directory.current.clone();
+            drop(state);
+            return self.tell_damage(manifest.as_ref(), damage);
         }
         // Nobody writes in a directory that is renamed.
         let moved = |directory: &FilePath| directory == from || directory.is_in(from);
@@ -363,12 +397,19 @@ impl State {
 }
 
 impl Directory {
-    /// Follows CURRENT; reads the MANIFEST that it names unless it is followed already, and tells the store.
-    fn find_current(&mut self, store: &FileStore, directory: &FilePath) {
-        let Some(manifest) = manifest_of(store, directory) else { return };
-        let shape = self.manifests.entry(manifest.clone()).or_insert_with(|| read_shape(store, &manifest));
+    /// Follows CURRENT; reads the MANIFEST that it names unless it is followed already, and tells the store. Returns why it could not be
+    /// read to its end, if it was read.
+    fn find_current(&mut self, store: &FileStore, directory: &FilePath) -> Option<Damaged> {
+        let manifest = manifest_of(store, directory)?;
+        let mut damage = None;
+        let shape = self.manifests.entry(manifest.clone()).or_insert_with(|| {
+            let shape = read_shape(store, &manifest);
+            damage = shape.is_damaged();
+            shape
+        });
         self.relay.tell_all(store, directory, shape);
         self.current = Some(manifest);
+        damage
     }
 }
 
@@ -384,13 +425,23 @@ fn manifest_of(store: &FileStore, directory: &FilePath) -> Option<FilePath> {
 /// The shape that a MANIFEST describes; damaged where it cannot be read.
 fn read_shape(store: &FileStore, path: &FilePath) -> Shape {
     let mut shape = Shape::default();
-    let Ok(reader) = store.open(path) else { return shape };
+    if read_into(&mut shape, store, path).is_err() {
+        shape.give_up(Damaged("it cannot be read"));
+    }
+    shape
+}
+
+fn read_into(shape: &mut Shape, store: &FileStore, path: &FilePath) -> zonda_files::Result<()> {
+    let reader = store.open(path)?;
     let (mut buffer, mut at) = (vec![0; READ_BYTES], 0);
-    while let Ok(read @ 1..) = reader.read_at(at, &mut buffer) {
+    loop {
+        let read = reader.read_at(at, &mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
         shape.feed(&buffer[..read]);
         at += read as u64;
     }
-    shape
 }
 
 #[cfg(test)]
@@ -530,6 +581,31 @@ mod tests {
         counts.moved = 10_000;
         counts.bytes.insert(5, LevelBytes { created: 0, moved: bytes });
         assert_eq!(view.level_counts(), counts);
+    }
+
+    #[test]
+    fn a_manifest_that_cannot_be_followed_is_told_of_once() {
+        let view = view();
+        view.store.make_directory(&path("/db")).unwrap();
+        for (name, bytes) in [("MANIFEST-000001", [99; 40].as_slice()), ("CURRENT", b"MANIFEST-000001\n")] {
+            let tags = zonda_files::FileTags::of(role_of(&path(name)).kind());
+            let mut file = view.store.create(&path("/db").join(name).unwrap(), tags).unwrap();
+            file.append(bytes).unwrap();
+            file.close().unwrap();
+        }
+        view.database_opened(&path("/db"));
+        assert_eq!(view.manifests_not_followed(), 1, "of an earlier life");
+        view.manifest_created(&path("/db/MANIFEST-000002"));
+        let mut manifest = Manifest { view: &view, path: path("/db/MANIFEST-000002"), bytes: Vec::new() };
+        manifest.add(1, 7);
+        assert_eq!(view.manifests_not_followed(), 1);
+        for _ in 0..2 {
+            view.manifest_appended(&manifest.path, &[99; 40]);
+            assert_eq!(view.manifests_not_followed(), 2);
+        }
+        view.store.remove(&path("/db/MANIFEST-000001")).unwrap();
+        view.manifest_reopened(&path("/db/MANIFEST-000001"));
+        assert_eq!(view.manifests_not_followed(), 3, "it is not there");
     }
 
     #[test]
