@@ -52,11 +52,11 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
             Ok(Opened { modelled: Some(Modelled::Zoned(drive.clone())), is_new, ..Opened::there(Arc::new(drive)) })
         }
         Place::Memory => {
-            shape(&mut uri, create);
+            shape(&mut uri, create)?;
             Ok(Opened { is_new: true, ..Opened::there(uri.open_zoned(OpenMode::Create)?) })
         }
         Place::File(path) if create.is_some() && !path.exists() => {
-            shape(&mut uri, create);
+            shape(&mut uri, create)?;
             let device = uri.open_zoned(OpenMode::Create)?;
             Ok(Opened { is_new: true, made: Some(path), ..Opened::there(device) })
         }
@@ -98,7 +98,7 @@ pub(crate) fn open_blocks(name: &str, create: Option<u64>) -> Result<Opened<dyn 
         Place::File(path) if create.is_some() && !path.exists() => Some(path),
         _ => return Ok(Opened::there(uri.open_block(OpenMode::Open)?)),
     };
-    shape(&mut uri, create);
+    shape(&mut uri, create)?;
     let device = uri.open_block(OpenMode::Create)?;
     Ok(Opened { is_new: true, made, ..Opened::there(device) })
 }
@@ -197,12 +197,37 @@ pub(crate) fn formatted<T, E>(formatted: Result<T, E>, made: Option<PathBuf>) ->
     formatted
 }
 
-/// Zones of a new device of so many bytes, where its name leaves them open: a hundred and more, so that one zone is at most one
-/// percent of the space, of 1 to 64 MiB.
-fn shape(uri: &mut DeviceUri, create: Option<u64>) {
-    let Some(bytes) = create else { return };
-    let zone_bytes = *uri.shape.zone_size_bytes.get_or_insert_with(|| zone_bytes_for(bytes));
-    uri.shape.zones.get_or_insert((bytes / zone_bytes.max(1)).max(1));
+/// Zones of a new device of so many bytes, where its name leaves them open: of as many as it names, what is a share of them; else a hundred
+/// and more, so that one zone is at most one percent of the space, of 1 to 64 MiB.
+///
+/// # Errors
+/// `InvalidArgument` if the name has zones of another size in all.
+fn shape(uri: &mut DeviceUri, create: Option<u64>) -> Result<(), Failure> {
+    let Some(bytes) = create else { return Ok(()) };
+    let shape = &mut uri.shape;
+    // Of `create=on` the size is not known.
+    let zone_bytes = match (shape.zone_size_bytes, shape.zones.filter(|_| bytes > 0)) {
+        (Some(zone_bytes), Some(zones)) if zones != bytes / zone_bytes.max(1) => {
+            return Err(Failure::invalid(format!(
+                "{zones} zones of {zone_bytes} bytes are not the {bytes} of `create`"
+            )));
+        }
+        (Some(zone_bytes), _) => zone_bytes,
+        (None, Some(zones)) => share_of(bytes, zones)?,
+        (None, None) => zone_bytes_for(bytes),
+    };
+    shape.zone_size_bytes = Some(zone_bytes);
+    shape.zones.get_or_insert((bytes / zone_bytes.max(1)).max(1));
+    Ok(())
+}
+
+/// Whole blocks of one of so many zones.
+fn share_of(bytes: u64, zones: u64) -> Result<u64, Failure> {
+    const BLOCK: u64 = zonda_files::BLOCK_BYTES as u64;
+    match bytes / zones.max(1) / BLOCK * BLOCK {
+        0 => Err(Failure::invalid(format!("{zones} zones are too many for the {bytes} bytes of `create`"))),
+        zone_bytes => Ok(zone_bytes),
+    }
 }
 
 fn zone_bytes_for(bytes: u64) -> u64 {
@@ -220,6 +245,22 @@ mod tests {
         assert_eq!(zone_bytes_for(1 << 30), 8 << 20);
         assert_eq!(zone_bytes_for(1 << 40), 64 << 20);
         assert_eq!(zone_bytes_for(1), 1 << 20);
+    }
+
+    #[test]
+    fn zones_of_a_new_device_have_its_size_together() {
+        let made = |keys: &str, create: u64| {
+            let mut uri = parse(&format!("mem:?{keys}")).unwrap();
+            shape(&mut uri, Some(create)).map(|()| (uri.shape.zones.unwrap(), uri.shape.zone_size_bytes.unwrap()))
+        };
+        assert_eq!(made("zones=64", 1 << 30), Ok((64, 16 << 20)));
+        assert_eq!(made("zones=30", 100 << 12), Ok((30, 3 << 12)), "of whole blocks");
+        assert_eq!(made("zone_size=1MiB", 40 << 20), Ok((40, 1 << 20)));
+        assert_eq!(made("zone_size=1MiB&zones=40", (40 << 20) + 5), Ok((40, 1 << 20)));
+        assert_eq!(made("zone_size=1MiB&zones=40", 0), Ok((40, 1 << 20)), "`create=on`");
+        for (keys, create) in [("zone_size=1MiB&zones=64", 1 << 30), ("zones=64", 64 << 10)] {
+            assert_eq!(made(keys, create).unwrap_err().kind, Kind::InvalidArgument, "{keys}");
+        }
     }
 
     #[test]
