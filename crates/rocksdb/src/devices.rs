@@ -42,6 +42,9 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
     }
     let mut uri = parse(name)?;
     if is_read_only {
+        if uri.place == Place::Memory {
+            return Err(Failure::invalid("read_only: `mem:` is empty memory of each mount's own, and nothing to read"));
+        }
         return Ok(Opened::there(uri.open_zoned(OpenMode::ReadBeside)?));
     }
     match uri.place.clone() {

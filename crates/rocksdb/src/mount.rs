@@ -549,6 +549,14 @@ mod tests {
     }
 
     #[test]
+    fn memory_cannot_be_mounted_for_reading() {
+        let live = mounted("zonda://mem:?create=16MiB&zones=32").unwrap();
+        let refused = mounted("zonda://mem:?create=16MiB&zones=32&read_only=on").unwrap_err();
+        assert!(refused.kind == Kind::InvalidArgument && refused.message.contains("`mem:`"), "{refused:?}");
+        drop(live);
+    }
+
+    #[test]
     fn a_read_only_mount_of_a_file_stands_beside_a_live_one() {
         let directory = tempfile::tempdir().unwrap();
         let uri = format!("zonda://file:{}/zones?", directory.path().display());
