@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::locks::Locks;
 use crate::log_order::LogOrder;
 use crate::lsm::View;
 use crate::options::{random, thread_cpu_time};
+use crate::report;
 use crate::tell::tell;
 use crate::uri::Uri;
 
@@ -69,6 +71,8 @@ pub struct Mounted {
     pub(crate) reads_together: AtomicU64,
     pub(crate) small_work: SmallWork,
     pub(crate) trace: Option<Arc<TraceWriter>>,
+    /// Where it leaves a report.
+    pub(crate) reported_in: Option<PathBuf>,
     /// Last: dropped when nothing else of it is left.
     end: End,
 }
@@ -163,6 +167,7 @@ fn key_of(uri: &Uri) -> String {
 impl Mounted {
     /// `end` lives as long as it, or as the attempt.
     fn new(uri: &Uri, end: End) -> Result<Self, Failure> {
+        let reported_in = report::file()?;
         let (trace, traced_in) = trace()?.unzip();
         let mut unused = Unused(traced_in);
         let options = FileStoreOptions { trace: trace.clone(), ..uri.options.clone() };
@@ -186,6 +191,7 @@ impl Mounted {
         Ok(Self {
             drive,
             trace,
+            reported_in,
             cleaner,
             lsm: View::new(store.clone()),
             store,

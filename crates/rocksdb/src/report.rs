@@ -1,15 +1,16 @@
 //! A mount in numbers, as one JSON object.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use zonda_rt::atomic::{AtomicU64, Ordering};
 
 use crate::devices::Modelled;
+use crate::failure::Failure;
 use crate::lsm::LevelBytes;
 use crate::mount::Mounted;
 use crate::options::seconds_since_1970;
@@ -245,7 +246,7 @@ fn microseconds(time: Duration) -> u64 {
 
 impl Drop for Mounted {
     /// Makes changes of names durable that nothing was synced behind, as after `DestroyDB`, and ends the trace. Unmodified programs have no
-    /// call for a report: `ZONDA_REPORT=FILE` adds one line to FILE when a file system is unmounted. In a child of the process that mounted
+    /// call for a report: `ZONDA_REPORT=FILE`, looked at when it is mounted, adds one line to FILE when a file system is unmounted. In a child of the process that mounted
     /// it there is nothing to do.
     fn drop(&mut self) {
         if self.is_inherited() {
@@ -259,15 +260,27 @@ impl Drop for Mounted {
         {
             tell(format_args!("{}: the last changes of names may not be durable: {error}", self.uri));
         }
-        let Some(path) = std::env::var_os("ZONDA_REPORT") else { return };
-        if let Err(error) = append(&path, &format!("{}\n", self.report())) {
+        let Some(path) = &self.reported_in else { return };
+        let line = format!("{}\n", self.report());
+        if let Err(error) = open(path).and_then(|mut file| file.write_all(line.as_bytes())) {
             tell(format_args!("no report in {}: {error}", path.display()));
         }
     }
 }
 
-fn append(path: &OsStr, line: &str) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
+/// The file that `ZONDA_REPORT=FILE` names, made if it is not there: wherever the program is when it unmounts, and before work is done
+/// whose report would be lost.
+///
+/// # Errors
+/// `InvalidArgument` if nothing can be appended to it.
+pub(crate) fn file() -> Result<Option<PathBuf>, Failure> {
+    let Some(name) = std::env::var_os("ZONDA_REPORT") else { return Ok(None) };
+    let path = std::path::absolute(&name).and_then(|path| open(&path).map(|_| path));
+    path.map(Some).map_err(|error| Failure::invalid(format!("ZONDA_REPORT={}: {error}", name.display())))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, is_here, run, with_library};
+use common::{build, is_here, run, text_of, with_library};
 use zonda_files::trace::{self, TraceEvent};
 
 /// A child that ends before its parent writes nothing of the parent's, and waits for none of its threads.
@@ -42,4 +42,23 @@ fn a_mount_that_gets_no_thread_is_refused_and_gives_the_device_back() {
     let text = run(command.args(["without-threads", &uri]));
     assert!(text.contains("cannot start the threads that clean: ") && !text.contains("panicked"), "{text}");
     assert!(!here.join("trace.1").exists(), "the refused mount took no trace");
+}
+
+#[test]
+fn a_report_is_where_it_was_asked_for_or_the_mount_is_refused() {
+    if !is_here(&["c++", "ldb"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let program = build("mounts", here);
+    let uri = format!("zonda://file:{}/zones?create=64MiB", here.display());
+    let mut command = with_library(&program);
+    run(command.current_dir(here).env("ZONDA_REPORT", "report").args(["elsewhere", &uri]));
+    assert_eq!(std::fs::read_to_string(here.join("report")).unwrap().lines().count(), 1);
+    let mut command = with_library("ldb");
+    command.env("ZONDA_REPORT", here.join("nowhere/report")).args([&format!("--fs_uri={uri}"), "--db=/db", "scan"]);
+    let refused = command.output().unwrap();
+    let text = text_of(&refused);
+    assert!(!refused.status.success() && text.contains("nowhere/report: No such file or directory"), "{text}");
 }

@@ -22,6 +22,12 @@ static void Fork(const std::string& uri) {
   OK(WriteStringToFile(env, "others", "/two", true));
 }
 
+// The program is elsewhere when it unmounts.
+static void Elsewhere(const std::string& uri) {
+  Mount(uri);
+  CHECK(chdir("/") == 0);
+}
+
 // There is no thread for a mount that cleans; the device is free for one that does not.
 static void WithoutThreads(const std::string& uri) {
   const Status refused = Env::CreateFromUri(ConfigOptions(), "", uri, &env, &guard);
@@ -34,6 +40,6 @@ static void WithoutThreads(const std::string& uri) {
 int main(int count, char** arguments) {
   CHECK(count == 3);
   const std::map<std::string, std::function<void(const std::string&)>> scenes = {
-      {"fork", Fork}, {"without-threads", WithoutThreads}};
+      {"fork", Fork}, {"elsewhere", Elsewhere}, {"without-threads", WithoutThreads}};
   scenes.at(arguments[1])(arguments[2]);
 }
