@@ -57,6 +57,18 @@ impl FileReader {
     /// # Errors
     /// As [`read_at`](Self::read_at).
     pub fn read_told(&self, offset: u64, into: &mut [u8], origin: Option<ReadOrigin>) -> Result<usize> {
+        self.read(offset, into, origin, true)
+    }
+
+    /// The same, by the file's writer, which looks at what it wrote: no trace has it.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    pub fn read_own(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.read(offset, into, None, false)
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8], origin: Option<ReadOrigin>, is_traced: bool) -> Result<usize> {
         let content = self.file.content();
         let end = offset.saturating_add(into.len() as u64);
         let mut done = 0;
@@ -69,7 +81,9 @@ impl FileReader {
             let at = offset + done as u64 - content.extents.bytes();
             done += content.read_waiting(at, &mut into[done..]);
         }
-        self.core.trace(|| TraceEvent::Read { file: self.file.id(), offset, bytes: done as u64 });
+        if is_traced {
+            self.core.trace(|| TraceEvent::Read { file: self.file.id(), offset, bytes: done as u64 });
+        }
         Ok(done)
     }
 

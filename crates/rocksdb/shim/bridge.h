@@ -83,7 +83,9 @@ bool zonda_bridge_places_by_keys(const zonda_system*);
 void zonda_bridge_free_writable(zonda_writable*);
 
 zonda_outcome zonda_bridge_read_file(const zonda_system*, zonda_text path, zonda_readable** file);
-zonda_outcome zonda_bridge_read(const zonda_readable*, uint64_t offset, char* into, size_t length, bool is_compaction,
+// Who reads: a user, a compaction, or the shim, which looks for the keys of a table that is not placed yet.
+enum { ZONDA_READ_BY_USER = 0, ZONDA_READ_BY_COMPACTION = 1, ZONDA_READ_FOR_KEYS = 2 };
+zonda_outcome zonda_bridge_read(const zonda_readable*, uint64_t offset, char* into, size_t length, uint8_t who,
                                 size_t* read);
 // One of several reads: `read` is how much of `into` was filled.
 typedef struct {
@@ -93,7 +95,7 @@ typedef struct {
   size_t read;
 } zonda_many_read;
 // After an error nothing is known of any of them.
-zonda_outcome zonda_bridge_read_many(const zonda_readable*, zonda_many_read* reads, size_t count, bool is_compaction);
+zonda_outcome zonda_bridge_read_many(const zonda_readable*, zonda_many_read* reads, size_t count, uint8_t who);
 uint64_t zonda_bridge_readable_size(const zonda_readable*);
 uint64_t zonda_bridge_readable_id(const zonda_readable*);
 void zonda_bridge_free_readable(zonda_readable*);

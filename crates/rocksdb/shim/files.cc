@@ -25,29 +25,34 @@ bool IsCompactionThread() {
   return is_compaction;
 }
 
+// What this thread reads is for the keys of a table, through RocksDB's own reader.
+thread_local bool reads_for_keys = false;
+
 // Users read with IO_TOTAL. Compactions read with IO_LOW, or with IO_USER while writes stall.
-bool IsCompactionRead(const IOOptions& options) {
+uint8_t ReaderOf(const IOOptions& options) {
+  if (reads_for_keys) {
+    return ZONDA_READ_FOR_KEYS;
+  }
   switch (options.rate_limiter_priority) {
     case rocksdb::Env::IO_LOW:
-      return true;
+      return ZONDA_READ_BY_COMPACTION;
     case rocksdb::Env::IO_USER:
-      return IsCompactionThread();
+      return IsCompactionThread() ? ZONDA_READ_BY_COMPACTION : ZONDA_READ_BY_USER;
     default:
-      return false;
+      return ZONDA_READ_BY_USER;
   }
 }
 
 // RocksDB gives no memory where it would look at a mapped file (allow_mmap_reads).
 IOStatus WithoutMemory() { return IOStatus::NotSupported("zonda files cannot be mapped into memory: no allow_mmap_reads"); }
 
-IOStatus ReadAt(const zonda_readable* file, uint64_t offset, size_t n, bool is_compaction, Slice* result,
-                char* scratch) {
+IOStatus ReadAt(const zonda_readable* file, uint64_t offset, size_t n, uint8_t who, Slice* result, char* scratch) {
   size_t read = 0;
   if (scratch == nullptr && n > 0) {
     *result = Slice();
     return WithoutMemory();
   }
-  IOStatus status = ToStatus(zonda_bridge_read(file, offset, scratch, n, is_compaction, &read));
+  IOStatus status = ToStatus(zonda_bridge_read(file, offset, scratch, n, who, &read));
   *result = Slice(scratch, read);
   return status;
 }
@@ -97,7 +102,10 @@ IOStatus WritableFile::Sync(const IOOptions&, IODebugContext*) {
 void WritableFile::DescribeKeys(uint8_t order) {
   const auto* comparator = order == 2 ? rocksdb::ReverseBytewiseComparator() : rocksdb::BytewiseComparator();
   Keys keys;
-  if (KeysOf(name_, file_system_, comparator, &keys)) {
+  reads_for_keys = true;
+  const bool has_keys = KeysOf(name_, file_system_, comparator, &keys);
+  reads_for_keys = false;
+  if (has_keys) {
     // Without them the table is placed by the keys of what it was made of.
     ToStatus(zonda_bridge_describe_keys(file_, Text(keys.smallest), Text(keys.largest))).PermitUncheckedError();
   }
@@ -115,7 +123,7 @@ RandomAccessFile::~RandomAccessFile() { zonda_bridge_free_readable(file_); }
 
 IOStatus RandomAccessFile::Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                                 IODebugContext*) const {
-  return ReadAt(file_, offset, n, IsCompactionRead(options), result, scratch);
+  return ReadAt(file_, offset, n, ReaderOf(options), result, scratch);
 }
 
 IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
@@ -126,9 +134,9 @@ IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t co
     reads[i] = {requests[i].offset, requests[i].scratch, requests[i].len, 0};
     has_memory = has_memory && (requests[i].scratch != nullptr || requests[i].len == 0);
   }
-  const bool is_compaction = IsCompactionRead(options);
+  const uint8_t who = ReaderOf(options);
   const IOStatus together =
-      has_memory ? ToStatus(zonda_bridge_read_many(file_, reads.data(), count, is_compaction)) : WithoutMemory();
+      has_memory ? ToStatus(zonda_bridge_read_many(file_, reads.data(), count, who)) : WithoutMemory();
   for (size_t i = 0; i < count; i++) {
     rocksdb::FSReadRequest& request = requests[i];
     if (together.ok()) {
@@ -136,7 +144,7 @@ IOStatus RandomAccessFile::MultiRead(rocksdb::FSReadRequest* requests, size_t co
       request.status = together;
     } else {
       // Which of them fails? The others are not to fail with it.
-      request.status = ReadAt(file_, request.offset, request.len, is_compaction, &request.result, request.scratch);
+      request.status = ReadAt(file_, request.offset, request.len, who, &request.result, request.scratch);
     }
   }
   return IOStatus::OK();
@@ -162,7 +170,7 @@ size_t RandomAccessFile::GetUniqueId(char* id, size_t max_size) const {
 SequentialFile::~SequentialFile() { zonda_bridge_free_readable(file_); }
 
 IOStatus SequentialFile::Read(size_t n, const IOOptions& options, Slice* result, char* scratch, IODebugContext*) {
-  IOStatus status = ReadAt(file_, at_, n, IsCompactionRead(options), result, scratch);
+  IOStatus status = ReadAt(file_, at_, n, ReaderOf(options), result, scratch);
   at_ += result->size();
   return status;
 }
@@ -175,7 +183,7 @@ IOStatus SequentialFile::Skip(uint64_t n) {
 
 IOStatus SequentialFile::PositionedRead(uint64_t offset, size_t n, const IOOptions& options, Slice* result,
                                         char* scratch, IODebugContext*) {
-  return ReadAt(file_, offset, n, IsCompactionRead(options), result, scratch);
+  return ReadAt(file_, offset, n, ReaderOf(options), result, scratch);
 }
 
 IOStatus Directory::Fsync(const IOOptions&, IODebugContext*) {

@@ -21,6 +21,7 @@ use crate::log_order::LogOrder;
 use crate::lsm::View;
 use crate::options::{random, thread_cpu_time};
 use crate::report;
+use crate::system::Reader;
 use crate::tell::tell;
 use crate::uri::Uri;
 
@@ -249,8 +250,13 @@ impl Mounted {
         self.uri.options.log_buffer_bytes
     }
 
-    pub(crate) fn count_read(&self, is_compaction: bool, bytes: usize) {
-        self.reads[usize::from(is_compaction)].fetch_add(bytes as u64, Ordering::Relaxed);
+    pub(crate) fn count_read(&self, who: Reader, bytes: usize) {
+        let counter = match who {
+            Reader::User => &self.reads[0],
+            Reader::Compaction => &self.reads[1],
+            Reader::Keys => return,
+        };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Bytes read for users, and for compactions, since the mount.

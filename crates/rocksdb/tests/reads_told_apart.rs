@@ -8,11 +8,12 @@ use std::path::Path;
 use common::{is_here, reported, run, with_library};
 
 /// Runs `db_bench` with nothing that compacts by itself; what users read and what compactions read, by the report.
-fn read_by(directory: &Path, benchmarks: &str, more: &[&str]) -> (u64, u64) {
+fn read_by(directory: &Path, policy: &str, benchmarks: &str, more: &[&str]) -> (u64, u64) {
     let report = directory.join("report");
     let mut command = with_library("db_bench");
     command.env("ZONDA_REPORT", &report);
-    command.arg(format!("--fs_uri=zonda://file:{}/zones?create=256MiB&zone_size=1MiB", directory.display()));
+    let uri = format!("zonda://file:{}/zones?create=256MiB&zone_size=1MiB&policy={policy}", directory.display());
+    command.arg(format!("--fs_uri={uri}"));
     command.args([
         "--db=/db",
         "--num=30000",
@@ -35,7 +36,7 @@ fn reads_of_users_and_of_compactions_are_told_apart() {
         let directory = tempfile::tempdir().unwrap();
         let read = |benchmarks, more: &[&str]| {
             let direct = format!("--use_direct_reads={direct}");
-            read_by(directory.path(), benchmarks, &[&[direct.as_str()], more].concat())
+            read_by(directory.path(), "liza-zenfs", benchmarks, &[&[direct.as_str()], more].concat())
         };
         // Twice the keys, in few tables that overlap. What was in a log would be read when the store is opened, and not by a compaction.
         read("fillrandom,overwrite,flush", &[]);
@@ -49,4 +50,17 @@ fn reads_of_users_and_of_compactions_are_told_apart() {
         // Tables are opened for users: half a MiB at their ends is read.
         assert!(user < compaction / 4, "direct {direct}: {user} beside {compaction}");
     }
+}
+
+/// The plugin reads each table that it places by its keys, for itself.
+#[test]
+fn looking_for_keys_is_no_read_of_a_user() {
+    if !is_here(&["db_bench"]) {
+        return;
+    }
+    let [plain, by_keys] = ["liza-zenfs", "caza"].map(|policy| {
+        let directory = tempfile::tempdir().unwrap();
+        read_by(directory.path(), policy, "fillrandom,overwrite,flush", &[]).0
+    });
+    assert!(plain > 0 && by_keys <= plain + plain / 10, "{by_keys} beside {plain}");
 }

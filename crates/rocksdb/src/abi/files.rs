@@ -144,6 +144,15 @@ unsafe extern "C" fn zonda_bridge_read_file(system: &System, path: Text, file: *
     guarded(|| unsafe { hand_out(system.read(path.get()?), file) })
 }
 
+/// Who reads, by the numbers of `shim/bridge.h`.
+fn reader(who: u8) -> Reader {
+    match who {
+        1 => Reader::Compaction,
+        2 => Reader::Keys,
+        _ => Reader::User,
+    }
+}
+
 /// # Safety
 /// `into` points to `length` bytes that may be written, and `read` may be written.
 #[unsafe(no_mangle)]
@@ -152,7 +161,7 @@ unsafe extern "C" fn zonda_bridge_read(
     offset: u64,
     into: *mut u8,
     length: usize,
-    is_compaction: bool,
+    who: u8,
     read: *mut usize,
 ) -> Outcome {
     guarded(|| {
@@ -161,8 +170,7 @@ unsafe extern "C" fn zonda_bridge_read(
         }
         // SAFETY: as this function's. RocksDB's scratch may not have been written yet; it is only written here.
         let into = unsafe { std::slice::from_raw_parts_mut(into, length) };
-        let who = if is_compaction { Reader::Compaction } else { Reader::User };
-        let bytes = file.read_at(offset, into, who)?;
+        let bytes = file.read_at(offset, into, reader(who))?;
         // SAFETY: as this function's.
         unsafe { read.write(bytes) };
         Ok(())
@@ -194,12 +202,7 @@ impl ManyRead {
 /// # Safety
 /// `reads` points to `count` reads, whose buffers may be written and do not overlap.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn zonda_bridge_read_many(
-    file: &Readable,
-    reads: *mut ManyRead,
-    count: usize,
-    is_compaction: bool,
-) -> Outcome {
+unsafe extern "C" fn zonda_bridge_read_many(file: &Readable, reads: *mut ManyRead, count: usize, who: u8) -> Outcome {
     guarded(|| {
         if count == 0 {
             return Ok(());
@@ -208,8 +211,7 @@ unsafe extern "C" fn zonda_bridge_read_many(
         let reads = unsafe { std::slice::from_raw_parts_mut(reads, count) };
         // SAFETY: as this function's.
         let mut of_file: Vec<FileRead<'_>> = reads.iter().map(|read| unsafe { read.file_read() }).collect();
-        let who = if is_compaction { Reader::Compaction } else { Reader::User };
-        file.read_many(&mut of_file, who)?;
+        file.read_many(&mut of_file, reader(who))?;
         reads.iter_mut().zip(of_file).for_each(|(read, done)| read.read = done.bytes);
         Ok(())
     })
