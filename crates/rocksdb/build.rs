@@ -18,29 +18,41 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_PLUGIN").is_none() {
         return;
     }
-    let places = include_directories();
-    // Also of those that are not there: headers that are installed later are found by the next build.
-    places.iter().for_each(|place| println!("cargo::rerun-if-changed={}", header_in(place).display()));
-    let Some(include) = places.into_iter().find(|place| header_in(place).is_file()) else {
-        println!(
-            "cargo::warning=without rocksdb/file_system.h (librocksdb-dev), or ROCKSDB_INCLUDE_DIR, this is no plugin"
-        );
-        return;
-    };
-    println!("cargo::rerun-if-changed={}", include.join("rocksdb/version.h").display());
-    println!("cargo::rustc-cfg=with_rocksdb");
-    build_shim(&include);
-    link();
+    let named = std::env::var_os("ROCKSDB_INCLUDE_DIR").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let places = named.clone().map_or_else(|| SYSTEM.map(PathBuf::from).to_vec(), |named| vec![named]);
+    match (find(&places), named) {
+        (Some(include), _) => {
+            println!("cargo::rustc-cfg=with_rocksdb");
+            build_shim(&include);
+            link();
+        }
+        // Another RocksDB than the one that was named would be found out when the library is loaded, if at all.
+        (None, Some(named)) => {
+            println!("cargo::error=ROCKSDB_INCLUDE_DIR={}: there is no {HEADER} in it", named.display());
+        }
+        (None, None) => {
+            println!("cargo::warning=without {HEADER} (librocksdb-dev), or ROCKSDB_INCLUDE_DIR, this is no plugin");
+        }
+    }
 }
 
 /// Where headers may be, the first place first.
-fn include_directories() -> Vec<PathBuf> {
-    let named = std::env::var_os("ROCKSDB_INCLUDE_DIR").map(PathBuf::from);
-    named.into_iter().chain(["/usr/include", "/usr/local/include"].map(PathBuf::from)).collect()
-}
+const SYSTEM: [&str; 2] = ["/usr/include", "/usr/local/include"];
+const HEADER: &str = "rocksdb/file_system.h";
 
-fn header_in(directory: &Path) -> PathBuf {
-    directory.join("rocksdb/file_system.h")
+/// The first place with the headers. Cargo is told to look at them, and at the places before, where they may be installed later; at nothing
+/// that is not there, as cargo would run this at every build.
+fn find(places: &[PathBuf]) -> Option<PathBuf> {
+    for place in places {
+        if place.join(HEADER).is_file() {
+            let watched = [HEADER, "rocksdb/version.h"].map(|header| place.join(header));
+            watched.iter().for_each(|header| println!("cargo::rerun-if-changed={}", header.display()));
+            return Some(place.clone());
+        }
+        let there = [place.join("rocksdb"), place.clone()].into_iter().find(|path| path.is_dir());
+        there.iter().for_each(|path| println!("cargo::rerun-if-changed={}", path.display()));
+    }
+    None
 }
 
 fn build_shim(include: &Path) {
