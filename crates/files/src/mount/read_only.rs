@@ -72,6 +72,8 @@ impl FileStore {
         let mut before: Option<Option<Moment>> = None;
         // Journal and meta files as they were at one moment since then, or as that look showed them.
         let mut named: Option<Named> = None;
+        // What there was when no list of the files was whole.
+        let mut lost: Option<Option<Moment>> = None;
         for look in 0..LOOKS_MAX {
             let looked = Space::open(Arc::clone(&device), &options.space());
             let moment = looked.as_ref().ok().map(|(_, recovered)| moment(recovered));
@@ -90,6 +92,8 @@ impl FileStore {
                 Some(Named { zones, beside, moments_differ }) => {
                     match Self::read_only_on(space, &[zones, logs].concat(), &beside, &options) {
                         Err(FileError::Stale { .. }) => {}
+                        // The live store may be writing one just now: it is lost if that is still so where nothing else has changed.
+                        Err(FileError::JournalLost { .. }) if lost != before => lost.clone_from(&before),
                         mounted => {
                             let said = |report| MountReport { moments_differ, zones_unknown, ..report };
                             return mounted.map(|(store, report)| (store, said(report)));
