@@ -67,12 +67,11 @@ impl Db {
     ///
     /// # Errors
     /// `BadUri`; `BadOption` if the name asks for zones and the store lies in place, or the other way round; `LogDevice` if it has one;
-    /// `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`,
-    /// `NewerVersion`, `OlderVersion`, `UnknownFeatures` for what is there and cannot be used, which is left alone; `CopyUnfinished` for what an interrupted
-    /// [`backup`](Self::backup) left; `UnsuitableDevice` for too few zones,
-    /// what has none, and a block device that is not there; `ReadOnly` for a device that cannot be written; `Io` for a missing directory, or no permission; `DiskFull`;
-    /// `Device`. A file that was begun is removed; `TooLittleMemory` with a budget that suffices, if the index of the store leaves too
-    /// little of this one.
+    /// `Locked` if somebody has it open; `NotAStore`, `Truncated`, `Damaged`, `NewerVersion`, `OlderVersion`, `UnknownFeatures` for what
+    /// is there and cannot be used, which is left alone; `CopyUnfinished` for what an interrupted [`backup`](Self::backup) left;
+    /// `UnsuitableDevice` for too few zones, what has none, and a block device that is not there; `ReadOnly` for a device that cannot be
+    /// written; `Io` for a missing directory, or no permission; `DiskFull`; `Device`. A file that was begun is removed; `TooLittleMemory`
+    /// with a budget that suffices, if the index of the store leaves too little of this one.
     ///
     /// # Examples
     /// ```
@@ -392,9 +391,9 @@ impl Db {
     /// large as this one's needs.
     ///
     /// # Errors
-    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile; `TooLittleMemory`
-    /// if the index of the new store outgrows its budget. A file that was begun is removed. What a process that dies on the way leaves answers
-    /// every opening `CopyUnfinished`, and the next backup to it `AlreadyExists`: remove it and copy again.
+    /// `AlreadyExists`; those of [`open`](Self::open) for the new store; `SnapshotTooOld` if too much changed meanwhile;
+    /// `TooLittleMemory` if the index of the new store outgrows its budget. A file that was begun is removed. What a process that dies on
+    /// the way leaves answers every opening `CopyUnfinished`, and the next backup to it `AlreadyExists`: remove it and copy again.
     ///
     /// # Examples
     /// ```
