@@ -167,7 +167,7 @@ fn a_scan_of_what_recovery_left_makes_no_mirror_longer_than_a_buffer() {
 fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
     // Recovery reclaimed page by page, each with a block of MetaLog, until no segment was left; the power went, and opening failed. Later a
     // cut within recovery left a page with records of an image over newer ones, which the next recovery took for merged. Both were met by
-    // the first seed, whose course every change of the division of memory alters; the others meet more cuts in a store as full.
+    // the first seed, whose course every change of the division of memory alters; the others meet more cuts in stores that are full.
     let ground = Some(GroundKind::Blocks);
     let settings = Settings { steps: 800, ground, ..Settings::default() };
     let mut all = Outcome::default();
@@ -175,9 +175,10 @@ fn recovery_of_a_full_store_leaves_zones_for_the_next_opening() {
         let replay =
             || format!("cargo run -p zonda-testkit -- sim --seed {seed} --steps 800 --store in-place --verbose");
         let outcome = simulate(seed, &settings).unwrap_or_else(|trouble| panic!("{trouble}\n  replay: {}", replay()));
+        let is_full = outcome.done.leaf_merges > 0;
+        assert!(is_full || seed == 92004, "not full: {outcome:?}\n  replay: {}", replay());
         all.add(&outcome);
     }
-    assert!(all.done.leaf_merges > 50, "not full: {all:?}");
     assert!(all.cuts > 20, "{all:?}");
     all.snapshots_show_something().unwrap();
 }
