@@ -146,6 +146,14 @@ impl Extents {
         self.bytes += extent.bytes;
     }
 
+    /// Puts a chunk in the place of the last one, which it has in front; returns that. Chunks are joined with nothing.
+    pub(crate) fn replace_last(&mut self, extent: Extent) -> Extent {
+        let last = self.list.last_mut().expect("there is one to be replaced");
+        assert!(last.skip > 0 && extent.skip > 0 && extent.bytes >= last.bytes, "{extent:?} in place of {last:?}");
+        self.bytes += extent.bytes - last.bytes;
+        std::mem::replace(last, extent)
+    }
+
     /// Drops what is behind the first `bytes`; returns the extents that went as a whole.
     pub(crate) fn truncate(&mut self, bytes: u64) -> Vec<Extent> {
         let keep = self.offsets.partition_point(|&offset| offset < bytes);

@@ -9,7 +9,7 @@ use crate::catalogue::Inode;
 use crate::extent::Extents;
 use crate::ground::Ground;
 use crate::tail::Tail;
-use crate::{Extent, FileError, FileId, FilePath, FileTags, Result};
+use crate::{BLOCK_BYTES, Extent, FileError, FileId, FilePath, FileTags, Result};
 
 /// What all who have a file open share.
 ///
@@ -128,6 +128,20 @@ impl Content {
         }
         self.extents.push(extent);
         self.unrecorded.push(extent);
+    }
+
+    /// What waits in a chunk, behind `front`; `None` if that is more than a block.
+    pub(crate) fn waiting_behind(&self, front: &[u8]) -> Option<Tail> {
+        let mut both = Tail::new(true);
+        let mut fits = |bytes: &[u8]| both.fill(bytes, BLOCK_BYTES) == bytes.len();
+        (fits(front) && fits(self.tail.bytes())).then_some(both)
+    }
+
+    /// Takes in what was written of the last extent and of bytes that waited, in its place.
+    pub(crate) fn wrote_again(&mut self, extent: Extent) {
+        let added = extent.bytes - self.extents.replace_last(extent).bytes;
+        self.unrecorded.replace_last(extent);
+        self.first_waiting().consume(usize::try_from(added).expect("it was in memory"));
     }
 
     /// Forgets that something is unrecorded; returns it.

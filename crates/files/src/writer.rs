@@ -1,5 +1,6 @@
 //! The writer of a file.
 
+mod again;
 mod blocks;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use zonda_rt::atomic::Ordering;
 use zonda_rt::now;
 use zonda_space::SpaceError;
 
+use self::again::LastChunk;
 use crate::blocks::Run;
 use crate::change::Change;
 use crate::claim::{Claim, Claimant};
@@ -51,6 +53,10 @@ pub struct FileWriter {
     in_subzone: bool,
     /// It was longer than its subzone.
     overflows: bool,
+    /// Of a meta file, what may be written once more.
+    last: Option<Box<LastChunk>>,
+    /// Chunks that others stand for, until these are durable.
+    superseded: Vec<Extent>,
     claim: Claim,
     is_closed: bool,
 }
@@ -62,6 +68,8 @@ enum Until {
     Unit,
     /// All of it.
     End,
+    /// All of it, and a flush will follow.
+    Synced,
 }
 
 impl FileWriter {
@@ -78,6 +86,8 @@ impl FileWriter {
             is_placed_early: false,
             in_subzone: false,
             overflows: false,
+            last: None,
+            superseded: Vec::new(),
             claim: Claim::Usual,
             is_closed: false,
         }
@@ -236,7 +246,7 @@ impl FileWriter {
         if self.waits_for_keys() {
             return self.core.stop.check();
         }
-        self.write_all()?;
+        self.write_all(Until::End)?;
         match self.file.tags().kind {
             // Chunks are found by walking their zone once it is durable that the file exists: seen to before the first.
             kind if !kind.is_chunked() || self.file.content().is_chunked => Ok(()),
@@ -245,10 +255,10 @@ impl FileWriter {
         }
     }
 
-    fn write_all(&mut self) -> Result<()> {
+    fn write_all(&mut self, until: Until) -> Result<()> {
         self.core.stop.check()?;
         while self.file.content().waiting() > 0 {
-            self.write_out(Until::End)?;
+            self.write_out(until)?;
         }
         self.release_held();
         Ok(())
@@ -293,7 +303,7 @@ impl FileWriter {
             // Names that a MANIFEST relies on, of a table linked or renamed for it, must not be gone where its bytes are there.
             self.core.commit_names()?;
         }
-        self.write_all()?;
+        self.write_all(Until::Synced)?;
         if self.file.is_gone() {
             // Nothing of it is recorded; but after a crash it must not have its name again and lack its bytes.
             return self.core.commit_to(self.core.names.last());
@@ -325,7 +335,9 @@ impl FileWriter {
         self.commit_queued()?;
         self.core.commit_names()?;
         let _label = cut_label("log");
-        self.core.space().flush().map_err(|error| self.core.write_failed(error))
+        self.core.space().flush().map_err(|error| self.core.write_failed(error))?;
+        self.bury_superseded();
+        Ok(())
     }
 
     /// Writes everything and gives up writing. Durable after [`FileStore::sync_names`](crate::FileStore::sync_names) at
@@ -345,7 +357,12 @@ impl FileWriter {
         let flushed = self.write_rest().inspect_err(|_| self.drop_waiting());
         self.release_held();
         self.give_back_blocks();
-        let done = flushed.and(self.record_written(true));
+        let recorded = self.record_written(true);
+        if recorded.is_ok() {
+            // What stands for them is in a record now, and who resets a zone makes records durable first.
+            self.bury_superseded();
+        }
+        let done = flushed.and(recorded);
         self.file.end_writing();
         self.trace(|file| TraceEvent::Close { file });
         if let Some(lease) = self.lease.take() {
@@ -371,7 +388,7 @@ impl FileWriter {
         if self.file.tags().kind == FileKind::Meta && self.file.content().waiting() > 0 {
             self.core.commit_names()?;
         }
-        self.write_all()
+        self.write_all(Until::End)
     }
 
     fn trace(&self, event: impl FnOnce(FileId) -> TraceEvent) {
@@ -475,7 +492,7 @@ impl FileWriter {
     }
 
     /// Writes to a zone; returns whether it may have room for more.
-    fn write_to(&self, zone: &OpenZone, until: Until) -> Result<bool> {
+    fn write_to(&mut self, zone: &OpenZone, until: Until) -> Result<bool> {
         let asked = now();
         let mut guard = zone.writer();
         let waited = u64::try_from(now().since(asked).as_nanos()).unwrap_or(u64::MAX);
@@ -485,11 +502,13 @@ impl FileWriter {
         if remaining == 0 {
             return Ok(false);
         }
-        let mut content = self.file.content_mut();
+        let file = Arc::clone(&self.file);
+        let mut content = file.content_mut();
+        let mut again = if until == Until::Synced { self.again(&content, zone) } else { None };
         let of = ChunkOf {
             store: self.core.space().identity().store,
-            file: self.file.id(),
-            offset: content.extents.bytes(),
+            file: file.id(),
+            offset: content.extents.bytes() - again.as_ref().map_or(0, |(last, _)| last.bytes),
             generation: zone.generation(),
         };
         let is_chunked = content.is_chunked;
@@ -497,9 +516,13 @@ impl FileWriter {
         let first = content.first_waiting();
         let blocks_max = match until {
             Until::Unit => remaining.min(unit::blocks_to_end_of_unit(writer.written_blocks(), first.blocks())),
-            Until::End => remaining,
+            Until::End | Until::Synced => remaining,
         };
-        let image = if is_chunked { first.as_chunk(of, blocks_max) } else { first.as_data(blocks_max) };
+        let image = match &mut again {
+            Some((_, both)) => both.as_chunk(of, 1),
+            None if is_chunked => first.as_chunk(of, blocks_max),
+            None => first.as_data(blocks_max),
+        };
         let device_bytes = image.blocks.len() as u64;
         // Counted before it is written: a zone that fills up may be cleaned at once.
         self.core.space().add_live(zone.zone(), device_bytes);
@@ -512,14 +535,27 @@ impl FileWriter {
                 return self.failed(error);
             }
         };
-        let (skip, bytes, crc) = (image.skip, image.bytes, Some(image.crc));
-        let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes: bytes as u64, crc };
-        content.wrote(extent);
+        let (skip, bytes, crc) = (image.skip, image.bytes as u64, Some(image.crc));
+        let extent = Extent { zone: zone.zone(), generation: zone.generation(), block, skip, bytes, crc };
+        let last = self.last_of(extent, &image);
+        match again.take() {
+            Some((last, _)) => {
+                content.wrote_again(extent);
+                self.superseded.push(last);
+            }
+            None => content.wrote(extent),
+        }
+        self.last = last;
+        self.note_written(extent, is_chunked);
+        Ok(writer.remaining_blocks() > 0)
+    }
+
+    fn note_written(&self, extent: Extent, is_chunked: bool) {
+        let (device_bytes, kind) = (extent.device_bytes(), self.file.tags().kind);
         Counters::add(&self.core.counters.written, device_bytes);
-        let kind = self.file.tags().kind;
         Counters::add(&self.core.counters.writes[kind as usize], 1);
         if matches!(kind, FileKind::Flushed | FileKind::Data) {
-            self.core.follow.lock().shape.wrote(bytes as u64);
+            self.core.follow.lock().shape.wrote(extent.bytes);
         }
         if !is_chunked {
             self.core.subzones.note_table_bytes(device_bytes, self.in_subzone);
@@ -527,7 +563,6 @@ impl FileWriter {
         if self.overflows {
             self.core.subzones.note_overflow(device_bytes);
         }
-        Ok(writer.remaining_blocks() > 0)
     }
 
     /// A zone that fails costs nothing but the zone: the bytes are still in the tail.
