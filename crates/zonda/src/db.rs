@@ -325,9 +325,8 @@ impl Db {
         Snapshot::new(self.store())
     }
 
-    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device. Without
-    /// a
-    /// [log](Options::log) it does nothing: a checkpoint is needed.
+    /// Makes every write that returned before this call durable. Threads that sync at the same time share one flush of the device.
+    /// Without a [log](Options::log) it does nothing: a checkpoint is needed.
     ///
     /// # Errors
     /// After `Io` or `Device` the store is poisoned: nobody can know what was written.
@@ -411,8 +410,7 @@ impl Db {
     }
 
     /// As [`backup`](Self::backup); `options` say how to make the new store, where they were set before its name and this store (but not by
-    /// a
-    /// [preset](Options::preset), which is not asked whether it lies in place). `progress` hears of the number of pairs copied so far.
+    /// a [preset](Options::preset), which is not asked whether it lies in place). `progress` hears of the number of pairs copied so far.
     ///
     /// # Errors
     /// As `backup`.
@@ -488,8 +486,8 @@ impl Db {
     /// # Errors
     /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a
     /// budget that suffices, if the index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of
-    /// every write: the budget is the new one, and buffers follow in the background, as they do on a full store, and where other threads
-    /// kept their leaves latched for half a second.
+    /// every write but `ReadOnly`: the budget is the new one, and buffers follow in the background, as they do on a full store, and where
+    /// other threads kept their leaves latched for half a second.
     ///
     /// # Examples
     /// ```
@@ -505,6 +503,8 @@ impl Db {
     /// Does one round of background work and says whether there may be more. For stores opened with
     /// [`Options::background(false)`](Options::background); threads of the store do the same. In a store that is opened for reading only it
     /// moves memory to where reads need it, and nothing else.
+    ///
+    /// So it is in a store that is opened for reading only; but what its log left in leaf buffers stays there, as nothing is merged.
     ///
     /// # Errors
     /// Those of every write; of a store that is only read `Forked`.

@@ -317,15 +317,24 @@ impl Governor {
         self.opened.budget_bytes
     }
 
-    /// Changes the budget, to what it was at opening at the most. Caches follow at once, leaf buffers as they are merged.
+    /// Whether what was only read is in leaf buffers too.
+    pub(crate) fn buffers_are_caches(&self) -> bool {
+        self.opened.buffers_are_caches()
+    }
+
+    /// Changes the budget, to what it was at opening at the most. Caches follow at once, leaf buffers as they are merged; with
+    /// `keeps_changes` these stay as they are.
     ///
     /// # Errors
     /// `TooLittleMemory` with a budget that suffices for now, and nothing is changed.
-    pub(crate) fn set_budget_bytes(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn set_budget_bytes(&self, bytes: u64, keeps_changes: bool) -> Result<()> {
         {
             let _window = self.seen.window.lock();
-            let taken_bytes = self.bytes_but_buffers(&self.engine.stats());
-            let (buffer_bytes, buffer_bytes_min) = (bytes.saturating_sub(taken_bytes), BUFFER_BYTES_MIN);
+            let stats = self.engine.stats();
+            let taken_bytes = self.bytes_but_buffers(&stats);
+            let kept_bytes = if keeps_changes { stats.buffer_bytes } else { 0 };
+            let (buffer_bytes, buffer_bytes_min) =
+                (bytes.saturating_sub(taken_bytes), kept_bytes.max(BUFFER_BYTES_MIN));
             if buffer_bytes < buffer_bytes_min {
                 let needed = taken_bytes + buffer_bytes_min + GROWTH_BYTES;
                 let bytes_needed = needed.next_multiple_of(1 << 20).min(self.budget_bytes_max());

@@ -114,15 +114,23 @@ impl Store {
         &self.parts().governor
     }
 
-    /// Changes the memory budget and merges what leaf buffers no longer have room for, a leaf each at the most.
+    /// Changes the memory budget and merges what leaf buffers no longer have room for, a leaf each at the most. A store that is only read
+    /// merges no changes: each would become a page in memory, beside the budget.
     ///
     /// # Errors
-    /// `BadOption` and `TooLittleMemory`, and nothing is changed; those of every write.
+    /// `BadOption` and `TooLittleMemory`, and nothing is changed; those of every write, of a store that is only read `Forked` and `Closed`.
     pub(crate) fn set_memory(&self, bytes: u64) -> Result<()> {
-        let (engine, governor) = (self.writer()?, self.governor());
+        let (engine, governor) = (self.reader()?, self.governor());
         choices::within("memory", bytes, limits::MEMORY_BYTES_MIN, governor.budget_bytes_max())?;
-        governor.set_budget_bytes(bytes)?;
-        engine.shrink_buffers()?;
+        let keeps_changes = self.read_only && !governor.buffers_are_caches();
+        if keeps_changes {
+            // Refused once the store is closed, as what merges is.
+            drop(engine.snapshot()?);
+        }
+        governor.set_budget_bytes(bytes, keeps_changes)?;
+        if !keeps_changes {
+            engine.shrink_buffers()?;
+        }
         governor.adjust();
         Ok(())
     }

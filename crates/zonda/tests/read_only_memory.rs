@@ -3,7 +3,7 @@
 mod common;
 
 use common::Place;
-use zonda::{Db, MemoryStats, Options};
+use zonda::{Db, Design, Error, MemoryStats, Options};
 use zonda_rt::Seed;
 
 const MIB: u64 = 1 << 20;
@@ -71,4 +71,56 @@ fn a_thread_of_the_store_sees_to_it() {
     });
     assert!(rounds.is_some(), "{:?}", memory(&db));
     db.close().unwrap();
+}
+
+/// The file, and what readers find, are as before; what is larger than at the opening is refused as ever.
+#[test]
+fn the_budget_of_readers_changes_too() {
+    for design in Design::ALL {
+        let place = Place::new();
+        loaded(&place);
+        let before = std::fs::read(place.uri()).unwrap();
+        let with = options().memory(16 * MIB).design(design).background(false);
+        let db = with.open_read_only(&place.uri()).unwrap();
+        read(&db, 7, 100_000, || _ = db.step().unwrap());
+        db.set_memory(BUDGET_BYTES).unwrap();
+        let less = memory(&db);
+        assert!(
+            less.budget_bytes == BUDGET_BYTES && less.used_bytes <= BUDGET_BYTES,
+            "I6 at once, {design:?}: {less:?}"
+        );
+        read(&db, 8, 20_000, || _ = db.step().unwrap());
+        db.set_memory(16 * MIB).unwrap();
+        assert!(matches!(db.set_memory(16 * MIB + 1), Err(Error::BadOption { name: "memory", .. })), "{design:?}");
+        read(&db, 9, 20_000, || _ = db.step().unwrap());
+        let other = db.clone();
+        db.close().unwrap();
+        assert!(matches!(other.set_memory(BUDGET_BYTES), Err(Error::Closed)), "{design:?}");
+        drop(other);
+        assert!(before == std::fs::read(place.uri()).unwrap(), "{design:?}: the file changed");
+    }
+}
+
+/// Merged they would take more memory, not less: nothing is written.
+#[test]
+fn readers_keep_the_changes_that_the_log_left() {
+    let place = Place::new();
+    loaded(&place);
+    let options = options().memory(16 * MIB).background(false);
+    let db = options.open(&place.uri()).unwrap();
+    (0..PAIRS / 3).for_each(|number| db.put(key(number), [7; 20]).unwrap());
+    db.sync().unwrap();
+    let crashed = place.named("crashed");
+    std::fs::copy(place.uri(), &crashed).unwrap();
+    let db = options.open_read_only(&crashed).unwrap();
+    let (before, merges) = (memory(&db), db.stats().unwrap().tree.merges);
+    assert!(before.buffer_bytes > 2 * MIB, "{before:?}");
+    let refused = db.set_memory(2 * MIB);
+    let Err(Error::TooLittleMemory { bytes_needed, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(memory(&db).budget_bytes, 16 * MIB);
+    db.set_memory(bytes_needed).unwrap();
+    let after = memory(&db);
+    assert!(bytes_needed < 16 * MIB && after.used_bytes <= bytes_needed, "I6: {after:?}");
+    assert_eq!((after.buffer_bytes, db.stats().unwrap().tree.merges), (before.buffer_bytes, merges));
+    (0..PAIRS / 3).for_each(|number| assert_eq!(db.get(key(number)).unwrap().as_deref(), Some(&[7; 20][..])));
 }
