@@ -10,6 +10,11 @@ pub(crate) fn of_bytes(total: Option<u64>) -> ProgressBar {
     }
 }
 
+/// Progress of a recovery: bytes of log, structure and images.
+pub(crate) fn of_recovery() -> ProgressBar {
+    bar(0, "recovering {wide_bar} {bytes}/{total_bytes}  {eta} left")
+}
+
 /// Progress in things counted, of a number that may become known later.
 pub(crate) fn of_items(name: &str) -> ProgressBar {
     let bar = bar(0, "{msg} {wide_bar} {human_pos}/{human_len}  {eta} left");

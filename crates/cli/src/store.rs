@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use zonda::{Db, Options, Tree, View};
+use zonda::{Db, Options, RecoveryProgress, Tree, View};
 
 use crate::progress;
 
@@ -72,7 +72,7 @@ impl StoreArgs {
     /// # Errors
     /// Those of opening, naming the store.
     pub(crate) fn open_read_only(&self) -> anyhow::Result<Db> {
-        self.options().open_read_only(&self.store).with_context(|| self.context())
+        self.open_to_read(&self.options())
     }
 
     /// The same, up to where the log is damaged if it is.
@@ -80,14 +80,21 @@ impl StoreArgs {
     /// # Errors
     /// As [`open_read_only`](Self::open_read_only).
     pub(crate) fn open_up_to_damage(&self) -> anyhow::Result<Db> {
-        self.options().log_up_to_damage(true).open_read_only(&self.store).with_context(|| self.context())
+        self.open_to_read(&self.options().log_up_to_damage(true))
     }
 
     fn open_with(&self, options: &Options) -> anyhow::Result<Db> {
-        let bar = progress::of_items("recovering");
-        let opened = options.open_with_progress(&self.store, &mut |step| {
-            progress::show(&bar, step.done_bytes, step.total_bytes);
-        });
+        self.shown(|progress| options.open_with_progress(&self.store, progress))
+    }
+
+    fn open_to_read(&self, options: &Options) -> anyhow::Result<Db> {
+        self.shown(|progress| options.open_read_only_with_progress(&self.store, progress))
+    }
+
+    /// What `open` opens, with progress: to read or to write, a store that was not closed is recovered first.
+    fn shown(&self, open: impl FnOnce(&mut dyn FnMut(RecoveryProgress)) -> zonda::Result<Db>) -> anyhow::Result<Db> {
+        let bar = progress::of_recovery();
+        let opened = open(&mut |step| progress::show(&bar, step.done_bytes, step.total_bytes));
         bar.finish_and_clear();
         opened.with_context(|| self.context())
     }

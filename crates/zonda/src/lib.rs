@@ -53,6 +53,7 @@ mod key;
 pub mod limits;
 mod memory;
 mod open;
+mod opening;
 mod options;
 mod overlay;
 mod overlay_queue;

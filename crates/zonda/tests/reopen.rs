@@ -118,3 +118,22 @@ fn numbers_add_up() {
     assert_eq!(zones.len(), stats.space.zones as usize);
     assert!(zones.iter().any(|zone| zone.content == Some("log")));
 }
+
+/// Of a store that was not closed, by either kind of opening.
+#[test]
+fn whoever_recovers_a_store_hears_how_far_it_is() {
+    let place = Place::new();
+    let db = place.open();
+    fill(&db, 20_000);
+    db.sync().unwrap();
+    let crashed = place.named("crashed");
+    std::fs::copy(place.uri(), &crashed).unwrap();
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    let reader = options().open_read_only_with_progress(&crashed, &mut |step| read.push(step)).unwrap();
+    assert_eq!(reader.iter().unwrap().count(), 20_000);
+    drop(reader);
+    options().open_with_progress(&crashed, &mut |step| written.push(step)).unwrap();
+    let is_log = |step: &&zonda::RecoveryProgress| step.phase == "log" && step.done_bytes > 20_000;
+    assert!(read.iter().filter(is_log).count() > 2, "{read:?}");
+    assert_eq!(read, written);
+}

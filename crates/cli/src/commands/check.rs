@@ -1,6 +1,5 @@
 //! `zonda check`: reads and verifies everything.
 
-use anyhow::Context;
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
@@ -49,13 +48,15 @@ impl Check {
     /// Those that keep it from looking. Damage is an exit code.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let mut found = Found::default();
-        let report = match self.store.options().open_read_only(&self.store.store) {
+        let report = match self.store.open_read_only() {
             Ok(db) => self.check(&db, &mut found)?,
-            Err(error) if is_damage(&error) => {
-                found.sentences.push(sentence(&error));
-                None
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot open {}", self.store.store)),
+            Err(error) => match error.downcast_ref() {
+                Some(damage) if is_damage(damage) => {
+                    found.sentences.push(sentence(damage));
+                    None
+                }
+                _ => return Err(error),
+            },
         };
         exit::printed(self.print(report, &found).map_err(Into::into))?;
         Ok(if found.sentences.is_empty() { Exit::Done } else { Exit::Damaged })
