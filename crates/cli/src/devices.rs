@@ -23,7 +23,7 @@ pub(crate) enum Data {
 /// Those of the device; a modelled drive whose data is elsewhere.
 pub(crate) fn open_zoned(uri: &DeviceUri, mode: OpenMode, data: Data) -> anyhow::Result<Arc<dyn ZonedDevice>> {
     match &uri.place {
-        Place::Flash(name) => Ok(Arc::new(drive(name, data)?.open_zoned()?)),
+        Place::Flash(name) => Ok(Arc::new(drive(name, data)?.open_zoned_as(for_drive(mode, data))?)),
         _ => Ok(uri.open_zoned(mode)?),
     }
 }
@@ -34,10 +34,15 @@ pub(crate) fn open_zoned(uri: &DeviceUri, mode: OpenMode, data: Data) -> anyhow:
 /// As [`open_zoned`].
 pub(crate) fn open_block(uri: &DeviceUri, mode: OpenMode, data: Data) -> anyhow::Result<Arc<dyn BlockDevice>> {
     match &uri.place {
-        Place::Flash(name) => Ok(Arc::new(drive(name, data)?.open_block()?)),
+        Place::Flash(name) => Ok(Arc::new(drive(name, data)?.open_block_as(for_drive(mode, data))?)),
         Place::HostFtl(over) => Ok(Arc::new(over.over(open_zoned(&over.zones.parse()?, mode, data)?, mode)?)),
         _ => Ok(uri.open_block(mode)?),
     }
+}
+
+/// A file of a drive that may be made is.
+fn for_drive(mode: OpenMode, data: Data) -> OpenMode {
+    if data == Data::Made && !mode.is_read_only() { OpenMode::OpenOrCreate } else { mode }
 }
 
 fn drive(name: &str, data: Data) -> anyhow::Result<Spec> {

@@ -94,3 +94,21 @@ fn a_lost_zone_is_damage_and_nothing_else() {
     assert!(shell.fails(1, "fs cat d.zoned /a.sst").contains("zonda fs check"));
     assert!(shell.fails(1, "fs backup d.zoned copy").contains("zonda fs check"), "it is not tried for ever");
 }
+
+#[test]
+fn a_modelled_drive_is_read_beside_a_live_mount() {
+    let shell = Shell::new();
+    let name = "flash:test?time=untimed&data=drive";
+    shell.ok(&format!("fs mkfs {name}"));
+    let drive = format!("test?time=untimed&data={}", shell.path().join("drive").display());
+    let device = drive.parse::<zonda_flash::drive::Spec>().unwrap().open_zoned().unwrap();
+    let (store, _) = FileStore::mount(Arc::new(device), FileStoreOptions::default()).unwrap();
+    put(&store, "/a.sst", 1);
+    assert_eq!(shell.ok(&format!("fs ls {name}")), "/a.sst\n");
+    put(&store, "/b.sst", 2);
+    assert!(shell.ok(&format!("fs check {name}")).contains("2 files"));
+    assert_eq!(shell.ok(&format!("fs cat {name} /b.sst")).len(), 300_000);
+    assert!(shell.fails(1, &format!("fs rm {name} /a.sst")).contains("in use"));
+    put(&store, "/c.sst", 3);
+    assert_eq!(store.check().unwrap().findings, [], "the live store noticed nothing");
+}

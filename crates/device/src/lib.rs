@@ -4,6 +4,7 @@
 //! - [`ZoneMachine`] is the one zone state machine (NVMe ZNS, without I/O) that every backend drives.
 //! - Backends: [`MemDevice`] and [`MemBlockDevice`] in memory; [`FileDevice`] and [`FileBlockDevice`] in a sparse file
 //!   ([`mod@format`]); [`ZbdDevice`] on a zoned block device of Linux.
+//! - [`Overlay`] and [`BlockOverlay`] keep in memory what is written to them, over a device that is only read.
 //! - [`HostFtl`] makes a block device of a zoned one, [`BlockZones`] makes zones of the first blocks of a block device.
 //! - Decorators for tests: [`PowerCut`] and [`PowerCutBlock`] lose what was not flushed (I4); [`Faulty`] makes any
 //!   device fail.
@@ -24,6 +25,7 @@ mod geometry;
 pub mod host_ftl;
 mod mem;
 mod mem_block;
+mod overlay;
 mod owner;
 mod power_cut;
 mod queue;
@@ -50,6 +52,7 @@ pub use geometry::{BLOCK_BYTES_RANGE, DEVICE_BLOCKS_MAX, Geometry, ZONE_COUNT_MA
 pub use host_ftl::{HostFtl, HostFtlOptions, HostFtlStats};
 pub use mem::MemDevice;
 pub use mem_block::MemBlockDevice;
+pub use overlay::{BlockOverlay, Overlay};
 pub use power_cut::{
     CrashModel, CutAt, CutLabel, CutReport, PowerCut, PowerCutBlock, cut_label, cut_label_unless_named,
 };

@@ -42,10 +42,7 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
     }
     let mut uri = parse(name)?;
     if is_read_only {
-        if uri.place == Place::Memory {
-            return Err(Failure::invalid("read_only: `mem:` is empty memory of each mount's own, and nothing to read"));
-        }
-        return Ok(Opened::there(uri.open_zoned(OpenMode::ReadBeside)?));
+        return open_to_read(&uri);
     }
     match uri.place.clone() {
         Place::Flash(drive) => {
@@ -69,6 +66,23 @@ pub(crate) fn open(name: &str, create: Option<u64>, is_read_only: bool) -> Resul
         }
         // What is no zoned device is refused by name.
         Place::File(_) | Place::Zbd(_) | Place::HostFtl(_) => Ok(Opened::there(uri.open_zoned(OpenMode::Open)?)),
+    }
+}
+
+/// Opens a device beside whoever writes it, as far as it can be read so.
+fn open_to_read(uri: &DeviceUri) -> Result<Opened<dyn ZonedDevice>, Failure> {
+    let in_memory = |scheme: &str| {
+        Failure::invalid(format!("read_only: `{scheme}` is empty memory of each mount's own, and nothing to read"))
+    };
+    match &uri.place {
+        Place::Memory => Err(in_memory("mem:")),
+        Place::Flash(drive) => {
+            let drive: Spec = drive.parse()?;
+            drive.data_file().ok_or_else(|| in_memory("flash: without data=FILE"))?;
+            let drive = drive.open_zoned_as(OpenMode::ReadBeside)?;
+            Ok(Opened { modelled: Some(Modelled::Zoned(drive.clone())), ..Opened::there(Arc::new(drive)) })
+        }
+        _ => Ok(Opened::there(uri.open_zoned(OpenMode::ReadBeside)?)),
     }
 }
 

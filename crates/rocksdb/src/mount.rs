@@ -587,6 +587,25 @@ mod tests {
     }
 
     #[test]
+    fn a_modelled_drive_whose_data_is_in_a_file_is_mounted_to_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let uri = format!("zonda://flash:test?time=untimed&data={}/drive&", directory.path().display());
+        assert!(mounted(&format!("{uri}read_only=on")).is_err() && !directory.path().join("drive").exists());
+        let live = mounted(&uri).unwrap();
+        let path = zonda_files::FilePath::parse("/one").unwrap();
+        let tags = zonda_files::FileTags::of(zonda_files::FileKind::Data);
+        let mut file = live.store.create(&path, tags).unwrap();
+        file.append(b"some bytes").unwrap();
+        file.sync().unwrap();
+        let beside = mounted(&format!("{uri}read_only=on")).unwrap();
+        let mut read = [0; 16];
+        assert_eq!(beside.store.open(&path).unwrap().read_at(0, &mut read).unwrap(), 10);
+        assert!(beside.store.remove(&path).is_err());
+        let refused = mounted("zonda://flash:test?time=untimed&read_only=on").unwrap_err();
+        assert!(refused.kind == Kind::InvalidArgument && refused.message.contains("data=FILE"), "{refused:?}");
+    }
+
+    #[test]
     fn a_modelled_drive_whose_data_is_in_a_file_is_mounted_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("drive");

@@ -3,14 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use zonda_device::{BlockDevice, DeviceCounters, ZoneId, ZoneReport, ZoneState, ZonedDevice};
+use zonda_device::{BlockDevice, BlockOverlay, DeviceCounters, Overlay, ZoneId, ZoneReport, ZoneState, ZonedDevice};
 use zonda_pages::{
     BLOCK_BYTES, CachePolicy, InPlaceOptions, InPlaceStore, PageStore, StoreOptions, ZoneMapEntry, ZonedStore,
 };
 
 use crate::Result;
-use crate::block_overlay::BlockOverlay;
-use crate::overlay::Overlay;
 
 /// Zones reported with one call.
 const REPORT_ZONES: u32 = 4096;

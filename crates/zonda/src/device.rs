@@ -56,7 +56,7 @@ pub(crate) fn open(uri: &str, options: &Options, access: Access, made: &mut Made
         _ => false,
     };
     if let Place::Flash(drive) = &device.place {
-        return modelled(drive, options, made);
+        return modelled((uri, drive), options, access, made);
     }
     let mode = mode(uri, options, access, exists)?;
     let kind = kind(&device, options, mode)?;
@@ -150,8 +150,9 @@ fn kind_of_drive(drive: &Spec) -> StoreKind {
     if drive.is_zoned() { StoreKind::Zoned } else { StoreKind::InPlace }
 }
 
-/// A modelled SSD: its profile decides the kind of store. It makes the file of its data if there is none.
-fn modelled(drive: &str, options: &Options, made: &mut Made) -> Result<Device> {
+/// A modelled SSD: its profile decides the kind of store. Where it has its data in a file, that is opened and made as an ordinary one is,
+/// but that a store may be made on one that is blank.
+fn modelled((uri, drive): (&str, &str), options: &Options, access: Access, made: &mut Made) -> Result<Device> {
     let drive: Spec = drive.parse()?;
     let kind = kind_of_drive(&drive);
     if let Some(asked) = options.store
@@ -159,14 +160,21 @@ fn modelled(drive: &str, options: &Options, made: &mut Made) -> Result<Device> {
     {
         return Err(other_kind(asked, kind));
     }
-    let new_file = drive.data_file().filter(|path| !path.exists());
+    let file = drive.data_file();
+    let makes_it = options.create_if_missing || options.create_new;
+    let may_be_new = options.clone().create_new(false).create_if_missing(makes_it);
+    let mode = match file {
+        Some(path) => mode(uri, &may_be_new, access, exists(path)?)?,
+        None => OpenMode::OpenOrCreate,
+    };
     let opened = match kind {
-        StoreKind::Zoned => Device::Zoned(Arc::new(drive.open_zoned()?)),
+        StoreKind::Zoned => Device::Zoned(Arc::new(drive.open_zoned_as(mode)?)),
         StoreKind::InPlace => {
-            Device::Block { device: Arc::new(drive.open_block()?), segment_bytes: options.zone_size_bytes() }
+            let device = Arc::new(drive.open_block_as(mode)?);
+            Device::Block { device, segment_bytes: options.zone_size_bytes() }
         }
     };
-    made.0.extend(new_file.map(Path::to_path_buf));
+    made.0.extend(file.filter(|_| mode == OpenMode::Create).map(Path::to_path_buf));
     Ok(opened)
 }
 

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_device::ZonedDevice;
+use zonda_device::{Overlay, ZonedDevice};
 use zonda_pages::{StoreOptions, log_limit_bytes_max};
 use zonda_rt::Seed;
 use zonda_space::StoreId;
@@ -17,7 +17,6 @@ use crate::device::{self, Made};
 use crate::format::Superblock;
 use crate::governor::Governor;
 use crate::memory::{MemoryPlan, Wanted};
-use crate::overlay::Overlay;
 use crate::shape::Shape;
 use crate::store::{Parts, Store};
 use crate::{Error, Options, RecoveryProgress, Result};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use zonda::{Db, Options};
+use zonda::{Db, Error, Options};
 
 fn options() -> Options {
     Options::new().memory(4 << 20).seed(1).create_if_missing(true)
@@ -54,6 +54,52 @@ fn data_in_a_file_survives() {
     db.close().unwrap();
     let db = options().open(&uri).unwrap();
     assert_eq!(db.get("bern").unwrap().as_deref(), Some(&b"capital"[..]));
+}
+
+/// As files are: readers beside each other, never beside a writer, and nothing is written by them; also where blocks lie on zones.
+#[test]
+fn data_in_a_file_is_read_beside_other_readers() {
+    let names = ["flash:test?zones=200&", "hftl:flash:test?zones=200&", "flash:test-conv?capacity=536870912&"];
+    let options = || options().zone_bytes(1 << 20);
+    for name in names {
+        let directory = tempfile::tempdir().unwrap();
+        let image = directory.path().join("image");
+        let uri = format!("{name}time=untimed&data={}", image.display());
+        for missing in [options().open_read_only(&uri), options().create_if_missing(false).open(&uri)] {
+            assert!(matches!(missing, Err(Error::NotFound { .. })) && !image.exists(), "{name}");
+        }
+        let db = options().open(&uri).unwrap();
+        db.put("bern", "capital").unwrap();
+        db.sync().unwrap();
+        assert!(matches!(options().open_read_only(&uri), Err(Error::Locked { .. })), "{name}: beside a writer");
+        let crashed = directory.path().join("crashed");
+        std::fs::copy(&image, &crashed).unwrap();
+        db.close().unwrap();
+        let uri = format!("{name}time=untimed&data={}", crashed.display());
+        let before = std::fs::read(&crashed).unwrap();
+        let readers = [(); 2].map(|()| options().open_read_only(&uri).unwrap());
+        for reader in &readers {
+            assert_eq!(reader.get("bern").unwrap().as_deref(), Some(&b"capital"[..]), "{name}");
+        }
+        assert!(matches!(options().open(&uri), Err(Error::Locked { .. })), "{name}: beside readers");
+        drop(readers);
+        assert!(before == std::fs::read(&crashed).unwrap(), "{name}: the file changed");
+        options().open(&uri).unwrap().put("basel", "rhine").unwrap();
+    }
+}
+
+/// Nothing is there to be read, and nothing is after it was looked for.
+#[test]
+fn a_blank_drive_is_blank_after_it_was_opened_to_be_read() {
+    use zonda_flash::drive::Spec;
+    let directory = tempfile::tempdir().unwrap();
+    let zones = |file: &str| format!("test?zones=200&time=untimed&data={}", directory.path().join(file).display());
+    drop(zones("a").parse::<Spec>().unwrap().open_zoned().unwrap());
+    let before = std::fs::read(directory.path().join("a")).unwrap();
+    for uri in [format!("flash:{}", zones("a")), format!("hftl:flash:{}", zones("a"))] {
+        assert!(matches!(options().open_read_only(&uri), Err(Error::NotFound { .. })), "{uri}");
+        assert!(before == std::fs::read(directory.path().join("a")).unwrap(), "{uri}");
+    }
 }
 
 #[test]

@@ -75,9 +75,9 @@ impl Fs {
 /// Which store.
 #[derive(Args, Debug)]
 pub(crate) struct StoreArg {
-    /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`; a conventional drive is `DEVICE?fs=xfs-like`,
-    /// `DEVICE?fs=f2fs-like` or `conv:PROFILE?data=FILE`, a modelled one with zones `flash:PROFILE?data=FILE`; neither is read while
-    /// another process has it open
+    /// Path or URI of the device: `disk.zoned`, `file:PATH`, `zbd:/dev/nvme0n1`, a modelled one with zones `flash:PROFILE?data=FILE`; a
+    /// conventional drive is `DEVICE?fs=xfs-like`, `DEVICE?fs=f2fs-like` or `conv:PROFILE?data=FILE`: these, and drives that split zones,
+    /// are not read while another process writes them
     #[arg(value_name = "URI")]
     uri: String,
     /// Go on although zones are offline that may have held the end of a log or of the journal, without what was in them

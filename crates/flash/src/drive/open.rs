@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zonda_device::{
     BlockDevice, DEVICE_BLOCKS_MAX, DeviceError, FileBlockDevice, FileDevice, FileOptions, Geometry, MemBlockDevice,
-    MemDevice, Result, ZonedDevice, query_pairs,
+    MemDevice, OpenMode, Overlay, Result, ZonedDevice, query_pairs,
 };
 
 use super::faults::Faults;
@@ -270,19 +270,34 @@ impl Spec {
         }
     }
 
-    /// Opens it as a zoned device; a file that does not exist is made.
+    /// Opens it as a zoned device to write; a file that does not exist is made.
     ///
     /// # Errors
     /// `BadName` for a conventional drive; those of the device that keeps the data.
     pub fn open_zoned(&self) -> Result<FlashZoned> {
+        self.open_zoned_as(OpenMode::OpenOrCreate)
+    }
+
+    /// Opens it as a zoned device: one with its data in a file as that file is opened, any other as a new one.
+    ///
+    /// Whoever writes a drive that splits zones, or has random write areas, keeps in memory what becomes of its zones. So such a drive is
+    /// read beside nobody who writes it: [`OpenMode::ReadBeside`] claims it as [`OpenMode::ReadOnly`] does.
+    ///
+    /// # Errors
+    /// As [`open_zoned`](Self::open_zoned); `Locked`, and `Io` for a file that must be there and is not, or the other way round.
+    pub fn open_zoned_as(&self, mode: OpenMode) -> Result<FlashZoned> {
         let geometry = self.geometry()?;
+        let is_alone = self.subzones().is_some() || self.window_bytes.is_some();
+        let mode = if mode == OpenMode::ReadBeside && is_alone { OpenMode::ReadOnly } else { mode };
         if let Some(subzones) = self.subzones() {
-            let below = self.data(geometry_below(&geometry, subzones)?)?;
+            let below = self.data(geometry_below(&geometry, subzones)?, mode)?;
+            // What it finds half done it finishes: where it is only read, in memory.
+            let below = if mode.is_read_only() { Arc::new(Overlay::new(below)?) } else { below };
             let data = Arc::new(SplitData::over(below, geometry, subzones)?);
             return FlashZoned::over_split(data, &self.profile, self.mode, self.seed);
         }
         let windows_max = geometry.max_open.unwrap_or(u32::MAX);
-        let data = self.data(geometry)?;
+        let data = self.data(geometry, mode)?;
         if let Some(bytes) = self.window_bytes {
             let blocks = bytes / u64::from(BLOCK_BYTES);
             let granule = if blocks.is_multiple_of(WINDOW_GRANULE_BLOCKS) { WINDOW_GRANULE_BLOCKS } else { 1 };
@@ -298,20 +313,32 @@ impl Spec {
         Some(u16::try_from(zoned.dies_per_zone).unwrap_or(u16::MAX))
     }
 
-    fn data(&self, geometry: Geometry) -> Result<Arc<dyn ZonedDevice>> {
+    fn data(&self, geometry: Geometry, mode: OpenMode) -> Result<Arc<dyn ZonedDevice>> {
         let (faults, drawn, subzones) = (&self.faults, (self.mode, self.seed), self.subzones());
         Ok(match &self.data {
             Data::Memory => faults.over_zones(MemDevice::new(geometry)?, drawn, subzones),
             Data::Nowhere => faults.over_zones(NullZones::new(geometry)?, drawn, subzones),
-            Data::File(path) => faults.over_zones(zoned_file(path, geometry)?, drawn, subzones),
+            Data::File(path) => faults.over_zones(zoned_file(path, geometry, mode)?, drawn, subzones),
         })
     }
 
-    /// Opens it as a block device; a file that does not exist is made.
+    /// Opens it as a block device to write; a file that does not exist is made.
     ///
     /// # Errors
     /// `BadName` for a zoned drive; those of the device that keeps the data.
     pub fn open_block(&self) -> Result<FlashBlock> {
+        self.open_block_as(OpenMode::OpenOrCreate)
+    }
+
+    /// Opens it as a block device: one with its data in a file as that file is opened, any other as a new one.
+    ///
+    /// # Errors
+    /// As [`open_block`](Self::open_block); `Locked`, and `Io` for a file that must be there and is not, or the other way round;
+    /// `NotSupported` for [`OpenMode::ReadBeside`], as of every block device.
+    pub fn open_block_as(&self, mode: OpenMode) -> Result<FlashBlock> {
+        if mode == OpenMode::ReadBeside {
+            return Err(DeviceError::NotSupported { what: "reading a block device beside its writer" });
+        }
         let conventional = self.profile.conventional.as_ref();
         let conventional = conventional.ok_or_else(|| bad(format!("`{}` is a zoned drive", self.profile.name)))?;
         let bytes = self.capacity_bytes.unwrap_or(conventional.logical_bytes);
@@ -326,7 +353,7 @@ impl Spec {
         let has_data = self.data_file().is_some_and(Path::exists);
         let data = match &self.data {
             Data::Memory => faults.over_blocks(MemBlockDevice::new(BLOCK_BYTES, blocks)?, drawn),
-            Data::File(path) => faults.over_blocks(block_file(path, blocks)?, drawn),
+            Data::File(path) => faults.over_blocks(block_file(path, blocks, mode)?, drawn),
             Data::Nowhere => faults.over_blocks(NullBlocks::new(BLOCK_BYTES, blocks), drawn),
         };
         let drive = FlashBlock::over(data, &self.profile, self.mode, self.seed)?;
@@ -349,17 +376,23 @@ impl Spec {
     }
 }
 
-fn zoned_file(path: &Path, geometry: Geometry) -> Result<FileDevice> {
-    match path.exists() {
-        true => FileDevice::open(path, &FileOptions::default()),
-        false => FileDevice::create(path, geometry, &FileOptions::default()),
+fn zoned_file(path: &Path, geometry: Geometry, mode: OpenMode) -> Result<FileDevice> {
+    let options = FileOptions::default();
+    match mode {
+        OpenMode::Create => FileDevice::create(path, geometry, &options),
+        OpenMode::OpenOrCreate if !path.exists() => FileDevice::create(path, geometry, &options),
+        OpenMode::Open | OpenMode::OpenOrCreate => FileDevice::open(path, &options),
+        OpenMode::ReadOnly => FileDevice::open_read_only(path, &options),
+        OpenMode::ReadBeside => FileDevice::open_beside(path, &options),
     }
 }
 
-fn block_file(path: &Path, blocks: u64) -> Result<FileBlockDevice> {
-    match path.exists() {
-        true => FileBlockDevice::open(path, false, &FileOptions::default()),
-        false => FileBlockDevice::create(path, BLOCK_BYTES, blocks, &FileOptions::default()),
+fn block_file(path: &Path, blocks: u64, mode: OpenMode) -> Result<FileBlockDevice> {
+    let options = FileOptions::default();
+    match mode {
+        OpenMode::Create => FileBlockDevice::create(path, BLOCK_BYTES, blocks, &options),
+        OpenMode::OpenOrCreate if !path.exists() => FileBlockDevice::create(path, BLOCK_BYTES, blocks, &options),
+        _ => FileBlockDevice::open(path, mode.is_read_only(), &options),
     }
 }
 

@@ -1,18 +1,21 @@
-//! A device that keeps what is written to it in memory, over one that is only read: recovery may run on it without touching the store.
+//! Devices that keep what is written to them in memory, over ones that are only read: recovery may run on them without touching the store.
+mod blocks;
+mod queue;
 
 use std::sync::Arc;
 
-use zonda_device::{DeviceCounters, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneMachine, ZoneReport, ZonedDevice};
 use zonda_rt::RwLock;
 
-use crate::overlay_queue::{OverlayQueue, Perform};
+use crate::{DeviceCounters, Geometry, Io, IoQueue, Lba, Result, ZoneId, ZoneMachine, ZoneReport, ZonedDevice};
+pub use blocks::BlockOverlay;
+use queue::{OverlayQueue, Perform};
 
 /// A zoned device over a read-only one. Clones are handles to the same.
 ///
 /// Always: block `b` of a zone comes from the base if the zone was not reset and `b` is below the base's write pointer, else from
 /// memory. Takes memory for what is written to it: recovery writes little, and nobody writes after it.
 #[derive(Clone, Debug)]
-pub(crate) struct Overlay {
+pub struct Overlay {
     base: Arc<dyn ZonedDevice>,
     zones: Arc<RwLock<Zones>>,
 }
@@ -37,7 +40,7 @@ impl Overlay {
     ///
     /// # Errors
     /// Those of reporting its zones.
-    pub(crate) fn new(base: Arc<dyn ZonedDevice>) -> Result<Self> {
+    pub fn new(base: Arc<dyn ZonedDevice>) -> Result<Self> {
         let mut machine = ZoneMachine::new(base.geometry().clone());
         let mut written = Vec::new();
         for report in base.report(ZoneId(0), base.geometry().zone_count)? {
@@ -172,9 +175,8 @@ impl Perform for Overlay {
 
 #[cfg(test)]
 mod tests {
-    use zonda_device::{AlignedBuf, DeviceError, MemDevice, ZoneState};
-
     use super::*;
+    use crate::{AlignedBuf, Completion, DeviceError, MemDevice, ZoneState};
 
     fn block(byte: u8) -> AlignedBuf {
         AlignedBuf::from_slice(&[byte; 4096])
@@ -214,7 +216,7 @@ mod tests {
     }
 
     /// Takes all that is in flight, by token.
-    fn taken(queue: &mut dyn IoQueue) -> Vec<zonda_device::Completion> {
+    fn taken(queue: &mut dyn IoQueue) -> Vec<Completion> {
         let mut done = Vec::new();
         while queue.in_flight() > 0 {
             queue.complete(1, &mut done).unwrap();
@@ -248,32 +250,6 @@ mod tests {
         let results: Vec<_> = taken(&mut *queue).into_iter().map(|completion| completion.result.is_ok()).collect();
         assert_eq!(results, [true, true, false], "a read past the device");
         assert!(overlay.queue(0).is_err());
-    }
-
-    /// In virtual time, on a modelled drive whose dies work side by side.
-    #[test]
-    fn reads_of_the_base_are_in_flight_together() {
-        let took = |is_over: bool| {
-            zonda_rt::sim::run(1, || {
-                let drive: zonda_flash::drive::Spec = "test".parse().unwrap();
-                let base: Arc<dyn ZonedDevice> = Arc::new(drive.open_zoned().unwrap());
-                for zone in 0..2 {
-                    base.write(base.geometry().zone_start(ZoneId(zone)), &AlignedBuf::with_len(16 * 4096)).unwrap();
-                }
-                base.flush().unwrap();
-                zonda_rt::sleep(std::time::Duration::from_secs(1));
-                let over: Arc<dyn ZonedDevice> = Arc::new(Overlay::new(Arc::clone(&base)).unwrap());
-                let mut queue = if is_over { over } else { base }.queue(32).unwrap();
-                let began = zonda_rt::now();
-                for token in 0..32 {
-                    queue.submit(token, read_of(token / 16 * 256 + token % 16, 1)).unwrap();
-                }
-                assert!(taken(&mut *queue).iter().all(|completion| completion.result.is_ok()));
-                zonda_rt::now().since(began)
-            })
-        };
-        let (over, alone) = (took(true), took(false));
-        assert!(over < alone * 11 / 10, "{over:?}, and {alone:?} with nothing over it");
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-use zonda_device::{Completion, DeviceError, Io, IoQueue, Lba, Rejected, Result};
+use crate::{Completion, DeviceError, Io, IoQueue, Lba, Rejected, Result};
 
 /// A device in memory over another.
-pub(crate) trait Perform: Send + Debug {
+pub(super) trait Perform: Send + Debug {
     /// Whether a request is a read of nothing but what the base has.
     fn is_of_base(&self, io: &Io) -> bool;
 
@@ -20,7 +20,7 @@ pub(crate) trait Perform: Send + Debug {
 
 /// The queue.
 #[derive(Debug)]
-pub(crate) struct OverlayQueue<D> {
+pub(super) struct OverlayQueue<D> {
     device: D,
     base: Box<dyn IoQueue>,
     done: VecDeque<Completion>,
@@ -28,7 +28,7 @@ pub(crate) struct OverlayQueue<D> {
 
 impl<D: Perform> OverlayQueue<D> {
     /// A queue as deep as that of the base.
-    pub(crate) fn new(device: D, base: Box<dyn IoQueue>) -> Self {
+    pub(super) fn new(device: D, base: Box<dyn IoQueue>) -> Self {
         Self { device, base, done: VecDeque::new() }
     }
 }

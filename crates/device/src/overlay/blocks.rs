@@ -1,12 +1,12 @@
-//! As [`Overlay`](crate::overlay::Overlay), for block devices.
+//! As [`Overlay`](super::Overlay), for block devices.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use zonda_device::{BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
 use zonda_rt::RwLock;
 
-use crate::overlay_queue::{OverlayQueue, Perform};
+use super::queue::{OverlayQueue, Perform};
+use crate::{BlockDevice, DeviceCounters, DeviceError, Io, IoQueue, Lba, Result};
 
 /// Blocks by number; `None`: trimmed, so zeros.
 type Written = HashMap<u64, Option<Box<[u8]>>>;
@@ -14,14 +14,15 @@ type Written = HashMap<u64, Option<Box<[u8]>>>;
 /// A block device over a read-only one: block `b` comes from memory if it was written here, else from the base. Clones are handles to
 /// the same. Takes memory for what is written to it.
 #[derive(Clone, Debug)]
-pub(crate) struct BlockOverlay {
+pub struct BlockOverlay {
     base: Arc<dyn BlockDevice>,
     written: Arc<RwLock<Written>>,
 }
 
 impl BlockOverlay {
     /// Lays nothing over `base`.
-    pub(crate) fn new(base: Arc<dyn BlockDevice>) -> Self {
+    #[must_use]
+    pub fn new(base: Arc<dyn BlockDevice>) -> Self {
         Self { base, written: Arc::default() }
     }
 
@@ -117,9 +118,8 @@ impl Perform for BlockOverlay {
 
 #[cfg(test)]
 mod tests {
-    use zonda_device::{AlignedBuf, MemBlockDevice};
-
     use super::*;
+    use crate::{AlignedBuf, MemBlockDevice};
 
     #[test]
     fn a_queue_gives_what_blocking_reads_do() {
