@@ -535,3 +535,40 @@ fn a_modelled_drive_with_zones_has_the_same_commands() {
     shell.ok(&format!("device reset {drive} --all"));
     assert_eq!(shell.ok(&format!("device report {drive} --used")).lines().count(), 1);
 }
+
+/// What only looks leaves every byte as it is, on a device that is blank too, and stands beside others that only look.
+#[test]
+fn conventional_drives_are_not_written_when_they_are_read() {
+    let shell = Shell::new();
+    shell.write("a.sst", bytes(9, 300_000));
+    for (name, file) in [
+        ("conv:test-conv?time=untimed&data=drive", "drive"),
+        ("hftl:flash:test?time=untimed&data=zones&fs=xfs-like", "zones"),
+        ("hftl:file:img?fs=f2fs-like", "img"),
+        ("disk?fs=f2fs-like", "disk"),
+    ] {
+        match file {
+            "disk" => drop(shell.ok("device create disk?layout=blocks --zones 8 --zone-size 4MiB")),
+            "img" => drop(shell.ok("device create img --zones 64 --zone-size 1MiB")),
+            _ => drop(shell.ok(&format!("fs mkfs {name}"))),
+        }
+        let look = |is_store: bool| {
+            let before = shell.read(file);
+            for verb in ["ls", "df", "check", "dump"] {
+                let ended = shell.run(&format!("fs {verb} {name}"));
+                assert_eq!(ended.code == Some(0), is_store, "fs {verb} {name}: {}", ended.err);
+                assert!(before == shell.read(file), "fs {verb} {name} wrote");
+            }
+        };
+        look(!["disk", "img"].contains(&file));
+        shell.ok(&format!("fs mkfs {name} --force"));
+        shell.ok(&format!("fs cp {name} a.sst store:/a.sst"));
+        look(true);
+    }
+    let uri: zonda_device::DeviceUri = shell.path().join("disk").to_str().unwrap().parse().unwrap();
+    let reader = uri.open_block(zonda_device::OpenMode::ReadOnly).unwrap();
+    assert_eq!(shell.ok("fs ls disk?fs=f2fs-like"), "/a.sst\n", "beside another reader");
+    assert!(shell.fails(1, "fs rm disk?fs=f2fs-like /a.sst").contains("in use"));
+    drop(reader);
+    shell.ok("fs rm disk?fs=f2fs-like /a.sst");
+}

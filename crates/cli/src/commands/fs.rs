@@ -107,7 +107,7 @@ impl StoreArg {
     /// # Errors
     /// As above.
     fn mount_told(&self) -> anyhow::Result<(FileStore, MountReport)> {
-        if let Some(drive) = self.drive(Data::Kept)? {
+        if let Some(drive) = self.drive(OpenMode::ReadOnly, Data::Kept)? {
             return drive.mount().with_context(|| self.cannot("mount"));
         }
         let device = self.zones(OpenMode::ReadBeside, Data::Kept)?;
@@ -119,7 +119,7 @@ impl StoreArg {
     /// # Errors
     /// Those of opening and mounting, naming the device.
     fn mount(&self) -> anyhow::Result<FileStore> {
-        let (store, report) = match self.drive(Data::Kept)? {
+        let (store, report) = match self.drive(OpenMode::Open, Data::Kept)? {
             Some(drive) => drive.mount().with_context(|| self.cannot("mount"))?,
             None => {
                 let device = self.zones(OpenMode::Open, Data::Kept)?;
@@ -130,8 +130,8 @@ impl StoreArg {
         Ok(store)
     }
 
-    fn drive(&self, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
-        blocks::Drive::open(&self.uri, data).with_context(|| self.cannot("open"))
+    fn drive(&self, mode: OpenMode, data: Data) -> anyhow::Result<Option<blocks::Drive>> {
+        blocks::Drive::open(&self.uri, mode, data).with_context(|| self.cannot("open"))
     }
 
     fn zones(&self, mode: OpenMode, data: Data) -> anyhow::Result<Arc<dyn ZonedDevice>> {

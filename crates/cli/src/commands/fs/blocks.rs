@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
-use zonda_device::{BlockDevice, OpenMode, query_pairs};
+use zonda_device::{BlockDevice, BlockOverlay, OpenMode, query_pairs};
 use zonda_files::{FileStore, MountReport, Placement, StoreId};
 
 use super::options;
@@ -18,11 +18,12 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// The drive of a name; `None` if it is of a zoned device.
+    /// The drive of a name; `None` if it is of a zoned device. To be read it is claimed, beside other readers, as there are no generations
+    /// of blocks by which a reader could tell what is stale; and what a mount writes stays in memory.
     ///
     /// # Errors
     /// Those of opening; a modelled drive whose data is elsewhere.
-    pub(super) fn open(uri: &str, data: Data) -> anyhow::Result<Option<Self>> {
+    pub(super) fn open(uri: &str, mode: OpenMode, data: Data) -> anyhow::Result<Option<Self>> {
         let (place, query) = uri.split_once('?').unwrap_or((uri, ""));
         query_pairs(query)?;
         let is_ours = |pair: &&str| pair.starts_with("fs=") || pair.starts_with("streams=");
@@ -44,7 +45,9 @@ impl Drive {
             Some(profile) => named(&format!("flash:{profile}")),
             None => named(place),
         };
-        let device = devices::open_block(&name.parse()?, OpenMode::Open, data)?;
+        let mode = if mode.is_read_only() { OpenMode::ReadOnly } else { mode };
+        let device = devices::open_block(&name.parse()?, mode, data)?;
+        let device = if mode.is_read_only() { Arc::new(BlockOverlay::new(device)) } else { device };
         Ok(Some(Self { device, placement }))
     }
 
@@ -56,7 +59,7 @@ impl Drive {
         Ok(FileStore::format_on_blocks(self.device, self.placement, id, overwrite, options())?)
     }
 
-    /// Mounts the store, for writing: there are no generations of blocks by which a reader could tell what is stale.
+    /// Mounts the store.
     ///
     /// # Errors
     /// As [`FileStore::mount_on_blocks`]; a store of the other placement.

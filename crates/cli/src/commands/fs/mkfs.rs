@@ -40,7 +40,7 @@ impl Mkfs {
     /// Those of opening the device, which must exist unless it is modelled, and of writing to it.
     pub(crate) fn run(&self) -> anyhow::Result<Exit> {
         let context = || self.store.cannot("make a file store on");
-        let store = match self.store.drive(Data::Made)? {
+        let store = match self.store.drive(OpenMode::Open, Data::Made)? {
             Some(drive) => drive.format(new_id(), self.force).with_context(context)?,
             None => {
                 let device = self.store.zones(OpenMode::Open, Data::Made)?;
