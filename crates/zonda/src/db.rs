@@ -19,7 +19,7 @@ use crate::{Batch, Durability, Options, RecoveryProgress, Result, Tree, backup, 
 
 /// An open store. Reads and writes of its default tree are its own: it derefs to a [`Tree`].
 ///
-/// Cheap to clone; all clones are one store, usable from any thread.
+/// Cheap to clone, `Send` and `Sync`: all clones are one store, usable from any thread.
 ///
 /// **Closing.** Dropping the last handle (clones, [`Tree`]s, [`Snapshot`]s and iterators count) writes everything and marks the store
 /// clean, as [`close`](Db::close) does, but cannot tell of errors. A process that dies without either loses what [`Durability`] says, and
@@ -60,7 +60,8 @@ impl Db {
     /// Names: a path or `file:PATH` for a store in one file, `mem:` for one in memory, `zbd:PATH` for one on a zoned block device of Linux,
     /// `flash:PROFILE` for a modelled SSD, `hftl:NAME` for one in place on zones; with `?key=value&...` for details (`zone_size`, `zones`,
     /// `max_active`, `layout=blocks` for a store in place, ...: `docs/devices.md` has them all; an unknown key is refused and the known
-    /// ones are named). A path that begins with letters and a colon is written `file:PATH`.
+    /// ones are named). A path that begins with letters and a colon is written `file:PATH`; [`file_uri`](crate::file_uri) makes a name of
+    /// any `Path`.
     ///
     /// A store that was not closed is recovered: time and memory depend on the log since the last checkpoint, which is bounded
     /// ([`Options::log_limit`]).
@@ -190,6 +191,21 @@ impl Db {
         self.default_tree.store()
     }
 
+    /// The tree without a name, which the store derefs to: for whoever keeps [`Tree`]s of both kinds.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let trees = [db.default_tree().clone(), db.tree("users")?];
+    /// trees[0].put("key", "value")?;
+    /// assert_eq!(db.get("key")?, Some(b"value".to_vec()));
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    #[must_use]
+    pub fn default_tree(&self) -> &Tree {
+        &self.default_tree
+    }
+
     /// The tree called `name`, made if there is none ([`existing_tree`](Self::existing_tree) makes none), as durably as
     /// [`Options::durability`] says. Its keys are its own; a [`Batch`] may write to several trees at once.
     ///
@@ -205,6 +221,7 @@ impl Db {
     /// assert_eq!(db.get("1")?, None);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("open_tree", "column_family", "keyspace"))]
     pub fn tree(&self, name: &str) -> Result<Tree> {
         let (store, catalogue) = (self.store(), self.store().catalogue());
         let named = match store.writer() {
@@ -247,6 +264,7 @@ impl Db {
     /// assert_eq!(db.tree_names()?, ["a", "b"]);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias = "list_cf")]
     pub fn tree_names(&self) -> Result<Vec<String>> {
         self.store().reader()?;
         Ok(self.store().catalogue().names())
@@ -287,6 +305,7 @@ impl Db {
     /// db.write(batch)?;
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("apply_batch", "commit"))]
     pub fn write(&self, batch: Batch) -> Result<()> {
         self.write_with(&batch, self.store().durability())
     }
@@ -338,6 +357,7 @@ impl Db {
     /// db.sync()?;
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("flush", "persist"))]
     pub fn sync(&self) -> Result<()> {
         Ok(self.store().writer()?.sync()?)
     }
@@ -405,6 +425,7 @@ impl Db {
     /// assert_eq!(zonda::Db::open(path)?.get("key")?, Some(b"value".to_vec()));
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias = "export")]
     pub fn backup(&self, uri: &str) -> Result<u64> {
         self.backup_with(uri, &Options::new(), &mut |_| {})
     }
@@ -483,6 +504,8 @@ impl Db {
     /// read. Writers and readers go on meanwhile. Snapshots may keep less, a sixteenth of the new budget: the oldest are given up until the
     /// others fit (`SnapshotTooOld`). Log rings, write buffers and the merged filter keep their size.
     ///
+    /// So it is in a store that is opened for reading only; but what its log left in leaf buffers stays there, as nothing is merged.
+    ///
     /// # Errors
     /// `BadOption` outside of [`MEMORY_BYTES_MIN`](crate::limits::MEMORY_BYTES_MIN) to what it was opened with; `TooLittleMemory`, with a
     /// budget that suffices, if the index and what keeps its size leave too little for leaf buffers: the budget is what it was. Those of
@@ -503,8 +526,6 @@ impl Db {
     /// Does one round of background work and says whether there may be more. For stores opened with
     /// [`Options::background(false)`](Options::background); threads of the store do the same. In a store that is opened for reading only it
     /// moves memory to where reads need it, and nothing else.
-    ///
-    /// So it is in a store that is opened for reading only; but what its log left in leaf buffers stays there, as nothing is merged.
     ///
     /// # Errors
     /// Those of every write; of a store that is only read `Forked`.

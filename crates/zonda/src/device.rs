@@ -35,6 +35,34 @@ impl Drop for Made {
     }
 }
 
+/// The name of the store in the file at `path`, for all calls that take a name: `file:PATH`. A path as text is a name itself, unless it
+/// begins with letters and a colon; keys may be put behind either (`?zone_size=16MiB`).
+///
+/// # Errors
+/// `BadUri` for a path that no name has: one with a `?` in it, which begins the keys, or that is no UTF-8, or empty. A link to the file has
+/// another.
+///
+/// # Examples
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let path = dir.path().join("app.zonda");
+/// let db = zonda::Db::open(&zonda::file_uri(&path)?)?;
+/// db.put("key", "value")?;
+/// assert!(path.exists());
+/// assert!(matches!(zonda::file_uri("what?"), Err(zonda::Error::BadUri { .. })));
+/// # Ok::<(), zonda::Error>(())
+/// ```
+pub fn file_uri(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    match path.to_str() {
+        Some(text) if !text.is_empty() && !text.contains('?') => Ok(format!("file:{text}")),
+        _ => {
+            let why = "names are UTF-8, not empty, and end their path at the first `?`: name a link to the file";
+            Err(Error::BadUri { reason: format!("{path:?} is no path that a name can have: {why}") })
+        }
+    }
+}
+
 /// Opens the device called `uri`, or makes it if the options allow that; `made` takes note of its file then.
 ///
 /// # Errors

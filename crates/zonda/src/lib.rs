@@ -25,7 +25,8 @@
 //! # Ok::<(), zonda::Error>(())
 //! ```
 //!
-//! - [`Options`] holds what can be chosen: memory budget, durability, design, geometry.
+//! - Handles ([`Db`], [`Tree`], [`Snapshot`], [`View`]) are cheap to clone and shared between threads; calls block.
+//! - [`Options`] holds what can be chosen: memory budget, durability, design, geometry. [`file_uri`] names the store in a file by its path.
 //! - [`limits`] are constants; whoever exceeds one gets a typed [`Error`] with both numbers, and nothing is written.
 //! - There is no compression and no encryption: values are stored as they come.
 #![deny(unsafe_code)]
@@ -40,6 +41,7 @@ mod choices;
 mod chunks;
 mod db;
 mod device;
+mod ends;
 mod error;
 mod flusher;
 #[expect(unsafe_code, reason = "registers a handler that notices forks")]
@@ -68,6 +70,7 @@ pub use batch::Batch;
 pub use check::{CheckReport, Finding, KeySpan};
 pub use choices::{BufferClasses, Design, Durability, Eviction, MemoryShares, StoreKind};
 pub use db::Db;
+pub use device::file_uri;
 pub use error::{Error, Result};
 pub use flusher::FlusherOptions;
 pub use options::Options;
@@ -84,3 +87,8 @@ pub use zones::Zone;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Those for whoever embeds the store do.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+struct Embedding;

@@ -88,6 +88,29 @@ impl Range {
         Keys { range: self }
     }
 
+    /// How many pairs are left, or the error that keeps this from being known, which [`count`](Iterator::count) would count as a pair. Goes
+    /// over all of them; long values are not read, and nothing is allocated for each.
+    ///
+    /// # Errors
+    /// Those of the iterator's items.
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.ingest([("user:1", "ada"), ("user:2", "bob"), ("visits", "7")])?;
+    /// assert_eq!(db.prefix("user:")?.count_pairs()?, 2);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    #[doc(alias = "len")]
+    pub fn count_pairs(self) -> Result<u64> {
+        let (mut keys, mut pairs) = (self.keys(), 0);
+        while let Some(pair) = keys.range.visit_next(|_, _| ()) {
+            pair?;
+            pairs += 1;
+        }
+        Ok(pairs)
+    }
+
     /// Shows the next pair to `visit` instead of allocating it; `None` at the end, as of the iterator.
     ///
     /// # Errors

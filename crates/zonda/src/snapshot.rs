@@ -54,7 +54,10 @@ impl Snapshot {
     pub fn tree(&self, name: &str) -> Result<View> {
         let no_such = || Error::NoSuchTree { name: name.to_owned() };
         check_name(name).map_err(|_| no_such())?;
-        let record = self.default_tree.get_full(&name_key(name))?.ok_or_else(no_such)?;
+        let mut record = Vec::new();
+        if !self.default_tree.get_full(&name_key(name), &mut record)? {
+            return Err(no_such());
+        }
         let mut view = self.default_tree.clone();
         view.prefix = prefix_from_record(&record)?;
         Ok(view)
@@ -147,13 +150,31 @@ impl View {
     /// # Ok::<(), zonda::Error>(())
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        key::with(self.prefix, key.as_ref(), |full| self.get_full(full))
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    fn get_full(&self, full: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut value = Vec::new();
+    /// Puts the value of `key` at that moment into `value`, replacing what is there, and says whether the key existed. For loops that
+    /// allocate nothing.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// db.put("key", "value")?;
+    /// let (snapshot, mut value) = (db.snapshot()?, Vec::new());
+    /// assert!(snapshot.get_into("key", &mut value)? && value == b"value");
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        key::with(self.prefix, key.as_ref(), |full| self.get_full(full, value))
+    }
+
+    fn get_full(&self, full: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let engine = self.store.reader()?;
-        Ok(engine.get_into_as_of(self.snapshot(), full, &mut value)?.then_some(value))
+        Ok(engine.get_into_as_of(self.snapshot(), full, value)?)
     }
 
     /// The values of several keys, in their order, with the reads of the device in flight together.
@@ -272,6 +293,23 @@ impl View {
     /// ```
     pub fn last(&self) -> Result<Option<Pair>> {
         self.iter()?.next_back().transpose()
+    }
+
+    /// Whether there were no pairs.
+    ///
+    /// # Errors
+    /// As [`range`](Self::range).
+    ///
+    /// # Examples
+    /// ```
+    /// # let db = zonda::Db::open("mem:")?;
+    /// let before = db.snapshot()?;
+    /// db.put("key", "value")?;
+    /// assert!(before.is_empty()? && !db.is_empty()?);
+    /// # Ok::<(), zonda::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.iter()?.keys().next().transpose()?.is_none())
     }
 
     fn range_of(&self, range: &KeyRange) -> Result<Range> {

@@ -9,7 +9,7 @@ use zonda_tree::BatchOp;
 use crate::catalogue::Named;
 use crate::chunks::{self, PutChunks};
 use crate::key::{self, KeyRange};
-use crate::range::{Pair, Range};
+use crate::range::Range;
 use crate::snapshot::View;
 use crate::store::Store;
 use crate::{Durability, Error, Result};
@@ -52,10 +52,11 @@ impl Swap {
 /// Keys take 0 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) bytes, values 0 to [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX).
 ///
 /// Every call may fail with `Closed`, `Forked`, `TreeDropped`, or what reading the device brings (`Io`, `Device`, `Damaged`), and with
-/// `Poisoned` where the store stopped within a batch, so that nobody sees a part of it; writes also with `ReadOnly`, `Poisoned`, `NoSpace`, `DiskFull`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory
-/// budget: deletes and [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with
-/// another error than a poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no
-/// space for that (`NoSpace`, `DiskFull`).
+/// `Poisoned` where the store stopped within a batch, so that nobody sees a part of it; writes also with `ReadOnly`, `Poisoned`, `NoSpace`,
+/// `DiskFull`, and those of pairs with `TooLittleMemory` when the index has outgrown the memory budget: deletes and
+/// [`Db::compact`](crate::Db::compact) make room, or a larger budget at the next opening. A write that fails with another error than a
+/// poisoned store's was not made; one that was to be synced may have been made and not be durable yet, if there was no space for that
+/// (`NoSpace`, `DiskFull`).
 #[derive(Clone)]
 pub struct Tree {
     store: Arc<Store>,
@@ -93,6 +94,7 @@ impl Tree {
     /// db.put([0x00, 0xff], [])?;
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("insert", "set"))]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.store.durability())
     }
@@ -166,6 +168,7 @@ impl Tree {
     /// assert_eq!(db.multi_get(["b", "a"])?, [None, Some(b"1".to_vec())]);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias = "get_many")]
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Vec<u8>>>> {
         self.read(|engine| {
             let keys = key::all(self.named.prefix, keys)?;
@@ -202,6 +205,7 @@ impl Tree {
     /// assert_eq!(db.get("key")?, None);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("remove", "del"))]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, self.store.durability())
     }
@@ -291,6 +295,7 @@ impl Tree {
     /// assert_eq!(db.get("hits")?, Some(vec![2]));
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("merge", "update_and_fetch"))]
     pub fn fetch_update(
         &self,
         key: impl AsRef<[u8]>,
@@ -349,9 +354,15 @@ impl Tree {
     ///     db.put(name, "")?;
     /// }
     /// assert_eq!(db.range("ada".."cyd")?.count(), 2);
-    /// assert_eq!(db.range("b"..)?.next_back().transpose()?.map(|pair| pair.0), Some(b"cyd".to_vec()));
+    /// // The nearest below, and the nearest from a key on.
+    /// let key = |pair: Option<zonda::Pair>| pair.map(|pair| String::from_utf8(pair.0).expect("a name"));
+    /// assert_eq!(key(db.range(.."bob")?.next_back().transpose()?).as_deref(), Some("ada"));
+    /// assert_eq!(key(db.range("bobby"..)?.next().transpose()?).as_deref(), Some("cyd"));
+    /// // Bounds are of one type that gives bytes: `&str`, `String`, `Vec<u8>`, `[u8; N]`.
+    /// assert_eq!(db.range(vec![b'b']..=b"bob".to_vec())?.count(), 1);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("scan", "seek"))]
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Range> {
         self.view()?.range(range)
     }
@@ -370,11 +381,13 @@ impl Tree {
     /// assert_eq!(db.prefix("user:")?.count(), 2);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias = "scan_prefix")]
     pub fn prefix(&self, start: impl AsRef<[u8]>) -> Result<Range> {
         self.view()?.prefix(start)
     }
 
-    /// All pairs, as of now. See [`range`](Self::range). There is no `len`: writes do not read, so nobody knows it without counting.
+    /// All pairs, as of now. See [`range`](Self::range). There is no `len`: writes do not read, so nobody knows it without
+    /// [counting](Range::count_pairs); whether there are any tells [`is_empty`](Self::is_empty).
     ///
     /// # Errors
     /// Those of every call.
@@ -391,38 +404,6 @@ impl Tree {
     /// ```
     pub fn iter(&self) -> Result<Range> {
         self.view()?.iter()
-    }
-
-    /// The pair with the least key.
-    ///
-    /// # Errors
-    /// Those of every call.
-    ///
-    /// # Examples
-    /// ```
-    /// # let db = zonda::Db::open("mem:")?;
-    /// assert_eq!(db.first()?, None);
-    /// # Ok::<(), zonda::Error>(())
-    /// ```
-    pub fn first(&self) -> Result<Option<Pair>> {
-        chunks::while_snapshots_last(|| self.view()?.first())
-    }
-
-    /// The pair with the greatest key.
-    ///
-    /// # Errors
-    /// Those of every call.
-    ///
-    /// # Examples
-    /// ```
-    /// # let db = zonda::Db::open("mem:")?;
-    /// db.put("a", "1")?;
-    /// db.put("b", "2")?;
-    /// assert_eq!(db.last()?, Some((b"b".to_vec(), b"2".to_vec())));
-    /// # Ok::<(), zonda::Error>(())
-    /// ```
-    pub fn last(&self) -> Result<Option<Pair>> {
-        chunks::while_snapshots_last(|| self.view()?.last())
     }
 
     /// Removes all keys of a range and returns how many. Works in batches of up to 1,024 keys, so memory is bounded and the
@@ -475,6 +456,7 @@ impl Tree {
     /// assert_eq!(db.delete_prefix("")?, 1);
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias("clear", "remove_prefix"))]
     pub fn delete_prefix(&self, start: impl AsRef<[u8]>) -> Result<u64> {
         self.delete_prefix_with(start, self.store.durability())
     }
@@ -510,6 +492,7 @@ impl Tree {
     /// assert!(matches!(db.ingest([("b", ""), ("a", "")]), Err(zonda::Error::OutOfOrder { item: 1 })));
     /// # Ok::<(), zonda::Error>(())
     /// ```
+    #[doc(alias = "bulk_load")]
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Result<u64> {
         self.ingest_with(pairs, self.store.durability())
     }
@@ -538,7 +521,7 @@ impl Tree {
         ingested
     }
 
-    fn view(&self) -> Result<View> {
+    pub(crate) fn view(&self) -> Result<View> {
         let view = View::new(&self.store, self.named.prefix)?;
         self.named.check()?;
         Ok(view)
