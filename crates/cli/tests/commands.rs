@@ -179,6 +179,21 @@ fn every_command_explains_itself_with_examples() {
     assert!(help.contains("Exit codes") && words.split(' ').all(|word| help.contains(word)), "{help}");
 }
 
+/// Who copies a store with a log of its own has to know what to name, and where the copy's log is.
+#[test]
+fn copies_say_where_the_log_is() {
+    let shell = Shell::new();
+    for command in ["backup", "restore", "fs backup", "fs restore"] {
+        let help = shell.ok(&format!("{command} --help"));
+        let notes = help.split_once("Examples:").unwrap().1;
+        assert!(notes.contains("log") && notes.contains("pages") || notes.contains("--log-on"), "{command}: {help}");
+    }
+    shell.ok("put apart key value --memory 4MiB --log-on log");
+    shell.fails(1, "backup apart copy --memory 4MiB");
+    shell.ok("backup apart copy --memory 4MiB --log-on log");
+    assert_eq!(shell.ok("get copy key --memory 4MiB").trim(), "value", "its log is beside its pages");
+}
+
 #[test]
 fn the_help_names_every_key_of_a_uri() {
     let shell = Shell::new();

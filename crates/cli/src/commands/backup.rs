@@ -12,7 +12,8 @@ Examples:
   zonda backup app.zonda app-2026-11-20.zonda     all trees; the copy is a store like any other
   zonda backup app.zonda 'copy.zonda?zone_size=64MiB'
 
-A copy that was interrupted is opened by no command: remove it and copy again.";
+A copy that was interrupted is opened by no command: remove it and copy again.
+A store whose log is on a device of its own wants that named (--log-on), too. The copy has its log beside its pages: it is one device, or file.";
 
 /// Copies a store into a new one
 #[derive(Args, Debug)]

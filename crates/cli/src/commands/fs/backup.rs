@@ -29,7 +29,8 @@ The directory must not exist. Its file `zonda-files.json` keeps what a host's fi
 Every file is compared with its checksums first. Where a program that uses the store deletes or moves what is being copied, what
 was not copied yet is copied from a later moment, and what is gone by then is taken out again: the copy is of one moment. A backup that
 did not end holds the file `zonda-files.unfinished`, and is not restored. Where the store itself has one of these two names in the
-directory that is copied, nothing is.";
+directory that is copied, nothing is.
+This is for stores of files. One of keys, whose log may be on a device of its own, is copied by `zonda backup`, with --log-on then.";
 
 /// The file that says what the others are.
 pub(super) const CONTENTS: &str = "zonda-files.json";

@@ -24,7 +24,8 @@ Examples:
 
 The store must be empty, or --into names a directory that is not there. A directory that `zonda fs backup` did not make is taken as it is: kinds by RocksDB's names; so the files of a
 database of the host, restored from its own directory, are in the root, `--db=/`, if --into does not say where. A backup that did not end is refused, and one
-whose files have other lengths than it says, before anything is written; checksums are compared while it is.";
+whose files have other lengths than it says, before anything is written; checksums are compared while it is.
+This is for stores of files. A backup of keys, by `zonda backup`, is restored by `zonda restore`; its log is beside its pages.";
 
 /// Copies the files of a backup into an empty store, or into a new directory
 #[derive(Args, Debug)]
