@@ -28,14 +28,21 @@ const PEERS: [(&str, &str, u64); 6] = [
 
 const LOG_OFF: &str = "log off";
 const LOG_ON: &str = "log on";
-/// With a budget from which the process, its program and records to check against in it, stays within 32 MiB.
-const RESIDENT: &str = "log off, 32 MiB resident";
-const RESIDENT_LOGGED: &str = "log on, 32 MiB resident";
 
-/// What the process holds beside its store's budget: measured.
+/// With a budget from which the process, its program and records to check against in it, stays within what others are told: the log off,
+/// and on.
+fn resident(scale: Scale) -> [&'static str; 2] {
+    let laptop = ["log off, 32 MiB resident", "log on, 32 MiB resident"];
+    scale.pick(laptop, laptop, ["log off, 512 MiB resident", "log on, 512 MiB resident"])
+}
+
+/// What the process holds beside its store's budget: measured at laptop scale.
 const RESIDENT_BESIDE: u64 = 13 << 20;
-/// The most that it may hold then.
-const RESIDENT_MIB_MAX: f64 = 32.0;
+
+/// What everybody is told. The process of a store that is [`resident`] may hold no more.
+fn zkv_memory_bytes(scale: Scale) -> u64 {
+    scale.pick(8 << 20, 32 << 20, 512 << 20)
+}
 
 /// Turns of a step; a load is as many slices of the same inserts.
 const TURNS: u32 = 3;
@@ -154,7 +161,7 @@ fn timed(scale: Scale, workload: &str, inserts_max: u64, threads: usize) -> Step
 fn zkv_races(scale: Scale) -> Vec<Race> {
     const THREADS: usize = 2;
     let records = scale.pick(20_000, 16_800_000, 200_000_000);
-    let memory_bytes = scale.pick(8 << 20, 32 << 20, 512 << 20);
+    let memory_bytes = zkv_memory_bytes(scale);
     let race = |name: &str, memory_bytes, log| {
         let mut race = Race::new(name, records, THREADS).in_turns(TURNS);
         let steps = ZKV_PHASES.iter().skip(1).map(|phase| timed(scale, phase, records, THREADS));
@@ -165,7 +172,8 @@ fn zkv_races(scale: Scale) -> Vec<Race> {
     let mut off = race(LOG_OFF, memory_bytes, false);
     off.contenders.push(ZKV_LIKE.contender(scale, memory_bytes));
     let less_bytes = memory_bytes - scale.pick(0, RESIDENT_BESIDE, RESIDENT_BESIDE);
-    let resident = [race(RESIDENT, less_bytes, false), race(RESIDENT_LOGGED, less_bytes, true)];
+    let [resident, resident_logged] = resident(scale);
+    let resident = [race(resident, less_bytes, false), race(resident_logged, less_bytes, true)];
     [off, race(LOG_ON, memory_bytes, true)].into_iter().chain(resident).collect()
 }
 
@@ -337,7 +345,7 @@ fn zkv_judge(results: &Results) -> Vec<Verdict> {
         (SCANS, &["LMDB"], 1.0),
     ];
     let mut verdicts = Vec::new();
-    for x in [LOG_OFF, LOG_ON, RESIDENT, RESIDENT_LOGGED] {
+    for x in [LOG_OFF, LOG_ON].into_iter().chain(resident(results.scale)) {
         verdicts.extend(ratios.iter().filter_map(|(phase, peers, bound)| {
             let speeds: Vec<_> = peers.iter().map(|peer| (*peer, kops(results, x, peer, phase))).collect();
             let (best, names) = best_of(&speeds)?;
@@ -349,10 +357,11 @@ fn zkv_judge(results: &Results) -> Vec<Verdict> {
         verdicts.extend(results.value(&cpu).map(|us| Verdict::at_most(format!("CPU per insert, {x}"), us, 5.0, "us")));
     }
     verdicts.extend(ZKV_LIKE.judge(results));
-    verdicts.extend([RESIDENT, RESIDENT_LOGGED].into_iter().filter_map(|x| {
+    let told_mib = zkv_memory_bytes(results.scale) as f64 / f64::from(1 << 20);
+    verdicts.extend(resident(results.scale).into_iter().filter_map(|x| {
         let held = |phase: &&'static str| results.value(&cell(ZONDA, x, phase, Metric::Rss));
         let most = ZKV_PHASES.iter().filter_map(held).reduce(f64::max)?;
-        Some(Verdict::at_most(format!("{x}: zonda's process"), most, RESIDENT_MIB_MAX, "MiB"))
+        Some(Verdict::at_most(format!("{x}: zonda's process"), most, told_mib, "MiB"))
     }));
     verdicts
 }
@@ -407,6 +416,15 @@ fn steadiness(results: &Results, own: &'static str, x: &'static str, phase: &'st
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use zonda_bench::progress::Progress;
+    use zonda_bench::race::{Outcome, Row};
+    use zonda_bench::repro::Point;
+    use zonda_bench::subject::MapSubject;
+    use zonda_bench::{DataSet, Order, Phase, PhaseReport, Subject, Workload};
+    use zonda_rt::Seed;
+
     use super::*;
 
     #[test]
@@ -476,6 +494,32 @@ mod tests {
         let best = best_of(&[("RocksDB", None), ("LMDB", Some(2.0)), ("bf-tree", None)]);
         assert_eq!(best, Some((2.0, "LMDB (without RocksDB, bf-tree)".to_owned())));
         assert_eq!(best_of(&[("LMDB", None)]), None);
+    }
+
+    /// A process told 512 MiB would never stay within the 32 of a smaller scale.
+    #[test]
+    fn a_resident_process_may_hold_what_others_are_told() {
+        for (scale, told_mib) in [(Scale::Laptop, 32.0), (Scale::Paper, 512.0)] {
+            let mut results = Results::new(ZKV.name, scale, 1);
+            for x in resident(scale) {
+                assert!(x.contains(&format!("{told_mib} MiB")), "{x}");
+                let race = zkv_races(scale).into_iter().find(|race| race.x == x).unwrap();
+                assert!(race.contenders[0].store.memory_bytes < zkv_memory_bytes(scale));
+                let row =
+                    Row { x: x.to_owned(), series: ZONDA.to_owned(), scale_down: 1, memory_bytes: 1, report: loaded() };
+                let outcome = Outcome { rows: vec![row], ..Outcome::default() };
+                results.points.push(Point { race, outcome, from: None });
+            }
+            let verdicts = zkv_judge(&results);
+            let held = verdicts.iter().filter(|verdict| verdict.target.ends_with("zonda's process"));
+            assert_eq!(held.map(|verdict| verdict.bound).collect::<Vec<_>>(), [told_mib; 2]);
+        }
+    }
+
+    fn loaded() -> PhaseReport {
+        let subject: Arc<dyn Subject> = Arc::new(MapSubject::default());
+        let mut data = DataSet::new(8, 8, 10, Order::Random, Seed(1)).unwrap();
+        Phase::new(Workload::load(), 10, 1).run(&subject, &mut data, ZONDA, &Progress::hidden()).unwrap()
     }
 
     #[test]
