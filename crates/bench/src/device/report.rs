@@ -196,7 +196,8 @@ impl Report {
         });
         Chart {
             title: format!("latency: {}", self.device),
-            y_label: "us".to_owned(),
+            x_label: "percentile of the requests".to_owned(),
+            y_label: "latency, us".to_owned(),
             kind: Kind::Lines,
             log: true,
             labels: QUANTILES.map(|(name, _)| name.to_owned()).into(),

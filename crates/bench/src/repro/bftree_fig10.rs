@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "half reads, half updates by skew",
         phases: &["mix"],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("Zipf's constant"),
         metric: Metric::Kops,
         log: false,
     }],

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "lookups by memory as a share of the data",
         phases: &["get"],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("memory over data"),
         metric: Metric::Kops,
         log: false,
     }],

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "half reads, half updates in memory, by threads",
         phases: &["mix"],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("threads"),
         metric: Metric::Kops,
         log: false,
     }],

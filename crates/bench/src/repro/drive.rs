@@ -358,6 +358,19 @@ mod tests {
         }
     }
 
+    /// A number without its unit says nothing.
+    #[test]
+    fn axes_have_units() {
+        let units = ["second", "/s", "us", "MiB", "GiB", "GB", "MB", "%", "ratio", "zones"];
+        for experiment in DRIVE_EXPERIMENTS {
+            for (ending, chart) in (experiment.charts)(&DriveResults::new(experiment.name, Scale::Laptop)) {
+                let words: Vec<&str> = chart.y_label.split([' ', '(', ')', ',']).collect();
+                let has = |unit: &str| words.iter().any(|word| *word == unit || unit == "/s" && word.ends_with(unit));
+                assert!(units.iter().any(|unit| has(unit)), "{} {ending}: {}", experiment.name, chart.y_label);
+            }
+        }
+    }
+
     /// Three points, each a row that says how often points were run before.
     fn counting(_: Scale) -> Result<Vec<Point>> {
         static RUNS: AtomicU64 = AtomicU64::new(0);

@@ -8,8 +8,8 @@ use crate::race::Row;
 /// What lies on the x axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// The races' parameter.
-    Parameter,
+    /// The races' parameter: what it is, of which the races' names are values.
+    Parameter(&'static str),
     /// The steps: one group of bars for each.
     Phase,
     /// Percentiles of latency.
@@ -51,10 +51,16 @@ impl Figure {
         });
         Chart {
             title: self.title.to_owned(),
+            x_label: match self.axis {
+                Axis::Parameter(what) => what.into(),
+                Axis::Percentile => "percentile of the operations".into(),
+                Axis::Component => "component".into(),
+                Axis::Phase => String::new(),
+            },
             y_label: match self.axis {
-                Axis::Percentile => "latency us".into(),
+                Axis::Percentile => "latency, us".into(),
                 Axis::Component => "% of the store's CPU time".into(),
-                Axis::Parameter | Axis::Phase => self.metric.heading().into(),
+                Axis::Parameter(_) | Axis::Phase => self.metric.heading().into(),
             },
             kind: if matches!(self.axis, Axis::Phase | Axis::Component) { Kind::Bars } else { Kind::Lines },
             log: self.log,
@@ -71,7 +77,7 @@ impl Figure {
 
     fn labels(&self, rows: &[&Row]) -> Vec<String> {
         match self.axis {
-            Axis::Parameter => distinct(rows.iter().map(|row| row.x.clone())),
+            Axis::Parameter(_) => distinct(rows.iter().map(|row| row.x.clone())),
             Axis::Phase => self.phases.iter().map(|phase| (*phase).to_owned()).collect(),
             Axis::Component => Component::ALL.iter().map(|component| component.name().to_owned()).collect(),
             Axis::Percentile => {
@@ -83,14 +89,14 @@ impl Figure {
     /// Several phases along a parameter are several lines for each contender.
     fn series_of(&self, row: &Row) -> String {
         match self.axis {
-            Axis::Parameter if self.phases.len() > 1 => format!("{} {}", row.series, row.report.phase),
+            Axis::Parameter(_) if self.phases.len() > 1 => format!("{} {}", row.series, row.report.phase),
             _ => row.series.clone(),
         }
     }
 
     fn value(&self, own: &[&Row], at: usize, label: &str) -> Option<f64> {
         match self.axis {
-            Axis::Parameter => self.metric.of(own.iter().find(|row| row.x == label)?),
+            Axis::Parameter(_) => self.metric.of(own.iter().find(|row| row.x == label)?),
             Axis::Phase => self.metric.of(own.iter().find(|row| row.report.phase == label)?),
             Axis::Percentile => Metric::PERCENTILES[at].of(own.first()?),
             Axis::Component => Metric::TimeIn(Component::ALL[at]).of(own.first()?),
@@ -132,7 +138,7 @@ mod tests {
         title: "t",
         phases: &["load"],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("pairs"),
         metric: Metric::Kops,
         log: false,
     };

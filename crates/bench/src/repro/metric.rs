@@ -84,7 +84,7 @@ impl Metric {
             Self::P999 => "p99.9 us",
             Self::P9999 => "p99.99 us",
             Self::Gap => "gap ms",
-            Self::SlowestSecond => "slowest s",
+            Self::SlowestSecond => "slowest s/median",
             Self::Rss => "rss MiB",
             Self::ProcessWritten => "process written B/op",
             Self::ProcessRead => "process read B/op",

@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "inserts by the size of the data",
         phases: &["load"],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("pairs"),
         metric: Metric::Kops,
         log: false,
     }],

@@ -29,7 +29,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         title: "bytes written per update, uniform and with 80 % on a fifth of the key range",
         phases: &[UNIFORM, HOT_RANGE],
         x: None,
-        axis: Axis::Parameter,
+        axis: Axis::Parameter("live on the device"),
         metric: Metric::WrittenAll,
         log: false,
     }],

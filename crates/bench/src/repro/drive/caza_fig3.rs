@@ -6,6 +6,7 @@ use super::caza::{
     AMPLIFICATION, CAZA, COPIED, LASTING, LEVEL_KEYS, LEVELS, LIMITS, LIZA, POLICIES, SOURCES, Setting, THRESHOLDS,
     points, settings, with_mean,
 };
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
@@ -43,7 +44,8 @@ fn chart(results: &DriveResults, number: &str) -> Chart {
     });
     Chart {
         title: format!("{number} by threshold in percent, {} traces, no limit of active zones", source.name()),
-        y_label: number.to_owned(),
+        x_label: "threshold of free space, %".to_owned(),
+        y_label: y_axis(number),
         kind: Kind::Lines,
         log: false,
         labels: THRESHOLDS.map(|threshold| threshold.to_string()).into(),

@@ -63,7 +63,8 @@ fn chart(results: &DriveResults) -> Chart {
     });
     Chart {
         title: format!("zones by invalid share, percent of all samples, {x}"),
-        y_label: "percent".to_owned(),
+        x_label: "invalid share of a zone".to_owned(),
+        y_label: "samples of zones, %".to_owned(),
         kind: Kind::Lines,
         log: true,
         labels: share_labels(),

@@ -3,6 +3,7 @@
 use zonda_files::replay::ReplayReport;
 
 use super::caza::{CAZA, LIMITS, LIZA, POLICIES, SOURCES, Setting, WITHOUT_COPY, points, settings, with_mean};
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
@@ -49,7 +50,8 @@ fn chart(results: &DriveResults) -> Chart {
     });
     Chart {
         title: "resets without a copy, in percent, by threshold".to_owned(),
-        y_label: WITHOUT_COPY.to_owned(),
+        x_label: "threshold of free space, %".to_owned(),
+        y_label: y_axis(WITHOUT_COPY),
         kind: Kind::Bars,
         log: false,
         labels: THRESHOLDS.map(|threshold| threshold.to_string()).into(),

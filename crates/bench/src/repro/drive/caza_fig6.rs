@@ -3,6 +3,7 @@
 use zonda_files::replay::ReplayReport;
 
 use super::caza::{CAZA, INVALIDATED, LIMITS, LIZA, POLICIES, SOURCES, Setting, ZONES, points, settings, with_mean};
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
@@ -39,7 +40,8 @@ fn chart(results: &DriveResults, number: &str) -> Chart {
     });
     Chart {
         title: format!("{number}, threshold {THRESHOLD} %"),
-        y_label: number.to_owned(),
+        x_label: "traces".to_owned(),
+        y_label: y_axis(number),
         kind: Kind::Bars,
         log: false,
         labels: SOURCES.map(|source| source.name().to_owned()).into(),

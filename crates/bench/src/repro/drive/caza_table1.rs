@@ -110,6 +110,7 @@ fn chart(results: &DriveResults) -> Chart {
     });
     Chart {
         title: "overwriting by threshold".to_owned(),
+        x_label: "threshold of free space".to_owned(),
         y_label: RATE.to_owned(),
         kind: Kind::Lines,
         log: false,

@@ -124,7 +124,8 @@ fn chart(results: &DriveResults) -> Chart {
     };
     Chart {
         title: "zones over tmpfs".to_owned(),
-        y_label: "ratio".to_owned(),
+        x_label: String::new(),
+        y_label: "zones over tmpfs (ratio)".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: [RATE, CPU, P99].map(ratio).into(),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::stock::{On, Ran, Stock, in_memory};
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
@@ -122,7 +123,8 @@ fn chart(results: &DriveResults) -> Chart {
     let values = FACTORS.map(|percent| results.number(ZONES, &x(percent), RATE)).into();
     Chart {
         title: "overwrites by the size of the device".to_owned(),
-        y_label: RATE.to_owned(),
+        x_label: "device over peak".to_owned(),
+        y_label: y_axis(RATE),
         kind: Kind::Bars,
         log: false,
         labels: FACTORS.map(x).into(),

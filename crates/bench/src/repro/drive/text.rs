@@ -1,7 +1,7 @@
 //! What is printed of an experiment: means over its seeds, how far these are apart, where each point is from.
 
 use super::seeds::SEEDS;
-use super::{DriveExperiment, DriveResults, DriveRow, splitzns};
+use super::{DriveExperiment, DriveResults, DriveRow, caza, splitzns, zns_rocksdb};
 use crate::provenance;
 use crate::report::Table;
 use crate::verdict::{SeedSpread, Verdict, short};
@@ -98,6 +98,21 @@ pub(super) fn beside_the_paper(verdicts: &[Verdict]) -> String {
         table.row([target, paper, ours, text(least), text(most), seeds, verdict.to_reach(), outcome]);
     }
     if is_empty { String::new() } else { format!("\n{}", table.render()) }
+}
+
+/// What stands beside the y axis for a column: what its heading shortens, with the unit.
+pub(super) fn y_axis(column: &str) -> String {
+    let known = [
+        ("per s", "requests a second"),
+        ("mean us", "mean latency, us"),
+        ("read us", "mean latency of reads, us"),
+        (zns_rocksdb::RATE, "thousands of operations a second"),
+        (zns_rocksdb::AMPLIFICATION, "bytes on flash over bytes given (ratio)"),
+        (caza::AMPLIFICATION, "written in all over by the user (ratio)"),
+        (caza::WITHOUT_COPY, "resets without a copy, %"),
+        (caza::ZONES, "zones"),
+    ];
+    known.iter().find(|(heading, _)| *heading == column).map_or(column, |(_, words)| words).to_owned()
 }
 
 fn number(value: Option<&f64>) -> String {

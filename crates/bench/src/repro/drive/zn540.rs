@@ -3,6 +3,7 @@
 use zonda_flash::experiments::zn540::{Compared, Operation, Row, Set, rows, run};
 use zonda_flash::profile::Profile;
 
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, Point, refused};
 use crate::Result;
 use crate::repro::Scale;
@@ -130,7 +131,8 @@ fn chart(results: &DriveResults, title: &str, number: &str) -> Chart {
             .collect(),
     };
     let series = names.iter().flat_map(|name| [line(name, false), line(name, true)]).collect();
-    Chart { title: title.to_owned(), y_label: number.to_owned(), kind: Kind::Lines, log: true, labels, series }
+    let (title, x_label, y_label) = (title.to_owned(), String::new(), y_axis(number));
+    Chart { title, x_label, y_label, kind: Kind::Lines, log: true, labels, series }
 }
 
 /// The targets of rows that were held out: mean error, largest error of the 99th percentile.

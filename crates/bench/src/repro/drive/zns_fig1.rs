@@ -104,7 +104,8 @@ fn chart(results: &DriveResults, x: &str) -> Chart {
     let series = rows.iter().map(|row| Series { name: row.series.clone(), values: values(row) });
     Chart {
         title: format!("overwriting, {x}: MiB/s over times the capacity was written"),
-        y_label: "MiB/s".to_owned(),
+        x_label: "times that the capacity was written".to_owned(),
+        y_label: "written, MiB/s".to_owned(),
         kind: Kind::Lines,
         log: false,
         labels: (1..=steps).map(pass).collect(),

@@ -3,6 +3,7 @@
 use zonda_flash::experiments::atc21::read_beside_writes;
 use zonda_flash::profile::Profile;
 
+use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, Point, refused};
 use crate::Result;
 use crate::repro::Scale;
@@ -72,7 +73,8 @@ fn chart(results: &DriveResults, number: &str) -> Chart {
     });
     Chart {
         title: format!("{number} at a target of written MiB/s"),
-        y_label: number.to_owned(),
+        x_label: "target of writes, MiB/s".to_owned(),
+        y_label: y_axis(number),
         kind: Kind::Lines,
         log: number == READ,
         labels: TARGETS.map(x).into(),

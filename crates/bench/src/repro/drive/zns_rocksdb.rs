@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::printed::{Latency, Step};
 use super::stock::{On, Ran, Stock, in_memory};
+use super::text::y_axis;
 use super::{DriveResults, DriveRow, FAILED, Point};
 use crate::process::machine_ticks;
 use crate::repro::Scale;
@@ -305,7 +306,8 @@ pub(super) fn bars(results: &DriveResults, systems: &[System], xs: &[&str], colu
         |system: &System| Series { name: system.name.clone(), values: xs.iter().map(|x| value(system, x)).collect() };
     Chart {
         title: format!("RocksDB on flash: {column}"),
-        y_label: column.to_owned(),
+        x_label: String::new(),
+        y_label: y_axis(column),
         kind: Kind::Bars,
         log: column != RATE && column != AMPLIFICATION,
         labels: xs.iter().map(|&x| x.to_owned()).collect(),

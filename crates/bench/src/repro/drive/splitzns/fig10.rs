@@ -37,7 +37,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
-    let us = "microseconds";
+    let us = "latency, us";
     vec![
         ("p99", by_work(results, P99, us)),
         ("p999", by_work(results, P999, us)),

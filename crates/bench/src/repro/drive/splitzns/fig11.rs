@@ -133,7 +133,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
         .map(|(system, letter, column)| Series { name: format!("{system}-{letter}"), values: values(system, column) });
     let chart = Chart {
         title: "written by the tree (U) and to the drive (D)".to_owned(),
-        y_label: "GiB".to_owned(),
+        x_label: String::new(),
+        y_label: "written, GiB".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: series.collect(),

@@ -22,7 +22,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let series = SYSTEMS.iter().map(|(system, _)| Series { name: (*system).to_owned(), values: values(system) });
     let chart = Chart {
         title: "copied by cleaning".to_owned(),
-        y_label: "GiB".to_owned(),
+        x_label: String::new(),
+        y_label: "copied, GiB".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: series.collect(),

@@ -34,7 +34,7 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let x = OVERWRITE.name;
     vec![
         ("throughput", bars(results, x, &[OPS], "operations a second")),
-        ("latency", bars(results, x, &[P50, P99, P999], "microseconds")),
+        ("latency", bars(results, x, &[P50, P99, P999], "latency, us")),
     ]
 }
 

@@ -21,7 +21,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let x = OVERWRITE.name;
     vec![
-        ("stalls", bars(results, x, &[STALLED], "percent of the time")),
+        ("stalls", bars(results, x, &[STALLED], "time, %")),
         ("compaction", bars(results, x, &[COMPACTION], "MB/s")),
     ]
 }

@@ -49,6 +49,7 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let series = CONTENDERS.iter().map(|system| Series { name: system.name.to_owned(), values: values(system.name) });
     let chart = Chart {
         title: "YCSB-A".to_owned(),
+        x_label: String::new(),
         y_label: "operations a second".to_owned(),
         kind: Kind::Bars,
         log: false,

@@ -97,7 +97,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let theirs = Series { name: "the paper's".to_owned(), values };
     let chart = Chart {
         title: "copied by a collection, by the size of zones".to_owned(),
-        y_label: "MiB".to_owned(),
+        x_label: "capacity of a zone".to_owned(),
+        y_label: "copied by a collection, MiB".to_owned(),
         kind: Kind::Bars,
         log: false,
         labels,

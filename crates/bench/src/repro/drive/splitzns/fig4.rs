@@ -60,6 +60,7 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
         let values = |row: &DriveRow| QUANTILES.iter().map(|(_, column)| row.numbers.get(*column).copied()).collect();
         Chart {
             title: format!("lives of tables, {name}"),
+            x_label: "tables of the level".to_owned(),
             y_label: "GiB of user writes".to_owned(),
             kind: Kind::Lines,
             log: true,

@@ -78,6 +78,7 @@ pub(super) fn by_work(results: &DriveResults, column: &str, y_label: &str) -> Ch
     let series = COMPETITORS.iter().map(|system| Series { name: system.name.to_owned(), values: values(system.name) });
     Chart {
         title: column.to_owned(),
+        x_label: String::new(),
         y_label: y_label.to_owned(),
         kind: Kind::Bars,
         log: true,

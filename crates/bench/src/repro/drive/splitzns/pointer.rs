@@ -48,7 +48,8 @@ fn of(results: &DriveResults, contender: &Contender) -> Option<f64> {
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let chart = Chart {
         title: "reads that the drive told right".to_owned(),
-        y_label: "percent".to_owned(),
+        x_label: String::new(),
+        y_label: "reads of subzones, %".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: vec![Series {

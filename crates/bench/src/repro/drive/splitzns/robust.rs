@@ -53,7 +53,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let values = gains.into_iter().map(|gain| Some(gain).filter(|gain| gain.is_finite())).collect();
     let chart = Chart {
         title: "overwrite, splitzns over ldp".to_owned(),
-        y_label: "times".to_owned(),
+        x_label: String::new(),
+        y_label: "operations a second (ratio)".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: vec![Series { name: SPLITZNS.name.to_owned(), values }],

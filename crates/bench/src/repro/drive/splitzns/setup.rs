@@ -51,7 +51,8 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let series = SYSTEMS.iter().map(|system| Series { name: (*system).to_owned(), values: values(system) });
     let chart = Chart {
         title: "copied by cleaning".to_owned(),
-        y_label: "MiB".to_owned(),
+        x_label: "loaded".to_owned(),
+        y_label: "copied, MiB".to_owned(),
         kind: Kind::Bars,
         log: false,
         series: series.collect(),

@@ -62,6 +62,7 @@ pub(super) fn bars(results: &DriveResults, x: &str, columns: &[&str], y_label: &
     let values = |column: &str| SYSTEMS.iter().map(|system| number(results, system.name, x, column)).collect();
     Chart {
         title: format!("{x}: {}", columns.join(", ")),
+        x_label: String::new(),
         y_label: y_label.to_owned(),
         kind: Kind::Bars,
         log: columns.len() > 1,

@@ -55,6 +55,7 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let values = |system: &str| bars.iter().map(|(x, column)| number(results, system, x, column)).collect();
     let chart = Chart {
         title: "overwriting for long, with what it leaves to compact, and reading".to_owned(),
+        x_label: String::new(),
         y_label: "operations a second".to_owned(),
         kind: Kind::Bars,
         log: true,
