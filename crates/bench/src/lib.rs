@@ -49,5 +49,5 @@ pub use size::{parse_bytes, parse_count, show_bytes, show_count};
 pub use spread::Spread;
 pub use subject::{Durability, StorePlan, Subject};
 pub use values::Values;
-pub use verdict::{Goal, Verdict};
+pub use verdict::{Goal, Unjudged, Verdict};
 pub use workload::{Kind, Mix, ScanLength, Workload};

@@ -27,14 +27,29 @@ pub struct Verdict {
     pub measured: f64,
     /// Unit of both.
     pub unit: &'static str,
-    /// Whether `measured` is on the good side of `bound`.
-    pub reached: bool,
+    /// Whether `measured` is on the good side of `bound`; nothing if it is not judged.
+    pub reached: Option<bool>,
+    /// Why it is not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<Unjudged>,
     /// What a paper says of it, where it says something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<String>,
     /// How far apart runs of several seeds are; `measured` is of their means. Nothing for what is run once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<SeedSpread>,
+}
+
+/// Why a target is not judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unjudged {
+    /// Nothing was measured that says anything of it.
+    NotRun,
+    /// What was measured is void.
+    Void,
+    /// The run was smaller than what the target stands for, which is this.
+    TooSmall(String),
 }
 
 /// One number over runs of several seeds.
@@ -85,7 +100,26 @@ impl Verdict {
     }
 
     fn of(target: String, (goal, bound): (Goal, f64), measured: f64, unit: &'static str, reached: bool) -> Self {
-        Self { target, goal, bound, measured, unit, reached, paper: None, seeds: None }
+        let unjudged = measured.is_nan().then_some(Unjudged::NotRun);
+        let reached = unjudged.is_none().then_some(reached);
+        Self { target, goal, bound, measured, unit, reached, unjudged, paper: None, seeds: None }
+    }
+
+    /// The same of rows that are void: they prove nothing, whatever they say.
+    #[must_use]
+    pub fn of_void(self) -> Self {
+        Self { measured: f64::NAN, reached: None, unjudged: Some(Unjudged::Void), seeds: None, ..self }
+    }
+
+    /// The same, not judged if the run was smaller than what the target stands for, which is then given.
+    #[must_use]
+    pub fn unless_too_small(self, stands_for: Option<&str>) -> Self {
+        match stands_for {
+            Some(size) if self.unjudged.is_none() => {
+                Self { reached: None, unjudged: Some(Unjudged::TooSmall(size.to_owned())), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The same with what a paper says.
@@ -102,13 +136,15 @@ impl Verdict {
         format!("{sign} {}{space}{}", short(self.bound), self.unit)
     }
 
-    /// Whether it was reached, in a word or three.
+    /// Whether it was reached, in a word or two.
     #[must_use]
     pub fn outcome(&self) -> &'static str {
-        match self.reached {
-            true => "reached",
-            false if self.measured.is_nan() => "not measured",
-            false => "missed",
+        match (&self.unjudged, self.reached) {
+            (Some(Unjudged::NotRun), _) | (None, None) => "not run",
+            (Some(Unjudged::Void), _) => "void",
+            (Some(Unjudged::TooSmall(_)), _) => "not judged",
+            (None, Some(true)) => "reached",
+            (None, Some(false)) => "missed",
         }
     }
 }
@@ -121,7 +157,11 @@ impl fmt::Display for Verdict {
             return f.write_str(self.outcome());
         }
         let seeds = self.seeds.iter().map(|seeds| format!(" ({seeds})")).collect::<String>();
-        write!(f, "measured {}{seeds}: {}", short(self.measured), self.outcome())
+        write!(f, "measured {}{seeds}: {}", short(self.measured), self.outcome())?;
+        match &self.unjudged {
+            Some(Unjudged::TooSmall(size)) => write!(f, ", it stands for {size}"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -146,7 +186,21 @@ mod tests {
         let text = "target gain (paper: 2.77): >= 1 x: measured 1.583 (mean of 3 seeds, 1.25 to 2): reached";
         assert_eq!(of_seeds.to_string(), text);
         let nothing = Verdict::at_most("nothing", f64::NAN, 1.0, "");
-        assert!(!nothing.reached);
-        assert_eq!(nothing.to_string(), "target nothing: <= 1: not measured");
+        assert_eq!(nothing.reached, None);
+        assert_eq!(nothing.to_string(), "target nothing: <= 1: not run");
+    }
+
+    #[test]
+    fn what_says_nothing_is_not_judged() {
+        let verdict = || Verdict::at_most("space", 1.5, 1.7, "x");
+        assert_eq!(verdict().unless_too_small(None), verdict());
+        let small = verdict().unless_too_small(Some("4,000,000 records"));
+        let said = "target space: <= 1.7 x: measured 1.5: not judged, it stands for 4,000,000 records";
+        assert_eq!((small.reached, small.to_string().as_str()), (None, said));
+        let void = verdict().of_void();
+        assert_eq!((void.reached, void.to_string().as_str()), (None, "target space: <= 1.7 x: void"));
+        let json = serde_json::to_value(&small).unwrap();
+        assert!(json["reached"].is_null() && json["unjudged"]["too_small"] == "4,000,000 records", "{json}");
+        assert!(serde_json::to_value(verdict()).unwrap()["reached"] == true);
     }
 }

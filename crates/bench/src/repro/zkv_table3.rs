@@ -126,7 +126,7 @@ mod tests {
             from: None,
         });
         let verdicts = judge(&results);
-        assert_eq!((verdicts.len(), verdicts[0].reached, verdicts[0].measured), (2, false, 90.0));
+        assert_eq!((verdicts.len(), verdicts[0].reached, verdicts[0].measured), (2, Some(false), 90.0));
         // 8 MiB for 4,000,000 pairs of 16 B: 13.1 %.
         assert!((verdicts[1].bound - 3_612.8).abs() < 1.0, "{}", verdicts[1].bound);
     }

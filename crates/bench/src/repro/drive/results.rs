@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zonda_flash::profile::Profile;
 
+use super::seeds::VOID;
 use crate::provenance::Provenance;
 use crate::repro::Scale;
 use crate::{BenchError, Result};
@@ -202,5 +203,17 @@ impl DriveResults {
     pub fn number(&self, series: &str, x: &str, name: &str) -> Option<f64> {
         let found = self.rows.iter().find(|row| row.series == series && row.x == x)?;
         found.numbers.get(name).copied()
+    }
+
+    /// A number of a row that says that it is not void.
+    pub(super) fn valid(&self, series: &str, x: &str, name: &str) -> Option<f64> {
+        self.number(series, x, VOID).filter(|void| *void == 0.0)?;
+        self.number(series, x, name)
+    }
+
+    /// One series over another; not a number where one is missing or void.
+    pub(super) fn ratio(&self, x: &str, name: &str, (one, other): (&str, &str)) -> f64 {
+        let of = |series| self.valid(series, x, name).unwrap_or(f64::NAN);
+        of(one) / of(other)
     }
 }

@@ -11,7 +11,7 @@ pub(super) const VOID: &str = "void";
 pub(super) const SEEDS: &str = "seeds";
 
 impl DriveRow {
-    fn is_void(&self) -> bool {
+    pub(super) fn is_void(&self) -> bool {
         self.numbers.get(VOID).is_some_and(|void| *void != 0.0)
     }
 }
@@ -55,19 +55,42 @@ impl DriveRow {
 
 /// Targets by what is shown, which are means; those of live runs say what each seed alone would give.
 pub(super) fn judged(experiment: &DriveExperiment, shown: &DriveResults, runs: &DriveResults) -> Vec<Verdict> {
-    let mut verdicts = (experiment.judge)(shown);
+    let mut verdicts = of_valid(experiment, shown);
     if !experiment.is_live() {
         return verdicts;
     }
     let of_seed = |seed: &u64| {
         let mut alone = runs.clone();
         alone.retain(|row| row.seed == *seed && shown.rows.iter().any(|mean| mean.is_of(row)));
-        (experiment.judge)(&alone)
+        of_valid(experiment, &alone)
     };
     let by_seed: Vec<Vec<Verdict>> = runs.seeds.iter().map(of_seed).collect();
     for verdict in &mut verdicts {
         let of_it = |alone: &Vec<Verdict>| Some(alone.iter().find(|one| one.target == verdict.target)?.measured);
         verdict.seeds = Some(SeedSpread::of(by_seed.iter().filter_map(of_it)));
+    }
+    verdicts
+}
+
+/// Targets by rows that are not void. Those that void ones alone would say something of are named as void.
+fn of_valid(experiment: &DriveExperiment, results: &DriveResults) -> Vec<Verdict> {
+    if !experiment.columns.contains(&VOID) {
+        // Bytes alone are what they are on a busy machine, too.
+        return (experiment.judge)(results);
+    }
+    let (mut valid, mut all) = (results.clone(), results.clone());
+    valid.rows.retain(|row| !row.is_void());
+    let mut verdicts = (experiment.judge)(&valid);
+    if valid.rows.len() == results.rows.len() {
+        return verdicts;
+    }
+    all.rows.iter_mut().filter_map(|row| row.numbers.get_mut(VOID)).for_each(|void| *void = 0.0);
+    for of_void in (experiment.judge)(&all).into_iter().filter(|verdict| verdict.unjudged.is_none()) {
+        match verdicts.iter_mut().find(|verdict| verdict.target == of_void.target) {
+            Some(verdict) if verdict.unjudged.is_some() => *verdict = of_void.of_void(),
+            Some(_) => {}
+            None => verdicts.push(of_void.of_void()),
+        }
     }
     verdicts
 }
@@ -98,21 +121,41 @@ mod tests {
         assert_eq!((mean.rows.len(), &mean.seeds[..]), (2, &[1, 2, 3][..]));
     }
 
+    const OVER: DriveExperiment = DriveExperiment {
+        name: "splitzns-fig13",
+        title: "",
+        source: "",
+        how: "",
+        points: |_| Ok(Vec::new()),
+        columns: &["ops", VOID],
+        charts: |_| Vec::new(),
+        judge: |results| {
+            let of = |series| results.number(series, "x", "ops").unwrap_or(f64::NAN);
+            vec![Verdict::at_least("a over b", of("a") / of("b"), 1.0, "x").paper(2.77)]
+        },
+    };
+
+    /// A judge that does not look whether rows are void is told of none.
+    #[test]
+    fn void_rows_are_not_judged() {
+        let outcome = |rows: Vec<DriveRow>| {
+            let runs = results(rows);
+            judged(&OVER, &runs.mean(), &runs)[0].to_string()
+        };
+        let void = outcome(vec![row("a", 1, 10.0, 1.0), row("b", 1, 5.0, 0.0)]);
+        assert_eq!(void, "target a over b (paper: 2.77): >= 1 x: void");
+        let missing = outcome(vec![row("b", 1, 5.0, 0.0)]);
+        assert_eq!(missing, "target a over b (paper: 2.77): >= 1 x: not run");
+        let one_of_two = outcome(vec![row("a", 1, 10.0, 1.0), row("a", 2, 10.0, 0.0), row("b", 1, 5.0, 0.0)]);
+        assert!(one_of_two.contains("measured 2 ("), "{one_of_two}");
+        let bytes_alone = DriveExperiment { columns: &["ops"], ..OVER };
+        let runs = results(vec![row("a", 1, 10.0, 1.0), row("b", 1, 5.0, 0.0)]);
+        assert_eq!(judged(&bytes_alone, &runs.mean(), &runs)[0].outcome(), "reached");
+    }
+
     #[test]
     fn targets_are_of_means_and_tell_the_spread() {
-        let experiment = DriveExperiment {
-            name: "splitzns-fig13",
-            title: "",
-            source: "",
-            how: "",
-            points: |_| Ok(Vec::new()),
-            columns: &["ops"],
-            charts: |_| Vec::new(),
-            judge: |results| {
-                let of = |series| results.number(series, "x", "ops").unwrap_or(f64::NAN);
-                vec![Verdict::at_least("a over b", of("a") / of("b"), 1.0, "x").paper(2.77)]
-            },
-        };
+        let experiment = OVER;
         let rows = vec![row("a", 1, 10.0, 0.0), row("a", 2, 30.0, 0.0), row("b", 1, 10.0, 0.0), row("b", 2, 10.0, 0.0)];
         let runs = results(rows);
         let verdicts = judged(&experiment, &runs.mean(), &runs);

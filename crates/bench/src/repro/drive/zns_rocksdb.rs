@@ -11,6 +11,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::printed::{Latency, Step};
+use super::seeds::VOID;
 use super::stock::{On, Ran, Stock, in_memory};
 use super::text::y_axis;
 use super::{DriveResults, DriveRow, FAILED, Point};
@@ -44,8 +45,7 @@ pub(super) const WRITE_P99: &str = "write P99 us";
 const CPU: &str = "CPU %";
 /// The processors' busy time, all programs together.
 const MACHINE: &str = "machine busy %";
-/// 1 if the row is void: [`CPU`] above 60.
-const VOID: &str = "void";
+/// Above this share a row is [`VOID`].
 const CPU_PERCENT_MAX: f64 = 60.0;
 
 /// Columns of these figures.
@@ -288,20 +288,19 @@ fn set_up(row: DriveRow, system: &System, (divisor, k): (u64, f64), pairs: u64) 
     row.option("scale", divisor).option("pairs", pairs).option("table bytes", system.table_bytes / divisor)
 }
 
-/// A number of a row that is not void.
+/// A number of a row that is not void; not a number for others.
 pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str) -> f64 {
-    let is_void = results.number(system, x, VOID) != Some(0.0);
-    if is_void { f64::NAN } else { results.number(system, x, column).unwrap_or(f64::NAN) }
+    results.valid(system, x, column).unwrap_or(f64::NAN)
 }
 
 /// One system over another; not a number where one is missing or void.
-pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other): (&str, &str)) -> f64 {
-    number(results, one, x, column) / number(results, other, x, column)
+pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, systems: (&str, &str)) -> f64 {
+    results.ratio(x, column, systems)
 }
 
 /// Bars of a column: steps by system.
 pub(super) fn bars(results: &DriveResults, systems: &[System], xs: &[&str], column: &str) -> Chart {
-    let value = |system: &System, x: &str| Some(number(results, &system.name, x, column)).filter(|it| it.is_finite());
+    let value = |system: &System, x: &str| results.valid(&system.name, x, column);
     let series =
         |system: &System| Series { name: system.name.clone(), values: xs.iter().map(|x| value(system, x)).collect() };
     Chart {

@@ -11,7 +11,7 @@ mod settings;
 use std::sync::Arc;
 
 use super::super::{DriveResults, DriveRow, Point};
-use super::live::{self, Live, OPS, VOID, Work};
+use super::live::{self, Live, OPS, Work};
 use crate::Result;
 use crate::repro::Scale;
 use crate::verdict::Verdict;
@@ -235,10 +235,7 @@ pub(in super::super) fn printable(results: &DriveResults) -> (DriveResults, Opti
     if !results.rows.iter().any(is_of_competitor) {
         return (results.clone(), None);
     }
-    let of = |contender: Contender| {
-        results.number(contender.name, OVERWRITE.name, VOID).filter(|void| *void == 0.0)?;
-        results.number(contender.name, OVERWRITE.name, OPS)
-    };
+    let of = |contender: Contender| results.valid(contender.name, OVERWRITE.name, OPS);
     let apart = match (of(MIN_OVERLAP), of(LDP)) {
         (Some(driven), Some(native)) => 100.0 * (driven / native - 1.0).abs(),
         _ => f64::NAN,
@@ -259,8 +256,8 @@ pub(in super::super) fn printable(results: &DriveResults) -> (DriveResults, Opti
 
 /// The gate itself, as a line of its own.
 pub(super) fn gate(results: &DriveResults) -> Option<Verdict> {
-    let driven = results.number(MIN_OVERLAP.name, OVERWRITE.name, OPS)?;
-    let native = results.number(LDP.name, OVERWRITE.name, OPS)?;
+    let driven = results.valid(MIN_OVERLAP.name, OVERWRITE.name, OPS)?;
+    let native = results.valid(LDP.name, OVERWRITE.name, OPS)?;
     let apart = 100.0 * (driven / native - 1.0).abs();
     Some(Verdict::at_most(
         "overwrite, min-overlap through zonda-db-bench off RocksDB's own",
@@ -282,6 +279,7 @@ pub(super) fn half(scale: Scale) -> Setting {
 
 #[cfg(test)]
 mod tests {
+    use super::super::live::VOID;
     use super::*;
 
     fn results(rows: &[(&str, f64, f64)]) -> DriveResults {

@@ -48,11 +48,18 @@ fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
 fn judge(results: &DriveResults) -> Vec<Verdict> {
     let of = |work: &str, column: &str| ratio(results, &at(results, work), column, (SPLITZNS.name, LDP.name));
     let is_p99_of = |case: &str, (_, work, column, _): &(&str, &str, &str, f64)| *work == case && *column != P999;
-    let is_down = |case: &str| {
-        TAILS.iter().filter(|tail| is_p99_of(case, tail)).all(|(_, work, column, _)| of(work, column) < 1.0)
+    // Not a number where one of them is missing or void.
+    let worst = |case: &str| {
+        let of_case = TAILS.iter().filter(|tail| is_p99_of(case, tail)).map(|(_, work, column, _)| of(work, column));
+        of_case.fold(0.0, |worst: f64, one| if one > worst || one.is_nan() { one } else { worst })
     };
-    let down = CASES.iter().filter(|case| is_down(case)).count();
-    let cases = Verdict::at_least("P99 down, of the paper's four cases", down as f64, CASES_MIN, "cases").paper(4);
+    let worst: Vec<f64> = CASES.iter().map(|case| worst(case)).collect();
+    let down = worst.iter().filter(|tail| **tail < 1.0).count() as f64;
+    let unknown = worst.iter().filter(|tail| tail.is_nan()).count() as f64;
+    // What is not known is no case, unless it changes nothing.
+    let is_known = down >= CASES_MIN || down + unknown < CASES_MIN;
+    let down = if is_known { down } else { f64::NAN };
+    let cases = Verdict::at_least("P99 down, of the paper's four cases", down, CASES_MIN, "cases").paper(4);
     let tail = |(what, work, column, paper): (&str, &str, &str, f64)| {
         Verdict::at_most(format!("{what}, splitzns over ldp"), of(work, column), 1.0, "x").paper(paper)
     };
@@ -88,8 +95,13 @@ mod tests {
         assert_eq!(cases(("", "")), 4.0);
         assert_eq!(cases(("YCSB-A", READ_P99)), 3.0, "its reads count");
         assert_eq!(cases(("YCSB-A", P999)), 4.0, "the paper has no 99.9th percentile of it");
-        let missed = judged(("YCSB-A", READ_P99)).into_iter().filter(|verdict| !verdict.reached).collect::<Vec<_>>();
+        let missed = judged(("YCSB-A", READ_P99))
+            .into_iter()
+            .filter(|verdict| verdict.reached == Some(false))
+            .collect::<Vec<_>>();
         assert_eq!((missed.len(), missed[0].paper.as_deref(), missed[0].measured), (1, Some("0.751"), 2.0));
-        assert!(judged((READRANDOM, P999)).iter().any(|verdict| !verdict.reached));
+        let nothing = judge(&DriveResults::new(EXPERIMENT.name, Scale::Laptop));
+        assert!(nothing.iter().all(|verdict| verdict.outcome() == "not run"), "of no case at all: {nothing:?}");
+        assert!(judged((READRANDOM, P999)).iter().any(|verdict| verdict.reached == Some(false)));
     }
 }

@@ -20,10 +20,7 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 
 fn charts(results: &DriveResults) -> Vec<(&'static str, Chart)> {
     let x = OVERWRITE.name;
-    vec![
-        ("stalls", bars(results, x, &[STALLED], "time, %")),
-        ("compaction", bars(results, x, &[COMPACTION], "MB/s")),
-    ]
+    vec![("stalls", bars(results, x, &[STALLED], "time, %")), ("compaction", bars(results, x, &[COMPACTION], "MB/s"))]
 }
 
 /// The paper's figure, which its text describes without numbers: a step, the one before it, whether writers are held up less, and
@@ -70,7 +67,7 @@ mod tests {
             results.rows.push(row.number(STALLED, stalled).number(COMPACTION, speed));
         }
         let missed: Vec<String> =
-            judge(&results).into_iter().filter(|one| !one.reached).map(|one| one.target).collect();
+            judge(&results).into_iter().filter(|one| one.reached == Some(false)).map(|one| one.target).collect();
         let stalls = |steps: &str| format!("time in which writers are held up, {steps}");
         let expected =
             [stalls("+diff over native"), stalls("+SZR over +diff"), "speed of compactions, +RS over +RP".to_owned()];

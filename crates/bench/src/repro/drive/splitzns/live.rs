@@ -432,8 +432,12 @@ fn row(live: &Live, (system, work): (&System, &Work), x: String, outcome: &Outco
         k: u32::try_from(live.k()).ok(),
         ..DriveRow::default()
     };
-    numbers(row, (live.k(), (32 << 20) / live.divisor), work, outcome)
-        .option("scale", format!("1/{}", live.divisor))
+    let mut row = numbers(row, (live.k(), (32 << 20) / live.divisor), work, outcome);
+    if !live.is_timed() {
+        // Bytes are what they are, however busy the machine is.
+        row.numbers.remove(VOID);
+    }
+    row.option("scale", format!("1/{}", live.divisor))
         .option("threads", THREADS)
         .option("operations of a thread", live.operations)
         .option("reads of a thread", live.reads())

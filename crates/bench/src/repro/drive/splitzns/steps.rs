@@ -1,20 +1,18 @@
 //! Numbers and drawings of the live figures: a void row gives neither.
 
 use super::super::DriveResults;
-use super::live::{COPIED, LIVE_IN, REFUSED, SYSTEMS, VOID, WRITTEN_IN};
+use super::live::{COPIED, LIVE_IN, REFUSED, SYSTEMS, WRITTEN_IN};
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
 /// A number of a row that is not void.
 pub(super) fn number(results: &DriveResults, system: &str, x: &str, column: &str) -> Option<f64> {
-    results.number(system, x, VOID).filter(|void| *void == 0.0)?;
-    results.number(system, x, column)
+    results.valid(system, x, column)
 }
 
 /// One system over another; not a number where one is missing or void.
-pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, (one, other): (&str, &str)) -> f64 {
-    let of = |system| number(results, system, x, column).unwrap_or(f64::NAN);
-    of(one) / of(other)
+pub(super) fn ratio(results: &DriveResults, x: &str, column: &str, systems: (&str, &str)) -> f64 {
+    results.ratio(x, column, systems)
 }
 
 /// Shares of a run that counts, in percent: of the live bytes, and of those that were written to tables, if any were.
@@ -74,6 +72,7 @@ pub(super) fn bars(results: &DriveResults, x: &str, columns: &[&str], y_label: &
 #[cfg(test)]
 mod tests {
     use super::super::super::DriveRow;
+    use super::super::live::VOID;
     use super::*;
     use crate::repro::Scale;
 
@@ -94,6 +93,6 @@ mod tests {
         let told = too_few_in_subzones(&results);
         let told: Vec<_> = told.iter().map(|verdict| (verdict.target.as_str(), verdict.reached)).collect();
         let of_few = ["YCSB-A, few: live in subzones, to count", "YCSB-A, few: written in subzones, to count"];
-        assert_eq!(told, of_few.map(|what| (what, false)));
+        assert_eq!(told, of_few.map(|what| (what, Some(false))));
     }
 }
