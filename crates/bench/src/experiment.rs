@@ -23,6 +23,8 @@ pub use space::Space;
 pub use sync::Sync;
 pub use ycsb::{Suite, Ycsb};
 
+use crate::show_count;
+
 /// How much an experiment does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scale {
@@ -62,6 +64,11 @@ impl Setting {
     #[must_use]
     pub fn new(seed: u64, scale: Scale) -> Self {
         Self { seed: Seed(seed), scale, directory: ".".into(), design: "zonda".to_owned() }
+    }
+
+    /// What targets stand for, in words, where a run does fewer than so many `what`: they are not judged then.
+    fn stands_for(count: u64, of_target: u64, what: &str) -> Option<String> {
+        (count < of_target).then(|| format!("{} {what}", show_count(of_target)))
     }
 
     fn plan(&self, uri: &str, memory_bytes: u64) -> crate::StorePlan {

@@ -202,7 +202,20 @@ fn tiny(experiment: Experiment, shown: bool) -> Result<()> {
     let directory = tempfile::tempdir().expect("the system has a directory for temporary files");
     let mut setting = Setting::new(1, Scale::Tiny);
     setting.directory = directory.path().to_owned();
-    experiment(setting, &mut quiet(shown))
+    let said = directory.path().join("said");
+    let text = Box::new(fs::File::create(&said).expect("room for a file"));
+    experiment(setting, &mut Output::to(text, Some(Box::new(io::sink()))))?;
+    let said = fs::read_to_string(said).expect("what was written is read");
+    if shown {
+        println!("{said}");
+    }
+    // What targets stand for is much more than this.
+    let judged = said.lines().find(|line| line.starts_with("target ") && line.ends_with("ed"));
+    match judged {
+        Some(line) => Err(BenchError::Wrong { index: 0, what: format!("is judged at a tiny scale: {line}") }),
+        None if said.contains(": not judged, it stands for ") => Ok(()),
+        None => Err(BenchError::Wrong { index: 0, what: format!("has no target that is not judged: {said}") }),
+    }
 }
 
 fn report(name: &str, result: Result<()>) -> ExitCode {

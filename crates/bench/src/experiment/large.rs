@@ -35,6 +35,9 @@ const REOPEN_KILLED_SECONDS_MAX: f64 = 10.0;
 /// Bytes of checkpoints per operation of the load.
 const CHECKPOINT_BYTES_PER_OPERATION_MAX: f64 = 20.0;
 
+/// Records that the targets are for.
+const RECORDS: u64 = 20_000_000;
+
 /// The large load.
 #[derive(Clone, Debug)]
 pub struct Large {
@@ -64,7 +67,7 @@ impl Large {
     #[must_use]
     pub fn new(setting: Setting, program: ChildProgram) -> Self {
         let scale = setting.scale;
-        let (records, memory_bytes) = scale.pick((20_000_000, 40 << 20), (100_000, 8 << 20));
+        let (records, memory_bytes) = scale.pick((RECORDS, 40 << 20), (100_000, 8 << 20));
         let (gets, updates) = scale.pick((200_000, 1_000_000), (2_000, 5_000));
         Self { setting, program, records, memory_bytes, gets, updates, threads: 2 }
     }
@@ -82,12 +85,18 @@ impl Large {
         let load = self.phase(Workload::load(), self.records, &mut store, output)?;
         self.judge_load(&load, &store.subject, output)?;
         let leaf_reads = self.leaf_reads_per_get(&mut store, output)?;
-        output.verdict(&Verdict::at_most("leaf reads per get", leaf_reads, LEAF_READS_PER_GET_MAX, ""))?;
+        self.judge(output, Verdict::at_most("leaf reads per get", leaf_reads, LEAF_READS_PER_GET_MAX, ""))?;
         let Loaded { subject, data } = store;
         subject.close()?;
         drop(subject);
         self.reopen_clean(&plan, output)?;
         self.reopen_killed(&plan, &data, output)
+    }
+
+    /// A target, unless there are fewer records than it is for.
+    fn judge(&self, output: &mut Output, verdict: Verdict) -> Result<()> {
+        let stands_for = Setting::stands_for(self.records, RECORDS, "records");
+        output.verdict(&verdict.unless_too_small(stands_for.as_deref()))
     }
 
     fn phase(
@@ -119,10 +128,10 @@ impl Large {
         let share = index as f64 / now.leaf_bytes.max(1) as f64;
         let per_operation = load.written_by.checkpoint() as f64 / load.operations.max(1) as f64;
         let bound = mib(self.memory_bytes + RSS_EXTRA_BYTES);
-        output.verdict(&Verdict::at_most("peak RSS during the load", mib(load.rss_peak_bytes), bound, "MiB"))?;
-        output.verdict(&Verdict::at_most("inner nodes and leaf table / leaf bytes", share, INDEX_SHARE_MAX, ""))?;
+        self.judge(output, Verdict::at_most("peak RSS during the load", mib(load.rss_peak_bytes), bound, "MiB"))?;
+        self.judge(output, Verdict::at_most("inner nodes and leaf table / leaf bytes", share, INDEX_SHARE_MAX, ""))?;
         let bound = CHECKPOINT_BYTES_PER_OPERATION_MAX;
-        output.verdict(&Verdict::at_most("checkpoint bytes per operation", per_operation, bound, "B"))
+        self.judge(output, Verdict::at_most("checkpoint bytes per operation", per_operation, bound, "B"))
     }
 
     fn leaf_reads_per_get(&self, store: &mut Loaded, output: &mut Output) -> Result<f64> {
@@ -136,7 +145,7 @@ impl Large {
     fn reopen_clean(&self, plan: &StorePlan, output: &mut Output) -> Result<()> {
         let (subject, seconds) = reopen(plan, output)?;
         subject.close()?;
-        output.verdict(&Verdict::at_most("reopen after a clean close", seconds, REOPEN_CLEAN_SECONDS_MAX, "s"))
+        self.judge(output, Verdict::at_most("reopen after a clean close", seconds, REOPEN_CLEAN_SECONDS_MAX, "s"))
     }
 
     /// A child updates records at random and is killed after so many; the store is reopened and read as a whole.
@@ -157,7 +166,7 @@ impl Large {
         let synced = said.synced.ok_or_else(|| BenchError::Child("ended before it had synced anything".into()))?;
         let (subject, seconds) = reopen(plan, output)?;
         output.line(format!("child killed after {synced} updates of its own"))?;
-        output.verdict(&Verdict::at_most("reopen after a kill", seconds, REOPEN_KILLED_SECONDS_MAX, "s"))?;
+        self.judge(output, Verdict::at_most("reopen after a kill", seconds, REOPEN_KILLED_SECONDS_MAX, "s"))?;
         let pairs = data.verify_updated(&subject, &task.acknowledged(synced)?)?;
         output.line(format!("all {pairs} pairs read and right, every acknowledged update among them"))?;
         subject.close()

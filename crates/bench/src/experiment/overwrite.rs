@@ -11,13 +11,17 @@ use crate::report::PhaseReport;
 use crate::subject::{Counters, StorePlan};
 use crate::verdict::Verdict;
 use crate::workload::Workload;
-use crate::{Result, show_bytes};
+use crate::{Result, show_bytes, show_count};
 
 /// No second may complete fewer operations than this share of the median second.
 const SLOWEST_SECOND_SHARE_MIN: f64 = 0.5;
 
 /// No gap without a completion may be longer.
 const GAP_MS_MAX: f64 = 1_000.0;
+
+/// Records that the targets are for, and how often these are overwritten.
+const RECORDS: u64 = 4_000_000;
+const TIMES: u64 = 10;
 
 /// Overwrites on a small device.
 #[derive(Clone, Debug)]
@@ -39,8 +43,8 @@ impl Overwrite {
     /// The experiment at the setting's scale.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let (records, zone_bytes) = setting.scale.pick((4_000_000, 2 << 20), (200_000, 256 << 10));
-        let (times, memory_bytes) = setting.scale.pick((10, 8 << 20), (1, 3 << 20));
+        let (records, zone_bytes) = setting.scale.pick((RECORDS, 2 << 20), (200_000, 256 << 10));
+        let (times, memory_bytes) = setting.scale.pick((TIMES, 8 << 20), (1, 3 << 20));
         Self { setting, records, times, threads: 2, memory_bytes, zone_bytes }
     }
 
@@ -62,14 +66,18 @@ impl Overwrite {
         ))?;
         output.phases(std::slice::from_ref(&report))?;
         output.line(amplification(&report))?;
+        let operations = format!("updates of {} records", show_count(RECORDS));
+        let stands_for = Setting::stands_for(report.operations, RECORDS * TIMES, &operations);
         match report.slowest_second_share {
             None => output.line("slowest second: the run was too short to tell")?,
             Some(share) => {
-                let bound = SLOWEST_SECOND_SHARE_MIN;
-                output.verdict(&Verdict::at_least("slowest second / median second", share, bound, "x"))?;
+                let verdict =
+                    Verdict::at_least("slowest second / median second", share, SLOWEST_SECOND_SHARE_MIN, "x");
+                output.verdict(&verdict.unless_too_small(stands_for.as_deref()))?;
             }
         }
-        output.verdict(&Verdict::at_most("longest gap without an operation", report.longest_gap_ms, GAP_MS_MAX, "ms"))
+        let gap = Verdict::at_most("longest gap without an operation", report.longest_gap_ms, GAP_MS_MAX, "ms");
+        output.verdict(&gap.unless_too_small(stands_for.as_deref()))
     }
 
     fn plan(&self, uri: &str, zones: Option<u32>) -> StorePlan {

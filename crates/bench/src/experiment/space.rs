@@ -32,6 +32,9 @@ const KEPT_ONE_IN: u64 = 10;
 /// A scan of everything after the deletes, in times of one before them.
 const SCAN_MAX: f64 = 1.5;
 
+/// Records that the targets are for.
+const RECORDS: u64 = 4_000_000;
+
 /// Space amplification in three situations.
 #[derive(Clone, Debug)]
 pub struct Space {
@@ -46,7 +49,7 @@ impl Space {
     /// The experiment at the setting's scale.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let records = setting.scale.pick(4_000_000, 50_000);
+        let records = setting.scale.pick(RECORDS, 50_000);
         Self { setting, records, memory_bytes: 8 << 20 }
     }
 
@@ -60,21 +63,27 @@ impl Space {
         self.sorted(output)
     }
 
+    /// A target, unless there are fewer records than it is for.
+    fn judge(&self, output: &mut Output, verdict: Verdict) -> Result<()> {
+        let stands_for = Setting::stands_for(self.records, RECORDS, "records");
+        output.verdict(&verdict.unless_too_small(stands_for.as_deref()))
+    }
+
     fn random_and_deleted(&self, output: &mut Output) -> Result<()> {
         let place = Place::temporary(&self.setting.directory)?;
         let (subject, data) = self.load(&place, Order::Random, output)?;
         let loaded = measure(&subject, &place, data.user_bytes(), "after random load", output)?;
-        output.verdict(&Verdict::at_most("device bytes / user bytes after random load", loaded, RANDOM_MAX, "x"))?;
+        self.judge(output, Verdict::at_most("device bytes / user bytes after random load", loaded, RANDOM_MAX, "x"))?;
         let before = scan_all(&subject, data.records(), "loaded", output)?;
         let kept = self.delete(&subject, &data, |index| !index.is_multiple_of(KEPT_ONE_IN))?;
         let after = scan_all(&subject, kept, "90 % deleted", output)?;
         let ratio = after / before.max(f64::EPSILON);
-        output.verdict(&Verdict::at_most("scan of everything, 90 % deleted / before", ratio, SCAN_MAX, "x"))?;
+        self.judge(output, Verdict::at_most("scan of everything, 90 % deleted / before", ratio, SCAN_MAX, "x"))?;
         subject.compact()?;
         scan_all(&subject, kept, "90 % deleted and compact", output)?;
         let user_bytes = data.user_bytes() / data.records() * kept;
         let ratio = measure(&subject, &place, user_bytes, "after deleting 90 % and compact", output)?;
-        output.verdict(&Verdict::at_most(
+        self.judge(output, Verdict::at_most(
             "device bytes / user bytes after deletes and compact",
             ratio,
             RANDOM_MAX,
@@ -83,7 +92,7 @@ impl Space {
         self.delete(&subject, &data, |index| index.is_multiple_of(KEPT_ONE_IN))?;
         let after = scan_all(&subject, 0, "all deleted", output)?;
         let ratio = after / before.max(f64::EPSILON);
-        output.verdict(&Verdict::at_most("scan of everything, all deleted / before", ratio, SCAN_MAX, "x"))?;
+        self.judge(output, Verdict::at_most("scan of everything, all deleted / before", ratio, SCAN_MAX, "x"))?;
         subject.close()
     }
 
@@ -91,7 +100,7 @@ impl Space {
         let place = Place::temporary(&self.setting.directory)?;
         let (subject, data) = self.load(&place, Order::Sorted, output)?;
         let ratio = measure(&subject, &place, data.user_bytes(), "after sorted load", output)?;
-        output.verdict(&Verdict::at_most("device bytes / user bytes after sorted load", ratio, SORTED_MAX, "x"))?;
+        self.judge(output, Verdict::at_most("device bytes / user bytes after sorted load", ratio, SORTED_MAX, "x"))?;
         subject.close()
     }
 
