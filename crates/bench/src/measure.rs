@@ -197,6 +197,13 @@ pub fn slowest_second_share(seconds: &[u64]) -> Option<f64> {
     (median > 0).then(|| seconds[0] as f64 / median as f64)
 }
 
+/// The middle one; the upper of two. Not a number of none.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +249,12 @@ mod tests {
         // Seconds 0..5: 10, 4, 10, 1, 1; the sixth is not whole.
         assert_eq!(slowest_second_share(one.whole_seconds()), Some(0.25));
         assert_eq!(one.gap_longest(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_median_is_the_middle_one() {
+        assert!((median([3.0, 1.0, 2.0].into_iter()) - 2.0).abs() < 1e-9);
+        assert!(median(std::iter::empty()).is_nan());
     }
 
     #[test]

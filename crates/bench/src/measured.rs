@@ -58,6 +58,9 @@ pub struct Used {
     pub gets: u64,
     /// Leaf pages that point reads asked for, those in the read cache included.
     pub leaf_reads: u64,
+    /// Pages that the read cache had.
+    #[serde(default)]
+    pub page_hits: u64,
     /// CPU time of the whole process.
     pub cpu: Duration,
     /// What `/proc/self/io` counted, where there is one.
@@ -105,6 +108,7 @@ impl Measured {
             rss_peak_bytes: self.rss_peak_bytes,
             gets: used.gets,
             leaf_reads: used.leaf_reads,
+            page_hits: used.page_hits,
             seed,
             distribution: phase.distribution.to_string(),
             process_written_bytes_per_operation: used.process.map(|bytes| self.per_operation(bytes.written as f64)),
@@ -131,6 +135,7 @@ impl Used {
         self.zones_reset += next.zones_reset;
         self.gets += next.gets;
         self.leaf_reads += next.leaf_reads;
+        self.page_hits += next.page_hits;
         self.cpu += next.cpu;
         self.process = self.process.zip(next.process).map(|(mine, theirs)| StorageBytes {
             read: mine.read + theirs.read,

@@ -213,6 +213,7 @@ impl Usage {
             zones_reset: now.zones_reset - then.zones_reset,
             gets: now.gets - then.gets,
             leaf_reads: now.leaf_reads - then.leaf_reads,
+            page_hits: now.page_hits.saturating_sub(then.page_hits),
             cpu: self.cpu.saturating_sub(before.cpu),
             process: self.process.zip(before.process).map(|(now, then)| StorageBytes {
                 read: now.read.saturating_sub(then.read),

@@ -55,6 +55,9 @@ pub struct PhaseReport {
     pub gets: u64,
     /// Leaf pages that they asked for, those in the read cache included.
     pub leaf_reads: u64,
+    /// Pages that the read cache had, for whoever asked; 0 in what was measured before this was kept.
+    #[serde(default)]
+    pub page_hits: u64,
     /// Seed of the run.
     pub seed: u64,
     /// Which records the operations went to.
@@ -228,6 +231,7 @@ pub(crate) mod tests {
             rss_peak_bytes: 12 << 20,
             gets: 50_000,
             leaf_reads: 45_000,
+            page_hits: 5_000,
             seed: 1,
             distribution: "uniform".into(),
             process_written_bytes_per_operation: Some(102.0),

@@ -236,6 +236,8 @@ pub struct Counters {
     pub gets: u64,
     /// Leaf pages that point reads asked for, those in the read cache included.
     pub leaf_reads: u64,
+    /// Pages that the read cache had.
+    pub page_hits: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,
 

@@ -101,6 +101,8 @@ pub struct TreeStats {
     pub leaf_reads: u64,
     /// Point reads that a record kept from an earlier read answered.
     pub record_hits: u64,
+    /// Pages that the read cache had, for whoever asked: gets, scans and merges.
+    pub page_hits: u64,
     /// Writes of single keys, those of batches included.
     pub puts: u64,
     /// Buffers merged into their leaves.
@@ -217,7 +219,7 @@ impl Stats {
         Ok(Self {
             space: SpaceStats::of(&usage, &tree),
             memory: MemoryStats::of(&usage, &tree, store.governor()),
-            tree: TreeStats::of(&tree),
+            tree: TreeStats::of(&tree, store.pages().cache_usage().hits),
             waits: WaitStats::of(&tree.waits),
             written: WrittenStats::of(&written, &tree),
             device: DeviceStats::of(store.device().describe(), &store.device().counters()),
@@ -263,8 +265,9 @@ impl MemoryStats {
 }
 
 impl TreeStats {
-    fn of(tree: &EngineStats) -> Self {
+    fn of(tree: &EngineStats, page_hits: u64) -> Self {
         Self {
+            page_hits,
             leaves: tree.leaves,
             height: tree.height,
             gets: tree.gets,

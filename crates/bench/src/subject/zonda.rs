@@ -141,6 +141,7 @@ fn counters(stats: &zonda::Stats) -> Counters {
         zones_reset: space.zones_reset,
         gets: tree.gets,
         leaf_reads: tree.leaf_reads,
+        page_hits: tree.page_hits,
         checkpoints: tree.checkpoints,
         memory_bytes: memory.used_bytes,
         memory_peak_bytes: memory.peak_bytes,
