@@ -59,7 +59,7 @@ enum BenchCommand {
     /// Loads a new store and runs workloads on it
     #[command(after_help = switches_help())]
     Ycsb(Box<YcsbArgs>),
-    /// Durable puts with 1 and 16 threads against a loop of write and fdatasync
+    /// Durable puts with 1 and 16 threads against loops of write and fdatasync, behind the end of a file and over blocks that are there
     Sync(CommonArgs),
     /// Device bytes per user byte after loads, deletes and compact
     Space(SizedArgs),

@@ -78,10 +78,12 @@ impl RawFile {
     }
 }
 
+/// Opens a file past the page cache.
 #[cfg(target_os = "linux")]
-const DIRECT_FLAG: i32 = libc::O_DIRECT;
+pub(crate) const DIRECT_FLAG: i32 = libc::O_DIRECT;
+/// Nothing where there is no such way.
 #[cfg(not(target_os = "linux"))]
-const DIRECT_FLAG: i32 = 0;
+pub(crate) const DIRECT_FLAG: i32 = 0;
 
 /// Opens a file past the page cache where the file system can.
 fn open(path: &Path) -> std::io::Result<(File, bool)> {
