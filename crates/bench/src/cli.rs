@@ -204,19 +204,36 @@ struct YcsbArgs {
     no_verify: bool,
 }
 
+/// Runs an experiment with records and memory as the command line has them.
+macro_rules! run_sized {
+    ($sized:ident, $new:expr, $experiment:ident) => {{
+        let make = |setting| {
+            let mut experiment = $new(setting);
+            experiment.records = $sized.records.unwrap_or(experiment.records);
+            experiment.memory_bytes = $sized.memory.unwrap_or(experiment.memory_bytes);
+            experiment.check().map(|()| experiment)
+        };
+        with(&$sized.common, make, $experiment::run)
+    }};
+}
+
 /// Runs what the command line asks for. A target that is missed is reported, and is not an error.
 ///
 /// # Errors
 /// The first error of store, file system or check; `Usage` for senseless options.
 pub fn run(arguments: BenchArgs) -> Result<()> {
     match arguments.command {
-        None => with(&arguments.common, |setting, output| Suite::new(setting).run(output)),
+        None => with(&arguments.common, |setting| Ok(Suite::new(setting)), Suite::run),
         Some(BenchCommand::Ycsb(ycsb)) => run_ycsb(&ycsb),
-        Some(BenchCommand::Sync(common)) => with(&common, |setting, output| Sync::new(setting).run(output)),
-        Some(BenchCommand::Space(sized)) => run_space(&sized),
-        Some(BenchCommand::Overwrite(sized)) => run_overwrite(&sized),
-        Some(BenchCommand::Large(sized)) => run_large(&sized),
-        Some(BenchCommand::Reads(sized)) => run_reads(&sized),
+        Some(BenchCommand::Sync(common)) => with(&common, |setting| Ok(Sync::new(setting)), Sync::run),
+        Some(BenchCommand::Space(sized)) => run_sized!(sized, Space::new, Space),
+        Some(BenchCommand::Overwrite(sized)) => run_sized!(sized, Overwrite::new, Overwrite),
+        Some(BenchCommand::Large(sized)) => {
+            let program = program()?;
+            let new = |setting| Large::new(setting, program);
+            run_sized!(sized, new, Large)
+        }
+        Some(BenchCommand::Reads(sized)) => run_sized!(sized, Reads::new, Reads),
         Some(BenchCommand::Kill(kill)) => run_kill(&kill),
         Some(BenchCommand::Child { task }) => ChildTask::run(&task),
     }
@@ -227,12 +244,18 @@ fn program() -> Result<ChildProgram> {
     ChildProgram::current(&["bench", "child"])
 }
 
-fn with(common: &CommonArgs, run: impl FnOnce(Setting, &mut Output) -> Result<()>) -> Result<()> {
+/// Makes an experiment, which may refuse what it is told before there is anything, and runs it.
+fn with<E>(
+    common: &CommonArgs,
+    make: impl FnOnce(Setting) -> Result<E>,
+    run: impl FnOnce(&E, &mut Output) -> Result<()>,
+) -> Result<()> {
     let mut setting = Setting::new(common.seed, common.scale);
     setting.directory.clone_from(&common.directory);
     setting.design.clone_from(&common.design);
+    let experiment = make(setting)?;
     let (began, mut output) = (Moment::now(), Output::new(common.json.as_deref())?);
-    run(setting, &mut output)?;
+    run(&experiment, &mut output)?;
     output.ended(began)
 }
 
@@ -270,8 +293,7 @@ fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
         given: arguments.value_bytes.to_string(),
         expected: format!("at most {VALUE_BYTES_MAX}"),
     })?;
-    with(&arguments.common, |setting, output| {
-        output.command(setting.seed.0)?;
+    let make = |setting: Setting| {
         let ycsb = Ycsb {
             on: arguments.on.clone(),
             directory: setting.directory,
@@ -296,52 +318,21 @@ fn run_ycsb(arguments: &YcsbArgs) -> Result<()> {
             verify: !arguments.no_verify,
             seed: setting.seed.0,
         };
+        ycsb.check().map(|()| ycsb)
+    };
+    with(&arguments.common, make, |ycsb, output| {
+        output.command(ycsb.seed)?;
         ycsb.run(output).map(drop)
     })
 }
 
-fn run_space(sized: &SizedArgs) -> Result<()> {
-    with(&sized.common, |setting, output| {
-        let mut space = Space::new(setting);
-        space.records = sized.records.unwrap_or(space.records);
-        space.memory_bytes = sized.memory.unwrap_or(space.memory_bytes);
-        space.run(output)
-    })
-}
-
-fn run_overwrite(sized: &SizedArgs) -> Result<()> {
-    with(&sized.common, |setting, output| {
-        let mut overwrite = Overwrite::new(setting);
-        overwrite.records = sized.records.unwrap_or(overwrite.records);
-        overwrite.memory_bytes = sized.memory.unwrap_or(overwrite.memory_bytes);
-        overwrite.run(output)
-    })
-}
-
-fn run_large(sized: &SizedArgs) -> Result<()> {
-    with(&sized.common, |setting, output| {
-        let mut large = Large::new(setting, program()?);
-        large.records = sized.records.unwrap_or(large.records);
-        large.memory_bytes = sized.memory.unwrap_or(large.memory_bytes);
-        large.run(output)
-    })
-}
-
-fn run_reads(sized: &SizedArgs) -> Result<()> {
-    with(&sized.common, |setting, output| {
-        let mut reads = Reads::new(setting);
-        reads.records = sized.records.unwrap_or(reads.records);
-        reads.memory_bytes = sized.memory.unwrap_or(reads.memory_bytes);
-        reads.run(output)
-    })
-}
-
 fn run_kill(arguments: &KillArgs) -> Result<()> {
-    with(&arguments.common, |setting, output| {
+    let make = |setting| {
         let mut kill = Kill::new(setting, program()?);
         kill.kills = arguments.kills.unwrap_or(kill.kills);
-        kill.run(output)
-    })
+        Ok(kill)
+    };
+    with(&arguments.common, make, Kill::run)
 }
 
 /// Without a kill nothing would be said of kills.
@@ -404,6 +395,26 @@ mod tests {
         ] {
             assert!(parse(words).is_err(), "{words}");
         }
+    }
+
+    /// A number that was mistyped costs neither results nor a directory.
+    #[test]
+    fn records_for_which_there_is_no_room_are_refused_before_anything_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let json = directory.path().join("kept.json");
+        std::fs::write(&json, "kept").unwrap();
+        let place = format!("--directory {} --json {} --scale tiny", directory.path().display(), json.display());
+        let most = u64::MAX;
+        for command in ["space", "overwrite", "large", "reads", "ycsb", "ycsb --on mem: --design map"] {
+            let said = run(parse(&format!("{command} {place} --records {most}")).unwrap()).unwrap_err().to_string();
+            assert!(said.starts_with("--records: ") && said.contains("at most") && !said.contains('\n'), "{said}");
+            assert!(parse(&format!("{command} --records 0")).is_err(), "{command}");
+        }
+        let inserts = format!("ycsb {place} --workload zkv-a --operations 1000000000000000");
+        let said = run(parse(&inserts).unwrap()).unwrap_err().to_string();
+        assert!(said.starts_with("--operations: "), "{said}");
+        assert_eq!(std::fs::read_to_string(&json).unwrap(), "kept");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

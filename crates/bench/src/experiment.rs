@@ -6,6 +6,7 @@ mod kill;
 mod large;
 mod overwrite;
 mod reads;
+mod room;
 mod space;
 mod sync;
 mod ycsb;
@@ -69,6 +70,11 @@ impl Setting {
     /// What targets stand for, in words, where a run does fewer than so many `what`: they are not judged then.
     fn stands_for(count: u64, of_target: u64, what: &str) -> Option<String> {
         (count < of_target).then(|| format!("{} {what}", show_count(of_target)))
+    }
+
+    /// Refuses a number of records for which there cannot be room in a temporary store, as `plan` has it.
+    fn check_room(&self, plan: &crate::StorePlan, records: u64) -> crate::Result<()> {
+        room::check(room::Wanted { option: ("--records", records), records, pair_bytes: 16 }, plan, &self.directory)
     }
 
     fn plan(&self, uri: &str, memory_bytes: u64) -> crate::StorePlan {

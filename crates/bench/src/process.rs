@@ -146,6 +146,12 @@ fn status_kib(name: &str) -> Option<u64> {
     number_after(&fs::read_to_string("/proc/self/status").ok()?, name)
 }
 
+/// All memory of the machine.
+#[must_use]
+pub fn machine_memory_bytes() -> Option<u64> {
+    number_after(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:").map(|kib| kib << 10)
+}
+
 /// Starts the measurement of [`rss_peak_bytes`] anew; says whether the system allows it.
 pub fn reset_rss_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()

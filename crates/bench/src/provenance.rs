@@ -4,6 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process;
 use crate::report::Table;
 
 /// The commit that this program was built from; with a `+` when files differed from it, `unknown` outside of git.
@@ -92,9 +93,8 @@ fn load(moment: &Moment) -> String {
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory_kib = memory.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0_u64);
-    format!("{cores} cores, {}, Linux {}", crate::show_bytes(memory_kib << 10), kernel.trim())
+    let memory_bytes = process::machine_memory_bytes().unwrap_or(0);
+    format!("{cores} cores, {}, Linux {}", crate::show_bytes(memory_bytes), kernel.trim())
 }
 
 #[cfg(test)]

@@ -84,6 +84,14 @@ impl StorePlan {
         }
     }
 
+    /// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
+    pub(crate) const ZONES_DEFAULT: u64 = 4_096;
+
+    /// Whether it is the bench's own baseline in memory.
+    pub(crate) fn is_map(&self) -> bool {
+        self.design == MAP_DESIGN
+    }
+
     /// The same store with `switch` at `value`.
     #[must_use]
     pub fn with(mut self, switch: &str, value: &str) -> Self {

@@ -72,6 +72,14 @@ impl Large {
         Self { setting, program, records, memory_bytes, gets, updates, threads: 2 }
     }
 
+    /// Refuses a number of records for which there cannot be room, before anything is made.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        self.setting.check_room(&self.setting.plan("", self.memory_bytes), self.records)
+    }
+
     /// Runs it.
     ///
     /// # Errors

@@ -48,6 +48,14 @@ impl Overwrite {
         Self { setting, records, times, threads: 2, memory_bytes, zone_bytes }
     }
 
+    /// Refuses a number of records for which there cannot be room, before anything is made.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        self.setting.check_room(&self.plan("", None), self.records)
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -71,8 +79,7 @@ impl Overwrite {
         match report.slowest_second_share {
             None => output.line("slowest second: the run was too short to tell")?,
             Some(share) => {
-                let verdict =
-                    Verdict::at_least("slowest second / median second", share, SLOWEST_SECOND_SHARE_MIN, "x");
+                let verdict = Verdict::at_least("slowest second / median second", share, SLOWEST_SECOND_SHARE_MIN, "x");
                 output.verdict(&verdict.unless_too_small(stands_for.as_deref()))?;
             }
         }

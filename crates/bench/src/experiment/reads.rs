@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::Setting;
 use crate::Result;
-use crate::measure::median;
 use crate::keys::Order;
+use crate::measure::median;
 use crate::output::Output;
 use crate::phase::{DataSet, Phase};
 use crate::place::Place;
@@ -84,6 +84,14 @@ impl Reads {
         Self { setting, records, memory_bytes: 8 << 20, rounds, operations }
     }
 
+    /// Refuses a number of records for which there cannot be room, before anything is made.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        self.setting.check_room(&self.setting.plan("", self.memory_bytes), self.records)
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -151,9 +159,9 @@ impl Reads {
     fn judge(&self, rounds: &[Round], output: &mut Output) -> Result<()> {
         output.line(table(rounds))?;
         let stands_for = Setting::stands_for(self.records, RECORDS, "records");
-        verdicts(rounds).into_iter().try_for_each(|verdict| {
-            output.verdict(&verdict.unless_too_small(stands_for.as_deref()))
-        })?;
+        verdicts(rounds)
+            .into_iter()
+            .try_for_each(|verdict| output.verdict(&verdict.unless_too_small(stands_for.as_deref())))?;
         if rounds.iter().all(|round| round.queued.is_none()) {
             output.line("no io_uring here: multi-gets are not judged")?;
         }
@@ -178,8 +186,7 @@ impl Measured {
 fn verdicts(rounds: &[Round]) -> Vec<Verdict> {
     let get_share = median(rounds.iter().map(|round| round.get.share_of(round.plain)));
     let gets = Verdict::at_least("gets, 2 threads / what raw loops allow", get_share, GET_SHARE, "x");
-    let queued: Vec<f64> =
-        rounds.iter().filter_map(|round| Some(round.multi_get.share_of(round.queued?))).collect();
+    let queued: Vec<f64> = rounds.iter().filter_map(|round| Some(round.multi_get.share_of(round.queued?))).collect();
     if queued.is_empty() {
         return vec![gets];
     }

@@ -53,6 +53,14 @@ impl Space {
         Self { setting, records, memory_bytes: 8 << 20 }
     }
 
+    /// Refuses a number of records for which there cannot be room, before anything is made.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        self.setting.check_room(&self.setting.plan("", self.memory_bytes), self.records)
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -83,12 +91,10 @@ impl Space {
         scan_all(&subject, kept, "90 % deleted and compact", output)?;
         let user_bytes = data.user_bytes() / data.records() * kept;
         let ratio = measure(&subject, &place, user_bytes, "after deleting 90 % and compact", output)?;
-        self.judge(output, Verdict::at_most(
-            "device bytes / user bytes after deletes and compact",
-            ratio,
-            RANDOM_MAX,
-            "x",
-        ))?;
+        self.judge(
+            output,
+            Verdict::at_most("device bytes / user bytes after deletes and compact", ratio, RANDOM_MAX, "x"),
+        )?;
         self.delete(&subject, &data, |index| index.is_multiple_of(KEPT_ONE_IN))?;
         let after = scan_all(&subject, 0, "all deleted", output)?;
         let ratio = after / before.max(f64::EPSILON);

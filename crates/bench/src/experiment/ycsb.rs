@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use zonda_rt::{Seed, now};
 
 use super::Setting;
+use super::room::{self, Wanted};
 use crate::keys::Order;
 use crate::output::Output;
 use crate::phase::{DataSet, Phase};
@@ -59,13 +60,25 @@ pub struct Ycsb {
 }
 
 impl Ycsb {
+    /// Refuses numbers of records and operations for which there cannot be room, before anything is made.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check(&self) -> Result<()> {
+        let plan = self.plan(self.on.as_deref().unwrap_or_default());
+        let pair_bytes = self.key_bytes.saturating_add(self.value_bytes) as u64;
+        let check = |option, records| room::check(Wanted { option, records, pair_bytes }, &plan, &self.directory);
+        check(("--records", self.records), self.records)?;
+        check(("--operations", self.operations), self.capacity()?)
+    }
+
     /// Loads, runs the workloads, closes the store and reports every phase.
     ///
     /// # Errors
     /// The first error of store, device or check; `Usage` for senseless options.
     pub fn run(&self, output: &mut Output) -> Result<Vec<PhaseReport>> {
-        let place = Place::given_or_temporary(self.on.as_deref(), &self.directory)?;
         let mut data = self.data()?;
+        let place = Place::given_or_temporary(self.on.as_deref(), &self.directory)?;
         let subject = self.plan(place.uri()).create()?;
         output.line(self.title(&subject.device()))?;
         let mut reports = Vec::new();
@@ -84,15 +97,19 @@ impl Ycsb {
         format!("{} on {device}: {records} pairs of {pair}, {memory} of memory, {} threads", self.design, self.threads)
     }
 
-    fn data(&self) -> Result<DataSet> {
+    /// Records that there are in the end.
+    fn capacity(&self) -> Result<u64> {
         let inserting = self.workloads.iter().filter(|workload| workload.mix.inserts()).count() as u64;
         let capacity = self.operations.checked_mul(inserting).and_then(|inserts| inserts.checked_add(self.records));
-        let capacity = capacity.ok_or_else(|| BenchError::Usage {
+        capacity.ok_or_else(|| BenchError::Usage {
             option: "--operations",
             given: self.operations.to_string(),
             expected: "fewer than 2^64 records in all".into(),
-        })?;
-        DataSet::new(self.key_bytes, self.value_bytes, capacity, self.order, Seed(self.seed))
+        })
+    }
+
+    fn data(&self) -> Result<DataSet> {
+        DataSet::new(self.key_bytes, self.value_bytes, self.capacity()?, self.order, Seed(self.seed))
     }
 
     fn plan(&self, uri: &str) -> StorePlan {

@@ -5,9 +5,6 @@ use zonda::{Db, Options};
 use super::{Counters, Durability, MAP_DESIGN, MemoryBy, StorePlan, Subject, Visit, WrittenBytes, switches};
 use crate::{BenchError, Result};
 
-/// Zones of a device whose plan says how large a zone is but not how many: enough for anything that is measured.
-const ZONES_DEFAULT: u64 = 4_096;
-
 /// A store of this project. A plan's switches are options of the store by name; [`SWITCHES`](super::SWITCHES) lists them.
 #[derive(Debug)]
 pub struct ZondaSubject(Db);
@@ -51,7 +48,7 @@ fn options(plan: &StorePlan) -> Result<Options> {
     }
     options = switches::set(options, &plan.switches, &plan.uri)?;
     if let Some(zone_bytes) = plan.zone_bytes {
-        let zones = plan.zones.map_or(ZONES_DEFAULT, u64::from);
+        let zones = plan.zones.map_or(StorePlan::ZONES_DEFAULT, u64::from);
         options = options.zone_bytes(zone_bytes).capacity(zone_bytes.saturating_mul(zones));
     }
     Ok(options)
