@@ -74,6 +74,9 @@ pub enum BenchError {
     /// The store did not do what the bench is there to show.
     #[error("wrong: {0}")]
     NotHeld(String),
+    /// Parts of an experiment failed; the others went on.
+    #[error("failed: {0}")]
+    Failed(String),
     /// A child process said or did something unexpected.
     #[error("child process: {0}")]
     Child(String),

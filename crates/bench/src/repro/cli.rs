@@ -114,8 +114,27 @@ pub fn run(arguments: ReproArgs, engines: Engines, child_words: &[&str]) -> Resu
         let expected = "an experiment on stores".to_owned();
         return Err(BenchError::Usage { option: "--keys", given: keys.display().to_string(), expected });
     }
-    arguments.run.run_drives(&drives)?;
-    arguments.run.run(&stores, engines, child_words)
+    let of_drives = arguments.run.run_drives(&drives);
+    // What failed does not keep the others from being run.
+    if !matches!(of_drives, Ok(()) | Err(BenchError::Failed(_))) {
+        return of_drives;
+    }
+    all_of([of_drives, arguments.run.run(&stores, engines, child_words)].into_iter())
+}
+
+/// Runs experiments one after the other, also behind one of which parts failed.
+///
+/// # Errors
+/// The first other than `Failed`, at once; in the end `Failed` with all that did.
+fn all_of(outcomes: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut failed = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Err(BenchError::Failed(why)) => failed.push(why),
+            other => other?,
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(BenchError::Failed(failed.join("; "))) }
 }
 
 impl RunArgs {
@@ -129,7 +148,7 @@ impl RunArgs {
         let seeds = (self.seed..self.seed.saturating_add(self.seeds)).collect();
         let runner = DriveRunner { scale, out, json, resume: self.resume, only, points, seeds };
         let mut output = Output::new(None)?;
-        experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+        all_of(experiments.iter().map(|experiment| runner.run(experiment, &mut output).map(drop)))
     }
 
     /// Runs `experiments` one after the other.
@@ -154,7 +173,7 @@ impl RunArgs {
         let runner = Runner { track, scale, out, json, resume, only, points: self.points, keys: self.keys };
         let mut output = Output::new(None)?;
         output.command(self.seed)?;
-        experiments.iter().try_for_each(|experiment| runner.run(experiment, &mut output).map(drop))
+        all_of(experiments.iter().map(|experiment| runner.run(experiment, &mut output).map(drop)))
     }
 }
 
@@ -237,6 +256,21 @@ mod tests {
         let of = |name| chosen(name).unwrap().1;
         assert!(print_options(&of("splitzns-fig13"), Scale::Laptop, &mut output).is_ok());
         assert!(print_options(&of("zns-fig1"), Scale::Laptop, &mut output).is_err());
+    }
+
+    #[test]
+    fn what_failed_keeps_no_other_from_being_run() {
+        let mut run = Vec::new();
+        let mut outcome = |name: &'static str, outcome: Result<()>| {
+            run.push(name);
+            outcome
+        };
+        let failed = |why: &str| Err(BenchError::Failed(why.to_owned()));
+        let of = vec![("a", failed("one")), ("b", Ok(())), ("c", failed("two"))];
+        let said = all_of(of.into_iter().map(|(name, of)| outcome(name, of))).unwrap_err().to_string();
+        assert_eq!((run.len(), said.as_str()), (3, "failed: one; two"));
+        let broken = || Err(BenchError::Child("gone".to_owned()));
+        assert!(matches!(all_of([broken(), Ok(())].into_iter()), Err(BenchError::Child(_))));
     }
 
     #[test]

@@ -174,10 +174,10 @@ pub struct DriveRunner {
 }
 
 impl DriveRunner {
-    /// Runs an experiment and shows it.
+    /// Runs an experiment and shows it. A point that fails is in the results with the reason, and the others are run.
     ///
     /// # Errors
-    /// `Io`; `Model` for a profile that the model refuses.
+    /// `Io`; `Failed` when points failed, after everything has been written.
     pub fn run(&self, experiment: &DriveExperiment, output: &mut Output) -> Result<DriveResults> {
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, "", "json"));
         let results = self.points(experiment, &json)?;
@@ -187,13 +187,15 @@ impl DriveRunner {
             return Ok(results);
         }
         let (shown, withheld) = splitzns::printable(&means);
-        let verdicts = if self.scale == Scale::Tiny { Vec::new() } else { seeds::judged(experiment, &shown, &results) };
         let mut text = text::of(experiment, &shown, &results);
+        // What failed is in the table, and in no picture and no target.
+        let (measured, runs) = (shown.without_broken(), results.without_broken());
+        let verdicts = if self.scale == Scale::Tiny { Vec::new() } else { seeds::judged(experiment, &measured, &runs) };
         withheld.iter().for_each(|why| text.push_str(&format!("{why}\n")));
         text.push_str(&text::beside_the_paper(&verdicts));
         write(&self.file(experiment, "", "txt"), &with_verdicts(&text, &verdicts))?;
         output.line(&text)?;
-        for (ending, chart) in (experiment.charts)(&shown) {
+        for (ending, chart) in (experiment.charts)(&measured) {
             write(&self.file(experiment, ending, "svg"), &chart.svg())?;
         }
         if self.scale == Scale::Tiny {
@@ -201,8 +203,8 @@ impl DriveRunner {
         }
         verdicts.iter().try_for_each(|verdict| output.verdict(verdict))?;
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
-        let failed = if experiment.may_fail() { Vec::new() } else { failed_points(&results) };
-        if failed.is_empty() { Ok(results) } else { Err(BenchError::Child(failed.join("; "))) }
+        let failed = failed_points(experiment, &results);
+        if failed.is_empty() { Ok(results) } else { Err(BenchError::Failed(failed.join("; "))) }
     }
 
     fn points(&self, experiment: &DriveExperiment, json: &Path) -> Result<DriveResults> {
@@ -235,7 +237,7 @@ impl DriveRunner {
                 None if let Some(rows) = self.of_sibling(experiment, point, seed)? => rows,
                 None => {
                     eprintln!("{}: {}, seed {seed} ({} of {count})", experiment.name, point.id, number + 1);
-                    measured(point, seed)?
+                    measured(experiment, point, seed)
                 }
             };
             // Without its programs a point has no rows: what is there stays.
@@ -303,23 +305,44 @@ impl Point {
 
 /// The option of a row that says why its run failed.
 const FAILED: &str = "failed";
+/// The option of the only row of a point that could not be run, or whose outcome could not be read: why.
+const BROKEN: &str = "broken";
+
+impl DriveRow {
+    /// Why its run failed, or could not be.
+    fn failure(&self) -> Option<&str> {
+        self.options.get(BROKEN).or_else(|| self.options.get(FAILED))?.as_str()
+    }
+
+    /// Whether it stands for a point that gave no rows.
+    fn is_broken(&self) -> bool {
+        self.options.contains_key(BROKEN)
+    }
+}
 
 /// Whether rows are all of a point: one that failed is run again, unless that it fails is a result.
 fn is_done(experiment: &DriveExperiment, rows: &[DriveRow]) -> bool {
-    let has_failed = rows.iter().any(|row| row.options.contains_key(FAILED));
-    !rows.is_empty() && (!has_failed || experiment.may_fail())
+    !rows.is_empty() && !rows.iter().any(|row| is_failure(experiment, row))
+}
+
+/// Whether a row is of a run that failed where that is no result.
+fn is_failure(experiment: &DriveExperiment, row: &DriveRow) -> bool {
+    row.is_broken() || !experiment.may_fail() && row.failure().is_some()
 }
 
 /// Points whose runs failed, and why.
-fn failed_points(results: &DriveResults) -> Vec<String> {
-    let failed = results.rows.iter().filter_map(|row| Some((row, row.options.get(FAILED)?.as_str()?)));
-    failed.map(|(row, why)| format!("{} of {}: {why}", row.series, row.point)).collect()
+fn failed_points(experiment: &DriveExperiment, results: &DriveResults) -> Vec<String> {
+    let failed = results.rows.iter().filter(|row| is_failure(experiment, row));
+    failed.map(|row| format!("{} of {}: {}", row.series, row.point, row.failure().unwrap_or_default())).collect()
 }
 
-/// Runs a point and says what it cost; its rows carry that.
-fn measured(point: &Point, seed: u64) -> Result<Vec<DriveRow>> {
+/// Runs a point and says what it cost; its rows carry that. One that cannot be run gives a row with the reason.
+fn measured(experiment: &DriveExperiment, point: &Point, seed: u64) -> Vec<DriveRow> {
     let (start, cpu, began) = (now(), cpu_time(), Moment::now());
-    let mut rows = (point.run)(seed)?;
+    let mut rows = (point.run)(seed).unwrap_or_else(|error| {
+        eprintln!("{}: {}, seed {seed}: FAILED: {error}", experiment.name, point.id);
+        vec![DriveRow::of(&point.id, "failed").option(BROKEN, error.to_string())]
+    });
     let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
     let seconds = now().since(start).as_secs_f64();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -331,7 +354,7 @@ fn measured(point: &Point, seed: u64) -> Result<Vec<DriveRow>> {
         row.cpu_seconds = cpu_seconds;
         row.cpu_share = cpu_seconds / seconds.max(f64::MIN_POSITIVE) / cores;
     }
-    Ok(rows)
+    rows
 }
 
 /// A profile's or the model's refusal.
@@ -498,6 +521,46 @@ mod tests {
         assert_eq!(RUNS.load(Ordering::Relaxed), 2, "taken from what is kept");
         assert!(run(false).unwrap().rows.is_empty());
         assert_eq!(kept(), whole);
+    }
+
+    /// An hour's measurement is not to end with its first point.
+    #[test]
+    fn a_point_that_cannot_be_run_ends_no_experiment() {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let points = |_| {
+            let run = |_| match RUNS.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(BenchError::Child("put error: no space".to_owned())),
+                _ => Ok(vec![DriveRow::of("a", "x").number("ops", 1.0)]),
+            };
+            Ok(["one", "two"].map(|id| Point { id: id.to_owned(), rocksdb: None, run: Box::new(run) }).into())
+        };
+        let experiment = DriveExperiment {
+            name: "breaking",
+            title: "",
+            source: "",
+            how: "",
+            points,
+            columns: &["ops"],
+            charts: |results| {
+                assert!(results.rows.iter().all(|row| row.series == "a"), "what failed is not drawn");
+                Vec::new()
+            },
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let run = |resume: bool| {
+            let (out, only, points) = (directory.path().to_owned(), Vec::new(), Vec::new());
+            let runner = DriveRunner { scale: Scale::Tiny, out, json: None, resume, only, points, seeds: vec![1] };
+            runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
+        };
+        let said = run(false).unwrap_err();
+        assert!(matches!(&said, BenchError::Failed(why) if why.contains("one: child process: put error: no space")), "{said}");
+        assert_eq!(RUNS.load(Ordering::Relaxed), 2, "the other one is run");
+        let text = fs::read_to_string(directory.path().join("breaking-tiny.txt")).unwrap();
+        assert!(text.contains("FAILED: one of one, seed 1: child process: put error: no space"), "{text}");
+        assert!(text.lines().any(|line| line.split_whitespace().eq(["one", "failed", "-"])), "{text}");
+        assert_eq!(run(true).unwrap().rows.len(), 2);
+        assert_eq!(RUNS.load(Ordering::Relaxed), 3, "that one is run again, and the other taken");
     }
 
     #[test]

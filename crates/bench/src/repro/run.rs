@@ -39,7 +39,7 @@ impl Runner {
     /// Runs `experiment` and shows it. A store that failed is in the text, and the last word is an error.
     ///
     /// # Errors
-    /// `Io`; `Child` when a contender failed, after everything has been written.
+    /// `Io`; `Failed` when a contender failed, after everything has been written.
     pub fn run(&self, experiment: &Experiment, output: &mut Output) -> Result<Results> {
         let json = self.json.clone().unwrap_or_else(|| self.file(experiment, ".json"));
         let results = self.races(experiment, &json)?;
@@ -55,8 +55,8 @@ impl Runner {
         }
         verdicts.iter().try_for_each(|verdict| output.verdict(verdict))?;
         output.line(format!("results: {}, table and figures: {}", json.display(), self.out.display()))?;
-        results.points.iter().try_for_each(|point| point.outcome.none_failed())?;
-        Ok(results)
+        let all_ran = results.points.iter().try_for_each(|point| point.outcome.none_failed());
+        all_ran.map_err(|error| BenchError::Failed(error.to_string())).map(|()| results)
     }
 
     fn races(&self, experiment: &Experiment, json: &Path) -> Result<Results> {

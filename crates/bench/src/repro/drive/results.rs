@@ -198,6 +198,13 @@ impl DriveResults {
         self.rows.iter().filter(|row| row.point == point && row.seed == seed).cloned().collect()
     }
 
+    /// The same without the rows of points that gave none.
+    pub(super) fn without_broken(&self) -> Self {
+        let mut all = self.clone();
+        all.rows.retain(|row| !row.is_broken());
+        all
+    }
+
     /// One number.
     #[must_use]
     pub fn number(&self, series: &str, x: &str, name: &str) -> Option<f64> {

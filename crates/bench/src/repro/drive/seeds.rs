@@ -26,7 +26,7 @@ impl DriveResults {
                 continue;
             }
             let runs = self.runs_of(row);
-            let valid = runs.iter().filter(|run| !run.is_void()).count();
+            let valid = runs.iter().filter(|run| !run.is_void() && !run.is_broken()).count();
             let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
             for (name, number) in runs.iter().flat_map(|run| &run.numbers) {
                 numbers.entry(name.clone()).or_default().push(*number);

@@ -18,6 +18,11 @@ pub(super) fn of(experiment: &DriveExperiment, shown: &DriveResults, runs: &Driv
     }
     text.push('\n');
     text.push_str(&means(experiment, shown));
+    for row in &runs.rows {
+        if let Some(why) = row.failure() {
+            text.push_str(&format!("FAILED: {} of {}, seed {}: {why}\n", row.series, row.point, row.seed));
+        }
+    }
     text.push_str(&splitzns::tables(shown));
     if runs.seeds.len() > 1 {
         text.push_str("\nleast to most over the seeds:\n");

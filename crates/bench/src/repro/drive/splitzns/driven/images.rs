@@ -1,5 +1,6 @@
 //! Loaded drives, of one setting at a time and no more than [`IMAGES_MAX`]: the one that was used longest ago goes first.
 
+use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -52,7 +53,8 @@ impl Images {
         }
         let path = state.directory.path().join(format!("{}.drive", state.made));
         state.made += 1;
-        program::load(program, setting, contender, &path, seed)?;
+        // Half of a drive would take the room of the next one.
+        program::load(program, setting, contender, &path, seed).inspect_err(|_| drop(fs::remove_file(&path)))?;
         state.loaded.push((key, path.clone()));
         Ok(path)
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::super::live::db_bench::{self, Outcome};
 use super::super::live::options;
 use super::{Contender, Setting};
-use crate::{BenchError, Result};
+use crate::Result;
 
 /// Where the program is, if not beside this one.
 const PROGRAM: &str = "ZONDA_DB_BENCH";
@@ -83,9 +83,7 @@ pub(super) fn fresh(
     seed: u64,
 ) -> Result<Outcome> {
     let mut command = of_run(program, setting, contender, (path, steps), seed);
-    let outcome = db_bench::measured(&mut command, &path.with_extension("report"))?;
-    std::fs::remove_file(path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
-    Ok(outcome)
+    db_bench::measured_on(path, &mut command, &path.with_extension("report"))
 }
 
 fn of_run(

@@ -118,8 +118,18 @@ pub(super) fn run(
     let report = image.with_extension("report");
     let mut command = tools.db_bench();
     of_run(&mut command, live, (system, &path, words), seed);
-    let outcome = measured(&mut command, &report)?;
-    fs::remove_file(&path).map_err(|source| BenchError::io(format!("remove {}", path.display()), source))?;
+    measured_on(&path, &mut command, &report)
+}
+
+/// As [`measured`], on a drive in a file that is gone afterwards, whatever came of it.
+///
+/// # Errors
+/// As [`load`].
+pub(in super::super) fn measured_on(drive: &Path, command: &mut Command, report: &Path) -> Result<Outcome> {
+    let outcome = measured(command, report);
+    let removed = fs::remove_file(drive);
+    let outcome = outcome?;
+    removed.map_err(|source| BenchError::io(format!("remove {}", drive.display()), source))?;
     Ok(outcome)
 }
 
@@ -127,8 +137,10 @@ pub(super) fn run(
 ///
 /// # Errors
 /// As [`load`].
-pub(in super::super) fn measured(command: &mut Command, report: &Path) -> Result<Outcome> {
+fn measured(command: &mut Command, report: &Path) -> Result<Outcome> {
     command.env("ZONDA_REPORT", report);
+    // Lines are added to it: one that a run left that failed would be taken for this one's.
+    drop(fs::remove_file(report));
     let (start, cpu, (busy, ticks)) = (now(), children_cpu_time(), machine_ticks_not_nice());
     let text = output_of(command)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;

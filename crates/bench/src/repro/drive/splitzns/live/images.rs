@@ -60,7 +60,8 @@ impl Images {
         };
         let path = made.path().join(format!("{}-{}-{seed}.drive", system.name, live.keys));
         state.directory = Some(made);
-        db_bench::load(tools, live, system, &path, seed)?;
+        // The next point that wants it begins anew.
+        db_bench::load(tools, live, system, &path, seed).inspect_err(|_| drop(fs::remove_file(&path)))?;
         state.loaded.push((wanted, path.clone()));
         Ok(path)
     }
