@@ -3,18 +3,20 @@
 use std::fs;
 
 use serde::{Deserialize, Serialize};
+use zonda_built::COMMIT;
 
 use crate::process;
 use crate::report::Table;
-
-/// The commit that this program was built from; with a `+` when files differed from it, `unknown` outside of git.
-const COMMIT: &str = env!("ZONDA_COMMIT");
 
 /// Where one measurement is from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Commit of the program.
     pub commit: String,
+    /// Build of the plugin for `RocksDB`, or of `zonda-db-bench`, of what these ran: commit, with a `+` as above, and when the file was
+    /// written. Unknown of what was measured before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
     /// Processors, memory and kernel.
     pub machine: String,
     /// When it began.
@@ -37,7 +39,7 @@ impl Provenance {
     /// Of what began then and ends now.
     #[must_use]
     pub fn since(began: Moment) -> Self {
-        Self { commit: COMMIT.to_owned(), machine: machine(), began, ended: Moment::now() }
+        Self { commit: COMMIT.to_owned(), plugin: None, machine: machine(), began, ended: Moment::now() }
     }
 }
 
@@ -67,20 +69,16 @@ pub fn here() -> String {
 /// When and from what each of several points was measured; those of which it is not known are left out.
 #[must_use]
 pub(crate) fn table<'a>(points: impl Iterator<Item = (&'a str, Option<&'a Provenance>)>) -> String {
-    let mut table = Table::new(&["measured", "commit", "began", "load", "ended", "load", "machine"]);
-    let known = points.filter_map(|(name, from)| Some((name, from?)));
-    for (name, Provenance { commit, machine, began, ended }) in known {
-        let (loads, machine) = ([began, ended].map(load), machine.clone());
-        let [load_began, load_ended] = loads;
-        table.row([
-            name.to_owned(),
-            commit.clone(),
-            began.utc.clone(),
-            load_began,
-            ended.utc.clone(),
-            load_ended,
-            machine,
-        ]);
+    let known: Vec<_> = points.filter_map(|(name, from)| Some((name, from?))).collect();
+    let has_plugins = known.iter().any(|(_, from)| from.plugin.is_some());
+    let plugin_column = if has_plugins { &["plugin"][..] } else { &[] };
+    let columns = ["began", "load", "ended", "load", "machine"];
+    let mut table = Table::new(&[&["measured", "commit"][..], plugin_column, &columns[..]].concat());
+    for (name, Provenance { commit, plugin, machine, began, ended }) in known {
+        let plugin = has_plugins.then(|| plugin.clone().unwrap_or_else(|| "-".to_owned()));
+        let moments = [began, ended].into_iter().flat_map(|moment| [moment.utc.clone(), load(moment)]);
+        let row = [name.to_owned(), commit.clone()].into_iter().chain(plugin).chain(moments);
+        table.row(row.chain([machine.clone()]));
     }
     table.render()
 }
@@ -102,18 +100,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commit_is_gits_or_unknown() {
-        let name = COMMIT.trim_end_matches('+');
-        let is_commit = name.len() >= 12 && name.chars().all(|digit| digit.is_ascii_hexdigit());
-        assert!(is_commit || COMMIT == "unknown", "{COMMIT}");
-    }
-
-    #[test]
     fn what_was_measured_says_where_it_is_from() {
         let from = Provenance::since(Moment::now());
         assert!(from.began.utc.len() == "2026-11-25T04:48:00Z".len() && from.began.utc.ends_with('Z'), "{from:?}");
         assert!(from.began.utc <= from.ended.utc && !from.commit.is_empty() && from.machine.contains("cores"));
         let text = table([("a", Some(&from)), ("b", None)].into_iter());
         assert!(text.contains(COMMIT) && text.contains(&from.began.utc) && text.lines().count() == 2, "{text}");
+        assert!(!text.contains("plugin"), "{text}");
+        let live = Provenance { plugin: Some("0123456789ab+ of 2026-11-29T16:00:00Z".to_owned()), ..from.clone() };
+        let text = table([("a", Some(&from)), ("live b", Some(&live))].into_iter());
+        assert!(text.contains("plugin") && text.contains("0123456789ab+ of 2026"), "{text}");
+        // What was kept before plugins were named is read.
+        let mut kept = serde_json::to_value(&from).unwrap();
+        assert!(kept.as_object_mut().unwrap().get("plugin").is_none());
+        assert_eq!(serde_json::from_value::<Provenance>(kept).unwrap(), from);
     }
 }

@@ -1,0 +1,185 @@
+//! The sources of a workspace: for the build script, and for the tests of this crate.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the modelled drives are.
+pub(crate) const FLASH: [&str; 1] = ["crates/flash/src"];
+/// Where replays are, and what they replay.
+pub(crate) const REPLAY: [&str; 4] =
+    ["crates/files/src", "crates/space/src", "crates/bench/src/lsm", "crates/bench/src/lsm.rs"];
+
+/// Of a crate, what no program is made of.
+const NOT_BUILT: [&str; 3] = ["tests", "examples", "rust-example"];
+/// Of the workspace, what programs are made of beside the crates.
+const OF_ALL: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo"];
+
+/// What to look at for changes: all that programs are made of, and what is checked out. Nothing that is not there, or cargo would look
+/// again at every build.
+pub(crate) fn watched(workspace: &Path) -> Vec<PathBuf> {
+    let crates = entries(&workspace.join("crates")).into_iter().flat_map(|of| entries(&of));
+    let built = crates.filter(|path| !NOT_BUILT.iter().any(|name| path.file_name() == Some(OsStr::new(name))));
+    let noted = ["HEAD", "logs/HEAD"].into_iter().filter_map(|note| {
+        git(workspace, &["rev-parse", "--path-format=absolute", "--git-path", note]).map(PathBuf::from)
+    });
+    let all = OF_ALL.map(|name| workspace.join(name));
+    built.chain(all).chain(noted).chain([PathBuf::from("build.rs")]).filter(|path| path.exists()).collect()
+}
+
+/// The commit, with a `+` where files that programs are made of differ from it. `None` outside of git, and for a package within somebody
+/// else's repository.
+pub(crate) fn commit(workspace: &Path) -> Option<String> {
+    git(workspace, &["ls-files", "--error-unmatch", "crates/built/Cargo.toml"])?;
+    let commit = git(workspace, &["rev-parse", "--short=12", "HEAD"])?;
+    let without: Vec<String> = NOT_BUILT.iter().map(|name| format!(":(exclude,glob)crates/*/{name}/**")).collect();
+    let mut words = vec!["status", "--porcelain", "--untracked-files=no", "--", "crates"];
+    words.extend(OF_ALL);
+    words.extend([":(exclude,glob)**/*.md"].into_iter().chain(without.iter().map(String::as_str)));
+    let differs = git(workspace, &words)?;
+    Some(if differs.is_empty() { commit } else { format!("{commit}+") })
+}
+
+/// What git answers in a directory, without the end of its last line; `None` where it fails or is missing.
+fn git(directory: &Path, words: &[&str]) -> Option<String> {
+    let mut command = Command::new("git");
+    // Those of a hook are of the repository that it is of.
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(variable);
+    }
+    let output = command.arg("-C").arg(directory).args(words).output().ok()?;
+    let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
+    Some(text.trim().to_owned())
+}
+
+/// Hash over the lines of code in these files and directories: what is said about them and what tests them may change. `None` if there
+/// are none.
+pub(crate) fn code_hash(workspace: &Path, places: &[&str]) -> Option<String> {
+    let files: Vec<PathBuf> = places.iter().flat_map(|place| files(&workspace.join(place))).collect();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for file in &files {
+        let text = fs::read_to_string(file).ok()?;
+        for line in code(&text) {
+            let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            hash = line.bytes().chain([b'\n']).fold(hash, mix);
+        }
+    }
+    (!files.is_empty()).then(|| format!("{hash:016x}"))
+}
+
+/// Lines that are compiled into a program. Tests stand last in a file; their files are named before.
+fn code(text: &str) -> Vec<&str> {
+    const OF_TESTS: &str = "#[cfg(test)]";
+    let (mut code, mut lines) = (Vec::new(), text.lines());
+    while let Some(line) = lines.next() {
+        let line = if line == OF_TESTS { lines.next().unwrap_or_default() } else { line };
+        if line == "mod tests {" {
+            break;
+        }
+        let (line, is_of_tests) = (line.trim(), line.starts_with("mod tests") || line.ends_with("_tests;"));
+        if !line.is_empty() && !line.starts_with("//") && !is_of_tests {
+            code.push(line);
+        }
+    }
+    code
+}
+
+/// The Rust files at a place, in the order of their names; files of tests left out.
+fn files(place: &Path) -> Vec<PathBuf> {
+    if !place.is_dir() {
+        let name = place.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_test = name == "tests" || name.ends_with("_tests");
+        let is_code = place.is_file() && place.extension() == Some(OsStr::new("rs")) && !is_test;
+        return is_code.then(|| place.to_owned()).into_iter().collect();
+    }
+    entries(place).iter().flat_map(|entry| files(entry)).collect()
+}
+
+/// What is in a directory, by name; nothing if it is none.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|at| at.path()).collect();
+    entries.sort();
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with all kinds of files, committed.
+    fn workspace() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let files = [
+            "Cargo.lock",
+            "Cargo.toml",
+            ".cargo/config.toml",
+            "docs/notes.md",
+            "crates/built/Cargo.toml",
+            "crates/flash/src/core/mod.rs",
+            "crates/flash/src/core/core_tests.rs",
+            "crates/flash/profiles/zn540.toml",
+            "crates/flash/tests/all.rs",
+            "crates/rocksdb/shim/env.cc",
+            "crates/rocksdb/build.rs",
+            "crates/bench/traces/README.md",
+        ];
+        for file in files {
+            let path = directory.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "fn one() {}\n").unwrap();
+        }
+        for words in
+            [&["init", "-q"][..], &["add", "."], &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]]
+        {
+            assert!(git(directory.path(), words).is_some(), "{words:?}");
+        }
+        directory
+    }
+
+    #[test]
+    fn whatever_a_program_is_made_of_makes_a_build_differ_from_its_commit() {
+        let directory = workspace();
+        let at = |file: &str| directory.path().join(file);
+        let built = || commit(directory.path()).unwrap();
+        assert!(!built().contains('+'));
+        for (file, differs) in [
+            ("Cargo.lock", true),
+            (".cargo/config.toml", true),
+            ("crates/flash/src/core/mod.rs", true),
+            ("crates/flash/profiles/zn540.toml", true),
+            ("crates/rocksdb/shim/env.cc", true),
+            ("crates/rocksdb/build.rs", true),
+            ("docs/notes.md", false),
+            ("crates/flash/tests/all.rs", false),
+            ("crates/bench/traces/README.md", false),
+        ] {
+            let before = fs::read(at(file)).unwrap();
+            fs::write(at(file), "fn two() {}\n").unwrap();
+            assert_eq!(built().ends_with('+'), differs, "{file}");
+            let is_watched = watched(directory.path()).iter().any(|path| at(file).starts_with(path));
+            assert!(is_watched || !differs, "{file}");
+            fs::write(at(file), before).unwrap();
+        }
+        assert!(!built().contains('+'));
+        assert_eq!(commit(tempfile::tempdir().unwrap().path()), None, "outside of git");
+    }
+
+    #[test]
+    fn words_about_the_code_do_not_change_its_hash() {
+        let directory = workspace();
+        let of = || code_hash(directory.path(), &FLASH);
+        let (before, file) = (of().unwrap(), directory.path().join("crates/flash/src/core/mod.rs"));
+        fs::write(&file, "//! Words.\n\n/// More.\n    fn one() {}\n\n#[cfg(test)]\nmod tests {}\n").unwrap();
+        fs::write(directory.path().join("crates/flash/src/core/core_tests.rs"), "fn another() {}\n").unwrap();
+        assert_eq!(of(), Some(before.clone()));
+        for code in ["fn two() {}\n", "#[cfg(test)]\nmod core_tests;\nfn one() {}\nfn two() {}\n"] {
+            fs::write(&file, code).unwrap();
+            assert_ne!(of(), Some(before.clone()), "{code}");
+        }
+        fs::write(&file, "#[cfg(test)]\nmod core_tests;\nfn one() {}\n").unwrap();
+        assert_eq!(of(), Some(before));
+        assert_eq!(code_hash(directory.path(), &REPLAY), None, "there is none of it");
+    }
+}
