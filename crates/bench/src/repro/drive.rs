@@ -11,6 +11,7 @@ mod caza_fig5;
 mod caza_fig6;
 mod caza_table1;
 mod host_ftl;
+mod made;
 mod printed;
 mod results;
 mod rocksdb_cost;
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 
 use zonda_rt::now;
 
+use made::{Maker, Makers};
 pub use results::{DriveResults, DriveRow, Window};
 
 use super::Scale;
@@ -146,10 +148,12 @@ fn is_shared(point: &str) -> bool {
 
 /// One run of the model, which makes one row or several.
 struct Point {
-    /// Its name: with the seed and options, all that decides its rows.
+    /// Its name: with the seed, options and the model, all that decides its rows.
     id: String,
     /// Options of `RocksDB` that its rows will say (option `rocksdb`), of live runs: rows of other options are not taken for its own.
     rocksdb: Option<String>,
+    /// What makes its rows: those of another model are not taken for its own, either.
+    maker: Maker,
     run: Box<dyn Fn(u64) -> Result<Vec<DriveRow>>>,
 }
 
@@ -224,8 +228,10 @@ impl DriveRunner {
         fs::create_dir_all(&self.out)
             .map_err(|source| BenchError::io(format!("make {}", self.out.display()), source))?;
         let order: Vec<String> = points.iter().map(|point| point.id.clone()).collect();
+        let mut makers = Makers::default();
         let mut results = kept.unwrap_or_else(|| DriveResults::new(experiment.name, self.scale));
         results.retain(|row| points.iter().any(|point| point.may_have(row)));
+        makers.leave_out_others(experiment, &mut results, &points, json)?;
         let wanted: Vec<&Point> = points.iter().filter(|point| self.is_wanted(point)).collect();
         let count = wanted.len() * self.seeds.len();
         // All points of a seed, so that what is loaded for it is loaded once.
@@ -234,10 +240,10 @@ impl DriveRunner {
             let found = Some(results.rows_of(&point.id, seed)).filter(|rows| self.resume && is_done(experiment, rows));
             let rows = match found {
                 Some(rows) => rows,
-                None if let Some(rows) = self.of_sibling(experiment, point, seed)? => rows,
+                None if let Some(rows) = self.of_sibling(experiment, point, seed, &mut makers)? => rows,
                 None => {
                     eprintln!("{}: {}, seed {seed} ({} of {count})", experiment.name, point.id, number + 1);
-                    measured(experiment, point, seed)
+                    measured(experiment, point, seed, &mut makers)
                 }
             };
             // Without its programs a point has no rows: what is there stays.
@@ -271,13 +277,20 @@ impl DriveRunner {
     }
 
     /// Rows that another figure has kept of a point that is its too, if they may be taken.
-    fn of_sibling(&self, experiment: &DriveExperiment, point: &Point, seed: u64) -> Result<Option<Vec<DriveRow>>> {
+    fn of_sibling(
+        &self,
+        experiment: &DriveExperiment,
+        point: &Point,
+        seed: u64,
+        makers: &mut Makers,
+    ) -> Result<Option<Vec<DriveRow>>> {
         let is_sibling = |other: &&&DriveExperiment| other.name != experiment.name;
         for sibling in DRIVE_EXPERIMENTS.iter().filter(is_sibling).filter(|_| self.resume && is_shared(&point.id)) {
             let file = self.file(sibling, "", "json");
             let kept = DriveResults::load_sibling(&file, sibling.name, self.scale)?;
             let mut rows = kept.map(|kept| kept.rows_of(&point.id, seed)).unwrap_or_default();
-            rows.retain(|row| point.may_have(row));
+            let model = makers.model(point.maker);
+            rows.retain(|row| point.may_have(row) && made::differs(row, model.as_deref()).is_none());
             if is_done(experiment, &rows) {
                 return Ok(Some(rows));
             }
@@ -296,6 +309,15 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 impl Point {
+    fn new(id: impl Into<String>, maker: Maker, run: impl Fn(u64) -> Result<Vec<DriveRow>> + 'static) -> Self {
+        Self { id: id.into(), rocksdb: None, maker, run: Box::new(run) }
+    }
+
+    /// The same of a run of `RocksDB` that is told these options.
+    fn told(self, rocksdb: String) -> Self {
+        Self { rocksdb: Some(rocksdb), ..self }
+    }
+
     /// Whether a row may be its own: it says the same options of `RocksDB`, if any.
     fn may_have(&self, row: &DriveRow) -> bool {
         let said = row.options.get("rocksdb").and_then(|said| said.as_str());
@@ -337,7 +359,8 @@ fn failed_points(experiment: &DriveExperiment, results: &DriveResults) -> Vec<St
 }
 
 /// Runs a point and says what it cost; its rows carry that. One that cannot be run gives a row with the reason.
-fn measured(experiment: &DriveExperiment, point: &Point, seed: u64) -> Vec<DriveRow> {
+fn measured(experiment: &DriveExperiment, point: &Point, seed: u64, makers: &mut Makers) -> Vec<DriveRow> {
+    let (model, plugin) = (makers.model(point.maker), makers.build(point.maker));
     let (start, cpu, began) = (now(), cpu_time(), Moment::now());
     let mut rows = (point.run)(seed).unwrap_or_else(|error| {
         eprintln!("{}: {}, seed {seed}: FAILED: {error}", experiment.name, point.id);
@@ -346,9 +369,10 @@ fn measured(experiment: &DriveExperiment, point: &Point, seed: u64) -> Vec<Drive
     let cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
     let seconds = now().since(start).as_secs_f64();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let from = Provenance::since(began);
+    let from = Provenance { plugin, ..Provenance::since(began) };
     for row in &mut rows {
         row.from = Some(from.clone());
+        row.model.clone_from(&model);
         row.point.clone_from(&point.id);
         row.seed = seed;
         row.cpu_seconds = cpu_seconds;
@@ -401,7 +425,7 @@ mod tests {
             let name = id.to_owned();
             let run =
                 move |_| Ok(vec![DriveRow::of(&name, "x").number("runs", RUNS.fetch_add(1, Ordering::Relaxed) as f64)]);
-            Point { id: id.to_owned(), rocksdb: None, run: Box::new(run) }
+            Point::new(id, Maker::Here, run)
         };
         Ok(["one", "two", "three"].map(point).into())
     }
@@ -455,7 +479,7 @@ mod tests {
             how: "",
             points: |_| {
                 let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", 1.0)]);
-                Ok(vec![Point { id: "a".to_owned(), rocksdb: None, run: Box::new(run) }])
+                Ok(vec![Point::new("a", Maker::Here, run)])
             },
             columns: &["runs"],
             charts: |_| Vec::new(),
@@ -493,7 +517,7 @@ mod tests {
                     _ => Vec::new(),
                 })
             };
-            Ok(vec![Point { id: "a".to_owned(), rocksdb: None, run: Box::new(run) }])
+            Ok(vec![Point::new("a", Maker::Here, run)])
         };
         let experiment = DriveExperiment {
             name: "failing",
@@ -523,6 +547,47 @@ mod tests {
         assert_eq!(kept(), whole);
     }
 
+    #[test]
+    fn rows_of_another_model_are_left_out_and_kept_beside() {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        let points = |_| {
+            let run = |_| Ok(vec![DriveRow::of("a", "x").number("runs", RUNS.fetch_add(1, Ordering::Relaxed) as f64)]);
+            Ok(["one", "two"].map(|id| Point::new(id, Maker::Drive("zn540"), run)).into())
+        };
+        let experiment = DriveExperiment {
+            name: "modelled",
+            title: "",
+            source: "",
+            how: "",
+            points,
+            columns: &["runs"],
+            charts: |_| Vec::new(),
+            judge: |_| Vec::new(),
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let json = directory.path().join("modelled-tiny.json");
+        let run = |points: &[&str]| {
+            let (out, only) = (directory.path().to_owned(), Vec::new());
+            let points = points.iter().map(|point| (*point).to_owned()).collect();
+            let runner =
+                DriveRunner { scale: Scale::Tiny, out, json: None, resume: true, only, points, seeds: vec![1] };
+            let results = runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None)).unwrap();
+            results.rows.iter().map(|row| row.numbers["runs"]).collect::<Vec<_>>()
+        };
+        assert_eq!(run(&[]), [0.0, 1.0]);
+        assert_eq!(run(&[]), [0.0, 1.0], "taken from what is kept");
+        let kept = fs::read_to_string(&json).unwrap();
+        let mut results = DriveResults::load(&json, "modelled", Scale::Tiny, Some(1)).unwrap().unwrap();
+        results.rows[0].model = Some("profile 0, drives 0".to_owned());
+        results.rows[1].model = None;
+        results.save(&json).unwrap();
+        let of_other = fs::read_to_string(&json).unwrap();
+        assert_eq!(run(&["two"]), [1.0], "who does not say is taken, who says another is not");
+        assert_eq!(fs::read_to_string(json.with_extension("other-model.json")).unwrap(), of_other);
+        assert_eq!(run(&[]), [2.0, 1.0], "run anew");
+        assert!(kept.contains("\"model\": \"profile "), "{kept}");
+    }
+
     /// An hour's measurement is not to end with its first point.
     #[test]
     fn a_point_that_cannot_be_run_ends_no_experiment() {
@@ -532,7 +597,7 @@ mod tests {
                 0 => Err(BenchError::Child("put error: no space".to_owned())),
                 _ => Ok(vec![DriveRow::of("a", "x").number("ops", 1.0)]),
             };
-            Ok(["one", "two"].map(|id| Point { id: id.to_owned(), rocksdb: None, run: Box::new(run) }).into())
+            Ok(["one", "two"].map(|id| Point::new(id, Maker::Here, run)).into())
         };
         let experiment = DriveExperiment {
             name: "breaking",
@@ -554,7 +619,10 @@ mod tests {
             runner.run(&experiment, &mut Output::to(Box::new(std::io::sink()), None))
         };
         let said = run(false).unwrap_err();
-        assert!(matches!(&said, BenchError::Failed(why) if why.contains("one: child process: put error: no space")), "{said}");
+        assert!(
+            matches!(&said, BenchError::Failed(why) if why.contains("one: child process: put error: no space")),
+            "{said}"
+        );
         assert_eq!(RUNS.load(Ordering::Relaxed), 2, "the other one is run");
         let text = fs::read_to_string(directory.path().join("breaking-tiny.txt")).unwrap();
         assert!(text.contains("FAILED: one of one, seed 1: child process: put error: no space"), "{text}");
@@ -572,7 +640,7 @@ mod tests {
             how: "",
             points: |_| {
                 let run = |seed| Ok(vec![DriveRow::of("a", "x").number("seed", seed as f64).option("rocksdb", "b=1")]);
-                Ok(vec![Point { id: "live a".to_owned(), rocksdb: Some("b=1".to_owned()), run: Box::new(run) }])
+                Ok(vec![Point::new("live a", Maker::Here, run).told("b=1".to_owned())])
             },
             columns: &["seed"],
             charts: |_| Vec::new(),
@@ -594,7 +662,7 @@ mod tests {
         );
         let other = |_| {
             let run = |_| Ok(vec![DriveRow::of("a", "x").option("rocksdb", "b=2")]);
-            Ok(vec![Point { id: "live a".to_owned(), rocksdb: Some("b=2".to_owned()), run: Box::new(run) }])
+            Ok(vec![Point::new("live a", Maker::Here, run).told("b=2".to_owned())])
         };
         let changed = DriveExperiment { points: other, ..experiment };
         assert_eq!(run(&changed, true, &[2]).unwrap(), [2], "rows of other options are not this experiment's");

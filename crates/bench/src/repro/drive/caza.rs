@@ -7,6 +7,7 @@ use zonda_files::policy::by_name;
 use zonda_files::replay::{ORACLE, ReplayOptions, ReplayReport, SHARES, replay, replay_oracle};
 use zonda_files::trace::TraceRecord;
 
+use super::made::Maker;
 use super::{DriveRow, Point};
 use crate::Result;
 use crate::lsm::{self, LOADED, LsmWorkload};
@@ -69,15 +70,12 @@ impl Setting {
 
     /// The point of this setting; `rows` makes rows of its replays.
     pub(super) fn point(self, scale: Scale, rows: fn(&Setting, &[ReplayReport]) -> Vec<DriveRow>) -> Point {
-        Point {
-            id: format!("{} {}", self.policy, self.x()),
-            rocksdb: None,
-            run: Box::new(move |seed| {
-                let reports = self.replays(scale, seed)?;
-                let seeds = reports.len() as u64;
-                Ok(rows(&self, &reports).into_iter().map(|row| row.option("seeds", seeds)).collect())
-            }),
-        }
+        let run = move |seed| {
+            let reports = self.replays(scale, seed)?;
+            let seeds = reports.len() as u64;
+            Ok(rows(&self, &reports).into_iter().map(|row| row.option("seeds", seeds)).collect())
+        };
+        Point::new(format!("{} {}", self.policy, self.x()), Maker::Replay, run)
     }
 
     fn replays(&self, scale: Scale, seed: u64) -> Result<Vec<ReplayReport>> {

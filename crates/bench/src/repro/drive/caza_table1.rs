@@ -2,6 +2,7 @@
 //! the plugin on a memory device, as the paper's did on `null_blk` in DRAM, with every size divided.
 
 use super::caza::{CAZA, LASTING, LEVEL_KEYS, LEVELS, LIMITS, LIZA, THRESHOLDS};
+use super::made::Maker;
 use super::stock::{On, Stock};
 use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::Result;
@@ -47,11 +48,8 @@ fn x(limit: Option<u32>, threshold: u8) -> String {
 }
 
 fn point(scale: Scale, limit: Option<u32>, threshold: u8) -> Point {
-    Point {
-        id: x(limit, threshold),
-        rocksdb: None,
-        run: Box::new(move |seed| measure(scale, (limit, threshold), seed)),
-    }
+    let run = move |seed| measure(scale, (limit, threshold), seed);
+    Point::new(x(limit, threshold), Maker::Plugin(None), run)
 }
 
 fn measure(scale: Scale, (limit, threshold): (Option<u32>, u8), seed: u64) -> Result<Vec<DriveRow>> {

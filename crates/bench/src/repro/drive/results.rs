@@ -48,6 +48,10 @@ pub struct DriveRow {
     pub profile: String,
     /// Hash over the profile's numbers, scale included; empty where there is no drive.
     pub profile_hash: String,
+    /// The model that made it: hashes of the profile without scale, and of the code. Nothing where there is no model, of programs that
+    /// do not say it, and of what was measured before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Seed.
     pub seed: u64,
     /// Dilation of time; `None` is virtual time.

@@ -8,6 +8,7 @@
 //! included, but for what making the device took, over all its operations. Ratios compare, absolute figures do not: the machine does other
 //! things, and Debian's RocksDB has its assertions on.
 
+use super::made::Maker;
 use super::stock::{On, Ran, Stock, in_memory};
 use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
 use crate::Result;
@@ -46,7 +47,7 @@ fn x(value: u64, work: &str) -> String {
 }
 
 fn point(scale: Scale, value: u64, work: (&'static str, &'static str)) -> Point {
-    Point { id: x(value, work.0), rocksdb: None, run: Box::new(move |seed| measure(scale, value, work, seed)) }
+    Point::new(x(value, work.0), Maker::Plugin(None), move |seed| measure(scale, value, work, seed))
 }
 
 fn measure(scale: Scale, value: u64, (work, benchmarks): (&str, &str), seed: u64) -> Result<Vec<DriveRow>> {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::made::Maker;
 use super::stock::{On, Ran, Stock, in_memory};
 use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, FAILED, Point};
@@ -37,8 +38,7 @@ pub(super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    let run = move |seed| measure(scale, seed);
-    Ok(vec![Point { id: "all".to_owned(), rocksdb: None, run: Box::new(run) }])
+    Ok(vec![Point::new("all", Maker::Plugin(None), move |seed| measure(scale, seed))])
 }
 
 fn x(percent: u64) -> String {

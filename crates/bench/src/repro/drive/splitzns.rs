@@ -54,6 +54,9 @@ use crate::lsm::{LOADED, Load, LsmWorkload};
 use crate::repro::Scale;
 use crate::{BenchError, Result};
 
+/// Profiles of the live figures: the drive that splits zones, and the conventional one of the same flash.
+const PROFILE: &str = "splitzns";
+const CONVENTIONAL_PROFILE: &str = "splitzns-conv-20op";
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1_u64 << 30) as f64;
 /// Sizes of the paper (table 1, sections 3.1 and 5.1), or smaller ones.

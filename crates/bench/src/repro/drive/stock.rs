@@ -10,13 +10,10 @@ use std::process::{Command, Stdio};
 
 use zonda_rt::now;
 
+use super::made::{PLUGIN, plugin};
 use super::printed::{self, Step};
 use crate::process;
 use crate::{BenchError, Result};
-
-/// Where the plugin is, if it is not beside this program.
-const LIBRARY_VARIABLE: &str = "ZONDA_ROCKSDB_LIBRARY";
-const LIBRARY: &str = "libzonda_rocksdb.so";
 
 /// Programs that were found.
 #[derive(Clone, Debug)]
@@ -58,9 +55,9 @@ impl Stock {
         if db_bench.is_none() {
             eprintln!("NOT RUN: no db_bench; `cargo xtask rocksdb-deps` installs it (Debian: rocksdb-tools)");
         }
-        let library = library();
+        let library = plugin();
         if library.is_none() {
-            eprintln!("NOT RUN: no {LIBRARY} beside this program; `cargo build --release -p zonda-rocksdb` makes it");
+            eprintln!("NOT RUN: no {PLUGIN} beside this program; `cargo build --release -p zonda-rocksdb` makes it");
         }
         Some(Self { db_bench: db_bench?, library: library? })
     }
@@ -99,17 +96,10 @@ impl Stock {
     }
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
+/// Where a program is that a shell would find.
+pub(super) fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
-}
-
-/// Beside this program, or above it, as tests are.
-fn library() -> Option<PathBuf> {
-    let named = env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
-    let program = env::current_exe().ok()?;
-    let beside = program.ancestors().skip(1).take(2).map(|directory| directory.join(LIBRARY));
-    named.into_iter().chain(beside).find(|file| file.is_file())
 }
 
 /// A directory in memory that is gone afterwards: `/dev/shm` where there is one.

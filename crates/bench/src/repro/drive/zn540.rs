@@ -3,6 +3,7 @@
 use zonda_flash::experiments::zn540::{Compared, Operation, Row, Set, rows, run};
 use zonda_flash::profile::Profile;
 
+use super::made::Maker;
 use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, Point, refused};
 use crate::Result;
@@ -11,6 +12,7 @@ use crate::repro::chart::{Chart, Kind, Series};
 use crate::verdict::Verdict;
 
 const SOURCE: &str = "NVMeBenchmarks, CLUSTER 2023";
+const PROFILE: &str = "zn540";
 const COLUMNS: &[&str] = &["per s", "mean us", "p99 us", "error %"];
 
 pub(super) const READ: DriveExperiment = DriveExperiment {
@@ -60,16 +62,15 @@ pub(super) const MANAGE: DriveExperiment = DriveExperiment {
 fn points(scale: Scale, operations: &[Operation]) -> Result<Vec<Point>> {
     let seconds = scale.pick(0.02, 1.0, 5.0);
     let chosen = rows().map_err(refused)?.into_iter().filter(|row| operations.contains(&row.operation));
-    let point = |row: Row| Point {
-        id: format!("{} {}", series(&row), x(&row)),
-        rocksdb: None,
-        run: Box::new(move |seed| measure(&row, seconds, seed)),
+    let point = |row: Row| {
+        let id = format!("{} {}", series(&row), x(&row));
+        Point::new(id, Maker::Drive(PROFILE), move |seed| measure(&row, seconds, seed))
     };
     Ok(chosen.map(point).collect())
 }
 
 fn measure(row: &Row, seconds: f64, seed: u64) -> Result<Vec<DriveRow>> {
-    let profile = Profile::named("zn540").map_err(refused)?;
+    let profile = Profile::named(PROFILE).map_err(refused)?;
     let compared = run(&profile, row, seconds, seed).map_err(refused)?;
     let Compared { row, model } = &compared;
     let found = DriveRow::new(&series(row), &x(row), &profile)

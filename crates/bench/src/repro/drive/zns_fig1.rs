@@ -9,6 +9,7 @@ use zonda_flash::experiments::atc21::{Overwrite, PASSES, WINDOWS_PER_PASS, overw
 use zonda_flash::experiments::ranges::Order;
 use zonda_flash::profile::Profile;
 
+use super::made::Maker;
 use super::{DriveExperiment, DriveResults, DriveRow, Point, Window, host_ftl, refused};
 use crate::Result;
 use crate::repro::Scale;
@@ -44,12 +45,12 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
             let paper = (order == Order::Random).then_some(steady);
             let passes = passes.clone();
             let run = move |seed| drive(name, (order, x), (by, &passes), paper, seed);
-            points.push(Point { id: format!("{name} {x}"), rocksdb: None, run: Box::new(run) });
+            points.push(Point::new(format!("{name} {x}"), Maker::Drive(name), run));
         }
         let by = scale.pick(170, 64, 24);
         let passes = passes.clone();
         let run = move |seed| host_ftl::overwrite(HOST_FTL, (order, x), (by, &passes), seed);
-        points.push(Point { id: format!("{HOST_FTL} {x}"), rocksdb: None, run: Box::new(run) });
+        points.push(Point::new(format!("{HOST_FTL} {x}"), Maker::Drive(DRIVES[0].0), run));
     }
     Ok(points)
 }

@@ -3,6 +3,7 @@
 use zonda_flash::experiments::atc21::read_beside_writes;
 use zonda_flash::profile::Profile;
 
+use super::made::Maker;
 use super::text::y_axis;
 use super::{DriveExperiment, DriveResults, DriveRow, Point, refused};
 use crate::Result;
@@ -39,7 +40,7 @@ fn points(scale: Scale) -> Result<Vec<Point>> {
         let by = if name == ZONES { 1 } else { scale.pick(170, 24, 8) };
         let run =
             move |seed| measure(name, by, if scale == Scale::Tiny { &TARGETS[..2] } else { &TARGETS }, seconds, seed);
-        Point { id: name.to_owned(), rocksdb: None, run: Box::new(run) }
+        Point::new(name, Maker::Drive(name), run)
     };
     Ok(names.into_iter().map(point).collect())
 }

@@ -10,6 +10,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::made::Maker;
 use super::printed::{Latency, Step};
 use super::seeds::VOID;
 use super::stock::{On, Ran, Stock, in_memory};
@@ -112,6 +113,10 @@ impl System {
         Self { name, drive: "flash:atc21-zns", keys, table_bytes: TABLE_BYTES, data_of: BYTES_28 }
     }
 
+    fn profile(&self) -> &'static str {
+        self.drive.split(':').next_back().unwrap_or_default()
+    }
+
     /// Its drive with so many zones of so many times less, or as large a share of a conventional one.
     fn size(&self, (divisor, zones): (u64, u64)) -> String {
         let capacity = |bytes: u64| format!("capacity={}", (bytes / divisor / ZONES * zones) & !4095);
@@ -167,7 +172,8 @@ pub(super) fn point(scale: Scale, system: System, reads: Reads) -> Point {
         Reads::Unlimited => format!("{}{READ_TOO}", system.name),
         Reads::Limited(rate) => format!("{}, {} MiB/s{WRITTEN}{READ_TOO}", system.name, rate >> 20),
     };
-    Point { id, rocksdb: None, run: Box::new(move |seed| measure(scale, &system, reads, seed)) }
+    let profile = system.profile();
+    Point::new(id, Maker::Plugin(Some(profile)), move |seed| measure(scale, &system, reads, seed))
 }
 
 /// How names of points end: with the scale and the seed they say all of a run.
@@ -281,7 +287,7 @@ fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
 fn set_up(row: DriveRow, system: &System, (divisor, k): (u64, f64), pairs: u64) -> DriveRow {
     let text = |value: &str| Value::from(value.to_owned());
     let mut row = row.option("drive", text(system.drive)).option("keys", text(&system.keys));
-    row.profile = system.drive.split(':').next_back().unwrap_or_default().to_owned();
+    system.profile().clone_into(&mut row.profile);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a dilation is a small number")]
     let k = k as u32;
     row.k = Some(k);

@@ -10,8 +10,10 @@ mod settings;
 
 use std::sync::Arc;
 
+use super::super::made::Maker;
 use super::super::{DriveResults, DriveRow, Point};
 use super::live::{self, Live, OPS, Work};
+use super::{CONVENTIONAL_PROFILE, PROFILE};
 use crate::Result;
 use crate::repro::Scale;
 use crate::verdict::Verdict;
@@ -131,8 +133,10 @@ pub(super) fn points_of(all: impl Iterator<Item = (Setting, Contender, Run)>) ->
     let images = Arc::new(Images::default());
     let of = |(setting, contender, run): (Setting, Contender, Run)| {
         let id = format!("{} driven {} {} {}", super::super::LIVE, contender.name, run.name, setting.id());
-        let (images, rocksdb) = (Arc::clone(&images), Some(contender.rocksdb_options(&setting)));
-        Point { id, rocksdb, run: Box::new(move |seed| one(&setting, &images, (&contender, &run), seed)) }
+        let (images, rocksdb) = (Arc::clone(&images), contender.rocksdb_options(&setting));
+        let profile = if contender.split.is_some() { PROFILE } else { CONVENTIONAL_PROFILE };
+        Point::new(id, Maker::Driver(profile), move |seed| one(&setting, &images, (&contender, &run), seed))
+            .told(rocksdb)
     };
     all.map(of).collect()
 }

@@ -2,6 +2,7 @@
 
 use zonda_files::replay::{LevelBytes, ReplayReport, SplitReport};
 
+use super::super::made::Maker;
 use super::super::{DriveExperiment, DriveResults, DriveRow, Point};
 use super::{Setting, collections, gib, mean, percent, row, run, spread};
 use crate::Result;
@@ -56,13 +57,13 @@ pub(super) fn points(scale: Scale) -> Result<Vec<Point>> {
     let of_paper =
         |(system, gib, tables): (&str, f64, f64)| row(system, WORKLOADS[0].0).fact(SIZE, gib).fact(TABLES, tables);
     let run = move |_| Ok(NOT_RUN.map(of_paper).to_vec());
-    let mut points = vec![Point { id: "paper only".to_owned(), rocksdb: None, run: Box::new(run) }];
+    let mut points = vec![Point::new("paper only", Maker::Here, run)];
     for (workload, skew) in WORKLOADS {
         let run = move |seed| levels(Setting::of(scale), (workload, skew), seed);
-        points.push(Point { id: format!("levels {workload}"), rocksdb: None, run: Box::new(run) });
+        points.push(Point::new(format!("levels {workload}"), Maker::Replay, run));
         for (system, paper) in SYSTEMS {
             let run = move |seed| one(Setting::of(scale), (system, paper), (workload, skew), seed);
-            points.push(Point { id: format!("{system} {workload}"), rocksdb: None, run: Box::new(run) });
+            points.push(Point::new(format!("{system} {workload}"), Maker::Replay, run));
         }
     }
     Ok(points)

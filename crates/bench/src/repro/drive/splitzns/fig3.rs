@@ -4,6 +4,7 @@
 use zonda_files::FileError;
 use zonda_files::replay::{CleaningTrigger, ReplayOptions, ReplayReport, replay};
 
+use super::super::made::Maker;
 use super::super::{DriveExperiment, DriveResults, DriveRow, Point};
 use super::{GIB, Setting, collections, gib, mean, refused, row, run, spread};
 use crate::Result;
@@ -35,13 +36,10 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 fn points(scale: Scale) -> Result<Vec<Point>> {
     let point = |(mib, paper)| {
         let run = move |seed| zones(Setting::of_section_3(scale), mib, paper, seed);
-        Point { id: format!("{POLICY} {mib} MiB"), rocksdb: None, run: Box::new(run) }
+        Point::new(format!("{POLICY} {mib} MiB"), Maker::Replay, run)
     };
-    let none = Point {
-        id: NO_CLEANING.to_owned(),
-        rocksdb: None,
-        run: Box::new(move |seed| without_cleaning(Setting::of_section_3(scale), seed)),
-    };
+    let run = move |seed| without_cleaning(Setting::of_section_3(scale), seed);
+    let none = Point::new(NO_CLEANING, Maker::Replay, run);
     Ok(ZONES.into_iter().map(point).chain([none]).collect())
 }
 

@@ -2,6 +2,7 @@
 //! paper has seconds, so what is compared is how far apart long and short lives of a level are. Tables that outlive the run count as long
 //! as they were seen (`lsm/lives.rs`).
 
+use super::super::made::Maker;
 use super::super::{DriveExperiment, DriveResults, DriveRow, Point};
 use super::{Setting, gib, row};
 use crate::Result;
@@ -28,10 +29,9 @@ pub(in super::super) const EXPERIMENT: DriveExperiment = DriveExperiment {
 };
 
 fn points(scale: Scale) -> Result<Vec<Point>> {
-    let point = |(name, skew, least, most): (&'static str, f64, f64, f64)| Point {
-        id: name.to_owned(),
-        rocksdb: None,
-        run: Box::new(move |seed| Ok(levels(Setting::of(scale), (name, skew, most / least), seed))),
+    let point = |(name, skew, least, most): (&'static str, f64, f64, f64)| {
+        let run = move |seed| Ok(levels(Setting::of(scale), (name, skew, most / least), seed));
+        Point::new(name, Maker::Replay, run)
     };
     Ok(SKEWS.into_iter().map(point).collect())
 }

@@ -11,11 +11,13 @@ pub(super) mod options;
 
 use std::sync::Arc;
 
+use super::super::made::Maker;
 pub(super) use super::super::seeds::VOID;
 use super::super::{DriveResults, DriveRow, Point, printed};
 use crate::Result;
 use crate::report::Table;
 use crate::repro::Scale;
+use super::PROFILE;
 use db_bench::{Outcome, Tools};
 use images::Images;
 use options::{COPY_BUFFER, LOG_BUFFER, RocksOptions};
@@ -335,7 +337,7 @@ impl Live {
         let (policy, split) = (system.policy.replace("%2B", "+"), system.split);
         let data = path.display();
         format!(
-            "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}"
+            "zonda://flash:{PROFILE}?scale=1/{divisor}&zones={zones}&{time}&split={split}&data={data}&{policy}&log_buffer={LOG_BUFFER}&copy_buffer={COPY_BUFFER}"
         )
     }
 }
@@ -381,7 +383,7 @@ pub(super) fn points(lives: &[Live], systems: &[&str], runs: &[Run]) -> Vec<Poin
         let images = Arc::clone(&images);
         let id = format!("live {} {}{} 1/{} k={}", system.name, run.name, live.label, live.divisor, live.k());
         let run = move |seed| one((&live, &images), (&system, &run), |work| live.named(work), seed);
-        points.push(Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) });
+        points.push(Point::new(id, Maker::Plugin(Some(PROFILE)), run).told(live.options.text()));
     }
     points
 }
@@ -402,7 +404,7 @@ pub(super) fn counted(live: Live, name: &'static str, x: String) -> Point {
         }
     };
     let id = format!("{} untimed {name} {x} 1/{}", super::super::LIVE, live.divisor);
-    Point { id, rocksdb: Some(live.options.text()), run: Box::new(run) }
+    Point::new(id, Maker::Plugin(Some(PROFILE)), run).told(live.options.text())
 }
 
 /// A row for each workload, or none with a line why.

@@ -7,10 +7,7 @@ use super::super::live::db_bench::{self, Outcome};
 use super::super::live::options;
 use super::{Contender, Setting};
 use crate::Result;
-
-/// Where the program is, if not beside this one.
-const PROGRAM: &str = "ZONDA_DB_BENCH";
-const FILE_NAME: &str = "zonda-db-bench";
+use crate::repro::drive::made::{DRIVER, DRIVER_VARIABLE, driver};
 
 /// The program.
 #[derive(Clone, Debug)]
@@ -20,11 +17,8 @@ impl Program {
     /// What is here; else what is missing, in words.
     pub(super) fn find() -> std::result::Result<Self, String> {
         let how = "cargo build --release -p zonda-rocksdb";
-        let this = std::env::current_exe().ok();
-        let beside = this.iter().flat_map(|program| program.ancestors().skip(1).take(2)).map(|at| at.join(FILE_NAME));
-        let named = std::env::var_os(PROGRAM).map(PathBuf::from);
-        let found = named.into_iter().chain(beside).find(|path| path.is_file());
-        let found = found.ok_or_else(|| format!("no {FILE_NAME} beside this program or in {PROGRAM}: {how}"))?;
+        let found =
+            driver().ok_or_else(|| format!("no {DRIVER} beside this program or in {DRIVER_VARIABLE}: {how}"))?;
         let help =
             Command::new(&found).arg("--help").output().map_err(|error| format!("{}: {error}", found.display()))?;
         if String::from_utf8_lossy(&help.stdout).contains("built without RocksDB") {
@@ -102,7 +96,7 @@ fn of_run(
 /// The words of a run, as one text.
 #[cfg(test)]
 pub(super) fn told(setting: &Setting, contender: &Contender) -> String {
-    let program = Program(PathBuf::from(FILE_NAME));
+    let program = Program(PathBuf::from(DRIVER));
     let command = of_run(&program, setting, contender, (Path::new("drive"), &setting.steps("readrandom:READS")), 1);
     command.get_args().map(|word| format!("{}\n", word.to_string_lossy())).collect()
 }

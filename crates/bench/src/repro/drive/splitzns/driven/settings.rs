@@ -3,6 +3,7 @@
 use super::super::super::super::Scale;
 use super::super::live::options::{COPY_BUFFER, LOG_BUFFER, Line, RocksOptions};
 use super::super::live::{LOADED_BYTES, Live, Sizes};
+use super::super::{CONVENTIONAL_PROFILE, PROFILE};
 
 /// Bytes of a zone at full size.
 const ZONE_BYTES: u64 = 512 << 20;
@@ -178,10 +179,10 @@ impl Setting {
         let copies = if has_copies { String::new() } else { format!("&copy_buffer={COPY_BUFFER}") };
         match split {
             Some(split) => format!(
-                "zonda://flash:splitzns?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
+                "zonda://flash:{PROFILE}?scale=1/{divisor}&zones={zones}&chips={chips}&{time}&split={split}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
             ),
             None => format!(
-                "zonda://conv:splitzns-conv-20op?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
+                "zonda://conv:{CONVENTIONAL_PROFILE}?scale=1/{divisor}&{time}&data={data}&create=on&log_buffer={LOG_BUFFER}{copies}&{keys}"
             ),
         }
     }

@@ -10,18 +10,17 @@ use zonda_rt::now;
 
 use super::{Live, System, THREADS};
 use crate::process::{children_cpu_time, machine_ticks_not_nice, tied_to_this_thread};
+use crate::repro::drive::made::{PLUGIN, PLUGIN_VARIABLE, plugin};
 use crate::repro::drive::printed::{self, Step};
+use crate::repro::drive::stock::on_path;
 use crate::{BenchError, Result};
 
-/// Where the plugin is, if not beside this program.
-const LIBRARY: &str = "ZONDA_ROCKSDB_LIBRARY";
 /// The options' name in the file system.
 const OPTIONS: &str = "/options";
 /// The same for loading, which nothing holds up.
 const OPTIONS_OF_LOAD: &str = "/options-load";
 /// A name that only a plugin with its C++ half has.
 const MARK: &[u8] = b"zonda_rocksdb_env_from_uri";
-const FILE_NAME: &str = "libzonda_rocksdb.so";
 
 /// The programs that a live run needs.
 #[derive(Clone, Debug)]
@@ -58,16 +57,11 @@ pub(in super::super) struct Outcome {
 impl Tools {
     /// What is here; else what is missing, in words.
     pub(super) fn find() -> std::result::Result<Self, String> {
-        let is_here = |directory: PathBuf| directory.join("db_bench").exists();
-        if !std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(is_here)) {
+        if on_path("db_bench").is_none() {
             return Err("db_bench is not here: apt-get install rocksdb-tools".to_owned());
         }
-        let beside = std::env::current_exe().ok();
-        let beside = beside.iter().flat_map(|program| program.ancestors().skip(1).take(2)).map(|at| at.join(FILE_NAME));
-        let named = std::env::var_os(LIBRARY).map(PathBuf::from);
-        let library = named.into_iter().chain(beside).find(|path| path.exists());
-        let library = library.ok_or_else(|| {
-            format!("no {FILE_NAME} beside this program or in {LIBRARY}: cargo build --release -p zonda-rocksdb")
+        let library = plugin().ok_or_else(|| {
+            format!("no {PLUGIN} beside this program or in {PLUGIN_VARIABLE}: cargo build --release -p zonda-rocksdb")
         })?;
         let code = fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
         if !code.windows(MARK.len()).any(|bytes| bytes == MARK) {
