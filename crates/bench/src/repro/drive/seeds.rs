@@ -7,6 +7,17 @@ use crate::verdict::{SeedSpread, Verdict};
 
 /// 1 if a row is void: judged and drawn nowhere.
 pub(super) const VOID: &str = "void";
+/// A run above this share of the processors says more about the host than about the drive.
+const CPU_PERCENT_MAX: f64 = 60.0;
+/// Other programs that take more of the processors make threads wake up late.
+const OTHERS_PERCENT_MAX: f64 = 25.0;
+
+/// What a row says of [`VOID`]: of a run in dilated time that took so much of the processors, where all programs together took so much.
+pub(super) fn void(cpu_percent: f64, machine_percent: f64) -> f64 {
+    let is_void = cpu_percent > CPU_PERCENT_MAX || machine_percent - cpu_percent > OTHERS_PERCENT_MAX;
+    f64::from(u8::from(is_void))
+}
+
 /// Of a row of means: runs that are not void, and that it is the mean of.
 pub(super) const SEEDS: &str = "seeds";
 
@@ -110,6 +121,11 @@ mod tests {
         results.rows = rows;
         results.retain(|_| true);
         results
+    }
+
+    #[test]
+    fn a_busy_machine_voids_whatever_ran_on_it() {
+        assert_eq!([void(60.0, 85.0), void(60.1, 61.0), void(10.0, 35.1), void(40.0, 0.0)], [0.0, 1.0, 1.0, 0.0]);
     }
 
     #[test]

@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::made::Maker;
 use super::printed::{Latency, Step};
-use super::seeds::VOID;
+use super::seeds::{VOID, void};
 use super::stock::{On, Ran, Stock, in_memory};
 use super::text::y_axis;
 use super::{DriveResults, DriveRow, FAILED, Point};
-use crate::process::machine_ticks;
+use crate::process::machine_ticks_not_nice;
 use crate::repro::Scale;
 use crate::repro::chart::{Chart, Kind, Series};
 use crate::{BenchError, Result};
@@ -44,10 +44,8 @@ pub(super) const READ_P999: &str = "read P99.9 us";
 pub(super) const WRITE_P99: &str = "write P99 us";
 /// Share of the processors' time that `db_bench` took, the modelled drive in it.
 const CPU: &str = "CPU %";
-/// The processors' busy time, all programs together.
+/// The processors' busy time, all programs together but for the user time of those that give way to others (nice).
 const MACHINE: &str = "machine busy %";
-/// Above this share a row is [`VOID`].
-const CPU_PERCENT_MAX: f64 = 60.0;
 
 /// Columns of these figures.
 pub(super) const COLUMNS: &[&str] =
@@ -220,10 +218,10 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
         arguments.push("--readwritepercent=1".to_owned());
         arguments.push(format!("--benchmark_write_rate_limit={}", rate / k));
     }
-    let (busy, ticks) = machine_ticks();
+    let (busy, ticks) = machine_ticks_not_nice();
     let ran = stock.run(&On::Zones(uri), &arguments, &mut || {})?;
-    let (busy_now, ticks_now) = machine_ticks();
-    let machine = 100.0 * (busy_now - busy) as f64 / (ticks_now - ticks).max(1) as f64;
+    let (busy_now, ticks_now) = machine_ticks_not_nice();
+    let machine = 100.0 * busy_now.saturating_sub(busy) as f64 / (ticks_now - ticks).max(1) as f64;
     let written = fs::metadata(&data).map_or(0, |data| data.len());
     let x = |step: &str| match reads {
         Reads::Limited(_) => format!("{step}, limited"),
@@ -231,7 +229,7 @@ fn measure(scale: Scale, system: &System, reads: Reads, seed: u64) -> Result<Vec
     };
     let is_shown = |step: &&Step| !matches!(reads, Reads::Limited(_)) || step.name == MIXED;
     let k = k as f64;
-    let row = |step: &Step| numbers(DriveRow::of(&system.name, &x(&step.name)), step, &ran, k).number(MACHINE, machine);
+    let row = |step: &Step| numbers(DriveRow::of(&system.name, &x(&step.name)), step, &ran, (k, machine));
     let rows: Vec<DriveRow> =
         ran.steps.iter().filter(is_shown).map(row).map(|row| row.option("drive file bytes", written)).collect();
     if let Some(failed) = &ran.failed {
@@ -263,8 +261,8 @@ fn arguments(system: &System, divisor: u64, k: u64, pairs: u64) -> Vec<String> {
     ]
 }
 
-/// A step's numbers in the drive's time; bytes are of the whole run.
-fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
+/// A step's numbers in the drive's time, of dilation and the machine's share; bytes are of the whole run.
+fn numbers(row: DriveRow, step: &Step, ran: &Ran, (k, machine): (f64, f64)) -> DriveRow {
     let bytes = |name: &str| ran.report.as_ref().and_then(|report| report.get(name)?.as_f64());
     let over =
         |more: &str, of: &str| bytes(more).zip(bytes(of)).filter(|(_, of)| *of > 0.0).map(|(more, of)| more / of);
@@ -281,7 +279,8 @@ fn numbers(row: DriveRow, step: &Step, ran: &Ran, k: f64) -> DriveRow {
         .number(READ_P999, latency(step.reads, |it| it.p999))
         .number(WRITE_P99, latency(step.writes, |it| it.p99))
         .number(CPU, cpu)
-        .number(VOID, f64::from(u8::from(cpu > CPU_PERCENT_MAX)))
+        .number(MACHINE, machine)
+        .number(VOID, void(cpu, machine))
 }
 
 fn set_up(row: DriveRow, system: &System, (divisor, k): (u64, f64), pairs: u64) -> DriveRow {

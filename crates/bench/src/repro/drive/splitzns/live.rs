@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use super::super::made::Maker;
 pub(super) use super::super::seeds::VOID;
+use super::super::seeds::void;
 use super::super::{DriveResults, DriveRow, Point, printed};
+use super::PROFILE;
 use crate::Result;
 use crate::report::Table;
 use crate::repro::Scale;
-use super::PROFILE;
 use db_bench::{Outcome, Tools};
 use images::Images;
 use options::{COPY_BUFFER, LOG_BUFFER, RocksOptions};
@@ -81,10 +82,6 @@ pub(super) const WEAR_LEAST: &str = "wear, least";
 pub(super) const WEAR_MEAN: &str = "wear, mean";
 /// Memory of ring, prefetcher and table of blocks (section 4.5.1).
 pub(super) const MEMORY: &str = "drive memory MiB";
-/// A run above this share says more about the host than about the drive, and is void.
-const CPU_PERCENT_MAX: f64 = 60.0;
-/// Other programs that take more of the processors make threads wake up late: such a run is void, too.
-const OTHERS_PERCENT_MAX: f64 = 25.0;
 
 /// Columns of the live figures.
 pub(super) const COLUMNS: &[&str] = &[
@@ -451,8 +448,6 @@ fn row(live: &Live, (system, work): (&System, &Work), x: String, outcome: &Outco
 /// A row with what came out, in the drive's time: of dilation, bytes of a subzone, workload and outcome.
 pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work, outcome: &Outcome) -> DriveRow {
     let k = k as f64;
-    let others = outcome.machine_percent - outcome.cpu_percent;
-    let is_void = outcome.cpu_percent > CPU_PERCENT_MAX || others > OTHERS_PERCENT_MAX;
     let step = outcome.steps.iter().find(|step| step.name == work.step);
     let (mut of_writes, mut of_reads) = (None, None);
     if let Some(step) = step {
@@ -501,7 +496,7 @@ pub(super) fn numbers(row: DriveRow, (k, subzone_bytes): (u64, u64), work: &Work
         .number(LIVE_IN, 100.0 * in_subzones.max(0.0) / report("live_bytes").max(1.0))
         .number(CPU, outcome.cpu_percent)
         .number(MACHINE, outcome.machine_percent)
-        .number(VOID, if is_void { 1.0 } else { 0.0 })
+        .number(VOID, void(outcome.cpu_percent, outcome.machine_percent))
 }
 
 #[cfg(test)]
