@@ -58,7 +58,11 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
     for setting in settings(&[LIZA], &LIMITS, &THRESHOLDS) {
         let x = setting.x();
         let number = |policy: &str, name: &str| results.number(policy, &x, name).unwrap_or(f64::NAN);
-        let share = |policy: &str| number(policy, COPIED) / number(LIZA, COPIED);
+        // Who copies nothing has copied no part of it, even of nothing.
+        let share = |policy: &str| {
+            let copied = number(policy, COPIED);
+            if copied > 0.0 { copied / number(LIZA, COPIED) } else { copied }
+        };
         let bound = if [15, 25].contains(&setting.threshold) { 0.7 } else { 1.0 };
         for policy in [CAZA, LEVELS, LEVEL_KEYS, LASTING] {
             let what = format!("{x}: copies of {policy} over {LIZA}'s (paper: down to 1/{PAPER_COPIES})");
@@ -70,4 +74,25 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
         verdicts.push(Verdict::at_least(what, saved, 0.0, "%"));
     }
     verdicts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repro::Scale;
+
+    #[test]
+    fn who_copies_nothing_was_run() {
+        let mut results = DriveResults::new(EXPERIMENT.name, Scale::Laptop);
+        let x = Setting { source: SOURCES[0], policy: LIZA, active: None, threshold: 5 }.x();
+        let outcome = |results: &DriveResults, policy: &str| {
+            let of = |verdict: &Verdict| verdict.target.starts_with(&format!("{x}: copies of {policy} over"));
+            judge(results).iter().find(|verdict| of(verdict)).map(|verdict| (verdict.outcome(), verdict.measured > 0.0))
+        };
+        assert_eq!(outcome(&results, CAZA).unwrap().0, "not run");
+        results.rows.extend([LIZA, CAZA].map(|policy| DriveRow::of(policy, &x).number(COPIED, 0.0)));
+        results.rows.push(DriveRow::of(LEVELS, &x).number(COPIED, 1.0));
+        assert_eq!(outcome(&results, CAZA), Some(("reached", false)));
+        assert_eq!(outcome(&results, LEVELS), Some(("missed", true)));
+    }
 }

@@ -89,8 +89,8 @@ fn judge(results: &DriveResults) -> Vec<Verdict> {
     for (name, sustained, most, lower) in CONVENTIONAL {
         for (target, paper) in [50.0, 150.0, 300.0].into_iter().zip(lower) {
             let ours = (1.0 - number(ZONES, target, READ) / number(name, target, READ)) * 100.0;
-            let what =
-                format!("reads with zones at {target} MiB/s lower than {name}'s by {ours:.0} %, paper {paper} %: away");
+            let by = if ours.is_nan() { String::new() } else { format!(" by {ours:.0} %") };
+            let what = format!("reads with zones at {target} MiB/s lower than {name}'s{by}, paper {paper} %: away");
             verdicts.push(Verdict::at_most(what, (ours - paper).abs(), 10.0, "points"));
         }
         let reached = number(name, sustained, WRITTEN) / sustained;
