@@ -7,22 +7,26 @@ use std::ffi::{CStr, CString, c_void};
 
 /// An open library. Never closed: its threads and its functions live as long as the process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Library(*mut c_void);
+pub(crate) struct Library {
+    handle: *mut c_void,
+    /// By which it was found.
+    pub(crate) name: &'static str,
+}
 
 impl Library {
     /// Opens the first of `names` that is there.
     ///
     /// # Errors
     /// The loader's words for the last one.
-    pub(crate) fn open(names: &[&str]) -> Result<Self, String> {
+    pub(crate) fn open(names: &[&'static str]) -> Result<Self, String> {
         let mut why = String::new();
         for name in names {
-            let Ok(name) = CString::new(*name) else { continue };
-            // SAFETY: `name` is a C string that outlives the call. Opening runs the library's initialisers, which is what we
+            let Ok(file) = CString::new(*name) else { continue };
+            // SAFETY: `file` is a C string that outlives the call. Opening runs the library's initialisers, which is what we
             // want of the engines named by our own tables.
-            let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if !handle.is_null() {
-                return Ok(Self(handle));
+                return Ok(Self { handle, name });
             }
             why = last_error();
         }
@@ -36,7 +40,7 @@ impl Library {
     pub(crate) fn address(self, name: &str) -> Result<*mut c_void, String> {
         let symbol = CString::new(name).map_err(|error| error.to_string())?;
         // SAFETY: the handle came from dlopen and is never closed; `symbol` is a C string that outlives the call.
-        let address = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
+        let address = unsafe { libc::dlsym(self.handle, symbol.as_ptr()) };
         if address.is_null() { Err(format!("it has no function {name}")) } else { Ok(address) }
     }
 }
@@ -90,7 +94,7 @@ mod tests {
     fn what_is_missing_is_an_error_with_words() {
         assert!(Library::open(&["libno-such-engine.so.1"]).unwrap_err().contains("no-such-engine"));
         let libc = Library::open(&["libno-such-engine.so.1", "libc.so.6"]).unwrap();
-        assert!(libc.address("strlen").is_ok());
+        assert!(libc.address("strlen").is_ok() && libc.name == "libc.so.6");
         assert!(libc.address("strlonger").unwrap_err().contains("strlonger"));
     }
 }

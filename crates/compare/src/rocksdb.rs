@@ -224,6 +224,14 @@ fn write_options(f: &Functions, log: bool, synced: bool) -> Handle {
     }
 }
 
+/// What reports say: the version, where the library's name has it.
+fn device_of(library: &str) -> String {
+    match library.strip_prefix("librocksdb.so.") {
+        Some(version) => format!("rocksdb {version} (O_DIRECT)"),
+        None => format!("rocksdb, as in {library} (O_DIRECT)"),
+    }
+}
+
 /// Runs a call that may leave a message, and frees the message.
 fn checked<T>(f: &Functions, doing: &'static str, call: impl FnOnce(Failure) -> T) -> Result<T> {
     let mut message: *mut c_char = ptr::null_mut();
@@ -281,7 +289,7 @@ impl Drop for Iterator<'_> {
 
 impl Subject for RocksDb {
     fn device(&self) -> String {
-        "rocksdb 7.8 (O_DIRECT)".to_owned()
+        device_of(Library::open(&LIBRARIES).map_or("no library", |library| library.name))
     }
 
     fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
@@ -407,5 +415,16 @@ impl Subject for RocksDb {
             *database = Database { handle: ptr::null_mut(), family: ptr::null_mut() };
         }
         logged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who has but the link without a version may have any.
+    #[test]
+    fn a_version_is_said_where_it_is_known() {
+        assert_eq!(LIBRARIES.map(device_of), ["rocksdb 7.8 (O_DIRECT)", "rocksdb, as in librocksdb.so (O_DIRECT)"]);
     }
 }
