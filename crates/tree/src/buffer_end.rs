@@ -35,7 +35,8 @@ const RECOVERED_END: (usize, usize) = (240 << 10, 16_000);
 pub(crate) const PUTS_END: (usize, usize) = (96 << 10, 6_000);
 /// Where it takes no deletes either.
 pub(crate) const DELETES_END: (usize, usize) = (160 << 10, 10_000);
-/// Where it takes no value pointer that reclaim has moved: beyond where none is moved any more, as others write meanwhile.
+/// Where it takes no value pointer that reclaim has moved: beyond where none is moved any more, as others write meanwhile. One that comes
+/// later still is not logged, and its value stays where it was.
 pub(crate) const MOVED_END: (usize, usize) = (224 << 10, 14_000);
 
 /// Keys that come to a buffer, all of one leaf.

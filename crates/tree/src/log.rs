@@ -204,20 +204,42 @@ impl Log {
         in_flight: &InFlight<'_>,
         ops: impl Iterator<Item = Record<'a>> + Clone,
     ) -> Result<RangeInclusive<u64>> {
+        loop {
+            if let Some(numbers) = self.append_in_memory(in_flight, ops.clone())? {
+                return Ok(numbers);
+            }
+            self.make_room(in_flight, ops.clone())?;
+        }
+    }
+
+    /// As [`append`](Self::append) without the device, for who holds a latch. `None`, with nothing logged, if the ring is full: then
+    /// [`make_room`](Self::make_room) comes next.
+    ///
+    /// # Errors
+    /// As `append`.
+    ///
+    /// # Panics
+    /// As `append`.
+    pub(crate) fn append_in_memory<'a>(
+        &self,
+        in_flight: &InFlight<'_>,
+        ops: impl Iterator<Item = Record<'a>> + Clone,
+    ) -> Result<Option<RangeInclusive<u64>>> {
         self.poison.check()?;
         let unit = self.measure(ops.clone())?;
-        let index = in_flight.index() % self.instances.len();
-        let mut instance = self.instances[index].0.lock();
-        while !instance.has_room(&unit, self.options.ring_bytes) {
-            drop(instance);
-            self.make_room(index, &unit)?;
-            instance = self.instances[index].0.lock();
+        let mut instance = self.instance_of(in_flight).lock();
+        if !instance.has_room(&unit, self.options.ring_bytes) {
+            return Ok(None);
         }
         let first = self.next_sequence.0.fetch_add(unit.count, SeqCst);
         if self.options.enabled {
             instance.push(first, &unit, ops);
         }
-        Ok(first..=first + unit.count - 1)
+        Ok(Some(first..=first + unit.count - 1))
+    }
+
+    fn instance_of(&self, in_flight: &InFlight<'_>) -> &Mutex<Instance> {
+        &self.instances[in_flight.index() % self.instances.len()].0
     }
 
     /// Whether operations that are as long as these can be logged as one batch.
@@ -243,11 +265,15 @@ impl Log {
         Ok(unit)
     }
 
-    /// Writes out, unless another thread has done so while this one waited for its turn.
-    fn make_room(&self, index: usize, unit: &Measure) -> Result<()> {
+    /// Writes out for operations that find the ring full, unless another thread has done so while this one waited for its turn.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(crate) fn make_room<'a>(&self, in_flight: &InFlight<'_>, ops: impl Iterator<Item = Record<'a>>) -> Result<()> {
+        let unit = self.measure(ops)?;
         let mut writer = self.writer.lock();
         self.poison.check()?;
-        let full = { !self.instances[index].0.lock().has_room(unit, self.options.ring_bytes) };
+        let full = { !self.instance_of(in_flight).lock().has_room(&unit, self.options.ring_bytes) };
         if full {
             self.write_out_with(&mut writer)?;
         }

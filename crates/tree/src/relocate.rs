@@ -11,6 +11,7 @@ use zonda_rt::{Stripes, atomic::Ordering, epoch::Ticket};
 use crate::{
     Step, TreeError,
     buffer::Buffer,
+    buffer_end::Coming,
     flush::Merge,
     leaf_page::LeafPage,
     leaf_table::Exclusive,
@@ -102,7 +103,7 @@ impl Relocate for Tree {
         }
         // Before anything is written: the store has no record then that its leaf does not take.
         match self.makes_room_for_move(key) {
-            Err(TreeError::Store(error)) if matches!(*error, PageError::Busy) => return Ok(Relocated::Busy),
+            Err(error) if is_busy(&error) => return Ok(Relocated::Busy),
             outcome => outcome?,
         }
         let moved = self.values.write_chunk(payload)?;
@@ -110,8 +111,8 @@ impl Relocate for Tree {
         let Err(error) = self.replace_pointer(key, &pointer) else { return Ok(Relocated::Moved) };
         // Nothing refers to a copy that was not logged.
         self.store.release_value(moved.at, moved.segment, payload.len() as u64);
-        // Whoever reclaims beside a close has failed at nothing.
-        if matches!(error, TreeError::Closed) { Ok(Relocated::Busy) } else { Err(error.into()) }
+        // Whoever reclaims beside a close, or beside writers that filled the leaf, has failed at nothing.
+        if matches!(error, TreeError::Closed) || is_busy(&error) { Ok(Relocated::Busy) } else { Err(error.into()) }
     }
 
     fn value_liveness(&self, at: ChunkAddress, payload: &[u8]) -> PageResult<Liveness> {
@@ -286,6 +287,48 @@ impl Tree {
         pointer.encode(&mut value);
         self.commit_move(&Record { key, kind: Kind::Pointer, value: &value })
     }
+
+    /// Logs and applies the pointer of a value that reclaim moved. Nothing is merged: whoever asks has made room
+    /// ([`makes_room_for_move`]). As the value stays the same, snapshots keep nothing for it where it goes into a leaf.
+    ///
+    /// [`makes_room_for_move`]: Self::makes_room_for_move
+    ///
+    /// # Errors
+    /// `Busy`, with nothing logged: others have filled the leaf since. `Closed`, `Poisoned`, those of the log.
+    fn commit_move(&self, record: &Record<'_>) -> Result<()> {
+        let in_flight = self.log.begin();
+        self.check_open()?;
+        let ops = std::iter::once(*record);
+        if let Some(filter) = &self.filter {
+            let numbers = self.poison.watch(self.log.append(&in_flight, ops))?;
+            self.filter_record(filter, record, &numbers);
+            return Ok(());
+        }
+        loop {
+            let guard = self.epoch.pin();
+            let path = self.index.find(record.key, &guard);
+            let mut leaf = self.table.lock(path.leaf());
+            if !path.is_current() {
+                continue;
+            }
+            if self.is_at_end_for_moved(leaf.location(), Coming::one(record.key)) && !self.drop_if_clean(&mut leaf) {
+                return Err(TreeError::from(PageError::Busy));
+            }
+            // Under the latch: once it is logged there must be room for it.
+            let logged = self.poison.watch(self.log.append_in_memory(&in_flight, ops.clone()))?;
+            if let Some(numbers) = logged {
+                self.apply_latched(&mut leaf, &path, ops, *numbers.end());
+                return Ok(());
+            }
+            drop((leaf, path));
+            drop(guard);
+            self.poison.watch(self.log.make_room(&in_flight, ops.clone()))?;
+        }
+    }
+}
+
+fn is_busy(error: &TreeError) -> bool {
+    matches!(error, TreeError::Store(error) if matches!(**error, PageError::Busy))
 }
 
 pub(crate) fn is_damage(error: &TreeError) -> bool {
@@ -304,6 +347,8 @@ pub(crate) fn can_wait(error: &TreeError) -> bool {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use std::sync::Arc;
+
+    use zonda_rt::atomic::AtomicBool;
 
     use super::*;
     use crate::{
@@ -332,14 +377,8 @@ mod tests {
         let store = MemStore::new(MemOptions::default());
         let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
         tree.put(b"key", &[7; 2_000], Durability::Buffered).expect("room");
-        let values = store.area(AreaKind::Values);
-        let mut found = None;
-        let mut keep = |chunk: zonda_pages::Chunk<'_>| {
-            found = Some((chunk.address, chunk.payload.to_vec()));
-            Ok(true)
-        };
-        values.read_segment(values.segments()[0].id, &mut keep).expect("just written");
-        (store, tree, found.expect("the value"))
+        let chunk = store.value_chunks().pop().expect("the value");
+        (store, tree, chunk)
     }
 
     fn body(store: &MemStore, id: PageId, at: PageAddress) -> Vec<u8> {
@@ -359,21 +398,13 @@ mod tests {
 
     #[test]
     fn moved_values_are_read_by_snapshots_that_keep_nothing_for_them() {
-        use zonda_pages::{AreaKind, PageStore};
+        use zonda_pages::PageStore;
         let store = MemStore::new(MemOptions::default());
         let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, TreeOptions::default()).expect("empty");
         for number in 0..20_u8 {
             tree.put(&[number], &[number; 2_000], Durability::Buffered).expect("room");
         }
-        let values = store.area(AreaKind::Values);
-        let mut chunks = Vec::new();
-        for segment in values.segments() {
-            let mut keep = |chunk: zonda_pages::Chunk<'_>| {
-                chunks.push((chunk.address, chunk.payload.to_vec()));
-                Ok(true)
-            };
-            values.read_segment(segment.id, &mut keep).expect("just written");
-        }
+        let chunks = store.value_chunks();
         let snapshot = tree.open_snapshot();
         for (at, payload) in &chunks {
             assert_eq!(tree.relocate_value(*at, payload).expect("room"), Relocated::Moved);
@@ -497,6 +528,57 @@ mod tests {
         assert!(store.wire().released_value_bytes() > before && has_all(&tree));
         drop(tree);
         let store = store.reopen(Survives::Written) as Arc<dyn zonda_pages::PageStore>;
+        let tree =
+            recover::open(store, TreeOptions { value_inline_bytes_max: 0, ..TreeOptions::default() }, &mut |_| ());
+        assert!(tree.is_ok_and(|tree| has_all(&tree)));
+    }
+
+    /// What writers add to a leaf between the question whether it has room for a moved pointer and the pointer may be more than a buffer
+    /// has left beyond its end: then the value stays where it is, and nothing has failed.
+    #[test]
+    fn a_leaf_that_others_fill_while_a_value_is_copied_keeps_the_value_where_it_is() {
+        let (store, tree) = with_long_keys();
+        store.wire().set_full_of_pages(true);
+        let tree = Arc::new(tree);
+        let buffer_bytes = |tree: &Tree| {
+            let leaf = tree.table.lock_shared(tree.leaf_of(&long_key(0)).0);
+            leaf.location().buffer().map_or(0, |buffer| buffer.slots().used_bytes())
+        };
+        let filled = Arc::new(AtomicBool::new(false));
+        let (weak, is_filled) = (Arc::downgrade(&tree), Arc::clone(&filled));
+        store.watch_values(move || {
+            let Some(tree) = weak.upgrade().filter(|tree| buffer_bytes(tree) > 160 << 10) else { return };
+            if is_filled.swap(true, Ordering::SeqCst) {
+                return;
+            }
+            for other in 0..4 {
+                let key = [long_key(0), vec![other]].concat();
+                let record = Record { key: &key, kind: Kind::Inline, value: &[7; 16_000] };
+                let guard = tree.epoch.pin();
+                let path = tree.index.find(&key, &guard);
+                tree.apply_latched(&mut tree.table.lock(path.leaf()), &path, std::iter::once(record), 0);
+            }
+        });
+        let mut stays = None;
+        for (at, payload) in store.value_chunks() {
+            let moved = tree.relocate_value(at, &payload).expect("its leaf had room");
+            if moved != Relocated::Moved {
+                stays = Some((moved, at, payload));
+                break;
+            }
+        }
+        let (moved, at, payload) = stays.expect("the leaf was filled");
+        assert!(filled.load(Ordering::SeqCst) && moved == Relocated::Busy, "{moved:?}");
+        tree.poison.check().expect("nothing has failed");
+        assert_eq!(store.wire().released_value_bytes() % payload.len() as u64, 0);
+        assert_eq!(tree.value_liveness(at, &payload).expect("sound"), Liveness::Live);
+        assert!(has_all(&tree));
+        store.wire().set_full_of_pages(false);
+        assert_eq!(tree.relocate_value(at, &payload).expect("room"), Relocated::Moved);
+        assert!(has_all(&tree) && tree.value_liveness(at, &payload).expect("sound") != Liveness::Live);
+        tree.sync_to(tree.log.next_sequence() - 1).expect("room");
+        drop(tree);
+        let store = store.reopen(Survives::Flushed) as Arc<dyn zonda_pages::PageStore>;
         let tree =
             recover::open(store, TreeOptions { value_inline_bytes_max: 0, ..TreeOptions::default() }, &mut |_| ());
         assert!(tree.is_ok_and(|tree| has_all(&tree)));

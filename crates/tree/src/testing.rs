@@ -178,6 +178,8 @@ pub(crate) struct MemArea {
     /// The most chunks that were asked for at once.
     most_together: AtomicUsize,
     chunks_read: AtomicU64,
+    /// Is called by whoever appends a chunk, before he does.
+    watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl MemArea {
@@ -190,7 +192,7 @@ impl MemArea {
     fn of(wire: &Arc<Wire>, (chunk_bytes_max, segment_blocks): (usize, u64), state: AreaState) -> Self {
         let (most_together, chunks_read) = (AtomicUsize::new(0), AtomicU64::new(0));
         let (wire, state) = (Arc::clone(wire), Mutex::new(state));
-        Self { wire, chunk_bytes_max, segment_blocks, state, most_together, chunks_read }
+        Self { wire, chunk_bytes_max, segment_blocks, state, most_together, chunks_read, watch: OnceLock::new() }
     }
 
     fn survivor(&self, wire: &Arc<Wire>, survives: Survives, rng: &mut Rng) -> Self {
@@ -260,6 +262,7 @@ impl Area for MemArea {
         if payload.len() > self.chunk_bytes_max {
             return Err(PageError::ChunkTooLong { bytes: payload.len(), bytes_max: self.chunk_bytes_max });
         }
+        self.watch.get().into_iter().for_each(|watch| watch());
         self.wire.room()?;
         let mut state = self.state.lock();
         device_call(DeviceCall::Write, || {
@@ -414,7 +417,7 @@ pub(crate) struct MemStore {
     watch: OnceLock<Box<dyn Fn() + Send + Sync>>,
     watch_pumps: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Chunks of values that reclaim is to move.
-    to_move: Mutex<Vec<StoredChunk>>,
+    to_move: Mutex<Vec<(ChunkAddress, Vec<u8>)>>,
     log: MemArea,
     meta: MemArea,
     values: MemArea,
@@ -496,11 +499,25 @@ impl MemStore {
         assert!(is_first, "one watches");
     }
 
+    /// The same of who writes a chunk of a value.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn watch_values(&self, watch: impl Fn() + Send + Sync + 'static) {
+        let is_first = self.values.watch.set(Box::new(watch)).is_ok();
+        assert!(is_first, "one watches");
+    }
+
+    /// The chunks of all values that were written, live or not.
+    #[cfg(not(feature = "shuttle"))]
+    pub(crate) fn value_chunks(&self) -> Vec<(ChunkAddress, Vec<u8>)> {
+        let state = self.values.state.lock();
+        let chunks = state.segments.values().flat_map(|segment| &segment.chunks);
+        chunks.map(|chunk| (ChunkAddress(chunk.address), chunk.payload.to_vec())).collect()
+    }
+
     /// Lets reclaim move the values that there are.
     #[cfg(not(feature = "shuttle"))]
     pub(crate) fn move_values(&self) {
-        let state = self.values.state.lock();
-        *self.to_move.lock() = state.segments.values().flat_map(|segment| &segment.chunks).cloned().collect();
+        *self.to_move.lock() = self.value_chunks();
     }
 
     /// From now on nobody can read the page at `at`.
@@ -657,8 +674,8 @@ impl PageStore for MemStore {
             to_move.split_off(rest)
         };
         let is_idle = chunks.is_empty();
-        for chunk in chunks {
-            relocate.relocate_value(ChunkAddress(chunk.address), &chunk.payload)?;
+        for (at, payload) in chunks {
+            relocate.relocate_value(at, &payload)?;
         }
         Ok(if is_idle { Reclaimed::Idle } else { Reclaimed::Progress })
     }

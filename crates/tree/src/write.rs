@@ -73,15 +73,6 @@ pub(crate) enum Applied {
     Not,
 }
 
-/// What a record changes of its leaf.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// What a key maps to: snapshots keep what it was.
-    Content,
-    /// Where a value lies: a snapshot reads the same bytes through the new pointer.
-    Place,
-}
-
 /// A commit, and what is left to do when the stripes are released.
 pub(crate) struct Committed {
     last: u64,
@@ -267,7 +258,7 @@ impl Tree {
         // All of a batch takes effect, whatever a merge within it meets: else readers would see a part of it.
         let (mut overfull, mut relieved) = (Vec::new(), Ok(()));
         for prepared in records {
-            let applied = self.deliver(&prepared.record(), &numbers, Change::Content);
+            let applied = self.deliver(&prepared.record(), &numbers);
             // Then, not before: who searches for space takes what is counted for looked at.
             count(&self.counters.mine().puts);
             self.note_if_deleted(&prepared.record());
@@ -299,8 +290,8 @@ impl Tree {
     }
 
     /// Applies a record that was logged under one of `numbers`.
-    fn deliver(&self, record: &Record<'_>, numbers: &RangeInclusive<u64>, change: Change) -> Applied {
-        let Some(filter) = &self.filter else { return self.apply(record, *numbers.end(), change) };
+    fn deliver(&self, record: &Record<'_>, numbers: &RangeInclusive<u64>) -> Applied {
+        let Some(filter) = &self.filter else { return self.apply(record, *numbers.end()) };
         self.filter_record(filter, record, numbers);
         Applied::Fine
     }
@@ -365,25 +356,9 @@ impl Tree {
         self.poison.check()
     }
 
-    /// Logs and applies the pointer of a value that reclaim moved: no room is made but what [`makes_room_for_move`] has made, nothing is
-    /// merged, and without a filter nothing is kept for snapshots. The key's stripe is held.
-    ///
-    /// [`makes_room_for_move`]: Self::makes_room_for_move
-    ///
-    /// # Errors
-    /// `Poisoned`, those of the log.
-    pub(crate) fn commit_move(&self, record: &Record<'_>) -> Result<()> {
-        let in_flight = self.log.begin();
-        self.check_open()?;
-        let logged = self.log.append(&in_flight, std::iter::once(*record));
-        let numbers = self.poison.watch(logged)?;
-        self.deliver(record, &numbers, Change::Place);
-        Ok(())
-    }
-
     /// Applies a record that is logged (or is being recovered) to its leaf. Never fails for want of memory or space: where others have put
     /// more into the leaf's buffer than they have merged yet, it merges first, and only a store that stops for that goes without.
-    fn apply(&self, record: &Record<'_>, sequence: u64, change: Change) -> Applied {
+    fn apply(&self, record: &Record<'_>, sequence: u64) -> Applied {
         loop {
             let guard = self.epoch.pin();
             let path = self.index.find(record.key, &guard);
@@ -392,11 +367,7 @@ impl Tree {
                 continue;
             }
             let coming = Coming::one(record.key);
-            let must_go = match change {
-                Change::Content => self.is_at_end(leaf.location(), coming),
-                Change::Place => self.is_at_end_for_moved(leaf.location(), coming),
-            };
-            if must_go && !self.drop_if_clean(&mut leaf) {
+            if self.is_at_end(leaf.location(), coming) && !self.drop_if_clean(&mut leaf) {
                 let id = leaf.id();
                 drop((leaf, path));
                 drop(guard);
@@ -411,9 +382,7 @@ impl Tree {
                 }
                 continue;
             }
-            if change == Change::Content {
-                self.before_change(&leaf, &path);
-            }
+            self.before_change(&leaf, &path);
             return self.apply_latched(&mut leaf, &path, std::iter::once(*record), sequence);
         }
     }
@@ -533,7 +502,7 @@ impl Tree {
             self.filter_record(filter, record, &(FIRST_SEQUENCE..=sequence));
             return Ok(());
         }
-        match self.apply(record, sequence, Change::Content) {
+        match self.apply(record, sequence) {
             Applied::Fine => Ok(()),
             Applied::Overfull(id, _) => self.relieve(id),
             Applied::Not => {
