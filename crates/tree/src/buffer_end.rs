@@ -15,8 +15,9 @@ use crate::{
     buffer::Buffer,
     flush::{Flushed, Merge},
     leaf_table::Location,
-    relocate::can_wait,
-    tree::{Result, Tree},
+    relocate::{can_wait, is_damage},
+    tree::{Result, Tree, is_no_space},
+    unmerged::Refusal,
 };
 
 /// A batch that grows a buffer past this merges it at once.
@@ -90,22 +91,49 @@ impl Tree {
     /// # Errors
     /// Why it could not be merged: the run is to stay above. From now on writers of that leaf look before they log.
     pub(crate) fn makes_room_for_run(&self, id: PageId, coming: Coming<'_>) -> Result<()> {
-        let why = match self.flush_leaf(id) {
+        let why = match self.flush_in_round(id, true) {
             Ok(Flushed::Raced) => TreeError::from(PageError::Busy),
             Err(error) if can_wait(&error) => error,
             outcome => return self.poison.watch(outcome).map(drop),
         };
-        match self.flush_leaf_for_space(id) {
-            Ok(Flushed::Raced) => {}
-            Err(error) if can_wait(&error) => {}
-            outcome => return self.poison.watch(outcome).map(drop),
-        }
         let leaf = self.table.lock_shared(id);
         if !self.is_at_end(leaf.location(), coming) {
             return Ok(());
         }
         self.unmerged.add(id);
         Err(why)
+    }
+
+    /// Merges a leaf for what comes down to it or is recovered, with what reclaim has in reserve if there must be room for it. Does not ask
+    /// again in this round where space or a page was in the way and still is: for others on their way to the same leaf that would be for
+    /// nothing, and each time a wait or a read.
+    fn flush_in_round(&self, id: PageId, must: bool) -> Result<Flushed> {
+        if let Some(refusal) = self.unmerged.refusal(id).filter(|refusal| self.still_refuses(refusal, must)) {
+            return Err(refusal.why);
+        }
+        let first = self.flush_leaf(id);
+        let is_in_vain = first.as_ref().map_or_else(is_no_space, |flushed| *flushed == Flushed::Raced);
+        let flushed = match if must && is_in_vain { self.flush_leaf_for_space(id) } else { Ok(Flushed::Raced) } {
+            Ok(Flushed::Raced) => first,
+            second => second,
+        };
+        flushed.inspect_err(|error| {
+            if is_damage(error) || is_no_space(error) {
+                self.unmerged.refuse(id, Refusal { why: error.clone(), must, steps: self.reclaim_steps() });
+            }
+        })
+    }
+
+    fn still_refuses(&self, refusal: &Refusal, must: bool) -> bool {
+        // Recovery is one round: it asks again once reclaim has gained something.
+        let may_have_room = self.recovering.load(Ordering::Acquire) && refusal.steps != self.reclaim_steps();
+        is_damage(&refusal.why) || self.store.is_short() && (refusal.must || !must) && !may_have_room
+    }
+
+    /// Whether the leaf of `key` has room for no record, whatever its key.
+    pub(crate) fn takes_nothing(&self, key: &[u8]) -> bool {
+        let (id, _) = self.leaf_of(key);
+        self.is_past(self.table.lock_shared(id).location(), None)
     }
 
     /// Sees to it that the leaf of `key` has room for the pointer of a value that reclaim is about to move. Waits for nobody: the key's
@@ -139,7 +167,19 @@ impl Tree {
     /// log and the buffer, and the next writer is refused, or whoever reads the page. But a buffer has an end: then the store stops
     /// writing.
     pub(crate) fn relieve(&self, id: PageId) -> Result<()> {
-        match self.flush_leaf(id) {
+        self.relieved(id, self.flush_leaf(id))
+    }
+
+    /// The same behind records that came down to the leaf or were recovered: once in a round, if it is refused.
+    ///
+    /// # Errors
+    /// As [`relieve`](Self::relieve).
+    pub(crate) fn relieve_in_round(&self, id: PageId) -> Result<()> {
+        self.relieved(id, self.flush_in_round(id, false))
+    }
+
+    fn relieved(&self, id: PageId, flushed: Result<Flushed>) -> Result<()> {
+        match flushed {
             Ok(Flushed::Raced) => self.check_end(id, None, TreeError::from(PageError::Busy)),
             Err(error) if can_wait(&error) => self.check_end(id, None, error),
             outcome => self.poison.watch(outcome).map(|_| ()),

@@ -116,7 +116,7 @@ impl Tree {
     /// Waits a moment, in which another thread may reclaim, behind a step of reclaim that did this; whether that was the last.
     fn pause(&self, patience: &mut Patience, reclaimed: Reclaimed) -> bool {
         zonda_rt::sleep(PAUSE);
-        patience.is_over_after(reclaimed, self.counters.reclaim_steps.load(Ordering::Relaxed))
+        patience.is_over_after(reclaimed, self.reclaim_steps())
     }
 
     /// Waits until `pages` pages may be placed, helping with reclaim meanwhile. No latch and no epoch guard may be held.
@@ -165,7 +165,7 @@ impl Tree {
             return Ok(());
         }
         let reclaimed = self.waits.during(Cause::Reclaim, || {
-            let steps = || self.counters.reclaim_steps.load(Ordering::Relaxed);
+            let steps = || self.reclaim_steps();
             let (mut idle_pauses, mut left) = (0, pages.saturating_mul(PRESSED_STEPS_PER_PAGE));
             while !self.store.press_for(pages) && self.may_reclaim() && idle_pauses < PRESSED_PAUSES_MAX && left > 0 {
                 left -= 1;
@@ -210,6 +210,11 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Steps of reclaim, by whomever, that gained something.
+    pub(crate) fn reclaim_steps(&self) -> u64 {
+        self.counters.reclaim_steps.load(Ordering::Relaxed)
     }
 
     /// Whether reclaim may write address records. Every commit of it fills a block of MetaLog at least, which only a checkpoint gives back,

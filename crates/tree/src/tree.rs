@@ -87,7 +87,7 @@ pub(crate) struct Tree {
     pub(crate) closed: AtomicBool,
     /// A batch is logged and not wholly in memory: the tree has stopped, and nobody may read a part of it.
     pub(crate) is_torn: AtomicBool,
-    /// Leaves with long buffers that could not be merged.
+    /// Leaves that could not be merged.
     pub(crate) unmerged: Unmerged,
     /// Held by whoever closes; how that went.
     pub(crate) closed_so: Mutex<Option<Result<()>>>,

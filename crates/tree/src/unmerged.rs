@@ -1,44 +1,107 @@
-//! Leaves that could not be merged and whose buffers come near their end: while there are some, writers look before they log.
+//! Leaves that could not be merged.
 //!
-//! A leaf is one until its buffer goes, whoever merges or drops it. Cost while there is none: a load for each write and each leaf that
-//! moves.
+//! Long ones have buffers that come near their end: while there are some, writers look before they log. Refused ones found no space or a
+//! damaged page in this round, and whoever has something else for them does not ask again: a round is the insertion of one batch array,
+//! or recovery. A leaf is neither any more when its buffer goes, whoever merges or drops it. Cost while there is none: a load for each
+//! write and each leaf that moves.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zonda_pages::PageId;
 use zonda_rt::{
     Mutex,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// The leaves, of each of which the latch is held while it becomes one or ceases to be.
+use crate::TreeError;
+
+/// See the top.
 #[derive(Default)]
 pub(crate) struct Unmerged {
+    /// Whether some are long.
     any: AtomicBool,
-    leaves: Mutex<BTreeSet<u32>>,
+    any_refused: AtomicBool,
+    /// Steps of reclaim, and one, when recovery last evicted nothing for want of space; 0: it did.
+    none_evicted_at: AtomicU64,
+    leaves: Mutex<Leaves>,
+}
+
+#[derive(Default)]
+struct Leaves {
+    /// The latch of each is held while it becomes one or ceases to be.
+    long: BTreeSet<u32>,
+    refused: BTreeMap<u32, Refusal>,
+}
+
+/// What kept a leaf from being merged.
+#[derive(Clone)]
+pub(crate) struct Refusal {
+    pub(crate) why: TreeError,
+    /// All was tried.
+    pub(crate) must: bool,
+    /// Steps of reclaim by then.
+    pub(crate) steps: u64,
 }
 
 impl Unmerged {
-    /// Whether there are some.
+    /// Whether some have long buffers.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Leaf `id` is one.
+    /// The buffer of leaf `id` is long.
     #[cold]
     pub(crate) fn add(&self, id: PageId) {
         let mut leaves = self.leaves.lock();
-        leaves.insert(id.0);
-        self.any.store(true, Ordering::Relaxed);
+        leaves.long.insert(id.0);
+        self.tell(&leaves);
     }
 
     /// Leaf `id` has no buffer any more.
     pub(crate) fn remove(&self, id: PageId) {
-        if self.any() {
+        if self.any() || self.any_refused.load(Ordering::Relaxed) {
             let mut leaves = self.leaves.lock();
-            leaves.remove(&id.0);
-            self.any.store(!leaves.is_empty(), Ordering::Relaxed);
+            leaves.long.remove(&id.0);
+            leaves.refused.remove(&id.0);
+            self.tell(&leaves);
         }
+    }
+
+    /// Leaf `id` was not merged.
+    #[cold]
+    pub(crate) fn refuse(&self, id: PageId, refusal: Refusal) {
+        let mut leaves = self.leaves.lock();
+        leaves.refused.insert(id.0, refusal);
+        self.tell(&leaves);
+    }
+
+    /// How leaf `id` was refused in this round.
+    pub(crate) fn refusal(&self, id: PageId) -> Option<Refusal> {
+        self.any_refused.load(Ordering::Relaxed).then(|| self.leaves.lock().refused.get(&id.0).cloned())?
+    }
+
+    /// From now on all leaves are asked again.
+    pub(crate) fn begin_round(&self) {
+        if self.any_refused.load(Ordering::Relaxed) {
+            let mut leaves = self.leaves.lock();
+            leaves.refused.clear();
+            self.tell(&leaves);
+        }
+    }
+
+    /// Recovery found no space to evict anything, after so many steps of reclaim.
+    pub(crate) fn none_evicted(&self, steps: u64) {
+        self.none_evicted_at.store(steps + 1, Ordering::Relaxed);
+    }
+
+    /// Whether nothing was reclaimed since.
+    pub(crate) fn evicts_none(&self, steps: u64) -> bool {
+        self.none_evicted_at.load(Ordering::Relaxed) == steps + 1
+    }
+
+    fn tell(&self, leaves: &Leaves) {
+        self.any.store(!leaves.long.is_empty(), Ordering::Relaxed);
+        self.any_refused.store(!leaves.refused.is_empty(), Ordering::Relaxed);
     }
 }
 

@@ -486,15 +486,7 @@ impl Tree {
     /// # Errors
     /// As merging.
     pub(crate) fn apply_recovered(&self, record: &Record<'_>, sequence: u64) -> Result<()> {
-        // Without zones recovery goes over its budget rather than wait for reclaim, which waits for recovery.
-        while self.pool.is_over() {
-            match self.evict() {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) if can_wait(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
+        self.evict_recovering()?;
         self.note_if_deleted(record);
         // Where an older record of the key found no room, this one goes, too (*down*).
         let is_above = |filter: &&Filter| filter.find(record.key, &self.epoch.pin(), &mut |_| ()).is_some();
@@ -504,7 +496,7 @@ impl Tree {
         }
         match self.apply(record, sequence) {
             Applied::Fine => Ok(()),
-            Applied::Overfull(id, _) => self.relieve(id),
+            Applied::Overfull(id, _) => self.relieve_in_round(id),
             Applied::Not => {
                 self.poison.check()?;
                 let filter = self.filter.as_ref().expect("without one the store has stopped");
@@ -513,6 +505,26 @@ impl Tree {
                 Ok(())
             }
         }
+    }
+
+    /// Evicts buffers while they are over their budget. Without zones recovery goes over it rather than wait for reclaim, which waits for
+    /// recovery, and does not try again for each record.
+    fn evict_recovering(&self) -> Result<()> {
+        let is_in_vain = || self.unmerged.evicts_none(self.reclaim_steps()) && self.store.is_short();
+        while self.pool.is_over() && !is_in_vain() {
+            match self.evict() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if can_wait(&error) => {
+                    if is_no_space(&error) {
+                        self.unmerged.none_evicted(self.reclaim_steps());
+                    }
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Evicts buffers while they are over their budget, unless others are in the way all the time.

@@ -4,6 +4,7 @@
 //! A run of any length goes into the leaf's buffer; one that makes it too large is merged at once, as after a put. The pool
 //! merges the fullest buffers first, so a long run is the next to go anyway. A buffer has an end all the same: what has no room in one that
 //! cannot be merged stays in the array, and is nothing to whoever writes elsewhere until all of the filter's room is taken by such records.
+//! A leaf is asked to be merged once for all batches of an array, however many have something for it.
 
 use std::{ops::Range, sync::Arc};
 
@@ -45,6 +46,17 @@ struct Insertion {
     rest: Vec<Range<usize>>,
     /// Why the first of them did not.
     why: Option<TreeError>,
+}
+
+impl Insertion {
+    /// The records with these indexes found no room.
+    fn leave(&mut self, indexes: Range<usize>) {
+        match self.rest.last_mut() {
+            Some(last) if last.end == indexes.start => last.end = indexes.end,
+            _ if indexes.is_empty() => {}
+            _ => self.rest.push(indexes),
+        }
+    }
 }
 
 /// What is done for a run.
@@ -118,6 +130,7 @@ impl Tree {
     fn evict_from(&self, filter: &Filter, wanted: fn(&Filter) -> bool) -> bool {
         let evicted = filter.evict(self.around(), wanted, &mut |old, record| self.note_overwritten(old, record));
         if evicted {
+            self.unmerged.begin_round();
             self.hold_memory();
         }
         evicted
@@ -177,7 +190,7 @@ impl Tree {
         }
         drop::<Arc<_>>(array);
         // All of them: who takes the next batch knows nothing of these leaves.
-        let relieved = overfull.into_iter().map(|id| self.relieve(id)).fold(Ok(()), Result::and);
+        let relieved = overfull.into_iter().map(|id| self.relieve_in_round(id)).fold(Ok(()), Result::and);
         not_brought_in.map_or(relieved, Err)?;
         self.hold_memory();
         if let Some(why) = why {
@@ -199,10 +212,12 @@ impl Tree {
                 Ok(applied) => self.note_run(upper - lower, applied, &mut insertion),
                 Err(why) => {
                     // One of them may be all that has no room.
-                    for at in lower..upper {
+                    let singles = if self.takes_nothing(slots.key(lower)) { upper..upper } else { lower..upper };
+                    insertion.leave(lower..singles.start);
+                    for at in singles {
                         match self.apply_run(batch, at, Effort::One).1 {
                             Ok(applied) => self.note_run(1, applied, &mut insertion),
-                            Err(_) => insertion.rest.push(at..at + 1),
+                            Err(_) => insertion.leave(at..at + 1),
                         }
                     }
                     if !insertion.rest.is_empty() {

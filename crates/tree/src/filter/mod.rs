@@ -59,6 +59,8 @@ mod upper;
 #[cfg(test)]
 mod version_tests;
 #[cfg(test)]
+mod waiting_tests;
+#[cfg(test)]
 mod window_tests;
 
 use std::ops::RangeInclusive;

@@ -1,0 +1,107 @@
+//! Records that wait above leaves that cannot be merged, for want of space or because a page is damaged.
+#![cfg(not(feature = "shuttle"))]
+
+use std::sync::Arc;
+
+use zonda_pages::{Liveness, PageId, PageStore, Relocate};
+use zonda_rt::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::Filter;
+use crate::{
+    BatchOp, Durability, FilterEviction, TreeOptions,
+    record::{Kind, Record},
+    recover,
+    relocate::{can_wait, is_damage},
+    testing::{MemOptions, MemStore, Survives},
+    tree::Tree,
+};
+
+const KEYS: u64 = 4_000;
+/// Records of 1,000 bytes, about half of which a leaf's buffer takes at the most.
+const WAITING: u32 = 400;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// A key of the first leaf.
+fn first_key(nth: u32) -> Vec<u8> {
+    [&key(0)[..], &nth.to_be_bytes()].concat()
+}
+
+fn options(filter_bytes: u64) -> TreeOptions {
+    TreeOptions { filter_bytes, filter_eviction: FilterEviction::Nodes, ..TreeOptions::default() }
+}
+
+/// A tree of some 30 leaves, whose pages have the even keys. The page of the first one may be damaged.
+fn scene(options: TreeOptions, is_damaged: bool) -> (Arc<MemStore>, Tree) {
+    let store = MemStore::new(MemOptions::default());
+    let tree = recover::create(Arc::clone(&store) as Arc<dyn PageStore>, options).expect("an empty store");
+    for number in 0..KEYS {
+        tree.put(&key(2 * number), &[1; 16], Durability::Buffered).expect("room");
+    }
+    tree.compact(&mut |_, _| {}).expect("room");
+    if is_damaged {
+        store.damage(tree.leaf_of(&key(0)).1.expect("it was merged"));
+    }
+    (store, tree)
+}
+
+/// The next life. Counts the pages that are asked for.
+fn reopen(store: &MemStore, options: TreeOptions, is_full: bool) -> (Arc<MemStore>, Tree, Arc<AtomicU64>) {
+    let store = store.reopen(Survives::Flushed);
+    store.wire().set_full_of_pages(is_full);
+    let reads = count_reads(&store);
+    let tree = recover::open(Arc::clone(&store) as Arc<dyn PageStore>, options, &mut |_| ()).expect("a whole store");
+    (store, tree, reads)
+}
+
+fn count_reads(store: &MemStore) -> Arc<AtomicU64> {
+    let reads = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&reads);
+    store.watch_reads(move || _ = counted.fetch_add(1, Ordering::SeqCst));
+    reads
+}
+
+fn filter(tree: &Tree) -> &Filter {
+    tree.filter.as_ref().expect("it was asked for")
+}
+
+fn put(tree: &Tree, key: &[u8]) -> crate::tree::Result<()> {
+    tree.put(key, &[7; 1_000], Durability::Synced)
+}
+
+fn has(tree: &Tree, key: &[u8], expected: &[u8]) -> bool {
+    let mut value = Vec::new();
+    tree.get_into(key, &mut value).expect("readable") && value == expected
+}
+
+fn has_what_waits(tree: &Tree) -> bool {
+    (0..WAITING).all(|nth| has(tree, &first_key(nth), &[7; 1_000]))
+}
+
+/// In one batch, whatever the filter may hold.
+fn put_what_will_wait(tree: &Tree) {
+    let keys: Vec<_> = (0..WAITING).map(first_key).collect();
+    let puts: Vec<_> = keys.iter().map(|key| BatchOp::Put { key, value: &[7; 1_000] }).collect();
+    tree.write(&puts, Durability::Synced).expect("it is looked at later");
+}
+
+#[test]
+fn a_leaf_that_cannot_be_merged_is_asked_once_for_all_batches_of_an_array() {
+    for is_damaged in [true, false] {
+        let (store, tree) = scene(options(2 << 20), is_damaged);
+        put_what_will_wait(&tree);
+        let (before, nodes, reads) = (filter(&tree).evictions(), filter(&tree).valid_nodes(), count_reads(&store));
+        store.wire().set_full_of_pages(!is_damaged);
+        assert!(tree.empty_filter().is_err_and(|error| can_wait(&error)) && !filter(&tree).is_empty());
+        tree.poison.check().expect("nothing has failed");
+        let (evictions, reads) = (filter(&tree).evictions() - before, reads.load(Ordering::SeqCst));
+        // By a record that makes its buffer large, and by one that finds no room there.
+        assert!(reads > 0 && reads <= 2 * evictions, "{reads} reads in {evictions} evictions");
+        assert!(nodes > 100 && evictions < 30, "{evictions} evictions of {nodes} nodes");
+        assert!(has_what_waits(&tree));
+        store.wire().set_full_of_pages(false);
+        assert_eq!(tree.empty_filter().is_ok(), !is_damaged, "it is asked again");
+    }
+}
